@@ -1,0 +1,268 @@
+//! What a shard can be told. A closed list: FIX, REST, STOMP, strategies, feeds, venues and the operator all speak it.
+
+use crate::id::{
+    AccountId, AdapterId, Currency, ExchangeId, IntId, OrderHandle, PortId, SecurityId, Source, StrategyId, Uuid,
+};
+use crate::number::{Money, Price, Qty};
+use crate::reason::Reason;
+use crate::terms::{Changes, Terms};
+use crate::time::{Day, Timestamp};
+
+/// One command. Its time is not in it: whoever applies it says when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// Who asks, and is answered.
+    pub source: Source,
+    /// The asker's own mark; comes back with [`crate::event::Body::Done`].
+    pub token: u32,
+    pub body: Body,
+}
+
+const _: () = assert!(size_of::<Command>() <= 128, "a command has two cache lines");
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Body {
+    // From clients.
+    Submit { id: IntId, terms: Terms },
+    Modify { order: OrderHandle, id: IntId, changes: Changes },
+    Cancel { order: OrderHandle, id: IntId },
+    /// Closes a position with a reduce-only market order: wholly (its open orders are cancelled first) if `qty` is
+    /// zero, else by `qty`.
+    Close { id: IntId, strategy: StrategyId, account: AccountId, security: SecurityId, qty: Qty },
+    Subscribe { strategy: StrategyId, security: SecurityId, on: bool },
+    // From feeds.
+    Quote { security: SecurityId, quote: Quote },
+    Trade { security: SecurityId, trade: Trade },
+    /// Both at once.
+    Tick { security: SecurityId, quote: Quote, trade: Trade },
+    // From venues.
+    Report { order: OrderHandle, report: Report },
+    Adapter { adapter: AdapterId, connected: bool },
+    // From the bookkeeper.
+    Transaction(Movement),
+    /// The security has expired: every position in it is closed at this price.
+    Expire { security: SecurityId, price: Price },
+    ResetPositions,
+    ResetCash,
+    // From the operator.
+    Limits { scope: Scope, limits: Limits },
+    Restrict { scope: Scope, security: SecurityId, on: bool },
+    Kill { scope: Scope, on: bool },
+    Phase { strategy: StrategyId, phase: Phase },
+    Halt { security: SecurityId, on: bool },
+    /// The treasury gives a share of a limit, or asks for a part of it back.
+    Budget(Budget),
+    // From the clock.
+    Session { exchange: ExchangeId, session: Session },
+    TradingDay { day: Day },
+    Timer,
+    // From the threads themselves.
+    /// What a port wants to be told from now on.
+    Watch { port: PortId, what: Watch, on: bool },
+    /// A copy of everything, as events, for one port.
+    Snapshot { port: PortId },
+}
+
+/// Best prices. A size of zero means that this side is empty.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Quote {
+    pub bid: Price,
+    pub bid_size: Qty,
+    pub ask: Price,
+    pub ask_size: Qty,
+    /// When the source said so.
+    pub at: Timestamp,
+}
+
+/// A trade on the market that was not ours. A size of zero means unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Trade {
+    pub price: Price,
+    pub size: Qty,
+    pub at: Timestamp,
+}
+
+/// A venue's id for one execution, folded into 128 bits by its adapter. Zero: the venue gave none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ExecRef(pub u128);
+
+/// What a venue says about an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Report {
+    Accepted,
+    Rejected(Reason),
+    Filled { exec: ExecRef, qty: Qty, price: Price },
+    /// The order is over, and not by a fill: cancelled as asked, or unasked for the reason given.
+    Canceled(Reason),
+    Expired(Reason),
+    CancelRefused(Reason),
+    Replaced,
+    ReplaceRefused(Reason),
+    /// The venue takes a fill back.
+    Busted { exec: ExecRef },
+    /// The venue gives a fill another quantity or price.
+    Corrected { exec: ExecRef, qty: Qty, price: Price },
+    /// After a reconnect: the venue knows this order and has told all it knows.
+    Reconciled,
+}
+
+/// A transaction that no order made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Movement {
+    pub kind: MovementKind,
+    pub strategy: StrategyId,
+    pub account: AccountId,
+    /// For trades and expirations.
+    pub security: Option<SecurityId>,
+    /// Signed; for trades and expirations.
+    pub qty: Qty,
+    /// Per unit for trades; the amount for cash movements.
+    pub price: Price,
+    pub commission: Money,
+    /// For cash movements.
+    pub currency: Currency,
+    /// Given by the sender to make the call idempotent; zero: none.
+    pub uuid: Uuid,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MovementKind {
+    #[default]
+    Buy,
+    Sell,
+    Expiration,
+    Credit,
+    Debit,
+    Interest,
+    Fees,
+    Refund,
+    /// Money or quantity moved between strategies, signed.
+    Rebalance,
+}
+
+impl MovementKind {
+    pub const ALL: [MovementKind; 9] = [
+        MovementKind::Buy,
+        MovementKind::Sell,
+        MovementKind::Expiration,
+        MovementKind::Credit,
+        MovementKind::Debit,
+        MovementKind::Interest,
+        MovementKind::Fees,
+        MovementKind::Refund,
+        MovementKind::Rebalance,
+    ];
+}
+
+/// What a limit, a switch or a budget is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    Global,
+    Strategy(StrategyId),
+    Account(AccountId),
+    Security(SecurityId),
+    Adapter(AdapterId),
+}
+
+/// Pre-trade limits of one strategy or account. Zero means: no such limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    pub max_order_qty: Qty,
+    pub max_order_value: Money,
+    /// Largest distance from the last price, in hundredths of a percent.
+    pub price_collar_bp: u32,
+    pub max_open_orders: u32,
+    pub max_position: Qty,
+    pub max_orders_per_s: u32,
+    pub duplicate_window_ms: u32,
+    /// How much the account may spend in `credit_currency`; for accounts only.
+    pub credit: Money,
+    pub credit_currency: Currency,
+    pub trading_enabled: bool,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            max_order_qty: Qty::ZERO,
+            max_order_value: Money::ZERO,
+            price_collar_bp: 0,
+            max_open_orders: 0,
+            max_position: Qty::ZERO,
+            max_orders_per_s: 0,
+            duplicate_window_ms: 0,
+            credit: Money::ZERO,
+            credit_currency: Currency::default(),
+            trading_enabled: true,
+        }
+    }
+}
+
+/// Limits that span securities are given to the shards in parts. The parts never add up to more than the limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    pub scope: Scope,
+    pub kind: BudgetKind,
+    pub act: BudgetAct,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum BudgetKind {
+    OpenOrders,
+    OrdersPerSecond,
+    Credit,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BudgetAct {
+    /// There is no such limit any more.
+    Lift,
+    /// The share is set to this, whatever it was.
+    Set(i64),
+    /// So much more.
+    Grant(i64),
+    /// Up to so much is wanted back; the shard answers with what it gives.
+    Recall(i64),
+}
+
+/// Phases of a strategy's life.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    #[default]
+    Init,
+    Prefeed,
+    Start,
+    Running,
+    Stop,
+    Exit,
+}
+
+/// What an exchange is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Session {
+    Closed,
+    OpeningAuction,
+    /// Without a calendar, trading is always continuous.
+    #[default]
+    Continuous,
+    ClosingAuction,
+}
+
+impl Session {
+    pub const ALL: [Session; 4] = [Session::Closed, Session::OpeningAuction, Session::Continuous, Session::ClosingAuction];
+}
+
+/// What a port can ask to be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Watch {
+    /// Ticks of one security.
+    Ticks(SecurityId),
+    /// Everything about orders, positions, cash and the system, of all sources.
+    Orders,
+    /// All of it: for a read model.
+    Everything,
+    /// What leaves for this venue: for its adapter.
+    Venue(AdapterId),
+    /// Use of budgets: for the treasury.
+    Budgets,
+}

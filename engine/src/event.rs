@@ -1,0 +1,332 @@
+//! What a shard says. A closed list; every interface reads the same events, so the three can never disagree.
+//!
+//! An order event comes in two forms. [`Body::Order`] tells the whole terms, when an order is entered (then nothing
+//! is filled, so it tells the status as well) and when its terms have changed. [`Body::Status`] tells what
+//! happened to it since. [`Event::report`] shows both alike.
+
+use crate::command::{Budget, BudgetKind, ExecRef, Limits, MovementKind, Phase, Scope, Session};
+use crate::id::{
+    AccountId, AdapterId, Currency, ExchangeId, IntId, OrderHandle, PortId, SecurityId, ShardId, Source, StrategyId,
+    TransactionId, Uuid,
+};
+use crate::number::{Money, Price, Qty};
+use crate::reason::Reason;
+use crate::terms::{OrderKind, Side, Status, Terms, Tif};
+use crate::time::{Day, Timestamp};
+
+/// Most events one step of a shard makes. Larger work is done in several steps, see [`crate::shard`].
+pub const EVENTS_PER_COMMAND_MAX: usize = 64;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Rises by one with every event of a shard, from 1.
+    pub seq: u64,
+    pub at: Timestamp,
+    pub body: Body,
+}
+
+const _: () = assert!(size_of::<Event>() <= 192, "an event has three cache lines");
+
+impl Event {
+    /// ExecID: unique for ever, the same in a replay.
+    pub fn exec_id(&self, instance: u64, shard: ShardId) -> Uuid {
+        Uuid::derived(instance ^ (shard.0 as u64) << 48, 0, self.seq)
+    }
+
+    /// What this event reports of an order, whichever form it has.
+    pub fn report(&self) -> Option<OrderReport> {
+        match &self.body {
+            Body::Order(order) => Some(OrderReport::of_order(order)),
+            Body::Status(report) => Some(*report),
+            Body::Refused(_)
+            | Body::Forgotten { .. }
+            | Body::Booked(_)
+            | Body::Adjusted { .. }
+            | Body::Tick(_)
+            | Body::Subscription { .. }
+            | Body::Session { .. }
+            | Body::Halt { .. }
+            | Body::TradingDay { .. }
+            | Body::Phase { .. }
+            | Body::Adapter { .. }
+            | Body::Limits { .. }
+            | Body::Restrict { .. }
+            | Body::Kill { .. }
+            | Body::Alert { .. }
+            | Body::ToVenue(_)
+            | Body::Budget(_)
+            | Body::Done { .. }
+            | Body::SnapshotBegin { .. }
+            | Body::SnapshotEnd { .. } => None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Body {
+    Order(OrderTerms),
+    Status(OrderReport),
+    /// A cancel or a modification was refused; the order goes on as it was.
+    Refused(Refusal),
+    /// Nobody will hear of this order again: its slot is free.
+    Forgotten { order: OrderHandle, source: Source, id: IntId },
+    Booked(Booking),
+    /// A reset found another value than was kept, and put it right.
+    Adjusted { strategy: StrategyId, what: Adjustment },
+    Tick(Tick),
+    Subscription { strategy: StrategyId, security: SecurityId, on: bool, subscribers: u32 },
+    Session { exchange: ExchangeId, session: Session },
+    Halt { security: SecurityId, on: bool },
+    TradingDay { day: Day },
+    Phase { strategy: StrategyId, phase: Phase },
+    Adapter { adapter: AdapterId, connected: bool },
+    Limits { scope: Scope, limits: Limits },
+    Restrict { scope: Scope, security: SecurityId, on: bool },
+    Kill { scope: Scope, on: bool },
+    Alert { alert: Alert, order: OrderHandle, security: SecurityId, reason: Reason },
+    /// For a venue's adapter.
+    ToVenue(Instruction),
+    /// For the treasury.
+    Budget(BudgetUse),
+    /// The command of this source and token is done; with [`Reason::None`] as it asked, else refused for the reason.
+    Done { source: Source, token: u32, reason: Reason },
+    /// A snapshot for this port begins: what follows up to the end tells the state as it is.
+    SnapshotBegin { port: PortId },
+    SnapshotEnd { port: PortId },
+}
+
+/// The terms of an order, and where it stands as they take effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrderTerms {
+    pub order: OrderHandle,
+    pub id: IntId,
+    /// The id before the last modification.
+    pub orig_id: IntId,
+    pub source: Source,
+    pub what: What,
+    pub status: Status,
+    pub reason: Reason,
+    pub terms: Terms,
+}
+
+/// Something happened to an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrderReport {
+    pub order: OrderHandle,
+    /// The order's id; in a pending report, and in the end of a cancel, the request's id.
+    pub id: IntId,
+    /// The id before: after a modification, and in reports of requests the order's own id.
+    pub orig_id: IntId,
+    pub qty: Qty,
+    pub cum_qty: Qty,
+    pub avg_price: Price,
+    /// Of a fill.
+    pub last_qty: Qty,
+    pub last_price: Price,
+    pub source: Source,
+    pub security: SecurityId,
+    pub strategy: StrategyId,
+    pub account: AccountId,
+    pub what: What,
+    pub status: Status,
+    pub reason: Reason,
+    pub side: Side,
+    pub kind: OrderKind,
+    pub tif: Tif,
+    /// The connection was lost before the venue answered: the status is the last one known.
+    pub in_doubt: bool,
+}
+
+impl OrderReport {
+    fn of_order(order: &OrderTerms) -> OrderReport {
+        OrderReport {
+            order: order.order,
+            id: order.id,
+            orig_id: order.orig_id,
+            qty: order.terms.qty,
+            cum_qty: Qty::ZERO,
+            avg_price: Price::ZERO,
+            last_qty: Qty::ZERO,
+            last_price: Price::ZERO,
+            source: order.source,
+            security: order.terms.security,
+            strategy: order.terms.strategy,
+            account: order.terms.account,
+            what: order.what,
+            status: order.status,
+            reason: order.reason,
+            side: order.terms.side,
+            kind: order.terms.kind,
+            tif: order.terms.tif,
+            in_doubt: false,
+        }
+    }
+
+    /// What is left in the market: nothing once the order has ended.
+    pub fn leaves_qty(&self) -> Qty {
+        if self.status.is_finished() {
+            return Qty::ZERO;
+        }
+        self.qty.checked_sub(self.cum_qty).unwrap_or_default()
+    }
+}
+
+/// Why a report is made. FIX derives ExecType from it, see `protocols`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum What {
+    /// Received and checked, not yet at the venue.
+    #[default]
+    Entered,
+    Rejected,
+    Accepted,
+    Filled,
+    CancelPending,
+    Canceled,
+    Expired,
+    ReplacePending,
+    Replaced,
+    /// A stop price was reached.
+    Triggered,
+    /// A fill was taken back or corrected.
+    Corrected,
+    /// Nothing happened: this is how it stands. In snapshots.
+    Image,
+}
+
+/// A request that came to nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    pub order: OrderHandle,
+    /// The order's own id; none if the order is unknown.
+    pub id: IntId,
+    pub request_id: IntId,
+    pub source: Source,
+    pub request: Request,
+    pub status: Status,
+    pub reason: Reason,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Request {
+    Cancel,
+    Replace,
+}
+
+/// A transaction, and what it made of position and cash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Booking {
+    pub id: TransactionId,
+    pub order: OrderHandle,
+    pub order_id: IntId,
+    /// The venue's execution; of a movement the UUID its sender gave.
+    pub exec: ExecRef,
+    pub kind: MovementKind,
+    pub strategy: StrategyId,
+    pub account: AccountId,
+    /// Absent for cash movements.
+    pub security: Option<SecurityId>,
+    /// Signed.
+    pub qty: Qty,
+    pub price: Price,
+    pub commission: Money,
+    pub currency: Currency,
+    /// The position after it.
+    pub position: PositionState,
+    /// This shard's part of the strategy's cash in the currency after it.
+    pub cash: Money,
+}
+
+/// What is kept of a position. Invariant: without a quantity there is no cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PositionState {
+    /// Signed: above zero long, below zero short.
+    pub qty: Qty,
+    /// What was paid for it, signed like the quantity; so the average price is `cost.per(qty, contract size)`.
+    pub cost: Money,
+    pub realized: Money,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Adjustment {
+    Position { security: SecurityId, before: PositionState, after: PositionState },
+    Cash { currency: Currency, before: Money, after: Money },
+}
+
+/// The whole picture of a security's market, so that a newer one replaces an older.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tick {
+    pub security: SecurityId,
+    pub bid: Price,
+    pub bid_size: Qty,
+    pub ask: Price,
+    pub ask_size: Qty,
+    pub last: Price,
+    pub last_size: Qty,
+    /// Whether there has been a last price at all.
+    pub traded: bool,
+    /// Of the trading day.
+    pub volume: Qty,
+    /// Source time.
+    pub at: Timestamp,
+}
+
+/// Something a person should look at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Alert {
+    /// A fill for an order that had ended.
+    LateFill,
+    Overfill,
+    /// An execution that was seen before; dropped.
+    DuplicateExecution,
+    /// A report for an order nobody knows.
+    UnknownReport,
+    /// A fill so large that it cannot be counted; not booked, the security is halted.
+    BookingOverflow,
+    InDoubt,
+    LateReject,
+    /// A report that does not fit the state of the order; dropped.
+    UnexpectedReport,
+    /// The memory for executions of venues is full; duplicates can no longer be told.
+    ExecutionsFull,
+}
+
+/// What a venue is asked to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Instruction {
+    pub adapter: AdapterId,
+    pub order: OrderHandle,
+    pub ask: Ask,
+    pub id: IntId,
+    /// Of a cancel or replace.
+    pub request_id: IntId,
+    pub terms: Terms,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Ask {
+    New,
+    Cancel,
+    Replace,
+    /// After a reconnect: tell what you know of it.
+    Query,
+}
+
+/// How a shard stands with its share of a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BudgetUse {
+    pub scope: Scope,
+    pub kind: BudgetKind,
+    pub granted: i64,
+    pub used: i64,
+    /// Given back just now, as an answer to a recall.
+    pub returned: i64,
+    /// Something was refused for want of it.
+    pub wanting: i64,
+}
+
+/// A budget command and its use are about the same thing.
+impl BudgetUse {
+    pub fn answers(&self, budget: &Budget) -> bool {
+        self.scope == budget.scope && self.kind == budget.kind
+    }
+}

@@ -1,0 +1,455 @@
+//! Names of things. Each kind of id is its own type, so that a security can never be taken for an account.
+
+use std::fmt;
+
+use crate::text::{self, TextError};
+
+macro_rules! number_id {
+    ($(#[$doc:meta])* $name:ident($int:ty), max $max:expr) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub $int);
+
+        impl $name {
+            /// The largest id the reference data may use.
+            pub const MAX: $int = $max;
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(&self.0, f)
+            }
+        }
+    };
+}
+
+number_id!(
+    /// A security. At most 20 bits, so that ids built upon it stay exact in a JavaScript number.
+    SecurityId(u32), max (1 << 20) - 1
+);
+number_id!(
+    /// A family of securities, which share tick, lot, contract size and commission.
+    FamilyId(u32), max u32::MAX
+);
+number_id!(
+    /// An exchange.
+    ExchangeId(u16), max u16::MAX
+);
+number_id!(
+    /// An account at a venue.
+    AccountId(u16), max u16::MAX
+);
+number_id!(
+    /// A strategy; [`StrategyId::SERVER`] is the platform itself.
+    StrategyId(u16), max u16::MAX
+);
+number_id!(
+    /// A way to a venue: index into the configured adapters. [`AdapterId::SIM`] is the venue inside the shard.
+    AdapterId(u8), max u8::MAX
+);
+number_id!(
+    /// A shard: one owner of a disjoint set of securities.
+    ShardId(u8), max 127
+);
+number_id!(
+    /// A thread that talks with the shards over a pair of lanes.
+    PortId(u8), max 31
+);
+
+impl StrategyId {
+    pub const SERVER: StrategyId = StrategyId(0);
+}
+
+impl AdapterId {
+    pub const SIM: AdapterId = AdapterId(0);
+}
+
+/// A set of ports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortMask(pub u32);
+
+impl PortMask {
+    pub const NONE: PortMask = PortMask(0);
+
+    pub fn one(port: PortId) -> PortMask {
+        assert!(port.0 <= PortId::MAX, "a port mask has 32 bits");
+        PortMask(1 << port.0)
+    }
+
+    pub fn with(self, other: PortMask) -> PortMask {
+        PortMask(self.0 | other.0)
+    }
+
+    pub fn without(self, other: PortMask) -> PortMask {
+        PortMask(self.0 & !other.0)
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    pub fn contains(self, port: PortId) -> bool {
+        self.0 >> port.0 & 1 == 1
+    }
+
+    /// The ports of this set, lowest first.
+    pub fn ports(self) -> impl Iterator<Item = PortId> {
+        let mut rest = self.0;
+        std::iter::from_fn(move || {
+            let port = rest.trailing_zeros();
+            rest &= rest.wrapping_sub(1);
+            (port < 32).then_some(PortId(port as u8))
+        })
+    }
+}
+
+/// What kind of client an order came from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Origin {
+    /// The platform itself: closing a position, an expiry.
+    #[default]
+    Server,
+    Rest,
+    Fix,
+    Strategy,
+}
+
+/// Who sent a command and gets its answers. Order ids are unique within a source.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Source {
+    pub origin: Origin,
+    pub port: PortId,
+    /// The session on that port; its meaning belongs to the port.
+    pub session: u16,
+}
+
+/// Bytes in an [`IntId`].
+pub const INT_ID_BYTES: usize = 48;
+
+/// The id of an order as its source knows it: 1 to 48 printable ASCII characters without space. The default is no id.
+///
+/// Invariant: the text is followed by zero bytes only.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct IntId([u8; INT_ID_BYTES]);
+
+impl IntId {
+    pub const NONE: IntId = IntId([0; INT_ID_BYTES]);
+
+    pub fn parse(bytes: &[u8]) -> Result<IntId, TextError> {
+        if bytes.is_empty() {
+            return Err(TextError::Empty);
+        }
+        if bytes.len() > INT_ID_BYTES {
+            return Err(TextError::TooLong);
+        }
+        if !bytes.iter().all(u8::is_ascii_graphic) {
+            return Err(TextError::Character);
+        }
+        let mut id = [0; INT_ID_BYTES];
+        id[..bytes.len()].copy_from_slice(bytes);
+        Ok(IntId(id))
+    }
+
+    /// An id of ours, made of a number: `prefix` and the number in decimal.
+    pub fn numbered(prefix: u8, number: u64) -> IntId {
+        let mut id = [0; INT_ID_BYTES];
+        id[0] = prefix;
+        text::write_u64(number, &mut id[1..]);
+        IntId(id)
+    }
+
+    /// The id an order of ours gets with its next modification: `root` becomes `root.1`, `root.1` becomes `root.2`.
+    /// None when there is no room left for the version.
+    pub fn next_version(&self) -> Option<IntId> {
+        let text = self.as_bytes();
+        let dot = text.iter().rposition(|&b| b == b'.');
+        let version = dot.and_then(|at| text::parse_u64(&text[at + 1..]).ok());
+        let (root, version) = match (dot, version) {
+            (Some(at), Some(version)) => (&text[..at], version.checked_add(1)?),
+            _ => (text, 1),
+        };
+        let mut digits = [0; 20];
+        let count = text::write_u64(version, &mut digits);
+        let mut id = [0; INT_ID_BYTES];
+        let end = root.len() + 1 + count;
+        if end > INT_ID_BYTES {
+            return None;
+        }
+        id[..root.len()].copy_from_slice(root);
+        id[root.len()] = b'.';
+        id[root.len() + 1..end].copy_from_slice(&digits[..count]);
+        Some(IntId(id))
+    }
+
+    pub fn is_none(&self) -> bool {
+        self.0[0] == 0
+    }
+
+    pub fn as_bytes(&self) -> &[u8] {
+        let len = self.0.iter().position(|&b| b == 0).unwrap_or(INT_ID_BYTES);
+        &self.0[..len]
+    }
+
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(self.as_bytes()).expect("parse admits ASCII only")
+    }
+
+    /// The whole array, zeros included: for hashing and copying.
+    pub fn padded(&self) -> &[u8; INT_ID_BYTES] {
+        &self.0
+    }
+}
+
+impl Default for IntId {
+    fn default() -> IntId {
+        IntId::NONE
+    }
+}
+
+impl fmt::Display for IntId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl fmt::Debug for IntId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "IntId({})", self.as_str())
+    }
+}
+
+/// Where an order lives: shard (8 bits), generation of the slot (24 bits), slot (32 bits).
+///
+/// A slot is used again for another order only under another generation, so a handle kept too long finds nothing
+/// rather than a stranger.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OrderHandle(u64);
+
+/// Generations before one repeats.
+pub const GENERATIONS: u32 = 1 << 24;
+
+impl OrderHandle {
+    /// No order has this handle: shard 255 does not exist.
+    pub const NONE: OrderHandle = OrderHandle(u64::MAX);
+
+    pub fn new(shard: ShardId, generation: u32, slot: u32) -> OrderHandle {
+        assert!(generation < GENERATIONS, "a generation has 24 bits");
+        OrderHandle((shard.0 as u64) << 56 | (generation as u64) << 32 | slot as u64)
+    }
+
+    pub fn shard(self) -> ShardId {
+        ShardId((self.0 >> 56) as u8)
+    }
+
+    pub fn generation(self) -> u32 {
+        (self.0 >> 32) as u32 & (GENERATIONS - 1)
+    }
+
+    pub fn slot(self) -> u32 {
+        self.0 as u32
+    }
+
+    pub fn raw(self) -> u64 {
+        self.0
+    }
+
+    pub fn from_raw(raw: u64) -> OrderHandle {
+        OrderHandle(raw)
+    }
+}
+
+impl fmt::Debug for OrderHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.shard().0, self.generation(), self.slot())
+    }
+}
+
+/// A position: one strategy in one security, for ever. Made of both, so that it is the same on any number of shards.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PositionId(pub u64);
+
+impl PositionId {
+    pub fn new(strategy: StrategyId, security: SecurityId) -> PositionId {
+        PositionId((security.0 as u64) << 16 | strategy.0 as u64)
+    }
+
+    pub fn strategy(self) -> StrategyId {
+        StrategyId(self.0 as u16)
+    }
+
+    pub fn security(self) -> SecurityId {
+        SecurityId((self.0 >> 16) as u32)
+    }
+}
+
+/// A transaction: the ledger it was booked in, and its number there. Unique for ever, the same on any number of shards,
+/// and below 2^53. The ledger of a trade is its security; of a cash movement its strategy, behind all securities.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TransactionId(pub u64);
+
+impl TransactionId {
+    pub fn of_security(security: SecurityId, number: u32) -> TransactionId {
+        TransactionId((security.0 as u64) << 32 | number as u64)
+    }
+
+    pub fn of_cash(strategy: StrategyId, number: u32) -> TransactionId {
+        TransactionId((1 << 20 | strategy.0 as u64) << 32 | number as u64)
+    }
+
+    /// A UUID (version 8) that holds the id itself, so that a replay gives the same.
+    pub fn uuid(self, instance: u64) -> Uuid {
+        Uuid::derived(instance, 1, self.0)
+    }
+}
+
+/// 128 bits, written as RFC 9562 writes them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Uuid(pub u128);
+
+impl Uuid {
+    /// A version 8 UUID derived from a platform instance, a kind and a number: equal inputs, equal UUID; different
+    /// inputs, different UUID, since the mixing loses nothing of `number` and keeps 58 bits of instance and kind.
+    pub fn derived(instance: u64, kind: u8, number: u64) -> Uuid {
+        let high = mix(instance ^ (kind as u64) << 56);
+        let low = mix(number ^ high);
+        // The 122 free bits: 60 of `high` around the version, 62 of `low`; its two top bits move into `high`'s place.
+        let top = (high >> 16) << 16 | 0x8000 | (high & 0xffc) | low >> 62;
+        Uuid((top as u128) << 64 | (1u128 << 63) | (low & (u64::MAX >> 2)) as u128)
+    }
+}
+
+/// A bijection of 64 bits (the finaliser of SplitMix64): neighbours in, strangers out.
+fn mix(mut x: u64) -> u64 {
+    x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ x >> 31
+}
+
+impl fmt::Display for Uuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let x = self.0;
+        write!(
+            f,
+            "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+            (x >> 96) as u32,
+            (x >> 80) as u16,
+            (x >> 64) as u16,
+            (x >> 48) as u16,
+            x as u64 & 0xffff_ffff_ffff
+        )
+    }
+}
+
+/// A currency code of three or four capital letters or digits, zero-padded.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Currency([u8; 4]);
+
+impl Currency {
+    pub fn parse(bytes: &[u8]) -> Result<Currency, TextError> {
+        match bytes.len() {
+            0 => return Err(TextError::Empty),
+            3 | 4 => {}
+            _ => return Err(TextError::TooLong),
+        }
+        if !bytes.iter().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit()) {
+            return Err(TextError::Character);
+        }
+        let mut code = [0; 4];
+        code[..bytes.len()].copy_from_slice(bytes);
+        Ok(Currency(code))
+    }
+
+    pub fn as_str(&self) -> &str {
+        let len = self.0.iter().position(|&b| b == 0).unwrap_or(4);
+        std::str::from_utf8(&self.0[..len]).expect("parse admits ASCII only")
+    }
+}
+
+impl fmt::Display for Currency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl fmt::Debug for Currency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_int_id_admits_48_printable_characters_without_space() {
+        let longest = "x".repeat(48);
+        assert_eq!(IntId::parse(longest.as_bytes()).unwrap().as_str(), longest);
+        assert_eq!(IntId::parse(b""), Err(TextError::Empty));
+        assert_eq!(IntId::parse("x".repeat(49).as_bytes()), Err(TextError::TooLong));
+        for bad in [&b"a b"[..], b"a\0", b"\x7f", "é".as_bytes()] {
+            assert_eq!(IntId::parse(bad), Err(TextError::Character));
+        }
+    }
+
+    #[test]
+    fn a_modification_raises_the_version_behind_the_root() {
+        let next = |id: &str| IntId::parse(id.as_bytes()).unwrap().next_version().map(|id| id.to_string());
+        assert_eq!(next("n17").as_deref(), Some("n17.1"));
+        assert_eq!(next("n17.9").as_deref(), Some("n17.10"));
+        assert_eq!(next("a.b").as_deref(), Some("a.b.1"));
+        assert_eq!(next(&"x".repeat(47)), None);
+        assert_eq!(IntId::numbered(b'n', u64::MAX).as_str(), "n18446744073709551615");
+    }
+
+    #[test]
+    fn a_handle_keeps_its_parts() {
+        let handle = OrderHandle::new(ShardId(127), GENERATIONS - 1, u32::MAX);
+        assert_eq!((handle.shard(), handle.generation(), handle.slot()), (ShardId(127), GENERATIONS - 1, u32::MAX));
+        assert_eq!(OrderHandle::from_raw(handle.raw()), handle);
+        assert_ne!(handle, OrderHandle::NONE);
+        assert_eq!(format!("{handle:?}"), "127:16777215:4294967295");
+    }
+
+    #[test]
+    fn a_port_mask_is_a_set() {
+        let mask = PortMask::one(PortId(0)).with(PortMask::one(PortId(31)));
+        assert_eq!(mask.ports().collect::<Vec<_>>(), [PortId(0), PortId(31)]);
+        assert!(mask.contains(PortId(31)) && !mask.contains(PortId(1)));
+        assert!(mask.without(mask).is_empty());
+        assert_eq!(PortMask::NONE.ports().count(), 0);
+    }
+
+    #[test]
+    fn position_and_transaction_ids_stay_exact_in_a_javascript_number() {
+        let position = PositionId::new(StrategyId(7), SecurityId(9));
+        assert_eq!((position.strategy(), position.security()), (StrategyId(7), SecurityId(9)));
+        let highest = TransactionId::of_cash(StrategyId(u16::MAX), u32::MAX);
+        assert!(highest.0 < 1 << 53);
+        assert!(TransactionId::of_security(SecurityId(SecurityId::MAX), u32::MAX) < highest);
+    }
+
+    #[test]
+    fn a_derived_uuid_is_well_formed_and_differs_with_each_input() {
+        let uuid = TransactionId(5).uuid(1);
+        let text = uuid.to_string();
+        assert_eq!((text.len(), &text[14..15]), (36, "8"));
+        assert!(matches!(&text[19..20], "8" | "9" | "a" | "b"), "{text}");
+        assert_eq!(uuid, TransactionId(5).uuid(1));
+        let mut seen: Vec<Uuid> = (0..10_000).map(|n| TransactionId(n).uuid(1)).collect();
+        seen.push(TransactionId(5).uuid(2));
+        seen.push(Uuid::derived(1, 2, 5));
+        seen.sort();
+        seen.dedup();
+        assert_eq!(seen.len(), 10_002);
+    }
+
+    #[test]
+    fn a_currency_is_three_or_four_capitals() {
+        assert_eq!(Currency::parse(b"USD").unwrap().to_string(), "USD");
+        assert_eq!(format!("{:?}", Currency::parse(b"USDT").unwrap()), "USDT");
+        for bad in [&b""[..], b"US", b"usd", b"DOLLAR"] {
+            assert!(Currency::parse(bad).is_err());
+        }
+    }
+}

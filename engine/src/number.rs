@@ -1,0 +1,287 @@
+//! Prices, quantities and money: 64-bit integers in units of 10⁻⁸. Products go through 128 bits and are rounded once,
+//! half away from zero. What does not fit is `None`, never a wrapped value.
+
+use std::fmt;
+
+use crate::text::{self, DECIMAL_BYTES_MAX, SCALE, TextError};
+
+macro_rules! scaled {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(i64);
+
+        impl $name {
+            pub const ZERO: $name = $name(0);
+            pub const MAX: $name = $name(i64::MAX);
+            pub const MIN: $name = $name(i64::MIN);
+
+            /// From units of 10⁻⁸.
+            pub const fn from_raw(raw: i64) -> $name {
+                $name(raw)
+            }
+
+            /// From a whole number; None if it is too large.
+            pub const fn whole(value: i64) -> Option<$name> {
+                match value.checked_mul(SCALE) {
+                    Some(raw) => Some($name(raw)),
+                    None => None,
+                }
+            }
+
+            /// In units of 10⁻⁸.
+            pub const fn raw(self) -> i64 {
+                self.0
+            }
+
+            pub fn parse(bytes: &[u8]) -> Result<$name, TextError> {
+                text::parse_scaled(bytes).map($name)
+            }
+
+            pub fn checked_add(self, other: $name) -> Option<$name> {
+                self.0.checked_add(other.0).map($name)
+            }
+
+            pub fn checked_sub(self, other: $name) -> Option<$name> {
+                self.0.checked_sub(other.0).map($name)
+            }
+
+            pub fn checked_neg(self) -> Option<$name> {
+                self.0.checked_neg().map($name)
+            }
+
+            /// The magnitude; the most negative value becomes the largest.
+            pub fn abs(self) -> $name {
+                $name(self.0.saturating_abs())
+            }
+
+            pub fn is_zero(self) -> bool {
+                self.0 == 0
+            }
+
+            pub fn is_positive(self) -> bool {
+                self.0 > 0
+            }
+
+            pub fn is_negative(self) -> bool {
+                self.0 < 0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let mut out = [0; DECIMAL_BYTES_MAX];
+                let len = text::write_scaled(self.0, &mut out);
+                f.pad(std::str::from_utf8(&out[..len]).expect("digits are ASCII"))
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{self}")
+            }
+        }
+    };
+}
+
+scaled!(
+    /// A price per unit. May be zero or negative: spreads and some futures are.
+    Price
+);
+scaled!(
+    /// A quantity. Signed where a position or a transaction is meant.
+    Qty
+);
+scaled!(
+    /// An amount of one currency.
+    Money
+);
+scaled!(
+    /// How much one unit of quantity stands for: 1 for a share, 50 for an index future.
+    ContractSize
+);
+
+impl ContractSize {
+    pub const ONE: ContractSize = ContractSize(SCALE);
+}
+
+/// An exact product of price and quantity, in units of 10⁻¹⁶: what fills add up to before anything is rounded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Notional(i128);
+
+impl Notional {
+    pub const ZERO: Notional = Notional(0);
+
+    pub fn of(price: Price, qty: Qty) -> Notional {
+        Notional(price.0 as i128 * qty.0 as i128)
+    }
+
+    pub const fn from_raw(raw: i128) -> Notional {
+        Notional(raw)
+    }
+
+    pub const fn raw(self) -> i128 {
+        self.0
+    }
+
+    pub fn checked_add(self, other: Notional) -> Option<Notional> {
+        self.0.checked_add(other.0).map(Notional)
+    }
+
+    pub fn checked_sub(self, other: Notional) -> Option<Notional> {
+        self.0.checked_sub(other.0).map(Notional)
+    }
+
+    /// The average price over a quantity; zero over nothing.
+    pub fn average(self, qty: Qty) -> Price {
+        if qty.0 == 0 {
+            return Price::ZERO;
+        }
+        // Choice: an average always lies between two prices, so it always fits.
+        Price(narrow(divide_rounded(self.0, qty.0 as i128)).unwrap_or(i64::MAX))
+    }
+
+    /// The money it is, for a contract size.
+    pub fn money(self, size: ContractSize) -> Option<Money> {
+        let exact = self.0.checked_mul(size.0 as i128)?;
+        narrow(divide_rounded(exact, SCALE as i128 * SCALE as i128)).map(Money)
+    }
+}
+
+impl Money {
+    /// `rate` per unit of quantity, for the magnitude of `qty`.
+    pub fn per_unit(rate: Money, qty: Qty) -> Option<Money> {
+        let exact = rate.0 as i128 * (qty.0 as i128).abs();
+        narrow(divide_rounded(exact, SCALE as i128)).map(Money)
+    }
+
+    /// The share `part / whole` of this amount, rounded once. `whole` is not zero.
+    pub fn share(self, part: Qty, whole: Qty) -> Option<Money> {
+        assert!(!whole.is_zero(), "a share is of something");
+        narrow(divide_rounded(self.0 as i128 * part.0 as i128, whole.0 as i128)).map(Money)
+    }
+
+    /// The price per unit that `self` is over a quantity of contracts; None over nothing, or if it does not fit.
+    pub fn per(self, qty: Qty, size: ContractSize) -> Option<Price> {
+        let units = qty.0 as i128 * size.0 as i128;
+        if units == 0 {
+            return None;
+        }
+        // self / 1e8 / (units / 1e16) in units of 1e-8: self × 1e16 / units.
+        let exact = self.0 as i128 * (SCALE as i128 * SCALE as i128);
+        narrow(divide_rounded(exact, units)).map(Price)
+    }
+}
+
+impl Price {
+    /// The price this many hundredths of a percent away, rounded once.
+    pub fn basis_points(self, bp: i64) -> Option<Price> {
+        narrow(divide_rounded(self.0 as i128 * bp as i128, 10_000)).map(Price)
+    }
+
+    /// The number of whole ticks; None if it is not on the grid. `tick` is positive.
+    pub fn ticks(self, tick: Price) -> Option<i64> {
+        (self.0 % tick.0 == 0).then_some(self.0 / tick.0)
+    }
+
+    /// The price of a number of ticks.
+    pub fn from_ticks(ticks: i64, tick: Price) -> Option<Price> {
+        ticks.checked_mul(tick.0).map(Price)
+    }
+}
+
+impl Qty {
+    /// Whether it is a whole number of lots. `lot` is positive.
+    pub fn is_multiple_of(self, lot: Qty) -> bool {
+        self.0 % lot.0 == 0
+    }
+
+    pub fn min(self, other: Qty) -> Qty {
+        Qty(self.0.min(other.0))
+    }
+}
+
+/// Division rounded half away from zero.
+fn divide_rounded(value: i128, by: i128) -> i128 {
+    let (quotient, rest) = (value / by, value % by);
+    let up = rest.unsigned_abs() >= by.unsigned_abs() - rest.unsigned_abs();
+    match up && rest != 0 {
+        true if (value < 0) == (by < 0) => quotient + 1,
+        true => quotient - 1,
+        false => quotient,
+    }
+}
+
+fn narrow(value: i128) -> Option<i64> {
+    i64::try_from(value).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn price(text: &str) -> Price {
+        Price::parse(text.as_bytes()).unwrap()
+    }
+
+    fn qty(text: &str) -> Qty {
+        Qty::parse(text.as_bytes()).unwrap()
+    }
+
+    fn money(text: &str) -> Money {
+        Money::parse(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn rounding_is_half_away_from_zero() {
+        for (value, by, expected) in
+            [(5, 10, 1), (-5, 10, -1), (4, 10, 0), (-4, 10, 0), (15, -10, -2), (14, -10, -1), (7, 7, 1), (-15, -10, 2)]
+        {
+            assert_eq!(divide_rounded(value, by), expected, "{value}/{by}");
+        }
+    }
+
+    #[test]
+    fn notional_becomes_money_exactly() {
+        let notional = Notional::of(price("101.25"), qty("-3"));
+        assert_eq!(notional.money(ContractSize::whole(50).unwrap()), Some(money("-15187.5")));
+        assert_eq!(notional.average(qty("-3")), price("101.25"));
+        assert_eq!(Notional::ZERO.average(Qty::ZERO), Price::ZERO);
+        let huge = Notional::of(Price::MAX, Qty::MAX);
+        assert_eq!(huge.money(ContractSize::ONE), None);
+        assert_eq!(huge.money(ContractSize::MAX), None);
+        assert_eq!(huge.checked_add(huge).and_then(|n| n.checked_add(huge)), None);
+        assert_eq!(huge.checked_sub(huge), Some(Notional::ZERO));
+    }
+
+    #[test]
+    fn shares_and_averages_are_rounded_once() {
+        assert_eq!(money("100").share(qty("1"), qty("3")), Some(money("33.33333333")));
+        assert_eq!(money("200").share(qty("1"), qty("3")), Some(money("66.66666667")));
+        assert_eq!(money("100").per(qty("3"), ContractSize::ONE), Some(price("33.33333333")));
+        assert_eq!(money("100").per(Qty::ZERO, ContractSize::ONE), None);
+        assert_eq!(Money::per_unit(money("0.005"), qty("-300")), Some(money("1.5")));
+        assert_eq!(price("200").basis_points(-50), Some(price("-1")));
+    }
+
+    #[test]
+    fn the_tick_grid_is_exact() {
+        assert_eq!(price("1.10005").ticks(price("0.00005")), Some(22_001));
+        assert_eq!(price("1.10007").ticks(price("0.00005")), None);
+        assert_eq!(Price::from_ticks(22_001, price("0.00005")), Some(price("1.10005")));
+        assert_eq!(Price::from_ticks(i64::MAX, price("2")), None);
+        assert!(qty("300").is_multiple_of(qty("100")));
+        assert!(!qty("350").is_multiple_of(qty("100")));
+    }
+
+    #[test]
+    fn overflow_is_none_and_signs_are_told() {
+        assert_eq!(Money::MAX.checked_add(Money::from_raw(1)), None);
+        assert_eq!(Money::MIN.checked_sub(Money::from_raw(1)), None);
+        assert_eq!(Qty::MIN.checked_neg(), None);
+        assert_eq!(Qty::MIN.abs(), Qty::MAX);
+        assert_eq!(Price::whole(i64::MAX), None);
+        assert!(money("-1").is_negative() && money("1").is_positive() && Money::ZERO.is_zero());
+        assert_eq!(format!("{:>6}|{:?}", money("1.5"), money("1.5")), "   1.5|1.5");
+    }
+}

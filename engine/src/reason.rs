@@ -1,0 +1,135 @@
+//! Why something was refused or happened. One closed list for the whole platform: the same code stands in FIX 58, in
+//! the REST problem body, in the STOMP payload and in the metrics, and never changes its spelling.
+
+macro_rules! reasons {
+    ($($(#[$doc:meta])* $name:ident = $code:literal, $words:literal;)*) => {
+        /// A reason, with its stable code and a sentence for people.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum Reason {
+            /// Nothing to explain.
+            #[default]
+            None,
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Reason {
+            pub const ALL: &[Reason] = &[Reason::None, $(Reason::$name,)*];
+
+            /// Stable and machine-readable.
+            pub fn code(self) -> &'static str {
+                match self {
+                    Reason::None => "",
+                    $(Reason::$name => $code,)*
+                }
+            }
+
+            /// What the code means, for people.
+            pub fn words(self) -> &'static str {
+                match self {
+                    Reason::None => "",
+                    $(Reason::$name => $words,)*
+                }
+            }
+        }
+    };
+}
+
+reasons! {
+    // Reference.
+    UnknownSecurity = "unknown-security", "there is no such security";
+    NotTradeable = "not-tradeable", "the security cannot be traded";
+    UnknownAccount = "unknown-account", "there is no such account";
+    AccountInactive = "account-inactive", "the account is not active";
+    AccountElsewhere = "account-elsewhere", "the account does not trade on the security's exchange";
+    UnknownStrategy = "unknown-strategy", "there is no such strategy";
+    StrategyNotRunning = "strategy-not-running", "the strategy is not in the phase RUNNING";
+    UnknownExchange = "unknown-exchange", "there is no such exchange";
+    VenueUnavailable = "venue-unavailable", "the adapter to the venue is not connected";
+    // Form.
+    QuantityNotPositive = "quantity-not-positive", "the quantity must be above zero";
+    BadLot = "bad-lot", "the quantity is not a multiple of the lot size";
+    BadTick = "bad-tick", "the price is not on the tick grid";
+    LimitMissing = "limit-missing", "this order type needs a limit price";
+    LimitSuperfluous = "limit-superfluous", "this order type takes no limit price";
+    StopMissing = "stop-missing", "this order type needs a stop price";
+    StopSuperfluous = "stop-superfluous", "this order type takes no stop price";
+    TifDateMissing = "tif-date-missing", "GTD needs a date";
+    TifDateSuperfluous = "tif-date-superfluous", "only GTD takes a date";
+    TifDatePast = "tif-date-past", "the date of GTD lies in the past";
+    TifNotAllowed = "tif-not-allowed", "the order type does not go with this time in force";
+    NoAuctionAhead = "no-auction-ahead", "the exchange has no such auction ahead in this session";
+    Overflow = "overflow", "the amount is too large to be counted";
+    // Identity.
+    DuplicateId = "duplicate-order-id", "the order id has been used before";
+    BadId = "bad-order-id", "an order id has 1 to 48 printable ASCII characters without space";
+    UnknownOrder = "unknown-order", "there is no such order";
+    OrderFinished = "order-finished", "too late: the order is finished";
+    RequestPending = "request-pending", "an earlier request for this order is still pending";
+    NotAcknowledged = "not-acknowledged", "the venue has not acknowledged the order yet";
+    LaneFull = "busy", "the shard's lane is full; try again";
+    ShardFull = "too-many-orders", "the platform holds as many orders as it can";
+    // Risk, in the words of operations.md.
+    KillSwitch = "kill-switch", "the kill switch is on";
+    TradingDisabled = "trading-disabled", "trading is switched off for this strategy or account";
+    Restricted = "restricted", "the security is restricted for this strategy or account";
+    MaxOrderQty = "max-order-qty", "the quantity is above the limit for one order";
+    MaxOrderValue = "max-order-value", "the value is above the limit for one order";
+    PriceCollar = "price-collar", "the price is too far from the last price";
+    NoReferencePrice = "no-reference-price", "there is no last price to check against";
+    MaxOpenOrders = "max-open-orders", "too many open orders";
+    MaxPosition = "max-position", "the position could grow above its limit";
+    OrderRate = "order-rate", "too many orders in this second";
+    DuplicateOrder = "duplicate-order", "the same order was sent a moment ago";
+    InsufficientFunds = "insufficient-funds", "the account's credit does not cover the order";
+    PositionFlat = "position-flat", "the position is flat";
+    PositionTooSmall = "position-too-small", "the position is smaller than that";
+    CloseInProgress = "close-in-progress", "the position is being closed already";
+    ReduceOnly = "reduce-only", "an order that closes a position cannot be changed";
+    // The venue's.
+    VenueRejected = "venue-rejected", "refused by the venue";
+    SelfTrade = "self-trade", "it would have met an order of the same account";
+    PriceBand = "price-band", "the price is outside the venue's band";
+    Halted = "halted", "trading in the security is halted";
+    Ioc = "ioc", "immediate or cancel: the rest is cancelled";
+    Fok = "fok", "fill or kill: it could not be filled whole";
+    NoLiquidity = "no-liquidity", "there is nothing to trade against";
+    VenueCancelled = "venue-cancelled", "cancelled by the venue";
+    VenueRandomReject = "simulated-reject", "refused by the simulated venue's dice";
+    // How orders end or change.
+    Requested = "requested", "as requested";
+    ExpiredDay = "expired-day", "expired at the end of the session";
+    ExpiredGtd = "expired-gtd", "expired at its date";
+    ExpiredAuction = "expired-auction", "expired: the auction is over";
+    Triggered = "triggered", "the stop price was reached";
+    StopHere = "stop-here", "the new quantity was filled already";
+    LateFill = "late-fill", "a fill arrived after the end of the order";
+    Overfill = "overfill", "the venue filled more than was ordered";
+    Bust = "bust", "the venue took a fill back";
+    Correction = "correction", "the venue corrected a fill";
+    // The bookkeeper's.
+    UnknownPosition = "unknown-position", "there is no such position";
+    UnknownExecution = "unknown-execution", "there is no such execution";
+    BadTransaction = "bad-transaction", "the transaction lacks a value or has one too many";
+    UnknownScope = "unknown-scope", "there is no such strategy, account or security";
+    InDoubt = "in-doubt", "the connection was lost before the venue answered";
+    Adjusted = "adjusted", "recomputed from the transactions";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_has_its_own_code_and_words() {
+        let mut codes: Vec<_> = Reason::ALL.iter().map(|r| r.code()).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        assert_eq!(codes.len(), Reason::ALL.len());
+        for reason in &Reason::ALL[1..] {
+            assert!(!reason.words().is_empty());
+            assert!(reason.code().bytes().all(|b| b.is_ascii_lowercase() || b == b'-'), "{}", reason.code());
+        }
+        assert_eq!(Reason::None.words(), "");
+    }
+}

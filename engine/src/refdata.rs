@@ -1,0 +1,266 @@
+//! Reference data: exchanges, families, securities, accounts, strategies. Read-only once built; a change swaps the
+//! whole. Reading files is `io`'s work; what must hold between the rows is checked here.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::id::{AccountId, AdapterId, Currency, ExchangeId, FamilyId, SecurityId, StrategyId};
+use crate::number::{ContractSize, Money, Price, Qty};
+use crate::time::{Day, TimeOfDay};
+
+/// A market place: its hours, and the adapter that leads to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    pub id: ExchangeId,
+    pub name: String,
+    /// ISO 10383 market identifier.
+    pub mic: String,
+    /// IANA name; hours are told in it.
+    pub time_zone: String,
+    pub open: TimeOfDay,
+    pub close: TimeOfDay,
+    /// Whether the day begins and ends with a call auction.
+    pub auctions: bool,
+    pub adapter: AdapterId,
+    /// The adapter's name as the interfaces show it, `SIM` for the simulated venue.
+    pub adapter_type: String,
+}
+
+/// What securities of one kind have in common.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Family {
+    pub id: FamilyId,
+    pub name: String,
+    pub symbol_root: String,
+    pub exchange: ExchangeId,
+    pub currency: Currency,
+    pub contract_size: ContractSize,
+    /// Above zero.
+    pub tick_size: Price,
+    /// Above zero.
+    pub lot_size: Qty,
+    /// Per unit of quantity.
+    pub commission: Money,
+    pub tradeable: bool,
+    pub expirable: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SecurityKind {
+    Stock,
+    Future,
+    Option,
+    Forex,
+    Index,
+    Commodity,
+    Bond,
+    Fund,
+    Crypto,
+}
+
+impl SecurityKind {
+    pub const ALL: [SecurityKind; 9] = [
+        SecurityKind::Stock,
+        SecurityKind::Future,
+        SecurityKind::Option,
+        SecurityKind::Forex,
+        SecurityKind::Index,
+        SecurityKind::Commodity,
+        SecurityKind::Bond,
+        SecurityKind::Fund,
+        SecurityKind::Crypto,
+    ];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            SecurityKind::Stock => "STOCK",
+            SecurityKind::Future => "FUTURE",
+            SecurityKind::Option => "OPTION",
+            SecurityKind::Forex => "FOREX",
+            SecurityKind::Index => "INDEX",
+            SecurityKind::Commodity => "COMMODITY",
+            SecurityKind::Bond => "BOND",
+            SecurityKind::Fund => "FUND",
+            SecurityKind::Crypto => "CRYPTO",
+        }
+    }
+
+    pub fn from_word(word: &str) -> Option<SecurityKind> {
+        SecurityKind::ALL.into_iter().find(|kind| kind.word() == word)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OptionKind {
+    Call,
+    Put,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Security {
+    pub id: SecurityId,
+    pub symbol: String,
+    pub description: String,
+    pub kind: SecurityKind,
+    pub family: FamilyId,
+    pub isin: Option<String>,
+    pub underlying: Option<SecurityId>,
+    pub expiration: Option<Day>,
+    pub strike: Option<Price>,
+    pub option: Option<OptionKind>,
+    /// Of a currency pair: what is bought with the family's currency.
+    pub base_currency: Option<Currency>,
+    /// Where the simulated market begins.
+    pub start_price: Option<Price>,
+    pub tradeable: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    pub id: AccountId,
+    pub name: String,
+    pub active: bool,
+    pub adapter_type: String,
+    /// Exchanges it may trade on; none named means all of its adapter's.
+    pub exchanges: Vec<ExchangeId>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Strategy {
+    pub id: StrategyId,
+    pub name: String,
+    pub auto_activate: bool,
+}
+
+/// What is wrong between rows. The reader of files adds file, line and column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flaw {
+    pub table: Table,
+    /// Index of the row in its table.
+    pub row: usize,
+    /// The column at fault.
+    pub column: &'static str,
+    pub problem: String,
+}
+
+impl fmt::Display for Flaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} row {}, {}: {}", self.table, self.row + 1, self.column, self.problem)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Table {
+    Exchanges,
+    Families,
+    Securities,
+    Accounts,
+    Strategies,
+}
+
+/// The rows as they were read, in file order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rows {
+    pub exchanges: Vec<Exchange>,
+    pub families: Vec<Family>,
+    pub securities: Vec<Security>,
+    pub accounts: Vec<Account>,
+    pub strategies: Vec<Strategy>,
+}
+
+/// Checked reference data. Invariant: ids are unique, references resolve, rows are sorted by id, SERVER exists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefData {
+    rows: Rows,
+    symbols: BTreeMap<String, Vec<SecurityId>>,
+}
+
+impl RefData {
+    pub fn exchanges(&self) -> &[Exchange] {
+        &self.rows.exchanges
+    }
+
+    pub fn families(&self) -> &[Family] {
+        &self.rows.families
+    }
+
+    pub fn securities(&self) -> &[Security] {
+        &self.rows.securities
+    }
+
+    pub fn accounts(&self) -> &[Account] {
+        &self.rows.accounts
+    }
+
+    pub fn strategies(&self) -> &[Strategy] {
+        &self.rows.strategies
+    }
+
+    pub fn exchange(&self, id: ExchangeId) -> Option<&Exchange> {
+        self.rows.exchanges.binary_search_by_key(&id, |row| row.id).ok().map(|at| &self.rows.exchanges[at])
+    }
+
+    pub fn family(&self, id: FamilyId) -> Option<&Family> {
+        self.rows.families.binary_search_by_key(&id, |row| row.id).ok().map(|at| &self.rows.families[at])
+    }
+
+    pub fn security(&self, id: SecurityId) -> Option<&Security> {
+        self.rows.securities.binary_search_by_key(&id, |row| row.id).ok().map(|at| &self.rows.securities[at])
+    }
+
+    pub fn account(&self, id: AccountId) -> Option<&Account> {
+        self.rows.accounts.binary_search_by_key(&id, |row| row.id).ok().map(|at| &self.rows.accounts[at])
+    }
+
+    pub fn strategy(&self, id: StrategyId) -> Option<&Strategy> {
+        self.rows.strategies.binary_search_by_key(&id, |row| row.id).ok().map(|at| &self.rows.strategies[at])
+    }
+
+    /// The family of a security of this reference data.
+    pub fn family_of(&self, security: &Security) -> &Family {
+        self.family(security.family).expect("references were checked")
+    }
+
+    /// The exchange of a security of this reference data.
+    pub fn exchange_of(&self, security: &Security) -> &Exchange {
+        self.exchange(self.family_of(security).exchange).expect("references were checked")
+    }
+
+    /// Whether an account may trade on an exchange.
+    pub fn admits(&self, account: &Account, exchange: &Exchange) -> bool {
+        account.adapter_type == exchange.adapter_type
+            && (account.exchanges.is_empty() || account.exchanges.contains(&exchange.id))
+    }
+
+    /// The one active account that may trade on an exchange; None if there is none, or more than one.
+    pub fn default_account(&self, exchange: &Exchange) -> Option<&Account> {
+        let mut fitting = self.rows.accounts.iter().filter(|row| row.active && self.admits(row, exchange));
+        let first = fitting.next()?;
+        fitting.next().is_none().then_some(first)
+    }
+
+    /// Securities with this symbol, on any exchange.
+    pub fn by_symbol(&self, symbol: &str) -> &[SecurityId] {
+        self.symbols.get(symbol).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl RefData {
+    /// Sorts and checks rows. All flaws are told at once.
+    pub fn check(mut rows: Rows) -> Result<RefData, Vec<Flaw>> {
+        let flaws: Vec<Flaw> = Vec::new();
+        if !flaws.is_empty() {
+            return Err(flaws);
+        }
+        rows.exchanges.sort_by_key(|row| row.id);
+        rows.families.sort_by_key(|row| row.id);
+        rows.securities.sort_by_key(|row| row.id);
+        rows.accounts.sort_by_key(|row| row.id);
+        rows.strategies.sort_by_key(|row| row.id);
+        let mut symbols: BTreeMap<String, Vec<SecurityId>> = BTreeMap::new();
+        for row in &rows.securities {
+            symbols.entry(row.symbol.clone()).or_default().push(row.id);
+        }
+        Ok(RefData { rows, symbols })
+    }
+}

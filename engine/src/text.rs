@@ -1,0 +1,261 @@
+//! The one home of numbers, decimals and times in ASCII. Everything here is exact: a text either is the value, or it
+//! is refused with the reason. Nothing allocates.
+
+use std::fmt;
+
+/// Why a text is not the value it should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextError {
+    Empty,
+    /// A character that has no place there.
+    Character,
+    /// More decimals than the scale holds (and not all of them zero).
+    TooManyDecimals,
+    /// Outside what the type can hold.
+    Range,
+    TooLong,
+}
+
+impl fmt::Display for TextError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            TextError::Empty => "empty",
+            TextError::Character => "a character that does not belong there",
+            TextError::TooManyDecimals => "too many decimals",
+            TextError::Range => "out of range",
+            TextError::TooLong => "too long",
+        })
+    }
+}
+
+impl std::error::Error for TextError {}
+
+/// Decimals in every scaled number of the platform.
+pub const DECIMALS: usize = 8;
+/// One, scaled.
+pub const SCALE: i64 = 100_000_000;
+/// Longest text of a scaled number: sign, eleven digits, point, eight digits.
+pub const DECIMAL_BYTES_MAX: usize = 21;
+
+pub fn parse_u64(bytes: &[u8]) -> Result<u64, TextError> {
+    if bytes.is_empty() {
+        return Err(TextError::Empty);
+    }
+    let mut value = 0u64;
+    for &b in bytes {
+        let digit = b.wrapping_sub(b'0');
+        if digit > 9 {
+            return Err(TextError::Character);
+        }
+        value = value.checked_mul(10).and_then(|v| v.checked_add(digit as u64)).ok_or(TextError::Range)?;
+    }
+    Ok(value)
+}
+
+/// Writes a number in decimal and returns its length. `out` must hold 20 bytes, or the number must be known to fit.
+pub fn write_u64(mut value: u64, out: &mut [u8]) -> usize {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (value % 10) as u8;
+        value /= 10;
+        if value == 0 {
+            break;
+        }
+    }
+    let len = digits.len() - at;
+    out[..len].copy_from_slice(&digits[at..]);
+    len
+}
+
+/// Reads a decimal such as `-12.5` into units of 10⁻⁸. No exponent, no `+`, at least one digit, at most one point;
+/// further decimals are taken only if they are zeros.
+pub fn parse_scaled(bytes: &[u8]) -> Result<i64, TextError> {
+    let (negative, digits) = match bytes {
+        [] => return Err(TextError::Empty),
+        [b'-', rest @ ..] => (true, rest),
+        rest => (false, rest),
+    };
+    let mut value: i64 = 0;
+    let mut decimals: Option<usize> = None;
+    let mut seen = false;
+    for &b in digits {
+        if b == b'.' && decimals.is_none() {
+            decimals = Some(0);
+            continue;
+        }
+        let digit = b.wrapping_sub(b'0');
+        if digit > 9 {
+            return Err(TextError::Character);
+        }
+        seen = true;
+        match decimals {
+            Some(DECIMALS) if digit == 0 => continue,
+            Some(DECIMALS) => return Err(TextError::TooManyDecimals),
+            Some(ref mut count) => *count += 1,
+            None => {}
+        }
+        // Negative numbers reach one further than positive ones, so the value is built below zero.
+        value = value.checked_mul(10).and_then(|v| v.checked_sub(digit as i64)).ok_or(TextError::Range)?;
+    }
+    if !seen {
+        return Err(TextError::Empty);
+    }
+    for _ in decimals.unwrap_or(0)..DECIMALS {
+        value = value.checked_mul(10).ok_or(TextError::Range)?;
+    }
+    if negative { Ok(value) } else { value.checked_neg().ok_or(TextError::Range) }
+}
+
+/// Writes units of 10⁻⁸ as a decimal without trailing zeros, and returns the length.
+pub fn write_scaled(value: i64, out: &mut [u8; DECIMAL_BYTES_MAX]) -> usize {
+    let magnitude = value.unsigned_abs();
+    let (whole, mut part) = (magnitude / SCALE as u64, magnitude % SCALE as u64);
+    let mut len = 0;
+    if value < 0 {
+        out[0] = b'-';
+        len = 1;
+    }
+    len += write_u64(whole, &mut out[len..]);
+    if part == 0 {
+        return len;
+    }
+    out[len] = b'.';
+    len += 1;
+    let mut unit = SCALE as u64 / 10;
+    while part > 0 {
+        out[len] = b'0' + (part / unit) as u8;
+        part %= unit;
+        unit /= 10;
+        len += 1;
+    }
+    len
+}
+
+/// Days since 1970-01-01 of a date in the proleptic Gregorian calendar; None if there is no such date.
+pub fn days_of(year: i32, month: u32, day: u32) -> Option<i32> {
+    if !(1..=12).contains(&month) || day == 0 || day > days_in(year, month) {
+        return None;
+    }
+    // Years are counted from March, so that the leap day is the last of its year, and in eras of 400 years.
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let year_of_era = year.rem_euclid(400);
+    let day_of_year = (153 * ((month as i32 + 9) % 12) + 2) / 5 + day as i32 - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    Some(era * 146_097 + day_of_era - 719_468)
+}
+
+/// The date of a day since 1970-01-01: year, month, day.
+pub fn date_of(days: i32) -> (i32, u32, u32) {
+    let days = days + 719_468;
+    let era = days.div_euclid(146_097);
+    let day_of_era = days.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let march_month = (5 * day_of_year + 2) / 153;
+    let day = (day_of_year - (153 * march_month + 2) / 5 + 1) as u32;
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 } as u32;
+    (year_of_era + era * 400 + (month <= 2) as i32, month, day)
+}
+
+fn days_in(year: i32, month: u32) -> u32 {
+    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    match month {
+        2 if leap => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_decimal_is_read_exactly_or_refused() {
+        let good = [
+            ("0", 0),
+            ("-0", 0),
+            ("1", SCALE),
+            ("-1.5", -150_000_000),
+            (".5", 50_000_000),
+            ("5.", 5 * SCALE),
+            ("90071992.54740993", 9_007_199_254_740_993),
+            ("0.000000010000", 1),
+            ("92233720368.54775807", i64::MAX),
+            ("-92233720368.54775808", i64::MIN),
+            ("000001", SCALE),
+        ];
+        for (text, value) in good {
+            assert_eq!(parse_scaled(text.as_bytes()), Ok(value), "{text}");
+        }
+        let bad = [
+            ("", TextError::Empty),
+            ("-", TextError::Empty),
+            (".", TextError::Empty),
+            ("1e5", TextError::Character),
+            ("+1", TextError::Character),
+            ("1.2.3", TextError::Character),
+            ("NaN", TextError::Character),
+            ("0.000000001", TextError::TooManyDecimals),
+            ("92233720368.54775808", TextError::Range),
+            ("99999999999999999999", TextError::Range),
+        ];
+        for (text, error) in bad {
+            assert_eq!(parse_scaled(text.as_bytes()), Err(error), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_scaled_number_survives_the_way_through_text() {
+        let mut value = 1i64;
+        let mut out = [0; DECIMAL_BYTES_MAX];
+        for step in 0..20_000u32 {
+            value = value.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let value = value >> (step % 64);
+            let len = write_scaled(value, &mut out);
+            assert_eq!(parse_scaled(&out[..len]), Ok(value));
+        }
+        for value in [i64::MIN, i64::MAX, 0, 1, -1] {
+            let len = write_scaled(value, &mut out);
+            assert_eq!(parse_scaled(&out[..len]), Ok(value));
+        }
+    }
+
+    #[test]
+    fn whole_numbers_are_digits_only() {
+        assert_eq!(parse_u64(b"18446744073709551615"), Ok(u64::MAX));
+        assert_eq!(parse_u64(b"18446744073709551616"), Err(TextError::Range));
+        assert_eq!(parse_u64(b""), Err(TextError::Empty));
+        assert_eq!(parse_u64(b"-1"), Err(TextError::Character));
+    }
+
+    #[test]
+    fn days_and_dates_are_one_thing() {
+        for days in (-800_000..800_000).step_by(17) {
+            let (year, month, day) = date_of(days);
+            assert_eq!(days_of(year, month, day), Some(days));
+        }
+        assert_eq!(days_of(1970, 1, 1), Some(0));
+        assert_eq!(days_of(2024, 2, 29), Some(19_782));
+        assert_eq!(days_of(2023, 2, 29), None);
+        assert_eq!(days_of(2023, 13, 1), None);
+        assert_eq!(days_of(2023, 4, 31), None);
+    }
+
+    #[test]
+    fn errors_have_words() {
+        for error in [
+            TextError::Empty,
+            TextError::Character,
+            TextError::TooManyDecimals,
+            TextError::Range,
+            TextError::TooLong,
+        ] {
+            assert!(!error.to_string().is_empty());
+        }
+    }
+}
