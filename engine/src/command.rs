@@ -1,7 +1,8 @@
 //! What a shard can be told. A closed list: FIX, REST, STOMP, strategies, feeds, venues and the operator all speak it.
 
 use crate::id::{
-    AccountId, AdapterId, Currency, ExchangeId, IntId, OrderHandle, PortId, SecurityId, Source, StrategyId, Uuid,
+    AccountId, AdapterId, Currency, ExchangeId, IntId, OrderHandle, PortId, SecurityId, Source, StrategyId,
+    Uuid,
 };
 use crate::number::{Money, Price, Qty};
 use crate::reason::Reason;
@@ -23,44 +24,110 @@ const _: () = assert!(size_of::<Command>() <= 128, "a command has two cache line
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
     // From clients.
-    Submit { id: IntId, terms: Terms },
-    Modify { order: OrderHandle, id: IntId, changes: Changes },
-    Cancel { order: OrderHandle, id: IntId },
+    Submit {
+        id: IntId,
+        terms: Terms,
+    },
+    Modify {
+        order: OrderHandle,
+        id: IntId,
+        changes: Changes,
+    },
+    Cancel {
+        order: OrderHandle,
+        id: IntId,
+    },
     /// Closes a position with a reduce-only market order: wholly (its open orders are cancelled first) if `qty` is
     /// zero, else by `qty`.
-    Close { id: IntId, strategy: StrategyId, account: AccountId, security: SecurityId, qty: Qty },
-    Subscribe { strategy: StrategyId, security: SecurityId, on: bool },
+    Close {
+        id: IntId,
+        strategy: StrategyId,
+        account: AccountId,
+        security: SecurityId,
+        qty: Qty,
+    },
+    Subscribe {
+        strategy: StrategyId,
+        security: SecurityId,
+        on: bool,
+    },
     // From feeds.
-    Quote { security: SecurityId, quote: Quote },
-    Trade { security: SecurityId, trade: Trade },
+    Quote {
+        security: SecurityId,
+        quote: Quote,
+    },
+    Trade {
+        security: SecurityId,
+        trade: Trade,
+    },
     /// Both at once.
-    Tick { security: SecurityId, quote: Quote, trade: Trade },
+    Tick {
+        security: SecurityId,
+        quote: Quote,
+        trade: Trade,
+    },
     // From venues.
-    Report { order: OrderHandle, report: Report },
-    Adapter { adapter: AdapterId, connected: bool },
+    Report {
+        order: OrderHandle,
+        report: Report,
+    },
+    Adapter {
+        adapter: AdapterId,
+        connected: bool,
+    },
     // From the bookkeeper.
     Transaction(Movement),
     /// The security has expired: every position in it is closed at this price.
-    Expire { security: SecurityId, price: Price },
+    Expire {
+        security: SecurityId,
+        price: Price,
+    },
     ResetPositions,
     ResetCash,
     // From the operator.
-    Limits { scope: Scope, limits: Limits },
-    Restrict { scope: Scope, security: SecurityId, on: bool },
-    Kill { scope: Scope, on: bool },
-    Phase { strategy: StrategyId, phase: Phase },
-    Halt { security: SecurityId, on: bool },
+    Limits {
+        scope: Scope,
+        limits: Limits,
+    },
+    Restrict {
+        scope: Scope,
+        security: SecurityId,
+        on: bool,
+    },
+    Kill {
+        scope: Scope,
+        on: bool,
+    },
+    Phase {
+        strategy: StrategyId,
+        phase: Phase,
+    },
+    Halt {
+        security: SecurityId,
+        on: bool,
+    },
     /// The treasury gives a share of a limit, or asks for a part of it back.
     Budget(Budget),
     // From the clock.
-    Session { exchange: ExchangeId, session: Session },
-    TradingDay { day: Day },
+    Session {
+        exchange: ExchangeId,
+        session: Session,
+    },
+    TradingDay {
+        day: Day,
+    },
     Timer,
     // From the threads themselves.
     /// What a port wants to be told from now on.
-    Watch { port: PortId, what: Watch, on: bool },
+    Watch {
+        port: PortId,
+        what: Watch,
+        on: bool,
+    },
     /// A copy of everything, as events, for one port.
-    Snapshot { port: PortId },
+    Snapshot {
+        port: PortId,
+    },
 }
 
 /// Best prices. A size of zero means that this side is empty.
@@ -91,7 +158,11 @@ pub struct ExecRef(pub u128);
 pub enum Report {
     Accepted,
     Rejected(Reason),
-    Filled { exec: ExecRef, qty: Qty, price: Price },
+    Filled {
+        exec: ExecRef,
+        qty: Qty,
+        price: Price,
+    },
     /// The order is over, and not by a fill: cancelled as asked, or unasked for the reason given.
     Canceled(Reason),
     Expired(Reason),
@@ -99,9 +170,15 @@ pub enum Report {
     Replaced,
     ReplaceRefused(Reason),
     /// The venue takes a fill back.
-    Busted { exec: ExecRef },
+    Busted {
+        exec: ExecRef,
+    },
     /// The venue gives a fill another quantity or price.
-    Corrected { exec: ExecRef, qty: Qty, price: Price },
+    Corrected {
+        exec: ExecRef,
+        qty: Qty,
+        price: Price,
+    },
     /// After a reconnect: the venue knows this order and has told all it knows.
     Reconciled,
 }
@@ -249,7 +326,8 @@ pub enum Session {
 }
 
 impl Session {
-    pub const ALL: [Session; 4] = [Session::Closed, Session::OpeningAuction, Session::Continuous, Session::ClosingAuction];
+    pub const ALL: [Session; 4] =
+        [Session::Closed, Session::OpeningAuction, Session::Continuous, Session::ClosingAuction];
 }
 
 /// What a port can ask to be told.

@@ -6,8 +6,8 @@
 
 use crate::command::{Budget, BudgetKind, ExecRef, Limits, MovementKind, Phase, Scope, Session};
 use crate::id::{
-    AccountId, AdapterId, Currency, ExchangeId, IntId, OrderHandle, PortId, SecurityId, ShardId, Source, StrategyId,
-    TransactionId, Uuid,
+    AccountId, AdapterId, Currency, ExchangeId, IntId, OrderHandle, PortId, SecurityId, ShardId, Source,
+    StrategyId, TransactionId, Uuid,
 };
 use crate::number::{Money, Price, Qty};
 use crate::reason::Reason;
@@ -69,30 +69,79 @@ pub enum Body {
     /// A cancel or a modification was refused; the order goes on as it was.
     Refused(Refusal),
     /// Nobody will hear of this order again: its slot is free.
-    Forgotten { order: OrderHandle, source: Source, id: IntId },
+    Forgotten {
+        order: OrderHandle,
+        source: Source,
+        id: IntId,
+    },
     Booked(Booking),
     /// A reset found another value than was kept, and put it right.
-    Adjusted { strategy: StrategyId, what: Adjustment },
+    Adjusted {
+        strategy: StrategyId,
+        what: Adjustment,
+    },
     Tick(Tick),
-    Subscription { strategy: StrategyId, security: SecurityId, on: bool, subscribers: u32 },
-    Session { exchange: ExchangeId, session: Session },
-    Halt { security: SecurityId, on: bool },
-    TradingDay { day: Day },
-    Phase { strategy: StrategyId, phase: Phase },
-    Adapter { adapter: AdapterId, connected: bool },
-    Limits { scope: Scope, limits: Limits },
-    Restrict { scope: Scope, security: SecurityId, on: bool },
-    Kill { scope: Scope, on: bool },
-    Alert { alert: Alert, order: OrderHandle, security: SecurityId, reason: Reason },
+    Subscription {
+        strategy: StrategyId,
+        security: SecurityId,
+        on: bool,
+        subscribers: u32,
+    },
+    Session {
+        exchange: ExchangeId,
+        session: Session,
+    },
+    Halt {
+        security: SecurityId,
+        on: bool,
+    },
+    TradingDay {
+        day: Day,
+    },
+    Phase {
+        strategy: StrategyId,
+        phase: Phase,
+    },
+    Adapter {
+        adapter: AdapterId,
+        connected: bool,
+    },
+    Limits {
+        scope: Scope,
+        limits: Limits,
+    },
+    Restrict {
+        scope: Scope,
+        security: SecurityId,
+        on: bool,
+    },
+    Kill {
+        scope: Scope,
+        on: bool,
+    },
+    Alert {
+        alert: Alert,
+        order: OrderHandle,
+        security: SecurityId,
+        reason: Reason,
+    },
     /// For a venue's adapter.
     ToVenue(Instruction),
     /// For the treasury.
     Budget(BudgetUse),
     /// The command of this source and token is done; with [`Reason::None`] as it asked, else refused for the reason.
-    Done { source: Source, token: u32, reason: Reason },
+    Done {
+        source: Source,
+        token: u32,
+        reason: Reason,
+    },
     /// A snapshot for this port begins: what follows up to the end tells the state as it is.
-    SnapshotBegin { port: PortId },
-    SnapshotEnd { port: PortId },
+    SnapshotBegin {
+        port: PortId,
+    },
+    SnapshotEnd {
+        port: PortId,
+    },
 }
 
 /// The terms of an order, and where it stands as they take effect.

@@ -405,7 +405,10 @@ mod tests {
     #[test]
     fn a_handle_keeps_its_parts() {
         let handle = OrderHandle::new(ShardId(127), GENERATIONS - 1, u32::MAX);
-        assert_eq!((handle.shard(), handle.generation(), handle.slot()), (ShardId(127), GENERATIONS - 1, u32::MAX));
+        assert_eq!(
+            (handle.shard(), handle.generation(), handle.slot()),
+            (ShardId(127), GENERATIONS - 1, u32::MAX)
+        );
         assert_eq!(OrderHandle::from_raw(handle.raw()), handle);
         assert_ne!(handle, OrderHandle::NONE);
         assert_eq!(format!("{handle:?}"), "127:16777215:4294967295");

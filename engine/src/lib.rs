@@ -1,11 +1,14 @@
 #![doc = include_str!("../README.md")]
 
-pub mod text;
-pub mod id;
-pub mod number;
-pub mod time;
-pub mod reason;
-pub mod terms;
-pub mod refdata;
 pub mod command;
 pub mod event;
+pub mod id;
+pub mod number;
+pub mod outbox;
+pub mod reason;
+pub mod refdata;
+pub mod settings;
+pub mod shard;
+pub mod terms;
+pub mod text;
+pub mod time;

@@ -234,9 +234,16 @@ mod tests {
 
     #[test]
     fn rounding_is_half_away_from_zero() {
-        for (value, by, expected) in
-            [(5, 10, 1), (-5, 10, -1), (4, 10, 0), (-4, 10, 0), (15, -10, -2), (14, -10, -1), (7, 7, 1), (-15, -10, 2)]
-        {
+        for (value, by, expected) in [
+            (5, 10, 1),
+            (-5, 10, -1),
+            (4, 10, 0),
+            (-4, 10, 0),
+            (15, -10, -2),
+            (14, -10, -1),
+            (7, 7, 1),
+            (-15, -10, 2),
+        ] {
             assert_eq!(divide_rounded(value, by), expected, "{value}/{by}");
         }
     }

@@ -40,7 +40,8 @@ pub enum OrderKind {
 }
 
 impl OrderKind {
-    pub const ALL: [OrderKind; 4] = [OrderKind::Market, OrderKind::Limit, OrderKind::Stop, OrderKind::StopLimit];
+    pub const ALL: [OrderKind; 4] =
+        [OrderKind::Market, OrderKind::Limit, OrderKind::Stop, OrderKind::StopLimit];
 
     pub fn has_limit(self) -> bool {
         matches!(self, OrderKind::Limit | OrderKind::StopLimit)
@@ -242,13 +243,19 @@ mod tests {
         };
         assert_eq!(Changes::default().applied_to(&terms), terms);
         let changed = Changes::default().with_qty(Qty::from_raw(6)).with_tif(Tif::Day).applied_to(&terms);
-        assert_eq!(changed, Terms { qty: Qty::from_raw(6), tif: Tif::Day, tif_date: Timestamp::ZERO, ..terms });
+        assert_eq!(
+            changed,
+            Terms { qty: Qty::from_raw(6), tif: Tif::Day, tif_date: Timestamp::ZERO, ..terms }
+        );
         let all = Changes::default()
             .with_limit(Price::from_raw(8))
             .with_stop(Price::from_raw(1))
             .with_tif_date(Timestamp(10))
             .applied_to(&terms);
-        assert_eq!((all.limit, all.stop, all.stop_given, all.tif_date.0), (Price::from_raw(8), Price::from_raw(1), true, 10));
+        assert_eq!(
+            (all.limit, all.stop, all.stop_given, all.tif_date.0),
+            (Price::from_raw(8), Price::from_raw(1), true, 10)
+        );
     }
 
     #[test]
