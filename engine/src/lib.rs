@@ -13,6 +13,7 @@ pub mod directory;
 pub mod reason;
 pub mod refdata;
 pub mod settings;
+pub mod timers;
 pub mod shard;
 pub mod terms;
 pub mod text;
