@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+pub mod chance;
 pub mod command;
 pub mod event;
 pub mod id;
