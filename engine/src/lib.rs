@@ -4,6 +4,7 @@ pub mod chance;
 pub mod command;
 pub mod event;
 pub mod id;
+pub mod ladder;
 pub mod number;
 pub mod outbox;
 pub mod reason;
