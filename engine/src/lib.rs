@@ -14,3 +14,4 @@ pub mod shard;
 pub mod terms;
 pub mod text;
 pub mod time;
+pub mod venue;
