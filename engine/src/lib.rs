@@ -1,8 +1,10 @@
 #![doc = include_str!("../README.md")]
 
+pub mod chance;
 pub mod command;
 pub mod event;
 pub mod id;
+pub mod ladder;
 pub mod number;
 pub mod outbox;
 pub mod order;
@@ -18,3 +20,4 @@ pub mod shard;
 pub mod terms;
 pub mod text;
 pub mod time;
+pub mod venue;
