@@ -3,6 +3,8 @@
 pub mod command;
 pub mod event;
 pub mod id;
+pub mod lane;
+pub mod mesh;
 pub mod number;
 pub mod outbox;
 pub mod reason;
@@ -12,3 +14,4 @@ pub mod shard;
 pub mod terms;
 pub mod text;
 pub mod time;
+pub mod worker;
