@@ -3,6 +3,7 @@
 pub mod command;
 pub mod event;
 pub mod id;
+pub mod index;
 pub mod lane;
 pub mod mesh;
 pub mod number;
