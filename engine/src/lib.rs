@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod command;
+pub mod desk;
 pub mod event;
 pub mod id;
 pub mod index;
