@@ -16,4 +16,5 @@ pub mod shard;
 pub mod terms;
 pub mod text;
 pub mod time;
+pub mod treasury;
 pub mod worker;
