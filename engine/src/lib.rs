@@ -1,7 +1,9 @@
 #![doc = include_str!("../README.md")]
 
+pub mod chance;
 pub mod command;
 pub mod event;
+pub mod feed;
 pub mod id;
 pub mod number;
 pub mod outbox;
@@ -12,3 +14,4 @@ pub mod shard;
 pub mod terms;
 pub mod text;
 pub mod time;
+pub mod view;
