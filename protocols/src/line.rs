@@ -4,7 +4,8 @@
 //! 2026-11-14T09:30:00.000007Z n17 AAPL BUY STOP_LIMIT 100@187.25 stop 187 PARTIALLY_FILLED filled 40 avg 187.24 (triggered: …)
 //! ```
 //!
-//! A line is a value that knows how to write itself, exactly and without memory of its own: `write!` it into a string that is used again.
+//! A line is a value that knows how to write itself, exactly and without memory of its own: `write!` it into a string
+//! that is used again.
 
 use std::fmt;
 
@@ -56,8 +57,8 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// What an event reports of an order, None if it does not. Only an event with the terms knows the prices; give them for the
-    /// others where they are known.
+    /// What an event reports of an order, None if it does not. Only an event with the terms knows the prices; give
+    /// them for the others where they are known.
     pub fn of_event(event: &Event, terms: Option<&Terms>, symbol: &'a str) -> Option<Line<'a>> {
         let OrderReport { id, side, kind, qty, status, cum_qty, avg_price, reason, in_doubt, .. } =
             event.report()?;

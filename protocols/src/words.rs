@@ -1,5 +1,5 @@
-//! The words and codes by which the three interfaces call the same things, in one place: words for REST, STOMP and the
-//! page, single characters and numbers for FIX. Reading and writing stand side by side, so that they cannot part.
+//! The words and codes by which the three interfaces call the same things, in one place: words for REST, STOMP and
+//! the page, single characters and numbers for FIX. Reading and writing stand side by side, so that they cannot part.
 
 use std::fmt;
 
@@ -304,7 +304,8 @@ pub fn ord_rej_reason(reason: Reason) -> u32 {
     }
 }
 
-/// CxlRejReason (102) of FIX 4.4. Most reasons are about the terms of a replacement, which have no number of their own.
+/// CxlRejReason (102) of FIX 4.4. Most reasons are about the terms of a replacement, which have no number of their
+/// own.
 pub fn cxl_rej_reason(reason: Reason) -> u32 {
     const TOO_LATE: u32 = 0;
     const UNKNOWN_ORDER: u32 = 1;
@@ -323,70 +324,12 @@ pub fn cxl_rej_reason(reason: Reason) -> u32 {
         | Reason::VenueCancelled
         | Reason::VenueRandomReject
         | Reason::LaneFull => BROKER_OPTION,
-        Reason::None
-        | Reason::UnknownSecurity
-        | Reason::NotTradeable
-        | Reason::UnknownAccount
-        | Reason::AccountInactive
-        | Reason::AccountElsewhere
-        | Reason::UnknownStrategy
-        | Reason::StrategyNotRunning
-        | Reason::UnknownExchange
-        | Reason::QuantityNotPositive
-        | Reason::BadLot
-        | Reason::BadTick
-        | Reason::LimitMissing
-        | Reason::LimitSuperfluous
-        | Reason::StopMissing
-        | Reason::StopSuperfluous
-        | Reason::TifDateMissing
-        | Reason::TifDateSuperfluous
-        | Reason::TifDatePast
-        | Reason::TifNotAllowed
-        | Reason::NoAuctionAhead
-        | Reason::Overflow
-        | Reason::BadId
-        | Reason::ShardFull
-        | Reason::KillSwitch
-        | Reason::TradingDisabled
-        | Reason::Restricted
-        | Reason::MaxOrderQty
-        | Reason::MaxOrderValue
-        | Reason::PriceCollar
-        | Reason::NoReferencePrice
-        | Reason::MaxOpenOrders
-        | Reason::MaxPosition
-        | Reason::OrderRate
-        | Reason::DuplicateOrder
-        | Reason::InsufficientFunds
-        | Reason::PositionFlat
-        | Reason::PositionTooSmall
-        | Reason::CloseInProgress
-        | Reason::ReduceOnly
-        | Reason::SelfTrade
-        | Reason::PriceBand
-        | Reason::Halted
-        | Reason::Ioc
-        | Reason::Fok
-        | Reason::NoLiquidity
-        | Reason::Requested
-        | Reason::ExpiredDay
-        | Reason::ExpiredGtd
-        | Reason::ExpiredAuction
-        | Reason::Triggered
-        | Reason::Overfill
-        | Reason::Bust
-        | Reason::Correction
-        | Reason::UnknownPosition
-        | Reason::UnknownExecution
-        | Reason::BadTransaction
-        | Reason::UnknownScope
-        | Reason::InDoubt
-        | Reason::Adjusted => OTHER,
+        _ => OTHER,
     }
 }
 
-/// Text (58): the code and its words, `bad-lot: the quantity is not a multiple of the lot size`. Empty without a reason.
+/// Text (58): the code and its words, `bad-lot: the quantity is not a multiple of the lot size`. Empty without a
+/// reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Text(pub Reason);
 
