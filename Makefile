@@ -45,7 +45,7 @@ cover: ## lines of the engine that tests reach; fails below 90 %
 	@command -v cargo-llvm-cov >/dev/null || cargo install cargo-llvm-cov --locked
 	@rustup component add llvm-tools >/dev/null 2>&1
 	cargo llvm-cov test --package pitlane-engine --package pitlane-tests $(PROFILE) \
-		--ignore-filename-regex '(^|/)(tests|io|protocols|bench)/' --fail-under-lines 90
+		--ignore-filename-regex '^$(CURDIR)/(tests|io|protocols|bench)/|/(tests|sample)(/.*)?\.rs$$' --fail-under-lines 90
 
 clean: ## remove what was built
 	cargo clean
