@@ -19,6 +19,7 @@ mod ids;
 mod ledger;
 mod market;
 mod orders;
+mod slab;
 
 use std::collections::BTreeMap;
 

@@ -9,16 +9,15 @@
 //! The index is a linear hash: it grows by one bucket with each entry, so no insertion ever pays for all the others. It
 //! cannot be walked; whoever looks up a text sorts what he finds.
 
+use super::slab::{NONE, Slab};
 use crate::id::{INT_ID_BYTES, IntId};
-
-/// No entry, no order.
-pub(super) const NONE: u32 = u32::MAX;
 
 /// One id of one order.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 struct Entry {
     id: IntId,
-    /// The next in its bucket; of a free entry the next free one.
+    /// The next in its bucket.
     next: u32,
     older: u32,
     newer: u32,
@@ -30,28 +29,23 @@ const _: () = assert!(size_of::<Entry>() == 64, "an id has one cache line");
 
 #[derive(Debug)]
 pub(super) struct Ids {
-    entries: Vec<Entry>,
-    free: u32,
+    entries: Slab<Entry>,
     /// Heads of the buckets. At least one.
     buckets: Vec<u32>,
-    /// How many entries are in use.
-    len: usize,
     /// So that nobody can choose texts which all fall into one bucket.
     seed: u64,
 }
 
 impl Ids {
     pub(super) fn new(seed: u64) -> Ids {
-        Ids { entries: Vec::new(), free: NONE, buckets: vec![NONE], len: 0, seed }
+        Ids { entries: Slab::new(), buckets: vec![NONE], seed }
     }
 
     /// The chain of a new order with one id: its only entry.
     pub(super) fn insert(&mut self, id: IntId, order: u32) -> u32 {
-        let entry = Entry { id, next: NONE, older: NONE, newer: NONE, order };
-        let at = self.place(entry);
-        self.len += 1;
+        let at = self.entries.insert(Entry { id, next: NONE, older: NONE, newer: NONE, order });
         self.link(at);
-        if self.len > self.buckets.len() {
+        if self.entries.len() > self.buckets.len() {
             self.split();
         }
         at
@@ -59,21 +53,21 @@ impl Ids {
 
     /// A newer id behind the current one.
     pub(super) fn append(&mut self, current: u32, id: IntId) -> u32 {
-        let order = self.entries[current as usize].order;
+        let order = self.entries[current].order;
         let at = self.insert(id, order);
-        self.entries[at as usize].older = current;
-        self.entries[current as usize].newer = at;
+        self.entries[at].older = current;
+        self.entries[current].newer = at;
         at
     }
 
     /// Forgets the second id of a chain: the first is what the order is known by for ever.
     pub(super) fn remove_second(&mut self, first: u32) {
-        let second = self.entries[first as usize].newer;
+        let second = self.entries[first].newer;
         assert!(second != NONE, "a chain of one has no second");
-        let third = self.entries[second as usize].newer;
+        let third = self.entries[second].newer;
         assert!(third != NONE, "the current id stays");
-        self.entries[first as usize].newer = third;
-        self.entries[third as usize].older = first;
+        self.entries[first].newer = third;
+        self.entries[third].older = first;
         self.remove(second);
     }
 
@@ -81,19 +75,19 @@ impl Ids {
     pub(super) fn remove_chain(&mut self, first: u32) {
         let mut at = first;
         while at != NONE {
-            let newer = self.entries[at as usize].newer;
+            let newer = self.entries[at].newer;
             self.remove(at);
             at = newer;
         }
     }
 
     pub(super) fn id(&self, entry: u32) -> IntId {
-        self.entries[entry as usize].id
+        self.entries[entry].id
     }
 
     /// The id before this one in its chain.
     pub(super) fn older(&self, entry: u32) -> Option<IntId> {
-        let older = self.entries[entry as usize].older;
+        let older = self.entries[entry].older;
         (older != NONE).then(|| self.id(older))
     }
 
@@ -102,7 +96,7 @@ impl Ids {
         let mut at = self.buckets[self.bucket(id)];
         std::iter::from_fn(move || {
             while at != NONE {
-                let entry = &self.entries[at as usize];
+                let entry = &self.entries[at];
                 at = entry.next;
                 if entry.id == *id {
                     return Some(entry.order);
@@ -112,38 +106,24 @@ impl Ids {
         })
     }
 
-    fn place(&mut self, entry: Entry) -> u32 {
-        if self.free == NONE {
-            assert!(self.entries.len() < NONE as usize, "entries are counted in 32 bits");
-            self.entries.push(entry);
-            return self.entries.len() as u32 - 1;
-        }
-        let at = self.free;
-        self.free = self.entries[at as usize].next;
-        self.entries[at as usize] = entry;
-        at
-    }
-
     fn remove(&mut self, at: u32) {
-        let entry = self.entries[at as usize];
+        let entry = self.entries[at];
         let bucket = self.bucket(&entry.id);
         if self.buckets[bucket] == at {
             self.buckets[bucket] = entry.next;
         } else {
             let mut before = self.buckets[bucket];
-            while self.entries[before as usize].next != at {
-                before = self.entries[before as usize].next;
+            while self.entries[before].next != at {
+                before = self.entries[before].next;
             }
-            self.entries[before as usize].next = entry.next;
+            self.entries[before].next = entry.next;
         }
-        self.entries[at as usize].next = self.free;
-        self.free = at;
-        self.len -= 1;
+        self.entries.remove(at);
     }
 
     fn link(&mut self, at: u32) {
-        let bucket = self.bucket(&self.entries[at as usize].id);
-        self.entries[at as usize].next = self.buckets[bucket];
+        let bucket = self.bucket(&self.entries[at].id);
+        self.entries[at].next = self.buckets[bucket];
         self.buckets[bucket] = at;
     }
 
@@ -155,7 +135,7 @@ impl Ids {
         self.buckets[old] = NONE;
         self.buckets.push(NONE);
         while at != NONE {
-            let next = self.entries[at as usize].next;
+            let next = self.entries[at].next;
             self.link(at);
             at = next;
         }
@@ -240,7 +220,7 @@ mod tests {
                 ids.remove_chain(twin.remove(&gone).unwrap().1);
             }
         }
-        assert_eq!(ids.len, twin.len());
+        assert_eq!(ids.entries.len(), twin.len());
         for number in 0..1_500 {
             let expected: Vec<u32> =
                 twin.iter().filter(|(_, (text, _))| *text == id(number)).map(|(&order, _)| order).collect();
@@ -263,7 +243,7 @@ mod tests {
             let mut at = self.buckets[self.bucket(id)];
             let mut count = 0;
             while at != NONE {
-                at = self.entries[at as usize].next;
+                at = self.entries[at].next;
                 count += 1;
             }
             count

@@ -7,7 +7,8 @@
 //!
 //! A status change touches its slot and its record, nothing else. The rest is done when an order comes or ends.
 
-use super::ids::{Ids, NONE};
+use super::ids::Ids;
+use super::slab::{NONE, Slab};
 use super::{Mark, ViewSettings};
 use crate::event::{OrderReport, OrderTerms, Refusal, What};
 use crate::id::{IntId, OrderHandle, ShardId, Source};
@@ -51,34 +52,44 @@ impl Order {
     }
 }
 
-/// What is kept of an order. Its ids are entries of [`Ids`].
+/// What a status change touches of an order, apart from the rest so that it is one cache line.
 #[derive(Clone, Copy, Debug)]
-struct Record {
-    handle: OrderHandle,
-    terms: Terms,
+#[repr(align(64))]
+struct Live {
+    qty: Qty,
     cum_qty: Qty,
     avg_price: Price,
     last_qty: Qty,
     last_price: Price,
-    submitted: Timestamp,
     updated: Timestamp,
-    source: Source,
+    /// The snapshot in whose time it was last mentioned.
+    epoch: u32,
+    current: u32,
+    /// Ids in its chain.
+    versions: u32,
     status: Status,
     reason: Reason,
     in_doubt: bool,
     /// Whether the shard still knows it under its handle.
     mapped: bool,
-    first: u32,
-    current: u32,
-    /// Ids in its chain.
-    versions: u32,
-    /// Neighbours in the list it is in: open of its shard, finished, or free (`next` only).
-    before: u32,
-    next: u32,
-    mark: Mark,
 }
 
-const _: () = assert!(size_of::<Record>() <= 160, "a record, its id, its slot and its bucket fit 350 bytes");
+/// The rest of it. Its ids are entries of [`Ids`].
+#[derive(Clone, Copy, Debug)]
+struct Record {
+    handle: OrderHandle,
+    /// But for the quantity.
+    terms: Terms,
+    submitted: Timestamp,
+    source: Source,
+    first: u32,
+    /// Neighbours in the list it is in: open of its shard, or finished.
+    before: u32,
+    next: u32,
+}
+
+const _: () = assert!(size_of::<Live>() == 64, "one cache line");
+const _: () = assert!(size_of::<Record>() <= 80, "an order, its id, its slot and its bucket take 220 bytes");
 
 #[derive(Clone, Copy, Debug)]
 struct Slot {
@@ -102,8 +113,9 @@ impl List {
 
 #[derive(Debug)]
 pub(super) struct Orders {
-    records: Vec<Record>,
-    free: u32,
+    /// Both halves of an order have the same place.
+    live: Slab<Live>,
+    records: Slab<Record>,
     ids: Ids,
     /// By shard, then slot.
     slots: Vec<Vec<Slot>>,
@@ -117,8 +129,8 @@ pub(super) struct Orders {
 impl Orders {
     pub(super) fn new(shards: u8, settings: &ViewSettings) -> Orders {
         Orders {
-            records: Vec::new(),
-            free: NONE,
+            live: Slab::new(),
+            records: Slab::new(),
             ids: Ids::new(settings.seed),
             slots: vec![Vec::new(); shards as usize],
             open: vec![List::EMPTY; shards as usize],
@@ -140,11 +152,12 @@ impl Orders {
         let Some(index) = self.mapped(told.order) else {
             return self.enter(at, told, mark);
         };
-        let record = &mut self.records[index as usize];
-        record.terms = told.terms;
-        record.reason = told.reason;
-        record.updated = record.updated.max(at);
-        record.mark = mark;
+        self.records[index].terms = told.terms;
+        let live = &mut self.live[index];
+        live.qty = told.terms.qty;
+        live.reason = told.reason;
+        live.updated = live.updated.max(at);
+        live.epoch = mark.epoch;
         self.rename(index, told.id);
         self.set_status(index, told.status);
     }
@@ -154,17 +167,17 @@ impl Orders {
         let Some(index) = self.mapped(told.order) else {
             return;
         };
-        let record = &mut self.records[index as usize];
-        record.terms.qty = told.qty;
-        record.cum_qty = told.cum_qty;
-        record.avg_price = told.avg_price;
+        let live = &mut self.live[index];
+        live.qty = told.qty;
+        live.cum_qty = told.cum_qty;
+        live.avg_price = told.avg_price;
         if !told.last_qty.is_zero() {
-            (record.last_qty, record.last_price) = (told.last_qty, told.last_price);
+            (live.last_qty, live.last_price) = (told.last_qty, told.last_price);
         }
-        record.reason = told.reason;
-        record.in_doubt = told.in_doubt;
-        record.updated = record.updated.max(at);
-        record.mark = mark;
+        live.reason = told.reason;
+        live.in_doubt = told.in_doubt;
+        live.updated = live.updated.max(at);
+        live.epoch = mark.epoch;
         // Other reports may carry the id of a request, which is not the order's.
         if told.what == What::Replaced {
             self.rename(index, told.id);
@@ -181,9 +194,9 @@ impl Orders {
         let Some(index) = self.mapped(told.order) else {
             return;
         };
-        let record = &mut self.records[index as usize];
-        record.updated = record.updated.max(at);
-        record.mark = mark;
+        let live = &mut self.live[index];
+        live.updated = live.updated.max(at);
+        live.epoch = mark.epoch;
         self.set_status(index, told.status);
     }
 
@@ -192,7 +205,7 @@ impl Orders {
         let Some(index) = self.mapped(handle) else {
             return;
         };
-        if self.records[index as usize].status.is_finished() {
+        if self.live[index].status.is_finished() {
             self.unmap(index);
         } else {
             self.drop(index);
@@ -203,7 +216,7 @@ impl Orders {
     pub(super) fn day_over(&mut self, shard: ShardId) {
         let mut index = self.finished.head;
         while index != NONE {
-            let record = &self.records[index as usize];
+            let record = &self.records[index];
             let next = record.next;
             if record.handle.shard() == shard {
                 self.drop(index);
@@ -217,7 +230,7 @@ impl Orders {
         let shard = mark.shard.0 as usize;
         for slot in 0..self.slots[shard].len() {
             let index = self.slots[shard][slot].record;
-            if index != NONE && self.records[index as usize].mark != mark {
+            if index != NONE && self.live[index].epoch != mark.epoch {
                 self.drop(index);
             }
         }
@@ -244,7 +257,7 @@ impl Orders {
             let heads_left = heads.iter_mut().filter(|head| **head != NONE);
             let oldest = heads_left.min_by_key(|head| self.age(**head))?;
             let index = *oldest;
-            *oldest = self.records[index as usize].next;
+            *oldest = self.records[index].next;
             Some(self.read(index))
         })
     }
@@ -258,7 +271,7 @@ impl Orders {
         let mut index = self.finished.tail;
         std::iter::from_fn(move || {
             let order = (index != NONE).then(|| self.read(index))?;
-            index = self.records[index as usize].before;
+            index = self.records[index].before;
             Some(order)
         })
     }
@@ -268,28 +281,28 @@ impl Orders {
     }
 
     fn read(&self, index: u32) -> Order {
-        let record = &self.records[index as usize];
+        let (live, record) = (&self.live[index], &self.records[index]);
         Order {
             handle: record.handle,
-            id: self.ids.id(record.current),
-            orig_id: self.ids.older(record.current).unwrap_or_default(),
+            id: self.ids.id(live.current),
+            orig_id: self.ids.older(live.current).unwrap_or_default(),
             first_id: self.ids.id(record.first),
             source: record.source,
-            terms: record.terms,
-            status: record.status,
-            reason: record.reason,
-            in_doubt: record.in_doubt,
-            cum_qty: record.cum_qty,
-            avg_price: record.avg_price,
-            last_qty: record.last_qty,
-            last_price: record.last_price,
+            terms: Terms { qty: live.qty, ..record.terms },
+            status: live.status,
+            reason: live.reason,
+            in_doubt: live.in_doubt,
+            cum_qty: live.cum_qty,
+            avg_price: live.avg_price,
+            last_qty: live.last_qty,
+            last_price: live.last_price,
             submitted: record.submitted,
-            updated: record.updated,
+            updated: live.updated,
         }
     }
 
     fn age(&self, index: u32) -> (Timestamp, OrderHandle) {
-        let record = &self.records[index as usize];
+        let record = &self.records[index];
         (record.submitted, record.handle)
     }
 }
@@ -298,32 +311,37 @@ impl Orders {
 impl Orders {
     fn enter(&mut self, at: Timestamp, told: &OrderTerms, mark: Mark) {
         self.clear_slot(told.order);
-        let record = Record {
-            handle: told.order,
-            terms: told.terms,
+        let live = Live {
+            qty: told.terms.qty,
             cum_qty: Qty::ZERO,
             avg_price: Price::ZERO,
             last_qty: Qty::ZERO,
             last_price: Price::ZERO,
-            submitted: at,
             updated: at,
-            source: told.source,
+            epoch: mark.epoch,
+            current: NONE,
+            versions: 1,
             status: told.status,
             reason: told.reason,
             in_doubt: false,
             mapped: true,
+        };
+        let record = Record {
+            handle: told.order,
+            terms: told.terms,
+            submitted: at,
+            source: told.source,
             first: NONE,
-            current: NONE,
-            versions: 1,
             before: NONE,
             next: NONE,
-            mark,
         };
-        let index = self.place(record);
+        let index = self.live.insert(live);
+        let same = self.records.insert(record);
+        assert!(index == same, "both halves come and go together");
         let modified = !told.orig_id.is_none() && told.orig_id != told.id;
-        let oldest = if modified { told.orig_id } else { told.id };
-        let first = self.ids.insert(oldest, index);
-        (self.records[index as usize].first, self.records[index as usize].current) = (first, first);
+        let first = self.ids.insert(if modified { told.orig_id } else { told.id }, index);
+        self.records[index].first = first;
+        self.live[index].current = first;
         self.rename(index, told.id);
         let slot = &mut self.slots[told.order.shard().0 as usize][told.order.slot() as usize];
         *slot = Slot { generation: told.order.generation(), record: index };
@@ -339,80 +357,88 @@ impl Orders {
         }
         let before = slots[slot].record;
         if before != NONE {
-            self.forgotten(self.records[before as usize].handle);
+            self.forgotten(self.records[before].handle);
         }
     }
 
     fn rename(&mut self, index: u32, id: IntId) {
-        let record = &mut self.records[index as usize];
-        if self.ids.id(record.current) == id {
+        let live = &mut self.live[index];
+        if self.ids.id(live.current) == id {
             return;
         }
-        record.current = self.ids.append(record.current, id);
-        record.versions += 1;
-        if record.versions > self.versions_max {
-            record.versions -= 1;
-            self.ids.remove_second(record.first);
+        live.current = self.ids.append(live.current, id);
+        live.versions += 1;
+        if live.versions > self.versions_max {
+            live.versions -= 1;
+            self.ids.remove_second(self.records[index].first);
         }
     }
 
     /// Moves the order to the other list if it ended, or if a corrected fill brought it back.
     fn set_status(&mut self, index: u32, status: Status) {
-        let record = &mut self.records[index as usize];
-        if record.status.is_finished() == status.is_finished() {
-            record.status = status;
+        let live = &mut self.live[index];
+        if live.status.is_finished() == status.is_finished() {
+            live.status = status;
             return;
         }
         self.leave(index);
-        self.records[index as usize].status = status;
+        self.live[index].status = status;
         self.join(index);
     }
 
     fn join(&mut self, index: u32) {
-        let record = self.records[index as usize];
-        let finished = record.status.is_finished();
-        let list =
-            if finished { &mut self.finished } else { &mut self.open[record.handle.shard().0 as usize] };
+        let list = self.list_of(index);
         let before = std::mem::replace(&mut list.tail, index);
         list.len += 1;
         match before {
             NONE => list.head = index,
-            _ => self.records[before as usize].next = index,
+            _ => self.records[before].next = index,
         }
-        self.records[index as usize].before = before;
-        self.records[index as usize].next = NONE;
-        if finished && self.finished.len > self.finished_max {
+        let record = &mut self.records[index];
+        (record.before, record.next) = (before, NONE);
+        if self.finished.len > self.finished_max {
             self.drop(self.finished.head);
         }
     }
 
     fn leave(&mut self, index: u32) {
-        let Record { before, next, status, handle, .. } = self.records[index as usize];
-        let list =
-            if status.is_finished() { &mut self.finished } else { &mut self.open[handle.shard().0 as usize] };
+        let Record { before, next, .. } = self.records[index];
+        let list = self.list_of(index);
         list.len -= 1;
-        match before {
-            NONE => list.head = next,
-            _ => self.records[before as usize].next = next,
+        if before == NONE {
+            list.head = next;
         }
-        match next {
-            NONE => list.tail = before,
-            _ => self.records[next as usize].before = before,
+        if next == NONE {
+            list.tail = before;
+        }
+        if before != NONE {
+            self.records[before].next = next;
+        }
+        if next != NONE {
+            self.records[next].before = before;
+        }
+    }
+
+    /// The list an order of its status is in.
+    fn list_of(&mut self, index: u32) -> &mut List {
+        match self.live[index].status.is_finished() {
+            true => &mut self.finished,
+            false => &mut self.open[self.records[index].handle.shard().0 as usize],
         }
     }
 
     fn drop(&mut self, index: u32) {
         self.leave(index);
         self.unmap(index);
-        self.ids.remove_chain(self.records[index as usize].first);
-        self.records[index as usize].next = self.free;
-        self.free = index;
+        self.ids.remove_chain(self.records[index].first);
+        self.live.remove(index);
+        self.records.remove(index);
     }
 
     fn unmap(&mut self, index: u32) {
-        let record = &mut self.records[index as usize];
-        if std::mem::replace(&mut record.mapped, false) {
-            self.slots[record.handle.shard().0 as usize][record.handle.slot() as usize] = EMPTY;
+        if std::mem::replace(&mut self.live[index].mapped, false) {
+            let handle = self.records[index].handle;
+            self.slots[handle.shard().0 as usize][handle.slot() as usize] = EMPTY;
         }
     }
 
@@ -421,24 +447,12 @@ impl Orders {
         (slot.record != NONE && slot.generation == handle.generation()).then_some(slot.record)
     }
 
-    fn place(&mut self, record: Record) -> u32 {
-        if self.free == NONE {
-            assert!(self.records.len() < NONE as usize, "records are counted in 32 bits");
-            self.records.push(record);
-            return self.records.len() as u32 - 1;
-        }
-        let index = self.free;
-        self.free = self.records[index as usize].next;
-        self.records[index as usize] = record;
-        index
-    }
-
     fn sort_open(&mut self, shard: usize) {
         let mut sorted = Vec::with_capacity(self.open[shard].len);
         let mut index = self.open[shard].head;
         while index != NONE {
             sorted.push(index);
-            index = self.records[index as usize].next;
+            index = self.records[index].next;
         }
         sorted.sort_by_key(|&index| self.age(index));
         self.open[shard] = List::EMPTY;
