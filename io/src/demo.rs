@@ -159,12 +159,8 @@ impl Demo {
         let id = self.pick(held.map(|position| position.id).collect())?;
         let security = reference.security(id.security())?;
         let account = reference.default_account(reference.exchange_of(security))?;
-        let closing = Closing {
-            strategy: id.strategy(),
-            account: account.id,
-            security: id.security(),
-            qty: Qty::ZERO,
-        };
+        let closing =
+            Closing { strategy: id.strategy(), account: account.id, security: id.security(), qty: Qty::ZERO };
         Some(Act::Close(closing))
     }
 

@@ -25,10 +25,12 @@ impl Idle {
             return;
         }
         self.rounds = self.rounds.saturating_add(1);
-        match self.rounds {
-            0..=SPINS => hint::spin_loop(),
-            ..=const { SPINS + YIELDS } => thread::yield_now(),
-            _ => thread::park_timeout(NAP),
+        if self.rounds <= SPINS {
+            hint::spin_loop();
+        } else if self.rounds <= SPINS + YIELDS {
+            thread::yield_now();
+        } else {
+            thread::park_timeout(NAP);
         }
     }
 }

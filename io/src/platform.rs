@@ -17,7 +17,7 @@ use pitlane_engine::event::{Body as Said, Event};
 use pitlane_engine::feed::{Feed, FeedSettings};
 use pitlane_engine::id::{Origin, PortId, ShardId, Source, StrategyId};
 use pitlane_engine::lane::Full;
-use pitlane_engine::mesh::{Broadcast, Depths, PortClass, PortEnd, mesh};
+use pitlane_engine::mesh::{Broadcast, Depths, PortClass, PortEnd, ShardEnd, mesh};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::{Shard, shard_of};
@@ -73,7 +73,9 @@ impl Platform {
             <[PortEnd; PORTS.len()]>::try_from(ports).expect("the mesh has an end for each port");
         let mut shard_settings = ShardSettings::default();
         shard_settings.venue.seed = settings.seed;
-        let work = |end| Worker::new(shard(&reference, &shard_settings, shards, &end), end);
+        let work = |end: ShardEnd| {
+            Worker::new(Shard::new(end.id(), shards, reference.clone(), shard_settings.clone()), end)
+        };
         Platform {
             workers: ends.into_iter().map(work).collect(),
             control: Control::new(control, now, &reference),
@@ -138,15 +140,6 @@ impl Platform {
         }
         work + self.desk.poll(&mut self.desk_port)
     }
-}
-
-fn shard(
-    reference: &Arc<RefData>,
-    settings: &ShardSettings,
-    shards: u8,
-    end: &pitlane_engine::mesh::ShardEnd,
-) -> Shard {
-    Shard::new(end.id(), shards, reference.clone(), settings.clone())
 }
 
 fn desk_settings(shards: u8, seed: u64) -> DeskSettings {
@@ -255,9 +248,10 @@ impl Market {
 
     fn next(&mut self, now: Timestamp) -> Option<(ShardId, Command)> {
         let command = self.feed.poll(now)?;
-        let security = match command.body {
-            Body::Quote { security, .. } | Body::Trade { security, .. } | Body::Tick { security, .. } => security,
-            _ => return None,
+        let (Body::Quote { security, .. } | Body::Trade { security, .. } | Body::Tick { security, .. }) =
+            command.body
+        else {
+            unreachable!("a feed tells prices");
         };
         Some((shard_of(security, self.port.shards()), command))
     }
