@@ -24,4 +24,5 @@ pub mod mesh;
 pub mod worker;
 pub mod index;
 pub mod desk;
+pub mod treasury;
 pub mod view;
