@@ -1,5 +1,5 @@
-//! Chance from a seed: xoshiro256**, its state filled by SplitMix64 (Blackman and Vigna). The same seed, the same numbers,
-//! on every machine. Not for secrets.
+//! Chance from a seed: xoshiro256**, its state filled by SplitMix64 (Blackman and Vigna). The same seed, the same
+//! numbers, on every machine. Not for secrets.
 
 /// A stream of random numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
