@@ -1,16 +1,18 @@
 //! `pitlane serve`: a platform on the real clock, a line for every change of an order, and an end in good order.
 
+use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pitlane_engine::event::{Event, What};
+use pitlane_engine::event::{Body, Event, What};
 use pitlane_engine::id::Currency;
 use pitlane_engine::mesh::Depths;
 use pitlane_engine::number::Money;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 use pitlane_engine::view::View;
+use pitlane_protocols::line::Line;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
@@ -93,14 +95,25 @@ struct Tally {
 
 impl Tally {
     fn count(&mut self, event: &Event) {
-        if let pitlane_engine::event::Body::Tick(_) = event.body {
+        if matches!(event.body, Body::Tick(_)) {
             self.ticks += 1;
         }
         match event.report().map(|report| report.what) {
             Some(What::Entered) => self.orders += 1,
             Some(What::Rejected) => self.rejected += 1,
             Some(What::Filled) => self.fills += 1,
-            _ => {}
+            Some(
+                What::Accepted
+                | What::CancelPending
+                | What::Canceled
+                | What::Expired
+                | What::ReplacePending
+                | What::Replaced
+                | What::Triggered
+                | What::Corrected
+                | What::Image,
+            )
+            | None => {}
         }
     }
 }
@@ -122,12 +135,10 @@ impl<'a, W: Write> Report<'a, W> {
 
     /// One round of the platform; what was said is printed at its end.
     fn step(&mut self, platform: &mut Platform, now: Timestamp) -> io::Result<usize> {
-        let work = platform.poll(now, |_, _, event| {
+        let work = platform.poll(now, |view, reference, event| {
             self.tally.count(event);
-            if !self.quiet
-                && let Some(report) = event.report()
-            {
-                self.lines.push_str(&format!("{} {report:?}\n", event.at));
+            if !self.quiet {
+                write_line(&mut self.lines, event, view, reference);
             }
         });
         if !self.lines.is_empty() {
@@ -154,5 +165,15 @@ impl<'a, W: Write> Report<'a, W> {
             shown(portfolio.unrealized),
         )?;
         self.out.flush()
+    }
+}
+
+/// A line about the order that an event is about, if it is about one.
+fn write_line(lines: &mut String, event: &Event, view: &View, reference: &RefData) {
+    let Some(report) = event.report() else { return };
+    let symbol = reference.security(report.security).map_or("?", |row| row.symbol.as_str());
+    let order = view.order(report.order);
+    if let Some(line) = Line::of_event(event, order.as_ref().map(|order| &order.terms), symbol) {
+        writeln!(lines, "{line}").expect("a string takes everything");
     }
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use pitlane::platform::{Platform, PlatformSettings};
 use pitlane::refdata;
 use pitlane_engine::event::{Body, Event};
-use pitlane_engine::id::ShardId;
 use pitlane_engine::mesh::Depths;
 use pitlane_engine::terms::{OrderKind, Status};
 use pitlane_engine::time::{NS_PER_MS, NS_PER_S, Timestamp};
@@ -13,16 +12,16 @@ use pitlane_engine::time::{NS_PER_MS, NS_PER_S, Timestamp};
 const START: Timestamp = Timestamp(1_800_000_000 * NS_PER_S);
 
 /// What a platform says in so many seconds of virtual time.
-fn story(settings: PlatformSettings, seconds: u64) -> (Platform, Vec<(ShardId, Event)>) {
+fn story(settings: PlatformSettings, seconds: u64) -> (Platform, Vec<Event>) {
     let reference = Arc::new(refdata::shipped().expect("the shipped set is sound"));
     let mut platform = Platform::new(START, reference, settings);
     let mut said = Vec::new();
     for step in 0..seconds * 100 {
         let now = START.plus(step * 10 * NS_PER_MS);
-        while platform.poll(now, |_, shard, event| said.push((shard, *event))) > 0 {}
+        while platform.poll(now, |_, _, event| said.push(*event)) > 0 {}
     }
     platform.wind_down();
-    while platform.poll(START.plus(seconds * NS_PER_S), |_, shard, event| said.push((shard, *event))) > 0 {}
+    while platform.poll(START.plus(seconds * NS_PER_S), |_, _, event| said.push(*event)) > 0 {}
     (platform, said)
 }
 
@@ -35,14 +34,14 @@ fn a_market_moves_and_a_trader_trades() {
     let (platform, said) = story(settings(2, 1), 120);
     let view = platform.view();
     assert_eq!(view.ticks().count(), platform.reference().securities().len(), "every security is quoted");
-    let reports: Vec<_> = said.iter().filter_map(|(_, event)| event.report()).collect();
+    let reports: Vec<_> = said.iter().filter_map(|event| event.report()).collect();
     for kind in OrderKind::ALL {
         assert!(reports.iter().any(|report| report.kind == kind), "{kind:?}");
     }
     for status in [Status::PendingNew, Status::New, Status::Filled, Status::Canceled, Status::Rejected] {
         assert!(reports.iter().any(|report| report.status == status), "{status:?}");
     }
-    let booked = said.iter().filter(|(_, event)| matches!(event.body, Body::Booked(_))).count();
+    let booked = said.iter().filter(|event| matches!(event.body, Body::Booked(_))).count();
     assert!(booked > 10, "{booked}");
     assert!(view.positions().count() > 0);
 }
@@ -58,6 +57,6 @@ fn the_same_seed_says_the_same_and_another_does_not() {
 fn the_narrowest_lanes_are_wide_enough() {
     let narrow = PlatformSettings { depths: Depths { commands: 1, events: 1 }, ..settings(3, 2) };
     let (platform, said) = story(narrow, 20);
-    assert!(said.iter().filter(|(_, event)| event.report().is_some()).count() > 50);
+    assert!(said.iter().filter(|event| event.report().is_some()).count() > 50);
     assert_eq!(platform.view().ticks().count(), platform.reference().securities().len());
 }
