@@ -1,24 +1,33 @@
 #![doc = include_str!("../README.md")]
 
+// Words and numbers.
 pub mod text;
-pub mod number;
 pub mod id;
+pub mod number;
 pub mod time;
-pub mod terms;
 pub mod reason;
+pub mod chance;
+
+// What is said and heard.
+pub mod terms;
+pub mod refdata;
 pub mod command;
 pub mod event;
-pub mod refdata;
+
+// One shard, from its parts to the whole.
 pub mod settings;
-pub mod directory;
 pub mod order;
 pub mod orders;
-pub mod risk;
 pub mod ledger;
-pub mod chance;
-pub mod feed;
-pub mod shard;
+pub mod risk;
+pub mod directory;
+pub mod ladder;
+pub mod venue;
+pub mod timers;
 pub mod outbox;
+pub mod shard;
+
+// Many shards, and those who talk with them.
 pub mod lane;
 pub mod mesh;
 pub mod worker;
@@ -26,3 +35,4 @@ pub mod index;
 pub mod desk;
 pub mod treasury;
 pub mod view;
+pub mod feed;
