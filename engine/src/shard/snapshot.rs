@@ -8,6 +8,7 @@ use crate::id::{AdapterId, PortId, PortMask};
 use crate::number::{Price, Qty};
 use crate::outbox::Outbox;
 use crate::reason::Reason;
+use crate::time::Timestamp;
 
 /// Events of a snapshot in one step: small, so that commands do not wait for it.
 pub(super) const IMAGES_PER_STEP: usize = 32;
@@ -61,8 +62,8 @@ impl Snapshots {
 impl Shard {
     /// Tells at most `room` events more of the snapshot that is running.
     pub(super) fn snapshot_step(&mut self, room: usize, out: &mut Outbox) {
-        let end = out.seq() + room as u64;
-        while out.seq() + EVENTS_PER_ROW_MAX as u64 <= end
+        let end = out.waiting().len() + room;
+        while out.waiting().len() + EVENTS_PER_ROW_MAX <= end
             && let Some((port, stage)) = self.snapshots.running
         {
             match self.tell(port, stage, out) {
@@ -74,7 +75,14 @@ impl Shard {
 
     /// Tells one row and says where to go on.
     fn tell(&self, port: PortId, stage: Stage, out: &mut Outbox) -> Option<Stage> {
-        let mut say = |body| out.say(PortMask::one(port), self.now, body);
+        let mut say_at = |at, body| out.show(PortMask::one(port), at, body);
+        if let Stage::Orders(slot) = stage
+            && slot < self.orders.len()
+        {
+            self.tell_order(slot, &mut say_at);
+            return Some(Stage::Orders(slot + 1));
+        }
+        let mut say = |body| say_at(self.now, body);
         match stage {
             Stage::Begin => {
                 say(Said::SnapshotBegin { port });
@@ -115,15 +123,7 @@ impl Shard {
                 }
             }
             Stage::Securities(at, row) => Some(self.tell_security(at, row, &mut say)),
-            Stage::Orders(slot) => {
-                if slot >= self.orders.len() {
-                    return Some(Stage::Transactions(0));
-                }
-                if self.orders.in_use(slot) {
-                    self.tell_order(slot, &mut say);
-                }
-                Some(Stage::Orders(slot + 1))
-            }
+            Stage::Orders(_) => Some(Stage::Transactions(0)),
             Stage::Transactions(number) => {
                 let number = number.max(self.ledger.folded());
                 match self.ledger.transaction((number - self.ledger.folded()) as usize) {
@@ -200,20 +200,33 @@ impl Shard {
         }
     }
 
-    fn tell_order(&self, slot: u32, say: &mut impl FnMut(Said)) {
-        say(Said::Order(self.terms_image(slot, What::Image, Reason::None)));
-        say(Said::Status(self.image(slot, What::Image, Reason::None, None, (Qty::ZERO, Price::ZERO))));
+    /// The terms at the time the order was submitted, then how it stands.
+    fn tell_order(&self, slot: u32, say_at: &mut impl FnMut(Timestamp, Said)) {
+        if !self.orders.in_use(slot) {
+            return;
+        }
+        say_at(
+            self.orders.get(slot).submitted,
+            Said::Order(self.terms_image(slot, What::Image, Reason::None)),
+        );
+        say_at(
+            self.now,
+            Said::Status(self.image(slot, What::Image, Reason::None, None, (Qty::ZERO, Price::ZERO))),
+        );
     }
 
     /// A kept transaction, with position and cash as they are now: an image never shows the past.
     fn as_of_now(&self, booking: &Booking) -> Booking {
         let mut booking = *booking;
         if let Some(local) = booking.security.and_then(|security| self.directory.local(security))
-            && let Some(held) = self.ledger.positions(local).iter().find(|held| held.strategy == booking.strategy)
+            && let Some(held) =
+                self.ledger.positions(local).iter().find(|held| held.strategy == booking.strategy)
         {
             booking.position = held.state;
         }
-        let mine = |cash: &&crate::ledger::Cash| cash.strategy == booking.strategy && cash.currency == booking.currency;
+        let mine = |cash: &&crate::ledger::Cash| {
+            cash.strategy == booking.strategy && cash.currency == booking.currency
+        };
         if let Some(cash) = self.ledger.cash().iter().find(mine) {
             booking.cash = cash.amount;
         }
