@@ -21,6 +21,8 @@ mod reports;
 mod requests;
 mod snapshot;
 mod stops;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
