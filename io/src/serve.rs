@@ -1,5 +1,6 @@
 //! `pitlane serve`: a platform on the real clock, a line for every change of an order, and an end in good order.
 
+use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -83,7 +84,6 @@ struct Report<'a, W: Write> {
     tally: Tally,
     /// Not yet printed.
     lines: String,
-    last: String,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -121,7 +121,7 @@ impl Tally {
 
 impl<'a, W: Write> Report<'a, W> {
     fn new(quiet: bool, out: &'a mut W) -> Report<'a, W> {
-        Report { out, quiet, tally: Tally::default(), lines: String::new(), last: String::new() }
+        Report { out, quiet, tally: Tally::default(), lines: String::new() }
     }
 
     fn begin(&mut self, args: &Serve, reference: &RefData) -> io::Result<()> {
@@ -139,7 +139,7 @@ impl<'a, W: Write> Report<'a, W> {
         let work = platform.poll(now, |view, reference, event| {
             self.tally.count(event);
             if !self.quiet {
-                write_line(&mut self.lines, &mut self.last, event, view, reference);
+                write_line(&mut self.lines, event, view, reference);
             }
         });
         if !self.lines.is_empty() {
@@ -169,17 +169,12 @@ impl<'a, W: Write> Report<'a, W> {
     }
 }
 
-/// A line about the order that an event is about, if it is about one and the line is not the one before: a modification
-/// is told twice, as new terms and as a change of status.
-fn write_line(lines: &mut String, last: &mut String, event: &Event, view: &View, reference: &RefData) {
+/// A line about the order that an event is about, if it is about one.
+fn write_line(lines: &mut String, event: &Event, view: &View, reference: &RefData) {
     let Some(report) = event.report() else { return };
     let symbol = reference.security(report.security).map_or("?", |row| row.symbol.as_str());
     let order = view.order(report.order);
-    let Some(line) = Line::of_event(event, order.as_ref().map(|order| &order.terms), symbol) else { return };
-    let line = line.to_string();
-    if line != *last {
-        lines.push_str(&line);
-        lines.push('\n');
-        *last = line;
+    if let Some(line) = Line::of_event(event, order.as_ref().map(|order| &order.terms), symbol) {
+        writeln!(lines, "{line}").expect("a string takes everything");
     }
 }
