@@ -1,7 +1,7 @@
 //! One side of a price ladder: orders in lines, one line per price, the best price at hand.
 //!
 //! ```text
-//!            base            best                      base + 255
+//!            base            best                      base + 127
 //!   better ─── ┌───┬───┬───┬───┬───┬───┬───┬─ ─ ─┬───┬───┐ ─── worse
 //!    far       │   │   │   │ ▪ │   │ ▪ │ ▪ │     │   │ ▪ │      far
 //!              └───┴───┴───┴─│─┴───┴───┴───┴─ ─ ─┴───┴───┘
@@ -24,18 +24,18 @@ use crate::terms::{Side, Tif};
 /// No slot.
 pub const NIL: u32 = u32::MAX;
 
-/// Prices in the ring. 256 levels are one page of memory, and hold what lives within 10 standard distances of a
-/// usual market; two sides of 10,000 securities take 80 MB.
-const WINDOW: usize = 256;
-const WORDS: usize = WINDOW / 64;
+/// Prices in the ring: as many as a number has bits. Both sides of a book are a page of memory, 10,000 books take 40 MB.
+const WINDOW: usize = 128;
 /// How far behind the start of the ring the best price is put when the ring moves: the room for better prices.
-const LEAD: i64 = 64;
-/// Touches of far levels before the ring may move. Moving costs at most 2 × `WINDOW` levels, so 8 for each touch.
-const STRAYS_MAX: u32 = 64;
+const LEAD: i64 = 48;
+/// The ring does not move for less.
+const DRIFT_MIN: u64 = 16;
+/// Levels that may be moved for each touch of a far level: the price of moving the ring, paid in advance.
+const MOVES_PER_STRAY: u32 = 4;
 /// The rank of nothing: worse than every price.
 const EMPTY: i64 = i64::MAX;
 
-const _: () = assert!(WINDOW.is_power_of_two() && WINDOW.is_multiple_of(64));
+const _: () = assert!(WINDOW == u128::BITS as usize, "a bit for each level");
 const _: () = assert!(size_of::<Level>() == 16, "four levels share a cache line");
 const _: () = assert!(size_of::<Node>() == 32, "a node never straddles a cache line");
 
@@ -223,14 +223,13 @@ pub enum Direction {
     LowestFirst,
 }
 
-/// Invariants: `best` is the rank of the best occupied level, or `EMPTY`; `base` is a multiple of 64 and the ring ends before
-/// `EMPTY`; a bit is set exactly if its level has an order; a far level has an order and lies outside the ring.
+/// Invariants: `best` is the rank of the best occupied level, or `EMPTY`; the ring ends before `EMPTY`; a bit is set exactly if its level has an order; a far level has an order and lies outside the ring.
 #[derive(Clone, Debug)]
 pub struct Ladder {
     best: i64,
     base: i64,
     /// The ring's bit of a rank is its lowest bits, wherever the ring lies.
-    bits: [u64; WORDS],
+    bits: u128,
     /// None before the first order.
     window: Option<Box<[Level; WINDOW]>>,
     far: Option<Box<Far>>,
@@ -250,7 +249,12 @@ impl Ladder {
             Direction::HighestFirst => -1,
             Direction::LowestFirst => 0,
         };
-        Ladder { best: EMPTY, base: 0, bits: [0; WORDS], window: None, far: None, flip }
+        Ladder { best: EMPTY, base: 0, bits: 0, window: None, far: None, flip }
+    }
+
+    /// With its ring from the beginning: two made one after the other lie side by side in memory.
+    pub fn with_ring(direction: Direction) -> Ladder {
+        Ladder { window: Some(new_ring()), ..Ladder::new(direction) }
     }
 
     /// How good a price is here: the lower, the better.
@@ -322,7 +326,7 @@ impl Ladder {
             level.qty = sum;
             nodes[slot].ticks = ticks;
             level.line.push_back(nodes, slot);
-            self.bits[word(rank)] |= bit(rank);
+            self.bits |= bit(rank);
             self.best = self.best.min(rank);
             return true;
         }
@@ -341,7 +345,7 @@ impl Ladder {
             level.qty -= qty.raw();
             level.line.remove(nodes, slot);
             if level.line.head == NIL {
-                self.bits[word(rank)] &= !bit(rank);
+                self.bits &= !bit(rank);
                 self.vacated(rank);
             }
             return;
@@ -411,19 +415,15 @@ impl Ladder {
         if !self.is_near(from) {
             return None;
         }
-        let mut at = from;
-        let mut bits = self.bits[word(at)] & (!0 << (at & 63));
-        loop {
-            if bits != 0 {
-                return Some((at & !63) + bits.trailing_zeros() as i64);
-            }
-            at = (at & !63).checked_add(64)?;
-            if !self.is_near(at) {
-                return None;
-            }
-            bits = self.bits[word(at)];
-        }
+        // Seen from here, what lies before it comes last in the ring.
+        let before = from - self.base;
+        let bits = self.bits.rotate_right(ring(from) as u32) & (u128::MAX >> before);
+        (bits != 0).then(|| from + bits.trailing_zeros() as i64)
     }
+}
+
+fn new_ring() -> Box<[Level; WINDOW]> {
+    Box::new([Level::default(); WINDOW])
 }
 
 #[inline]
@@ -432,13 +432,8 @@ fn ring(rank: i64) -> usize {
 }
 
 #[inline]
-fn word(rank: i64) -> usize {
-    ring(rank) / 64
-}
-
-#[inline]
-fn bit(rank: i64) -> u64 {
-    1 << (rank & 63)
+fn bit(rank: i64) -> u128 {
+    1 << ring(rank)
 }
 
 /// What is far, and how the ring follows the market.
@@ -451,7 +446,7 @@ impl Ladder {
         }
         if self.is_empty() {
             // Nothing has to move, so the ring comes at once.
-            self.window.get_or_insert_with(|| Box::new([Level::default(); WINDOW]));
+            self.window.get_or_insert_with(new_ring);
             self.base = base_for(rank);
             if self.is_near(rank) {
                 return self.push_back(nodes, slot, ticks);
@@ -488,13 +483,11 @@ impl Ladder {
     /// Counts a touch of a far level, and moves the ring if they have become many and the market is elsewhere.
     fn stray(&mut self) {
         let Some(far) = &mut self.far else { return };
-        far.strays += 1;
-        if far.strays < STRAYS_MAX {
-            return;
-        }
-        far.strays = 0;
+        far.strays = far.strays.saturating_add(1);
         let base = base_for(self.best);
-        if self.best != EMPTY && base != self.base {
+        let drifted = self.best != EMPTY && base.abs_diff(self.base) >= DRIFT_MIN;
+        if drifted && far.strays.saturating_mul(MOVES_PER_STRAY) >= self.bits.count_ones() {
+            far.strays = 0;
             self.recentre(base);
         }
     }
@@ -502,27 +495,27 @@ impl Ladder {
     /// Levels that are in the old ring and in the new stay where they are: the ring's index of a rank never changes.
     fn recentre(&mut self, base: i64) {
         let Some(far) = &mut self.far else { return };
-        let window = self.window.get_or_insert_with(|| Box::new([Level::default(); WINDOW]));
+        let window = self.window.get_or_insert_with(new_ring);
         for offset in 0..WINDOW as i64 {
             let rank = self.base + offset;
             let stays = (rank.wrapping_sub(base) as u64) < WINDOW as u64;
-            if !stays && self.bits[word(rank)] & bit(rank) != 0 {
+            if !stays && self.bits & bit(rank) != 0 {
                 far.levels.insert(rank, std::mem::take(&mut window[ring(rank)]));
-                self.bits[word(rank)] &= !bit(rank);
+                self.bits &= !bit(rank);
             }
         }
         self.base = base;
         let last = base + (WINDOW as i64 - 1);
         while let Some((&rank, _)) = far.levels.range(base..=last).next() {
             window[ring(rank)] = far.levels.remove(&rank).expect("it was just seen");
-            self.bits[word(rank)] |= bit(rank);
+            self.bits |= bit(rank);
         }
     }
 }
 
-/// Where the ring begins when the market is here. It never reaches the last ranks, so that `EMPTY` is never near.
+/// Where the ring begins when the market is here. It never reaches the last rank, so that `EMPTY` is never near.
 fn base_for(best: i64) -> i64 {
-    (best.saturating_sub(LEAD) & !63).min(i64::MAX - (WINDOW as i64 + 63))
+    best.saturating_sub(LEAD).min(i64::MAX - WINDOW as i64)
 }
 
 #[cfg(test)]
@@ -632,7 +625,7 @@ mod tests {
     fn the_ring_follows_the_market() {
         let (mut ladder, mut nodes) = (Ladder::new(Direction::LowestFirst), Nodes::default());
         assert!(put(&mut ladder, &mut nodes, 0, 0, 1));
-        for slot in 1..=STRAYS_MAX {
+        for slot in 1..=9 {
             assert!(put(&mut ladder, &mut nodes, slot, -10_000 - slot as i64, 1));
         }
         let far = ladder.far.as_ref().unwrap();

@@ -118,7 +118,7 @@ impl Book {
         mode.set(Mode::BANDED, spec.settings.band_bp > 0);
         mode.set(Mode::DICED, spec.settings.reject_permille > 0);
         Book {
-            sides: [Ladder::new(Direction::HighestFirst), Ladder::new(Direction::LowestFirst)],
+            sides: [Ladder::with_ring(Direction::HighestFirst), Ladder::with_ring(Direction::LowestFirst)],
             tick: spec.tick_size.raw(),
             mode,
             self_trade: spec.settings.self_trade,
