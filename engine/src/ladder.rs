@@ -178,33 +178,32 @@ impl Line {
 
     #[inline]
     pub fn push_back(&mut self, nodes: &mut Nodes, slot: u32) {
-        if self.head == NIL {
+        let node = &mut nodes[slot];
+        (node.prev, node.next) = (self.tail, NIL);
+        if self.tail == NIL {
             self.head = slot;
         } else {
             nodes[self.tail].next = slot;
-            nodes[slot].prev = self.tail;
         }
-        nodes[slot].next = NIL;
         self.tail = slot;
     }
 
-    /// Links of the ends are not looked at: who stands there is known from the line itself, and one cache line
-    /// less is touched when the head leaves.
+    /// Whether nobody is left. All is decided by the node's own links, not by the line: those come from memory first,
+    /// and a branch that is guessed wrong is found out sooner.
     #[inline]
-    pub fn remove(&mut self, nodes: &mut Nodes, slot: u32) {
+    pub fn remove(&mut self, nodes: &mut Nodes, slot: u32) -> bool {
         let Node { prev, next, .. } = nodes[slot];
-        match (self.head == slot, self.tail == slot) {
-            (true, true) => *self = Line::default(),
-            (true, false) => self.head = next,
-            (false, true) => {
-                self.tail = prev;
-                nodes[prev].next = NIL;
-            }
-            (false, false) => {
-                nodes[prev].next = next;
-                nodes[next].prev = prev;
-            }
+        if prev == NIL {
+            self.head = next;
+        } else {
+            nodes[prev].next = next;
         }
+        if next == NIL {
+            self.tail = prev;
+        } else {
+            nodes[next].prev = prev;
+        }
+        prev == NIL && next == NIL
     }
 }
 
@@ -223,24 +222,30 @@ pub enum Direction {
     LowestFirst,
 }
 
-/// Invariants: `best` is the rank of the best occupied level, or `EMPTY`; the ring ends before `EMPTY`; a bit is set exactly if its level has an order; a far level has an order and lies outside the ring.
+/// Invariants: `best` is the rank of the best occupied level, or `EMPTY`; the ring ends before `EMPTY`; without a ring there
+/// is no order.
+///
+/// What every order needs is here, so that both ladders of a book share a cache line; the rest is with the levels.
 #[derive(Clone, Debug)]
 pub struct Ladder {
     best: i64,
     base: i64,
-    /// The ring's bit of a rank is its lowest bits, wherever the ring lies.
-    bits: u128,
-    /// None before the first order.
-    window: Option<Box<[Level; WINDOW]>>,
-    far: Option<Box<Far>>,
     /// Turns ticks into rank and back: all ones if the highest price is best.
     flip: i64,
+    ring: Option<Box<Ring>>,
 }
 
-#[derive(Clone, Debug, Default)]
-struct Far {
-    levels: BTreeMap<i64, Level>,
+const _: () = assert!(size_of::<Ladder>() == 32, "two ladders are a cache line");
+
+/// Invariants: a bit is set exactly if its level has an order; a far level has an order and lies outside the ring.
+#[derive(Clone, Debug)]
+struct Ring {
+    /// The bit of a rank, like its level, is told by its lowest bits, wherever the ring lies.
+    bits: u128,
+    far: BTreeMap<i64, Level>,
+    /// Touches of far levels since the ring last moved.
     strays: u32,
+    levels: [Level; WINDOW],
 }
 
 impl Ladder {
@@ -249,12 +254,12 @@ impl Ladder {
             Direction::HighestFirst => -1,
             Direction::LowestFirst => 0,
         };
-        Ladder { best: EMPTY, base: 0, bits: 0, window: None, far: None, flip }
+        Ladder { best: EMPTY, base: 0, flip, ring: None }
     }
 
     /// With its ring from the beginning: two made one after the other lie side by side in memory.
     pub fn with_ring(direction: Direction) -> Ladder {
-        Ladder { window: Some(new_ring()), ..Ladder::new(direction) }
+        Ladder { ring: Some(Ring::new()), ..Ladder::new(direction) }
     }
 
     /// How good a price is here: the lower, the better.
@@ -316,21 +321,22 @@ impl Ladder {
     #[must_use = "the order may be on no ladder now"]
     pub fn push_back(&mut self, nodes: &mut Nodes, slot: u32, ticks: i64) -> bool {
         let rank = self.rank(ticks);
-        if self.is_near(rank)
-            && let Some(window) = &mut self.window
-        {
-            let level = &mut window[ring(rank)];
-            let Some(sum) = level.qty.checked_add(nodes[slot].qty.raw()) else {
-                return false;
-            };
-            level.qty = sum;
-            nodes[slot].ticks = ticks;
-            level.line.push_back(nodes, slot);
-            self.bits |= bit(rank);
-            self.best = self.best.min(rank);
-            return true;
+        if !self.is_near(rank) || self.ring.is_none() {
+            return self.push_stray(nodes, slot, ticks);
         }
-        self.push_stray(nodes, slot, ticks)
+        let Some(ring) = &mut self.ring else { return false };
+        let level = &mut ring.levels[place(rank)];
+        let Some(sum) = level.qty.checked_add(nodes[slot].qty.raw()) else {
+            return false;
+        };
+        if level.line.head == NIL {
+            ring.bits |= bit(rank);
+            self.best = self.best.min(rank);
+        }
+        level.qty = sum;
+        nodes[slot].ticks = ticks;
+        level.line.push_back(nodes, slot);
+        true
     }
 
     /// Takes an order, which is on this ladder, away.
@@ -338,19 +344,16 @@ impl Ladder {
     pub fn remove(&mut self, nodes: &mut Nodes, slot: u32) {
         let Node { ticks, qty, .. } = nodes[slot];
         let rank = self.rank(ticks);
-        if self.is_near(rank)
-            && let Some(window) = &mut self.window
-        {
-            let level = &mut window[ring(rank)];
-            level.qty -= qty.raw();
-            level.line.remove(nodes, slot);
-            if level.line.head == NIL {
-                self.bits &= !bit(rank);
-                self.vacated(rank);
-            }
-            return;
+        if !self.is_near(rank) {
+            return self.remove_stray(nodes, slot);
         }
-        self.remove_stray(nodes, slot);
+        let Some(ring) = &mut self.ring else { return };
+        let level = &mut ring.levels[place(rank)];
+        level.qty -= qty.raw();
+        if level.line.remove(nodes, slot) {
+            ring.bits &= !bit(rank);
+            self.vacated(rank);
+        }
     }
 
     /// Takes a part of an order's quantity away; it keeps its place in line.
@@ -372,19 +375,20 @@ impl Ladder {
 
     #[inline]
     fn level(&self, rank: i64) -> Option<&Level> {
-        match &self.window {
-            Some(window) if self.is_near(rank) => Some(&window[ring(rank)]),
-            _ => self.far.as_ref()?.levels.get(&rank),
+        let ring = self.ring.as_ref()?;
+        match self.is_near(rank) {
+            true => Some(&ring.levels[place(rank)]),
+            false => ring.far.get(&rank),
         }
     }
 
     #[inline]
     fn level_mut(&mut self, rank: i64) -> Option<&mut Level> {
-        match &mut self.window {
-            Some(window) if (rank.wrapping_sub(self.base) as u64) < WINDOW as u64 => {
-                Some(&mut window[ring(rank)])
-            }
-            _ => self.far.as_mut()?.levels.get_mut(&rank),
+        let near = self.is_near(rank);
+        let ring = self.ring.as_mut()?;
+        match near {
+            true => Some(&mut ring.levels[place(rank)]),
+            false => ring.far.get_mut(&rank),
         }
     }
 
@@ -398,11 +402,12 @@ impl Ladder {
     /// The best occupied rank at or behind this one.
     #[inline]
     fn occupied_from(&self, rank: i64) -> Option<i64> {
-        let near = self.near_from(rank);
-        let far = match &self.far {
-            Some(far) => far.levels.range(rank..).next().map(|(&rank, _)| rank),
-            None => None,
-        };
+        let ring = self.ring.as_ref()?;
+        let near = self.near_from(ring.bits, rank);
+        if ring.far.is_empty() {
+            return near;
+        }
+        let far = ring.far.range(rank..).next().map(|(&rank, _)| rank);
         match (near, far) {
             (Some(near), Some(far)) => Some(near.min(far)),
             (near, far) => near.or(far),
@@ -410,30 +415,27 @@ impl Ladder {
     }
 
     #[inline]
-    fn near_from(&self, rank: i64) -> Option<i64> {
+    fn near_from(&self, bits: u128, rank: i64) -> Option<i64> {
         let from = rank.max(self.base);
         if !self.is_near(from) {
             return None;
         }
         // Seen from here, what lies before it comes last in the ring.
         let before = from - self.base;
-        let bits = self.bits.rotate_right(ring(from) as u32) & (u128::MAX >> before);
+        let bits = bits.rotate_right(place(from) as u32) & (u128::MAX >> before);
         (bits != 0).then(|| from + bits.trailing_zeros() as i64)
     }
 }
 
-fn new_ring() -> Box<[Level; WINDOW]> {
-    Box::new([Level::default(); WINDOW])
-}
-
+/// Where the level of a rank is in the ring.
 #[inline]
-fn ring(rank: i64) -> usize {
+fn place(rank: i64) -> usize {
     rank as usize & (WINDOW - 1)
 }
 
 #[inline]
 fn bit(rank: i64) -> u128 {
-    1 << ring(rank)
+    1 << place(rank)
 }
 
 /// What is far, and how the ring follows the market.
@@ -446,14 +448,14 @@ impl Ladder {
         }
         if self.is_empty() {
             // Nothing has to move, so the ring comes at once.
-            self.window.get_or_insert_with(new_ring);
+            self.ring.get_or_insert_with(Ring::new);
             self.base = base_for(rank);
             if self.is_near(rank) {
                 return self.push_back(nodes, slot, ticks);
             }
         }
-        let far = self.far.get_or_insert_default();
-        let level = far.levels.entry(rank).or_default();
+        let ring = self.ring.get_or_insert_with(Ring::new);
+        let level = ring.far.entry(rank).or_default();
         let Some(sum) = level.qty.checked_add(nodes[slot].qty.raw()) else {
             return false;
         };
@@ -469,45 +471,47 @@ impl Ladder {
     fn remove_stray(&mut self, nodes: &mut Nodes, slot: u32) {
         let Node { ticks, qty, .. } = nodes[slot];
         let rank = self.rank(ticks);
-        let far = self.far.as_mut().expect("an order outside the ring is far");
-        let level = far.levels.get_mut(&rank).expect("an order's level is there");
+        let level = self.level_mut(rank).expect("an order outside the ring is far");
         level.qty -= qty.raw();
-        level.line.remove(nodes, slot);
-        if level.line.head == NIL {
-            far.levels.remove(&rank);
+        if level.line.remove(nodes, slot) {
+            if let Some(ring) = &mut self.ring {
+                ring.far.remove(&rank);
+            }
             self.vacated(rank);
         }
         self.stray();
     }
 
-    /// Counts a touch of a far level, and moves the ring if they have become many and the market is elsewhere.
+    /// Counts a touch of a far level, and moves the ring if the market is elsewhere and the move is paid for.
     fn stray(&mut self) {
-        let Some(far) = &mut self.far else { return };
-        far.strays = far.strays.saturating_add(1);
+        let Some(ring) = &mut self.ring else { return };
+        ring.strays = ring.strays.saturating_add(1);
         let base = base_for(self.best);
         let drifted = self.best != EMPTY && base.abs_diff(self.base) >= DRIFT_MIN;
-        if drifted && far.strays.saturating_mul(MOVES_PER_STRAY) >= self.bits.count_ones() {
-            far.strays = 0;
-            self.recentre(base);
+        if drifted && ring.strays.saturating_mul(MOVES_PER_STRAY) >= ring.bits.count_ones() {
+            ring.strays = 0;
+            ring.shift(self.base, base);
+            self.base = base;
         }
     }
+}
 
-    /// Levels that are in the old ring and in the new stay where they are: the ring's index of a rank never changes.
-    fn recentre(&mut self, base: i64) {
-        let Some(far) = &mut self.far else { return };
-        let window = self.window.get_or_insert_with(new_ring);
-        for offset in 0..WINDOW as i64 {
-            let rank = self.base + offset;
-            let stays = (rank.wrapping_sub(base) as u64) < WINDOW as u64;
+impl Ring {
+    fn new() -> Box<Ring> {
+        Box::new(Ring { bits: 0, far: BTreeMap::new(), strays: 0, levels: [Level::default(); WINDOW] })
+    }
+
+    /// Levels that are in the old window and in the new stay where they are: the place of a rank never changes.
+    fn shift(&mut self, old: i64, new: i64) {
+        for rank in old..old + WINDOW as i64 {
+            let stays = (rank.wrapping_sub(new) as u64) < WINDOW as u64;
             if !stays && self.bits & bit(rank) != 0 {
-                far.levels.insert(rank, std::mem::take(&mut window[ring(rank)]));
+                self.far.insert(rank, std::mem::take(&mut self.levels[place(rank)]));
                 self.bits &= !bit(rank);
             }
         }
-        self.base = base;
-        let last = base + (WINDOW as i64 - 1);
-        while let Some((&rank, _)) = far.levels.range(base..=last).next() {
-            window[ring(rank)] = far.levels.remove(&rank).expect("it was just seen");
+        while let Some((&rank, _)) = self.far.range(new..new + WINDOW as i64).next() {
+            self.levels[place(rank)] = self.far.remove(&rank).expect("it was just seen");
             self.bits |= bit(rank);
         }
     }
@@ -628,8 +632,8 @@ mod tests {
         for slot in 1..=9 {
             assert!(put(&mut ladder, &mut nodes, slot, -10_000 - slot as i64, 1));
         }
-        let far = ladder.far.as_ref().unwrap();
-        assert_eq!(far.levels.keys().copied().collect::<Vec<_>>(), [0]);
+        let far = &ladder.ring.as_ref().unwrap().far;
+        assert_eq!(far.keys().copied().collect::<Vec<_>>(), [0]);
         assert!(ladder.is_near(ladder.best_rank()));
     }
 

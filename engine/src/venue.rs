@@ -482,7 +482,7 @@ impl Venue {
             Place::ParkedLimit | Place::ParkedMarket => back.parked.remove(&mut self.nodes, slot),
             Place::Taking => return Err(Reason::RequestPending),
             Place::Nowhere | Place::Book | Place::Stop => return Err(Reason::OrderFinished),
-        }
+        };
         self.nodes[slot].set_place(Place::Nowhere);
         let waiting = self.backs[book as usize].lines.iter().any(|line| line.front().is_some());
         self.books[book as usize].mode.set(Mode::WAITING, waiting);

@@ -12,7 +12,7 @@ use super::{BookSpec, Entry, FILLS_PER_STEP, Outcome};
 
 /// What is needed at every order, side by side in memory.
 #[derive(Debug)]
-#[repr(C, align(64))]
+#[repr(C, align(128))]
 pub(super) struct Book {
     /// Bids, asks.
     pub sides: [Ladder; 2],
@@ -23,7 +23,7 @@ pub(super) struct Book {
     pub market: Market,
 }
 
-const _: () = assert!(size_of::<Book>() <= 256, "a book has four cache lines, the last of them the quote");
+const _: () = assert!(size_of::<Book>() <= 256, "four cache lines: the ladders, the last trade, the quote");
 
 /// The picture of a market. The last price is there once `traded` says so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,9 +34,9 @@ pub struct Market {
     /// Traded today; stays at the largest number there is.
     pub volume: Qty,
     pub traded: bool,
+    pub quote: Quote,
     /// When the feed last said something.
     pub at: Timestamp,
-    pub quote: Quote,
 }
 
 impl Market {
