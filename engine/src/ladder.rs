@@ -100,6 +100,11 @@ impl Node {
     }
 
     #[inline]
+    pub fn is_at(&self, place: Place) -> bool {
+        self.state >> 1 == place as u8
+    }
+
+    #[inline]
     pub fn set_place(&mut self, place: Place) {
         self.state = (place as u8) << 1 | self.state & 1;
     }
@@ -127,17 +132,24 @@ impl Nodes {
     }
 
     #[inline]
+    pub fn get(&self, slot: u32) -> Option<&Node> {
+        self.0.get(slot as usize)
+    }
+
+    #[inline]
     pub fn set(&mut self, slot: u32, node: Node) {
-        if slot as usize >= self.0.len() {
-            self.grow(slot);
+        match self.0.get_mut(slot as usize) {
+            Some(place) => *place = node,
+            None => self.grow(slot, node),
         }
-        self.0[slot as usize] = node;
     }
 
     #[cold]
-    fn grow(&mut self, slot: u32) {
+    #[inline(never)]
+    fn grow(&mut self, slot: u32, node: Node) {
         assert!(slot != NIL, "NIL is no slot");
-        self.0.resize(slot as usize + 1, Node::default());
+        self.0.resize(slot as usize, Node::default());
+        self.0.push(node);
     }
 }
 
@@ -188,11 +200,16 @@ impl Line {
         self.tail = slot;
     }
 
-    /// Whether nobody is left. All is decided by the node's own links, not by the line: those come from memory first,
-    /// and a branch that is guessed wrong is found out sooner.
     #[inline]
-    pub fn remove(&mut self, nodes: &mut Nodes, slot: u32) -> bool {
+    pub fn remove(&mut self, nodes: &mut Nodes, slot: u32) {
         let Node { prev, next, .. } = nodes[slot];
+        self.unlink(nodes, prev, next);
+    }
+
+    /// Takes out whoever stands between these two. All is decided by its own links, not by the line: those come
+    /// from memory first, and a branch that is guessed wrong is found out sooner.
+    #[inline]
+    fn unlink(&mut self, nodes: &mut Nodes, prev: u32, next: u32) {
         if prev == NIL {
             self.head = next;
         } else {
@@ -203,7 +220,6 @@ impl Line {
         } else {
             nodes[next].prev = prev;
         }
-        prev == NIL && next == NIL
     }
 }
 
@@ -317,42 +333,54 @@ impl Ladder {
 
     /// Puts an order, whose node says how much remains, behind all others at its price. False, and nothing is
     /// changed, if the price or the sum at that price is too large to be counted.
-    #[inline]
     #[must_use = "the order may be on no ladder now"]
     pub fn push_back(&mut self, nodes: &mut Nodes, slot: u32, ticks: i64) -> bool {
-        let rank = self.rank(ticks);
-        if !self.is_near(rank) || self.ring.is_none() {
-            return self.push_stray(nodes, slot, ticks);
-        }
-        let Some(ring) = &mut self.ring else { return false };
+        let mut node = nodes[slot];
+        node.ticks = ticks;
+        self.insert(nodes, slot, node)
+    }
+
+    /// The same, with a node that is not in its slot yet.
+    #[inline]
+    #[must_use = "the order may be on no ladder now"]
+    pub fn insert(&mut self, nodes: &mut Nodes, slot: u32, mut node: Node) -> bool {
+        let rank = self.rank(node.ticks);
+        let near = self.is_near(rank);
+        let Some(ring) = self.ring.as_mut().filter(|_| near) else {
+            return self.insert_stray(nodes, slot, node);
+        };
         let level = &mut ring.levels[place(rank)];
-        let Some(sum) = level.qty.checked_add(nodes[slot].qty.raw()) else {
+        let Some(sum) = level.qty.checked_add(node.qty.raw()) else {
             return false;
         };
-        if level.line.head == NIL {
-            ring.bits |= bit(rank);
-            self.best = self.best.min(rank);
-        }
         level.qty = sum;
-        nodes[slot].ticks = ticks;
-        level.line.push_back(nodes, slot);
+        let tail = std::mem::replace(&mut level.line.tail, slot);
+        (node.prev, node.next) = (tail, NIL);
+        nodes.set(slot, node);
+        if tail != NIL {
+            nodes[tail].next = slot;
+            return true;
+        }
+        level.line.head = slot;
+        ring.bits |= bit(rank);
+        self.best = self.best.min(rank);
         true
     }
 
     /// Takes an order, which is on this ladder, away.
     #[inline]
     pub fn remove(&mut self, nodes: &mut Nodes, slot: u32) {
-        let Node { ticks, qty, .. } = nodes[slot];
+        let Node { ticks, qty, prev, next, .. } = nodes[slot];
         let rank = self.rank(ticks);
-        if !self.is_near(rank) {
+        let near = self.is_near(rank);
+        let Some(ring) = self.ring.as_mut().filter(|_| near) else {
             return self.remove_stray(nodes, slot);
-        }
-        let Some(ring) = &mut self.ring else { return };
+        };
         let level = &mut ring.levels[place(rank)];
         level.qty -= qty.raw();
-        if level.line.remove(nodes, slot) {
-            ring.bits &= !bit(rank);
-            self.vacated(rank);
+        level.line.unlink(nodes, prev, next);
+        if prev == NIL && next == NIL {
+            self.vacate(rank);
         }
     }
 
@@ -392,8 +420,12 @@ impl Ladder {
         }
     }
 
-    #[inline]
-    fn vacated(&mut self, rank: i64) {
+    /// The last order has left a level of the ring.
+    #[inline(never)]
+    fn vacate(&mut self, rank: i64) {
+        if let Some(ring) = &mut self.ring {
+            ring.bits &= !bit(rank);
+        }
         if rank == self.best {
             self.best = self.occupied_from(rank).unwrap_or(EMPTY);
         }
@@ -441,8 +473,9 @@ fn bit(rank: i64) -> u128 {
 /// What is far, and how the ring follows the market.
 impl Ladder {
     #[cold]
-    fn push_stray(&mut self, nodes: &mut Nodes, slot: u32, ticks: i64) -> bool {
-        let rank = self.rank(ticks);
+    #[inline(never)]
+    fn insert_stray(&mut self, nodes: &mut Nodes, slot: u32, node: Node) -> bool {
+        let rank = self.rank(node.ticks);
         if rank == EMPTY {
             return false;
         }
@@ -451,16 +484,16 @@ impl Ladder {
             self.ring.get_or_insert_with(Ring::new);
             self.base = base_for(rank);
             if self.is_near(rank) {
-                return self.push_back(nodes, slot, ticks);
+                return self.insert(nodes, slot, node);
             }
         }
         let ring = self.ring.get_or_insert_with(Ring::new);
         let level = ring.far.entry(rank).or_default();
-        let Some(sum) = level.qty.checked_add(nodes[slot].qty.raw()) else {
+        let Some(sum) = level.qty.checked_add(node.qty.raw()) else {
             return false;
         };
         level.qty = sum;
-        nodes[slot].ticks = ticks;
+        nodes.set(slot, node);
         level.line.push_back(nodes, slot);
         self.best = self.best.min(rank);
         self.stray();
@@ -468,16 +501,19 @@ impl Ladder {
     }
 
     #[cold]
+    #[inline(never)]
     fn remove_stray(&mut self, nodes: &mut Nodes, slot: u32) {
         let Node { ticks, qty, .. } = nodes[slot];
         let rank = self.rank(ticks);
-        let level = self.level_mut(rank).expect("an order outside the ring is far");
+        let ring = self.ring.as_mut().expect("an order has its ring");
+        let level = ring.far.get_mut(&rank).expect("an order outside the ring is far");
         level.qty -= qty.raw();
-        if level.line.remove(nodes, slot) {
-            if let Some(ring) = &mut self.ring {
-                ring.far.remove(&rank);
+        level.line.remove(nodes, slot);
+        if level.line.head == NIL {
+            ring.far.remove(&rank);
+            if rank == self.best {
+                self.best = self.occupied_from(rank).unwrap_or(EMPTY);
             }
-            self.vacated(rank);
         }
         self.stray();
     }

@@ -60,7 +60,7 @@ impl Venue {
     /// Keeps an ATC order aside.
     pub(super) fn park(&mut self, entry: &Entry) {
         let place = if entry.limit.is_some() { Place::ParkedLimit } else { Place::ParkedMarket };
-        self.nodes.set(entry.slot, entry.node(place, entry.qty));
+        self.nodes.set(entry.slot, entry.node(place, entry.limit.unwrap_or_default(), entry.qty));
         self.backs[entry.book as usize].parked.push_back(&mut self.nodes, entry.slot);
     }
 

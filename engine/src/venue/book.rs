@@ -136,10 +136,20 @@ impl Book {
         Price::from_raw(self.tick)
     }
 
-    /// Whether this limit is a price, and one that a ladder can hold.
+    /// Whether so many ticks are a price.
     #[inline]
-    pub fn can_rest(&self, side: Side, limit: i64) -> bool {
-        limit.checked_mul(self.tick).is_some() && self.sides[side as usize].rank(limit) != i64::MAX
+    pub fn is_price(&self, ticks: i64) -> bool {
+        ticks.checked_mul(self.tick).is_some()
+    }
+
+    /// Whether a limit order, or a market order, meets a client at once.
+    #[inline]
+    pub fn crosses(&self, side: Side, limit: Option<i64>) -> bool {
+        let other = &self.sides[side.opposite() as usize];
+        match limit {
+            Some(limit) => other.best_rank() <= other.rank(limit) && !other.is_empty(),
+            None => !other.is_empty(),
+        }
     }
 
     /// The worst rank on the other side that a taker accepts.
@@ -160,7 +170,7 @@ impl Book {
     }
 
     /// Matches a taker with the clients of the other side, as far as one step goes.
-    #[inline]
+    #[inline(never)]
     pub fn sweep(
         &mut self,
         nodes: &mut Nodes,

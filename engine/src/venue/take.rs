@@ -45,7 +45,7 @@ impl Venue {
         if entry.tif == Tif::Fok && !self.can_fill_whole(book, &Taker::of(entry)) {
             return self.say(entry.slot, Outcome::Canceled(Reason::Fok));
         }
-        self.nodes.set(entry.slot, entry.node(Place::Taking, entry.qty));
+        self.nodes.set(entry.slot, entry.node(Place::Taking, entry.limit.unwrap_or_default(), entry.qty));
         self.set_work(book, Work::Take { slot: entry.slot, market: entry.limit.is_none() });
         self.run(book);
     }
@@ -66,12 +66,11 @@ impl Venue {
             }
             Next::Own => Some(Reason::SelfTrade),
             Next::Band => Some(Reason::PriceBand),
-            Next::Nothing if node.tif == Tif::Ioc => Some(Reason::Ioc),
-            Next::Nothing if node.tif == Tif::Fok => Some(Reason::Fok),
             Next::Nothing => {
                 self.set_work(book, Work::None);
-                self.settle(&entry_of(slot, &node, market), node.qty);
-                return 1;
+                self.nodes[slot].set_place(Place::Nowhere);
+                self.stay(&entry_of(slot, &node, market), node.qty);
+                return EFFORT_TOLD;
             }
         };
         self.set_work(book, Work::None);
