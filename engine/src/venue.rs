@@ -32,7 +32,7 @@ use auction::{Candidate, Pass, Shelf};
 pub use book::Market;
 use book::{Book, Mode, Queue, Shown, Stop, Taker};
 
-/// Most executions one call makes. A step of the shard tells up to six events of each and stays below
+/// Most executions one call makes. Each may mean two statuses, two bookings and a tick, and all of them stay below
 /// [`crate::event::EVENTS_PER_COMMAND_MAX`].
 pub const FILLS_PER_STEP: u32 = 8;
 /// Most outcomes of one call: an acceptance, two sides of each execution, an end.
@@ -89,6 +89,8 @@ pub enum Outcome {
 #[derive(Debug)]
 pub struct Venue {
     books: Vec<Book>,
+    /// In the same order; apart, so that the books lie closer together.
+    markets: Vec<Market>,
     /// What a plain book never looks at, in the same order.
     backs: Vec<Back>,
     nodes: Nodes,
@@ -165,6 +167,7 @@ impl Venue {
     pub fn new(books: Vec<BookSpec>, orders_capacity: usize) -> Venue {
         let mut venue = Venue {
             books: Vec::with_capacity(books.len()),
+            markets: Vec::with_capacity(books.len()),
             backs: Vec::with_capacity(books.len()),
             nodes: Nodes::with_capacity(orders_capacity),
             outcomes: Vec::with_capacity(2 * OUTCOMES_PER_STEP_MAX),
@@ -181,6 +184,7 @@ impl Venue {
         assert!(spec.tick_size.is_positive(), "a tick is above zero");
         assert!(spec.lot.is_positive(), "a lot is above zero");
         self.books.push(Book::new(&spec));
+        self.markets.push(Market::default());
         self.backs.push(Back {
             chance: Chance::named(spec.settings.seed, spec.security.0 as u64),
             spec,
@@ -303,12 +307,12 @@ impl Venue {
     /// The picture of the market: what the feed and the executions here have made of it.
     #[inline]
     pub fn market(&self, book: u32) -> &Market {
-        &self.books[book as usize].market
+        &self.markets[book as usize]
     }
 
     #[inline]
     pub fn market_mut(&mut self, book: u32) -> &mut Market {
-        &mut self.books[book as usize].market
+        &mut self.markets[book as usize]
     }
 
     /// Prices at which clients' orders rest, best first, and how much.
@@ -467,7 +471,8 @@ impl Venue {
     #[inline(never)]
     fn sweep_plainly(&mut self, entry: &Entry) {
         let mut taker = Taker::of(entry);
-        match self.books[entry.book as usize].sweep(&mut self.nodes, &mut self.outcomes, &mut taker) {
+        let (book, market) = (&mut self.books[entry.book as usize], &mut self.markets[entry.book as usize]);
+        match book.sweep(market, &mut self.nodes, &mut self.outcomes, &mut taker) {
             Stop::Filled => {}
             Stop::Dry => self.stay(entry, taker.left),
             Stop::Own => self.say(entry.slot, Outcome::Canceled(Reason::SelfTrade)),

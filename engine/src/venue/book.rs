@@ -1,4 +1,4 @@
-//! One book: two ladders, the market's picture, and the plain case of matching: clients meet clients, nothing else.
+//! One book: two ladders, the market's picture beside them, and the plain case of matching: clients meet clients, nothing else.
 
 use crate::command::Quote;
 use crate::id::AccountId;
@@ -12,7 +12,7 @@ use super::{BookSpec, Entry, FILLS_PER_STEP, Outcome};
 
 /// What is needed at every order, side by side in memory.
 #[derive(Debug)]
-#[repr(C, align(128))]
+#[repr(C)]
 pub(super) struct Book {
     /// Bids, asks.
     pub sides: [Ladder; 2],
@@ -20,10 +20,9 @@ pub(super) struct Book {
     tick: i64,
     pub mode: Mode,
     self_trade: SelfTrade,
-    pub market: Market,
 }
 
-const _: () = assert!(size_of::<Book>() <= 256, "four cache lines: the ladders, the last trade, the quote");
+const _: () = assert!(size_of::<Book>() == 80, "wherever it begins, a book is on two cache lines");
 
 /// The picture of a market. The last price is there once `traded` says so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -122,7 +121,6 @@ impl Book {
             tick: spec.tick_size.raw(),
             mode,
             self_trade: spec.settings.self_trade,
-            market: Market::default(),
         }
     }
 
@@ -173,6 +171,7 @@ impl Book {
     #[inline(never)]
     pub fn sweep(
         &mut self,
+        market: &mut Market,
         nodes: &mut Nodes,
         outcomes: &mut Vec<(u32, Outcome)>,
         taker: &mut Taker,
@@ -190,7 +189,8 @@ impl Book {
             if self.is_own(taker.account, nodes[maker].account) {
                 return Stop::Own;
             }
-            self.meet(nodes, outcomes, taker, maker);
+            let (qty, price) = self.meet(nodes, outcomes, taker, maker);
+            market.print(price, qty);
             if taker.left.is_zero() {
                 return Stop::Filled;
             }
@@ -206,13 +206,13 @@ impl Book {
         outcomes: &mut Vec<(u32, Outcome)>,
         taker: &mut Taker,
         maker: u32,
-    ) {
+    ) -> (Qty, Price) {
         let qty = taker.left.min(nodes[maker].qty);
         let price = self.price(nodes[maker].ticks);
         taker.left = Qty::from_raw(taker.left.raw() - qty.raw());
         outcomes.push((taker.slot, Outcome::Filled { qty, price }));
         self.fill(nodes, outcomes, maker, qty, price);
-        self.market.print(price, qty);
+        (qty, price)
     }
 
     /// A resting order gets this quantity at this price.
