@@ -323,11 +323,10 @@ impl Shard {
     #[inline(always)]
     fn terms_image(&self, slot: u32, what: What, reason: Reason) -> OrderTerms {
         let order = self.orders.get(slot);
-        let names = self.orders.names(slot);
         OrderTerms {
             order: self.orders.handle(slot),
-            id: names.id,
-            orig_id: names.orig_id,
+            id: order.id,
+            orig_id: self.orders.orig_id(slot),
             source: order.source,
             what,
             status: self.orders.status(slot),
@@ -371,10 +370,9 @@ impl Shard {
         (last_qty, last_price): (Qty, Price),
     ) -> OrderReport {
         let order = self.orders.get(slot);
-        let names = self.orders.names(slot);
         let (id, orig_id) = match request {
-            Some(id) if !id.is_none() => (id, names.id),
-            _ => (names.id, names.orig_id),
+            Some(id) if !id.is_none() => (id, order.id),
+            _ => (order.id, self.orders.orig_id(slot)),
         };
         OrderReport {
             order: self.orders.handle(slot),

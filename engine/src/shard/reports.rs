@@ -199,7 +199,7 @@ impl Shard {
             price,
             commission,
             order: self.orders.handle(slot),
-            order_id: self.orders.names(slot).id,
+            order_id: self.orders.get(slot).id,
             exec,
         })
     }

@@ -258,7 +258,7 @@ impl Shard {
     ) {
         let refusal = Refusal {
             order: self.orders.handle(slot),
-            id: self.orders.names(slot).id,
+            id: self.orders.get(slot).id,
             request_id,
             source,
             request,
