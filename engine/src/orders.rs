@@ -172,10 +172,11 @@ impl Orders {
 
     /// What an order was called before its last modification; none if it never was modified.
     #[inline]
-    pub fn orig_id(&self, slot: u32) -> IntId {
+    pub fn orig_id(&self, slot: u32) -> &IntId {
+        const NONE: &IntId = &IntId::NONE;
         match self.slots[slot as usize].orig_id {
-            NIL => IntId::NONE,
-            at => self.orig_ids[at as usize],
+            NIL => NONE,
+            at => &self.orig_ids[at as usize],
         }
     }
 
@@ -460,14 +461,14 @@ mod tests {
         let mut orders = Orders::new(ShardId(0), 10, 0);
         let slot = orders.insert(order(1));
         orders.rename(slot, id(2));
-        assert_eq!((orders.get(slot).id, orders.orig_id(slot)), (id(2), id(1)));
+        assert_eq!((orders.get(slot).id, *orders.orig_id(slot)), (id(2), id(1)));
         orders.rename(slot, id(3));
-        assert_eq!((orders.get(slot).id, orders.orig_id(slot)), (id(3), id(2)));
+        assert_eq!((orders.get(slot).id, *orders.orig_id(slot)), (id(3), id(2)));
         orders.finish(slot);
         orders.forget_oldest(false);
         let slot = orders.insert(order(4));
         assert!(orders.orig_id(slot).is_none());
         orders.rename(slot, id(5));
-        assert_eq!((orders.orig_id(slot), orders.orig_ids.len()), (id(4), 1));
+        assert_eq!((*orders.orig_id(slot), orders.orig_ids.len()), (id(4), 1));
     }
 }

@@ -131,7 +131,7 @@ impl Shard {
             (true, false) => Reason::LateFill,
             (false, false) => Reason::None,
         };
-        self.say_report(slot, What::Filled, reason, None, (qty, price), out);
+        self.say_report(slot, What::Filled, reason, (qty, price), out);
         out.say(self.hearers(source), self.now, Said::Booked(*self.ledger.last_booked()));
         self.agenda.moved();
         match reason {
@@ -240,8 +240,7 @@ impl Shard {
                 self.orders.requests_mut(slot).cancel = None;
                 self.orders.tidy(slot);
                 let reason = if reason == Reason::Requested { cancel.reason } else { reason };
-                let request = Some((cancel.id, cancel.source));
-                self.say_report(slot, What::Canceled, reason, request, (Qty::ZERO, Price::ZERO), out);
+                self.say_request(slot, What::Canceled, reason, &cancel.id, cancel.source, out);
             }
             _ => {
                 let what = if step == Step::Expire { What::Expired } else { What::Canceled };
@@ -322,7 +321,7 @@ impl Shard {
             }
         }
         self.orders.correct(slot, exec, qty, price);
-        self.say_report(slot, What::Corrected, reason, None, (qty, price), out);
+        self.say_report(slot, What::Corrected, reason, (qty, price), out);
     }
 
     /// The venue has told all it knows: what is still pending is asked again.
