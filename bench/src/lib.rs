@@ -1,1 +1,9 @@
-//! placeholder
+//! How fast, and beside whom.
+
+pub mod workload;
+
+pub mod chance;
+pub mod scenario;
+
+pub mod floor;
+pub mod naive;
