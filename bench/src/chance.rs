@@ -18,7 +18,7 @@ impl Chance {
         Chance { state }
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         let s = &mut self.state;
         let result = s[1].wrapping_mul(5).rotate_left(7).wrapping_mul(9);
         let t = s[1] << 17;
@@ -33,12 +33,12 @@ impl Chance {
 
     /// 0 to `n` - 1, evenly; the bias of 2^-64 × n is of no matter here.
     pub fn below(&mut self, n: u64) -> u64 {
-        ((self.next() as u128 * n as u128) >> 64) as u64
+        ((self.draw() as u128 * n as u128) >> 64) as u64
     }
 
     /// From 0 up to, not including, 1.
     pub fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+        (self.draw() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     pub fn happens(&mut self, probability: f64) -> bool {
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn xoshiro_gives_the_published_sequence() {
         let mut chance = Chance { state: [1, 2, 3, 4] };
-        let first: Vec<u64> = (0..4).map(|_| chance.next()).collect();
+        let first: Vec<u64> = (0..4).map(|_| chance.draw()).collect();
         assert_eq!(first, [11_520, 0, 1_509_978_240, 1_215_971_899_390_074_240]);
     }
 

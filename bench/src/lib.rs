@@ -7,3 +7,8 @@ pub mod scenario;
 
 pub mod floor;
 pub mod naive;
+#[cfg(feature = "peers")]
+pub mod peers;
+
+pub mod conditions;
+pub mod measure;
