@@ -15,7 +15,7 @@ use crate::terms::{OrderKind, Side, Status, Terms, Tif};
 use crate::time::{Day, Timestamp};
 
 /// Most events one step of a shard makes. Larger work is done in several steps, see [`crate::shard`].
-pub const EVENTS_PER_COMMAND_MAX: usize = 64;
+pub const EVENTS_PER_COMMAND_MAX: usize = 128;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {

@@ -1,0 +1,223 @@
+//! What a shard looks up on every order: its securities, and all accounts, strategies and exchanges, in dense tables
+//! made from the reference data. Which of them are switched on, open or watched is state of the shard.
+
+use std::sync::Arc;
+
+use crate::command::{Phase, Scope, Session};
+use crate::id::{AccountId, AdapterId, ExchangeId, PortMask, SecurityId, ShardId, StrategyId};
+use crate::ledger::Instrument;
+use crate::number::{Money, Price, Qty};
+use crate::refdata::{RefData, Security};
+use crate::risk::Guard;
+use crate::shard::shard_of;
+
+/// A security of this shard.
+#[derive(Clone, Debug)]
+pub struct Local {
+    pub instrument: Instrument,
+    pub tick: Price,
+    pub lot: Qty,
+    /// Per unit of quantity.
+    pub commission: Money,
+    /// Index of its exchange.
+    pub exchange: u16,
+    pub adapter: AdapterId,
+    pub tradeable: bool,
+    pub killed: bool,
+    pub halted: bool,
+    /// Ports that want its ticks.
+    pub watchers: PortMask,
+    /// Strategies subscribed to it, sorted.
+    pub subscribers: Vec<StrategyId>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Place {
+    pub id: ExchangeId,
+    pub auctions: bool,
+    pub adapter: AdapterId,
+    pub session: Session,
+}
+
+#[derive(Clone, Debug)]
+pub struct AccountEntry {
+    pub id: AccountId,
+    pub active: bool,
+    /// By index of the exchange.
+    pub admits: Vec<bool>,
+    pub guard: Guard,
+}
+
+#[derive(Clone, Debug)]
+pub struct StrategyEntry {
+    pub id: StrategyId,
+    pub phase: Phase,
+    pub guard: Guard,
+}
+
+/// No entry under this id.
+const ABSENT: u32 = u32::MAX;
+
+#[derive(Debug)]
+pub struct Directory {
+    pub reference: Arc<RefData>,
+    pub locals: Vec<Local>,
+    pub places: Vec<Place>,
+    pub accounts: Vec<AccountEntry>,
+    pub strategies: Vec<StrategyEntry>,
+    /// Index by id, [`ABSENT`] where there is none.
+    local_by_id: Vec<u32>,
+    account_by_id: Vec<u32>,
+    strategy_by_id: Vec<u32>,
+}
+
+impl Directory {
+    pub fn new(shard: ShardId, shards: u8, reference: Arc<RefData>) -> Directory {
+        let mut directory = Directory {
+            reference: reference.clone(),
+            locals: Vec::new(),
+            places: Vec::new(),
+            accounts: Vec::new(),
+            strategies: Vec::new(),
+            local_by_id: Vec::new(),
+            account_by_id: Vec::new(),
+            strategy_by_id: Vec::new(),
+        };
+        directory.adopt(shard, shards, reference);
+        directory
+    }
+
+    /// Takes new reference data: what is new comes behind what was there, what was there keeps its place and its state;
+    /// a security that is gone can no longer be traded. Returns how many securities are new.
+    pub fn adopt(&mut self, shard: ShardId, shards: u8, reference: Arc<RefData>) -> usize {
+        self.reference = reference.clone();
+        for exchange in reference.exchanges() {
+            let place = match self.places.iter_mut().find(|place| place.id == exchange.id) {
+                Some(place) => place,
+                None => {
+                    self.places.push(Place {
+                        id: exchange.id,
+                        auctions: exchange.auctions,
+                        adapter: exchange.adapter,
+                        session: Session::default(),
+                    });
+                    continue;
+                }
+            };
+            (place.auctions, place.adapter) = (exchange.auctions, exchange.adapter);
+        }
+        for local in &mut self.locals {
+            local.tradeable = false;
+        }
+        let before = self.locals.len();
+        for security in reference.securities().iter().filter(|row| shard_of(row.id, shards) == shard) {
+            self.adopt_security(&reference, security);
+        }
+        self.adopt_people(&reference);
+        self.locals.len() - before
+    }
+
+    fn adopt_security(&mut self, reference: &RefData, security: &Security) {
+        let family = reference.family_of(security);
+        let exchange = self.place_index(family.exchange).expect("references were checked");
+        let index = lookup(&self.local_by_id, security.id.0).unwrap_or(self.locals.len() as u32);
+        let fresh = Local {
+            instrument: Instrument {
+                security: security.id,
+                local: index,
+                currency: family.currency,
+                size: family.contract_size,
+            },
+            tick: family.tick_size,
+            lot: family.lot_size,
+            commission: family.commission,
+            exchange,
+            adapter: self.places[exchange as usize].adapter,
+            tradeable: security.tradeable && family.tradeable,
+            killed: false,
+            halted: false,
+            watchers: PortMask::NONE,
+            subscribers: Vec::new(),
+        };
+        match self.locals.get_mut(index as usize) {
+            // Choice: tick, lot and contract size are for the life of a security; only the commission and whether it
+            // may be traded can change under its orders and positions.
+            Some(local) => (local.commission, local.tradeable) = (fresh.commission, fresh.tradeable),
+            None => {
+                self.locals.push(fresh);
+                enlist(&mut self.local_by_id, security.id.0, index);
+            }
+        }
+    }
+
+    fn adopt_people(&mut self, reference: &RefData) {
+        for account in &mut self.accounts {
+            account.active = false;
+        }
+        for row in reference.accounts() {
+            let admits: Vec<bool> = self
+                .places
+                .iter()
+                .map(|place| reference.exchange(place.id).is_some_and(|exchange| reference.admits(row, exchange)))
+                .collect();
+            match lookup(&self.account_by_id, row.id.0 as u32) {
+                Some(at) => {
+                    let entry = &mut self.accounts[at as usize];
+                    (entry.active, entry.admits) = (row.active, admits);
+                }
+                None => {
+                    enlist(&mut self.account_by_id, row.id.0 as u32, self.accounts.len() as u32);
+                    let guard = Guard::new(Scope::Account(row.id));
+                    self.accounts.push(AccountEntry { id: row.id, active: row.active, admits, guard });
+                }
+            }
+        }
+        for row in reference.strategies() {
+            if lookup(&self.strategy_by_id, row.id.0 as u32).is_none() {
+                enlist(&mut self.strategy_by_id, row.id.0 as u32, self.strategies.len() as u32);
+                let phase = if row.id == StrategyId::SERVER { Phase::Running } else { Phase::Init };
+                self.strategies.push(StrategyEntry { id: row.id, phase, guard: Guard::new(Scope::Strategy(row.id)) });
+            }
+        }
+    }
+
+    #[inline]
+    pub fn local(&self, security: SecurityId) -> Option<u32> {
+        lookup(&self.local_by_id, security.0)
+    }
+
+    #[inline]
+    pub fn account(&self, id: AccountId) -> Option<u32> {
+        lookup(&self.account_by_id, id.0 as u32)
+    }
+
+    #[inline]
+    pub fn strategy(&self, id: StrategyId) -> Option<u32> {
+        lookup(&self.strategy_by_id, id.0 as u32)
+    }
+
+    pub fn place_index(&self, id: ExchangeId) -> Option<u16> {
+        self.places.iter().position(|place| place.id == id).map(|at| at as u16)
+    }
+
+    /// The guard of a strategy or an account.
+    pub fn guard_mut(&mut self, scope: Scope) -> Option<&mut Guard> {
+        match scope {
+            Scope::Strategy(id) => self.strategy(id).map(|at| &mut self.strategies[at as usize].guard),
+            Scope::Account(id) => self.account(id).map(|at| &mut self.accounts[at as usize].guard),
+            Scope::Global | Scope::Security(_) | Scope::Adapter(_) => None,
+        }
+    }
+}
+
+#[inline]
+fn lookup(table: &[u32], id: u32) -> Option<u32> {
+    table.get(id as usize).copied().filter(|&at| at != ABSENT)
+}
+
+fn enlist(table: &mut Vec<u32>, id: u32, at: u32) {
+    if table.len() <= id as usize {
+        table.resize(id as usize + 1, ABSENT);
+    }
+    table[id as usize] = at;
+}

@@ -1,0 +1,605 @@
+//! Positions, cash and the transactions that make them. A booking either counts exactly or is refused whole; the same
+//! arithmetic counts it live, folds it into the opening balance when it is old, and recounts it when asked.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::command::{ExecRef, MovementKind};
+use crate::event::{Booking, PositionState};
+use crate::id::{AccountId, Currency, IntId, OrderHandle, SecurityId, StrategyId, TransactionId, Uuid};
+use crate::number::{ContractSize, Money, Notional, Price, Qty};
+use crate::terms::Side;
+use crate::time::Timestamp;
+
+/// UUIDs of movements remembered, to make a repeated call harmless. A day of manual work is far below it.
+pub const UUIDS_MAX: usize = 65_536;
+
+/// What booking needs to know of a security.
+#[derive(Clone, Copy, Debug)]
+pub struct Instrument {
+    pub security: SecurityId,
+    /// Index in the shard.
+    pub local: u32,
+    pub currency: Currency,
+    pub size: ContractSize,
+}
+
+/// Quantities of open orders, by side. Invariant: never below zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpenQty {
+    pub buy: Qty,
+    pub sell: Qty,
+}
+
+impl OpenQty {
+    pub fn of(&self, side: Side) -> Qty {
+        match side {
+            Side::Buy => self.buy,
+            Side::Sell => self.sell,
+        }
+    }
+
+    pub fn add(&mut self, side: Side, qty: Qty) {
+        let place = self.place(side);
+        *place = place.checked_add(qty).expect("headroom is checked on submission");
+    }
+
+    pub fn take(&mut self, side: Side, qty: Qty) {
+        let place = self.place(side);
+        *place = place.checked_sub(qty).expect("what is open was added before");
+        assert!(!place.is_negative(), "open quantities are never below zero");
+    }
+
+    fn place(&mut self, side: Side) -> &mut Qty {
+        match side {
+            Side::Buy => &mut self.buy,
+            Side::Sell => &mut self.sell,
+        }
+    }
+}
+
+/// One strategy in one security.
+#[derive(Clone, Copy, Debug)]
+pub struct Position {
+    pub strategy: StrategyId,
+    pub state: PositionState,
+    pub open: OpenQty,
+    /// Part of `open` that may only reduce the position.
+    pub reducing: Qty,
+    /// Index of the strategy's cash in the security's currency.
+    cash: u32,
+    /// As it was before the oldest transaction kept.
+    opening: PositionState,
+    recount: PositionState,
+}
+
+/// One account in one security, over all strategies: for its limits.
+#[derive(Clone, Copy, Debug)]
+pub struct Exposure {
+    pub account: AccountId,
+    pub net: Qty,
+    pub open: OpenQty,
+}
+
+/// One strategy's money in one currency, as far as this shard has moved it.
+#[derive(Clone, Copy, Debug)]
+pub struct Cash {
+    pub strategy: StrategyId,
+    pub currency: Currency,
+    pub amount: Money,
+    opening: Money,
+    recount: Money,
+    /// Index of the other side of every booking.
+    contra: u32,
+}
+
+/// The other side of every booking in a currency: together they are always zero.
+#[derive(Clone, Copy, Debug)]
+struct Contra {
+    currency: Currency,
+    amount: i128,
+}
+
+/// A transaction of a security.
+#[derive(Clone, Copy, Debug)]
+pub struct Deal {
+    pub kind: MovementKind,
+    pub account: AccountId,
+    /// Signed.
+    pub qty: Qty,
+    pub price: Price,
+    pub commission: Money,
+    pub order: OrderHandle,
+    pub order_id: IntId,
+    pub exec: ExecRef,
+}
+
+#[derive(Debug)]
+pub struct Ledger {
+    positions: Vec<Vec<Position>>,
+    exposures: Vec<Vec<Exposure>>,
+    /// Number of the last transaction, by security.
+    numbers: Vec<u32>,
+    cash_numbers: BTreeMap<StrategyId, u32>,
+    cash: Vec<Cash>,
+    contras: Vec<Contra>,
+    transactions: VecDeque<(Timestamp, Kept)>,
+    transactions_max: usize,
+    uuids: BTreeMap<Uuid, TransactionId>,
+    uuid_line: VecDeque<Uuid>,
+}
+
+/// A transaction as it is kept: the booking, and what recounting it needs.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    booking: Booking,
+    size: ContractSize,
+    local: u32,
+    position: u16,
+    cash: u32,
+}
+
+impl Ledger {
+    pub fn new(securities: usize, transactions_max: u32) -> Ledger {
+        Ledger {
+            positions: vec![Vec::new(); securities],
+            exposures: vec![Vec::new(); securities],
+            numbers: vec![0; securities],
+            cash_numbers: BTreeMap::new(),
+            cash: Vec::new(),
+            contras: Vec::new(),
+            transactions: VecDeque::with_capacity(transactions_max.max(1) as usize),
+            transactions_max: transactions_max.max(1) as usize,
+            uuids: BTreeMap::new(),
+            uuid_line: VecDeque::new(),
+        }
+    }
+
+    /// One more security has come into being.
+    pub fn add_security(&mut self) {
+        self.positions.push(Vec::new());
+        self.exposures.push(Vec::new());
+        self.numbers.push(0);
+    }
+
+    /// Where the strategy's position stands among those of the security; made if it is the first.
+    #[inline]
+    pub fn position_index(&mut self, strategy: StrategyId, instrument: &Instrument) -> u16 {
+        let list = &self.positions[instrument.local as usize];
+        if let Some(at) = list.iter().position(|p| p.strategy == strategy) {
+            return at as u16;
+        }
+        self.open_position(strategy, instrument)
+    }
+
+    #[cold]
+    fn open_position(&mut self, strategy: StrategyId, instrument: &Instrument) -> u16 {
+        let cash = self.cash_index(strategy, instrument.currency);
+        let list = &mut self.positions[instrument.local as usize];
+        list.push(Position {
+            strategy,
+            state: PositionState::default(),
+            open: OpenQty::default(),
+            reducing: Qty::ZERO,
+            cash,
+            opening: PositionState::default(),
+            recount: PositionState::default(),
+        });
+        list.len() as u16 - 1
+    }
+
+    #[inline]
+    pub fn exposure_index(&mut self, account: AccountId, local: u32) -> u16 {
+        let list = &mut self.exposures[local as usize];
+        match list.iter().position(|e| e.account == account) {
+            Some(at) => at as u16,
+            None => {
+                list.push(Exposure { account, net: Qty::ZERO, open: OpenQty::default() });
+                list.len() as u16 - 1
+            }
+        }
+    }
+
+    #[inline]
+    pub fn position(&self, local: u32, at: u16) -> &Position {
+        &self.positions[local as usize][at as usize]
+    }
+
+    #[inline]
+    pub fn position_mut(&mut self, local: u32, at: u16) -> &mut Position {
+        &mut self.positions[local as usize][at as usize]
+    }
+
+    #[inline]
+    pub fn exposure(&self, local: u32, at: u16) -> &Exposure {
+        &self.exposures[local as usize][at as usize]
+    }
+
+    #[inline]
+    pub fn exposure_mut(&mut self, local: u32, at: u16) -> &mut Exposure {
+        &mut self.exposures[local as usize][at as usize]
+    }
+
+    pub fn positions(&self, local: u32) -> &[Position] {
+        &self.positions[local as usize]
+    }
+
+    pub fn cash(&self) -> &[Cash] {
+        &self.cash
+    }
+
+    /// Transactions kept, oldest first.
+    pub fn transactions(&self) -> impl ExactSizeIterator<Item = (Timestamp, &Booking)> {
+        self.transactions.iter().map(|(at, kept)| (*at, &kept.booking))
+    }
+
+    pub fn transaction(&self, index: usize) -> Option<(Timestamp, &Booking)> {
+        self.transactions.get(index).map(|(at, kept)| (*at, &kept.booking))
+    }
+
+    /// Books a transaction of a security. None: it cannot be counted, and nothing has changed.
+    #[inline]
+    pub fn book(&mut self, now: Timestamp, instrument: &Instrument, position: u16, deal: &Deal) -> Option<Booking> {
+        let held = &self.positions[instrument.local as usize][position as usize];
+        let (strategy, cash_at) = (held.strategy, held.cash);
+        let value = Notional::of(deal.price, deal.qty).money(instrument.size)?;
+        let state = after(&held.state, deal.qty, deal.price, instrument.size)?;
+        let cost = value.checked_add(deal.commission)?;
+        let cash = self.cash[cash_at as usize].amount.checked_sub(cost)?;
+        let number = self.numbers[instrument.local as usize].checked_add(1)?;
+        let exposure = self.exposure_index(deal.account, instrument.local);
+        let net = self.exposure(instrument.local, exposure).net.checked_add(deal.qty)?;
+
+        self.numbers[instrument.local as usize] = number;
+        self.exposure_mut(instrument.local, exposure).net = net;
+        self.position_mut(instrument.local, position).state = state;
+        self.pay(cash_at, cash, cost);
+        let booking = Booking {
+            id: TransactionId::of_security(instrument.security, number),
+            order: deal.order,
+            order_id: deal.order_id,
+            exec: deal.exec,
+            kind: deal.kind,
+            strategy,
+            account: deal.account,
+            security: Some(instrument.security),
+            qty: deal.qty,
+            price: deal.price,
+            commission: deal.commission,
+            currency: instrument.currency,
+            position: state,
+            cash,
+        };
+        self.keep(now, Kept { booking, size: instrument.size, local: instrument.local, position, cash: cash_at });
+        Some(booking)
+    }
+
+    /// Books a movement of cash: `amount` signed as it changes the balance.
+    pub fn book_cash(
+        &mut self,
+        now: Timestamp,
+        strategy: StrategyId,
+        account: AccountId,
+        currency: Currency,
+        kind: MovementKind,
+        amount: Money,
+        uuid: Uuid,
+    ) -> Option<Booking> {
+        let cash_at = self.cash_index(strategy, currency);
+        let cash = self.cash[cash_at as usize].amount.checked_add(amount)?;
+        let number = self.cash_numbers.get(&strategy).copied().unwrap_or(0).checked_add(1)?;
+        let cost = amount.checked_neg()?;
+        self.cash_numbers.insert(strategy, number);
+        self.pay(cash_at, cash, cost);
+        let booking = Booking {
+            id: TransactionId::of_cash(strategy, number),
+            order: OrderHandle::NONE,
+            order_id: IntId::NONE,
+            exec: ExecRef(uuid.0),
+            kind,
+            strategy,
+            account,
+            security: None,
+            qty: Qty::ZERO,
+            price: Price::from_raw(amount.raw()),
+            commission: Money::ZERO,
+            currency,
+            position: PositionState::default(),
+            cash,
+        };
+        self.keep(now, Kept { booking, size: ContractSize::ONE, local: u32::MAX, position: 0, cash: cash_at });
+        Some(booking)
+    }
+
+    /// Whether a movement with this UUID was booked; remembers it otherwise, under the id it will get.
+    pub fn seen(&self, uuid: Uuid) -> bool {
+        self.uuids.contains_key(&uuid)
+    }
+
+    pub fn remember(&mut self, uuid: Uuid, id: TransactionId) {
+        if self.uuid_line.len() == UUIDS_MAX
+            && let Some(oldest) = self.uuid_line.pop_front()
+        {
+            self.uuids.remove(&oldest);
+        }
+        self.uuid_line.push_back(uuid);
+        self.uuids.insert(uuid, id);
+    }
+
+    /// Counts everything again from the opening balance and the transactions kept.
+    pub fn recount(&mut self) {
+        for position in self.positions.iter_mut().flatten() {
+            position.recount = position.opening;
+        }
+        for cash in &mut self.cash {
+            cash.recount = cash.opening;
+        }
+        for (_, kept) in &self.transactions {
+            let booking = &kept.booking;
+            if booking.security.is_some() {
+                let position = &mut self.positions[kept.local as usize][kept.position as usize];
+                position.recount = after(&position.recount, booking.qty, booking.price, kept.size)
+                    .expect("what was counted once can be counted again");
+            }
+            let cash = &mut self.cash[kept.cash as usize];
+            cash.recount =
+                cash.recount.checked_add(change(kept)).expect("what was counted once can be counted again");
+        }
+    }
+
+    /// Puts a position right after [`Ledger::recount`]; before and after if they differ.
+    pub fn adjust_position(&mut self, local: u32, at: u16) -> Option<(PositionState, PositionState)> {
+        let position = self.position_mut(local, at);
+        let before = position.state;
+        position.state = position.recount;
+        (before != position.recount).then_some((before, position.recount))
+    }
+
+    /// Puts a cash balance right after [`Ledger::recount`]; before and after if they differ.
+    pub fn adjust_cash(&mut self, at: usize) -> Option<(Money, Money)> {
+        let cash = &mut self.cash[at];
+        let before = cash.amount;
+        cash.amount = cash.recount;
+        (before != cash.recount).then_some((before, cash.recount))
+    }
+
+    /// Folds every transaction kept into the opening balance: the day is over.
+    pub fn fold_all(&mut self) {
+        while let Some((_, kept)) = self.transactions.pop_front() {
+            self.fold(&kept);
+        }
+    }
+
+    /// Whether both sides of every booking add up to zero, currency by currency, and a flat position has no cost.
+    pub fn is_balanced(&self) -> bool {
+        let flat = self.positions.iter().flatten().all(|p| !p.state.qty.is_zero() || p.state.cost.is_zero());
+        let sums = self.contras.iter().enumerate().all(|(at, contra)| {
+            let ours = self.cash.iter().filter(|cash| cash.contra == at as u32);
+            ours.map(|cash| cash.amount.raw() as i128).sum::<i128>() + contra.amount == 0
+        });
+        flat && sums
+    }
+
+    fn pay(&mut self, at: u32, cash: Money, cost: Money) {
+        let place = &mut self.cash[at as usize];
+        place.amount = cash;
+        self.contras[place.contra as usize].amount += cost.raw() as i128;
+    }
+
+    fn keep(&mut self, now: Timestamp, kept: Kept) {
+        if self.transactions.len() == self.transactions_max
+            && let Some((_, oldest)) = self.transactions.pop_front()
+        {
+            self.fold(&oldest);
+        }
+        self.transactions.push_back((now, kept));
+    }
+
+    fn fold(&mut self, kept: &Kept) {
+        let booking = &kept.booking;
+        if booking.security.is_some() {
+            let position = &mut self.positions[kept.local as usize][kept.position as usize];
+            position.opening = after(&position.opening, booking.qty, booking.price, kept.size)
+                .expect("what was counted once can be counted again");
+        }
+        let cash = &mut self.cash[kept.cash as usize];
+        cash.opening = cash.opening.checked_add(change(kept)).expect("what was counted once can be counted again");
+    }
+
+    fn cash_index(&mut self, strategy: StrategyId, currency: Currency) -> u32 {
+        if let Some(at) = self.cash.iter().position(|c| c.strategy == strategy && c.currency == currency) {
+            return at as u32;
+        }
+        let contra = match self.contras.iter().position(|c| c.currency == currency) {
+            Some(at) => at as u32,
+            None => {
+                self.contras.push(Contra { currency, amount: 0 });
+                self.contras.len() as u32 - 1
+            }
+        };
+        let zero = Money::ZERO;
+        self.cash.push(Cash { strategy, currency, amount: zero, opening: zero, recount: zero, contra });
+        self.cash.len() as u32 - 1
+    }
+}
+
+/// What a kept transaction did to the cash balance.
+fn change(kept: &Kept) -> Money {
+    let booking = &kept.booking;
+    if booking.security.is_none() {
+        return Money::from_raw(booking.price.raw());
+    }
+    let value = Notional::of(booking.price, booking.qty).money(kept.size);
+    let cost = value.and_then(|value| value.checked_add(booking.commission));
+    cost.and_then(Money::checked_neg).expect("what was counted once can be counted again")
+}
+
+/// A position after a transaction of `qty` (signed) at `price`; None if it cannot be counted.
+///
+/// In its direction the cost grows. Against it a share of the cost leaves, rounded once, so that a flat position has no
+/// cost; what was received above that share is realised. Through zero it is closed, and the rest opens at the price.
+pub fn after(held: &PositionState, qty: Qty, price: Price, size: ContractSize) -> Option<PositionState> {
+    let value = Notional::of(price, qty).money(size)?;
+    let total = held.qty.checked_add(qty)?;
+    let grows = held.qty.is_zero() || held.qty.is_negative() == qty.is_negative();
+    if grows {
+        return Some(PositionState { qty: total, cost: held.cost.checked_add(value)?, realized: held.realized });
+    }
+    let turns = !total.is_zero() && total.is_negative() != held.qty.is_negative();
+    if !turns {
+        let closed_cost = held.cost.share(qty.checked_neg()?, held.qty)?;
+        let gain = value.checked_neg()?.checked_sub(closed_cost)?;
+        let cost = held.cost.checked_sub(closed_cost)?;
+        return Some(PositionState { qty: total, cost, realized: held.realized.checked_add(gain)? });
+    }
+    let closing_value = Notional::of(price, held.qty.checked_neg()?).money(size)?;
+    let gain = closing_value.checked_neg()?.checked_sub(held.cost)?;
+    let cost = value.checked_sub(closing_value)?;
+    Some(PositionState { qty: total, cost, realized: held.realized.checked_add(gain)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn qty(text: &str) -> Qty {
+        Qty::parse(text.as_bytes()).unwrap()
+    }
+
+    fn price(text: &str) -> Price {
+        Price::parse(text.as_bytes()).unwrap()
+    }
+
+    fn money(text: &str) -> Money {
+        Money::parse(text.as_bytes()).unwrap()
+    }
+
+    fn instrument() -> Instrument {
+        Instrument {
+            security: SecurityId(7),
+            local: 0,
+            currency: Currency::parse(b"USD").unwrap(),
+            size: ContractSize::whole(50).unwrap(),
+        }
+    }
+
+    fn deal(q: &str, p: &str) -> Deal {
+        let qty = qty(q);
+        let kind = if qty.is_negative() { MovementKind::Sell } else { MovementKind::Buy };
+        Deal {
+            kind,
+            account: AccountId(1),
+            qty,
+            price: price(p),
+            commission: money("0.5"),
+            order: OrderHandle::NONE,
+            order_id: IntId::NONE,
+            exec: ExecRef(0),
+        }
+    }
+
+    fn state(q: &str, cost: &str, realized: &str) -> PositionState {
+        PositionState { qty: qty(q), cost: money(cost), realized: money(realized) }
+    }
+
+    #[test]
+    fn a_position_follows_average_cost() {
+        let mut held = PositionState::default();
+        let story = [
+            ("10", "100", state("10", "50000", "0")),
+            ("10", "110", state("20", "105000", "0")),
+            ("-5", "120", state("15", "78750", "3750")),
+            // Through zero: 15 closed at 100, five opened short.
+            ("-20", "100", state("-5", "-25000", "0")),
+            ("-5", "90", state("-10", "-47500", "0")),
+            ("4", "80", state("-6", "-28500", "3000")),
+            ("6", "80", state("0", "0", "7500")),
+        ];
+        for (q, p, expected) in story {
+            held = after(&held, qty(q), price(p), ContractSize::whole(50).unwrap()).unwrap();
+            assert_eq!(held, expected, "{q}@{p}");
+        }
+    }
+
+    #[test]
+    fn a_flat_position_has_no_cost_whatever_was_rounded() {
+        let mut held = after(&PositionState::default(), qty("3"), price("0.00000001"), ContractSize::from_raw(33_333_333));
+        held = after(&held.unwrap(), qty("4"), price("0.33333333"), ContractSize::from_raw(33_333_333));
+        let mut held = held.unwrap();
+        for _ in 0..7 {
+            held = after(&held, qty("-1"), price("0.1"), ContractSize::from_raw(33_333_333)).unwrap();
+        }
+        assert_eq!((held.qty, held.cost), (Qty::ZERO, Money::ZERO));
+    }
+
+    #[test]
+    fn a_booking_that_cannot_be_counted_changes_nothing() {
+        let mut ledger = Ledger::new(1, 8);
+        let at = ledger.position_index(StrategyId(1), &instrument());
+        let mut huge = deal("90000000000", "90000000000");
+        assert!(ledger.book(Timestamp(1), &instrument(), at, &huge).is_none());
+        huge = deal("1000", "1000000");
+        for _ in 0..3 {
+            // 50,000,000,000 each: the second does not fit.
+            ledger.book(Timestamp(1), &instrument(), at, &huge);
+        }
+        assert_eq!(ledger.position(0, at).state.qty, qty("1000"));
+        assert_eq!(ledger.transactions().len(), 1);
+        assert!(ledger.is_balanced());
+    }
+
+    #[test]
+    fn a_recount_gives_the_same_and_puts_right_what_was_wrong() {
+        let mut ledger = Ledger::new(1, 4);
+        let at = ledger.position_index(StrategyId(1), &instrument());
+        for (q, p) in [("10", "100"), ("-3", "101"), ("-9", "99.5"), ("5", "98"), ("1", "97"), ("-2", "96")] {
+            ledger.book(Timestamp(1), &instrument(), at, &deal(q, p)).unwrap();
+        }
+        let usd = instrument().currency;
+        let credit = ledger.book_cash(
+            Timestamp(2),
+            StrategyId(1),
+            AccountId(1),
+            usd,
+            MovementKind::Credit,
+            money("1000"),
+            Uuid(9),
+        );
+        assert_eq!(credit.unwrap().id, TransactionId::of_cash(StrategyId(1), 1));
+        assert_eq!(ledger.transactions().len(), 4);
+        let (right, cash) = (ledger.position(0, at).state, ledger.cash()[0].amount);
+        ledger.recount();
+        assert_eq!(ledger.adjust_position(0, at), None);
+        assert_eq!(ledger.adjust_cash(0), None);
+        ledger.position_mut(0, at).state = PositionState::default();
+        ledger.cash[0].amount = Money::ZERO;
+        assert!(!ledger.is_balanced());
+        ledger.recount();
+        assert_eq!(ledger.adjust_position(0, at), Some((PositionState::default(), right)));
+        assert_eq!(ledger.adjust_cash(0), Some((Money::ZERO, cash)));
+        assert!(ledger.is_balanced());
+        ledger.fold_all();
+        assert_eq!(ledger.transactions().len(), 0);
+        ledger.recount();
+        assert_eq!(ledger.adjust_position(0, at), None);
+        assert_eq!(ledger.adjust_cash(0), None);
+        assert!(ledger.transaction(0).is_none());
+    }
+
+    #[test]
+    fn a_uuid_is_remembered_until_many_came_after_it() {
+        let mut ledger = Ledger::new(0, 1);
+        for n in 0..=UUIDS_MAX as u128 {
+            ledger.remember(Uuid(n), TransactionId(n as u64));
+        }
+        assert!(!ledger.seen(Uuid(0)));
+        assert!(ledger.seen(Uuid(1)) && ledger.seen(Uuid(UUIDS_MAX as u128)));
+    }
+
+    #[test]
+    fn open_quantities_come_and_go() {
+        let mut open = OpenQty::default();
+        open.add(Side::Sell, qty("5"));
+        open.take(Side::Sell, qty("3"));
+        assert_eq!((open.of(Side::Sell), open.of(Side::Buy)), (qty("2"), Qty::ZERO));
+    }
+}

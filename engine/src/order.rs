@@ -1,0 +1,239 @@
+//! One order: three small machines and the status derived from them.
+//!
+//! ```text
+//!               ┌───────── Reject ───────► Rejected
+//!  PendingNew ──┤
+//!               └ Accept ► Working ── Complete ► Filled
+//!                          │   ▲ └──── Expire ─► Expired
+//!                          │   └ Fill
+//!                          └─ Cancel ──────────► Canceled      (Reject, when late, too)
+//! ```
+//!
+//! The base state says how far the order has come, the requests say what is being asked, the quantities say how much
+//! is done. None of them knows the others, so a fill cannot forget a pending replace. The [`Status`] that the world is
+//! told is derived, the highest rank first.
+
+use crate::id::{IntId, Source};
+use crate::number::{Money, Notional, Price, Qty};
+use crate::reason::Reason;
+use crate::terms::{Status, Terms};
+use crate::time::Timestamp;
+
+/// No slot, no list, no index.
+pub const NIL: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Base {
+    #[default]
+    PendingNew,
+    Working,
+    Filled,
+    Canceled,
+    Rejected,
+    Expired,
+}
+
+/// What can happen to a base state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    Accept,
+    Reject,
+    /// A fill that leaves something.
+    Fill,
+    /// A fill that leaves nothing.
+    Complete,
+    Cancel,
+    Expire,
+}
+
+impl Base {
+    pub const ALL: [Base; 6] =
+        [Base::PendingNew, Base::Working, Base::Filled, Base::Canceled, Base::Rejected, Base::Expired];
+
+    /// The table. None: this cannot happen to an order in this state.
+    pub fn after(self, step: Step) -> Option<Base> {
+        match (self, step) {
+            (Base::PendingNew | Base::Working, Step::Accept) => Some(Base::Working),
+            (Base::PendingNew, Step::Reject) => Some(Base::Rejected),
+            // Late: the venue had taken it before.
+            (Base::Working, Step::Reject) => Some(Base::Canceled),
+            (Base::PendingNew | Base::Working, Step::Fill) => Some(Base::Working),
+            // A fill is a fact of money: an order that had ended takes it too.
+            (Base::Canceled | Base::Rejected | Base::Expired | Base::Filled, Step::Fill) => Some(self),
+            (_, Step::Complete) => Some(Base::Filled),
+            (Base::PendingNew | Base::Working, Step::Cancel) => Some(Base::Canceled),
+            (Base::PendingNew | Base::Working, Step::Expire) => Some(Base::Expired),
+            (Base::Filled | Base::Canceled | Base::Rejected | Base::Expired, Step::Accept | Step::Reject) => None,
+            (Base::Filled | Base::Canceled | Base::Rejected | Base::Expired, Step::Cancel | Step::Expire) => None,
+        }
+    }
+
+    pub fn is_finished(self) -> bool {
+        !matches!(self, Base::PendingNew | Base::Working)
+    }
+}
+
+/// An order in its shard: two cache lines. Its ids and requests are kept apart, see [`crate::orders`].
+///
+/// Invariants: `cum ≤ qty` unless the venue overfilled it; `leaves` is zero exactly when it is finished.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub struct Order {
+    pub terms: Terms,
+    /// Exact sum of price × quantity of all fills.
+    pub notional: Notional,
+    pub cum: Qty,
+    pub submitted: Timestamp,
+    /// Credit set aside for what is left of it.
+    pub reserved: Money,
+    pub source: Source,
+    /// Index of its security in the shard; [`NIL`] if the security is unknown.
+    pub local: u32,
+    pub generation: u32,
+    /// Index of its pending requests, or [`NIL`].
+    pub requests: u32,
+    /// Its newest execution at an outside venue, or [`NIL`].
+    pub execution: u32,
+    /// Neighbour in the line of finished orders, or in the free list.
+    pub next: u32,
+    /// Where its strategy's position stands among those of its security.
+    pub position: u16,
+    /// Where its account's exposure stands among those of its security.
+    pub exposure: u16,
+    pub base: Base,
+    /// Whether the venue has it: a stop that waits is with us.
+    pub at_venue: bool,
+    pub triggered: bool,
+    pub in_doubt: bool,
+    /// Counted among the open orders of its strategy and account.
+    pub counted: bool,
+}
+
+const _: () = assert!(size_of::<Order>() <= 192, "an order has three cache lines");
+
+impl Order {
+    pub fn status(&self, requests: Option<&Requests>) -> Status {
+        match self.base {
+            Base::Filled => return Status::Filled,
+            Base::Canceled => return Status::Canceled,
+            Base::Rejected => return Status::Rejected,
+            Base::Expired => return Status::Expired,
+            Base::PendingNew | Base::Working => {}
+        }
+        match requests {
+            Some(requests) if requests.cancel.is_some() => Status::PendingCancel,
+            Some(requests) if requests.replace.is_some() => Status::PendingReplace,
+            _ if self.base == Base::PendingNew => Status::PendingNew,
+            _ if self.cum.is_positive() => Status::PartiallyFilled,
+            _ => Status::New,
+        }
+    }
+
+    pub fn leaves(&self) -> Qty {
+        if self.base.is_finished() {
+            return Qty::ZERO;
+        }
+        self.terms.qty.checked_sub(self.cum).unwrap_or_default()
+    }
+
+    pub fn avg_price(&self) -> Price {
+        self.notional.average(self.cum)
+    }
+
+    /// Whether it is a stop that still waits for its price.
+    pub fn waits_for_trigger(&self) -> bool {
+        self.terms.kind.has_stop() && !self.triggered
+    }
+}
+
+/// What has been asked of an order and not yet answered: at most one of each kind; a cancel may wait behind a replace.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Requests {
+    pub replace: Option<Replace>,
+    pub cancel: Option<CancelRequest>,
+    /// Next in the free list.
+    pub next: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Replace {
+    pub id: IntId,
+    pub source: Source,
+    pub terms: Terms,
+    /// Credit set aside for the new terms beyond the old.
+    pub reserved: Money,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct CancelRequest {
+    pub id: IntId,
+    pub source: Source,
+    /// What is told when it is done.
+    pub reason: Reason,
+    /// Whether the venue has been asked.
+    pub sent: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STEPS: [Step; 6] = [Step::Accept, Step::Reject, Step::Fill, Step::Complete, Step::Cancel, Step::Expire];
+
+    #[test]
+    fn every_pair_of_base_state_and_step_is_as_the_table_says() {
+        use Base::*;
+        //            Accept         Reject          Fill           Complete      Cancel          Expire
+        let table = [
+            (PendingNew, [Some(Working), Some(Rejected), Some(Working), Some(Filled), Some(Canceled), Some(Expired)]),
+            (Working, [Some(Working), Some(Canceled), Some(Working), Some(Filled), Some(Canceled), Some(Expired)]),
+            (Filled, [None, None, Some(Filled), Some(Filled), None, None]),
+            (Canceled, [None, None, Some(Canceled), Some(Filled), None, None]),
+            (Rejected, [None, None, Some(Rejected), Some(Filled), None, None]),
+            (Expired, [None, None, Some(Expired), Some(Filled), None, None]),
+        ];
+        for (base, row) in table {
+            for (step, expected) in STEPS.into_iter().zip(row) {
+                assert_eq!(base.after(step), expected, "{base:?} {step:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_status_of_highest_rank_is_told() {
+        let cancel = CancelRequest { id: IntId::NONE, source: Source::default(), reason: Reason::None, sent: true };
+        let replace =
+            Replace { id: IntId::NONE, source: Source::default(), terms: Terms::default(), reserved: Money::ZERO };
+        let requests = [
+            None,
+            Some(Requests::default()),
+            Some(Requests { replace: Some(replace), ..Requests::default() }),
+            Some(Requests { cancel: Some(cancel), ..Requests::default() }),
+            Some(Requests { replace: Some(replace), cancel: Some(cancel), next: 0 }),
+        ];
+        for base in Base::ALL {
+            for (at, requests) in requests.iter().enumerate() {
+                for cum in [0, 1] {
+                    let mut order = crate::orders::blank();
+                    order.base = base;
+                    order.terms.qty = Qty::from_raw(2);
+                    order.cum = Qty::from_raw(cum);
+                    let expected = match (base, at, cum) {
+                        (Base::Filled, ..) => Status::Filled,
+                        (Base::Canceled, ..) => Status::Canceled,
+                        (Base::Rejected, ..) => Status::Rejected,
+                        (Base::Expired, ..) => Status::Expired,
+                        (_, 3 | 4, _) => Status::PendingCancel,
+                        (_, 2, _) => Status::PendingReplace,
+                        (Base::PendingNew, ..) => Status::PendingNew,
+                        (Base::Working, _, 1) => Status::PartiallyFilled,
+                        (Base::Working, ..) => Status::New,
+                    };
+                    let status = order.status(requests.as_ref());
+                    assert_eq!(status, expected, "{base:?} {at} {cum}");
+                    assert_eq!(order.leaves().is_zero(), status.is_finished());
+                }
+            }
+        }
+    }
+}

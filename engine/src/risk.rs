@@ -1,0 +1,559 @@
+//! The gate before the venue: what a strategy and an account may do. From settings, checked in a fixed order; each
+//! refusal names its rule. Nothing here knows how orders live.
+
+use crate::command::{Budget, BudgetAct, BudgetKind, Limits, Scope};
+use crate::event::BudgetUse;
+use crate::id::SecurityId;
+use crate::ledger::OpenQty;
+use crate::number::{Money, Price, Qty};
+use crate::reason::Reason;
+use crate::terms::{OrderKind, Side, Terms};
+use crate::time::{NS_PER_MS, NS_PER_S, Timestamp};
+
+/// Orders of a scope remembered for the duplicate window. A client that sends more within the window is told by the
+/// rate limit rather than by this.
+pub const RECENT_MAX: usize = 64;
+
+/// An order, or the change of one, before the gate.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    pub terms: &'a Terms,
+    /// The terms of a modified order before.
+    pub before: Option<&'a Terms>,
+    /// The last price there was.
+    pub last: Option<Price>,
+    /// What it is worth; None if nobody can tell.
+    pub value: Option<Money>,
+    /// By how much the quantity in the market grows.
+    pub grows: Qty,
+    /// By how much the credit in use grows, in the security's currency, if the account's credit is in it.
+    pub credit: Option<Money>,
+}
+
+/// What a scope holds in the security asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Held {
+    pub net: Qty,
+    pub open: OpenQty,
+}
+
+/// One strategy's or account's limits and what it has used of them in this shard.
+#[derive(Clone, Debug)]
+pub struct Guard {
+    scope: Scope,
+    pub limits: Limits,
+    pub killed: bool,
+    restricted: Vec<SecurityId>,
+    open_orders: Share,
+    rate: Share,
+    credit: Share,
+    /// The second `rate` counts.
+    second: u64,
+    recent: Vec<(Timestamp, Terms)>,
+    recent_at: usize,
+}
+
+/// This shard's part of a limit that spans securities.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    /// Whether there is a limit at all.
+    limited: bool,
+    pub granted: i64,
+    pub used: i64,
+}
+
+impl Share {
+    fn admits(&self, more: i64) -> bool {
+        !self.limited || more <= 0 || self.used.checked_add(more).is_some_and(|used| used <= self.granted)
+    }
+
+    /// Uses more, or gives back; says whether the use has just passed half of what was granted.
+    fn take(&mut self, more: i64) -> bool {
+        let half = self.granted / 2;
+        let below = self.used <= half;
+        self.used = self.used.saturating_add(more);
+        self.limited && below && self.used > half
+    }
+
+    fn act(&mut self, act: BudgetAct) -> i64 {
+        match act {
+            BudgetAct::Lift => (self.limited, self.granted) = (false, 0),
+            BudgetAct::Set(granted) => (self.limited, self.granted) = (true, granted.max(0)),
+            BudgetAct::Grant(more) => {
+                self.limited = true;
+                self.granted = self.granted.saturating_add(more.max(0));
+            }
+            BudgetAct::Recall(wanted) => {
+                let unused = self.granted.saturating_sub(self.used.max(0)).max(0);
+                let returned = wanted.clamp(0, unused);
+                self.granted -= returned;
+                return returned;
+            }
+        }
+        0
+    }
+
+    /// A new limit for all shards together: an even part of it, or less if there was less before. The treasury moves
+    /// shares afterwards.
+    fn limit(&mut self, limit: i64, shard: u8, shards: u8) {
+        if limit == 0 {
+            *self = Share { limited: false, granted: 0, used: self.used };
+            return;
+        }
+        let even = limit / shards as i64 + ((shard as i64) < limit % shards as i64) as i64;
+        self.granted = if self.limited { self.granted.min(even) } else { even };
+        self.limited = true;
+    }
+}
+
+impl Guard {
+    pub fn new(scope: Scope) -> Guard {
+        Guard {
+            scope,
+            limits: Limits::default(),
+            killed: false,
+            restricted: Vec::new(),
+            open_orders: Share::default(),
+            rate: Share::default(),
+            credit: Share::default(),
+            second: 0,
+            recent: Vec::new(),
+            recent_at: 0,
+        }
+    }
+
+    pub fn set_limits(&mut self, limits: Limits, shard: u8, shards: u8) {
+        self.open_orders.limit(limits.max_open_orders as i64, shard, shards);
+        self.rate.limit(limits.max_orders_per_s as i64, shard, shards);
+        self.credit.limit(limits.credit.raw(), shard, shards);
+        if limits.duplicate_window_ms > 0 {
+            self.recent.reserve_exact(RECENT_MAX - self.recent.len());
+        }
+        self.limits = limits;
+    }
+
+    pub fn restrict(&mut self, security: SecurityId, on: bool) {
+        match self.restricted.binary_search(&security) {
+            Err(at) if on => self.restricted.insert(at, security),
+            Ok(at) if !on => {
+                self.restricted.remove(at);
+            }
+            _ => {}
+        }
+    }
+
+    pub fn restricted(&self) -> &[SecurityId] {
+        &self.restricted
+    }
+
+    /// The switches: trading at all, and this security.
+    pub fn check_switches(&self, security: SecurityId) -> Result<(), Reason> {
+        if !self.limits.trading_enabled {
+            return Err(Reason::TradingDisabled);
+        }
+        if !self.restricted.is_empty() && self.restricted.binary_search(&security).is_ok() {
+            return Err(Reason::Restricted);
+        }
+        Ok(())
+    }
+
+    /// The limits, in the order of the engine's README. Nothing is used up yet: see [`Guard::take_order`].
+    #[inline]
+    pub fn check_limits(&mut self, now: Timestamp, asked: &Asked<'_>, held: &Held) -> Result<(), Reason> {
+        self.check_size(asked)?;
+        self.check_collar(asked)?;
+        self.check_duplicate(now, asked)?;
+        self.turn_second(now);
+        if !self.rate.admits(1) {
+            return Err(Reason::OrderRate);
+        }
+        if asked.before.is_none() && !self.open_orders.admits(1) {
+            return Err(Reason::MaxOpenOrders);
+        }
+        self.check_position(asked, held)
+    }
+
+    /// Whether the account's credit covers it.
+    pub fn check_credit(&self, asked: &Asked<'_>) -> Result<(), Reason> {
+        if !self.credit.limited || asked.terms.side == Side::Sell {
+            return Ok(());
+        }
+        match asked.credit {
+            None => Err(Reason::NoReferencePrice),
+            Some(more) if self.credit.admits(more.raw()) => Ok(()),
+            Some(_) => Err(Reason::InsufficientFunds),
+        }
+    }
+
+    /// Whether the account has a credit at all.
+    pub fn has_credit(&self) -> bool {
+        self.credit.limited
+    }
+
+    /// Counts an order or modification that passed the gate. True for those budgets whose use has just passed half.
+    pub fn take_order(&mut self, now: Timestamp, asked: &Asked<'_>) -> [bool; 2] {
+        self.turn_second(now);
+        let rate = self.rate.take(1);
+        let open = asked.before.is_none() && self.open_orders.take(1);
+        if asked.before.is_none() && self.limits.duplicate_window_ms > 0 {
+            self.remember(now, asked.terms);
+        }
+        [rate, open]
+    }
+
+    /// An open order of this scope has come back to life or ended.
+    pub fn count_open(&mut self, by: i64) {
+        self.open_orders.take(by);
+    }
+
+    /// Credit used, or given back.
+    pub fn take_credit(&mut self, amount: Money) -> bool {
+        self.credit.take(amount.raw())
+    }
+
+    pub fn budget(&mut self, budget: &Budget) -> BudgetUse {
+        let share = self.share_mut(budget.kind);
+        let returned = share.act(budget.act);
+        BudgetUse { returned, ..self.usage(budget.kind) }
+    }
+
+    pub fn usage(&self, kind: BudgetKind) -> BudgetUse {
+        let share = self.share(kind);
+        BudgetUse {
+            scope: self.scope,
+            kind,
+            granted: share.granted,
+            used: share.used,
+            returned: 0,
+            wanting: 0,
+        }
+    }
+
+    pub fn share(&self, kind: BudgetKind) -> &Share {
+        match kind {
+            BudgetKind::OpenOrders => &self.open_orders,
+            BudgetKind::OrdersPerSecond => &self.rate,
+            BudgetKind::Credit => &self.credit,
+        }
+    }
+
+    fn share_mut(&mut self, kind: BudgetKind) -> &mut Share {
+        match kind {
+            BudgetKind::OpenOrders => &mut self.open_orders,
+            BudgetKind::OrdersPerSecond => &mut self.rate,
+            BudgetKind::Credit => &mut self.credit,
+        }
+    }
+
+    fn check_size(&self, asked: &Asked<'_>) -> Result<(), Reason> {
+        let limits = &self.limits;
+        let more_qty = asked.before.is_none_or(|before| asked.terms.qty > before.qty);
+        if more_qty && !limits.max_order_qty.is_zero() && asked.terms.qty > limits.max_order_qty {
+            return Err(Reason::MaxOrderQty);
+        }
+        if limits.max_order_value.is_zero() {
+            return Ok(());
+        }
+        match asked.value {
+            None => Err(Reason::NoReferencePrice),
+            Some(value) if value <= limits.max_order_value => Ok(()),
+            // A modification is checked on the increase: it may make a large order smaller.
+            Some(_) if asked.before.is_some() && !asked.grows_in_value() => Ok(()),
+            Some(_) => Err(Reason::MaxOrderValue),
+        }
+    }
+
+    fn check_collar(&self, asked: &Asked<'_>) -> Result<(), Reason> {
+        let bp = self.limits.price_collar_bp;
+        if bp == 0 || asked.terms.reduce_only {
+            return Ok(());
+        }
+        let terms = asked.terms;
+        let reference = match terms.kind {
+            OrderKind::StopLimit => Some(terms.stop),
+            OrderKind::Market | OrderKind::Limit | OrderKind::Stop => asked.last,
+        };
+        let Some(reference) = reference else {
+            return Err(Reason::NoReferencePrice);
+        };
+        if !terms.kind.has_limit() || asked.before.is_some_and(|before| before.limit == terms.limit) {
+            return Ok(());
+        }
+        let distance = terms.limit.checked_sub(reference).map(Price::abs);
+        let allowed = reference.abs().basis_points(bp as i64);
+        match (distance, allowed) {
+            (Some(distance), Some(allowed)) if distance <= allowed => Ok(()),
+            _ => Err(Reason::PriceCollar),
+        }
+    }
+
+    fn check_duplicate(&self, now: Timestamp, asked: &Asked<'_>) -> Result<(), Reason> {
+        let window = self.limits.duplicate_window_ms as u64 * NS_PER_MS;
+        if window == 0 || asked.before.is_some() {
+            return Ok(());
+        }
+        let seen = self.recent.iter().any(|(at, terms)| now.since(*at) < window && terms == asked.terms);
+        if seen { Err(Reason::DuplicateOrder) } else { Ok(()) }
+    }
+
+    fn check_position(&self, asked: &Asked<'_>, held: &Held) -> Result<(), Reason> {
+        let max = self.limits.max_position;
+        if max.is_zero() || !asked.grows.is_positive() || asked.terms.reduce_only {
+            return Ok(());
+        }
+        let side = asked.terms.side;
+        let open = held.open.of(side).checked_add(asked.grows);
+        let worst = open.and_then(|open| held.net.checked_add(side.signed(open)));
+        match worst {
+            // An order that can only bring the position nearer to zero is never too large for it.
+            Some(worst) if worst.abs() <= max => Ok(()),
+            Some(worst) if side == Side::Buy && !worst.is_positive() => Ok(()),
+            Some(worst) if side == Side::Sell && !worst.is_negative() => Ok(()),
+            _ => Err(Reason::MaxPosition),
+        }
+    }
+
+    fn turn_second(&mut self, now: Timestamp) {
+        let second = now.0 / NS_PER_S;
+        if second != self.second {
+            self.second = second;
+            self.rate.used = 0;
+        }
+    }
+
+    fn remember(&mut self, now: Timestamp, terms: &Terms) {
+        if self.recent.len() < RECENT_MAX {
+            self.recent.push((now, *terms));
+            return;
+        }
+        self.recent[self.recent_at] = (now, *terms);
+        self.recent_at = (self.recent_at + 1) % RECENT_MAX;
+    }
+}
+
+impl Asked<'_> {
+    /// Whether a modification raises quantity or price, and so what it may cost.
+    fn grows_in_value(&self) -> bool {
+        self.before.is_none_or(|before| {
+            self.terms.qty > before.qty
+                || self.terms.limit.abs() > before.limit.abs()
+                || self.terms.stop.abs() > before.stop.abs()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::StrategyId;
+
+    const SCOPE: Scope = Scope::Strategy(StrategyId(1));
+
+    fn terms(qty: i64, limit: i64) -> Terms {
+        Terms {
+            qty: Qty::from_raw(qty),
+            limit: Price::from_raw(limit),
+            kind: OrderKind::Limit,
+            limit_given: true,
+            ..Terms::default()
+        }
+    }
+
+    fn asked(terms: &Terms) -> Asked<'_> {
+        Asked {
+            terms,
+            before: None,
+            last: Some(Price::from_raw(1_000)),
+            value: Some(Money::from_raw(terms.qty.raw() * 10)),
+            grows: terms.qty,
+            credit: Some(Money::from_raw(terms.qty.raw() * 10)),
+        }
+    }
+
+    fn guard(limits: Limits) -> Guard {
+        let mut guard = Guard::new(SCOPE);
+        guard.set_limits(limits, 0, 1);
+        guard
+    }
+
+    const FLAT: Held = Held { net: Qty::ZERO, open: OpenQty { buy: Qty::ZERO, sell: Qty::ZERO } };
+
+    fn check(limits: Limits, terms: &Terms) -> Result<(), Reason> {
+        guard(limits).check_limits(Timestamp(1), &asked(terms), &FLAT)
+    }
+
+    #[test]
+    fn without_limits_everything_passes() {
+        assert_eq!(check(Limits::default(), &terms(i64::MAX / 100, 1)), Ok(()));
+    }
+
+    #[test]
+    fn each_limit_refuses_beyond_itself_and_names_itself() {
+        let cases = [
+            (Limits { max_order_qty: Qty::from_raw(10), ..Limits::default() }, Reason::MaxOrderQty),
+            (Limits { max_order_value: Money::from_raw(100), ..Limits::default() }, Reason::MaxOrderValue),
+            (Limits { max_position: Qty::from_raw(10), ..Limits::default() }, Reason::MaxPosition),
+        ];
+        for (limits, reason) in cases {
+            assert_eq!(check(limits, &terms(10, 1_000)), Ok(()), "{reason:?}");
+            assert_eq!(check(limits, &terms(11, 1_000)), Err(reason));
+        }
+        let collar = Limits { price_collar_bp: 500, ..Limits::default() };
+        assert_eq!(check(collar, &terms(1, 1_050)), Ok(()));
+        assert_eq!(check(collar, &terms(1, 950)), Ok(()));
+        assert_eq!(check(collar, &terms(1, 1_051)), Err(Reason::PriceCollar));
+        assert_eq!(check(collar, &terms(1, i64::MIN)), Err(Reason::PriceCollar));
+    }
+
+    #[test]
+    fn without_a_last_price_nothing_can_be_valued_or_collared() {
+        let order = terms(1, 1_000);
+        let blind = Asked { last: None, value: None, credit: None, ..asked(&order) };
+        let mut collar = guard(Limits { price_collar_bp: 5, ..Limits::default() });
+        assert_eq!(collar.check_limits(Timestamp(1), &blind, &FLAT), Err(Reason::NoReferencePrice));
+        let mut value = guard(Limits { max_order_value: Money::from_raw(1), ..Limits::default() });
+        assert_eq!(value.check_limits(Timestamp(1), &blind, &FLAT), Err(Reason::NoReferencePrice));
+        let credit = guard(Limits { credit: Money::from_raw(1), ..Limits::default() });
+        assert_eq!(credit.check_credit(&blind), Err(Reason::NoReferencePrice));
+    }
+
+    #[test]
+    fn a_stop_limit_is_collared_by_its_own_stop() {
+        let mut order = terms(1, 2_000);
+        (order.kind, order.stop, order.stop_given) = (OrderKind::StopLimit, Price::from_raw(1_999), true);
+        let collar = Limits { price_collar_bp: 10, ..Limits::default() };
+        assert_eq!(check(collar, &order), Ok(()));
+        order.stop = Price::from_raw(1_990);
+        assert_eq!(check(collar, &order), Err(Reason::PriceCollar));
+    }
+
+    #[test]
+    fn a_second_holds_so_many_orders() {
+        let mut guard = guard(Limits { max_orders_per_s: 2, ..Limits::default() });
+        let order = terms(1, 1_000);
+        for at in [0, 1] {
+            assert_eq!(guard.check_limits(Timestamp(at), &asked(&order), &FLAT), Ok(()));
+            guard.take_order(Timestamp(at), &asked(&order));
+        }
+        let refused = guard.check_limits(Timestamp(NS_PER_S - 1), &asked(&order), &FLAT);
+        assert_eq!(refused, Err(Reason::OrderRate));
+        assert_eq!(guard.check_limits(Timestamp(NS_PER_S), &asked(&order), &FLAT), Ok(()));
+    }
+
+    #[test]
+    fn the_same_order_within_the_window_is_a_duplicate() {
+        let mut guard = guard(Limits { duplicate_window_ms: 10, ..Limits::default() });
+        let order = terms(1, 1_000);
+        guard.take_order(Timestamp(0), &asked(&order));
+        let again = |guard: &mut Guard, at| guard.check_limits(Timestamp(at), &asked(&order), &FLAT);
+        assert_eq!(again(&mut guard, 10 * NS_PER_MS - 1), Err(Reason::DuplicateOrder));
+        assert_eq!(again(&mut guard, 10 * NS_PER_MS), Ok(()));
+        for n in 0..RECENT_MAX as i64 {
+            guard.take_order(Timestamp(1), &asked(&terms(2 + n, 1_000)));
+        }
+        assert_eq!(again(&mut guard, 2), Ok(()));
+    }
+
+    #[test]
+    fn open_orders_are_counted_until_they_end() {
+        let mut guard = guard(Limits { max_open_orders: 1, ..Limits::default() });
+        let order = terms(1, 1_000);
+        assert_eq!(guard.take_order(Timestamp(0), &asked(&order)), [false, true]);
+        assert_eq!(guard.check_limits(Timestamp(0), &asked(&order), &FLAT), Err(Reason::MaxOpenOrders));
+        let modified = Asked { before: Some(&order), ..asked(&order) };
+        assert_eq!(guard.check_limits(Timestamp(0), &modified, &FLAT), Ok(()));
+        guard.count_open(-1);
+        assert_eq!(guard.check_limits(Timestamp(0), &asked(&order), &FLAT), Ok(()));
+    }
+
+    #[test]
+    fn an_order_towards_zero_is_never_too_large_for_the_position() {
+        let mut guard = guard(Limits { max_position: Qty::from_raw(10), ..Limits::default() });
+        let long = Held { net: Qty::from_raw(50), open: OpenQty::default() };
+        let mut sell = terms(30, 1_000);
+        sell.side = Side::Sell;
+        assert_eq!(guard.check_limits(Timestamp(0), &asked(&sell), &long), Ok(()));
+        sell.qty = Qty::from_raw(61);
+        assert_eq!(guard.check_limits(Timestamp(0), &asked(&sell), &long), Err(Reason::MaxPosition));
+        let buy = terms(1, 1_000);
+        assert_eq!(guard.check_limits(Timestamp(0), &asked(&buy), &long), Err(Reason::MaxPosition));
+        let brim = Held { net: Qty::MAX, open: OpenQty::default() };
+        assert_eq!(guard.check_limits(Timestamp(0), &asked(&buy), &brim), Err(Reason::MaxPosition));
+    }
+
+    #[test]
+    fn credit_covers_buys_only_up_to_itself() {
+        let mut guard = guard(Limits { credit: Money::from_raw(100), ..Limits::default() });
+        assert!(guard.has_credit());
+        assert_eq!(guard.check_credit(&asked(&terms(10, 1))), Ok(()));
+        assert_eq!(guard.check_credit(&asked(&terms(11, 1))), Err(Reason::InsufficientFunds));
+        assert!(guard.take_credit(Money::from_raw(51)));
+        assert_eq!(guard.check_credit(&asked(&terms(5, 1))), Err(Reason::InsufficientFunds));
+        let mut sell = terms(1_000, 1);
+        sell.side = Side::Sell;
+        assert_eq!(guard.check_credit(&asked(&sell)), Ok(()));
+    }
+
+    #[test]
+    fn a_modification_is_checked_on_the_increase() {
+        let limits = Limits {
+            max_order_qty: Qty::from_raw(5),
+            max_order_value: Money::from_raw(50),
+            ..Limits::default()
+        };
+        let mut guard = guard(limits);
+        let (large, smaller, larger) = (terms(20, 1_000), terms(10, 1_000), terms(21, 1_000));
+        let to = |terms| Asked { before: Some(&large), grows: Qty::ZERO, ..asked(terms) };
+        assert_eq!(guard.check_limits(Timestamp(0), &to(&smaller), &FLAT), Ok(()));
+        assert_eq!(guard.check_limits(Timestamp(0), &to(&larger), &FLAT), Err(Reason::MaxOrderQty));
+        let dearer = terms(20, 1_001);
+        assert_eq!(guard.check_limits(Timestamp(0), &to(&dearer), &FLAT), Err(Reason::MaxOrderValue));
+    }
+
+    #[test]
+    fn switches_and_restrictions_hold() {
+        let mut guard = guard(Limits { trading_enabled: false, ..Limits::default() });
+        assert_eq!(guard.check_switches(SecurityId(1)), Err(Reason::TradingDisabled));
+        guard.limits.trading_enabled = true;
+        for _ in 0..2 {
+            guard.restrict(SecurityId(1), true);
+        }
+        assert_eq!(guard.check_switches(SecurityId(1)), Err(Reason::Restricted));
+        assert_eq!(guard.check_switches(SecurityId(2)), Ok(()));
+        assert_eq!(guard.restricted(), [SecurityId(1)]);
+        guard.restrict(SecurityId(1), false);
+        guard.restrict(SecurityId(1), false);
+        assert_eq!(guard.check_switches(SecurityId(1)), Ok(()));
+    }
+
+    #[test]
+    fn shares_of_a_limit_never_add_up_to_more_than_it() {
+        for limit in [1, 2, 3, 10, 101] {
+            for shards in [1, 2, 5, 7] {
+                let parts = (0..shards).map(|shard| {
+                    let mut share = Share::default();
+                    share.limit(limit, shard, shards);
+                    share.granted
+                });
+                assert_eq!(parts.sum::<i64>(), limit);
+            }
+        }
+    }
+
+    #[test]
+    fn the_treasury_gives_and_takes() {
+        let mut guard = guard(Limits { max_open_orders: 10, ..Limits::default() });
+        guard.count_open(4);
+        let kind = BudgetKind::OpenOrders;
+        let mut act = |act| guard.budget(&Budget { scope: SCOPE, kind, act });
+        assert_eq!(act(BudgetAct::Recall(20)).returned, 6);
+        assert_eq!(act(BudgetAct::Recall(20)).returned, 0);
+        assert_eq!(act(BudgetAct::Grant(5)).granted, 9);
+        assert_eq!(act(BudgetAct::Grant(-5)).granted, 9);
+        assert_eq!(act(BudgetAct::Set(3)).granted, 3);
+        assert_eq!(act(BudgetAct::Recall(1)).returned, 0);
+        let used = act(BudgetAct::Lift);
+        assert_eq!((used.used, used.scope), (4, SCOPE));
+        assert!(guard.share(kind).admits(1_000));
+    }
+}
