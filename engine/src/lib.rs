@@ -3,6 +3,9 @@
 pub mod command;
 pub mod event;
 pub mod id;
+pub mod index;
+pub mod lane;
+pub mod mesh;
 pub mod number;
 pub mod outbox;
 pub mod order;
@@ -17,3 +20,4 @@ pub mod shard;
 pub mod terms;
 pub mod text;
 pub mod time;
+pub mod worker;
