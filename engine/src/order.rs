@@ -162,6 +162,8 @@ pub struct Replace {
     pub terms: Terms,
     /// Credit set aside for the new terms beyond the old.
     pub reserved: Money,
+    /// By how much the quantity in the market will grow: counted as open already.
+    pub grown: Qty,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -202,8 +204,13 @@ mod tests {
     #[test]
     fn the_status_of_highest_rank_is_told() {
         let cancel = CancelRequest { id: IntId::NONE, source: Source::default(), reason: Reason::None, sent: true };
-        let replace =
-            Replace { id: IntId::NONE, source: Source::default(), terms: Terms::default(), reserved: Money::ZERO };
+        let replace = Replace {
+            id: IntId::NONE,
+            source: Source::default(),
+            terms: Terms::default(),
+            reserved: Money::ZERO,
+            grown: Qty::ZERO,
+        };
         let requests = [
             None,
             Some(Requests::default()),
