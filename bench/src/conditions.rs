@@ -24,7 +24,7 @@ impl Conditions {
         Conditions {
             machine: machine(),
             kernel: first_line("/proc/sys/kernel/osrelease"),
-            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            cores: pinning.cores,
             governor: first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
             load: first_line("/proc/loadavg"),
             commit: commit(),
@@ -46,6 +46,8 @@ impl fmt::Display for Conditions {
 /// Where the measuring threads run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pinning {
+    /// That the process may use.
+    pub cores: usize,
     /// Takes the time, or drives.
     pub first: Option<CoreId>,
     /// The other end of a ring. The same as `first` on a machine with one core.
@@ -58,7 +60,7 @@ impl Pinning {
         let cores = core_affinity::get_core_ids().unwrap_or_default();
         let first = cores.last().copied().filter(|&core| core_affinity::set_for_current(core));
         let second = if cores.len() > 1 { cores.get(cores.len() - 2).copied() } else { first };
-        Pinning { first, second: second.filter(|_| first.is_some()) }
+        Pinning { cores: cores.len(), first, second: second.filter(|_| first.is_some()) }
     }
 
     /// Whether two threads have a core each.

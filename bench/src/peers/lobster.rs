@@ -56,12 +56,8 @@ impl Lobster {
     }
 
     fn limit(&mut self, book: u32, order: u64, side: Side, price: i32, qty: u32) -> u32 {
-        let order = OrderType::Limit {
-            id: order as u128,
-            side: theirs(side),
-            qty: qty as u64,
-            price: price as u64,
-        };
+        let order =
+            OrderType::Limit { id: order as u128, side: theirs(side), qty: qty as u64, price: price as u64 };
         qty.saturating_sub(self.execute(book, order))
     }
 
@@ -100,8 +96,7 @@ impl Matcher for Lobster {
                     return self.tally.unknown();
                 }
                 self.cancel(book, order);
-                let left =
-                    if kind == Kind::Replace { self.limit(book, order, side, price, qty) } else { 0 };
+                let left = if kind == Kind::Replace { self.limit(book, order, side, price, qty) } else { 0 };
                 self.open[order as usize].qty = left;
             }
         }
@@ -109,7 +104,8 @@ impl Matcher for Lobster {
 
     fn outcome(&self) -> Outcome {
         let depths = self.books.iter().map(|book| book.depth(0));
-        let qty = depths.flat_map(|depth| depth.asks.into_iter().chain(depth.bids)).map(|level| level.qty).sum();
+        let qty =
+            depths.flat_map(|depth| depth.asks.into_iter().chain(depth.bids)).map(|level| level.qty).sum();
         self.tally.outcome(self.open.iter().filter(|open| open.qty > 0).count() as u64, qty)
     }
 }

@@ -1,5 +1,7 @@
 //! `orderbook-rs` 0.15: lock-free levels for many threads, here driven by one. Has every kind. Trades of an amendment are
 //! told to a listener only, so all trades are taken from there, behind a mutex that nobody contends for.
+//!
+//! Its outcome differs: who is first at a price is not always who came first.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
