@@ -110,6 +110,7 @@ struct Client {
     /// Oldest first.
     open: VecDeque<OrderHandle>,
     requests: u64,
+    entered: u64,
 }
 
 impl Client {
@@ -130,24 +131,29 @@ impl Client {
         let partner = Partner::start(pinning, move || {
             worker.poll(Timestamp(START.0 + clock.delta_as_nanos(begin, clock.raw())));
         });
-        (Client { port: ports.remove(0), open: VecDeque::with_capacity(4_096), requests: 0 }, partner)
+        (
+            Client { port: ports.remove(0), open: VecDeque::with_capacity(4_096), requests: 0, entered: 0 },
+            partner,
+        )
     }
 
     /// Cancels the oldest order when `open_max` are open, else enters one.
     fn next_command(&mut self, open_max: usize) -> Command {
-        self.requests += 1;
         let oldest = if self.open.len() < open_max { None } else { self.open.pop_front() };
-        platform::command(match oldest {
-            Some(order) => Body::Cancel { order, id: IntId::numbered(b'c', self.requests) },
-            None => platform::body_of(&platform::resting(self.requests), OrderHandle::NONE, self.requests),
-        })
+        let Some(order) = oldest else {
+            self.entered += 1;
+            let record = platform::resting(self.entered);
+            return platform::command(platform::body_of(&record, OrderHandle::NONE, 0));
+        };
+        self.requests += 1;
+        platform::command(Body::Cancel { order, id: IntId::numbered(b'c', self.requests) })
     }
 
     /// Whether this event is the last of its command.
     fn hear(&mut self, event: &Event) -> bool {
         match &event.body {
             Said::Order(order) => {
-                assert!(order.what == What::Entered, "nothing is refused here");
+                assert!(order.what == What::Entered, "nothing is refused here, but {:?}", order.reason);
                 self.open.push_back(order.order);
                 false
             }
