@@ -107,3 +107,10 @@ pub fn resident_bytes() -> Option<u64> {
     let pages: u64 = fs::read_to_string("/proc/self/statm").ok()?.split(' ').nth(1)?.parse().ok()?;
     Some(pages * 4_096)
 }
+
+/// Nanoseconds this thread has been on a core. None where the system does not tell.
+pub fn on_core_ns() -> Option<u64> {
+    // The kernel brings the number up to date when the thread enters the scheduler.
+    std::thread::yield_now();
+    fs::read_to_string("/proc/thread-self/schedstat").ok()?.split(' ').next()?.parse().ok()
+}

@@ -115,8 +115,10 @@ impl OnePass for Percentiles<'_> {
 #[derive(Clone, Debug)]
 pub struct Standing {
     pub engine: Engine,
-    /// One of each round that it took part in.
+    /// On its core, one of each round that it took part in.
     pub ns_per_op: Vec<f64>,
+    /// The same by the clock on the wall.
+    pub wall_ns_per_op: Vec<f64>,
     /// To the floor of the same round; empty if the floor took no part.
     pub ratios: Vec<f64>,
     /// Of the last round that differed, or the expected one.
@@ -130,6 +132,7 @@ const SLOW_NS_PER_OP: f64 = 2_000.0;
 impl Standing {
     fn take(&mut self, workload: &Workload, pass: Pass) {
         self.ns_per_op.push(pass.ns_per_op);
+        self.wall_ns_per_op.push(pass.wall_ns_per_op);
         if pass.outcome != workload.expected {
             self.outcome = pass.outcome;
             self.right = false;
@@ -155,6 +158,7 @@ pub fn contest(
     let fresh = |&engine| Standing {
         engine,
         ns_per_op: Vec::new(),
+        wall_ns_per_op: Vec::new(),
         ratios: Vec::new(),
         outcome: workload.expected,
         right: true,
@@ -185,7 +189,8 @@ impl fmt::Display for Standing {
         let best = self.ns_per_op.iter().copied().fold(f64::INFINITY, f64::min);
         let worst = self.ns_per_op.iter().copied().fold(0.0, f64::max);
         let (word, middle) = (self.engine.word(), median(&self.ns_per_op));
-        write!(f, "{word:<13} {middle:>9.1} {best:>9.1} {worst:>9.1}")?;
+        let wall = median(&self.wall_ns_per_op);
+        write!(f, "{word:<13} {middle:>9.1} {best:>9.1} {worst:>9.1} {wall:>9.1}")?;
         match self.ratio() {
             Some(ratio) => write!(f, " {ratio:>8.2}")?,
             None => write!(f, " {:>8}", "-")?,
@@ -194,7 +199,8 @@ impl fmt::Display for Standing {
     }
 }
 
-pub const STANDING_HEAD: &str = "engine        ns/op p50      best     worst  × floor  rounds   outcome";
+pub const STANDING_HEAD: &str =
+    "engine        ns/op p50      best     worst      wall  × floor  rounds   outcome";
 
 #[cfg(test)]
 mod tests {

@@ -5,25 +5,36 @@ use std::hint::black_box;
 use hdrhistogram::Histogram;
 use quanta::Clock;
 
+use crate::conditions::on_core_ns;
 use crate::workload::{Kind, Matcher, Outcome, Workload};
 
 /// One pass over a workload.
 #[derive(Clone, Copy, Debug)]
 pub struct Pass {
+    /// By the clock on the wall.
+    pub wall_ns_per_op: f64,
+    /// While the thread was on its core: without the time in which others had it. The wall's where the system does not tell.
     pub ns_per_op: f64,
     pub outcome: Outcome,
 }
 
-/// Wall time over the timed records; the pre-fill is not in it.
+/// Time over the timed records; the pre-fill is not in it.
 pub fn throughput<M: Matcher>(workload: &Workload, mut matcher: M) -> Pass {
     workload.prefill.iter().for_each(|record| matcher.apply(record));
     let clock = Clock::new();
+    let on_core = on_core_ns();
     let begin = clock.raw();
     for record in &workload.timed {
         matcher.apply(black_box(record));
     }
-    let ns = clock.delta_as_nanos(begin, clock.raw());
-    Pass { ns_per_op: ns as f64 / workload.timed.len().max(1) as f64, outcome: matcher.outcome() }
+    let wall = clock.delta_as_nanos(begin, clock.raw());
+    let on_core = on_core_ns().zip(on_core).map(|(after, before)| after - before);
+    let per_op = |ns: u64| ns as f64 / workload.timed.len().max(1) as f64;
+    Pass {
+        wall_ns_per_op: per_op(wall),
+        ns_per_op: per_op(on_core.unwrap_or(wall)),
+        outcome: matcher.outcome(),
+    }
 }
 
 /// Latencies by kind, in nanoseconds, the clock's own time included.
