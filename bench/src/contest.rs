@@ -205,7 +205,9 @@ pub const STANDING_HEAD: &str =
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chance::Chance;
     use crate::scenario::Scenario;
+    use crate::workload::{Kind, PRICE_MAX, Record, Side};
 
     #[test]
     fn every_engine_of_ours_comes_to_the_expected_outcome() {
@@ -215,6 +217,44 @@ mod tests {
             for engine in [Engine::Naive, Engine::Floor, Engine::Book, Engine::Shard] {
                 assert_eq!(engine.throughput(&workload).outcome, workload.expected, "{name}");
                 assert_eq!(engine.latencies(&workload).outcome, workload.expected, "{name}");
+            }
+        }
+    }
+
+    /// Nothing near anything: prices from one end to the other, as no market has them and a file made elsewhere may.
+    fn wild(seed: u64) -> Workload {
+        let mut chance = Chance::seeded(seed);
+        let timed = (0..3_000).map(|number| {
+            let kind = Kind::ALL[chance.below(5) as usize];
+            Record {
+                kind,
+                side: if chance.happens(0.5) { Side::Buy } else { Side::Sell },
+                security: chance.below(3) as u32,
+                order: if kind.enters() { number } else { chance.below(number + 1) },
+                price: chance.below(PRICE_MAX as u64 + 1) as i32,
+                qty: 1 + chance.below(9) as u32,
+            }
+        });
+        let mut workload = Workload {
+            securities: 3,
+            seed,
+            order_id_max: 3_000,
+            prefill: Vec::new(),
+            timed: timed.collect(),
+            expected: Outcome::default(),
+        };
+        workload.expected = workload.run(&mut Naive::default());
+        workload
+    }
+
+    #[test]
+    fn the_engines_agree_on_any_prices() {
+        for seed in 0..20 {
+            let workload = wild(seed);
+            assert!(workload.expected.trades > 100 && workload.expected.unknown > 100);
+            for engine in [Engine::Floor, Engine::Book, Engine::Shard] {
+                let outcome = engine.throughput(&workload).outcome;
+                assert_eq!(outcome, workload.expected, "{} with seed {seed}", engine.word());
             }
         }
     }

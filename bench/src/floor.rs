@@ -389,34 +389,4 @@ mod tests {
             assert_eq!(workload.run(&mut Floor::new(&workload)), workload.expected, "{name}");
         }
     }
-
-    #[test]
-    fn the_window_follows_any_price() {
-        let mut chance = crate::chance::Chance::seeded(9);
-        let mut record = |order| Record {
-            kind: Kind::ALL[chance.below(5) as usize],
-            side: if chance.below(2) == 0 { Side::Buy } else { Side::Sell },
-            security: 0,
-            order,
-            price: chance.below(PRICE_MAX as u64 + 1) as i32,
-            qty: 1 + chance.below(9) as u32,
-        };
-        let timed: Vec<Record> = (0..2_000)
-            .map(|order| {
-                let record = record(order);
-                if record.kind.enters() { record } else { Record { order: order / 2, ..record } }
-            })
-            .collect();
-        let mut workload = Workload {
-            securities: 1,
-            seed: 0,
-            order_id_max: 2_000,
-            prefill: Vec::new(),
-            timed,
-            expected: Outcome::default(),
-        };
-        workload.expected = workload.run(&mut Naive::default());
-        assert!(workload.expected.trades > 100 && workload.expected.unknown > 100);
-        assert_eq!(workload.run(&mut Floor::new(&workload)), workload.expected);
-    }
 }
