@@ -72,7 +72,7 @@ impl Book {
         }
         self.venue.cancel(slot);
         self.venue.clear_outcomes();
-        self.give_back(slot);
+        self.give_back(slot, order);
     }
 
     fn replace(&mut self, order: u64, price: i32) {
@@ -96,7 +96,7 @@ impl Book {
             self.venue.work(book);
         }
         if self.venue.remaining(taker).is_none() {
-            self.give_back(taker);
+            self.give_back(taker, order);
         }
     }
 
@@ -111,7 +111,7 @@ impl Book {
             let maker = self.tenants[slot as usize].id as u64;
             self.tally.trade(maker, order, units::ticks(price), units::shares(qty));
             if self.venue.remaining(slot).is_none() {
-                self.give_back(slot);
+                self.give_back(slot, maker);
             }
         }
         self.venue.clear_outcomes();
@@ -128,8 +128,8 @@ impl Book {
     }
 
     #[inline]
-    fn give_back(&mut self, slot: u32) {
-        self.places[self.tenants[slot as usize].id as usize] = NONE;
+    fn give_back(&mut self, slot: u32, order: u64) {
+        self.places[order as usize] = NONE;
         self.free.push(slot);
     }
 }
