@@ -382,7 +382,8 @@ impl Shard {
             orig_id,
             qty: order.terms.qty,
             cum_qty: order.cum,
-            avg_price: order.avg_price(),
+            // The first fill is its own average.
+            avg_price: if order.cum == last_qty { last_price } else { order.avg_price() },
             last_qty,
             last_price,
             source: order.source,
