@@ -114,6 +114,7 @@ impl Orders {
     }
 
     /// Gives a new order a slot. The caller has seen that there is room.
+    #[inline(always)]
     pub fn insert(&mut self, id: IntId, mut order: Order) -> u32 {
         assert!(self.has_room(), "room is checked before");
         self.held += 1;

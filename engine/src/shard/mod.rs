@@ -314,13 +314,13 @@ impl Shard {
     }
 
     /// Tells the terms of an order as they are now.
-    #[inline]
+    #[inline(never)]
     fn say_terms(&self, slot: u32, what: What, reason: Reason, out: &mut Outbox) {
         let source = self.orders.get(slot).source;
         out.say(self.hearers(source), self.now, Said::Order(self.terms_image(slot, what, reason)));
     }
 
-    #[inline]
+    #[inline(always)]
     fn terms_image(&self, slot: u32, what: What, reason: Reason) -> OrderTerms {
         let order = self.orders.get(slot);
         let names = self.orders.names(slot);
@@ -343,7 +343,7 @@ impl Shard {
     }
 
     /// Tells what happened to an order; `request` is the id of the request it is about.
-    #[inline]
+    #[inline(never)]
     fn say_report(
         &self,
         slot: u32,
@@ -361,7 +361,7 @@ impl Shard {
         out.say(to, self.now, Said::Status(self.image(slot, what, reason, request.map(|(id, _)| id), last)));
     }
 
-    #[inline]
+    #[inline(always)]
     fn image(
         &self,
         slot: u32,

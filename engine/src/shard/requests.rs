@@ -216,7 +216,9 @@ impl Shard {
             self.ledger.position_mut(order.local, order.position).open.take(order.terms.side, replace.grown);
             self.ledger.exposure_mut(order.local, order.exposure).open.take(order.terms.side, replace.grown);
         }
-        self.give_credit_back(&order.terms, replace.reserved);
+        if !replace.reserved.is_zero() {
+            self.give_credit_back(slot, replace.reserved);
+        }
         Some(replace)
     }
 
