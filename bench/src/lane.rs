@@ -151,14 +151,10 @@ impl Client {
 
     /// Whether this event is the last of its command.
     fn hear(&mut self, event: &Event) -> bool {
-        match &event.body {
-            Said::Order(order) => {
-                assert!(order.what == What::Entered, "nothing is refused here, but {:?}", order.reason);
-                self.open.push_back(order.order);
-                false
-            }
-            Said::Status(report) => matches!(report.what, What::Accepted | What::Canceled),
-            _ => false,
+        if let Said::Order(order) = &event.body {
+            assert!(order.what == What::Entered, "nothing is refused here, but {:?}", order.reason);
+            self.open.push_back(order.order);
         }
+        matches!(&event.body, Said::Status(report) if matches!(report.what, What::Accepted | What::Canceled))
     }
 }

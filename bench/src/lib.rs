@@ -3,21 +3,16 @@
 pub mod workload;
 
 pub mod chance;
+pub mod naive;
 pub mod scenario;
 
-pub mod naive;
-
-pub mod floor;
-
-pub mod units;
-
 pub mod book;
-
-pub mod platform;
-
-pub mod whole;
+pub mod floor;
 #[cfg(feature = "peers")]
 pub mod peers;
+pub mod platform;
+pub mod units;
+pub mod whole;
 
 pub mod conditions;
 pub mod contest;
