@@ -1,8 +1,8 @@
 //! `matchcore` 0.4: B-tree of levels, hashed orders. Has every kind. Its books name orders by their own sequence
 //! numbers, so a table leads from ours to theirs and one per book back.
 //!
-//! Its outcome differs: an amended order that crosses trades on through its own limit; and an amendment to the price an
-//! order already has keeps its place, where our flow says that it loses it.
+//! Its outcome differs: an amended order that crosses trades on through its own limit; and, by its source, an amendment to
+//! the price an order already has keeps its place, where our flow says that it loses it.
 
 use ::matchcore::{
     AmendCmd, AmendPatch, CancelCmd, Command, CommandKind, CommandMeta, CommandOutcome, CommandReport,

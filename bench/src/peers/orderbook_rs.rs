@@ -1,7 +1,7 @@
 //! `orderbook-rs` 0.15: lock-free levels for many threads, here driven by one. Has every kind. Trades of an amendment are
 //! told to a listener only, so all trades are taken from there, behind a mutex that nobody contends for.
 //!
-//! Its outcome differs: who is first at a price is not always who came first.
+//! Its outcome differs, first in the hash alone: the same quantities at the same value, but not the same trades. Why is not known.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
