@@ -6,7 +6,7 @@ use crate::event::{Alert, Ask, Body as Said, Request, What};
 use crate::id::OrderHandle;
 use crate::ledger::Deal;
 use crate::number::{Money, Notional, Price, Qty};
-use crate::order::{Base, NIL, Step};
+use crate::order::{Base, NIL, Requests, Step};
 use crate::outbox::Outbox;
 use crate::reason::Reason;
 use crate::terms::{Side, Tif};
@@ -228,26 +228,31 @@ impl Shard {
         };
         let (cum, left) = (order.cum, order.leaves());
         let requests = self.orders.requests(slot);
-        let cancel = requests.and_then(|requests| requests.cancel);
+        let is_asked = requests.is_some_and(|requests| requests.cancel.is_some());
         let stop_here =
             requests.and_then(|requests| requests.replace).is_some_and(|replace| replace.terms.qty <= cum);
-        if stop_here && step == Step::Cancel && cancel.is_none() {
+        if stop_here && step == Step::Cancel && !is_asked {
             return self.stopped_here(slot, out);
         }
         self.orders.get_mut(slot).base = base;
-        match cancel {
-            Some(cancel) if step == Step::Cancel => {
-                self.orders.requests_mut(slot).cancel = None;
-                self.orders.tidy(slot);
-                let reason = if reason == Reason::Requested { cancel.reason } else { reason };
-                self.say_request(slot, What::Canceled, reason, &cancel.id, cancel.source, out);
-            }
-            _ => {
-                let what = if step == Step::Expire { What::Expired } else { What::Canceled };
-                self.say_status(slot, what, reason, out);
-            }
+        if is_asked && step == Step::Cancel {
+            self.say_canceled(slot, reason, out);
+        } else {
+            let what = if step == Step::Expire { What::Expired } else { What::Canceled };
+            self.say_status(slot, what, reason, out);
         }
         self.finish(slot, left, out);
+    }
+
+    /// Answers a pending cancel: the order is gone as asked.
+    #[inline]
+    fn say_canceled(&mut self, slot: u32, reason: Reason, out: &mut Outbox) {
+        if let Some(Requests { cancel: Some(cancel), .. }) = self.orders.requests(slot) {
+            let reason = if reason == Reason::Requested { cancel.reason } else { reason };
+            self.say_request(slot, What::Canceled, reason, &cancel.id, cancel.source, out);
+        }
+        self.orders.requests_mut(slot).cancel = None;
+        self.orders.tidy(slot);
     }
 
     fn cancel_refused(&mut self, slot: u32, reason: Reason, out: &mut Outbox) {

@@ -4,7 +4,7 @@ use super::Shard;
 use crate::event::{Ask, Body as Said, Refusal, Request, What};
 use crate::id::{IntId, OrderHandle, PortMask, Source};
 use crate::number::Qty;
-use crate::order::{Base, CancelRequest, Replace, Step};
+use crate::order::{Base, CancelRequest, NIL, Replace, Step};
 use crate::outbox::Outbox;
 use crate::reason::Reason;
 use crate::terms::{Changes, Status, Terms};
@@ -121,18 +121,20 @@ impl Shard {
     /// Sends a pending cancel when the venue can take it: the simulated one always; others after they have acknowledged
     /// the order and answered what was asked before.
     pub(super) fn send_cancel(&mut self, slot: u32, out: &mut Outbox) {
-        let order = self.orders.get(slot);
-        let simulated = self.is_simulated(order.local);
-        let busy =
-            order.base == Base::PendingNew || self.orders.requests(slot).is_some_and(|r| r.replace.is_some());
-        let pending = self.orders.requests(slot).and_then(|requests| requests.cancel);
-        if pending.is_none_or(|cancel| cancel.sent) || (busy && !simulated) {
+        if self.orders.get(slot).requests == NIL {
             return;
         }
-        if let Some(cancel) = &mut self.orders.requests_mut(slot).cancel {
-            cancel.sent = true;
+        let order = self.orders.get(slot);
+        let waits = order.outside && order.base == Base::PendingNew;
+        let outside = order.outside;
+        let requests = self.orders.requests_mut(slot);
+        let behind = outside && requests.replace.is_some();
+        let Some(cancel) = &mut requests.cancel else {
+            return;
+        };
+        if !waits && !behind && !std::mem::replace(&mut cancel.sent, true) {
+            self.send_request(slot, Ask::Cancel, out);
         }
-        self.send_request(slot, Ask::Cancel, out);
     }
 
     /// Sends a request; without a connection it waits for the reconciliation, in doubt.
