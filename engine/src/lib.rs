@@ -1,17 +1,17 @@
 #![doc = include_str!("../README.md")]
 
 pub mod command;
+pub mod directory;
 pub mod event;
 pub mod id;
+pub mod ledger;
 pub mod number;
-pub mod outbox;
 pub mod order;
 pub mod orders;
-pub mod ledger;
-pub mod risk;
-pub mod directory;
+pub mod outbox;
 pub mod reason;
 pub mod refdata;
+pub mod risk;
 pub mod settings;
 pub mod shard;
 pub mod terms;

@@ -1,0 +1,436 @@
+//! The life of an order: what clients ask, what venues answer, as in the table of engine-rules.md 5.3.
+
+use pitlane_engine::command;
+use pitlane_engine::event::{Alert, Request, What};
+use pitlane_engine::id::{AccountId, IntId, OrderHandle, SecurityId, Source, StrategyId};
+use pitlane_engine::number::{Notional, Price, Qty};
+use pitlane_engine::reason::Reason;
+use pitlane_engine::terms::{Changes, OrderKind, Side, Status, Terms, Tif};
+
+use super::order::{Base, Place};
+use super::{Refused, Report, Said, Twin};
+
+// What clients ask.
+impl Twin {
+    pub(super) fn submit(&mut self, source: Source, id: IntId, terms: Terms) {
+        if id.is_none() {
+            return self.said.push(Said::Unrecorded(Reason::BadId));
+        }
+        let reason = self.check(&terms, None);
+        let order = self.enter(source, id, terms);
+        if reason != Reason::None {
+            return self.reject(order, reason);
+        }
+        self.send(order);
+    }
+
+    fn reject(&mut self, order: usize, reason: Reason) {
+        self.orders[order].base = Base::Rejected;
+        self.report(order, What::Rejected, reason);
+    }
+
+    /// The order has passed the checks.
+    fn send(&mut self, order: usize) {
+        let terms = self.orders[order].terms;
+        self.sent.push((self.now, terms));
+        self.asked.push((self.now, terms));
+        self.report(order, What::Entered, Reason::None);
+        if terms.kind.has_stop() {
+            self.accepted(order);
+            self.place_stop(order);
+        } else if self.is_simulated(terms.security) {
+            self.accepted(order);
+            self.arrive(order);
+        } else {
+            self.orders[order].place = Place::Outside;
+        }
+        self.settle_stops(terms.security);
+    }
+
+    pub(super) fn modify(&mut self, source: Source, handle: OrderHandle, id: IntId, changes: &Changes) {
+        let _ = source;
+        let Some(order) = self.order(handle) else {
+            return self.refuse_unknown(id, Request::Replace);
+        };
+        let o = &self.orders[order];
+        let terms = changes.applied_to(&o.terms);
+        let reason = if o.is_over() {
+            Reason::OrderFinished
+        } else if o.cancel.is_some() || o.replace.is_some() {
+            Reason::RequestPending
+        } else if o.base == Base::PendingNew {
+            Reason::NotAcknowledged
+        } else if o.terms.reduce_only {
+            Reason::ReduceOnly
+        } else {
+            self.check(&terms, Some(order))
+        };
+        if reason != Reason::None {
+            return self.refuse(order, id, Request::Replace, reason);
+        }
+        self.asked.push((self.now, terms));
+        self.orders[order].replace = Some((id, terms));
+        self.report_request(order, What::ReplacePending, Reason::None, id);
+        let local = self.orders[order].place != Place::Outside;
+        if terms.qty.raw() <= self.orders[order].cum {
+            if local {
+                self.stop_here(order);
+            }
+            return;
+        }
+        if local {
+            self.replaced(order);
+            self.settle_stops(terms.security);
+        }
+    }
+
+    /// The new quantity is filled already: the order ends as filled.
+    fn stop_here(&mut self, order: usize) {
+        let o = &mut self.orders[order];
+        let (id, mut terms) = o.replace.take().expect("a modification is under way");
+        terms.qty = Qty::from_raw(o.cum);
+        (o.orig_id, o.id, o.terms) = (o.id, id, terms);
+        o.base = Base::Filled;
+        o.place = Place::Nowhere;
+        self.report(order, What::Replaced, Reason::StopHere);
+    }
+
+    pub(super) fn cancel(&mut self, source: Source, handle: OrderHandle, id: IntId) {
+        let _ = source;
+        let Some(order) = self.order(handle) else {
+            return self.refuse_unknown(id, Request::Cancel);
+        };
+        let o = &self.orders[order];
+        let reason = if o.is_over() {
+            Reason::OrderFinished
+        } else if o.cancel.is_some() {
+            Reason::RequestPending
+        } else {
+            Reason::None
+        };
+        if reason != Reason::None {
+            return self.refuse(order, id, Request::Cancel, reason);
+        }
+        self.ask_cancel(order, id);
+    }
+
+    fn ask_cancel(&mut self, order: usize, id: IntId) {
+        self.orders[order].cancel = Some(id);
+        self.report_request(order, What::CancelPending, Reason::None, id);
+        if self.orders[order].place != Place::Outside {
+            self.end(order, Base::Canceled, What::Canceled, Reason::Requested);
+        }
+    }
+
+    pub(super) fn close(
+        &mut self,
+        source: Source,
+        id: IntId,
+        strategy: StrategyId,
+        account: AccountId,
+        security: SecurityId,
+        qty: Qty,
+    ) {
+        let held = match self.reference.security(security) {
+            Some(_) => self.position(strategy, security).qty,
+            None => Qty::ZERO,
+        };
+        let terms = Terms {
+            qty: if qty.is_zero() { held.abs() } else { qty },
+            security,
+            strategy,
+            account,
+            side: if held.is_positive() { Side::Sell } else { Side::Buy },
+            kind: OrderKind::Market,
+            tif: Tif::Day,
+            reduce_only: true,
+            ..Terms::default()
+        };
+        if id.is_none() {
+            return self.said.push(Said::Unrecorded(Reason::BadId));
+        }
+        let reason = self.close_flaw(&terms, held, qty.is_zero());
+        let order = self.enter(source, id, terms);
+        if reason != Reason::None {
+            return self.reject(order, reason);
+        }
+        if qty.is_zero() {
+            self.cancel_for_close(strategy, security);
+        }
+        self.send(order);
+    }
+
+    fn close_flaw(&self, terms: &Terms, held: Qty, whole: bool) -> Reason {
+        let reference = self.check_reference(terms);
+        if reference != Reason::None {
+            return reference;
+        }
+        if held.is_zero() {
+            return Reason::PositionFlat;
+        }
+        let reducing: i64 = self
+            .orders
+            .iter()
+            .filter(|o| o.terms.reduce_only)
+            .filter(|o| (o.terms.strategy, o.terms.security) == (terms.strategy, terms.security))
+            .map(|o| o.leaves())
+            .sum();
+        if whole && reducing > 0 {
+            return Reason::CloseInProgress;
+        }
+        if terms.qty.raw() > held.abs().raw() - reducing {
+            return Reason::PositionTooSmall;
+        }
+        self.check(terms, None)
+    }
+
+    fn cancel_for_close(&mut self, strategy: StrategyId, security: SecurityId) {
+        for order in 0..self.orders.len() {
+            let o = &self.orders[order];
+            let mine = o.terms.strategy == strategy && o.terms.security == security;
+            let open = o.base == Base::Working || o.place == Place::Outside;
+            if mine && open && !o.is_over() && o.cancel.is_none() {
+                let id = o.id;
+                self.ask_cancel(order, id);
+            }
+        }
+    }
+}
+
+// What a venue says.
+impl Twin {
+    pub(super) fn venue_report(&mut self, handle: OrderHandle, report: command::Report) {
+        let Some(order) = self.order(handle) else {
+            return self.alert(Alert::UnknownReport);
+        };
+        let known = self.orders[order].place == Place::Outside || self.orders[order].is_over();
+        if self.is_simulated(self.orders[order].terms.security) || !known {
+            return self.alert(Alert::UnexpectedReport);
+        }
+        let over = self.orders[order].is_over();
+        match report {
+            command::Report::Accepted => self.accepted(order),
+            command::Report::Rejected(reason) => self.venue_rejects(order, reason),
+            command::Report::Filled { exec, qty, price } => {
+                if !qty.is_positive() {
+                    return self.alert(Alert::UnexpectedReport);
+                }
+                if exec.0 != 0 && self.executions.iter().any(|e| e.0 == exec) {
+                    return self.alert(Alert::DuplicateExecution);
+                }
+                self.executions.push((exec, order, qty.raw(), price.raw(), true));
+                self.fill(order, qty.raw(), price.raw());
+            }
+            command::Report::Canceled(_) if over => self.alert(Alert::UnexpectedReport),
+            command::Report::Canceled(reason) => self.venue_cancels(order, reason),
+            command::Report::Expired(_) if over => self.alert(Alert::UnexpectedReport),
+            command::Report::Expired(reason) => self.end(order, Base::Expired, What::Expired, reason),
+            command::Report::CancelRefused(reason) => {
+                let Some(id) = self.orders[order].cancel.take() else {
+                    return self.alert(Alert::UnexpectedReport);
+                };
+                self.refuse(order, id, Request::Cancel, reason);
+            }
+            command::Report::Replaced => {
+                if self.orders[order].replace.is_none() {
+                    return self.alert(Alert::UnexpectedReport);
+                }
+                self.replaced(order);
+            }
+            command::Report::ReplaceRefused(reason) => {
+                let Some((id, _)) = self.orders[order].replace.take() else {
+                    return self.alert(Alert::UnexpectedReport);
+                };
+                self.refuse(order, id, Request::Replace, reason);
+            }
+            command::Report::Busted { exec } => self.bust(order, exec, None),
+            command::Report::Corrected { exec, qty, price } => self.bust(order, exec, Some((qty, price))),
+            command::Report::Reconciled => self.orders[order].in_doubt = false,
+        }
+    }
+
+    pub(super) fn accepted(&mut self, order: usize) {
+        if self.orders[order].base == Base::PendingNew {
+            self.orders[order].base = Base::Working;
+            self.report(order, What::Accepted, Reason::None);
+        }
+    }
+
+    fn venue_rejects(&mut self, order: usize, reason: Reason) {
+        match self.orders[order].base {
+            Base::PendingNew => self.end(order, Base::Rejected, What::Rejected, reason),
+            Base::Working => {
+                self.alert(Alert::LateReject);
+                self.end(order, Base::Canceled, What::Canceled, reason);
+            }
+            Base::Filled | Base::Canceled | Base::Rejected | Base::Expired => {
+                self.alert(Alert::UnexpectedReport);
+            }
+        }
+    }
+
+    fn venue_cancels(&mut self, order: usize, reason: Reason) {
+        let reason = if self.orders[order].cancel.is_some() { Reason::Requested } else { reason };
+        self.end(order, Base::Canceled, What::Canceled, reason);
+    }
+
+    /// A fact of money: whatever the state, it is counted and booked.
+    pub(super) fn fill(&mut self, order: usize, qty: i64, price: i64) {
+        self.accepted(order);
+        let late = self.orders[order].is_over();
+        let o = &mut self.orders[order];
+        o.cum += qty;
+        o.notional += qty as i128 * price as i128;
+        let over = o.cum > o.terms.qty.raw();
+        let reason = match (over, late) {
+            (true, _) => Reason::Overfill,
+            (false, true) => Reason::LateFill,
+            (false, false) => Reason::None,
+        };
+        if o.cum >= o.terms.qty.raw() {
+            o.base = Base::Filled;
+            o.place = Place::Nowhere;
+        }
+        if over {
+            self.alert(Alert::Overfill);
+        } else if late {
+            self.alert(Alert::LateFill);
+        }
+        self.report_fill(order, reason, qty, price);
+        self.book_fill(order, qty, price);
+        if self.orders[order].is_over() {
+            self.too_late(order);
+        }
+    }
+
+    /// Pending requests of an order that has ended.
+    fn too_late(&mut self, order: usize) {
+        if let Some((id, _)) = self.orders[order].replace.take() {
+            self.refuse(order, id, Request::Replace, Reason::OrderFinished);
+        }
+        if let Some(id) = self.orders[order].cancel.take() {
+            self.refuse(order, id, Request::Cancel, Reason::OrderFinished);
+        }
+    }
+
+    /// The order ends, and not by a fill.
+    pub(super) fn end(&mut self, order: usize, base: Base, what: What, reason: Reason) {
+        let o = &mut self.orders[order];
+        assert!(!o.is_over(), "an order ends once");
+        o.base = base;
+        o.place = Place::Nowhere;
+        o.in_doubt = false;
+        let asked = if base == Base::Canceled && what == What::Canceled { o.cancel.take() } else { None };
+        match asked {
+            Some(id) => self.report_request(order, what, reason, id),
+            None => self.report(order, what, reason),
+        }
+        self.too_late(order);
+    }
+
+    /// The modification takes effect.
+    fn replaced(&mut self, order: usize) {
+        let o = &mut self.orders[order];
+        let (id, terms) = o.replace.take().expect("a modification is under way");
+        let before = o.terms;
+        (o.orig_id, o.id, o.terms) = (o.id, id, terms);
+        o.in_doubt = false;
+        let reason = if o.cum >= terms.qty.raw() {
+            // Overtaken by fills: what it asks for is there already.
+            o.terms.qty = Qty::from_raw(o.cum);
+            o.base = Base::Filled;
+            o.place = Place::Nowhere;
+            Reason::StopHere
+        } else {
+            Reason::None
+        };
+        self.report(order, What::Replaced, reason);
+        if self.orders[order].is_over() {
+            return self.too_late(order);
+        }
+        self.moved(order, &before);
+    }
+
+    /// A fill is taken back, or given another quantity and price.
+    fn bust(&mut self, order: usize, exec: command::ExecRef, new: Option<(Qty, Price)>) {
+        let found = self.executions.iter().position(|e| e.0 == exec && e.1 == order && e.4);
+        let sound = new.is_none_or(|(qty, _)| qty.is_positive());
+        let (Some(at), true, true) = (found, exec.0 != 0, sound) else {
+            return self.alert(Alert::UnexpectedReport);
+        };
+        let (_, _, qty, price, _) = self.executions[at];
+        self.book_reversal(order, qty, price);
+        let o = &mut self.orders[order];
+        o.cum -= qty;
+        o.notional -= qty as i128 * price as i128;
+        match new {
+            None => self.executions[at].4 = false,
+            Some((qty, price)) => {
+                (self.executions[at].2, self.executions[at].3) = (qty.raw(), price.raw());
+                let o = &mut self.orders[order];
+                o.cum += qty.raw();
+                o.notional += qty.raw() as i128 * price.raw() as i128;
+                self.book_fill(order, qty.raw(), price.raw());
+            }
+        }
+        let reason = if new.is_some() { Reason::Correction } else { Reason::Bust };
+        self.report(order, What::Corrected, reason);
+    }
+}
+
+// What is said.
+impl Twin {
+    fn image(&self, order: usize, what: What, reason: Reason) -> Report {
+        let o = &self.orders[order];
+        Report {
+            order,
+            id: o.id,
+            orig_id: o.orig_id,
+            what,
+            status: o.status(),
+            reason,
+            qty: o.terms.qty,
+            cum_qty: Qty::from_raw(o.cum),
+            avg_price: Notional::from_raw(o.notional).average(Qty::from_raw(o.cum)),
+            last_qty: Qty::ZERO,
+            last_price: Price::ZERO,
+            in_doubt: o.in_doubt,
+        }
+    }
+
+    pub(super) fn report(&mut self, order: usize, what: What, reason: Reason) {
+        let line = self.image(order, what, reason);
+        self.said.push(Said::Report(line));
+    }
+
+    fn report_fill(&mut self, order: usize, reason: Reason, qty: i64, price: i64) {
+        let line = Report {
+            last_qty: Qty::from_raw(qty),
+            last_price: Price::from_raw(price),
+            ..self.image(order, What::Filled, reason)
+        };
+        self.said.push(Said::Report(line));
+    }
+
+    /// A report of a request: under its id, with the order's own behind it.
+    fn report_request(&mut self, order: usize, what: What, reason: Reason, id: IntId) {
+        let orig_id = self.orders[order].id;
+        let line = Report { id, orig_id, ..self.image(order, what, reason) };
+        self.said.push(Said::Report(line));
+    }
+
+    fn refuse(&mut self, order: usize, request_id: IntId, request: Request, reason: Reason) {
+        let status = self.orders[order].status();
+        self.said.push(Said::Refused(Refused { order: Some(order), request_id, request, status, reason }));
+    }
+
+    fn refuse_unknown(&mut self, request_id: IntId, request: Request) {
+        self.said.push(Said::Refused(Refused {
+            order: None,
+            request_id,
+            request,
+            status: Status::Rejected,
+            reason: Reason::UnknownOrder,
+        }));
+    }
+}
