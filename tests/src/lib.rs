@@ -1,5 +1,11 @@
 //! How we know: a naive twin of the engine, whole platforms stepped by a seed, and what must always hold.
 
+pub mod checks;
+pub mod decode;
 pub mod dice;
+pub mod pair;
+pub mod seeds;
+pub mod stage;
 pub mod twin;
+pub mod workload;
 pub mod world;
