@@ -1,10 +1,14 @@
 #![doc = include_str!("../README.md")]
 
 pub mod command;
+pub mod desk;
 pub mod directory;
 pub mod event;
 pub mod id;
+pub mod index;
+pub mod lane;
 pub mod ledger;
+pub mod mesh;
 pub mod number;
 pub mod order;
 pub mod orders;
@@ -17,3 +21,4 @@ pub mod shard;
 pub mod terms;
 pub mod text;
 pub mod time;
+pub mod worker;

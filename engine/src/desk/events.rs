@@ -1,0 +1,263 @@
+//! How a desk hears: what the shards say about orders, and what follows from it.
+
+use super::names::NIL;
+use super::roster::{Entry, Stage};
+use super::{Desk, FORGET_PER_POLL_MAX};
+use crate::command::{Body as Told, Command};
+use crate::event::{Body, Event, OrderReport, OrderTerms, Refusal, Request, What};
+use crate::id::{IntId, OrderHandle, Source};
+use crate::mesh::PortEnd;
+use crate::reason::Reason;
+use crate::terms::Status;
+use crate::time::Day;
+
+/// What an order event says to a desk.
+pub struct Heard<'a> {
+    order: OrderHandle,
+    id: &'a IntId,
+    orig_id: &'a IntId,
+    source: Source,
+    what: What,
+    status: Status,
+}
+
+impl Heard<'_> {
+    pub fn of_order(order: &OrderTerms) -> Heard<'_> {
+        let OrderTerms { order, ref id, ref orig_id, source, what, status, .. } = *order;
+        Heard { order, id, orig_id, source, what, status }
+    }
+
+    pub fn of_status(report: &OrderReport) -> Heard<'_> {
+        let OrderReport { order, ref id, ref orig_id, source, what, status, .. } = *report;
+        Heard { order, id, orig_id, source, what, status }
+    }
+}
+
+impl Desk {
+    /// Keeps the table up to date; a snapshot after a restart fills it. If a held cancel came to nothing because its
+    /// order never was, gives the refusal, to be told as if a shard had said it.
+    pub fn handle_event(&mut self, event: &Event) -> Option<Refusal> {
+        match &event.body {
+            Body::Order(order) => self.handle_report(&Heard::of_order(order)),
+            Body::Status(report) => self.handle_report(&Heard::of_status(report)),
+            Body::Refused(refusal) => {
+                self.handle_refusal(refusal);
+                None
+            }
+            Body::Forgotten { order, source, id } => {
+                self.handle_forgotten(*order, *source, id);
+                None
+            }
+            Body::Done { source, token, reason } => self.handle_done(*source, *token, *reason),
+            Body::TradingDay { day } => {
+                self.handle_day(*day);
+                None
+            }
+            Body::Booked(_)
+            | Body::Adjusted { .. }
+            | Body::Tick(_)
+            | Body::Subscription { .. }
+            | Body::Session { .. }
+            | Body::Halt { .. }
+            | Body::Phase { .. }
+            | Body::Adapter { .. }
+            | Body::Limits { .. }
+            | Body::Restrict { .. }
+            | Body::Kill { .. }
+            | Body::Alert { .. }
+            | Body::ToVenue(_)
+            | Body::Budget(_)
+            | Body::SnapshotBegin { .. }
+            | Body::SnapshotEnd { .. } => None,
+        }
+    }
+
+    /// Sends the cancels that waited, as far as there is room, and forgets a few orders of a day that is over. Says
+    /// how much it did.
+    pub fn poll(&mut self, port: &mut PortEnd) -> usize {
+        let mut work = 0;
+        // They are of different orders, so one may overtake another whose lane is full.
+        for _ in 0..self.ready.len() {
+            let Some((shard, command)) = self.ready.pop_front() else { break };
+            match port.send(shard, command) {
+                Ok(()) => work += 1,
+                Err(_) => self.ready.push_back((shard, command)),
+            }
+        }
+        for _ in 0..self.stale.min(FORGET_PER_POLL_MAX) {
+            let Some(oldest) = self.roster.finished_first() else { break };
+            self.forget(oldest);
+            work += 1;
+        }
+        work
+    }
+
+    fn handle_report(&mut self, heard: &Heard) -> Option<Refusal> {
+        if heard.source.port != self.settings.port {
+            return None;
+        }
+        let number = self.find(heard).or_else(|| self.adopt(heard))?;
+        let entry = self.roster.at_mut(number);
+        entry.status = heard.status;
+        let mut refusal = None;
+        if entry.stage == Stage::InFlight {
+            entry.handle = heard.order;
+            self.roster.move_to(number, Stage::Working);
+            refusal = self.release(number);
+        }
+        match heard.what {
+            What::Replaced | What::Image => self.rename(number, heard.id),
+            What::Entered
+            | What::Rejected
+            | What::Accepted
+            | What::Filled
+            | What::CancelPending
+            | What::Canceled
+            | What::Expired
+            | What::ReplacePending
+            | What::Triggered
+            | What::Corrected => {}
+        }
+        self.settle(number);
+        refusal
+    }
+
+    /// The entry that a report is about. The handle must be right: an id may have belonged to another order before.
+    /// An entry in flight has no handle, and is told of first when it is entered or rejected.
+    pub(super) fn find(&self, heard: &Heard) -> Option<u32> {
+        let begins = matches!(heard.what, What::Entered | What::Rejected);
+        let is_meant = |number: &u32| {
+            let entry = self.roster.at(*number);
+            match entry.stage {
+                Stage::InFlight => begins,
+                Stage::Working | Stage::Finished => entry.handle == heard.order,
+                Stage::Free => false,
+            }
+        };
+        let find = |id| self.names.find(heard.source.session, id).map(|name| self.names.at(name).order);
+        find(heard.id).filter(is_meant).or_else(|| find(heard.orig_id).filter(is_meant))
+    }
+
+    /// Makes an entry for an order that did not come from this desk, or came before a restart.
+    fn adopt(&mut self, heard: &Heard) -> Option<u32> {
+        if !matches!(heard.what, What::Entered | What::Rejected | What::Image) {
+            return None;
+        }
+        let session = heard.source.session;
+        let is_free = |id: &IntId| !id.is_none() && self.names.find(session, id).is_none();
+        let root = [heard.orig_id, heard.id].into_iter().find(|id| is_free(id));
+        let (Some(root), true) = (root, self.make_room(true)) else {
+            self.untracked += 1;
+            return None;
+        };
+        let number = self.roster.add(heard.source, 0);
+        self.add_name(number, *root, false);
+        Some(number)
+    }
+
+    /// The handle of an order has come, or none ever will: its held cancel can go its way.
+    fn release(&mut self, number: u32) -> Option<Refusal> {
+        let entry = self.roster.at_mut(number);
+        let held = std::mem::replace(&mut entry.held, NIL);
+        if held == NIL {
+            return None;
+        }
+        self.held -= 1;
+        let Entry { handle: order, source, held_token: token, .. } = *entry;
+        let id = self.names.at(held).id;
+        if order != OrderHandle::NONE {
+            let command = Command { source, token, body: Told::Cancel { order, id } };
+            self.ready.push_back((order.shard(), command));
+            return None;
+        }
+        Some(Refusal {
+            order,
+            id: self.names.at(entry.current).id,
+            request_id: id,
+            source,
+            request: Request::Cancel,
+            status: Status::Rejected,
+            reason: Reason::OrderFinished,
+        })
+    }
+
+    /// The order has a new id from now on.
+    fn rename(&mut self, number: u32, id: &IntId) {
+        let entry = self.roster.at(number);
+        let name = match self.names.find(entry.source.session, id) {
+            Some(name) if self.names.at(name).order == number => name,
+            None if self.make_room(false) => self.add_name(number, *id, false),
+            Some(_) | None => {
+                self.untracked += 1;
+                return;
+            }
+        };
+        self.names.at_mut(name).spent = false;
+        self.roster.at_mut(number).current = name;
+    }
+
+    /// Puts an order where its status belongs, and forgets the oldest finished one if there are too many.
+    fn settle(&mut self, number: u32) {
+        let Entry { status, stage, .. } = *self.roster.at(number);
+        let right = if status.is_finished() { Stage::Finished } else { Stage::Working };
+        if stage != right {
+            self.roster.move_to(number, right);
+        }
+        if self.roster.finished() > self.settings.finished_max
+            && let Some(oldest) = self.roster.finished_first()
+        {
+            self.forget(oldest);
+        }
+    }
+
+    fn handle_refusal(&mut self, refusal: &Refusal) {
+        let Refusal { order, source, .. } = *refusal;
+        if source.port != self.settings.port {
+            return;
+        }
+        let Some(name) = self.names.find(source.session, &refusal.request_id) else { return };
+        let number = self.names.at(name).order;
+        if self.roster.at(number).handle != order || order == OrderHandle::NONE {
+            return;
+        }
+        self.names.at_mut(name).spent = true;
+        self.roster.at_mut(number).status = refusal.status;
+        self.settle(number);
+    }
+
+    /// The shard will not speak of this order again. Its ids stay used.
+    fn handle_forgotten(&mut self, order: OrderHandle, source: Source, id: &IntId) {
+        if source.port != self.settings.port {
+            return;
+        }
+        let Some(number) = self.number_of(source.session, id) else { return };
+        let entry = self.roster.at_mut(number);
+        if entry.handle == order && entry.stage == Stage::Finished {
+            entry.handle = OrderHandle::NONE;
+        }
+    }
+
+    /// A command of ours was refused before there was an order, so there is nothing to keep.
+    fn handle_done(&mut self, source: Source, token: u32, reason: Reason) -> Option<Refusal> {
+        if source.port != self.settings.port || reason == Reason::None {
+            return None;
+        }
+        // Shards answer in the order they were asked, so the search ends early.
+        let is_meant = |number: &u32| {
+            let entry = self.roster.at(*number);
+            entry.source == source && entry.token == token
+        };
+        let number = self.roster.in_flight().find(is_meant)?;
+        let refusal = self.release(number);
+        self.forget(number);
+        refusal
+    }
+
+    /// Every shard tells of the new day; the first one counts. At a restart it is news, not an end.
+    fn handle_day(&mut self, day: Day) {
+        if self.day.is_some_and(|known| known < day) {
+            self.stale = self.roster.finished();
+        }
+        self.day = self.day.max(Some(day));
+    }
+}

@@ -1,0 +1,81 @@
+//! The ids a desk has given out or been given, each with the order it belongs to.
+
+use crate::id::IntId;
+use crate::index::IdIndex;
+
+/// No entry.
+pub const NIL: u32 = u32::MAX;
+
+/// One id within its session. It has a cache line, like the slot that leads to it.
+#[derive(Clone, Copy, Debug)]
+pub struct Name {
+    pub id: IntId,
+    pub session: u16,
+    /// Used, so that nobody may use it again, but no name of the order: of a cancel, or of a refused modification.
+    pub spent: bool,
+    /// Number of the order's entry.
+    pub order: u32,
+    /// The order's next younger name. Of a free place: the next free one.
+    pub next: u32,
+}
+
+const _: () = assert!(size_of::<Name>() <= 64, "a name has one cache line");
+
+/// A slab of names and the index into it. Memory is reserved at the beginning, nothing grows later.
+#[derive(Debug)]
+pub struct Names {
+    index: IdIndex,
+    slab: Vec<Name>,
+    max: u32,
+    free: u32,
+}
+
+impl Names {
+    pub fn new(max: u32, seed: u64) -> Names {
+        let index = IdIndex::new(max, seed);
+        Names { index, slab: Vec::with_capacity(max as usize), max, free: NIL }
+    }
+
+    pub fn find(&self, session: u16, id: &IntId) -> Option<u32> {
+        self.index.get(session, id, |number| {
+            let name = &self.slab[number as usize];
+            name.session == session && name.id == *id
+        })
+    }
+
+    pub fn has_room(&self) -> bool {
+        !self.index.is_full()
+    }
+
+    /// Adds a name that is new, where there is room; the caller has asked for both.
+    pub fn add(&mut self, name: Name) -> u32 {
+        let number = if self.free == NIL {
+            assert!((self.slab.len() as u32) < self.max, "the caller looks for room first");
+            self.slab.push(name);
+            self.slab.len() as u32 - 1
+        } else {
+            let number = self.free;
+            self.free = std::mem::replace(&mut self.slab[number as usize], name).next;
+            number
+        };
+        self.index.insert(name.session, &name.id, number);
+        number
+    }
+
+    /// Removes a name and gives the next of its order.
+    pub fn remove(&mut self, number: u32) -> u32 {
+        let name = self.slab[number as usize];
+        assert!(self.index.remove(name.session, &name.id, number), "a name in use is in the index");
+        self.slab[number as usize].next = self.free;
+        self.free = number;
+        name.next
+    }
+
+    pub fn at(&self, number: u32) -> &Name {
+        &self.slab[number as usize]
+    }
+
+    pub fn at_mut(&mut self, number: u32) -> &mut Name {
+        &mut self.slab[number as usize]
+    }
+}

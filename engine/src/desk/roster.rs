@@ -1,0 +1,207 @@
+//! The orders a desk knows, in a slab, and two lines through it: those in flight and those finished, oldest first.
+
+use super::names::NIL;
+use crate::id::{OrderHandle, Source};
+use crate::terms::Status;
+
+/// How far an entry has come. The first two have their line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Sent; its handle is not known yet.
+    InFlight,
+    Finished,
+    Working,
+    /// Nobody's place.
+    Free,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// None while in flight, and once the shard has forgotten the order.
+    pub handle: OrderHandle,
+    pub source: Source,
+    /// Of the command that entered it.
+    pub token: u32,
+    /// Name of the first id, the one now, and the youngest of all.
+    pub root: u32,
+    pub current: u32,
+    pub youngest: u32,
+    pub names: u32,
+    /// A cancel that waits for the handle: the name of its id, and its token.
+    pub held: u32,
+    pub held_token: u32,
+    pub status: Status,
+    pub stage: Stage,
+    /// Neighbours in the line of the stage; of a free place, the next free one.
+    prev: u32,
+    next: u32,
+}
+
+const _: () = assert!(size_of::<Entry>() <= 64, "an entry has one cache line");
+
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    first: u32,
+    last: u32,
+    len: u32,
+}
+
+#[derive(Debug)]
+pub struct Roster {
+    slab: Vec<Entry>,
+    max: u32,
+    len: u32,
+    free: u32,
+    in_flight: Line,
+    finished: Line,
+}
+
+impl Roster {
+    pub fn new(max: u32) -> Roster {
+        let line = Line { first: NIL, last: NIL, len: 0 };
+        let slab = Vec::with_capacity(max as usize);
+        Roster { slab, max, len: 0, free: NIL, in_flight: line, finished: line }
+    }
+
+    pub fn len(&self) -> u32 {
+        self.len
+    }
+
+    pub fn has_room(&self) -> bool {
+        self.len < self.max
+    }
+
+    /// Adds an entry in flight, without names.
+    pub fn add(&mut self, source: Source, token: u32) -> u32 {
+        assert!(self.has_room(), "the caller looks for room first");
+        let entry = Entry {
+            handle: OrderHandle::NONE,
+            source,
+            token,
+            root: NIL,
+            current: NIL,
+            youngest: NIL,
+            names: 0,
+            held: NIL,
+            held_token: 0,
+            status: Status::PendingNew,
+            stage: Stage::Free,
+            prev: NIL,
+            next: NIL,
+        };
+        let number = if self.free == NIL {
+            self.slab.push(entry);
+            self.slab.len() as u32 - 1
+        } else {
+            let number = self.free;
+            self.free = std::mem::replace(&mut self.slab[number as usize], entry).next;
+            number
+        };
+        self.len += 1;
+        self.move_to(number, Stage::InFlight);
+        number
+    }
+
+    pub fn remove(&mut self, number: u32) {
+        self.move_to(number, Stage::Free);
+        self.slab[number as usize].next = self.free;
+        self.free = number;
+        self.len -= 1;
+    }
+
+    pub fn at(&self, number: u32) -> &Entry {
+        &self.slab[number as usize]
+    }
+
+    pub fn at_mut(&mut self, number: u32) -> &mut Entry {
+        &mut self.slab[number as usize]
+    }
+
+    pub fn finished(&self) -> u32 {
+        self.finished.len
+    }
+
+    pub fn finished_first(&self) -> Option<u32> {
+        (self.finished.first != NIL).then_some(self.finished.first)
+    }
+
+    /// Those in flight, the oldest first.
+    pub fn in_flight(&self) -> impl Iterator<Item = u32> {
+        let mut at = self.in_flight.first;
+        std::iter::from_fn(move || {
+            let number = at;
+            at = self.slab.get(number as usize)?.next;
+            Some(number)
+        })
+    }
+
+    /// Takes an entry out of the line it is in, and puts it last into the line of its new stage.
+    pub fn move_to(&mut self, number: u32, stage: Stage) {
+        let Entry { prev, next, stage: old, .. } = self.slab[number as usize];
+        if let Some(line) = self.line(old) {
+            line.len -= 1;
+            if prev == NIL {
+                line.first = next;
+            }
+            if next == NIL {
+                line.last = prev;
+            }
+            self.link(prev, next);
+        }
+        let mut last = NIL;
+        if let Some(line) = self.line(stage) {
+            last = std::mem::replace(&mut line.last, number);
+            line.len += 1;
+            if last == NIL {
+                line.first = number;
+            }
+        }
+        self.link(last, number);
+        let entry = &mut self.slab[number as usize];
+        (entry.prev, entry.next, entry.stage) = (last, NIL, stage);
+    }
+
+    fn link(&mut self, left: u32, right: u32) {
+        if left != NIL {
+            self.slab[left as usize].next = right;
+        }
+        if right != NIL {
+            self.slab[right as usize].prev = left;
+        }
+    }
+
+    fn line(&mut self, stage: Stage) -> Option<&mut Line> {
+        match stage {
+            Stage::InFlight => Some(&mut self.in_flight),
+            Stage::Finished => Some(&mut self.finished),
+            Stage::Working | Stage::Free => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lines_keep_their_order_whoever_leaves() {
+        let mut roster = Roster::new(4);
+        let numbers: Vec<_> = (0..4).map(|token| roster.add(Source::default(), token)).collect();
+        assert!(!roster.has_room());
+        assert_eq!(roster.in_flight().collect::<Vec<_>>(), numbers);
+        roster.move_to(1, Stage::Finished);
+        roster.move_to(3, Stage::Working);
+        roster.move_to(0, Stage::Finished);
+        assert_eq!(roster.in_flight().collect::<Vec<_>>(), [2]);
+        assert_eq!((roster.finished_first(), roster.finished()), (Some(1), 2));
+        roster.remove(1);
+        roster.remove(2);
+        assert_eq!((roster.finished_first(), roster.finished(), roster.len()), (Some(0), 1, 2));
+        assert_eq!(roster.in_flight().count(), 0);
+        assert_eq!(roster.add(Source::default(), 9), 2, "the place freed last is used first");
+        assert_eq!(roster.add(Source::default(), 9), 1);
+        assert_eq!(roster.in_flight().collect::<Vec<_>>(), [2, 1]);
+        roster.move_to(0, Stage::Working);
+        assert_eq!(roster.finished_first(), None);
+    }
+}

@@ -1,0 +1,69 @@
+//! A lane: the one way from a thread to another. A bounded ring with one writer and one reader; neither ever waits.
+
+use rtrb::{Consumer, Producer, RingBuffer};
+
+/// A lane with room for `depth` values.
+pub fn lane<T: Copy>(depth: usize) -> (LaneIn<T>, LaneOut<T>) {
+    assert!(depth >= 1, "a lane holds at least one value");
+    let (producer, consumer) = RingBuffer::new(depth);
+    (LaneIn(producer), LaneOut(consumer))
+}
+
+/// The end that is written to.
+#[derive(Debug)]
+pub struct LaneIn<T>(Producer<T>);
+
+/// The end that is read from.
+#[derive(Debug)]
+pub struct LaneOut<T>(Consumer<T>);
+
+/// The lane had no room. Nothing is lost: what goes through a lane is copied, and the sender still has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full;
+
+impl<T: Copy> LaneIn<T> {
+    pub fn send(&mut self, value: T) -> Result<(), Full> {
+        self.0.push(value).map_err(|_| Full)
+    }
+
+    /// Whether the next [`LaneIn::send`] succeeds. Nobody else writes, so room once seen stays.
+    pub fn has_room(&self) -> bool {
+        !self.0.is_full()
+    }
+}
+
+impl<T: Copy> LaneOut<T> {
+    pub fn take(&mut self) -> Option<T> {
+        self.0.pop().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lane_of_any_depth_keeps_the_order_and_refuses_what_does_not_fit() {
+        for depth in [1, 2, 3, 1_024, 5_000] {
+            let (mut tail, mut head) = lane(depth);
+            for round in 0..3 {
+                assert_eq!(head.take(), None);
+                for i in 0..depth {
+                    assert!(tail.has_room());
+                    assert_eq!(tail.send((round, i)), Ok(()));
+                }
+                assert!(!tail.has_room());
+                assert_eq!(tail.send((round, depth)), Err(Full));
+                for i in 0..depth {
+                    assert_eq!(head.take(), Some((round, i)));
+                }
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "a lane holds at least one value")]
+    fn a_lane_of_no_depth_is_a_mistake() {
+        lane::<u8>(0);
+    }
+}
