@@ -1,9 +1,11 @@
 #![doc = include_str!("../README.md")]
 
+pub mod chance;
 pub mod command;
 pub mod desk;
 pub mod directory;
 pub mod event;
+pub mod feed;
 pub mod id;
 pub mod index;
 pub mod lane;
@@ -21,4 +23,5 @@ pub mod shard;
 pub mod terms;
 pub mod text;
 pub mod time;
+pub mod view;
 pub mod worker;

@@ -1,0 +1,562 @@
+//! The simulated feed: for each security a random walk of quotes and trades, from a seed.
+//!
+//! Each security has its own stream of chance and its own clock, so what one does depends on the seed, its own reference data and
+//! the instants at which it was switched on, and on nothing else: not on other securities, shards, or how often the
+//! feed is polled. Prices are whole ticks above zero, sizes whole lots.
+//!
+//! ```text
+//!            lowest = start / 2 ◄──────── bid walks ────────► highest = 2 × start
+//! event:     Trade at bid or ask  |  Quote, after a step  |  Tick: both
+//! ```
+
+use std::collections::BTreeMap;
+
+use crate::chance::Chance;
+use crate::command::{Body, Command, Quote, Trade};
+use crate::id::{SecurityId, Source};
+use crate::number::{Price, Qty};
+use crate::refdata::{RefData, Security, SecurityKind};
+use crate::time::{NS_PER_MS, NS_PER_S, Timestamp};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FeedSettings {
+    pub seed: u64,
+    /// Mean time between two events of one security: 200 ms is five a second. Zero: none ever.
+    pub interval_ns: u64,
+    /// Where a security differs.
+    pub intervals: BTreeMap<SecurityId, u64>,
+    /// Farthest one step goes, up or down.
+    pub volatility_ticks: u32,
+    /// Widest distance from bid to ask; the narrowest is one tick.
+    pub spread_ticks_max: u32,
+    /// Largest size of a quote or a trade.
+    pub size_lots_max: u32,
+    /// How many of 1,000 events are a trade alone, and how many are a quote and a trade at once; the rest are quotes.
+    pub trade_permille: u32,
+    pub tick_permille: u32,
+    /// A security that is later than this with an event (the machine slept) leaves out what it missed. Zero: nothing is ever
+    /// left out, which makes the result independent of when the feed is polled.
+    pub lag_ns_max: u64,
+    /// In whose name the commands are sent.
+    pub source: Source,
+}
+
+impl Default for FeedSettings {
+    fn default() -> FeedSettings {
+        FeedSettings {
+            seed: 1,
+            interval_ns: 200 * NS_PER_MS,
+            intervals: BTreeMap::new(),
+            volatility_ticks: 2,
+            spread_ticks_max: 3,
+            size_lots_max: 20,
+            trade_permille: 250,
+            tick_permille: 150,
+            lag_ns_max: 0,
+            source: Source::default(),
+        }
+    }
+}
+
+impl FeedSettings {
+    /// The mean time between events for a rate in events per second and security; at most one in a nanosecond.
+    pub fn interval_of_rate(events_per_s: u64) -> u64 {
+        NS_PER_S.checked_div(events_per_s).map_or(0, |interval| interval.max(1))
+    }
+}
+
+/// See the module's comment.
+#[derive(Debug)]
+pub struct Feed {
+    settings: FeedSettings,
+    /// By security id.
+    streams: Vec<Stream>,
+    schedule: Schedule,
+}
+
+impl Feed {
+    /// A feed of every security that can have one; all of them are switched off.
+    pub fn new(reference: &RefData, settings: FeedSettings) -> Feed {
+        let of = |security| Stream::new(reference, security, &settings);
+        let streams: Vec<Stream> = reference.securities().iter().filter_map(of).collect();
+        Feed { schedule: Schedule::new(streams.len()), streams, settings }
+    }
+
+    /// Switches a security on or off. Its first event after this comes within one interval. False if there is no such stream.
+    pub fn set_on(&mut self, security: SecurityId, on: bool, now: Timestamp) -> bool {
+        let Ok(at) = self.streams.binary_search_by_key(&security, |stream| stream.security) else {
+            return false;
+        };
+        let stream = &mut self.streams[at];
+        if on != stream.on {
+            stream.on = on;
+            let next = if on { stream.first_at(now) } else { Timestamp::MAX };
+            self.schedule.set(at, next);
+        }
+        true
+    }
+
+    pub fn is_on(&self, security: SecurityId) -> bool {
+        let found = self.streams.binary_search_by_key(&security, |stream| stream.security);
+        found.is_ok_and(|at| self.streams[at].on)
+    }
+
+    /// When the next event is due; the end of time if none is.
+    pub fn next_at(&self) -> Timestamp {
+        self.schedule.first().map_or(Timestamp::MAX, |(_, at)| at)
+    }
+
+    /// The next event that is due, in the order of their times; of two at the same time the lower security comes first.
+    pub fn poll(&mut self, now: Timestamp) -> Option<Command> {
+        let (first, mut at) = self.schedule.first().filter(|(_, at)| *at <= now && *at < Timestamp::MAX)?;
+        let stream = &mut self.streams[first];
+        let late = self.settings.lag_ns_max > 0 && now.since(at) > self.settings.lag_ns_max;
+        if late {
+            at = now;
+        }
+        let body = stream.step(at, &self.settings);
+        let next = stream.next_at(at);
+        self.schedule.set(first, next);
+        Some(Command { source: self.settings.source, token: 0, body })
+    }
+}
+
+/// The market of one security. Invariant: `lowest <= bid <= highest`, and every price up to `highest` and a spread fits.
+#[derive(Debug)]
+struct Stream {
+    security: SecurityId,
+    on: bool,
+    /// Whether there has been an event; the first one tells everything.
+    begun: bool,
+    chance: Chance,
+    interval_ns: u64,
+    tick: Price,
+    lot: Qty,
+    /// In ticks, as are the bounds.
+    bid: i64,
+    ask: i64,
+    lowest: i64,
+    highest: i64,
+    bid_size: Qty,
+    ask_size: Qty,
+}
+
+impl Stream {
+    /// None if the security never moves, or has no prices that could be told.
+    fn new(reference: &RefData, security: &Security, settings: &FeedSettings) -> Option<Stream> {
+        let interval_ns = *settings.intervals.get(&security.id).unwrap_or(&settings.interval_ns);
+        let family = reference.family_of(security);
+        let (tick, lot) = (family.tick_size, family.lot_size);
+        if interval_ns == 0 || !tick.is_positive() || !lot.is_positive() {
+            return None;
+        }
+        let told = security.start_price.filter(|price| price.is_positive());
+        let start = told.unwrap_or_else(|| usual_price(security.kind));
+        let top = i64::MAX / tick.raw() - settings.spread_ticks_max.max(1) as i64;
+        if top < 1 {
+            return None;
+        }
+        let bid = (start.raw() / tick.raw()).clamp(1, top);
+        // Seeds that differ in the low bits only give streams that have nothing in common.
+        let seed = Chance::new(settings.seed).next_u64() ^ security.id.0 as u64;
+        Some(Stream {
+            security: security.id,
+            on: false,
+            begun: false,
+            chance: Chance::new(seed),
+            interval_ns,
+            tick,
+            lot,
+            bid,
+            ask: bid + 1,
+            lowest: (bid / 2).max(1),
+            highest: bid.saturating_mul(2).min(top),
+            bid_size: lot,
+            ask_size: lot,
+        })
+    }
+
+    /// Somewhere in the next interval, so that securities switched on together do not move together.
+    fn first_at(&mut self, now: Timestamp) -> Timestamp {
+        now.plus(self.chance.below(self.interval_ns))
+    }
+
+    /// Half an interval to one and a half.
+    fn next_at(&mut self, at: Timestamp) -> Timestamp {
+        let half = self.interval_ns / 2;
+        at.plus((half + self.chance.below(self.interval_ns)).max(1))
+    }
+
+    fn step(&mut self, at: Timestamp, settings: &FeedSettings) -> Body {
+        let security = self.security;
+        let dice = self.chance.below(1_000) as u32;
+        let begun = std::mem::replace(&mut self.begun, true);
+        if begun && dice < settings.trade_permille {
+            return Body::Trade { security, trade: self.trade(at, settings) };
+        }
+        self.walk(settings);
+        let quote = self.quote(at);
+        if begun && dice >= settings.trade_permille.saturating_add(settings.tick_permille) {
+            return Body::Quote { security, quote };
+        }
+        Body::Tick { security, quote, trade: self.trade(at, settings) }
+    }
+
+    /// One step, turned back at the bounds; a new spread and new sizes.
+    fn walk(&mut self, settings: &FeedSettings) {
+        let reach = settings.volatility_ticks as i64;
+        let step = self.chance.below(2 * reach as u64 + 1) as i64 - reach;
+        let bid = self.bid.saturating_add(step);
+        let inside = (self.lowest..=self.highest).contains(&bid);
+        self.bid = if inside { bid } else { self.bid.saturating_sub(step).clamp(self.lowest, self.highest) };
+        self.ask = self.bid + 1 + self.chance.below(settings.spread_ticks_max.max(1) as u64) as i64;
+        self.bid_size = self.size(settings);
+        self.ask_size = self.size(settings);
+    }
+
+    fn quote(&self, at: Timestamp) -> Quote {
+        Quote {
+            bid: self.price(self.bid),
+            bid_size: self.bid_size,
+            ask: self.price(self.ask),
+            ask_size: self.ask_size,
+            at,
+        }
+    }
+
+    fn trade(&mut self, at: Timestamp, settings: &FeedSettings) -> Trade {
+        let ticks = if self.chance.below(2) == 0 { self.bid } else { self.ask };
+        Trade { price: self.price(ticks), size: self.size(settings), at }
+    }
+
+    fn price(&self, ticks: i64) -> Price {
+        Price::from_ticks(ticks, self.tick).expect("the highest price was seen to fit")
+    }
+
+    /// Whole lots; one where more would not fit.
+    fn size(&mut self, settings: &FeedSettings) -> Qty {
+        let lots = 1 + self.chance.below(settings.size_lots_max.max(1) as u64) as i64;
+        Qty::from_raw(self.lot.raw().checked_mul(lots).unwrap_or(self.lot.raw()))
+    }
+}
+
+/// Where a security begins that does not say: a price that looks right for its kind.
+fn usual_price(kind: SecurityKind) -> Price {
+    const fn whole(units: i64) -> Price {
+        Price::whole(units).expect("a small number")
+    }
+    match kind {
+        SecurityKind::Stock | SecurityKind::Bond => const { whole(100) },
+        SecurityKind::Fund => const { whole(50) },
+        SecurityKind::Future | SecurityKind::Index => const { whole(5_000) },
+        SecurityKind::Option => const { whole(5) },
+        SecurityKind::Forex => const { whole(1) },
+        SecurityKind::Commodity => const { whole(80) },
+        SecurityKind::Crypto => const { whole(50_000) },
+    }
+}
+
+/// When each stream is due, and which is the first: a tournament. Leaves are the streams; each node above knows the winner of its two
+/// children, so a change replays one path to the top.
+#[derive(Debug)]
+struct Schedule {
+    at: Vec<Timestamp>,
+    /// Node 1 is the top, the children of `n` are `2n` and `2n + 1`, the leaves are the upper half.
+    winners: Vec<u32>,
+}
+
+impl Schedule {
+    fn new(streams: usize) -> Schedule {
+        let leaves = streams.next_power_of_two();
+        let mut schedule =
+            Schedule { at: vec![Timestamp::MAX; leaves], winners: (0..2 * leaves as u32).collect() };
+        (0..leaves).for_each(|leaf| schedule.winners[leaves + leaf] = leaf as u32);
+        (1..leaves).rev().for_each(|node| schedule.play(node));
+        schedule
+    }
+
+    fn set(&mut self, stream: usize, at: Timestamp) {
+        self.at[stream] = at;
+        let mut node = (self.at.len() + stream) / 2;
+        while node > 0 {
+            self.play(node);
+            node /= 2;
+        }
+    }
+
+    fn first(&self) -> Option<(usize, Timestamp)> {
+        let first = *self.winners.get(1)? as usize;
+        Some((first, self.at[first]))
+    }
+
+    fn play(&mut self, node: usize) {
+        let (left, right) = (self.winners[2 * node], self.winners[2 * node + 1]);
+        let right_wins = self.at[right as usize] < self.at[left as usize];
+        self.winners[node] = if right_wins { right } else { left };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::{AdapterId, Currency, ExchangeId, FamilyId};
+    use crate::number::{ContractSize, Money};
+    use crate::refdata::{Exchange, Family, Rows};
+    use crate::time::TimeOfDay;
+
+    const START: Timestamp = Timestamp(1_000 * NS_PER_S);
+
+    fn price(text: &str) -> Price {
+        Price::parse(text.as_bytes()).unwrap()
+    }
+
+    /// One family per security, so that each has its own tick.
+    fn reference(plan: &[(u32, &str, Option<&str>)]) -> RefData {
+        let mut rows = Rows::default();
+        rows.exchanges.push(Exchange {
+            id: ExchangeId(1),
+            name: "one".into(),
+            mic: "XONE".into(),
+            time_zone: "UTC".into(),
+            open: TimeOfDay(0),
+            close: TimeOfDay(86_400),
+            auctions: false,
+            adapter: AdapterId::SIM,
+            adapter_type: "SIM".into(),
+        });
+        for &(number, tick, start) in plan {
+            rows.families.push(Family {
+                id: FamilyId(number),
+                name: String::new(),
+                symbol_root: String::new(),
+                exchange: ExchangeId(1),
+                currency: Currency::parse(b"USD").unwrap(),
+                contract_size: ContractSize::ONE,
+                tick_size: price(tick),
+                lot_size: Qty::whole(100).unwrap(),
+                commission: Money::ZERO,
+                tradeable: true,
+                expirable: false,
+            });
+            rows.securities.push(Security {
+                id: SecurityId(number),
+                symbol: format!("S{number}"),
+                description: String::new(),
+                kind: SecurityKind::ALL[number as usize % SecurityKind::ALL.len()],
+                family: FamilyId(number),
+                isin: None,
+                underlying: None,
+                expiration: None,
+                strike: None,
+                option: None,
+                base_currency: None,
+                start_price: start.map(price),
+                tradeable: true,
+            });
+        }
+        RefData::check(rows).unwrap()
+    }
+
+    fn security_of(body: &Body) -> SecurityId {
+        match body {
+            Body::Quote { security, .. } | Body::Trade { security, .. } | Body::Tick { security, .. } => {
+                *security
+            }
+            other => panic!("a feed does not say {other:?}"),
+        }
+    }
+
+    fn quote_of(body: &Body) -> Option<Quote> {
+        match body {
+            Body::Quote { quote, .. } | Body::Tick { quote, .. } => Some(*quote),
+            _ => None,
+        }
+    }
+
+    fn trade_of(body: &Body) -> Option<Trade> {
+        match body {
+            Body::Trade { trade, .. } | Body::Tick { trade, .. } => Some(*trade),
+            _ => None,
+        }
+    }
+
+    fn time_of(body: &Body) -> Timestamp {
+        quote_of(body).map(|quote| quote.at).or(trade_of(body).map(|trade| trade.at)).unwrap()
+    }
+
+    /// Everything of a while, polled in steps.
+    fn run(feed: &mut Feed, from: Timestamp, seconds: u64, steps: u64) -> Vec<Body> {
+        let mut all = Vec::new();
+        for step in 1..=steps {
+            let now = from.plus(seconds * NS_PER_S / steps * step);
+            while let Some(command) = feed.poll(now) {
+                all.push(command.body);
+            }
+            assert!(feed.next_at() > now);
+        }
+        all
+    }
+
+    fn on(feed: &mut Feed, securities: &[u32]) {
+        securities.iter().for_each(|&number| assert!(feed.set_on(SecurityId(number), true, START)));
+    }
+
+    #[test]
+    fn what_one_security_does_depends_on_no_other_and_not_on_polling() {
+        let few = reference(&[(7, "0.01", None)]);
+        let many = reference(&[(1, "1", None), (3, "0.5", None), (7, "0.01", None), (9, "0.01", None)]);
+        let mut alone = Feed::new(&few, FeedSettings::default());
+        let mut among = Feed::new(&many, FeedSettings::default());
+        on(&mut alone, &[7]);
+        on(&mut among, &[9, 7, 1, 3]);
+        let alone = run(&mut alone, START, 100, 1);
+        let mut among = run(&mut among, START, 100, 777);
+        assert!(among.is_sorted_by_key(time_of));
+        among.retain(|body| security_of(body) == SecurityId(7));
+        assert_eq!(alone, among);
+        assert!((400..600).contains(&alone.len()), "about five a second: {}", alone.len());
+    }
+
+    #[test]
+    fn the_seed_makes_the_difference_and_neighbours_are_strangers() {
+        let reference = reference(&[(1, "0.01", Some("100")), (10, "0.01", Some("100"))]);
+        let walk = |seed, number| {
+            let mut feed = Feed::new(&reference, FeedSettings { seed, ..FeedSettings::default() });
+            on(&mut feed, &[number]);
+            run(&mut feed, START, 10, 1).iter().filter_map(quote_of).collect::<Vec<_>>()
+        };
+        assert_eq!(walk(1, 1), walk(1, 1));
+        assert_ne!(walk(1, 1), walk(2, 1));
+        assert_ne!(walk(1, 1), walk(1, 10));
+    }
+
+    #[test]
+    fn prices_are_positive_and_on_the_grid_and_sizes_are_lots() {
+        let plan = [
+            (0, "0.00005", Some("1.1")),
+            (1, "0.25", Some("0.1")),
+            (2, "0.01", Some("-5")),
+            (3, "7", Some("100")),
+            (4, "40000000000", Some("90000000000")),
+        ];
+        let settings = FeedSettings {
+            interval_ns: FeedSettings::interval_of_rate(500),
+            volatility_ticks: 9,
+            ..FeedSettings::default()
+        };
+        let mut feed = Feed::new(&reference(&plan), settings);
+        on(&mut feed, &[0, 1, 2, 3]);
+        assert!(!feed.set_on(SecurityId(4), true, START), "there is no room for a spread");
+        let all = run(&mut feed, START, 20, 1);
+        assert!(all.len() > 30_000);
+        let lot = Qty::whole(100).unwrap();
+        for body in &all {
+            let tick = price(plan[security_of(body).0 as usize].1);
+            if let Some(quote) = quote_of(body) {
+                assert!(quote.bid.is_positive() && quote.bid < quote.ask);
+                assert!(quote.bid.ticks(tick).is_some() && quote.ask.ticks(tick).is_some());
+                assert!(quote.bid_size >= lot && quote.bid_size.is_multiple_of(lot));
+                assert!(quote.ask_size >= lot && quote.ask_size.is_multiple_of(lot));
+            }
+            if let Some(trade) = trade_of(body) {
+                assert!(trade.price.is_positive() && trade.price.ticks(tick).is_some());
+                assert!(trade.size.is_positive() && trade.size.is_multiple_of(lot));
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_event_tells_everything_from_the_start_price() {
+        let mut feed = Feed::new(&reference(&[(1, "0.01", Some("42"))]), FeedSettings::default());
+        on(&mut feed, &[1]);
+        let first = run(&mut feed, START, 1, 1)[0];
+        let (quote, trade) = (quote_of(&first).unwrap(), trade_of(&first).unwrap());
+        assert!(quote.bid >= price("41.98") && quote.bid <= price("42.02"));
+        assert!(trade.price == quote.bid || trade.price == quote.ask);
+    }
+
+    #[test]
+    fn a_security_without_a_start_price_begins_where_its_kind_usually_is() {
+        let plan: Vec<_> = (0..9).map(|number| (number, "0.01", None)).collect();
+        let settings = FeedSettings { volatility_ticks: 0, ..FeedSettings::default() };
+        let mut feed = Feed::new(&reference(&plan), settings);
+        on(&mut feed, &[0, 1, 2, 3, 4, 5, 6, 7, 8]);
+        let all = run(&mut feed, START, 1, 1);
+        for (number, kind) in SecurityKind::ALL.into_iter().enumerate() {
+            let mut own = all.iter().filter(|body| security_of(body).0 as usize == number);
+            assert_eq!(own.find_map(quote_of).unwrap().bid, usual_price(kind));
+        }
+    }
+
+    #[test]
+    fn only_securities_that_are_on_move() {
+        let plan = reference(&[(1, "0.01", None), (2, "0.01", None)]);
+        let mut feed = Feed::new(&plan, FeedSettings::default());
+        assert_eq!((feed.next_at(), feed.poll(Timestamp::MAX)), (Timestamp::MAX, None));
+        assert!(!feed.set_on(SecurityId(3), true, START) && !feed.is_on(SecurityId(3)));
+        on(&mut feed, &[1, 2]);
+        assert!(run(&mut feed, START, 2, 1).len() > 10);
+        assert!(feed.set_on(SecurityId(1), false, START));
+        let rest = run(&mut feed, START.plus(2 * NS_PER_S), 2, 1);
+        assert!(rest.iter().all(|body| security_of(body) == SecurityId(2)));
+        assert!(feed.is_on(SecurityId(2)) && !feed.is_on(SecurityId(1)));
+        // Switched on again it goes on from now, not from then; and once is enough.
+        let later = START.plus(1_000 * NS_PER_S);
+        feed.set_on(SecurityId(2), false, later);
+        feed.set_on(SecurityId(1), true, later);
+        let due = feed.next_at();
+        feed.set_on(SecurityId(1), true, later.plus(1));
+        assert!(due >= later && feed.next_at() == due);
+    }
+
+    #[test]
+    fn what_was_missed_can_be_left_out() {
+        let lag_ns_max = NS_PER_S;
+        let plan = reference(&[(1, "0.01", None)]);
+        let mut feed = Feed::new(&plan, FeedSettings { lag_ns_max, ..FeedSettings::default() });
+        on(&mut feed, &[1]);
+        let after = run(&mut feed, START, 3_600, 1);
+        assert_eq!(after.len(), 1);
+        assert_eq!(time_of(&after[0]), START.plus(3_600 * NS_PER_S));
+    }
+
+    #[test]
+    fn a_security_may_have_its_own_pace_or_none() {
+        let plan = reference(&[(1, "0.01", None), (2, "0.01", None), (3, "0.01", None)]);
+        let intervals = BTreeMap::from([(SecurityId(1), 20 * NS_PER_S), (SecurityId(2), 0)]);
+        let mut feed = Feed::new(&plan, FeedSettings { intervals, ..FeedSettings::default() });
+        on(&mut feed, &[1, 3]);
+        assert!(!feed.set_on(SecurityId(2), true, START));
+        let all = run(&mut feed, START, 200, 10);
+        let slow = all.iter().filter(|body| security_of(body) == SecurityId(1)).count();
+        assert!((7..=14).contains(&slow), "{slow}");
+        assert_eq!(FeedSettings::interval_of_rate(0), 0);
+        assert_eq!(FeedSettings::interval_of_rate(5), 200 * NS_PER_MS);
+        assert_eq!(FeedSettings::interval_of_rate(u64::MAX), 1);
+    }
+
+    #[test]
+    fn a_walk_goes_both_ways_and_stays_within_its_bounds() {
+        let settings = FeedSettings { interval_ns: 1_000, volatility_ticks: 5, ..FeedSettings::default() };
+        let mut feed = Feed::new(&reference(&[(1, "1", Some("40"))]), settings);
+        on(&mut feed, &[1]);
+        let bids: Vec<Price> =
+            run(&mut feed, START, 1, 1).iter().filter_map(quote_of).map(|quote| quote.bid).collect();
+        assert_eq!((bids.iter().min(), bids.iter().max()), (Some(&price("20")), Some(&price("80"))));
+    }
+
+    #[test]
+    fn the_schedule_agrees_with_a_sorted_list() {
+        let mut chance = Chance::new(4);
+        let mut schedule = Schedule::new(13);
+        let mut twin = [Timestamp::MAX; 13];
+        for _ in 0..2_000 {
+            let (stream, at) = (chance.below(13) as usize, Timestamp(chance.below(50)));
+            schedule.set(stream, at);
+            twin[stream] = at;
+            let first = (0..13).min_by_key(|&stream| (twin[stream], stream)).unwrap();
+            assert_eq!(schedule.first(), Some((first, twin[first])));
+        }
+        assert_eq!(Schedule::new(0).first(), Some((0, Timestamp::MAX)));
+    }
+}

@@ -1,0 +1,288 @@
+//! The read model: a copy of what every shard knows, kept by their events alone. REST and the page read it; nothing they ask
+//! ever reaches a shard.
+//!
+//! Events are absolute: each tells what is, never by how much it changed. So a copy that starts in the middle is made right
+//! by a snapshot, and to apply the events of one shard in their order is all there is to it.
+//!
+//! **Snapshots** come in the same stream as everything else, between their begin and end, perhaps with other events between.
+//! The image of an order is an `Order` (said at the time it was submitted) and, where something has happened since, a `Status` (said at the time
+//! of its last change), both for `What::Image`; of positions and cash it is an `Adjusted` whose before and after are equal. A status of an order
+//! whose image has not come yet is not looked at. What was held at the begin and is not mentioned by the end is dropped; but transactions, alerts and the
+//! orders a shard has forgotten are history, which no snapshot tells and none takes away.
+//!
+//! **Between shards** there is no order. What every shard is told (sessions, phases, switches, limits) may differ between them for an instant; then a switch
+//! is on if it is on anywhere, an adapter is connected if it is everywhere, and for the rest the lowest shard that knows has the word.
+
+mod board;
+mod figures;
+mod ids;
+mod ledger;
+mod market;
+mod orders;
+mod slab;
+
+use std::collections::BTreeMap;
+
+use crate::event::{Adjustment, Body, Event};
+use crate::id::{OrderHandle, ShardId};
+use crate::time::Day;
+
+pub use board::AlertRecord;
+pub use figures::{Holding, Missing, Portfolio, Valuation};
+pub use ledger::{CashBalance, Position, Transaction};
+pub use orders::Order;
+
+/// How much history the view keeps. Open orders, positions and the like are as many as the shards have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ViewSettings {
+    /// Finished orders that stay readable until their trading day ends; of more the first ended go first. About 250 bytes each.
+    pub finished_max: u32,
+    /// Transactions of the trading day; of more the oldest go first. About 200 bytes each.
+    pub transactions_max: u32,
+    /// Ids by which a much modified order is found: its first, and the newest ones. At least two.
+    pub versions_max: u32,
+    pub alerts_max: u32,
+    /// Scatters order ids over the index, so that nobody can choose ids that collide.
+    pub seed: u64,
+}
+
+impl Default for ViewSettings {
+    fn default() -> ViewSettings {
+        ViewSettings {
+            finished_max: 100_000,
+            transactions_max: 100_000,
+            versions_max: 256,
+            alerts_max: 1_000,
+            seed: 0,
+        }
+    }
+}
+
+/// See the module's comment; what can be read of each part stands with that part.
+#[derive(Debug)]
+pub struct View {
+    shards: Vec<Progress>,
+    orders: orders::Orders,
+    ledger: ledger::Ledger,
+    market: market::Market,
+    board: board::Board,
+}
+
+/// How far the view has followed a shard.
+#[derive(Clone, Copy, Debug, Default)]
+struct Progress {
+    /// Number of the last event.
+    seq: u64,
+    /// Snapshots begun and not ended.
+    snapshots: u32,
+    /// Rises with each snapshot, so that what it mentions can be told from what it does not.
+    epoch: u32,
+    complete: bool,
+    day: Option<Day>,
+}
+
+impl View {
+    pub fn new(shards: u8, settings: ViewSettings) -> View {
+        assert!(shards > 0, "there is at least one shard");
+        assert!(shards - 1 <= ShardId::MAX, "a shard has its number");
+        View {
+            shards: vec![Progress::default(); shards as usize],
+            orders: orders::Orders::new(shards, &settings),
+            ledger: ledger::Ledger::new(settings.transactions_max as usize),
+            market: market::Market::default(),
+            board: board::Board::new(settings.alerts_max as usize),
+        }
+    }
+
+    /// Takes in one event. The events of one shard come in their order; events for others are numbered too, so gaps are normal.
+    pub fn apply(&mut self, shard: ShardId, event: &Event) {
+        let progress = &mut self.shards[shard.0 as usize];
+        assert!(event.seq > progress.seq, "the events of a shard come in their order");
+        progress.seq = event.seq;
+        let mark = Mark { shard, epoch: progress.epoch };
+        let at = event.at;
+        match &event.body {
+            Body::Order(told) => {
+                assert_home(shard, told.order);
+                self.orders.terms(at, told, mark);
+            }
+            Body::Status(told) => self.orders.status(at, told, mark),
+            Body::Refused(told) => self.orders.refused(at, told, mark),
+            Body::Forgotten { order, .. } => self.orders.forgotten(*order),
+            Body::Booked(booking) => self.ledger.booked(at, event.seq, booking, mark),
+            Body::Adjusted { strategy, what } => match *what {
+                Adjustment::Position { security, after, .. } => {
+                    self.ledger.position_is(at, *strategy, security, after, mark)
+                }
+                Adjustment::Cash { currency, after, .. } => {
+                    self.ledger.cash_is(*strategy, currency, after, mark)
+                }
+            },
+            Body::Tick(tick) => self.market.tick(tick, mark),
+            Body::Subscription { strategy, security, on, subscribers } => {
+                self.market.subscription(*strategy, *security, *on, *subscribers, mark)
+            }
+            Body::Session { exchange, session } => self.board.session_is(*exchange, *session, mark),
+            Body::Halt { security, on } => self.market.halt(*security, *on, mark),
+            Body::TradingDay { day } => self.trading_day_is(shard, *day),
+            Body::Phase { strategy, phase } => self.board.phase_is(*strategy, *phase, mark),
+            Body::Adapter { adapter, connected } => self.board.adapter_is(*adapter, *connected, mark),
+            Body::Limits { scope, limits } => self.board.limits_are(*scope, *limits, mark),
+            Body::Restrict { scope, security, on } => self.board.restrict(*scope, *security, *on, mark),
+            Body::Kill { scope, on } => self.board.kill(*scope, *on, mark),
+            Body::Alert { alert, order, security, reason } => {
+                let record = AlertRecord {
+                    at,
+                    shard,
+                    seq: event.seq,
+                    alert: *alert,
+                    order: *order,
+                    security: *security,
+                    reason: *reason,
+                };
+                self.board.alert(record);
+            }
+            Body::SnapshotBegin { .. } => self.snapshot_begins(shard),
+            Body::SnapshotEnd { .. } => self.snapshot_ends(shard),
+            // For others: adapters, the treasury, whoever waits for an answer.
+            Body::ToVenue(_) | Body::Budget(_) | Body::Done { .. } => {}
+        }
+    }
+
+    /// Whether the first snapshot of a shard has ended, so that nothing of it is missing here.
+    pub fn is_complete(&self, shard: ShardId) -> bool {
+        self.shards[shard.0 as usize].complete
+    }
+
+    /// Number of the last event taken in from a shard.
+    pub fn seq(&self, shard: ShardId) -> u64 {
+        self.shards[shard.0 as usize].seq
+    }
+
+    /// The newest trading day any shard has begun.
+    pub fn trading_day(&self) -> Option<Day> {
+        self.shards.iter().filter_map(|progress| progress.day).max()
+    }
+
+    fn trading_day_is(&mut self, shard: ShardId, day: Day) {
+        let before = self.shards[shard.0 as usize].day.replace(day);
+        if before.is_some_and(|before| before != day) {
+            self.orders.day_over(shard);
+            self.ledger.day_over(shard);
+        }
+    }
+
+    fn snapshot_begins(&mut self, shard: ShardId) {
+        let progress = &mut self.shards[shard.0 as usize];
+        if progress.snapshots == 0 {
+            progress.epoch += 1;
+        }
+        progress.snapshots += 1;
+    }
+
+    fn snapshot_ends(&mut self, shard: ShardId) {
+        let progress = &mut self.shards[shard.0 as usize];
+        assert!(progress.snapshots > 0, "a snapshot begins before it ends");
+        progress.snapshots -= 1;
+        // Two at once end together: what either of them mentioned is there.
+        if progress.snapshots > 0 {
+            return;
+        }
+        progress.complete = true;
+        let mark = Mark { shard, epoch: progress.epoch };
+        self.orders.sweep(mark);
+        self.ledger.sweep(mark);
+        self.market.sweep(mark);
+        self.board.sweep(mark);
+    }
+}
+
+fn assert_home(shard: ShardId, order: OrderHandle) {
+    assert!(order == OrderHandle::NONE || order.shard() == shard, "a shard tells of its own orders");
+}
+
+/// Orders.
+impl View {
+    /// The order a shard knows under this handle.
+    pub fn order(&self, handle: OrderHandle) -> Option<Order> {
+        self.orders.order(handle)
+    }
+
+    /// All orders that have or had this id, of any source, open and finished: first submitted first.
+    pub fn orders_with_id(&self, id: &crate::id::IntId) -> Vec<Order> {
+        self.orders.with_id(id)
+    }
+
+    /// By the time they were submitted, then by handle.
+    pub fn open_orders(&self) -> impl Iterator<Item = Order> {
+        self.orders.open()
+    }
+
+    pub fn open_orders_len(&self) -> usize {
+        self.orders.open_len()
+    }
+
+    /// Finished orders of the trading day: the one that ended last comes first.
+    pub fn finished_orders(&self) -> impl Iterator<Item = Order> {
+        self.orders.finished()
+    }
+
+    pub fn finished_orders_len(&self) -> usize {
+        self.orders.finished_len()
+    }
+}
+
+/// Who told it, and in the time of which of his snapshots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Mark {
+    epoch: u32,
+    shard: ShardId,
+}
+
+/// Facts by key, each with the mark of who told it last.
+#[derive(Debug)]
+struct Told<K, V> {
+    facts: BTreeMap<K, (V, Mark)>,
+}
+
+impl<K: Ord + Copy, V> Told<K, V> {
+    fn tell(&mut self, key: K, value: V, mark: Mark) {
+        self.facts.insert(key, (value, mark));
+    }
+
+    /// A fact that is there or is not.
+    fn tell_if(&mut self, on: bool, key: K, value: V, mark: Mark) {
+        if on {
+            self.tell(key, value, mark);
+        } else {
+            self.facts.remove(&key);
+        }
+    }
+
+    fn get(&self, key: &K) -> Option<&V> {
+        self.facts.get(key).map(|(value, _)| value)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (K, &V)> {
+        self.facts.iter().map(|(key, (value, _))| (*key, value))
+    }
+
+    /// From this key on.
+    fn from(&self, key: K) -> impl Iterator<Item = (K, &V)> {
+        self.facts.range(key..).map(|(key, (value, _))| (*key, value))
+    }
+
+    /// Drops what this shard told before this snapshot and not since.
+    fn sweep(&mut self, mark: Mark) {
+        self.facts.retain(|_, (_, told)| told.shard != mark.shard || *told == mark);
+    }
+}
+
+impl<K, V> Default for Told<K, V> {
+    fn default() -> Told<K, V> {
+        Told { facts: BTreeMap::new() }
+    }
+}
+
+#[cfg(test)]
+mod tests;

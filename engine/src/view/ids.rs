@@ -1,0 +1,252 @@
+//! Texts of order ids and the orders they name. An order has a chain of ids, from its first to its current one; a text may
+//! stand in several chains, since an id is unique only within its source.
+//!
+//! ```text
+//! bucket ─► entry ─► entry ─► …            texts with the same place, by `next`
+//! first ⇄ … ⇄ before ⇄ current             ids of one order, by `older` and `newer`
+//! ```
+//!
+//! The index is a linear hash: it grows by one bucket with each entry, so no insertion ever pays for all the others. It
+//! cannot be walked; whoever looks up a text sorts what he finds.
+
+use super::slab::{NONE, Slab};
+use crate::id::{INT_ID_BYTES, IntId};
+
+/// One id of one order.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Entry {
+    id: IntId,
+    /// The next in its bucket.
+    next: u32,
+    older: u32,
+    newer: u32,
+    /// The order's record.
+    order: u32,
+}
+
+const _: () = assert!(size_of::<Entry>() == 64, "an id has one cache line");
+
+#[derive(Debug)]
+pub(super) struct Ids {
+    entries: Slab<Entry>,
+    /// Heads of the buckets. At least one.
+    buckets: Vec<u32>,
+    /// So that nobody can choose texts which all fall into one bucket.
+    seed: u64,
+}
+
+impl Ids {
+    pub(super) fn new(seed: u64) -> Ids {
+        Ids { entries: Slab::new(), buckets: vec![NONE], seed }
+    }
+
+    /// The chain of a new order with one id: its only entry.
+    pub(super) fn insert(&mut self, id: IntId, order: u32) -> u32 {
+        let at = self.entries.insert(Entry { id, next: NONE, older: NONE, newer: NONE, order });
+        self.link(at);
+        if self.entries.len() > self.buckets.len() {
+            self.split();
+        }
+        at
+    }
+
+    /// A newer id behind the current one.
+    pub(super) fn append(&mut self, current: u32, id: IntId) -> u32 {
+        let order = self.entries[current].order;
+        let at = self.insert(id, order);
+        self.entries[at].older = current;
+        self.entries[current].newer = at;
+        at
+    }
+
+    /// Forgets the second id of a chain: the first is what the order is known by for ever.
+    pub(super) fn remove_second(&mut self, first: u32) {
+        let second = self.entries[first].newer;
+        assert!(second != NONE, "a chain of one has no second");
+        let third = self.entries[second].newer;
+        assert!(third != NONE, "the current id stays");
+        self.entries[first].newer = third;
+        self.entries[third].older = first;
+        self.remove(second);
+    }
+
+    /// Forgets a whole chain, given its first entry.
+    pub(super) fn remove_chain(&mut self, first: u32) {
+        let mut at = first;
+        while at != NONE {
+            let newer = self.entries[at].newer;
+            self.remove(at);
+            at = newer;
+        }
+    }
+
+    pub(super) fn id(&self, entry: u32) -> IntId {
+        self.entries[entry].id
+    }
+
+    /// The id before this one in its chain.
+    pub(super) fn older(&self, entry: u32) -> Option<IntId> {
+        let older = self.entries[entry].older;
+        (older != NONE).then(|| self.id(older))
+    }
+
+    /// The records of all orders that have this id in their chain, in no order that means anything.
+    pub(super) fn find(&self, id: &IntId) -> impl Iterator<Item = u32> {
+        let mut at = self.buckets[self.bucket(id)];
+        std::iter::from_fn(move || {
+            while at != NONE {
+                let entry = &self.entries[at];
+                at = entry.next;
+                if entry.id == *id {
+                    return Some(entry.order);
+                }
+            }
+            None
+        })
+    }
+
+    fn remove(&mut self, at: u32) {
+        let entry = self.entries[at];
+        let bucket = self.bucket(&entry.id);
+        if self.buckets[bucket] == at {
+            self.buckets[bucket] = entry.next;
+        } else {
+            let mut before = self.buckets[bucket];
+            while self.entries[before].next != at {
+                before = self.entries[before].next;
+            }
+            self.entries[before].next = entry.next;
+        }
+        self.entries.remove(at);
+    }
+
+    fn link(&mut self, at: u32) {
+        let bucket = self.bucket(&self.entries[at].id);
+        self.entries[at].next = self.buckets[bucket];
+        self.buckets[bucket] = at;
+    }
+
+    /// One more bucket: takes its share from the one that held it so far.
+    fn split(&mut self) {
+        let new = self.buckets.len();
+        let old = new - (new + 1).next_power_of_two() / 2;
+        let mut at = self.buckets[old];
+        self.buckets[old] = NONE;
+        self.buckets.push(NONE);
+        while at != NONE {
+            let next = self.entries[at].next;
+            self.link(at);
+            at = next;
+        }
+    }
+
+    /// Buckets are numbered by the low bits of the hash: as many bits as the highest number has, one less where that
+    /// number is not there yet.
+    fn bucket(&self, id: &IntId) -> usize {
+        let hash = hash(self.seed, id) as usize;
+        let count = self.buckets.len();
+        let full = count.next_power_of_two();
+        let place = hash & (full - 1);
+        if place < count { place } else { hash & (full / 2 - 1) }
+    }
+}
+
+/// Six words multiplied and folded, as wyhash does it.
+fn hash(seed: u64, id: &IntId) -> u64 {
+    const ODD: [u64; 3] = [0xa076_1d64_78bd_642f, 0xe703_7ed1_a0b4_28db, 0x8ebc_6af0_9c88_c6e3];
+    let bytes: &[u8; INT_ID_BYTES] = id.padded();
+    let word = |at: usize| {
+        let mut word = [0; 8];
+        word.copy_from_slice(&bytes[at * 8..at * 8 + 8]);
+        u64::from_le_bytes(word)
+    };
+    let fold = |a: u64, b: u64| {
+        let product = a as u128 * b as u128;
+        product as u64 ^ (product >> 64) as u64
+    };
+    let mut hash = seed ^ ODD[0];
+    for (pair, odd) in ODD.into_iter().enumerate() {
+        hash = fold(word(2 * pair) ^ odd, word(2 * pair + 1) ^ hash);
+    }
+    fold(hash ^ ODD[1], ODD[2])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::chance::Chance;
+
+    fn id(number: u64) -> IntId {
+        IntId::numbered(b'n', number)
+    }
+
+    fn found(ids: &Ids, id: &IntId) -> Vec<u32> {
+        let mut found: Vec<u32> = ids.find(id).collect();
+        found.sort_unstable();
+        found
+    }
+
+    #[test]
+    fn every_id_of_a_chain_finds_its_order_until_the_chain_goes() {
+        let mut ids = Ids::new(1);
+        let first = ids.insert(id(1), 7);
+        let second = ids.append(first, id(2));
+        let third = ids.append(second, id(3));
+        ids.insert(id(2), 8);
+        assert_eq!((ids.id(third), ids.older(third), ids.older(first)), (id(3), Some(id(2)), None));
+        assert_eq!(found(&ids, &id(2)), [7, 8]);
+        ids.remove_second(first);
+        assert_eq!(found(&ids, &id(2)), [8]);
+        assert_eq!(ids.older(third), Some(id(1)));
+        ids.remove_chain(first);
+        assert_eq!((found(&ids, &id(1)), found(&ids, &id(3))), (vec![], vec![]));
+        assert_eq!(found(&ids, &id(2)), [8]);
+    }
+
+    #[test]
+    fn the_index_agrees_with_a_sorted_map_through_growth_and_removal() {
+        let mut chance = Chance::new(3);
+        let mut ids = Ids::new(9);
+        let mut twin: BTreeMap<u32, (IntId, u32)> = BTreeMap::new();
+        for order in 0..5_000u32 {
+            let text = id(chance.below(1_500));
+            twin.insert(order, (text, ids.insert(text, order)));
+            if chance.below(3) == 0 {
+                let nth = chance.below(twin.len() as u64) as usize;
+                let gone = *twin.keys().nth(nth).unwrap();
+                ids.remove_chain(twin.remove(&gone).unwrap().1);
+            }
+        }
+        assert_eq!(ids.entries.len(), twin.len());
+        for number in 0..1_500 {
+            let expected: Vec<u32> =
+                twin.iter().filter(|(_, (text, _))| *text == id(number)).map(|(&order, _)| order).collect();
+            assert_eq!(found(&ids, &id(number)), expected);
+        }
+    }
+
+    #[test]
+    fn texts_spread_over_the_buckets() {
+        let mut ids = Ids::new(5);
+        for n in 0..100_000 {
+            ids.insert(id(n), n as u32);
+        }
+        let longest = (0..100_000).map(|n| ids.buckets_walked(&id(n))).max().unwrap();
+        assert!(longest < 16, "a bucket holds {longest}");
+    }
+
+    impl Ids {
+        fn buckets_walked(&self, id: &IntId) -> usize {
+            let mut at = self.buckets[self.bucket(id)];
+            let mut count = 0;
+            while at != NONE {
+                at = self.entries[at].next;
+                count += 1;
+            }
+            count
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Positions, cash and the transactions of the day.
+
+use std::collections::BTreeMap;
+
+use super::{Mark, Told, View};
+use crate::command::{ExecRef, MovementKind};
+use crate::event::{Booking, PositionState};
+use crate::id::{
+    AccountId, Currency, IntId, OrderHandle, PositionId, SecurityId, ShardId, StrategyId, TransactionId,
+};
+use crate::number::{Money, Price, Qty};
+use crate::time::Timestamp;
+
+/// A position as it stands; flat ones stay, with what they realised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    pub id: PositionId,
+    pub state: PositionState,
+    pub updated: Timestamp,
+}
+
+/// The cash of one strategy in one currency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CashBalance {
+    pub strategy: StrategyId,
+    pub currency: Currency,
+    /// None if the shards' parts add up to more than can be counted.
+    pub amount: Option<Money>,
+}
+
+/// A transaction as it was booked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transaction {
+    pub id: TransactionId,
+    pub at: Timestamp,
+    pub shard: ShardId,
+    /// Number of the event that told it.
+    pub seq: u64,
+    pub order: OrderHandle,
+    pub order_id: IntId,
+    pub exec: ExecRef,
+    pub kind: MovementKind,
+    pub strategy: StrategyId,
+    pub account: AccountId,
+    pub security: Option<SecurityId>,
+    /// Signed.
+    pub qty: Qty,
+    pub price: Price,
+    pub commission: Money,
+    pub currency: Currency,
+}
+
+impl View {
+    pub fn position(&self, id: PositionId) -> Option<Position> {
+        self.ledger.positions.get(&id).copied()
+    }
+
+    /// All positions, by security and strategy; flat ones too.
+    pub fn positions(&self) -> impl Iterator<Item = Position> {
+        self.ledger.positions.iter().map(|(_, position)| *position)
+    }
+
+    /// All balances, by strategy and currency.
+    pub fn cash_balances(&self) -> impl Iterator<Item = CashBalance> {
+        let mut parts = self.ledger.cash.iter().peekable();
+        std::iter::from_fn(move || {
+            let ((strategy, currency, _), part) = parts.next()?;
+            let mut sum = part.raw() as i128;
+            while let Some((_, part)) = parts.next_if(|((s, c, _), _)| (*s, *c) == (strategy, currency)) {
+                sum += part.raw() as i128;
+            }
+            Some(CashBalance { strategy, currency, amount: i64::try_from(sum).ok().map(Money::from_raw) })
+        })
+    }
+
+    /// The cash of one strategy in one currency; None if nothing was ever booked.
+    pub fn cash(&self, strategy: StrategyId, currency: Currency) -> Option<CashBalance> {
+        self.cash_balances().find(|cash| (cash.strategy, cash.currency) == (strategy, currency))
+    }
+
+    pub fn transaction(&self, id: TransactionId) -> Option<&Transaction> {
+        self.ledger.transactions.find(id)
+    }
+
+    /// Transactions of the trading day, newest first; of one strategy, or of all. Take as many as wanted.
+    pub fn transactions(&self, strategy: Option<StrategyId>) -> impl Iterator<Item = &Transaction> {
+        let all = self.ledger.transactions.by_time.values().rev();
+        all.filter(move |transaction| strategy.is_none_or(|strategy| transaction.strategy == strategy))
+    }
+
+    /// Transactions of the day that are no longer kept, since there were too many.
+    pub fn transactions_dropped(&self) -> u64 {
+        self.ledger.transactions.dropped
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Ledger {
+    positions: Told<PositionId, Position>,
+    /// Each shard's part.
+    cash: Told<(StrategyId, Currency, ShardId), Money>,
+    transactions: Transactions,
+}
+
+impl Ledger {
+    pub(super) fn new(transactions_max: usize) -> Ledger {
+        let transactions = Transactions {
+            by_time: BTreeMap::new(),
+            times: BTreeMap::new(),
+            len_max: transactions_max,
+            dropped: 0,
+        };
+        Ledger { positions: Told::default(), cash: Told::default(), transactions }
+    }
+
+    pub(super) fn booked(&mut self, at: Timestamp, seq: u64, booking: &Booking, mark: Mark) {
+        if let Some(security) = booking.security {
+            self.position_is(at, booking.strategy, security, booking.position, mark);
+        }
+        self.cash_is(booking.strategy, booking.currency, booking.cash, mark);
+        self.transactions.insert(Transaction {
+            id: booking.id,
+            at,
+            shard: mark.shard,
+            seq,
+            order: booking.order,
+            order_id: booking.order_id,
+            exec: booking.exec,
+            kind: booking.kind,
+            strategy: booking.strategy,
+            account: booking.account,
+            security: booking.security,
+            qty: booking.qty,
+            price: booking.price,
+            commission: booking.commission,
+            currency: booking.currency,
+        });
+    }
+
+    pub(super) fn position_is(
+        &mut self,
+        at: Timestamp,
+        strategy: StrategyId,
+        security: SecurityId,
+        state: PositionState,
+        mark: Mark,
+    ) {
+        let id = PositionId::new(strategy, security);
+        self.positions.tell(id, Position { id, state, updated: at }, mark);
+    }
+
+    pub(super) fn cash_is(&mut self, strategy: StrategyId, currency: Currency, part: Money, mark: Mark) {
+        self.cash.tell((strategy, currency, mark.shard), part, mark);
+    }
+
+    pub(super) fn cash_parts(&self) -> impl Iterator<Item = ((StrategyId, Currency, ShardId), &Money)> {
+        self.cash.iter()
+    }
+
+    pub(super) fn day_over(&mut self, shard: ShardId) {
+        self.transactions.drop_all_of(shard);
+    }
+
+    pub(super) fn sweep(&mut self, mark: Mark) {
+        self.positions.sweep(mark);
+        self.cash.sweep(mark);
+    }
+}
+
+/// Invariant: both maps hold the same transactions, at most `len_max`.
+#[derive(Debug)]
+struct Transactions {
+    by_time: BTreeMap<(Timestamp, TransactionId), Transaction>,
+    times: BTreeMap<TransactionId, Timestamp>,
+    len_max: usize,
+    dropped: u64,
+}
+
+impl Transactions {
+    /// One that is told again stays where it is.
+    fn insert(&mut self, mut transaction: Transaction) {
+        let at = *self.times.entry(transaction.id).or_insert(transaction.at);
+        transaction.at = at;
+        self.by_time.insert((at, transaction.id), transaction);
+        if self.by_time.len() > self.len_max
+            && let Some(((_, oldest), _)) = self.by_time.pop_first()
+        {
+            self.times.remove(&oldest);
+            self.dropped += 1;
+        }
+    }
+
+    fn drop_all_of(&mut self, shard: ShardId) {
+        let times = &mut self.times;
+        self.by_time.retain(|(_, id), transaction| {
+            let stays = transaction.shard != shard;
+            if !stays {
+                times.remove(id);
+            }
+            stays
+        });
+    }
+
+    fn find(&self, id: TransactionId) -> Option<&Transaction> {
+        self.by_time.get(&(*self.times.get(&id)?, id))
+    }
+}

@@ -1,0 +1,116 @@
+//! The newest tick of each security, who subscribed to it, and whether it is halted.
+
+use super::{Mark, Told, View};
+use crate::event::Tick;
+use crate::id::{SecurityId, StrategyId};
+use crate::number::{Price, Qty};
+use crate::terms::Side;
+
+impl View {
+    /// The newest picture of a security's market.
+    pub fn tick(&self, security: SecurityId) -> Option<&Tick> {
+        self.market.find(security)
+    }
+
+    /// The newest ticks, by security.
+    pub fn ticks(&self) -> impl Iterator<Item = &Tick> {
+        let places = self.market.places.iter().filter(|place| **place != NONE);
+        places.filter_map(|place| self.market.ticks[*place as usize].0.as_ref())
+    }
+
+    /// Who subscribed to what, by security and strategy.
+    pub fn subscriptions(&self) -> impl Iterator<Item = (SecurityId, StrategyId)> {
+        self.market.subscriptions.iter().map(|(key, ())| key)
+    }
+
+    pub fn is_subscribed(&self, strategy: StrategyId, security: SecurityId) -> bool {
+        self.market.subscriptions.get(&(security, strategy)).is_some()
+    }
+
+    /// Subscribers of a security as its shard counts them.
+    pub fn subscribers(&self, security: SecurityId) -> u32 {
+        self.market.subscribers.get(&security).copied().unwrap_or(0)
+    }
+
+    pub fn is_halted(&self, security: SecurityId) -> bool {
+        self.market.halts.get(&security).is_some()
+    }
+
+    /// Securities that are halted, by id.
+    pub fn halts(&self) -> impl Iterator<Item = SecurityId> {
+        self.market.halts.iter().map(|(security, ())| security)
+    }
+
+    /// What one would get by trading now: a seller the bid, a buyer the ask, either of them the last price where there is no quote.
+    pub(super) fn price_for(&self, security: SecurityId, side: Side) -> Option<Price> {
+        let tick = self.tick(security)?;
+        let quoted = |price: Price, size: Qty| size.is_positive().then_some(price);
+        let quote = match side {
+            Side::Sell => quoted(tick.bid, tick.bid_size),
+            Side::Buy => quoted(tick.ask, tick.ask_size),
+        };
+        quote.or(tick.traded.then_some(tick.last))
+    }
+}
+
+const NONE: u32 = u32::MAX;
+
+#[derive(Debug, Default)]
+pub(super) struct Market {
+    /// By security: where its tick is. Security ids have 20 bits, so this is at most 4 MiB.
+    places: Vec<u32>,
+    /// In the order the securities were first seen; dropped ones are empty.
+    ticks: Vec<(Option<Tick>, Mark)>,
+    subscriptions: Told<(SecurityId, StrategyId), ()>,
+    subscribers: Told<SecurityId, u32>,
+    halts: Told<SecurityId, ()>,
+}
+
+impl Market {
+    pub(super) fn tick(&mut self, tick: &Tick, mark: Mark) {
+        assert!(tick.security.0 <= SecurityId::MAX, "a security id has 20 bits");
+        let security = tick.security.0 as usize;
+        if security >= self.places.len() {
+            self.places.resize(security + 1, NONE);
+        }
+        match self.places[security] {
+            NONE => {
+                self.places[security] = self.ticks.len() as u32;
+                self.ticks.push((Some(*tick), mark));
+            }
+            place => self.ticks[place as usize] = (Some(*tick), mark),
+        }
+    }
+
+    pub(super) fn subscription(
+        &mut self,
+        strategy: StrategyId,
+        security: SecurityId,
+        on: bool,
+        subscribers: u32,
+        mark: Mark,
+    ) {
+        self.subscriptions.tell_if(on, (security, strategy), (), mark);
+        self.subscribers.tell_if(subscribers > 0, security, subscribers, mark);
+    }
+
+    pub(super) fn halt(&mut self, security: SecurityId, on: bool, mark: Mark) {
+        self.halts.tell_if(on, security, (), mark);
+    }
+
+    pub(super) fn sweep(&mut self, mark: Mark) {
+        for (tick, told) in &mut self.ticks {
+            if told.shard == mark.shard && *told != mark {
+                *tick = None;
+            }
+        }
+        self.subscriptions.sweep(mark);
+        self.subscribers.sweep(mark);
+        self.halts.sweep(mark);
+    }
+
+    fn find(&self, security: SecurityId) -> Option<&Tick> {
+        let place = *self.places.get(security.0 as usize)?;
+        self.ticks.get(place as usize)?.0.as_ref()
+    }
+}

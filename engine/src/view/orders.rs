@@ -1,0 +1,461 @@
+//! Orders as the readers see them. A record is kept while its shard keeps the order, and after that with the finished ones.
+//!
+//! ```text
+//! shard, slot ─► record ◄─ id            Forgotten cuts the left arrow; the record stays among the finished
+//! open of a shard: oldest ⇄ … ⇄ newest   finished of all shards: ended first ⇄ … ⇄ ended last
+//! ```
+//!
+//! A status change touches its slot and its record, nothing else. The rest is done when an order comes or ends.
+
+use super::ids::Ids;
+use super::slab::{NONE, Slab};
+use super::{Mark, ViewSettings};
+use crate::event::{OrderReport, OrderTerms, Refusal, What};
+use crate::id::{IntId, OrderHandle, ShardId, Source};
+use crate::number::{Price, Qty};
+use crate::reason::Reason;
+use crate::terms::{Status, Terms};
+use crate::time::Timestamp;
+
+/// An order as it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Order {
+    pub handle: OrderHandle,
+    /// The current id.
+    pub id: IntId,
+    /// The id before the last modification; none if there was no modification.
+    pub orig_id: IntId,
+    /// The id it was first submitted with, as far as the view has seen.
+    pub first_id: IntId,
+    pub source: Source,
+    pub terms: Terms,
+    pub status: Status,
+    pub reason: Reason,
+    pub in_doubt: bool,
+    pub cum_qty: Qty,
+    /// Zero before the first fill.
+    pub avg_price: Price,
+    /// Of the latest fill.
+    pub last_qty: Qty,
+    pub last_price: Price,
+    pub submitted: Timestamp,
+    pub updated: Timestamp,
+}
+
+impl Order {
+    /// What is left in the market: nothing once the order has ended.
+    pub fn leaves_qty(&self) -> Qty {
+        if self.status.is_finished() {
+            return Qty::ZERO;
+        }
+        self.terms.qty.checked_sub(self.cum_qty).unwrap_or_default()
+    }
+}
+
+/// What a status change touches of an order, apart from the rest so that it is one cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Live {
+    qty: Qty,
+    cum_qty: Qty,
+    avg_price: Price,
+    last_qty: Qty,
+    last_price: Price,
+    updated: Timestamp,
+    /// The snapshot in whose time it was last mentioned.
+    epoch: u32,
+    current: u32,
+    /// Ids in its chain.
+    versions: u32,
+    status: Status,
+    reason: Reason,
+    in_doubt: bool,
+    /// Whether the shard still knows it under its handle.
+    mapped: bool,
+}
+
+/// The rest of it. Its ids are entries of [`Ids`].
+#[derive(Clone, Copy, Debug)]
+struct Record {
+    handle: OrderHandle,
+    /// But for the quantity.
+    terms: Terms,
+    submitted: Timestamp,
+    source: Source,
+    first: u32,
+    /// Neighbours in the list it is in: open of its shard, or finished.
+    before: u32,
+    next: u32,
+}
+
+const _: () = assert!(size_of::<Live>() == 64, "one cache line");
+const _: () = assert!(size_of::<Record>() <= 80, "an order, its id, its slot and its bucket take 220 bytes");
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    generation: u32,
+    record: u32,
+}
+
+const EMPTY: Slot = Slot { generation: 0, record: NONE };
+
+/// Both ends of a list of records, and its length.
+#[derive(Clone, Copy, Debug)]
+struct List {
+    head: u32,
+    tail: u32,
+    len: usize,
+}
+
+impl List {
+    const EMPTY: List = List { head: NONE, tail: NONE, len: 0 };
+}
+
+#[derive(Debug)]
+pub(super) struct Orders {
+    /// Both halves of an order have the same place.
+    live: Slab<Live>,
+    records: Slab<Record>,
+    ids: Ids,
+    /// By shard, then slot.
+    slots: Vec<Vec<Slot>>,
+    /// By shard, in the order they were submitted.
+    open: Vec<List>,
+    finished: List,
+    finished_max: usize,
+    versions_max: u32,
+}
+
+impl Orders {
+    pub(super) fn new(shards: u8, settings: &ViewSettings) -> Orders {
+        Orders {
+            live: Slab::new(),
+            records: Slab::new(),
+            ids: Ids::new(settings.seed),
+            slots: vec![Vec::new(); shards as usize],
+            open: vec![List::EMPTY; shards as usize],
+            finished: List::EMPTY,
+            finished_max: settings.finished_max as usize,
+            versions_max: settings.versions_max.max(2),
+        }
+    }
+}
+
+/// What events do.
+impl Orders {
+    /// An order is entered, its terms have changed, or this is its image.
+    pub(super) fn terms(&mut self, at: Timestamp, told: &OrderTerms, mark: Mark) {
+        // A refused order may never have had a place; then there is nothing to keep.
+        if told.order == OrderHandle::NONE {
+            return;
+        }
+        let Some(index) = self.mapped(told.order) else {
+            return self.enter(at, told, mark);
+        };
+        self.records[index].terms = told.terms;
+        let live = &mut self.live[index];
+        live.qty = told.terms.qty;
+        live.reason = told.reason;
+        live.updated = live.updated.max(at);
+        live.epoch = mark.epoch;
+        self.rename(index, told.id);
+        self.set_status(index, told.status);
+    }
+
+    /// Something happened to an order. One that is not known has its image still to come.
+    pub(super) fn status(&mut self, at: Timestamp, told: &OrderReport, mark: Mark) {
+        let Some(index) = self.mapped(told.order) else {
+            return;
+        };
+        let live = &mut self.live[index];
+        live.qty = told.qty;
+        live.cum_qty = told.cum_qty;
+        live.avg_price = told.avg_price;
+        if !told.last_qty.is_zero() {
+            (live.last_qty, live.last_price) = (told.last_qty, told.last_price);
+        }
+        live.reason = told.reason;
+        live.in_doubt = told.in_doubt;
+        live.updated = live.updated.max(at);
+        live.epoch = mark.epoch;
+        // Other reports may carry the id of a request, which is not the order's.
+        if told.what == What::Replaced {
+            self.rename(index, told.id);
+        }
+        self.set_status(index, told.status);
+    }
+
+    /// A request came to nothing, so the order no longer shows it as pending.
+    pub(super) fn refused(&mut self, at: Timestamp, told: &Refusal, mark: Mark) {
+        // To a stranger an order is unknown, whatever it is.
+        if told.reason == Reason::UnknownOrder {
+            return;
+        }
+        let Some(index) = self.mapped(told.order) else {
+            return;
+        };
+        let live = &mut self.live[index];
+        live.updated = live.updated.max(at);
+        live.epoch = mark.epoch;
+        self.set_status(index, told.status);
+    }
+
+    /// The shard uses the slot again. A finished order stays readable.
+    pub(super) fn forgotten(&mut self, handle: OrderHandle) {
+        let Some(index) = self.mapped(handle) else {
+            return;
+        };
+        if self.live[index].status.is_finished() {
+            self.unmap(index);
+        } else {
+            self.drop(index);
+        }
+    }
+
+    /// The trading day of a shard is over, and with it the time its finished orders stay readable.
+    pub(super) fn day_over(&mut self, shard: ShardId) {
+        let mut index = self.finished.head;
+        while index != NONE {
+            let record = &self.records[index];
+            let next = record.next;
+            if record.handle.shard() == shard {
+                self.drop(index);
+            }
+            index = next;
+        }
+    }
+
+    /// A snapshot has ended: what the shard did not mention is gone, and what it told came in any order.
+    pub(super) fn sweep(&mut self, mark: Mark) {
+        let shard = mark.shard.0 as usize;
+        for slot in 0..self.slots[shard].len() {
+            let index = self.slots[shard][slot].record;
+            if index != NONE && self.live[index].epoch != mark.epoch {
+                self.drop(index);
+            }
+        }
+        self.sort_open(shard);
+    }
+}
+
+/// What readers ask.
+impl Orders {
+    pub(super) fn order(&self, handle: OrderHandle) -> Option<Order> {
+        self.mapped(handle).map(|index| self.read(index))
+    }
+
+    pub(super) fn with_id(&self, id: &IntId) -> Vec<Order> {
+        let mut found: Vec<Order> = self.ids.find(id).map(|index| self.read(index)).collect();
+        found.sort_by_key(|order| (order.submitted, order.handle));
+        found
+    }
+
+    /// Each shard's open orders are in order already; the oldest of them all is the next.
+    pub(super) fn open(&self) -> impl Iterator<Item = Order> {
+        let mut heads: Vec<u32> = self.open.iter().map(|list| list.head).collect();
+        std::iter::from_fn(move || {
+            let heads_left = heads.iter_mut().filter(|head| **head != NONE);
+            let oldest = heads_left.min_by_key(|head| self.age(**head))?;
+            let index = *oldest;
+            *oldest = self.records[index].next;
+            Some(self.read(index))
+        })
+    }
+
+    pub(super) fn open_len(&self) -> usize {
+        self.open.iter().map(|list| list.len).sum()
+    }
+
+    /// The one that ended last comes first.
+    pub(super) fn finished(&self) -> impl Iterator<Item = Order> {
+        let mut index = self.finished.tail;
+        std::iter::from_fn(move || {
+            let order = (index != NONE).then(|| self.read(index))?;
+            index = self.records[index].before;
+            Some(order)
+        })
+    }
+
+    pub(super) fn finished_len(&self) -> usize {
+        self.finished.len
+    }
+
+    fn read(&self, index: u32) -> Order {
+        let (live, record) = (&self.live[index], &self.records[index]);
+        Order {
+            handle: record.handle,
+            id: self.ids.id(live.current),
+            orig_id: self.ids.older(live.current).unwrap_or_default(),
+            first_id: self.ids.id(record.first),
+            source: record.source,
+            terms: Terms { qty: live.qty, ..record.terms },
+            status: live.status,
+            reason: live.reason,
+            in_doubt: live.in_doubt,
+            cum_qty: live.cum_qty,
+            avg_price: live.avg_price,
+            last_qty: live.last_qty,
+            last_price: live.last_price,
+            submitted: record.submitted,
+            updated: live.updated,
+        }
+    }
+
+    fn age(&self, index: u32) -> (Timestamp, OrderHandle) {
+        let record = &self.records[index];
+        (record.submitted, record.handle)
+    }
+}
+
+/// Coming, changing, going.
+impl Orders {
+    fn enter(&mut self, at: Timestamp, told: &OrderTerms, mark: Mark) {
+        self.clear_slot(told.order);
+        let live = Live {
+            qty: told.terms.qty,
+            cum_qty: Qty::ZERO,
+            avg_price: Price::ZERO,
+            last_qty: Qty::ZERO,
+            last_price: Price::ZERO,
+            updated: at,
+            epoch: mark.epoch,
+            current: NONE,
+            versions: 1,
+            status: told.status,
+            reason: told.reason,
+            in_doubt: false,
+            mapped: true,
+        };
+        let record = Record {
+            handle: told.order,
+            terms: told.terms,
+            submitted: at,
+            source: told.source,
+            first: NONE,
+            before: NONE,
+            next: NONE,
+        };
+        let index = self.live.insert(live);
+        let same = self.records.insert(record);
+        assert!(index == same, "both halves come and go together");
+        let modified = !told.orig_id.is_none() && told.orig_id != told.id;
+        let first = self.ids.insert(if modified { told.orig_id } else { told.id }, index);
+        self.records[index].first = first;
+        self.live[index].current = first;
+        self.rename(index, told.id);
+        let slot = &mut self.slots[told.order.shard().0 as usize][told.order.slot() as usize];
+        *slot = Slot { generation: told.order.generation(), record: index };
+        self.join(index);
+    }
+
+    /// Makes room for a handle: its slot exists, and whoever was in it before is no longer known by it.
+    fn clear_slot(&mut self, handle: OrderHandle) {
+        let slots = &mut self.slots[handle.shard().0 as usize];
+        let slot = handle.slot() as usize;
+        if slot >= slots.len() {
+            slots.resize(slot + 1, EMPTY);
+        }
+        let before = slots[slot].record;
+        if before != NONE {
+            self.forgotten(self.records[before].handle);
+        }
+    }
+
+    fn rename(&mut self, index: u32, id: IntId) {
+        let live = &mut self.live[index];
+        if self.ids.id(live.current) == id {
+            return;
+        }
+        live.current = self.ids.append(live.current, id);
+        live.versions += 1;
+        if live.versions > self.versions_max {
+            live.versions -= 1;
+            self.ids.remove_second(self.records[index].first);
+        }
+    }
+
+    /// Moves the order to the other list if it ended, or if a corrected fill brought it back.
+    fn set_status(&mut self, index: u32, status: Status) {
+        let live = &mut self.live[index];
+        if live.status.is_finished() == status.is_finished() {
+            live.status = status;
+            return;
+        }
+        self.leave(index);
+        self.live[index].status = status;
+        self.join(index);
+    }
+
+    fn join(&mut self, index: u32) {
+        let list = self.list_of(index);
+        let before = std::mem::replace(&mut list.tail, index);
+        list.len += 1;
+        match before {
+            NONE => list.head = index,
+            _ => self.records[before].next = index,
+        }
+        let record = &mut self.records[index];
+        (record.before, record.next) = (before, NONE);
+        if self.finished.len > self.finished_max {
+            self.drop(self.finished.head);
+        }
+    }
+
+    fn leave(&mut self, index: u32) {
+        let Record { before, next, .. } = self.records[index];
+        let list = self.list_of(index);
+        list.len -= 1;
+        if before == NONE {
+            list.head = next;
+        }
+        if next == NONE {
+            list.tail = before;
+        }
+        if before != NONE {
+            self.records[before].next = next;
+        }
+        if next != NONE {
+            self.records[next].before = before;
+        }
+    }
+
+    /// The list an order of its status is in.
+    fn list_of(&mut self, index: u32) -> &mut List {
+        match self.live[index].status.is_finished() {
+            true => &mut self.finished,
+            false => &mut self.open[self.records[index].handle.shard().0 as usize],
+        }
+    }
+
+    fn drop(&mut self, index: u32) {
+        self.leave(index);
+        self.unmap(index);
+        self.ids.remove_chain(self.records[index].first);
+        self.live.remove(index);
+        self.records.remove(index);
+    }
+
+    fn unmap(&mut self, index: u32) {
+        if std::mem::replace(&mut self.live[index].mapped, false) {
+            let handle = self.records[index].handle;
+            self.slots[handle.shard().0 as usize][handle.slot() as usize] = EMPTY;
+        }
+    }
+
+    fn mapped(&self, handle: OrderHandle) -> Option<u32> {
+        let slot = self.slots.get(handle.shard().0 as usize)?.get(handle.slot() as usize)?;
+        (slot.record != NONE && slot.generation == handle.generation()).then_some(slot.record)
+    }
+
+    fn sort_open(&mut self, shard: usize) {
+        let mut sorted = Vec::with_capacity(self.open[shard].len);
+        let mut index = self.open[shard].head;
+        while index != NONE {
+            sorted.push(index);
+            index = self.records[index].next;
+        }
+        sorted.sort_by_key(|&index| self.age(index));
+        self.open[shard] = List::EMPTY;
+        sorted.into_iter().for_each(|index| self.join(index));
+    }
+}

@@ -1,0 +1,137 @@
+use super::*;
+
+#[test]
+fn a_view_is_complete_when_the_first_snapshot_has_ended() {
+    let mut desk = Desk::new(2);
+    desk.begin(1);
+    assert!(!desk.view.is_complete(ShardId(1)));
+    desk.end(1);
+    assert!(desk.view.is_complete(ShardId(1)) && !desk.view.is_complete(ShardId(0)));
+    desk.begin(1);
+    assert!(desk.view.is_complete(ShardId(1)));
+    assert_eq!(desk.view.seq(ShardId(1)), 9);
+}
+
+#[test]
+fn images_and_live_events_make_one_picture() {
+    let mut desk = Desk::new(1);
+    let (old, new, late) = (handle(0, 0, 2), handle(0, 0, 1), handle(0, 0, 3));
+    desk.begin(0);
+    desk.report(old, What::Filled, Status::PartiallyFilled);
+    desk.say_at(900, 0, Body::Order(OrderTerms { what: What::Image, ..entered(new, "new") }));
+    desk.say_at(950, 0, Body::Order(entered(late, "late")));
+    let image = OrderTerms {
+        what: What::Image,
+        status: Status::PendingCancel,
+        orig_id: id("first"),
+        ..entered(old, "old")
+    };
+    desk.say_at(100, 0, Body::Order(image));
+    let status = OrderReport { cum_qty: qty("7"), ..report_of(&image) };
+    desk.say_at(800, 0, Body::Status(status));
+    desk.end(0);
+    assert_eq!(desk.open(), [old, new, late]);
+    let order = desk.view.order(old).unwrap();
+    assert_eq!((order.cum_qty, order.status), (qty("7"), Status::PendingCancel));
+    assert_eq!((order.submitted, order.updated), (Timestamp(100), Timestamp(800)));
+    assert_eq!((order.first_id, order.orig_id), (id("first"), id("first")));
+}
+
+#[test]
+fn what_a_snapshot_does_not_mention_is_dropped_for_its_shard_only() {
+    let mut desk = Desk::new(2);
+    for shard in [0, 1] {
+        fill_everything(&mut desk, shard);
+    }
+    let before = picture(&desk.view);
+    assert!(before.iter().all(|(_, count)| *count == 2), "{before:?}");
+    desk.begin(0);
+    assert_eq!(picture(&desk.view), before);
+    desk.end(0);
+    let after = picture(&desk.view);
+    assert!(after.iter().all(|(_, count)| *count == 1), "{after:?}");
+}
+
+#[test]
+fn what_a_snapshot_mentions_stays() {
+    let mut desk = Desk::new(2);
+    fill_everything(&mut desk, 0);
+    fill_everything(&mut desk, 1);
+    let before = picture(&desk.view);
+    desk.begin(1);
+    desk.begin(1);
+    fill_everything(&mut desk, 1);
+    desk.end(1);
+    desk.end(1);
+    assert_eq!(picture(&desk.view), before);
+}
+
+#[test]
+fn a_forgotten_order_is_history_that_no_snapshot_takes_away() {
+    let mut desk = Desk::new(1);
+    let (forgotten, finished) = (handle(0, 0, 0), handle(0, 0, 1));
+    for order in [forgotten, finished] {
+        desk.enter(order, "x");
+        desk.report(order, What::Filled, Status::Filled);
+    }
+    desk.say(0, Body::Forgotten { order: forgotten, source: Source::default(), id: id("x") });
+    desk.say(0, booked(1, 5, "1"));
+    desk.begin(0);
+    desk.end(0);
+    assert_eq!(desk.finished(), [forgotten]);
+    assert_eq!(desk.view.transactions(None).count(), 1);
+}
+
+#[test]
+#[should_panic(expected = "the events of a shard come in their order")]
+fn numbers_of_a_shard_rise() {
+    let mut desk = Desk::new(1);
+    desk.begin(0);
+    desk.seq -= 3;
+    desk.end(0);
+}
+
+#[test]
+#[should_panic(expected = "a snapshot begins before it ends")]
+fn an_end_has_a_beginning() {
+    Desk::new(1).end(0);
+}
+
+/// One of everything a shard can tell, about things of its own where things have one owner.
+fn fill_everything(desk: &mut Desk, shard: u8) {
+    let security = SecurityId(shard as u32);
+    let strategy = StrategyId(shard as u16);
+    let scope = Scope::Strategy(strategy);
+    desk.enter(handle(shard, 0, 0), "mine");
+    desk.say(shard, booked(shard as u32, 5, "10"));
+    desk.say(shard, Body::Tick(Tick { security, ..Tick::default() }));
+    desk.say(shard, Body::Subscription { strategy, security, on: true, subscribers: 1 });
+    desk.say(shard, Body::Halt { security, on: true });
+    desk.say(shard, Body::Session { exchange: ExchangeId(shard as u16), session: Session::Closed });
+    desk.say(shard, Body::Phase { strategy, phase: Phase::Running });
+    desk.say(shard, Body::Adapter { adapter: AdapterId(shard), connected: true });
+    desk.say(shard, Body::Limits { scope, limits: Limits::default() });
+    desk.say(shard, Body::Restrict { scope, security, on: true });
+    desk.say(shard, Body::Kill { scope, on: true });
+}
+
+fn picture(view: &View) -> Vec<(&'static str, usize)> {
+    let strategies = || [StrategyId(0), StrategyId(1)].into_iter();
+    let securities = || [SecurityId(0), SecurityId(1)].into_iter();
+    vec![
+        ("orders", view.orders_with_id(&id("mine")).len()),
+        ("positions", view.positions().count()),
+        ("cash", view.cash_balances().count()),
+        ("ticks", view.ticks().count()),
+        ("tick", securities().filter(|s| view.tick(*s).is_some()).count()),
+        ("subscriptions", view.subscriptions().count()),
+        ("subscribers", securities().filter(|s| view.subscribers(*s) > 0).count()),
+        ("halts", view.halts().count()),
+        ("sessions", [0, 1].into_iter().filter(|e| view.session(ExchangeId(*e)).is_some()).count()),
+        ("phases", strategies().filter(|s| view.phase(*s).is_some()).count()),
+        ("adapters", view.adapters().count()),
+        ("limits", view.all_limits().count()),
+        ("restrictions", view.restrictions().count()),
+        ("kills", view.kills().count()),
+    ]
+}
