@@ -3,7 +3,10 @@
 pub mod checks;
 pub mod decode;
 pub mod dice;
+pub mod flow;
+pub mod outside;
 pub mod pair;
+pub mod platform;
 pub mod seeds;
 pub mod stage;
 pub mod twin;

@@ -179,6 +179,7 @@ impl Pair {
                     price: b.price,
                     commission: b.commission,
                     currency: b.currency,
+                    by_order: b.order != OrderHandle::NONE,
                 },
                 position: Position {
                     qty: b.position.qty,

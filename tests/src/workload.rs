@@ -46,6 +46,8 @@ pub struct Profile {
     /// Deeds in a hundred that make no sense.
     pub nonsense: u64,
     pub limits: bool,
+    /// What the first account may spend, in dollars.
+    pub credit: Option<i64>,
     pub sessions: bool,
     /// Whether outside venues are played by reports in the flow itself.
     pub reports: bool,
@@ -83,6 +85,7 @@ impl Profile {
             width: dice.pick(&[2, 4, 12]),
             nonsense: dice.pick(&[0, 5, 20]),
             limits: dice.percent(40),
+            credit: None,
             sessions: dice.percent(40),
             reports: true,
             operators: dice.percent(50),
@@ -116,6 +119,18 @@ impl Workload {
     pub fn new(mut dice: Dice, profile: Profile) -> Workload {
         let dice = dice.fork();
         Workload { dice, profile, ids: 0, execs: 0, submitted: 0 }
+    }
+
+    /// The account's credit, as operator and treasury would set it.
+    pub fn credit(dollars: i64) -> Vec<Deed> {
+        let scope = Scope::Account(world::HOME_ACCOUNTS[0]);
+        let credit = Money::whole(dollars).expect("a small number");
+        let limits = Limits { credit, credit_currency: world::currency("USD"), ..Limits::default() };
+        let act = BudgetAct::Set(credit.raw());
+        vec![
+            Deed::Plain(Body::Limits { scope, limits }),
+            Deed::Plain(Body::Budget(Budget { scope, kind: BudgetKind::Credit, act })),
+        ]
     }
 
     /// What every run begins with, so that there is something to do.

@@ -18,6 +18,8 @@ pub struct Transaction {
     pub price: Price,
     pub commission: Money,
     pub currency: Currency,
+    /// Whether a fill of an order made it.
+    pub by_order: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,6 +44,7 @@ impl Twin {
             commission: Money::per_unit(family.commission, Qty::from_raw(qty))
                 .expect("runs use small numbers"),
             currency: family.currency,
+            by_order: true,
         };
         self.book(Some(order), transaction);
     }
@@ -150,6 +153,7 @@ impl Twin {
                 price: m.price,
                 commission: m.commission,
                 currency,
+                by_order: false,
             },
         );
         self.done(Reason::None);
@@ -202,6 +206,7 @@ impl Twin {
                 price,
                 commission: Money::ZERO,
                 currency,
+                by_order: false,
             };
             self.book(None, transaction);
         }

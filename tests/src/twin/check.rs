@@ -1,10 +1,10 @@
 //! What is checked before an order is sent, in the order of the engine's README.
 
-use pitlane_engine::command::{BudgetKind, Limits, Phase, Scope, Session};
-use pitlane_engine::id::{AdapterId, StrategyId};
-use pitlane_engine::number::{Money, Notional, Qty};
+use pitlane_engine::command::{BudgetKind, Limits, MovementKind, Phase, Scope, Session};
+use pitlane_engine::id::{AccountId, AdapterId, Currency, StrategyId};
+use pitlane_engine::number::{Money, Notional, Price, Qty};
 use pitlane_engine::reason::Reason;
-use pitlane_engine::terms::{OrderKind, Terms, Tif};
+use pitlane_engine::terms::{OrderKind, Side, Terms, Tif};
 use pitlane_engine::time::{NS_PER_MS, NS_PER_S, Timestamp};
 
 use super::Twin;
@@ -130,7 +130,7 @@ impl Twin {
     }
 
     /// The price an order is valued at; None: there is none yet.
-    fn reference_price(&self, terms: &Terms) -> Option<i64> {
+    pub(super) fn reference_price(&self, terms: &Terms) -> Option<i64> {
         match terms.kind {
             OrderKind::Limit | OrderKind::StopLimit => Some(terms.limit.raw()),
             OrderKind::Stop => Some(terms.stop.raw()),
@@ -143,7 +143,7 @@ impl Twin {
         let price = self.reference_price(terms)?;
         let security = self.reference.security(terms.security).expect("the reference was checked");
         let size = self.reference.family_of(security).contract_size;
-        let notional = Notional::of(pitlane_engine::number::Price::from_raw(price), terms.qty);
+        let notional = Notional::of(Price::from_raw(price), terms.qty);
         Some(notional.money(size).map(|money| money.abs().raw()))
     }
 
@@ -165,7 +165,59 @@ impl Twin {
         let limited =
             scopes.iter().filter_map(|scope| self.limits.get(scope).map(|limits| (*scope, *limits)));
         let mut reasons = limited.map(|(scope, limits)| self.check_limits(terms, old, scope, &limits));
-        reasons.find(|&reason| reason != Reason::None).unwrap_or(Reason::None)
+        if let Some(reason) = reasons.find(|&reason| reason != Reason::None) {
+            return reason;
+        }
+        self.check_credit(terms, old)
+    }
+
+    /// Buys in the credit's currency: what they would cost must fit beside what is set aside and spent already.
+    fn check_credit(&self, terms: &Terms, old: Option<usize>) -> Reason {
+        let scope = Scope::Account(terms.account);
+        let Some(&budget) = self.budgets.get(&(scope, BudgetKind::Credit)) else { return Reason::None };
+        let Some(limits) = self.limits.get(&scope) else { return Reason::None };
+        let row = self.reference.security(terms.security).expect("the reference was checked");
+        let currency = self.reference.family_of(row).currency;
+        if terms.side == Side::Sell || currency != limits.credit_currency {
+            return Reason::None;
+        }
+        let Some(price) = self.reference_price(terms) else { return Reason::NoReferencePrice };
+        let filled = old.map_or(0, |order| self.orders[order].cum);
+        let cost = self.cost(terms, terms.qty.raw() - filled, price);
+        let before = old.map_or(0, |order| self.set_aside(order));
+        let short = cost > before && self.credit_used(terms.account, currency) + cost - before > budget;
+        if short { Reason::InsufficientFunds } else { Reason::None }
+    }
+
+    fn cost(&self, terms: &Terms, qty: i64, price: i64) -> i64 {
+        let row = self.reference.security(terms.security).expect("the reference was checked");
+        let family = self.reference.family_of(row);
+        let qty = Qty::from_raw(qty);
+        let value = Notional::of(Price::from_raw(price), qty).money(family.contract_size);
+        let commission = Money::per_unit(family.commission, qty);
+        value.expect("runs use small numbers").raw() + commission.expect("runs use small numbers").raw()
+    }
+
+    /// What is set aside for the rest of an open buy.
+    fn set_aside(&self, order: usize) -> i64 {
+        let o = &self.orders[order];
+        if o.is_over() || !o.is_buy() { 0 } else { self.cost(&o.terms, o.leaves(), o.valued_at) }
+    }
+
+    fn credit_used(&self, account: AccountId, currency: Currency) -> i64 {
+        let mine = |at: &usize| {
+            let terms = &self.orders[*at].terms;
+            let row = self.reference.security(terms.security);
+            let fits = row.is_some_and(|row| self.reference.family_of(row).currency == currency);
+            terms.account == account && fits
+        };
+        let aside: i64 = (0..self.orders.len()).filter(mine).map(|at| self.set_aside(at)).sum();
+        // Buys cost value and commission, sells give value less commission: both are what they do to cash.
+        let traded = self.transactions.iter().filter(|t| {
+            let by_order = matches!(t.kind, MovementKind::Buy | MovementKind::Sell) && t.by_order;
+            t.account == account && t.currency == currency && by_order
+        });
+        aside - traded.map(|t| self.cash_of(t)).sum::<i64>()
     }
 
     fn check_limits(&self, terms: &Terms, old: Option<usize>, scope: Scope, limits: &Limits) -> Reason {

@@ -32,6 +32,7 @@ impl Twin {
     /// The order has passed the checks.
     fn send(&mut self, order: usize) {
         let terms = self.orders[order].terms;
+        self.orders[order].valued_at = self.reference_price(&terms).unwrap_or(0);
         self.sent.push((self.now, terms));
         self.asked.push((self.now, terms));
         self.report(order, What::Entered, Reason::None);
@@ -204,7 +205,8 @@ impl Twin {
             return self.alert(Alert::UnknownReport);
         };
         let known = self.orders[order].place == Place::Outside || self.orders[order].is_over();
-        if self.is_simulated(self.orders[order].terms.security) || !known {
+        let security = self.orders[order].terms.security;
+        if self.reference.security(security).is_none() || self.is_simulated(security) || !known {
             return self.alert(Alert::UnexpectedReport);
         }
         let over = self.orders[order].is_over();
@@ -335,6 +337,9 @@ impl Twin {
         let before = o.terms;
         (o.orig_id, o.id, o.terms) = (o.id, id, terms);
         o.in_doubt = false;
+        let valued_at = self.reference_price(&terms).unwrap_or(0);
+        let o = &mut self.orders[order];
+        o.valued_at = valued_at;
         let reason = if o.cum >= terms.qty.raw() {
             // Overtaken by fills: what it asks for is there already.
             o.terms.qty = Qty::from_raw(o.cum);

@@ -230,3 +230,71 @@ impl Twin {
         self.orders.len() - 1
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pitlane_engine::id::ShardId;
+
+    use super::*;
+    use crate::dice::Dice;
+    use crate::workload::{Deed, Profile, Workload};
+    use crate::{pair, world};
+
+    /// The twin alone: nothing it believes contradicts itself.
+    #[test]
+    fn the_twin_survives_any_flow() {
+        let mut fills = 0;
+        for seed in 0..100 {
+            let mut dice = Dice::new(seed);
+            let mut workload = Workload::new(dice.fork(), Profile::random(&mut dice));
+            let mut twin = Twin::new(world::reference(), ShardSettings::default());
+            let mut now = world::start();
+            for deed in Workload::opening() {
+                tell(&mut twin, now, deed);
+            }
+            for _ in 0..200 {
+                let deed = workload.next(now);
+                if let Deed::Wait(ns) = deed {
+                    now = now.plus(ns);
+                    tell(&mut twin, now, Deed::Plain(Body::Timer));
+                } else {
+                    let said = tell(&mut twin, now, deed);
+                    fills += said.iter().filter(|said| matches!(said, Said::Booked(_))).count();
+                }
+                agrees_with_itself(&twin);
+            }
+        }
+        assert!(fills > 1_000, "only {fills} fills");
+    }
+
+    fn tell(twin: &mut Twin, now: Timestamp, deed: Deed) -> Vec<Said> {
+        let handle = |nth: usize| OrderHandle::new(ShardId(0), 0, nth as u32);
+        let body = match deed {
+            Deed::Plain(body) => body,
+            Deed::Modify { nth, id, changes } => Body::Modify { order: handle(nth), id, changes },
+            Deed::Cancel { nth, id } => Body::Cancel { order: handle(nth), id },
+            Deed::Report { nth, report } => Body::Report { order: handle(nth), report },
+            Deed::Wait(_) => Body::Timer,
+        };
+        let said = twin.apply(now, &Command { source: pair::source(), token: 1, body });
+        for order in 0..twin.orders.len() {
+            twin.bind(handle(order), order);
+        }
+        said
+    }
+
+    fn agrees_with_itself(twin: &Twin) {
+        for order in &twin.orders {
+            assert!(order.is_over() || order.leaves() > 0, "{order:?}");
+            assert!(order.is_over() || order.cum < order.terms.qty.raw(), "{order:?}");
+        }
+        for security in world::SECURITIES {
+            if twin.is_trading(security) {
+                let best =
+                    |side| twin.book_side(security, side).first().map(|&at| twin.orders[at].terms.limit);
+                let sides = (best(pitlane_engine::terms::Side::Buy), best(pitlane_engine::terms::Side::Sell));
+                assert!(!matches!(sides, (Some(bid), Some(ask)) if bid >= ask), "crossed: {sides:?}");
+            }
+        }
+    }
+}

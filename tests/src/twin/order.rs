@@ -41,6 +41,8 @@ pub struct Order {
     pub cum: i64,
     /// Sum of price × quantity over the fills, exact.
     pub notional: i128,
+    /// The price it was last checked at, for what is set aside.
+    pub valued_at: i64,
     pub triggered: bool,
     pub in_doubt: bool,
     pub place: Place,
@@ -60,6 +62,7 @@ impl Order {
             replace: None,
             cum: 0,
             notional: 0,
+            valued_at: 0,
             triggered: false,
             in_doubt: false,
             place: Place::Nowhere,
