@@ -23,5 +23,6 @@ pub mod shard;
 pub mod terms;
 pub mod text;
 pub mod time;
+pub mod treasury;
 pub mod view;
 pub mod worker;

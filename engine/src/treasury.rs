@@ -1,0 +1,130 @@
+//! The treasury: limits that span securities (open orders, orders per second, credit) are given to the shards in parts.
+//! A shard decides with its own part, at once; the treasury moves parts to where they are wanted.
+//!
+//! ```text
+//!            Set, Grant                 used, wanting
+//! Treasury ─────────────► shard ─────────────────────────► Treasury: grants what is free, or recalls from the
+//!            Recall               returned, then Done                shard with the most to spare
+//! ```
+//!
+//! A limit may be refused early, it is never exceeded: what a shard has, or may have once every message on its way
+//! has arrived, is in the books as granted, and only what is not granted can be given. A recall counts when it is answered.
+//!
+//! The shards must keep three promises. Commands are handled in the order they were sent. A recall is answered with
+//! [`Body::Budget`] and then [`Body::Done`] with its token. A shard may give up a part by itself, when a limit falls, but
+//! never takes one; where it takes its even part by itself as a new limit arrives, that is the part we set.
+
+mod purse;
+
+use std::collections::BTreeMap;
+
+use self::purse::Purse;
+use crate::command::{BudgetKind, Command, Limits, Scope};
+use crate::event::{Body, Event};
+use crate::id::{ShardId, Source};
+
+/// The books of all limits that are given in parts.
+#[derive(Debug)]
+pub struct Treasury {
+    shards: u8,
+    /// In whose name commands are sent.
+    source: Source,
+    purses: Vec<Purse>,
+    /// Which purse; its number is the token of its recalls.
+    numbers: BTreeMap<(Scope, BudgetKind), u32>,
+}
+
+impl Treasury {
+    /// The source is the treasury's alone: its recalls are known by their tokens.
+    pub fn new(shards: u8, source: Source) -> Treasury {
+        assert!(shards >= 1, "somebody must own the securities");
+        Treasury { shards, source, purses: Vec::new(), numbers: BTreeMap::new() }
+    }
+
+    /// Puts limits into force, changes or lifts them. What is new is split evenly, the remainder to the lowest shards.
+    /// What is lowered is recalled; nothing is granted until enough has come back.
+    pub fn set_limits(&mut self, scope: Scope, limits: &Limits, mut out: impl FnMut(ShardId, Command)) {
+        let credit = match scope {
+            Scope::Account(_) => limits.credit.raw(),
+            Scope::Strategy(_) => 0,
+            // Of these there are no limits that span shards.
+            Scope::Global | Scope::Security(_) | Scope::Adapter(_) => return,
+        };
+        let kinds = [
+            (BudgetKind::OpenOrders, limits.max_open_orders as i64),
+            (BudgetKind::OrdersPerSecond, limits.max_orders_per_s as i64),
+            (BudgetKind::Credit, credit),
+        ];
+        for (kind, limit) in kinds {
+            if limit == 0 && !self.numbers.contains_key(&(scope, kind)) {
+                continue;
+            }
+            let number = self.number(scope, kind);
+            let purse = &mut self.purses[number as usize];
+            match limit {
+                0 => purse.lift(&mut out),
+                _ => purse.set_limit(limit.max(0), &mut out),
+            }
+        }
+    }
+
+    /// Takes in how a shard stands, and moves what is wanted elsewhere. After a restart, the shards' own word (a
+    /// snapshot) comes before [`Treasury::set_limits`]: so they keep what they had.
+    pub fn handle_event(&mut self, shard: ShardId, event: &Event, mut out: impl FnMut(ShardId, Command)) {
+        match &event.body {
+            Body::Budget(usage) => {
+                let number = self.number(usage.scope, usage.kind);
+                self.purses[number as usize].handle_use(shard, usage, &mut out);
+            }
+            Body::Done { source, token, .. } => {
+                let is_ours = *source == self.source && (*token as usize) < self.purses.len();
+                if is_ours {
+                    self.purses[*token as usize].handle_done(shard, &mut out);
+                }
+            }
+            Body::Order(_)
+            | Body::Status(_)
+            | Body::Refused(_)
+            | Body::Forgotten { .. }
+            | Body::Booked(_)
+            | Body::Adjusted { .. }
+            | Body::Tick(_)
+            | Body::Subscription { .. }
+            | Body::Session { .. }
+            | Body::Halt { .. }
+            | Body::TradingDay { .. }
+            | Body::Phase { .. }
+            | Body::Adapter { .. }
+            | Body::Limits { .. }
+            | Body::Restrict { .. }
+            | Body::Kill { .. }
+            | Body::Alert { .. }
+            | Body::ToVenue(_)
+            | Body::SnapshotBegin { .. }
+            | Body::SnapshotEnd { .. } => {}
+        }
+    }
+
+    /// Asks again for what a lowered limit could not get back. To be called about once a second: shards do not tell
+    /// when their use falls.
+    pub fn remind(&mut self, mut out: impl FnMut(ShardId, Command)) {
+        for purse in &mut self.purses {
+            if purse.debt() > 0 {
+                purse.begin_round();
+                purse.recall_debt(&mut out);
+            }
+        }
+    }
+
+    fn number(&mut self, scope: Scope, kind: BudgetKind) -> u32 {
+        let next = self.purses.len() as u32;
+        let number = *self.numbers.entry((scope, kind)).or_insert(next);
+        if number == next {
+            self.purses.push(Purse::new(self.source, number, (scope, kind), self.shards));
+        }
+        number
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,299 @@
+//! One limit, its parts, and who wants more.
+
+use crate::command::{Body as Told, Budget, BudgetAct, BudgetKind, Command, Scope};
+use crate::event::BudgetUse;
+use crate::id::{ShardId, Source};
+
+/// Token of commands whose end nobody waits for.
+const NO_TOKEN: u32 = u32::MAX;
+
+/// One limit and its parts.
+///
+/// Invariant: a part is at least what the shard has or will have; when one is granted, all together are within the
+/// limit. They may be above it only after it was lowered, until enough has been returned.
+#[derive(Debug)]
+pub struct Purse {
+    source: Source,
+    number: u32,
+    scope: Scope,
+    kind: BudgetKind,
+    limit: Limit,
+    pub parts: Vec<Part>,
+    /// Who is served first, so that none is always last.
+    next: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Limit {
+    /// Not known yet, so the shards are listened to: they may bring parts from an earlier life.
+    Unknown,
+    Of(i64),
+    Lifted,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Part {
+    /// Whether the shard knows of the limit.
+    told: bool,
+    pub granted: i64,
+    /// What the shard last said it has: less, if grants are on their way or it gave up a part by itself.
+    said: i64,
+    /// What the shard last said it uses.
+    used: i64,
+    want: Want,
+    recall: Option<Recall>,
+    /// Asked already in this round.
+    tried: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Want {
+    #[default]
+    Nothing,
+    /// Its use has passed half: a little more would be good.
+    Some,
+    /// So much was refused.
+    Need(i64),
+}
+
+/// A recall that is not done yet.
+#[derive(Clone, Copy, Debug)]
+struct Recall {
+    amount: i64,
+    /// Granted since it was sent.
+    since: i64,
+    /// Whether the shard has spoken since.
+    heard: bool,
+    /// The limit was lifted meanwhile: what comes back belongs to no limit.
+    void: bool,
+}
+
+impl Part {
+    /// What the others may not have: its part, or what it uses where that is more.
+    fn claim(&self) -> i64 {
+        self.granted.max(self.used)
+    }
+
+    fn unused(&self) -> i64 {
+        self.granted.saturating_sub(self.used.max(0)).max(0)
+    }
+}
+
+impl Purse {
+    pub fn new(source: Source, number: u32, (scope, kind): (Scope, BudgetKind), shards: u8) -> Purse {
+        let parts = vec![Part::default(); shards as usize];
+        Purse { source, number, scope, kind, limit: Limit::Unknown, parts, next: 0 }
+    }
+
+    pub fn lift(&mut self, out: &mut impl FnMut(ShardId, Command)) {
+        if self.limit == Limit::Lifted {
+            return;
+        }
+        self.limit = Limit::Lifted;
+        for shard in 0..self.parts.len() {
+            let recall = self.parts[shard].recall.map(|recall| Recall { void: true, ..recall });
+            self.parts[shard] = Part { recall, ..Part::default() };
+            self.tell(shard, BudgetAct::Lift, out);
+        }
+    }
+
+    pub fn set_limit(&mut self, limit: i64, out: &mut impl FnMut(ShardId, Command)) {
+        self.limit = Limit::Of(limit);
+        let even = split(limit, self.parts.len());
+        for (shard, part) in (0..self.parts.len()).zip(even) {
+            if !self.parts[shard].told {
+                let part = part.min(self.free());
+                self.parts[shard].told = true;
+                self.parts[shard].granted = part;
+                self.tell(shard, BudgetAct::Set(part), out);
+            }
+        }
+        let more = split(self.free(), self.parts.len());
+        for (shard, more) in (0..self.parts.len()).zip(more) {
+            self.grant(shard, more, out);
+        }
+        self.begin_round();
+        self.recall_debt(out);
+    }
+
+    pub fn handle_use(&mut self, shard: ShardId, usage: &BudgetUse, out: &mut impl FnMut(ShardId, Command)) {
+        let part = &mut self.parts[shard.0 as usize];
+        if self.limit == Limit::Lifted || part.recall.is_some_and(|recall| recall.void) {
+            return;
+        }
+        (part.said, part.used) = (usage.granted, usage.used);
+        if self.limit == Limit::Unknown {
+            (part.told, part.granted) = (true, usage.granted);
+            return;
+        }
+        assert!(usage.returned >= 0, "a return is not a grant");
+        assert!(usage.returned <= part.granted, "a shard returns no more than it has");
+        part.granted -= usage.returned;
+        let has_passed_half = part.recall.is_none() && usage.used > usage.granted / 2;
+        if let Some(recall) = &mut part.recall {
+            recall.heard = true;
+        }
+        if usage.wanting > 0 {
+            part.want = Want::Need(usage.wanting);
+        } else if has_passed_half && part.want == Want::Nothing {
+            part.want = Want::Some;
+        }
+        // An answer to a recall begins no round, or two that are both in want would ask each other without end.
+        if usage.wanting > 0 || has_passed_half {
+            self.begin_round();
+        }
+        self.serve(out);
+    }
+
+    /// A recall is done: everything sent to the shard before it has arrived, so its own word is exact but for what
+    /// was granted since.
+    pub fn handle_done(&mut self, shard: ShardId, out: &mut impl FnMut(ShardId, Command)) {
+        let part = &mut self.parts[shard.0 as usize];
+        let Some(recall) = part.recall.take() else { return };
+        if recall.void {
+            return;
+        }
+        if recall.heard {
+            part.granted = part.granted.min(part.said.saturating_add(recall.since));
+        }
+        self.serve(out);
+        self.recall_debt(out);
+    }
+
+    /// Gives what is free to those who want it, and recalls for those who still do.
+    fn serve(&mut self, out: &mut impl FnMut(ShardId, Command)) {
+        let shards = self.parts.len();
+        let first = self.next;
+        let wanting = self.parts.iter().filter(|part| part.want != Want::Nothing).count();
+        let mut shares = split(self.free(), wanting);
+        for shard in (0..shards).map(|n| (first + n) % shards) {
+            if self.parts[shard].want == Want::Nothing {
+                continue;
+            }
+            let more = shares.next().unwrap_or_default();
+            self.grant(shard, more, out);
+            let part = &mut self.parts[shard];
+            let is_content = match part.want {
+                Want::Nothing => true,
+                Want::Some => more > 0,
+                Want::Need(amount) => part.unused() >= amount && (more > 0 || part.said >= part.granted),
+            };
+            if is_content {
+                part.want = Want::Nothing;
+                self.next = (shard + 1) % shards;
+            } else {
+                self.recall_for(shard, out);
+            }
+        }
+    }
+
+    /// Recalls from the shard with the most to spare, one at a time. When all have been asked the shard must wait
+    /// until it asks again.
+    fn recall_for(&mut self, shard: usize, out: &mut impl FnMut(ShardId, Command)) {
+        if self.parts.iter().any(|part| part.recall.is_some()) {
+            return;
+        }
+        let part = &self.parts[shard];
+        if part.said < part.granted && !part.tried {
+            // It has less than the books say. A recall of nothing tells whether the rest is on its way or given up.
+            self.recall(shard, 0, out);
+            return;
+        }
+        let own = part.unused();
+        let need = match self.parts[shard].want {
+            Want::Nothing | Want::Some => None,
+            Want::Need(amount) => Some(amount.saturating_sub(own).max(1)),
+        };
+        let Some(donor) = self.donor(Some(shard)) else {
+            self.parts[shard].want = Want::Nothing;
+            return;
+        };
+        // Half of the difference makes both equal; so two shards never take the same part from each other in turn.
+        let half = (self.parts[donor].unused() - own) / 2;
+        match need {
+            Some(need) => self.recall(donor, need.max(half), out),
+            None if half > 0 => self.recall(donor, half, out),
+            None => self.parts[shard].want = Want::Nothing,
+        }
+    }
+
+    /// Recalls what is granted above a limit that was lowered.
+    pub fn recall_debt(&mut self, out: &mut impl FnMut(ShardId, Command)) {
+        let on_the_way = self.parts.iter().filter_map(|part| part.recall).map(|recall| recall.amount);
+        let mut missing = on_the_way.fold(self.debt(), |debt, amount| debt.saturating_sub(amount));
+        while missing > 0 {
+            let Some(donor) = self.donor(None) else { return };
+            let spare = self.parts[donor].unused().max(1);
+            let amount = missing.min(spare);
+            self.recall(donor, amount, out);
+            missing -= amount;
+        }
+    }
+
+    /// The shard with the most to spare that has not been asked in this round. What it told may be old, so one that
+    /// had nothing to spare is asked too, last.
+    fn donor(&self, besides: Option<usize>) -> Option<usize> {
+        let can_give = |shard: &usize| {
+            let part = &self.parts[*shard];
+            Some(*shard) != besides && !part.tried && part.recall.is_none() && part.claim() > 0
+        };
+        let shards = (0..self.parts.len()).rev().filter(can_give);
+        shards.max_by_key(|shard| self.parts[*shard].unused())
+    }
+
+    pub fn begin_round(&mut self) {
+        for part in &mut self.parts {
+            part.tried = false;
+        }
+    }
+
+    fn recall(&mut self, shard: usize, amount: i64, out: &mut impl FnMut(ShardId, Command)) {
+        let part = &mut self.parts[shard];
+        assert!(part.recall.is_none(), "one recall at a time");
+        part.tried = true;
+        part.recall = Some(Recall { amount, since: 0, heard: false, void: false });
+        self.tell(shard, BudgetAct::Recall(amount), out);
+    }
+
+    fn grant(&mut self, shard: usize, amount: i64, out: &mut impl FnMut(ShardId, Command)) {
+        if amount == 0 {
+            return;
+        }
+        assert!(amount <= self.free(), "only what is free can be granted");
+        let part = &mut self.parts[shard];
+        part.granted += amount;
+        if let Some(recall) = &mut part.recall {
+            recall.since += amount;
+        }
+        self.tell(shard, BudgetAct::Grant(amount), out);
+        assert!(self.balance() >= 0, "the parts are within the limit");
+    }
+
+    fn tell(&self, shard: usize, act: BudgetAct, out: &mut impl FnMut(ShardId, Command)) {
+        let token = if matches!(act, BudgetAct::Recall(_)) { self.number } else { NO_TOKEN };
+        let Purse { source, scope, kind, .. } = *self;
+        out(ShardId(shard as u8), Command { source, token, body: Told::Budget(Budget { scope, kind, act }) });
+    }
+
+    /// What nobody has.
+    fn free(&self) -> i64 {
+        self.balance().max(0)
+    }
+
+    /// What is granted above the limit.
+    pub fn debt(&self) -> i64 {
+        self.balance().min(0).saturating_neg()
+    }
+
+    pub fn balance(&self) -> i64 {
+        let Limit::Of(limit) = self.limit else { return 0 };
+        self.parts.iter().fold(limit, |rest, part| rest.saturating_sub(part.claim().max(0)))
+    }
+}
+
+/// An amount in so many parts, the first ones larger by one if it does not divide.
+pub fn split(amount: i64, parts: usize) -> impl Iterator<Item = i64> {
+    let parts = parts as i64;
+    let (even, rest) = if parts == 0 { (0, 0) } else { (amount / parts, amount % parts) };
+    (0..parts).map(move |part| even + (part < rest) as i64)
+}

@@ -1,0 +1,379 @@
+//! A treasury, and shards as it may rely on them, with lanes that are as slow as the test likes.
+
+use std::collections::VecDeque;
+
+use super::purse::split;
+use super::*;
+use crate::command::{Body as Told, Budget, BudgetAct};
+use crate::event::BudgetUse;
+use crate::id::{AccountId, Currency, Origin, PortId, SecurityId, StrategyId};
+use crate::number::Money;
+use crate::reason::Reason;
+use crate::time::Timestamp;
+
+const SOURCE: Source = Source { origin: Origin::Server, port: PortId(3), session: 9 };
+const SCOPE: Scope = Scope::Strategy(StrategyId(1));
+
+/// A shard as the treasury may rely on it, with its lanes.
+#[derive(Default)]
+struct Naive {
+    limited: bool,
+    granted: i64,
+    used: i64,
+    commands: VecDeque<Command>,
+    events: VecDeque<Event>,
+}
+
+impl Naive {
+    fn say(&mut self, returned: i64, wanting: i64) {
+        let (granted, used) = (self.granted, self.used);
+        let kind = BudgetKind::OpenOrders;
+        let usage = BudgetUse { scope: SCOPE, kind, granted, used, returned, wanting };
+        self.push(Body::Budget(usage));
+    }
+
+    fn push(&mut self, body: Body) {
+        self.events.push_back(Event { seq: 0, at: Timestamp::ZERO, body });
+    }
+
+    /// Uses so much more, or is refused.
+    fn take(&mut self, more: i64) -> bool {
+        if self.limited && self.used + more > self.granted {
+            self.say(0, more);
+            return false;
+        }
+        let half = self.granted / 2;
+        let below = self.used <= half;
+        self.used += more;
+        if self.limited && below && self.used > half {
+            self.say(0, 0);
+        }
+        true
+    }
+
+    fn step(&mut self) {
+        let Some(Command { source, token, body }) = self.commands.pop_front() else { return };
+        let Told::Budget(budget) = body else { panic!("{body:?}") };
+        match budget.act {
+            BudgetAct::Lift => (self.limited, self.granted) = (false, 0),
+            BudgetAct::Set(granted) => (self.limited, self.granted) = (true, granted),
+            BudgetAct::Grant(more) => self.granted += more,
+            BudgetAct::Recall(wanted) => {
+                let returned = wanted.clamp(0, (self.granted - self.used).max(0));
+                self.granted -= returned;
+                self.say(returned, 0);
+            }
+        }
+        self.push(Body::Done { source, token, reason: Reason::None });
+    }
+}
+
+struct Bank {
+    treasury: Treasury,
+    shards: Vec<Naive>,
+    rng: u64,
+}
+
+impl Bank {
+    fn new(shards: u8, seed: u64) -> Bank {
+        let shards_made = (0..shards).map(|_| Naive::default()).collect();
+        Bank { treasury: Treasury::new(shards, SOURCE), shards: shards_made, rng: seed }
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        self.rng = self.rng.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        (self.rng >> 33) % n
+    }
+
+    fn limit(&mut self, max_open_orders: u32) {
+        let limits = Limits { max_open_orders, ..Limits::default() };
+        let shards = &mut self.shards;
+        self.treasury.set_limits(SCOPE, &limits, |shard, command| {
+            shards[shard.0 as usize].commands.push_back(command);
+        });
+    }
+
+    /// The treasury hears one event of a shard.
+    fn hear(&mut self, shard: usize) {
+        let Some(event) = self.shards[shard].events.pop_front() else { return };
+        let shards = &mut self.shards;
+        self.treasury.handle_event(ShardId(shard as u8), &event, |shard, command| {
+            shards[shard.0 as usize].commands.push_back(command);
+        });
+    }
+
+    fn remind(&mut self) {
+        let shards = &mut self.shards;
+        self.treasury.remind(|shard, command| shards[shard.0 as usize].commands.push_back(command));
+    }
+
+    /// Delivers everything; answers how many deliveries it took.
+    fn settle(&mut self) -> usize {
+        for round in 0..10_000 {
+            let quiet = |shard: &Naive| shard.commands.is_empty() && shard.events.is_empty();
+            if self.shards.iter().all(quiet) {
+                return round;
+            }
+            for shard in 0..self.shards.len() {
+                self.shards[shard].step();
+                self.hear(shard);
+            }
+        }
+        panic!("they talk without end");
+    }
+
+    /// One of: a shard uses, gives back, or hears; the treasury hears.
+    fn step(&mut self) {
+        let shard = self.below(self.shards.len() as u64) as usize;
+        match self.below(8) {
+            0 | 1 => {
+                let more = 1 + self.below(3) as i64;
+                self.shards[shard].take(more);
+            }
+            2 => {
+                let used = self.shards[shard].used as u64;
+                self.shards[shard].used -= self.below(used + 1) as i64;
+            }
+            3..6 => self.shards[shard].step(),
+            _ => self.hear(shard),
+        }
+    }
+
+    fn used(&self) -> i64 {
+        self.shards.iter().map(|shard| shard.used).sum()
+    }
+
+    /// What all shards have, and will have.
+    fn granted(&self) -> i64 {
+        let coming = |shard: &Naive| {
+            shard.commands.iter().fold(shard.granted, |sum, command| match command.body {
+                Told::Budget(Budget { act: BudgetAct::Set(to), .. }) => to,
+                Told::Budget(Budget { act: BudgetAct::Grant(more), .. }) => sum + more,
+                _ => sum,
+            })
+        };
+        self.shards.iter().map(coming).sum()
+    }
+}
+
+#[test]
+fn a_new_limit_is_split_evenly_and_the_rest_goes_to_the_lowest() {
+    let mut bank = Bank::new(4, 1);
+    bank.limit(10);
+    bank.settle();
+    assert_eq!(bank.shards.iter().map(|s| s.granted).collect::<Vec<_>>(), [3, 3, 2, 2]);
+    bank.limit(15);
+    bank.settle();
+    assert_eq!(bank.shards.iter().map(|s| s.granted).collect::<Vec<_>>(), [5, 4, 3, 3]);
+}
+
+#[test]
+fn every_kind_of_limit_has_its_own_purse() {
+    let mut treasury = Treasury::new(1, SOURCE);
+    let limits = Limits {
+        max_open_orders: 5,
+        max_orders_per_s: 7,
+        credit: Money::from_raw(900),
+        credit_currency: Currency::parse(b"EUR").unwrap(),
+        ..Limits::default()
+    };
+    let mut sent = |scope: Scope, limits: &Limits| {
+        let mut sent = Vec::new();
+        treasury.set_limits(scope, limits, |shard, command| {
+            let Told::Budget(budget) = command.body else { panic!("{command:?}") };
+            assert_eq!((shard, command.source, budget.scope), (ShardId(0), SOURCE, scope));
+            sent.push((budget.kind, budget.act));
+        });
+        sent
+    };
+    let set = BudgetAct::Set;
+    let account = Scope::Account(AccountId(2));
+    let two = [(BudgetKind::OpenOrders, set(5)), (BudgetKind::OrdersPerSecond, set(7))];
+    assert_eq!(sent(SCOPE, &limits), two);
+    assert_eq!(sent(account, &limits)[2], (BudgetKind::Credit, set(900)));
+    assert_eq!(sent(Scope::Security(SecurityId(1)), &limits), []);
+    assert_eq!(sent(account, &limits), [], "nothing new");
+    assert_eq!(sent(account, &Limits::default()).len(), 3);
+    assert_eq!(sent(account, &Limits::default()), [], "lifted already");
+    let negative = Limits { credit: Money::from_raw(-1), ..Limits::default() };
+    assert_eq!(sent(account, &negative), [(BudgetKind::Credit, set(0))]);
+}
+
+#[test]
+fn a_limit_is_never_exceeded_whatever_the_delays() {
+    for seed in 0..300 {
+        let mut bank = Bank::new(1 + (seed % 5) as u8, seed);
+        let limit = 1 + bank.below(40) as u32;
+        bank.limit(limit);
+        // Until the shards know of it there is no limit to keep.
+        bank.settle();
+        for _ in 0..2_000 {
+            bank.step();
+            assert!(bank.used() <= limit as i64, "seed {seed}: {} of {limit} used", bank.used());
+            assert!(bank.granted() <= limit as i64, "seed {seed}: {} of {limit}", bank.granted());
+        }
+        bank.settle();
+        assert!(bank.granted() <= limit as i64);
+    }
+}
+
+#[test]
+fn a_limit_that_changes_is_kept_as_soon_as_the_shards_have_given_back() {
+    for seed in 0..300 {
+        let mut bank = Bank::new(1 + (seed % 5) as u8, seed);
+        let mut limit = 20;
+        bank.limit(limit);
+        bank.settle();
+        let mut highest = limit;
+        for step in 0..3_000 {
+            bank.step();
+            if step % 300 == 299 {
+                limit = 1 + bank.below(40) as u32;
+                highest = highest.max(limit);
+                bank.limit(limit);
+                if step % 600 == 599 {
+                    // As shards do that are told of the limit too: nobody keeps more than an even part.
+                    let even: Vec<_> = split(limit as i64, bank.shards.len()).collect();
+                    for (shard, even) in bank.shards.iter_mut().zip(even) {
+                        shard.granted = shard.granted.min(even);
+                    }
+                }
+            }
+            assert!(bank.granted() <= highest as i64, "seed {seed}: {} of {highest}", bank.granted());
+            assert!(bank.used() <= highest as i64);
+        }
+        for shard in &mut bank.shards {
+            shard.used = 0;
+        }
+        for _ in 0..10 {
+            bank.settle();
+            bank.remind();
+        }
+        bank.settle();
+        assert!(bank.granted() <= limit as i64, "seed {seed}: {} of {limit}", bank.granted());
+        // Nothing was lost on the way: one shard alone can have it all.
+        for _ in 0..100 {
+            bank.shards[0].take(1);
+            bank.settle();
+        }
+        assert_eq!(bank.used(), limit as i64, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_single_busy_shard_gets_all_of_it() {
+    for shards in 1..9 {
+        let mut bank = Bank::new(shards, 1);
+        bank.limit(1_000);
+        bank.settle();
+        let mut refused = 0;
+        while bank.used() < 1_000 {
+            refused += !bank.shards[shards as usize - 1].take(1) as u32;
+            bank.settle();
+            assert!(refused < 100, "{shards} shards: {} used", bank.used());
+        }
+    }
+}
+
+#[test]
+fn a_large_want_is_gathered_from_many() {
+    let mut bank = Bank::new(5, 1);
+    bank.limit(100);
+    bank.settle();
+    assert!(!bank.shards[2].take(90));
+    bank.settle();
+    assert!(bank.shards[2].take(90));
+    assert!(!bank.shards[2].take(20));
+    assert!(bank.settle() < 50);
+}
+
+#[test]
+fn two_in_want_of_the_same_do_not_ask_each_other_without_end() {
+    let mut bank = Bank::new(2, 1);
+    bank.limit(2);
+    bank.settle();
+    assert!(bank.shards[0].take(1) && bank.shards[1].take(1));
+    assert!(!bank.shards[0].take(1) && !bank.shards[1].take(1));
+    assert!(bank.settle() < 20);
+    bank.shards[0].used = 0;
+    assert!(!bank.shards[1].take(1));
+    bank.settle();
+    assert!(bank.shards[1].take(1));
+}
+
+#[test]
+fn a_lifted_limit_binds_nobody_and_old_answers_do_not_count_for_a_new_one() {
+    for seed in 0..300 {
+        let mut bank = Bank::new(3, seed);
+        bank.limit(30);
+        bank.settle();
+        for _ in 0..200 {
+            bank.step();
+        }
+        bank.limit(0);
+        for _ in 0..seed % 7 {
+            bank.step();
+        }
+        for shard in &mut bank.shards {
+            shard.used = 0;
+        }
+        bank.limit(12);
+        for _ in 0..200 {
+            let shard = bank.below(3) as usize;
+            bank.shards[shard].step();
+            bank.hear(bank.rng as usize % 3);
+            let parts = bank.treasury.purses[0].parts.iter();
+            assert!(parts.map(|part| part.granted).sum::<i64>() <= 12);
+        }
+        bank.settle();
+        assert!(bank.shards.iter().all(|shard| shard.limited));
+        assert!(bank.granted() <= 12, "seed {seed}: {}", bank.granted());
+        bank.limit(0);
+        bank.settle();
+        assert!(bank.shards[1].take(1_000));
+    }
+}
+
+#[test]
+fn after_a_restart_the_shards_keep_what_they_had() {
+    let mut bank = Bank::new(2, 1);
+    for (shard, granted) in bank.shards.iter_mut().zip([9, 1]) {
+        (shard.limited, shard.granted, shard.used) = (true, granted, granted);
+        shard.say(0, 0);
+    }
+    bank.settle();
+    bank.limit(10);
+    bank.settle();
+    assert_eq!((bank.shards[0].granted, bank.shards[1].granted), (9, 1));
+    bank.shards[0].used = 2;
+    assert!(!bank.shards[1].take(1));
+    bank.settle();
+    assert!(bank.shards[1].take(1));
+    assert!(bank.granted() <= 10);
+}
+
+#[test]
+fn what_is_used_above_a_new_limit_is_not_given_to_others() {
+    let mut bank = Bank::new(2, 1);
+    bank.shards[0].used = 8;
+    bank.limit(10);
+    bank.settle();
+    assert!(!bank.shards[0].take(1));
+    bank.settle();
+    assert!(bank.shards[0].granted + bank.shards[1].granted <= 10);
+    assert!(!bank.shards[1].take(4), "two are left");
+    bank.settle();
+    assert!(bank.shards[1].granted <= 2, "{}", bank.shards[1].granted);
+}
+
+#[test]
+fn words_of_others_are_not_ours() {
+    let mut treasury = Treasury::new(1, SOURCE);
+    let mut hear = |body| {
+        let event = Event { seq: 1, at: Timestamp(1), body };
+        treasury.handle_event(ShardId(0), &event, |_, command| panic!("{command:?}"));
+    };
+    hear(Body::Done { source: SOURCE, token: 0, reason: Reason::None });
+    hear(Body::Done { source: Source::default(), token: 0, reason: Reason::None });
+    hear(Body::Halt { security: SecurityId(1), on: true });
+}
