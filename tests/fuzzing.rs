@@ -25,7 +25,7 @@ fn bytes_at_random_are_survived() {
     seeds::run(400, |seed, _| {
         let mut dice = Dice::new(seed ^ 0xf022);
         let length = dice.below(BYTES);
-        let bytes: Vec<u8> = (0..length).map(|_| dice.next() as u8).collect();
+        let bytes: Vec<u8> = (0..length).map(|_| dice.roll() as u8).collect();
         decode::play(&bytes);
         Ok(())
     });

@@ -9,7 +9,7 @@ impl Dice {
         Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d)
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut x = self.0;
         x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -20,7 +20,7 @@ impl Dice {
     /// A number below `bound`, which is above zero.
     pub fn below(&mut self, bound: u64) -> u64 {
         assert!(bound > 0, "there is no number below zero");
-        self.next() % bound
+        self.roll() % bound
     }
 
     /// A number between two, both possible.
@@ -40,6 +40,6 @@ impl Dice {
 
     /// A further stream, independent of what this one does next.
     pub fn fork(&mut self) -> Dice {
-        Dice::new(self.next())
+        Dice::new(self.roll())
     }
 }

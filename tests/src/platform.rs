@@ -133,9 +133,10 @@ impl Platform {
             checkers: (0..setup.shards).map(|id| Checker::new(ShardId(id), reference.clone())).collect(),
             clients: DESKS.iter().map(|&(port, origin)| Client::new(port, origin, setup.shards)).collect(),
             outside: Outside::new(dice.fork()),
-            feed: feed(&reference, dice.next()),
+            feed: feed(&reference, dice.roll()),
             feed_slot: None,
-            treasury: Treasury::new(setup.shards, source(CONTROL, Origin::Server)),
+            // Its own session, so that its answers are told from the operator's.
+            treasury: Treasury::new(setup.shards, Source { session: 2, ..source(CONTROL, Origin::Server) }),
             limits: setup.limits,
             control: VecDeque::new(),
             view: View::new(setup.shards, ViewSettings::default()),

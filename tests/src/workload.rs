@@ -332,7 +332,7 @@ impl Workload {
         let bid = self.price(security);
         let mut ask = Price::from_raw(bid.raw() + self.dice.between(1, 4) * tick(security));
         if !self.profile.tame && self.dice.percent(10) {
-            ask = Price::from_raw(self.dice.next() as i64);
+            ask = Price::from_raw(self.dice.roll() as i64);
         }
         let mut size = || {
             if self.dice.percent(12) {

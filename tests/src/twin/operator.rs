@@ -204,10 +204,9 @@ impl Twin {
     fn expire_where(&mut self, security: SecurityId, reason: Reason, which: impl Fn(Tif, Place) -> bool) {
         for order in 0..self.orders.len() {
             let o = &self.orders[order];
-            if o.terms.security == security && !o.is_over() && o.place != Place::Outside {
-                if which(o.terms.tif, o.place) {
-                    self.end(order, Base::Expired, What::Expired, reason);
-                }
+            let ours = o.terms.security == security && !o.is_over() && o.place != Place::Outside;
+            if ours && which(o.terms.tif, o.place) {
+                self.end(order, Base::Expired, What::Expired, reason);
             }
         }
     }

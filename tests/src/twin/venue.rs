@@ -387,7 +387,8 @@ impl Twin {
             let Some(order) = self.best(security, side) else { return };
             let limit = self.orders[order].terms.limit.raw();
             let through = if side == Side::Buy { price < limit } else { price > limit };
-            if !through && !(model == FillModel::Touch && price == limit) {
+            let touched = model == FillModel::Touch && price == limit;
+            if !through && !touched {
                 return;
             }
             let qty = left.min(self.orders[order].leaves());
