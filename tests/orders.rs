@@ -50,7 +50,7 @@ fn check(rule: &str, lines: &str) -> Option<String> {
 
 fn perform(stage: &mut Stage, order: &mut OrderHandle, command: &str) -> Vec<String> {
     let words: Vec<&str> = command.split(' ').collect();
-    let exec = |text: &str| ExecRef(text.trim_start_matches('e').parse().unwrap());
+    let exec = |text: &str| ExecRef(text.trim_start_matches('e').parse().expect("a number"));
     let price = |text: &str| world::price(text.trim_start_matches('@'));
     let events = match words[..] {
         ["submit", qty, at] => {
@@ -121,7 +121,7 @@ fn render(events: &[Event]) -> Vec<String> {
     for event in events {
         match &event.body {
             Body::Order(order) if order.what == What::Replaced => {}
-            Body::Order(_) | Body::Status(_) => lines.push(line(&event.report().unwrap())),
+            Body::Order(_) | Body::Status(_) => lines.push(line(&event.report().expect("an order event"))),
             Body::Refused(r) => {
                 let request = match r.request {
                     Request::Cancel => "cancel",
@@ -232,7 +232,7 @@ fn walk(way: &[&str], events: &[&str]) -> Result<(), String> {
 
 fn deed_of(event: &str, id: IntId) -> Deed {
     let words: Vec<&str> = event.split(' ').collect();
-    let exec = |text: &str| ExecRef(text.parse().unwrap());
+    let exec = |text: &str| ExecRef(text.parse().expect("a number"));
     let (qty, price) = (world::qty("2"), world::price("101"));
     let report = match words[..] {
         ["cancel"] => return Deed::Cancel { nth: 0, id },

@@ -172,7 +172,7 @@ const FORM: &[Case] = &[
     (Reason::NoAuctionAhead, "exchange without", || {
         submit(Terms { tif: Tif::Atc, ..limit(FUTURES[0], BUY, "10", "100") })
     }),
-    (Reason::Overflow, "value", || submit(Terms { qty: Qty::whole(92_000_000_000).unwrap(), ..good() })),
+    (Reason::Overflow, "value", || submit(Terms { qty: qty("92000000000"), ..good() })),
     (Reason::Overflow, "position", || {
         let mut stage = stage();
         let terms = limit(SHARES[0], BUY, "40000000000", "0.01");
@@ -295,7 +295,7 @@ const RISK: &[Case] = &[
     (Reason::ReduceOnly, "modify", || {
         let mut stage = holding();
         let entered = close(&mut stage, "0");
-        let order = entered.iter().find_map(Event::report).unwrap().order;
+        let order = entered.iter().find_map(Event::report).expect("it was entered").order;
         stage.modify(order, Changes::default().with_qty(qty("5")))
     }),
 ];
