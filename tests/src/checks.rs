@@ -154,12 +154,16 @@ impl Checker {
         if !self.transactions.insert(b.id.0) {
             return Err(format!("transaction {:?} was booked twice", b.id));
         }
-        let repeated = b.exec != ExecRef::default()
-            && b.order != OrderHandle::NONE
-            && b.commission.raw() > 0
-            && !self.execs.insert((b.order, b.exec));
-        if repeated {
-            return Err(format!("execution booked twice: {b:?}"));
+        if b.exec != ExecRef::default() && b.order != OrderHandle::NONE {
+            let reversal = b.qty.is_negative() == (b.kind == MovementKind::Buy);
+            let fresh = if reversal {
+                self.execs.remove(&(b.order, b.exec))
+            } else {
+                self.execs.insert((b.order, b.exec))
+            };
+            if !fresh {
+                return Err(format!("execution booked or taken back twice: {b:?}"));
+            }
         }
         let mut change = -b.commission.raw();
         if let Some(security) = b.security {

@@ -46,7 +46,9 @@ impl Stage {
             token: 0,
             ids: 0,
         };
-        stage.tell(Told::Watch { port: PortId(0), what: Watch::Everything, on: true });
+        for what in [Watch::Everything, Watch::Venue(world::OUTSIDE_ADAPTER), Watch::Budgets] {
+            stage.tell(Told::Watch { port: PortId(0), what, on: true });
+        }
         stage
     }
 

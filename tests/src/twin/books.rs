@@ -57,10 +57,6 @@ impl Twin {
         let mut transaction = self.transactions[before];
         self.transactions.truncate(before);
         self.said.truncate(said);
-        transaction.kind = match transaction.kind {
-            MovementKind::Buy => MovementKind::Sell,
-            _ => MovementKind::Buy,
-        };
         transaction.qty = Qty::from_raw(-transaction.qty.raw());
         transaction.commission = Money::from_raw(-transaction.commission.raw());
         self.book(Some(order), transaction);

@@ -55,6 +55,7 @@ impl Twin {
         };
         let o = &self.orders[order];
         let terms = changes.applied_to(&o.terms);
+        let stop_here = terms.qty.is_positive() && terms.qty.raw() <= o.cum;
         let reason = if o.is_over() {
             Reason::OrderFinished
         } else if o.cancel.is_some() || o.replace.is_some() {
@@ -63,6 +64,9 @@ impl Twin {
             Reason::NotAcknowledged
         } else if o.terms.reduce_only {
             Reason::ReduceOnly
+        } else if stop_here {
+            // It is a cancel of the rest, and a cancel is never checked.
+            Reason::None
         } else {
             self.check(&terms, Some(order))
         };
@@ -73,7 +77,8 @@ impl Twin {
         self.orders[order].replace = Some((id, terms));
         self.report_request(order, What::ReplacePending, Reason::None, id);
         let local = self.orders[order].place != Place::Outside;
-        if terms.qty.raw() <= self.orders[order].cum {
+        if stop_here {
+            self.orders[order].stop_here = true;
             if local {
                 self.stop_here(order);
             }
@@ -93,6 +98,7 @@ impl Twin {
         (o.orig_id, o.id, o.terms) = (o.id, id, terms);
         o.base = Base::Filled;
         o.place = Place::Nowhere;
+        o.in_doubt = false;
         self.report(order, What::Replaced, Reason::StopHere);
     }
 
@@ -211,6 +217,7 @@ impl Twin {
         }
         let over = self.orders[order].is_over();
         match report {
+            command::Report::Accepted if over => self.alert(Alert::UnexpectedReport),
             command::Report::Accepted => self.accepted(order),
             command::Report::Rejected(reason) => self.venue_rejects(order, reason),
             command::Report::Filled { exec, qty, price } => {
@@ -224,9 +231,20 @@ impl Twin {
                 self.fill(order, qty.raw(), price.raw());
             }
             command::Report::Canceled(_) if over => self.alert(Alert::UnexpectedReport),
-            command::Report::Canceled(reason) => self.venue_cancels(order, reason),
+            command::Report::Canceled(_) if self.orders[order].stop_here => {
+                self.stop_here(order);
+                self.too_late(order);
+            }
+            command::Report::Canceled(reason) => self.end(order, Base::Canceled, What::Canceled, reason),
             command::Report::Expired(_) if over => self.alert(Alert::UnexpectedReport),
             command::Report::Expired(reason) => self.end(order, Base::Expired, What::Expired, reason),
+            // The venue's answer to a request that was answered by the end of the order.
+            command::Report::CancelRefused(_) | command::Report::ReplaceRefused(_) if over => {}
+            command::Report::CancelRefused(reason) if self.orders[order].stop_here => {
+                let (id, _) = self.orders[order].replace.take().expect("a modification is under way");
+                self.orders[order].stop_here = false;
+                self.refuse(order, id, Request::Replace, reason);
+            }
             command::Report::CancelRefused(reason) => {
                 let Some(id) = self.orders[order].cancel.take() else {
                     return self.alert(Alert::UnexpectedReport);
@@ -243,6 +261,7 @@ impl Twin {
                 let Some((id, _)) = self.orders[order].replace.take() else {
                     return self.alert(Alert::UnexpectedReport);
                 };
+                self.orders[order].stop_here = false;
                 self.refuse(order, id, Request::Replace, reason);
             }
             command::Report::Busted { exec } => self.bust(order, exec, None),
@@ -263,17 +282,17 @@ impl Twin {
             Base::PendingNew => self.end(order, Base::Rejected, What::Rejected, reason),
             Base::Working => {
                 self.alert(Alert::LateReject);
+                // Nobody answered the cancel: it came to nothing like any other request.
+                let cancel = self.orders[order].cancel.take();
                 self.end(order, Base::Canceled, What::Canceled, reason);
+                if let Some(id) = cancel {
+                    self.refuse(order, id, Request::Cancel, Reason::OrderFinished);
+                }
             }
             Base::Filled | Base::Canceled | Base::Rejected | Base::Expired => {
                 self.alert(Alert::UnexpectedReport);
             }
         }
-    }
-
-    fn venue_cancels(&mut self, order: usize, reason: Reason) {
-        let reason = if self.orders[order].cancel.is_some() { Reason::Requested } else { reason };
-        self.end(order, Base::Canceled, What::Canceled, reason);
     }
 
     /// A fact of money: whatever the state, it is counted and booked.
@@ -365,21 +384,20 @@ impl Twin {
         };
         let (_, _, qty, price, _) = self.executions[at];
         self.book_reversal(order, qty, price);
-        let o = &mut self.orders[order];
-        o.cum -= qty;
-        o.notional -= qty as i128 * price as i128;
+        // Spec: `filled` never falls; what is corrected is the money.
         match new {
             None => self.executions[at].4 = false,
             Some((qty, price)) => {
                 (self.executions[at].2, self.executions[at].3) = (qty.raw(), price.raw());
-                let o = &mut self.orders[order];
-                o.cum += qty.raw();
-                o.notional += qty.raw() as i128 * price.raw() as i128;
                 self.book_fill(order, qty.raw(), price.raw());
             }
         }
         let reason = if new.is_some() { Reason::Correction } else { Reason::Bust };
-        self.report(order, What::Corrected, reason);
+        let mut line = self.image(order, What::Corrected, reason);
+        if let Some((qty, price)) = new {
+            (line.last_qty, line.last_price) = (qty, price);
+        }
+        self.said.push(Said::Report(line));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Switches, limits, phases, sessions and the clock.
 
 use pitlane_engine::command::{Budget, BudgetAct, Limits, Phase, Scope, Session};
-use pitlane_engine::event::{Alert, What};
+use pitlane_engine::event::What;
 use pitlane_engine::id::{AdapterId, ExchangeId, SecurityId, StrategyId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::Tif;
@@ -32,7 +32,7 @@ impl Twin {
                 let waiting = o.base == Base::PendingNew || o.cancel.is_some() || o.replace.is_some();
                 if o.place == Place::Outside && waiting && self.adapter_of(o.terms.security) == adapter {
                     self.orders[order].in_doubt = true;
-                    self.alert(Alert::InDoubt);
+                    self.report(order, What::Image, Reason::InDoubt);
                 }
             }
         }

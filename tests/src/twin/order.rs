@@ -38,6 +38,8 @@ pub struct Order {
     pub base: Base,
     pub cancel: Option<IntId>,
     pub replace: Option<(IntId, Terms)>,
+    /// Whether the pending modification only ends the order where it is.
+    pub stop_here: bool,
     pub cum: i64,
     /// Sum of price × quantity over the fills, exact.
     pub notional: i128,
@@ -60,6 +62,7 @@ impl Order {
             base: Base::PendingNew,
             cancel: None,
             replace: None,
+            stop_here: false,
             cum: 0,
             notional: 0,
             valued_at: 0,
