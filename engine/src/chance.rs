@@ -1,46 +1,52 @@
-//! Chance from a seed: xoshiro256**, its state filled by SplitMix64 (Blackman and Vigna). The same seed, the same numbers,
-//! on every machine. Not for secrets.
+//! Chance that repeats: a seeded stream of numbers (xoshiro256**, seeded by SplitMix64). Nobody should guess it on
+//! purpose, and nothing secret may hang on it.
 
-/// A stream of random numbers.
+/// One stream. Equal seeds give equal numbers, on every machine and for ever.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chance {
-    /// Never all zero: SplitMix64 gives four zeros for no seed.
     state: [u64; 4],
 }
 
 impl Chance {
     pub fn new(seed: u64) -> Chance {
-        let mut x = seed;
-        let state = std::array::from_fn(|_| split_mix(&mut x));
-        Chance { state }
+        let mut walk = seed;
+        // SplitMix64 never gives four zeros in a row, the one state from which the stream would not move.
+        Chance { state: std::array::from_fn(|_| split_mix(&mut walk)) }
     }
 
+    /// A stream of its own for each pair of seed and name: neighbours share nothing.
+    pub fn named(seed: u64, name: u64) -> Chance {
+        let mut walk = name;
+        Chance::new(seed ^ split_mix(&mut walk))
+    }
+
+    #[inline]
     pub fn next_u64(&mut self) -> u64 {
-        let [a, b, c, d] = &mut self.state;
-        let result = b.wrapping_mul(5).rotate_left(7).wrapping_mul(9);
-        let shifted = *b << 17;
-        *c ^= *a;
-        *d ^= *b;
-        *b ^= *c;
-        *a ^= *d;
-        *c ^= shifted;
-        *d = d.rotate_left(45);
+        let s = &mut self.state;
+        let result = s[1].wrapping_mul(5).rotate_left(7).wrapping_mul(9);
+        let shifted = s[1] << 17;
+        s[2] ^= s[0];
+        s[3] ^= s[1];
+        s[1] ^= s[2];
+        s[0] ^= s[3];
+        s[2] ^= shifted;
+        s[3] = s[3].rotate_left(45);
         result
     }
 
-    /// A number below `n`, which is above zero. Every number is as likely as the others but for one part in 2⁶⁴ / n.
+    /// A number below `n`; zero if `n` is. One draw each time, so that streams stay in step; its bias is below n / 2⁶⁴.
+    #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
-        assert!(n > 0, "there is no number below zero");
         ((self.next_u64() as u128 * n as u128) >> 64) as u64
     }
 }
 
-fn split_mix(x: &mut u64) -> u64 {
-    *x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *x;
-    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ z >> 31
+fn split_mix(walk: &mut u64) -> u64 {
+    *walk = walk.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut x = *walk;
+    x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ x >> 31
 }
 
 #[cfg(test)]
@@ -48,25 +54,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_numbers_are_those_of_the_reference_implementation() {
-        // SplitMix64 from 0, as published with the algorithm.
-        let mut x = 0;
-        assert_eq!(split_mix(&mut x), 0xe220_a839_7b1d_cdaf);
-        assert_eq!(split_mix(&mut x), 0x6e78_9e6a_a1b9_65f4);
-        // xoshiro256** from the state 1, 2, 3, 4: the vectors of the Rust `rand` project.
+    fn the_stream_is_the_published_one() {
+        // The first numbers of the reference implementation from the state 1, 2, 3, 4.
         let mut chance = Chance { state: [1, 2, 3, 4] };
-        let first: Vec<u64> = (0..5).map(|_| chance.next_u64()).collect();
-        assert_eq!(first, [11_520, 0, 1_509_978_240, 1_215_971_899_390_074_240, 1_216_172_134_540_287_360]);
+        let first: Vec<u64> = (0..4).map(|_| chance.next_u64()).collect();
+        assert_eq!(first, [11520, 0, 1509978240, 1215971899390074240]);
     }
 
     #[test]
-    fn a_seed_is_a_stream_and_every_number_below_n_comes() {
-        let mut chance = Chance::new(7);
-        assert_eq!(chance.clone().next_u64(), Chance::new(7).next_u64());
-        assert_ne!(chance.clone().next_u64(), Chance::new(8).next_u64());
-        let mut seen = [0; 6];
-        (0..6_000).for_each(|_| seen[chance.below(6) as usize] += 1);
-        assert!(seen.iter().all(|&count| (850..1_150).contains(&count)), "{seen:?}");
+    fn the_seeding_is_the_published_one() {
+        let mut walk = 1234567;
+        let first: Vec<u64> = (0..3).map(|_| split_mix(&mut walk)).collect();
+        assert_eq!(first, [6457827717110365317, 3203168211198807973, 9817491932198370423]);
+    }
+
+    #[test]
+    fn equal_seeds_give_equal_streams_and_others_do_not() {
+        let draw = |mut chance: Chance| (0..8).map(|_| chance.next_u64()).collect::<Vec<_>>();
+        assert_eq!(draw(Chance::named(1, 7)), draw(Chance::named(1, 7)));
+        assert_ne!(draw(Chance::named(1, 7)), draw(Chance::named(1, 8)));
+        assert_ne!(draw(Chance::named(1, 7)), draw(Chance::named(2, 7)));
+    }
+
+    #[test]
+    fn a_number_below_n_is_below_n_and_every_one_comes() {
+        let mut chance = Chance::new(5);
+        let mut seen = [0u32; 10];
+        for _ in 0..10_000 {
+            seen[chance.below(10) as usize] += 1;
+        }
+        assert!(seen.iter().all(|&times| (800..1200).contains(&times)), "{seen:?}");
+        assert_eq!(chance.below(0), 0);
         assert_eq!(chance.below(1), 0);
     }
 }

@@ -1,13 +1,15 @@
 //! The simulated feed: for each security a random walk of quotes and trades, from a seed.
 //!
-//! Each security has its own stream of chance and its own clock, so what one does depends on the seed, its own reference data and
-//! the instants at which it was switched on, and on nothing else: not on other securities, shards, or how often the
-//! feed is polled. Prices are whole ticks above zero, sizes whole lots.
+//! Each security has its own stream of chance and its own clock, so what one does depends on the seed, its own
+//! reference data and the instants at which it was switched on, and on nothing else: not on other securities, shards,
+//! or how often the feed is polled. Prices are whole ticks above zero, sizes whole lots.
 //!
 //! ```text
 //!            lowest = start / 2 ◄──────── bid walks ────────► highest = 2 × start
 //! event:     Trade at bid or ask  |  Quote, after a step  |  Tick: both
 //! ```
+
+mod schedule;
 
 use std::collections::BTreeMap;
 
@@ -17,6 +19,8 @@ use crate::id::{SecurityId, Source};
 use crate::number::{Price, Qty};
 use crate::refdata::{RefData, Security, SecurityKind};
 use crate::time::{NS_PER_MS, NS_PER_S, Timestamp};
+
+use schedule::Schedule;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeedSettings {
@@ -34,8 +38,8 @@ pub struct FeedSettings {
     /// How many of 1,000 events are a trade alone, and how many are a quote and a trade at once; the rest are quotes.
     pub trade_permille: u32,
     pub tick_permille: u32,
-    /// A security that is later than this with an event (the machine slept) leaves out what it missed. Zero: nothing is ever
-    /// left out, which makes the result independent of when the feed is polled.
+    /// A security that is later than this with an event (the machine slept) leaves out what it missed. Zero: nothing
+    /// is ever left out, which makes the result independent of when the feed is polled.
     pub lag_ns_max: u64,
     /// In whose name the commands are sent.
     pub source: Source,
@@ -82,7 +86,8 @@ impl Feed {
         Feed { schedule: Schedule::new(streams.len()), streams, settings }
     }
 
-    /// Switches a security on or off. Its first event after this comes within one interval. False if there is no such stream.
+    /// Switches a security on or off. Its first event after this comes within one interval. False if there is no such
+    /// stream.
     pub fn set_on(&mut self, security: SecurityId, on: bool, now: Timestamp) -> bool {
         let Ok(at) = self.streams.binary_search_by_key(&security, |stream| stream.security) else {
             return false;
@@ -106,7 +111,8 @@ impl Feed {
         self.schedule.first().map_or(Timestamp::MAX, |(_, at)| at)
     }
 
-    /// The next event that is due, in the order of their times; of two at the same time the lower security comes first.
+    /// The next event that is due, in the order of their times; of two at the same time the lower security comes
+    /// first.
     pub fn poll(&mut self, now: Timestamp) -> Option<Command> {
         let (first, mut at) = self.schedule.first().filter(|(_, at)| *at <= now && *at < Timestamp::MAX)?;
         let stream = &mut self.streams[first];
@@ -121,7 +127,8 @@ impl Feed {
     }
 }
 
-/// The market of one security. Invariant: `lowest <= bid <= highest`, and every price up to `highest` and a spread fits.
+/// The market of one security. Invariant: `lowest <= bid <= highest`, and every price up to `highest` and a spread
+/// fits.
 #[derive(Debug)]
 struct Stream {
     security: SecurityId,
@@ -253,46 +260,6 @@ fn usual_price(kind: SecurityKind) -> Price {
         SecurityKind::Forex => const { whole(1) },
         SecurityKind::Commodity => const { whole(80) },
         SecurityKind::Crypto => const { whole(50_000) },
-    }
-}
-
-/// When each stream is due, and which is the first: a tournament. Leaves are the streams; each node above knows the winner of its two
-/// children, so a change replays one path to the top.
-#[derive(Debug)]
-struct Schedule {
-    at: Vec<Timestamp>,
-    /// Node 1 is the top, the children of `n` are `2n` and `2n + 1`, the leaves are the upper half.
-    winners: Vec<u32>,
-}
-
-impl Schedule {
-    fn new(streams: usize) -> Schedule {
-        let leaves = streams.next_power_of_two();
-        let mut schedule =
-            Schedule { at: vec![Timestamp::MAX; leaves], winners: (0..2 * leaves as u32).collect() };
-        (0..leaves).for_each(|leaf| schedule.winners[leaves + leaf] = leaf as u32);
-        (1..leaves).rev().for_each(|node| schedule.play(node));
-        schedule
-    }
-
-    fn set(&mut self, stream: usize, at: Timestamp) {
-        self.at[stream] = at;
-        let mut node = (self.at.len() + stream) / 2;
-        while node > 0 {
-            self.play(node);
-            node /= 2;
-        }
-    }
-
-    fn first(&self) -> Option<(usize, Timestamp)> {
-        let first = *self.winners.get(1)? as usize;
-        Some((first, self.at[first]))
-    }
-
-    fn play(&mut self, node: usize) {
-        let (left, right) = (self.winners[2 * node], self.winners[2 * node + 1]);
-        let right_wins = self.at[right as usize] < self.at[left as usize];
-        self.winners[node] = if right_wins { right } else { left };
     }
 }
 
@@ -543,20 +510,5 @@ mod tests {
         let bids: Vec<Price> =
             run(&mut feed, START, 1, 1).iter().filter_map(quote_of).map(|quote| quote.bid).collect();
         assert_eq!((bids.iter().min(), bids.iter().max()), (Some(&price("20")), Some(&price("80"))));
-    }
-
-    #[test]
-    fn the_schedule_agrees_with_a_sorted_list() {
-        let mut chance = Chance::new(4);
-        let mut schedule = Schedule::new(13);
-        let mut twin = [Timestamp::MAX; 13];
-        for _ in 0..2_000 {
-            let (stream, at) = (chance.below(13) as usize, Timestamp(chance.below(50)));
-            schedule.set(stream, at);
-            twin[stream] = at;
-            let first = (0..13).min_by_key(|&stream| (twin[stream], stream)).unwrap();
-            assert_eq!(schedule.first(), Some((first, twin[first])));
-        }
-        assert_eq!(Schedule::new(0).first(), Some((0, Timestamp::MAX)));
     }
 }

@@ -71,9 +71,9 @@ pub struct PortMask(pub u32);
 impl PortMask {
     pub const NONE: PortMask = PortMask(0);
 
+    /// The set of one port; a port that cannot exist is in no set.
     pub fn one(port: PortId) -> PortMask {
-        assert!(port.0 <= PortId::MAX, "a port mask has 32 bits");
-        PortMask(1 << port.0)
+        PortMask(1u32.checked_shl(port.0 as u32).unwrap_or(0))
     }
 
     pub fn with(self, other: PortMask) -> PortMask {
@@ -89,7 +89,7 @@ impl PortMask {
     }
 
     pub fn contains(self, port: PortId) -> bool {
-        self.0 >> port.0 & 1 == 1
+        self.0 & PortMask::one(port).0 != 0
     }
 
     /// The ports of this set, lowest first.

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::command::{ExecRef, MovementKind};
+use crate::command::{ExecRef, Movement, MovementKind};
 use crate::event::{Booking, PositionState};
 use crate::id::{AccountId, Currency, IntId, OrderHandle, SecurityId, StrategyId, TransactionId, Uuid};
 use crate::number::{ContractSize, Money, Notional, Price, Qty};
@@ -124,6 +124,8 @@ pub struct Ledger {
     contras: Vec<Contra>,
     transactions: VecDeque<(Timestamp, Kept)>,
     transactions_max: usize,
+    /// How many have been folded into the opening balance: the number of the oldest kept.
+    folded: u64,
     uuids: BTreeMap<Uuid, TransactionId>,
     uuid_line: VecDeque<Uuid>,
 }
@@ -149,6 +151,7 @@ impl Ledger {
             contras: Vec::new(),
             transactions: VecDeque::with_capacity(transactions_max.max(1) as usize),
             transactions_max: transactions_max.max(1) as usize,
+            folded: 0,
             uuids: BTreeMap::new(),
             uuid_line: VecDeque::new(),
         }
@@ -223,6 +226,11 @@ impl Ledger {
         &self.positions[local as usize]
     }
 
+    /// The strategy's cash in the security's currency, as far as this shard has moved it.
+    pub fn cash_of(&self, position: &Position) -> Money {
+        self.cash[position.cash as usize].amount
+    }
+
     pub fn cash(&self) -> &[Cash] {
         &self.cash
     }
@@ -236,15 +244,14 @@ impl Ledger {
         self.transactions.get(index).map(|(at, kept)| (*at, &kept.booking))
     }
 
+    /// How many transactions are no longer kept.
+    pub fn folded(&self) -> u64 {
+        self.folded
+    }
+
     /// Books a transaction of a security. None: it cannot be counted, and nothing has changed.
     #[inline]
-    pub fn book(
-        &mut self,
-        now: Timestamp,
-        instrument: &Instrument,
-        position: u16,
-        deal: &Deal,
-    ) -> Option<Booking> {
+    pub fn book(&mut self, now: Timestamp, instrument: &Instrument, position: u16, deal: &Deal) -> Option<Booking> {
         let held = &self.positions[instrument.local as usize][position as usize];
         let (strategy, cash_at) = (held.strategy, held.cash);
         let value = Notional::of(deal.price, deal.qty).money(instrument.size)?;
@@ -275,24 +282,13 @@ impl Ledger {
             position: state,
             cash,
         };
-        self.keep(
-            now,
-            Kept { booking, size: instrument.size, local: instrument.local, position, cash: cash_at },
-        );
+        self.keep(now, Kept { booking, size: instrument.size, local: instrument.local, position, cash: cash_at });
         Some(booking)
     }
 
     /// Books a movement of cash: `amount` signed as it changes the balance.
-    pub fn book_cash(
-        &mut self,
-        now: Timestamp,
-        strategy: StrategyId,
-        account: AccountId,
-        currency: Currency,
-        kind: MovementKind,
-        amount: Money,
-        uuid: Uuid,
-    ) -> Option<Booking> {
+    pub fn book_cash(&mut self, now: Timestamp, movement: &Movement, amount: Money) -> Option<Booking> {
+        let Movement { kind, strategy, account, currency, uuid, .. } = *movement;
         let cash_at = self.cash_index(strategy, currency);
         let cash = self.cash[cash_at as usize].amount.checked_add(amount)?;
         let number = self.cash_numbers.get(&strategy).copied().unwrap_or(0).checked_add(1)?;
@@ -315,10 +311,7 @@ impl Ledger {
             position: PositionState::default(),
             cash,
         };
-        self.keep(
-            now,
-            Kept { booking, size: ContractSize::ONE, local: u32::MAX, position: 0, cash: cash_at },
-        );
+        self.keep(now, Kept { booking, size: ContractSize::ONE, local: u32::MAX, position: 0, cash: cash_at });
         Some(booking)
     }
 
@@ -407,6 +400,7 @@ impl Ledger {
     }
 
     fn fold(&mut self, kept: &Kept) {
+        self.folded += 1;
         let booking = &kept.booking;
         if booking.security.is_some() {
             let position = &mut self.positions[kept.local as usize][kept.position as usize];
@@ -414,8 +408,7 @@ impl Ledger {
                 .expect("what was counted once can be counted again");
         }
         let cash = &mut self.cash[kept.cash as usize];
-        cash.opening =
-            cash.opening.checked_add(change(kept)).expect("what was counted once can be counted again");
+        cash.opening = cash.opening.checked_add(change(kept)).expect("what was counted once can be counted again");
     }
 
     fn cash_index(&mut self, strategy: StrategyId, currency: Currency) -> u32 {
@@ -455,11 +448,7 @@ pub fn after(held: &PositionState, qty: Qty, price: Price, size: ContractSize) -
     let total = held.qty.checked_add(qty)?;
     let grows = held.qty.is_zero() || held.qty.is_negative() == qty.is_negative();
     if grows {
-        return Some(PositionState {
-            qty: total,
-            cost: held.cost.checked_add(value)?,
-            realized: held.realized,
-        });
+        return Some(PositionState { qty: total, cost: held.cost.checked_add(value)?, realized: held.realized });
     }
     let turns = !total.is_zero() && total.is_negative() != held.qty.is_negative();
     if !turns {
@@ -539,12 +528,7 @@ mod tests {
 
     #[test]
     fn a_flat_position_has_no_cost_whatever_was_rounded() {
-        let mut held = after(
-            &PositionState::default(),
-            qty("3"),
-            price("0.00000001"),
-            ContractSize::from_raw(33_333_333),
-        );
+        let mut held = after(&PositionState::default(), qty("3"), price("0.00000001"), ContractSize::from_raw(33_333_333));
         held = after(&held.unwrap(), qty("4"), price("0.33333333"), ContractSize::from_raw(33_333_333));
         let mut held = held.unwrap();
         for _ in 0..7 {
@@ -577,15 +561,18 @@ mod tests {
             ledger.book(Timestamp(1), &instrument(), at, &deal(q, p)).unwrap();
         }
         let usd = instrument().currency;
-        let credit = ledger.book_cash(
-            Timestamp(2),
-            StrategyId(1),
-            AccountId(1),
-            usd,
-            MovementKind::Credit,
-            money("1000"),
-            Uuid(9),
-        );
+        let credit = Movement {
+            kind: MovementKind::Credit,
+            strategy: StrategyId(1),
+            account: AccountId(1),
+            security: None,
+            qty: Qty::ZERO,
+            price: price("1000"),
+            commission: Money::ZERO,
+            currency: usd,
+            uuid: Uuid(9),
+        };
+        let credit = ledger.book_cash(Timestamp(2), &credit, money("1000"));
         assert_eq!(credit.unwrap().id, TransactionId::of_cash(StrategyId(1), 1));
         assert_eq!(ledger.transactions().len(), 4);
         let (right, cash) = (ledger.position(0, at).state, ledger.cash()[0].amount);

@@ -1,28 +1,38 @@
 #![doc = include_str!("../README.md")]
 
-pub mod chance;
-pub mod command;
-pub mod desk;
-pub mod directory;
-pub mod event;
-pub mod feed;
+// Words and numbers.
+pub mod text;
 pub mod id;
-pub mod index;
-pub mod lane;
-pub mod ledger;
-pub mod mesh;
 pub mod number;
+pub mod time;
+pub mod reason;
+pub mod chance;
+
+// What is said and heard.
+pub mod terms;
+pub mod refdata;
+pub mod command;
+pub mod event;
+
+// One shard, from its parts to the whole.
+pub mod settings;
 pub mod order;
 pub mod orders;
-pub mod outbox;
-pub mod reason;
-pub mod refdata;
+pub mod ledger;
 pub mod risk;
-pub mod settings;
+pub mod directory;
+pub mod ladder;
+pub mod venue;
+pub mod timers;
+pub mod outbox;
 pub mod shard;
-pub mod terms;
-pub mod text;
-pub mod time;
+
+// Many shards, and those who talk with them.
+pub mod lane;
+pub mod mesh;
+pub mod worker;
+pub mod index;
+pub mod desk;
 pub mod treasury;
 pub mod view;
-pub mod worker;
+pub mod feed;

@@ -27,6 +27,11 @@ impl Outbox {
         }
     }
 
+    /// Counts an event that nobody listens to, without making it.
+    pub fn skip(&mut self) {
+        self.seq += 1;
+    }
+
     /// Number of the last event.
     pub fn seq(&self) -> u64 {
         self.seq

@@ -101,6 +101,7 @@ reasons! {
     ExpiredDay = "expired-day", "expired at the end of the session";
     ExpiredGtd = "expired-gtd", "expired at its date";
     ExpiredAuction = "expired-auction", "expired: the auction is over";
+    SecurityExpired = "security-expired", "the security has expired";
     Triggered = "triggered", "the stop price was reached";
     StopHere = "stop-here", "the new quantity was filled already";
     LateFill = "late-fill", "a fill arrived after the end of the order";

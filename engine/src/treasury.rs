@@ -18,8 +18,8 @@ mod purse;
 
 use std::collections::BTreeMap;
 
-use self::purse::Purse;
-use crate::command::{BudgetKind, Command, Limits, Scope};
+use self::purse::{NO_TOKEN, Purse};
+use crate::command::{Body as Told, Budget, BudgetAct, BudgetKind, Command, Limits, Scope};
 use crate::event::{Body, Event};
 use crate::id::{ShardId, Source};
 
@@ -68,8 +68,19 @@ impl Treasury {
         }
     }
 
-    /// Takes in how a shard stands, and moves what is wanted elsewhere. After a restart, the shards' own word (a
-    /// snapshot) comes before [`Treasury::set_limits`]: so they keep what they had.
+    /// Asks every shard what it has of the limits of a scope. After a restart this comes before
+    /// [`Treasury::set_limits`], and its answers too: so the shards keep what they had and use, and none is set to less
+    /// while another already has more.
+    pub fn ask(&self, scope: Scope, mut out: impl FnMut(ShardId, Command)) {
+        for kind in [BudgetKind::OpenOrders, BudgetKind::OrdersPerSecond, BudgetKind::Credit] {
+            let body = Told::Budget(Budget { scope, kind, act: BudgetAct::Recall(0) });
+            for shard in 0..self.shards {
+                out(ShardId(shard), Command { source: self.source, token: NO_TOKEN, body });
+            }
+        }
+    }
+
+    /// Takes in how a shard stands, and moves what is wanted elsewhere.
     pub fn handle_event(&mut self, shard: ShardId, event: &Event, mut out: impl FnMut(ShardId, Command)) {
         match &event.body {
             Body::Budget(usage) => {

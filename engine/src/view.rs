@@ -1,41 +1,45 @@
-//! The read model: a copy of what every shard knows, kept by their events alone. REST and the page read it; nothing they ask
-//! ever reaches a shard.
+//! The read model: a copy of what every shard knows, kept by their events alone. REST and the page read it; nothing
+//! they ask ever reaches a shard.
 //!
-//! Events are absolute: each tells what is, never by how much it changed. So a copy that starts in the middle is made right
-//! by a snapshot, and to apply the events of one shard in their order is all there is to it.
+//! Events are absolute: each tells what is, never by how much it changed. So a copy that starts in the middle is made
+//! right by a snapshot, and to apply the events of one shard in their order is all there is to it.
 //!
-//! **Snapshots** come in the same stream as everything else, between their begin and end, perhaps with other events between.
-//! The image of an order is an `Order` (said at the time it was submitted) and, where something has happened since, a `Status` (said at the time
-//! of its last change), both for `What::Image`; of positions and cash it is an `Adjusted` whose before and after are equal. A status of an order
-//! whose image has not come yet is not looked at. What was held at the begin and is not mentioned by the end is dropped; but transactions, alerts and the
-//! orders a shard has forgotten are history, which no snapshot tells and none takes away.
+//! **Snapshots** come in the same stream as everything else, between their begin and end, perhaps with other events
+//! between. The image of an order is an `Order` (said at the time it was submitted) and, where something has happened
+//! since, a `Status` (said at the time of its last change), both for `What::Image`; of positions and cash it is an
+//! `Adjusted` whose before and after are equal. A status of an order whose image has not come yet is not looked at.
+//! What was held at the begin and is not mentioned by the end is dropped; but transactions, alerts and the orders a
+//! shard has forgotten are history, which no snapshot takes away.
 //!
-//! **Between shards** there is no order. What every shard is told (sessions, phases, switches, limits) may differ between them for an instant; then a switch
-//! is on if it is on anywhere, an adapter is connected if it is everywhere, and for the rest the lowest shard that knows has the word.
+//! **Between shards** there is no order. What every shard is told (sessions, phases, switches, limits) may differ
+//! between them for an instant; then a switch is on if it is on anywhere, an adapter is connected if it is
+//! everywhere, and for the rest the lowest shard that knows has the word.
 
 mod board;
 mod figures;
 mod ids;
 mod ledger;
 mod market;
+mod order;
 mod orders;
 mod slab;
 
 use std::collections::BTreeMap;
 
 use crate::event::{Adjustment, Body, Event};
-use crate::id::{OrderHandle, ShardId};
+use crate::id::{IntId, OrderHandle, ShardId};
 use crate::time::Day;
 
 pub use board::AlertRecord;
 pub use figures::{Holding, Missing, Portfolio, Valuation};
 pub use ledger::{CashBalance, Position, Transaction};
-pub use orders::Order;
+pub use order::Order;
 
 /// How much history the view keeps. Open orders, positions and the like are as many as the shards have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ViewSettings {
-    /// Finished orders that stay readable until their trading day ends; of more the first ended go first. About 250 bytes each.
+    /// Finished orders that stay readable until their trading day ends; of more the first ended go first. About 250
+    /// bytes each.
     pub finished_max: u32,
     /// Transactions of the trading day; of more the oldest go first. About 200 bytes each.
     pub transactions_max: u32,
@@ -94,7 +98,8 @@ impl View {
         }
     }
 
-    /// Takes in one event. The events of one shard come in their order; events for others are numbered too, so gaps are normal.
+    /// Takes in one event. The events of one shard come in their order; events for others are numbered too, so gaps
+    /// are normal.
     pub fn apply(&mut self, shard: ShardId, event: &Event) {
         let progress = &mut self.shards[shard.0 as usize];
         assert!(event.seq > progress.seq, "the events of a shard come in their order");
@@ -209,7 +214,7 @@ impl View {
     }
 
     /// All orders that have or had this id, of any source, open and finished: first submitted first.
-    pub fn orders_with_id(&self, id: &crate::id::IntId) -> Vec<Order> {
+    pub fn orders_with_id(&self, id: &IntId) -> Vec<Order> {
         self.orders.with_id(id)
     }
 

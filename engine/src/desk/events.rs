@@ -221,6 +221,10 @@ impl Desk {
             return;
         }
         self.names.at_mut(name).spent = true;
+        if refusal.id.is_none() {
+            // The shard knows no such order any more, so the status is of none either.
+            return;
+        }
         self.roster.at_mut(number).status = refusal.status;
         self.settle(number);
     }

@@ -262,6 +262,7 @@ fn the_id_of_a_refused_modification_is_spent() {
     // A refusal of another order, or of one nobody knows, changes nothing.
     table.refuse(OrderHandle::NONE, ("A", "B"), Request::Cancel, Status::Rejected);
     table.refuse(order, ("A", "Z"), Request::Cancel, Status::Rejected);
+    table.refuse(order, ("", "B"), Request::Cancel, Status::Rejected);
     assert_eq!(table.known("A").unwrap().2, Status::PartiallyFilled);
 }
 

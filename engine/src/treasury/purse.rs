@@ -5,7 +5,7 @@ use crate::event::BudgetUse;
 use crate::id::{ShardId, Source};
 
 /// Token of commands whose end nobody waits for.
-const NO_TOKEN: u32 = u32::MAX;
+pub const NO_TOKEN: u32 = u32::MAX;
 
 /// One limit and its parts.
 ///

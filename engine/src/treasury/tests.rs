@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 
 use super::purse::split;
 use super::*;
-use crate::command::{Body as Told, Budget, BudgetAct};
 use crate::event::BudgetUse;
 use crate::id::{AccountId, Currency, Origin, PortId, SecurityId, StrategyId};
 use crate::number::Money;
@@ -339,8 +338,13 @@ fn after_a_restart_the_shards_keep_what_they_had() {
     let mut bank = Bank::new(2, 1);
     for (shard, granted) in bank.shards.iter_mut().zip([9, 1]) {
         (shard.limited, shard.granted, shard.used) = (true, granted, granted);
-        shard.say(0, 0);
     }
+    let shards = &mut bank.shards;
+    bank.treasury.ask(SCOPE, |shard, command| {
+        if matches!(command.body, Told::Budget(Budget { kind: BudgetKind::OpenOrders, .. })) {
+            shards[shard.0 as usize].commands.push_back(command);
+        }
+    });
     bank.settle();
     bank.limit(10);
     bank.settle();

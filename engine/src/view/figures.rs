@@ -1,5 +1,5 @@
-//! What positions and cash are worth. Figures are made when they are asked for, never kept; one that cannot be counted is
-//! absent, and one that cannot be converted is named.
+//! What positions and cash are worth. Figures are made when they are asked for, never kept; one that cannot be
+//! counted is absent, and one that cannot be converted is named.
 
 use std::collections::BTreeMap;
 
@@ -153,8 +153,9 @@ impl View {
         (sums, missing)
     }
 
-    /// What an amount of a currency is worth in another: by the pair that sells it, or by the one that buys the other with it; of
-    /// several the lowest security with a price. One who has the currency gets the worse side of the quote, and so does one who owes it.
+    /// What an amount of a currency is worth in another: by the pair that sells it, or by the one that buys the other
+    /// with it; of several the lowest security with a price. One who has the currency gets the worse side of the
+    /// quote, and so does one who owes it.
     fn rate(&self, from: Currency, to: Currency, amount: i128, reference: &RefData) -> Option<Rate> {
         if from == to {
             return Some(Rate::Same);

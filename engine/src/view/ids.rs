@@ -1,13 +1,13 @@
-//! Texts of order ids and the orders they name. An order has a chain of ids, from its first to its current one; a text may
-//! stand in several chains, since an id is unique only within its source.
+//! Texts of order ids and the orders they name. An order has a chain of ids, from its first to its current one; a
+//! text may stand in several chains, since an id is unique only within its source.
 //!
 //! ```text
 //! bucket ─► entry ─► entry ─► …            texts with the same place, by `next`
 //! first ⇄ … ⇄ before ⇄ current             ids of one order, by `older` and `newer`
 //! ```
 //!
-//! The index is a linear hash: it grows by one bucket with each entry, so no insertion ever pays for all the others. It
-//! cannot be walked; whoever looks up a text sorts what he finds.
+//! The index is a linear hash: it grows by one bucket with each entry, so no insertion ever pays for all the others.
+//! It cannot be walked; whoever looks up a text sorts what he finds.
 
 use super::slab::{NONE, Slab};
 use crate::id::{INT_ID_BYTES, IntId};

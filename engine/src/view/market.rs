@@ -41,7 +41,8 @@ impl View {
         self.market.halts.iter().map(|(security, ())| security)
     }
 
-    /// What one would get by trading now: a seller the bid, a buyer the ask, either of them the last price where there is no quote.
+    /// What one would get by trading now: a seller the bid, a buyer the ask, either of them the last price where
+    /// there is no quote.
     pub(super) fn price_for(&self, security: SecurityId, side: Side) -> Option<Price> {
         let tick = self.tick(security)?;
         let quoted = |price: Price, size: Qty| size.is_positive().then_some(price);

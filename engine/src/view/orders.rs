@@ -1,4 +1,5 @@
-//! Orders as the readers see them. A record is kept while its shard keeps the order, and after that with the finished ones.
+//! Orders as the readers see them. A record is kept while its shard keeps the order, and after that with the finished
+//! ones.
 //!
 //! ```text
 //! shard, slot ─► record ◄─ id            Forgotten cuts the left arrow; the record stays among the finished
@@ -8,88 +9,14 @@
 //! A status change touches its slot and its record, nothing else. The rest is done when an order comes or ends.
 
 use super::ids::Ids;
+use super::order::{Live, Order, Record};
 use super::slab::{NONE, Slab};
 use super::{Mark, ViewSettings};
 use crate::event::{OrderReport, OrderTerms, Refusal, What};
-use crate::id::{IntId, OrderHandle, ShardId, Source};
-use crate::number::{Price, Qty};
+use crate::id::{IntId, OrderHandle, ShardId};
 use crate::reason::Reason;
-use crate::terms::{Status, Terms};
+use crate::terms::Status;
 use crate::time::Timestamp;
-
-/// An order as it stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Order {
-    pub handle: OrderHandle,
-    /// The current id.
-    pub id: IntId,
-    /// The id before the last modification; none if there was no modification.
-    pub orig_id: IntId,
-    /// The id it was first submitted with, as far as the view has seen.
-    pub first_id: IntId,
-    pub source: Source,
-    pub terms: Terms,
-    pub status: Status,
-    pub reason: Reason,
-    pub in_doubt: bool,
-    pub cum_qty: Qty,
-    /// Zero before the first fill.
-    pub avg_price: Price,
-    /// Of the latest fill.
-    pub last_qty: Qty,
-    pub last_price: Price,
-    pub submitted: Timestamp,
-    pub updated: Timestamp,
-}
-
-impl Order {
-    /// What is left in the market: nothing once the order has ended.
-    pub fn leaves_qty(&self) -> Qty {
-        if self.status.is_finished() {
-            return Qty::ZERO;
-        }
-        self.terms.qty.checked_sub(self.cum_qty).unwrap_or_default()
-    }
-}
-
-/// What a status change touches of an order, apart from the rest so that it is one cache line.
-#[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
-struct Live {
-    qty: Qty,
-    cum_qty: Qty,
-    avg_price: Price,
-    last_qty: Qty,
-    last_price: Price,
-    updated: Timestamp,
-    /// The snapshot in whose time it was last mentioned.
-    epoch: u32,
-    current: u32,
-    /// Ids in its chain.
-    versions: u32,
-    status: Status,
-    reason: Reason,
-    in_doubt: bool,
-    /// Whether the shard still knows it under its handle.
-    mapped: bool,
-}
-
-/// The rest of it. Its ids are entries of [`Ids`].
-#[derive(Clone, Copy, Debug)]
-struct Record {
-    handle: OrderHandle,
-    /// But for the quantity.
-    terms: Terms,
-    submitted: Timestamp,
-    source: Source,
-    first: u32,
-    /// Neighbours in the list it is in: open of its shard, or finished.
-    before: u32,
-    next: u32,
-}
-
-const _: () = assert!(size_of::<Live>() == 64, "one cache line");
-const _: () = assert!(size_of::<Record>() <= 80, "an order, its id, its slot and its bucket take 220 bytes");
 
 #[derive(Clone, Copy, Debug)]
 struct Slot {
@@ -281,24 +208,7 @@ impl Orders {
     }
 
     fn read(&self, index: u32) -> Order {
-        let (live, record) = (&self.live[index], &self.records[index]);
-        Order {
-            handle: record.handle,
-            id: self.ids.id(live.current),
-            orig_id: self.ids.older(live.current).unwrap_or_default(),
-            first_id: self.ids.id(record.first),
-            source: record.source,
-            terms: Terms { qty: live.qty, ..record.terms },
-            status: live.status,
-            reason: live.reason,
-            in_doubt: live.in_doubt,
-            cum_qty: live.cum_qty,
-            avg_price: live.avg_price,
-            last_qty: live.last_qty,
-            last_price: live.last_price,
-            submitted: record.submitted,
-            updated: live.updated,
-        }
+        Order::of(&self.live[index], &self.records[index], &self.ids)
     }
 
     fn age(&self, index: u32) -> (Timestamp, OrderHandle) {
@@ -311,32 +221,8 @@ impl Orders {
 impl Orders {
     fn enter(&mut self, at: Timestamp, told: &OrderTerms, mark: Mark) {
         self.clear_slot(told.order);
-        let live = Live {
-            qty: told.terms.qty,
-            cum_qty: Qty::ZERO,
-            avg_price: Price::ZERO,
-            last_qty: Qty::ZERO,
-            last_price: Price::ZERO,
-            updated: at,
-            epoch: mark.epoch,
-            current: NONE,
-            versions: 1,
-            status: told.status,
-            reason: told.reason,
-            in_doubt: false,
-            mapped: true,
-        };
-        let record = Record {
-            handle: told.order,
-            terms: told.terms,
-            submitted: at,
-            source: told.source,
-            first: NONE,
-            before: NONE,
-            next: NONE,
-        };
-        let index = self.live.insert(live);
-        let same = self.records.insert(record);
+        let index = self.live.insert(Live::new(at, told, mark.epoch));
+        let same = self.records.insert(Record::new(at, told));
         assert!(index == same, "both halves come and go together");
         let modified = !told.orig_id.is_none() && told.orig_id != told.id;
         let first = self.ids.insert(if modified { told.orig_id } else { told.id }, index);

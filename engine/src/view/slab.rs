@@ -1,5 +1,5 @@
-//! Places for values, numbered. A value stays where it is: the slab grows by pages and never moves what it holds, so that no
-//! insertion pays for all the others.
+//! Places for values, numbered. A value stays where it is: the slab grows by pages and never moves what it holds, so
+//! that no insertion pays for all the others.
 
 use std::ops::{Index, IndexMut};
 

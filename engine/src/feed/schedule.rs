@@ -1,0 +1,63 @@
+//! When each stream is due, and which is the first: a tournament. Leaves are the streams; each node above knows the
+//! winner of its two children, so a change replays one path to the top.
+
+use crate::time::Timestamp;
+
+#[derive(Debug)]
+pub(super) struct Schedule {
+    at: Vec<Timestamp>,
+    /// Node 1 is the top, the children of `n` are `2n` and `2n + 1`, the leaves are the upper half.
+    winners: Vec<u32>,
+}
+
+impl Schedule {
+    pub(super) fn new(streams: usize) -> Schedule {
+        let leaves = streams.next_power_of_two();
+        let mut schedule =
+            Schedule { at: vec![Timestamp::MAX; leaves], winners: (0..2 * leaves as u32).collect() };
+        (0..leaves).for_each(|leaf| schedule.winners[leaves + leaf] = leaf as u32);
+        (1..leaves).rev().for_each(|node| schedule.play(node));
+        schedule
+    }
+
+    pub(super) fn set(&mut self, stream: usize, at: Timestamp) {
+        self.at[stream] = at;
+        let mut node = (self.at.len() + stream) / 2;
+        while node > 0 {
+            self.play(node);
+            node /= 2;
+        }
+    }
+
+    pub(super) fn first(&self) -> Option<(usize, Timestamp)> {
+        let first = *self.winners.get(1)? as usize;
+        Some((first, self.at[first]))
+    }
+
+    fn play(&mut self, node: usize) {
+        let (left, right) = (self.winners[2 * node], self.winners[2 * node + 1]);
+        let right_wins = self.at[right as usize] < self.at[left as usize];
+        self.winners[node] = if right_wins { right } else { left };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chance::Chance;
+
+    #[test]
+    fn the_schedule_agrees_with_a_sorted_list() {
+        let mut chance = Chance::new(4);
+        let mut schedule = Schedule::new(13);
+        let mut twin = [Timestamp::MAX; 13];
+        for _ in 0..2_000 {
+            let (stream, at) = (chance.below(13) as usize, Timestamp(chance.below(50)));
+            schedule.set(stream, at);
+            twin[stream] = at;
+            let first = (0..13).min_by_key(|&stream| (twin[stream], stream)).unwrap();
+            assert_eq!(schedule.first(), Some((first, twin[first])));
+        }
+        assert_eq!(Schedule::new(0).first(), Some((0, Timestamp::MAX)));
+    }
+}

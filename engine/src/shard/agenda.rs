@@ -1,0 +1,455 @@
+//! What a command has left to do. A shard with work left takes no command, so there is at most one security that is
+//! being worked on and one sweep over many, and both are told at the time of the command that caused them.
+
+use super::Shard;
+use crate::command::{Quote, Session};
+use crate::event::{Adjustment, Ask, Body as Said, What};
+use crate::id::{AccountId, AdapterId, IntId, PortMask, Source, StrategyId};
+use crate::number::Price;
+use crate::order::{Base, NIL, Order, Step};
+use crate::outbox::Outbox;
+use crate::reason::Reason;
+use crate::terms::{Terms, Tif};
+use crate::time::Day;
+use crate::timers::Timed;
+
+/// Orders acted upon in one step; each makes at most six events.
+const ACTS_PER_STEP: usize = 8;
+/// Slots looked at in one step: some 10 µs.
+const SLOTS_PER_STEP: u32 = 1_024;
+/// Orders forgotten in one step, an event each.
+const FORGOTTEN_PER_STEP: usize = 64;
+/// Positions or balances looked at in one step, an event each at most.
+const ROWS_PER_STEP: usize = 32;
+
+#[derive(Debug, Default)]
+pub(super) struct Agenda {
+    /// The security with work left at the venue, or stops to look at.
+    busy: Option<u32>,
+    /// Whether its picture has changed.
+    moved: bool,
+    /// The second half of a tick.
+    quote: Option<Quote>,
+    /// A security that must stand still as soon as its work is done.
+    halt: Option<u32>,
+    sweep: Option<Sweep>,
+    /// Who is told when all is done, and what.
+    done: Option<(Source, u32, Reason)>,
+}
+
+/// Something to do to many, one step after the other.
+#[derive(Clone, Copy, Debug)]
+enum Sweep {
+    /// Whatever is due.
+    Timers,
+    /// Cancels orders; then closes a position, if that was the purpose.
+    Cancel { which: Which, reason: Reason, cursor: u32, then: Option<Closing> },
+    /// Brings every security of an exchange into a session; after the close ends what lives for the day.
+    Session { place: u16, session: Session, local: u32, cursor: u32 },
+    /// Ends the orders of the day where there is no close, then forgets finished ones.
+    Day { day: Day, cursor: u32 },
+    Forget { day: Day },
+    /// Ends the orders of an expired security, then its positions.
+    Expire { local: u32, price: Price, cursor: u32, position: u16 },
+    Positions { local: u32, at: u16 },
+    Cash { at: usize },
+    /// Marks what is under way as in doubt, or asks for it.
+    Adapter { adapter: AdapterId, connected: bool, cursor: u32 },
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Closing {
+    local: u32,
+    source: Source,
+    id: IntId,
+    terms: Terms,
+}
+
+/// Which orders a sweep is about.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Which {
+    All,
+    Strategy(StrategyId),
+    Account(AccountId),
+    Security(u32),
+    Adapter(AdapterId),
+    Position(StrategyId, u32),
+}
+
+impl Agenda {
+    pub fn has_work(&self) -> bool {
+        self.busy.is_some() || self.sweep.is_some()
+    }
+
+    #[inline]
+    pub fn busy_with(&mut self, local: u32) {
+        assert!(self.busy.is_none_or(|busy| busy == local), "one security at a time");
+        self.busy = Some(local);
+    }
+
+    #[inline]
+    pub fn moved(&mut self) {
+        self.moved = true;
+    }
+
+    pub fn quote_later(&mut self, quote: Quote) {
+        self.quote = Some(quote);
+    }
+
+    pub fn halt_later(&mut self, local: u32) {
+        self.halt = Some(local);
+    }
+
+    pub fn tell_when_done(&mut self, source: Source, token: u32) {
+        self.done = Some((source, token, Reason::None));
+    }
+
+    pub fn refuse(&mut self, reason: Reason) {
+        if let Some(done) = &mut self.done {
+            done.2 = reason;
+        }
+    }
+
+    pub fn begin_timers(&mut self) {
+        self.sweep = Some(Sweep::Timers);
+    }
+
+    pub fn begin_cancel(&mut self, which: Which, reason: Reason) {
+        self.sweep = Some(Sweep::Cancel { which, reason, cursor: 0, then: None });
+    }
+
+    pub fn begin_close(&mut self, local: u32, source: Source, id: IntId, terms: Terms) {
+        let which = Which::Position(terms.strategy, local);
+        let then = Some(Closing { local, source, id, terms });
+        self.sweep = Some(Sweep::Cancel { which, reason: Reason::Requested, cursor: 0, then });
+    }
+
+    pub fn begin_session(&mut self, place: u16, session: Session) {
+        self.sweep = Some(Sweep::Session { place, session, local: 0, cursor: 0 });
+    }
+
+    pub fn begin_day(&mut self, day: Day) {
+        self.sweep = Some(Sweep::Day { day, cursor: 0 });
+    }
+
+    pub fn begin_expire(&mut self, local: u32, price: Price) {
+        self.sweep = Some(Sweep::Expire { local, price, cursor: 0, position: 0 });
+    }
+
+    pub fn begin_positions(&mut self) {
+        self.sweep = Some(Sweep::Positions { local: 0, at: 0 });
+    }
+
+    pub fn begin_cash(&mut self) {
+        self.sweep = Some(Sweep::Cash { at: 0 });
+    }
+
+    pub fn begin_adapter(&mut self, adapter: AdapterId, connected: bool) {
+        self.sweep = Some(Sweep::Adapter { adapter, connected, cursor: 0 });
+    }
+}
+
+impl Shard {
+    /// One step of what is left: the security at hand first, then the sweep.
+    pub(super) fn work(&mut self, out: &mut Outbox) {
+        let Some(local) = self.agenda.busy else {
+            return self.sweep(out);
+        };
+        if self.venue.has_work(local) {
+            self.venue.work(local);
+        } else if let Some(quote) = self.agenda.quote.take() {
+            self.venue.quote(local, &quote);
+        } else if self.agenda.halt.take().is_some() {
+            self.halt_local(local, true, out);
+        } else if let Some(slot) = self.reached_stop(local) {
+            self.trigger(slot, out);
+        }
+    }
+
+    /// The end of every step: puts aside what is done, and tells so when all is.
+    #[inline]
+    pub(super) fn wind_up(&mut self, out: &mut Outbox) {
+        if let Some(local) = self.agenda.busy {
+            let left = self.venue.has_work(local) || self.agenda.quote.is_some() || self.agenda.halt.is_some();
+            if left || self.reached_stop(local).is_some() {
+                return;
+            }
+            self.agenda.busy = None;
+            if std::mem::take(&mut self.agenda.moved) {
+                self.show(local, out);
+            }
+        }
+        if self.agenda.sweep.is_none()
+            && let Some((source, token, reason)) = self.agenda.done.take()
+        {
+            out.say(PortMask::one(source.port), self.now, Said::Done { source, token, reason });
+        }
+    }
+
+    fn sweep(&mut self, out: &mut Outbox) {
+        let Some(sweep) = self.agenda.sweep.take() else {
+            return;
+        };
+        self.agenda.sweep = match sweep {
+            Sweep::Timers => self.sweep_timers(out),
+            Sweep::Cancel { which, reason, cursor, then } => self.sweep_cancel(which, reason, cursor, then, out),
+            Sweep::Session { place, session, local, cursor } => self.sweep_session(place, session, local, cursor, out),
+            Sweep::Day { day, cursor } => self.sweep_day(day, cursor, out),
+            Sweep::Forget { day } => self.sweep_forget(day, out),
+            Sweep::Expire { local, price, cursor, position } => self.sweep_expire(local, price, cursor, position, out),
+            Sweep::Positions { local, at } => self.sweep_positions(local, at, out),
+            Sweep::Cash { at } => self.sweep_cash(at, out),
+            Sweep::Adapter { adapter, connected, cursor } => self.sweep_adapter(adapter, connected, cursor, out),
+        };
+    }
+
+    fn sweep_timers(&mut self, out: &mut Outbox) -> Option<Sweep> {
+        let due = self.timers.pop(self.now)?;
+        match due {
+            Timed::Date(order) => {
+                if let Some(slot) = self.orders.find(order)
+                    && self.orders.get(slot).terms.tif == Tif::Gtd
+                    && self.orders.get(slot).terms.tif_date <= self.now
+                {
+                    self.expire(slot, Reason::ExpiredGtd, out);
+                }
+            }
+            Timed::ToVenue { order, ask } => {
+                if let Some(slot) = self.orders.find(order) {
+                    self.reach_venue(slot, ask);
+                }
+            }
+            Timed::FromVenue { order, report } => {
+                if let Some(slot) = self.orders.find(order) {
+                    self.report(slot, &report, out);
+                }
+            }
+            Timed::Shown(tick) => self.say_shown(tick, out),
+        }
+        Some(Sweep::Timers)
+    }
+
+    fn sweep_cancel(
+        &mut self,
+        which: Which,
+        reason: Reason,
+        cursor: u32,
+        then: Option<Closing>,
+        out: &mut Outbox,
+    ) -> Option<Sweep> {
+        let cursor = self.visit(
+            cursor,
+            |shard, order| shard.concerns(which, order),
+            |shard, slot, out| {
+                if shard.orders.requests(slot).is_none_or(|requests| requests.cancel.is_none()) {
+                    let source = Source { port: shard.orders.get(slot).source.port, ..Source::default() };
+                    shard.begin_cancel(slot, IntId::NONE, source, reason, out);
+                }
+            },
+            out,
+        );
+        if cursor < self.orders.len() {
+            return Some(Sweep::Cancel { which, reason, cursor, then });
+        }
+        if let Some(Closing { local, source, id, terms }) = then {
+            self.settle(out);
+            self.close_rest(local, source, id, terms, out);
+        }
+        None
+    }
+
+    fn sweep_session(
+        &mut self,
+        place: u16,
+        session: Session,
+        local: u32,
+        cursor: u32,
+        out: &mut Outbox,
+    ) -> Option<Sweep> {
+        let next = (local..self.directory.locals.len() as u32)
+            .find(|&at| self.directory.locals[at as usize].exchange == place);
+        if let Some(local) = next {
+            self.enter_session(local, session);
+            return Some(Sweep::Session { place, session, local: local + 1, cursor });
+        }
+        if session != Session::Closed {
+            return None;
+        }
+        let cursor = self.visit(
+            cursor,
+            |shard, order| shard.place_of(order) == Some(place) && matches!(order.terms.tif, Tif::Day | Tif::Atc),
+            |shard, slot, out| {
+                let reason = match shard.orders.get(slot).terms.tif {
+                    Tif::Atc => Reason::ExpiredAuction,
+                    _ => Reason::ExpiredDay,
+                };
+                shard.expire(slot, reason, out);
+            },
+            out,
+        );
+        let local = self.directory.locals.len() as u32;
+        (cursor < self.orders.len()).then_some(Sweep::Session { place, session, local, cursor })
+    }
+
+    fn sweep_day(&mut self, day: Day, cursor: u32, out: &mut Outbox) -> Option<Sweep> {
+        let cursor = self.visit(
+            cursor,
+            |shard, order| {
+                let open = shard
+                    .place_of(order)
+                    .is_some_and(|place| shard.directory.places[place as usize].session != Session::Closed);
+                open && order.terms.tif == Tif::Day
+            },
+            |shard, slot, out| shard.expire(slot, Reason::ExpiredDay, out),
+            out,
+        );
+        if cursor < self.orders.len() {
+            return Some(Sweep::Day { day, cursor });
+        }
+        Some(Sweep::Forget { day })
+    }
+
+    fn sweep_forget(&mut self, day: Day, out: &mut Outbox) -> Option<Sweep> {
+        for _ in 0..FORGOTTEN_PER_STEP {
+            if !self.forget_oldest(out) {
+                self.say(Said::TradingDay { day }, out);
+                return None;
+            }
+        }
+        Some(Sweep::Forget { day })
+    }
+
+    fn sweep_expire(
+        &mut self,
+        local: u32,
+        price: Price,
+        cursor: u32,
+        position: u16,
+        out: &mut Outbox,
+    ) -> Option<Sweep> {
+        if cursor < self.orders.len() {
+            let cursor = self.visit(
+                cursor,
+                |_, order| order.local == local,
+                |shard, slot, out| shard.expire(slot, Reason::SecurityExpired, out),
+                out,
+            );
+            return Some(Sweep::Expire { local, price, cursor, position });
+        }
+        let end = self.ledger.positions(local).len().min(position as usize + ROWS_PER_STEP);
+        for at in position as usize..end {
+            self.expire_position(local, at as u16, price, out);
+        }
+        (end < self.ledger.positions(local).len()).then_some(Sweep::Expire {
+            local,
+            price,
+            cursor,
+            position: end as u16,
+        })
+    }
+
+    fn sweep_positions(&mut self, mut local: u32, mut at: u16, out: &mut Outbox) -> Option<Sweep> {
+        for _ in 0..ROWS_PER_STEP {
+            while at as usize >= self.ledger.positions(local).len() {
+                (local, at) = (local + 1, 0);
+                if local as usize >= self.directory.locals.len() {
+                    return None;
+                }
+            }
+            if let Some((before, after)) = self.ledger.adjust_position(local, at) {
+                let strategy = self.ledger.position(local, at).strategy;
+                let security = self.directory.locals[local as usize].instrument.security;
+                let what = Adjustment::Position { security, before, after };
+                self.say(Said::Adjusted { strategy, what }, out);
+            }
+            at += 1;
+        }
+        Some(Sweep::Positions { local, at })
+    }
+
+    fn sweep_cash(&mut self, at: usize, out: &mut Outbox) -> Option<Sweep> {
+        let end = self.ledger.cash().len().min(at + ROWS_PER_STEP);
+        for at in at..end {
+            if let Some((before, after)) = self.ledger.adjust_cash(at) {
+                let cash = self.ledger.cash()[at];
+                let what = Adjustment::Cash { currency: cash.currency, before, after };
+                self.say(Said::Adjusted { strategy: cash.strategy, what }, out);
+            }
+        }
+        (end < self.ledger.cash().len()).then_some(Sweep::Cash { at: end })
+    }
+
+    fn sweep_adapter(&mut self, adapter: AdapterId, connected: bool, cursor: u32, out: &mut Outbox) -> Option<Sweep> {
+        let cursor = self.visit(
+            cursor,
+            |shard, order| order.at_venue && shard.concerns(Which::Adapter(adapter), order),
+            |shard, slot, out| {
+                if connected {
+                    return shard.instruct(slot, Ask::Query, out);
+                }
+                let waiting = shard.orders.get(slot).base == Base::PendingNew || shard.orders.requests(slot).is_some();
+                if waiting && !shard.orders.get(slot).in_doubt {
+                    shard.orders.get_mut(slot).in_doubt = true;
+                    shard.say_status(slot, What::Image, Reason::InDoubt, out);
+                }
+            },
+            out,
+        );
+        (cursor < self.orders.len()).then_some(Sweep::Adapter { adapter, connected, cursor })
+    }
+
+    /// Acts upon open orders from a slot on, as far as a step goes; where to go on.
+    fn visit(
+        &mut self,
+        cursor: u32,
+        concerned: impl Fn(&Shard, &Order) -> bool,
+        mut act: impl FnMut(&mut Shard, u32, &mut Outbox),
+        out: &mut Outbox,
+    ) -> u32 {
+        let end = self.orders.len().min(cursor.saturating_add(SLOTS_PER_STEP));
+        let mut acts = 0;
+        for slot in cursor..end {
+            let order = self.orders.get(slot);
+            let open = !order.base.is_finished() && self.orders.in_use(slot);
+            if open && concerned(self, order) {
+                act(self, slot, out);
+                acts += 1;
+                if acts == ACTS_PER_STEP {
+                    return slot + 1;
+                }
+            }
+        }
+        end
+    }
+
+    /// Ends an order whose time is over: a stop that waits with us, or one at the simulated venue. Outside venues end
+    /// theirs themselves.
+    fn expire(&mut self, slot: u32, reason: Reason, out: &mut Outbox) {
+        let order = self.orders.get(slot);
+        if order.base.is_finished() {
+            return;
+        }
+        if order.waits_for_trigger() && !order.at_venue {
+            self.ended(slot, Step::Expire, reason, out);
+        } else if self.is_simulated(order.local) {
+            self.venue.expire(slot, reason);
+        }
+    }
+
+    fn concerns(&self, which: Which, order: &Order) -> bool {
+        match which {
+            Which::All => true,
+            Which::Strategy(id) => order.terms.strategy == id,
+            Which::Account(id) => order.terms.account == id,
+            Which::Security(local) => order.local == local,
+            Which::Adapter(id) => {
+                order.local != NIL && self.directory.locals[order.local as usize].adapter == id
+            }
+            Which::Position(strategy, local) => order.terms.strategy == strategy && order.local == local,
+        }
+    }
+
+    fn place_of(&self, order: &Order) -> Option<u16> {
+        self.directory.locals.get(order.local as usize).map(|local| local.exchange)
+    }
+}

@@ -1,0 +1,129 @@
+//! The bookkeeper: movements that no order made, expiries, and counting again.
+
+use super::{Shard, shard_of_cash};
+use crate::command::{ExecRef, Movement, MovementKind};
+use crate::event::{Body as Said, Booking};
+use crate::id::{Currency, IntId, OrderHandle, SecurityId, Source, Uuid};
+use crate::ledger::Deal;
+use crate::number::{Money, Price};
+use crate::outbox::Outbox;
+use crate::reason::Reason;
+
+impl Shard {
+    /// Records a transaction by hand. The same UUID again changes nothing and is no mistake.
+    pub(super) fn movement(&mut self, source: Source, movement: &Movement, out: &mut Outbox) -> Result<(), Reason> {
+        let named = movement.uuid != Uuid::default();
+        if named && self.ledger.seen(movement.uuid) {
+            return Ok(());
+        }
+        self.directory.strategy(movement.strategy).ok_or(Reason::UnknownStrategy)?;
+        self.directory.account(movement.account).ok_or(Reason::UnknownAccount)?;
+        let booking = match movement.security {
+            Some(security) => self.book_trade(security, movement)?,
+            None => self.book_amount(movement)?,
+        };
+        if named {
+            self.ledger.remember(movement.uuid, booking.id);
+        }
+        out.say(self.hearers(source), self.now, Said::Booked(booking));
+        Ok(())
+    }
+
+    fn book_trade(&mut self, security: SecurityId, movement: &Movement) -> Result<Booking, Reason> {
+        let local = self.directory.local(security).ok_or(Reason::UnknownSecurity)?;
+        let qty = movement.qty;
+        let fits = match movement.kind {
+            MovementKind::Buy => qty.is_positive(),
+            MovementKind::Sell => qty.is_negative(),
+            MovementKind::Expiration | MovementKind::Rebalance => !qty.is_zero(),
+            MovementKind::Credit
+            | MovementKind::Debit
+            | MovementKind::Interest
+            | MovementKind::Fees
+            | MovementKind::Refund => false,
+        };
+        if !fits || movement.commission.is_negative() {
+            return Err(Reason::BadTransaction);
+        }
+        let instrument = self.directory.locals[local as usize].instrument;
+        let position = self.ledger.position_index(movement.strategy, &instrument);
+        let deal = Deal {
+            kind: movement.kind,
+            account: movement.account,
+            qty,
+            price: movement.price,
+            commission: movement.commission,
+            order: OrderHandle::NONE,
+            order_id: IntId::NONE,
+            exec: ExecRef(movement.uuid.0),
+        };
+        self.ledger.book(self.now, &instrument, position, &deal).ok_or(Reason::Overflow)
+    }
+
+    fn book_amount(&mut self, movement: &Movement) -> Result<Booking, Reason> {
+        let amount = Money::from_raw(movement.price.raw());
+        let (fits, amount) = match movement.kind {
+            MovementKind::Credit | MovementKind::Interest | MovementKind::Refund => {
+                (amount.is_positive(), Some(amount))
+            }
+            MovementKind::Debit | MovementKind::Fees => (amount.is_positive(), amount.checked_neg()),
+            MovementKind::Rebalance => (!amount.is_zero(), Some(amount)),
+            MovementKind::Buy | MovementKind::Sell | MovementKind::Expiration => (false, None),
+        };
+        let plain = movement.qty.is_zero() && movement.commission.is_zero();
+        if !fits || !plain || movement.currency == Currency::default() {
+            return Err(Reason::BadTransaction);
+        }
+        if shard_of_cash(movement.strategy, self.shards) != self.id {
+            return Err(Reason::UnknownScope);
+        }
+        let amount = amount.ok_or(Reason::Overflow)?;
+        self.ledger.book_cash(self.now, movement, amount).ok_or(Reason::Overflow)
+    }
+
+    /// The security has expired: its orders end, its positions are closed at the settlement price.
+    pub(super) fn expire_security(&mut self, security: SecurityId, price: Price) -> Result<(), Reason> {
+        let local = self.directory.local(security).ok_or(Reason::UnknownSecurity)?;
+        self.directory.locals[local as usize].tradeable = false;
+        self.agenda.begin_expire(local, price);
+        Ok(())
+    }
+
+    pub(super) fn expire_position(&mut self, local: u32, at: u16, price: Price, out: &mut Outbox) {
+        let qty = self.ledger.position(local, at).state.qty;
+        let Some(closing) = qty.checked_neg().filter(|closing| !closing.is_zero()) else {
+            return;
+        };
+        let instrument = self.directory.locals[local as usize].instrument;
+        let deal = Deal {
+            kind: MovementKind::Expiration,
+            account: Default::default(),
+            qty: closing,
+            price,
+            commission: Money::ZERO,
+            order: OrderHandle::NONE,
+            order_id: IntId::NONE,
+            exec: ExecRef(0),
+        };
+        match self.ledger.book(self.now, &instrument, at, &deal) {
+            Some(booking) => self.say(Said::Booked(booking), out),
+            None => self.agenda.refuse(Reason::Overflow),
+        }
+    }
+
+    /// Counts all positions again from the transactions; what differed is told.
+    pub(super) fn reset_positions(&mut self) -> Result<(), Reason> {
+        self.ledger.recount();
+        if !self.directory.locals.is_empty() {
+            self.agenda.begin_positions();
+        }
+        Ok(())
+    }
+
+    /// Counts all cash again from the transactions; what differed is told.
+    pub(super) fn reset_cash(&mut self) -> Result<(), Reason> {
+        self.ledger.recount();
+        self.agenda.begin_cash();
+        Ok(())
+    }
+}

@@ -1,0 +1,193 @@
+//! The operator, the clock and the threads: everything that is about no single order. Each such command is answered
+//! with [`Said::Done`] when all of it is done.
+
+use super::Shard;
+use super::agenda::Which;
+use crate::command::{Body, Budget, BudgetAct, Command, Limits, Phase, Scope, Session, Watch};
+use crate::event::Body as Said;
+use crate::id::{AdapterId, ExchangeId, PortId, PortMask, SecurityId, StrategyId};
+use crate::outbox::Outbox;
+use crate::reason::Reason;
+use crate::time::Day;
+
+impl Shard {
+    pub(super) fn administer(&mut self, command: &Command, out: &mut Outbox) {
+        self.agenda.tell_when_done(command.source, command.token);
+        let done = match &command.body {
+            Body::Subscribe { strategy, security, on } => self.subscribe(*strategy, *security, *on, out),
+            Body::Adapter { adapter, connected } => self.adapter(*adapter, *connected, out),
+            Body::Transaction(movement) => self.movement(command.source, movement, out),
+            Body::Expire { security, price } => self.expire_security(*security, *price),
+            Body::ResetPositions => self.reset_positions(),
+            Body::ResetCash => self.reset_cash(),
+            Body::Limits { scope, limits } => self.limits(*scope, limits, out),
+            Body::Restrict { scope, security, on } => self.restrict(*scope, *security, *on, out),
+            Body::Kill { scope, on } => self.kill(*scope, *on, out),
+            Body::Phase { strategy, phase } => self.phase(*strategy, *phase, out),
+            Body::Halt { security, on } => self.halt(*security, *on, out),
+            Body::Budget(budget) => self.budget(budget, out),
+            Body::Session { exchange, session } => self.session(*exchange, *session, out),
+            Body::TradingDay { day } => self.trading_day(*day),
+            Body::Watch { port, what, on } => self.watch(*port, *what, *on),
+            Body::Snapshot { port } => self.snapshots.request(*port),
+            Body::Submit { .. }
+            | Body::Modify { .. }
+            | Body::Cancel { .. }
+            | Body::Close { .. }
+            | Body::Quote { .. }
+            | Body::Trade { .. }
+            | Body::Tick { .. }
+            | Body::Report { .. }
+            | Body::Timer => unreachable!("these are dispatched in `apply`"),
+        };
+        if let Err(reason) = done {
+            self.agenda.refuse(reason);
+        }
+    }
+
+    fn subscribe(
+        &mut self,
+        strategy: StrategyId,
+        security: SecurityId,
+        on: bool,
+        out: &mut Outbox,
+    ) -> Result<(), Reason> {
+        let local = self.directory.local(security).ok_or(Reason::UnknownSecurity)?;
+        self.directory.strategy(strategy).ok_or(Reason::UnknownStrategy)?;
+        let subscribers = &mut self.directory.locals[local as usize].subscribers;
+        match (subscribers.binary_search(&strategy), on) {
+            (Err(at), true) => subscribers.insert(at, strategy),
+            (Ok(at), false) => {
+                subscribers.remove(at);
+            }
+            _ => return Ok(()),
+        }
+        let subscribers = subscribers.len() as u32;
+        self.say(Said::Subscription { strategy, security, on, subscribers }, out);
+        Ok(())
+    }
+
+    fn adapter(&mut self, adapter: AdapterId, connected: bool, out: &mut Outbox) -> Result<(), Reason> {
+        if adapter == AdapterId::SIM {
+            return Err(Reason::UnknownScope);
+        }
+        let state = &mut self.adapters[adapter.0 as usize];
+        if state.connected != connected {
+            state.connected = connected;
+            self.say(Said::Adapter { adapter, connected }, out);
+            self.agenda.begin_adapter(adapter, connected);
+        }
+        Ok(())
+    }
+
+    fn limits(&mut self, scope: Scope, limits: &Limits, out: &mut Outbox) -> Result<(), Reason> {
+        let (shard, shards) = (self.id.0, self.shards);
+        let guard = self.directory.guard_mut(scope).ok_or(Reason::UnknownScope)?;
+        guard.set_limits(*limits, shard, shards);
+        self.say(Said::Limits { scope, limits: *limits }, out);
+        Ok(())
+    }
+
+    fn restrict(&mut self, scope: Scope, security: SecurityId, on: bool, out: &mut Outbox) -> Result<(), Reason> {
+        self.directory.reference.security(security).ok_or(Reason::UnknownSecurity)?;
+        let guard = self.directory.guard_mut(scope).ok_or(Reason::UnknownScope)?;
+        guard.restrict(security, on);
+        self.say(Said::Restrict { scope, security, on }, out);
+        Ok(())
+    }
+
+    fn kill(&mut self, scope: Scope, on: bool, out: &mut Outbox) -> Result<(), Reason> {
+        let which = match scope {
+            Scope::Global => {
+                self.killed = on;
+                Some(Which::All)
+            }
+            Scope::Strategy(id) => {
+                self.directory.guard_mut(scope).ok_or(Reason::UnknownScope)?.killed = on;
+                Some(Which::Strategy(id))
+            }
+            Scope::Account(id) => {
+                self.directory.guard_mut(scope).ok_or(Reason::UnknownScope)?.killed = on;
+                Some(Which::Account(id))
+            }
+            Scope::Security(id) => {
+                self.directory.reference.security(id).ok_or(Reason::UnknownScope)?;
+                // Every shard is told; one of them owns it.
+                self.directory.local(id).map(|local| {
+                    self.directory.locals[local as usize].killed = on;
+                    Which::Security(local)
+                })
+            }
+            Scope::Adapter(id) => {
+                self.adapters[id.0 as usize].killed = on;
+                Some(Which::Adapter(id))
+            }
+        };
+        self.say(Said::Kill { scope, on }, out);
+        if on && let Some(which) = which {
+            self.agenda.begin_cancel(which, Reason::KillSwitch);
+        }
+        Ok(())
+    }
+
+    fn phase(&mut self, strategy: StrategyId, phase: Phase, out: &mut Outbox) -> Result<(), Reason> {
+        let at = self.directory.strategy(strategy).ok_or(Reason::UnknownStrategy)?;
+        self.directory.strategies[at as usize].phase = phase;
+        self.say(Said::Phase { strategy, phase }, out);
+        Ok(())
+    }
+
+    fn halt(&mut self, security: SecurityId, on: bool, out: &mut Outbox) -> Result<(), Reason> {
+        let local = self.directory.local(security).ok_or(Reason::UnknownSecurity)?;
+        if self.directory.locals[local as usize].halted != on {
+            self.agenda.moved();
+            self.halt_local(local, on, out);
+        }
+        Ok(())
+    }
+
+    fn budget(&mut self, budget: &Budget, out: &mut Outbox) -> Result<(), Reason> {
+        let guard = self.directory.guard_mut(budget.scope).ok_or(Reason::UnknownScope)?;
+        let usage = guard.budget(budget);
+        if matches!(budget.act, BudgetAct::Recall(_)) {
+            self.say_budget(Some(usage), out);
+        }
+        Ok(())
+    }
+
+    fn session(&mut self, exchange: ExchangeId, session: Session, out: &mut Outbox) -> Result<(), Reason> {
+        let at = self.directory.place_index(exchange).ok_or(Reason::UnknownExchange)?;
+        let place = &mut self.directory.places[at as usize];
+        if place.session != session {
+            place.session = session;
+            self.say(Said::Session { exchange, session }, out);
+            self.agenda.begin_session(at, session);
+        }
+        Ok(())
+    }
+
+    fn trading_day(&mut self, day: Day) -> Result<(), Reason> {
+        self.ledger.fold_all();
+        for local in 0..self.directory.locals.len() as u32 {
+            self.venue.market_mut(local).volume = Default::default();
+        }
+        self.agenda.begin_day(day);
+        Ok(())
+    }
+
+    fn watch(&mut self, port: PortId, what: Watch, on: bool) -> Result<(), Reason> {
+        let mask = match what {
+            Watch::Ticks(security) => {
+                let local = self.directory.local(security).ok_or(Reason::UnknownSecurity)?;
+                &mut self.directory.locals[local as usize].watchers
+            }
+            Watch::Orders => &mut self.audience.orders,
+            Watch::Everything => &mut self.audience.everything,
+            Watch::Venue(adapter) => &mut self.adapters[adapter.0 as usize].ports,
+            Watch::Budgets => &mut self.audience.budgets,
+        };
+        let one = PortMask::one(port);
+        *mask = if on { mask.with(one) } else { mask.without(one) };
+        Ok(())
+    }
+}

@@ -1,0 +1,240 @@
+//! New orders: from the gate to the place where they wait or trade.
+
+use super::Shard;
+use super::gate::Passed;
+use crate::event::{Ask, Body as Said, Instruction, OrderTerms, What};
+use crate::id::{AccountId, IntId, OrderHandle, SecurityId, Source, StrategyId};
+use crate::number::{Price, Qty};
+use crate::order::{Base, NIL, Order};
+use crate::orders::blank;
+use crate::outbox::Outbox;
+use crate::reason::Reason;
+use crate::terms::{OrderKind, Side, Status, Terms, Tif};
+use crate::timers::Timed;
+use crate::venue::Entry;
+
+impl Shard {
+    #[inline]
+    pub(super) fn submit(&mut self, source: Source, id: IntId, terms: &Terms, out: &mut Outbox) {
+        if id.is_none() {
+            return self.refuse_unrecorded(source, id, terms, Reason::BadId, out);
+        }
+        if !self.orders.has_room() && !self.forget_oldest(out) {
+            return self.refuse_unrecorded(source, id, terms, Reason::ShardFull, out);
+        }
+        match self.admit(terms, out) {
+            Ok(passed) => self.enter(source, id, terms, &passed, out),
+            Err(reason) => self.record_refused(source, id, terms, reason, out),
+        }
+    }
+
+    /// Closes a position. Wholly: its open orders are cancelled first, so the rest is left to the agenda.
+    #[expect(clippy::too_many_arguments, reason = "they are the command's own fields")]
+    pub(super) fn close(
+        &mut self,
+        source: Source,
+        id: IntId,
+        strategy: StrategyId,
+        account: AccountId,
+        security: SecurityId,
+        qty: Qty,
+        out: &mut Outbox,
+    ) {
+        let mut terms = Terms { qty, security, strategy, account, reduce_only: true, ..Terms::default() };
+        let Some(local) = self.directory.local(security) else {
+            return self.submit(source, id, &terms, out);
+        };
+        let held = self.ledger.positions(local).iter().find(|held| held.strategy == strategy);
+        let (net, reducing) = held.map_or((Qty::ZERO, Qty::ZERO), |held| (held.state.qty, held.reducing));
+        terms.side = if net.is_positive() { Side::Sell } else { Side::Buy };
+        if !qty.is_zero() {
+            return self.submit(source, id, &terms, out);
+        }
+        if reducing.is_positive() {
+            return self.record_refused(source, id, &terms, Reason::CloseInProgress, out);
+        }
+        self.agenda.begin_close(local, source, id, terms);
+    }
+
+    /// The second half of closing a position: its other orders have been cancelled.
+    pub(super) fn close_rest(&mut self, local: u32, source: Source, id: IntId, mut terms: Terms, out: &mut Outbox) {
+        let held = self.ledger.positions(local).iter().find(|held| held.strategy == terms.strategy);
+        terms.qty = held.map_or(Qty::ZERO, |held| held.state.qty.abs());
+        self.submit(source, id, &terms, out);
+    }
+
+    #[inline]
+    fn enter(&mut self, source: Source, id: IntId, terms: &Terms, passed: &Passed, out: &mut Outbox) {
+        let found = &passed.found;
+        let slot = self.orders.insert(
+            id,
+            Order {
+                terms: *terms,
+                submitted: self.now,
+                reserved: passed.reserved,
+                source,
+                local: found.local,
+                position: found.position,
+                exposure: found.exposure,
+                counted: true,
+                ..blank()
+            },
+        );
+        let position = self.ledger.position_mut(found.local, found.position);
+        position.open.add(terms.side, terms.qty);
+        if terms.reduce_only {
+            position.reducing = position.reducing.checked_add(terms.qty).expect("headroom was checked");
+        }
+        self.ledger.exposure_mut(found.local, found.exposure).open.add(terms.side, terms.qty);
+        self.say_terms(slot, What::Entered, Reason::None, out);
+        if terms.tif == Tif::Gtd {
+            self.dated += 1;
+            self.note_date(slot);
+        }
+        if terms.kind.has_stop() { self.await_trigger(slot, out) } else { self.ask_venue(slot, Ask::New, out) }
+    }
+
+    /// Has the timers call at the order's date.
+    pub(super) fn note_date(&mut self, slot: u32) {
+        let orders = &self.orders;
+        self.timers.sweep(self.dated, |order| orders.find(order).is_some_and(|slot| !orders.get(slot).base.is_finished()));
+        self.timers.push(self.orders.get(slot).terms.tif_date, Timed::Date(self.orders.handle(slot)));
+    }
+
+    /// Sends an order, or a request about it, on its way to its venue.
+    #[inline]
+    pub(super) fn ask_venue(&mut self, slot: u32, ask: Ask, out: &mut Outbox) {
+        let local = self.orders.get(slot).local;
+        if !self.is_simulated(local) {
+            return self.instruct(slot, ask, out);
+        }
+        let delays = self.delays(local);
+        if delays.entry_ns == 0 && delays.entry_jitter_ns == 0 {
+            return self.reach_venue(slot, ask);
+        }
+        let at = self.ways[local as usize][0].arrival(self.now, delays.entry_ns, delays.entry_jitter_ns);
+        self.timers.push(at, Timed::ToVenue { order: self.orders.handle(slot), ask });
+    }
+
+    /// What was sent has arrived at the simulated venue.
+    #[inline]
+    pub(super) fn reach_venue(&mut self, slot: u32, ask: Ask) {
+        let order = self.orders.get_mut(slot);
+        match ask {
+            Ask::New => {
+                order.at_venue = true;
+                let entry = Entry {
+                    slot,
+                    book: order.local,
+                    side: order.terms.side,
+                    limit: limit_ticks(&order.terms, self.directory.locals[order.local as usize].tick),
+                    qty: order.leaves(),
+                    tif: order.terms.tif,
+                    account: order.terms.account,
+                };
+                self.venue.enter(&entry);
+            }
+            Ask::Cancel => self.venue.cancel(slot),
+            Ask::Replace => self.reach_venue_replace(slot),
+            Ask::Query => {}
+        }
+        self.agenda.busy_with(self.orders.get(slot).local);
+    }
+
+    fn reach_venue_replace(&mut self, slot: u32) {
+        let order = self.orders.get(slot);
+        let Some(replace) = self.orders.requests(slot).and_then(|requests| requests.replace) else {
+            return;
+        };
+        let left = replace.terms.qty.checked_sub(order.cum).unwrap_or_default();
+        if !left.is_positive() {
+            // Stop here: what is left is cancelled, see `Shard::ended`.
+            return self.venue.cancel(slot);
+        }
+        let limit = limit_ticks(&replace.terms, self.directory.locals[order.local as usize].tick);
+        self.venue.replace(slot, left, limit, replace.terms.tif);
+    }
+
+    /// Tells an outside venue's adapter what to do.
+    pub(super) fn instruct(&mut self, slot: u32, ask: Ask, out: &mut Outbox) {
+        let order = self.orders.get_mut(slot);
+        order.at_venue = true;
+        let adapter = self.directory.locals[order.local as usize].adapter;
+        let mut terms = order.terms;
+        let requests = self.orders.requests(slot);
+        let request_id = match ask {
+            Ask::Cancel => requests.and_then(|requests| requests.cancel).map(|cancel| cancel.id),
+            Ask::Replace => requests.and_then(|requests| requests.replace).map(|replace| {
+                terms = replace.terms;
+                replace.id
+            }),
+            Ask::New | Ask::Query => None,
+        };
+        let instruction = Instruction {
+            adapter,
+            order: self.orders.handle(slot),
+            ask,
+            id: self.orders.names(slot).id,
+            request_id: request_id.unwrap_or_default(),
+            terms,
+        };
+        out.say(self.adapters[adapter.0 as usize].ports, self.now, Said::ToVenue(instruction));
+    }
+
+    /// An order that failed a check is an order all the same: it is told, and can be read until it is forgotten.
+    fn record_refused(&mut self, source: Source, id: IntId, terms: &Terms, reason: Reason, out: &mut Outbox) {
+        if id.is_none() || (!self.orders.has_room() && !self.forget_oldest(out)) {
+            return self.refuse_unrecorded(source, id, terms, reason, out);
+        }
+        let local = self.directory.local(terms.security).unwrap_or(NIL);
+        let order = Order { terms: *terms, submitted: self.now, source, local, base: Base::Rejected, ..blank() };
+        let slot = self.orders.insert(id, order);
+        self.say_terms(slot, What::Rejected, reason, out);
+        self.line_up_finished(slot, out);
+    }
+
+    fn refuse_unrecorded(&mut self, source: Source, id: IntId, terms: &Terms, reason: Reason, out: &mut Outbox) {
+        let body = Said::Order(OrderTerms {
+            order: OrderHandle::NONE,
+            id,
+            orig_id: IntId::NONE,
+            source,
+            what: What::Rejected,
+            status: Status::Rejected,
+            reason,
+            terms: *terms,
+        });
+        out.say(self.hearers(source), self.now, body);
+    }
+
+    /// Puts an order that has ended in line, and forgets the oldest when the line is too long.
+    #[inline]
+    pub(super) fn line_up_finished(&mut self, slot: u32, out: &mut Outbox) {
+        self.orders.finish(slot);
+        if self.orders.finished() > self.settings.finished_max {
+            self.forget_oldest(out);
+        }
+    }
+
+    /// Forgets the order that ended longest ago, and says so. False if there is none.
+    pub(super) fn forget_oldest(&mut self, out: &mut Outbox) -> bool {
+        let Some(slot) = self.orders.oldest_finished() else {
+            return false;
+        };
+        let source = self.orders.get(slot).source;
+        let body = Said::Forgotten { order: self.orders.handle(slot), source, id: self.orders.names(slot).id };
+        out.say(self.hearers(source), self.now, body);
+        self.orders.forget_oldest();
+        true
+    }
+}
+
+/// The limit in ticks that an order has at the venue: a triggered stop limit keeps its own, a stop has none.
+fn limit_ticks(terms: &Terms, tick: Price) -> Option<i64> {
+    match terms.kind {
+        OrderKind::Limit | OrderKind::StopLimit => {
+            Some(terms.limit.ticks(tick).expect("the gate admits prices on the grid only"))
+        }
+        OrderKind::Market | OrderKind::Stop => None,
+    }
+}

@@ -1,0 +1,312 @@
+//! The checks before anything is sent, in the order of the engine's README. The first that fails gives its reason.
+
+use super::Shard;
+use crate::command::{BudgetKind, Phase, Session};
+use crate::event::{Body as Said, BudgetUse};
+use crate::id::{AdapterId, StrategyId};
+use crate::number::{Money, Notional, Price, Qty};
+use crate::order::Order;
+use crate::outbox::Outbox;
+use crate::reason::Reason;
+use crate::risk::{Asked, Held};
+use crate::terms::{OrderKind, Side, Terms, Tif};
+use crate::time::Timestamp;
+
+/// Half the range of a number: what may be in use, so that what is under way always fits the other half.
+const HALF: i128 = (i64::MAX / 2) as i128;
+
+/// What the reference check found: where everything about the order stands.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    pub local: u32,
+    pub strategy: u32,
+    pub account: u32,
+    pub position: u16,
+    pub exposure: u16,
+}
+
+/// What the gate has set aside for an order that passed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Passed {
+    pub found: Found,
+    pub reserved: Money,
+}
+
+impl Shard {
+    /// Checks a new order and counts it where it passes.
+    pub(super) fn admit(&mut self, terms: &Terms, out: &mut Outbox) -> Result<Passed, Reason> {
+        let found = self.look_up(terms)?;
+        self.check_reduction(terms, &found)?;
+        self.check_form(terms, &found)?;
+        let value = self.value_of(terms, terms.qty, found.local)?;
+        self.check_headroom(terms.side, terms.qty, value.unwrap_or_default(), &found)?;
+        let cost = self.cost_of(terms, terms.qty, value, &found);
+        let asked =
+            Asked { terms, before: None, last: self.last_price(found.local), value, grows: terms.qty, credit: cost };
+        self.check_risk(&asked, &found, out)?;
+        let reserved = self.take_credit(cost.unwrap_or_default(), &found, out);
+        Ok(Passed { found, reserved })
+    }
+
+    /// Checks new terms of an order and counts the change where it passes: the credit set aside on top.
+    pub(super) fn admit_change(&mut self, order: &Order, new: &Terms, out: &mut Outbox) -> Result<Money, Reason> {
+        let found = self.look_up(new)?;
+        self.check_form(new, &found)?;
+        let value = self.value_of(new, new.qty, found.local)?;
+        let left = new.qty.checked_sub(order.cum).ok_or(Reason::Overflow)?;
+        let grows = left.checked_sub(order.leaves()).ok_or(Reason::Overflow)?;
+        if grows.is_positive() {
+            self.check_headroom(new.side, grows, value.unwrap_or_default(), &found)?;
+        }
+        let left_value = self.value_of(new, left, found.local)?;
+        let cost = self.cost_of(new, left, left_value, &found);
+        let credit = cost.map(|cost| cost.checked_sub(order.reserved).unwrap_or(Money::MAX));
+        let last = self.last_price(found.local);
+        let asked = Asked { terms: new, before: Some(&order.terms), last, value, grows, credit };
+        self.check_risk(&asked, &found, out)?;
+        let more = credit.filter(|more| more.is_positive()).unwrap_or_default();
+        Ok(self.take_credit(more, &found, out))
+    }
+
+    /// 1. Reference.
+    #[inline]
+    fn look_up(&mut self, terms: &Terms) -> Result<Found, Reason> {
+        let local = self.directory.local(terms.security).ok_or(Reason::UnknownSecurity)?;
+        let security = &self.directory.locals[local as usize];
+        if !security.tradeable {
+            return Err(Reason::NotTradeable);
+        }
+        let account = self.directory.account(terms.account).ok_or(Reason::UnknownAccount)?;
+        let entry = &self.directory.accounts[account as usize];
+        if !entry.active {
+            return Err(Reason::AccountInactive);
+        }
+        if !entry.admits[security.exchange as usize] {
+            return Err(Reason::AccountElsewhere);
+        }
+        let strategy = self.directory.strategy(terms.strategy).ok_or(Reason::UnknownStrategy)?;
+        let runs = self.directory.strategies[strategy as usize].phase == Phase::Running;
+        if !runs && terms.strategy != StrategyId::SERVER {
+            return Err(Reason::StrategyNotRunning);
+        }
+        if !self.adapters[security.adapter.0 as usize].connected {
+            return Err(Reason::VenueUnavailable);
+        }
+        let position = self.ledger.position_index(terms.strategy, &security.instrument);
+        let exposure = self.ledger.exposure_index(terms.account, local);
+        Ok(Found { local, strategy, account, position, exposure })
+    }
+
+    /// An order that only reduces needs something to reduce.
+    fn check_reduction(&self, terms: &Terms, found: &Found) -> Result<(), Reason> {
+        if !terms.reduce_only {
+            return Ok(());
+        }
+        let position = self.ledger.position(found.local, found.position);
+        let net = position.state.qty;
+        let opposite = if net.is_positive() { Side::Sell } else { Side::Buy };
+        if net.is_zero() || terms.side != opposite {
+            return Err(Reason::PositionFlat);
+        }
+        let left = net.abs().checked_sub(position.reducing).unwrap_or_default();
+        if terms.qty <= left { Ok(()) } else { Err(Reason::PositionTooSmall) }
+    }
+
+    /// 2. Form.
+    #[inline]
+    fn check_form(&self, terms: &Terms, found: &Found) -> Result<(), Reason> {
+        let security = &self.directory.locals[found.local as usize];
+        if !terms.qty.is_positive() {
+            return Err(Reason::QuantityNotPositive);
+        }
+        if !terms.qty.is_multiple_of(security.lot) {
+            return Err(Reason::BadLot);
+        }
+        check_price(
+            terms.kind.has_limit(),
+            terms.limit_given,
+            terms.limit,
+            security.tick,
+            [Reason::LimitMissing, Reason::LimitSuperfluous],
+        )?;
+        check_price(
+            terms.kind.has_stop(),
+            terms.stop_given,
+            terms.stop,
+            security.tick,
+            [Reason::StopMissing, Reason::StopSuperfluous],
+        )?;
+        match (terms.tif == Tif::Gtd, terms.tif_date) {
+            (true, Timestamp::ZERO) => return Err(Reason::TifDateMissing),
+            (true, date) if date <= self.now => return Err(Reason::TifDatePast),
+            (false, date) if date != Timestamp::ZERO => return Err(Reason::TifDateSuperfluous),
+            _ => {}
+        }
+        if !terms.tif.is_auction() {
+            return Ok(());
+        }
+        if terms.kind.has_stop() {
+            return Err(Reason::TifNotAllowed);
+        }
+        let place = &self.directory.places[security.exchange as usize];
+        let ahead = match terms.tif {
+            Tif::Ato => matches!(place.session, Session::Closed | Session::OpeningAuction),
+            _ => true,
+        };
+        if place.auctions && ahead { Ok(()) } else { Err(Reason::NoAuctionAhead) }
+    }
+
+    /// What a quantity is worth under these terms, as a magnitude; None within if nobody can tell.
+    fn value_of(&self, terms: &Terms, qty: Qty, local: u32) -> Result<Option<Money>, Reason> {
+        let price = match terms.kind {
+            OrderKind::Limit | OrderKind::StopLimit => Some(terms.limit),
+            OrderKind::Stop => Some(terms.stop),
+            OrderKind::Market => self.last_price(local),
+        };
+        let Some(price) = price else {
+            return Ok(None);
+        };
+        let size = self.directory.locals[local as usize].instrument.size;
+        Notional::of(price, qty).money(size).map(|money| Some(money.abs())).ok_or(Reason::Overflow)
+    }
+
+    /// Whether everything that may come of it can be counted.
+    #[inline]
+    fn check_headroom(&self, side: Side, qty: Qty, value: Money, found: &Found) -> Result<(), Reason> {
+        let position = self.ledger.position(found.local, found.position);
+        let exposure = self.ledger.exposure(found.local, found.exposure);
+        let fits = |net: Qty, open: Qty| {
+            net.raw().unsigned_abs() as i128 + open.raw() as i128 + qty.raw() as i128 <= HALF
+        };
+        let money = self.ledger.cash_of(position).raw().unsigned_abs() as i128
+            + position.state.cost.raw().unsigned_abs() as i128
+            + value.raw() as i128;
+        let all = fits(position.state.qty, position.open.of(side))
+            && fits(exposure.net, exposure.open.of(side))
+            && money <= HALF;
+        if all { Ok(()) } else { Err(Reason::Overflow) }
+    }
+
+    /// What a buy may cost the account's credit; None if the credit is asked and nobody can tell.
+    fn cost_of(&self, terms: &Terms, qty: Qty, value: Option<Money>, found: &Found) -> Option<Money> {
+        if !self.has_credit(terms.side, found.account, found.local) {
+            return Some(Money::ZERO);
+        }
+        let rate = self.directory.locals[found.local as usize].commission;
+        Some(value?.checked_add(Money::per_unit(rate, qty)?).unwrap_or(Money::MAX))
+    }
+
+    /// Whether orders of this account in this security are held against a credit.
+    pub(super) fn has_credit(&self, side: Side, account: u32, local: u32) -> bool {
+        let guard = &self.directory.accounts[account as usize].guard;
+        side == Side::Buy
+            && guard.has_credit()
+            && guard.limits.credit_currency == self.directory.locals[local as usize].instrument.currency
+    }
+
+    /// 3. Risk and 4. credit.
+    #[inline]
+    fn check_risk(&mut self, asked: &Asked<'_>, found: &Found, out: &mut Outbox) -> Result<(), Reason> {
+        let security = &self.directory.locals[found.local as usize];
+        let strategy = &self.directory.strategies[found.strategy as usize].guard;
+        let account = &self.directory.accounts[found.account as usize].guard;
+        let adapter = &self.adapters[security.adapter.0 as usize];
+        if self.killed || strategy.killed || account.killed || security.killed || adapter.killed {
+            return Err(Reason::KillSwitch);
+        }
+        strategy.check_switches(asked.terms.security)?;
+        account.check_switches(asked.terms.security)?;
+
+        let position = self.ledger.position(found.local, found.position);
+        let exposure = self.ledger.exposure(found.local, found.exposure);
+        let mine = Held { net: position.state.qty, open: position.open };
+        let ours = Held { net: exposure.net, open: exposure.open };
+        let now = self.now;
+        let strategy = &mut self.directory.strategies[found.strategy as usize].guard;
+        if let Err(reason) = strategy.check_limits(now, asked, &mine) {
+            let usage = wanting(reason).map(|kind| BudgetUse { wanting: 1, ..strategy.usage(kind) });
+            self.say_budget(usage, out);
+            return Err(reason);
+        }
+        let account = &mut self.directory.accounts[found.account as usize].guard;
+        let credited = asked.terms.side == Side::Buy && account.limits.credit_currency == security.instrument.currency;
+        let checked = account.check_limits(now, asked, &ours);
+        let checked = checked.and_then(|()| if credited { account.check_credit(asked) } else { Ok(()) });
+        if let Err(reason) = checked {
+            let amount = if reason == Reason::InsufficientFunds { asked.credit.unwrap_or_default().raw() } else { 1 };
+            let usage = wanting(reason).map(|kind| BudgetUse { wanting: amount, ..account.usage(kind) });
+            self.say_budget(usage, out);
+            return Err(reason);
+        }
+        self.take_order(asked, found, out);
+        Ok(())
+    }
+
+    #[inline]
+    fn take_order(&mut self, asked: &Asked<'_>, found: &Found, out: &mut Outbox) {
+        let now = self.now;
+        let strategy = &mut self.directory.strategies[found.strategy as usize].guard;
+        let [rate, open] = strategy.take_order(now, asked);
+        let account = &mut self.directory.accounts[found.account as usize].guard;
+        let [account_rate, account_open] = account.take_order(now, asked);
+        if !(rate || open || account_rate || account_open) {
+            return;
+        }
+        let strategy = &self.directory.strategies[found.strategy as usize].guard;
+        let account = &self.directory.accounts[found.account as usize].guard;
+        for usage in [
+            rate.then(|| strategy.usage(BudgetKind::OrdersPerSecond)),
+            open.then(|| strategy.usage(BudgetKind::OpenOrders)),
+            account_rate.then(|| account.usage(BudgetKind::OrdersPerSecond)),
+            account_open.then(|| account.usage(BudgetKind::OpenOrders)),
+        ] {
+            self.say_budget(usage, out);
+        }
+    }
+
+    /// Sets credit aside; what it set aside.
+    fn take_credit(&mut self, amount: Money, found: &Found, out: &mut Outbox) -> Money {
+        if !amount.is_zero() {
+            let guard = &mut self.directory.accounts[found.account as usize].guard;
+            let usage = guard.take_credit(amount).then(|| guard.usage(BudgetKind::Credit));
+            self.say_budget(usage, out);
+        }
+        amount
+    }
+
+    pub(super) fn say_budget(&self, usage: Option<BudgetUse>, out: &mut Outbox) {
+        if let Some(usage) = usage {
+            out.say(self.audience.budgets, self.now, Said::Budget(usage));
+        }
+    }
+
+    pub(super) fn last_price(&self, local: u32) -> Option<Price> {
+        let market = self.venue.market(local);
+        market.traded.then_some(market.last)
+    }
+
+    /// Whether the adapter of a security can be reached.
+    pub(super) fn is_connected(&self, adapter: AdapterId) -> bool {
+        self.adapters[adapter.0 as usize].connected
+    }
+}
+
+fn check_price(wanted: bool, given: bool, price: Price, tick: Price, reasons: [Reason; 2]) -> Result<(), Reason> {
+    let [missing, superfluous] = reasons;
+    match (wanted, given) {
+        (true, false) => Err(missing),
+        (false, true) => Err(superfluous),
+        (true, true) if price.ticks(tick).is_none() => Err(Reason::BadTick),
+        _ => Ok(()),
+    }
+}
+
+/// Which budget a refusal wants more of.
+fn wanting(reason: Reason) -> Option<BudgetKind> {
+    match reason {
+        Reason::OrderRate => Some(BudgetKind::OrdersPerSecond),
+        Reason::MaxOpenOrders => Some(BudgetKind::OpenOrders),
+        Reason::InsufficientFunds => Some(BudgetKind::Credit),
+        _ => None,
+    }
+}

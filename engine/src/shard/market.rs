@@ -1,0 +1,94 @@
+//! The market: quotes and trades of feeds, sessions, halts, and the picture that is shown.
+
+use super::Shard;
+use crate::command::{Quote, Session, Trade};
+use crate::event::{Body as Said, Tick};
+use crate::id::SecurityId;
+use crate::outbox::Outbox;
+use crate::timers::Timed;
+
+impl Shard {
+    /// A feed has spoken. What it says of securities that are not ours is not heard.
+    pub(super) fn tick(&mut self, security: SecurityId, quote: Option<&Quote>, trade: Option<&Trade>) {
+        let Some(local) = self.directory.local(security) else {
+            return;
+        };
+        match (quote, trade) {
+            // The trade was made under the old quote.
+            (Some(quote), Some(trade)) => {
+                self.venue.trade(local, trade);
+                if self.venue.has_work(local) {
+                    self.agenda.quote_later(*quote);
+                } else {
+                    self.venue.quote(local, quote);
+                }
+            }
+            (Some(quote), None) => self.venue.quote(local, quote),
+            (None, Some(trade)) => self.venue.trade(local, trade),
+            (None, None) => return,
+        }
+        self.agenda.moved();
+        self.agenda.busy_with(local);
+    }
+
+    pub(super) fn halt_local(&mut self, local: u32, on: bool, out: &mut Outbox) {
+        let security = &mut self.directory.locals[local as usize];
+        security.halted = on;
+        let id = security.instrument.security;
+        self.venue.halt(local, on);
+        self.agenda.busy_with(local);
+        self.say(Said::Halt { security: id, on }, out);
+    }
+
+    /// One security of an exchange enters a session.
+    pub(super) fn enter_session(&mut self, local: u32, session: Session) {
+        self.venue.session(local, session);
+        self.agenda.moved();
+        self.agenda.busy_with(local);
+    }
+
+    /// Shows the market of a security as it is now, or will be when the feed's delay is over.
+    pub(super) fn show(&mut self, local: u32, out: &mut Outbox) {
+        let delay = self.delays(local).feed_ns;
+        if delay == 0 {
+            return self.say_tick(local, out);
+        }
+        self.timers.push(self.now.plus(delay), Timed::Shown(self.picture(local)));
+    }
+
+    fn say_tick(&mut self, local: u32, out: &mut Outbox) {
+        let security = &self.directory.locals[local as usize];
+        let watched = if security.subscribers.is_empty() { Default::default() } else { security.watchers };
+        let to = self.audience.everything.with(watched);
+        if to.is_empty() {
+            return out.skip();
+        }
+        out.say(to, self.now, Said::Tick(self.picture(local)));
+    }
+
+    /// A picture whose delay is over.
+    pub(super) fn say_shown(&mut self, tick: Tick, out: &mut Outbox) {
+        let Some(local) = self.directory.local(tick.security) else {
+            return;
+        };
+        let security = &self.directory.locals[local as usize];
+        let watched = if security.subscribers.is_empty() { Default::default() } else { security.watchers };
+        out.say(self.audience.everything.with(watched), self.now, Said::Tick(tick));
+    }
+
+    pub(super) fn picture(&self, local: u32) -> Tick {
+        let market = self.venue.market(local);
+        Tick {
+            security: self.directory.locals[local as usize].instrument.security,
+            bid: market.quote.bid,
+            bid_size: market.quote.bid_size,
+            ask: market.quote.ask,
+            ask_size: market.quote.ask_size,
+            last: market.last,
+            last_size: market.last_size,
+            traded: market.traded,
+            volume: market.volume,
+            at: market.at,
+        }
+    }
+}

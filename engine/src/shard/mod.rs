@@ -1,0 +1,395 @@
+//! The shard: a function with memory. It owns a disjoint set of securities with everything that belongs to them:
+//! orders, stops, books of the simulated venue, positions, transactions, and its parts of cash and limits.
+//!
+//! ```text
+//!            ┌ entry ───► gate ──► route ─┐          ┌► reports ─► ledger
+//!  apply ────┼ requests ──────────────────┼► venue ──┤
+//!            ├ market ────────────────────┘          └► stops ──► route
+//!            └ control, books, snapshot      agenda: what is left goes on in the next step
+//! ```
+//!
+//! The parent branches, the children do the work. State and dispatch are here; each verb has its own file.
+
+mod agenda;
+mod books;
+mod control;
+mod entry;
+mod gate;
+mod market;
+mod reports;
+mod requests;
+mod snapshot;
+mod stops;
+
+use std::sync::Arc;
+
+use crate::command::{Body, Command};
+use crate::directory::Directory;
+use crate::event::{Body as Said, EVENTS_PER_COMMAND_MAX, OrderReport, OrderTerms, What};
+use crate::id::{AdapterId, IntId, PortMask, SecurityId, ShardId, Source, StrategyId};
+use crate::ledger::Ledger;
+use crate::number::{Price, Qty};
+use crate::orders::Orders;
+use crate::outbox::Outbox;
+use crate::reason::Reason;
+use crate::refdata::RefData;
+use crate::settings::{Delays, ShardSettings};
+use crate::time::Timestamp;
+use crate::timers::{Timers, Way};
+use crate::venue::{BookSpec, Venue};
+
+use agenda::Agenda;
+use snapshot::Snapshots;
+use stops::Stops;
+
+/// The shard that owns a security. Unknown securities have an owner too: somebody must refuse them.
+pub fn shard_of(security: SecurityId, shards: u8) -> ShardId {
+    ShardId((security.0 % shards as u32) as u8)
+}
+
+/// The shard that books a strategy's movements of cash.
+pub fn shard_of_cash(strategy: StrategyId, shards: u8) -> ShardId {
+    ShardId((strategy.0 % shards as u16) as u8)
+}
+
+/// Where a command goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    One(ShardId),
+    /// Every shard applies it.
+    All,
+}
+
+/// Where a command goes when there are so many shards.
+pub fn route(body: &Body, shards: u8) -> Route {
+    match body {
+        Body::Submit { terms, .. } => Route::One(shard_of(terms.security, shards)),
+        Body::Modify { order, .. } | Body::Cancel { order, .. } | Body::Report { order, .. } => {
+            Route::One(order.shard())
+        }
+        Body::Close { security, .. }
+        | Body::Subscribe { security, .. }
+        | Body::Quote { security, .. }
+        | Body::Trade { security, .. }
+        | Body::Tick { security, .. }
+        | Body::Expire { security, .. }
+        | Body::Halt { security, .. } => Route::One(shard_of(*security, shards)),
+        Body::Transaction(movement) => Route::One(match movement.security {
+            Some(security) => shard_of(security, shards),
+            None => shard_of_cash(movement.strategy, shards),
+        }),
+        Body::Adapter { .. }
+        | Body::ResetPositions
+        | Body::ResetCash
+        | Body::Limits { .. }
+        | Body::Restrict { .. }
+        | Body::Kill { .. }
+        | Body::Phase { .. }
+        | Body::Budget(_)
+        | Body::Session { .. }
+        | Body::TradingDay { .. }
+        | Body::Timer
+        | Body::Watch { .. }
+        | Body::Snapshot { .. } => Route::All,
+    }
+}
+
+#[derive(Debug)]
+pub struct Shard {
+    id: ShardId,
+    shards: u8,
+    settings: ShardSettings,
+    /// The time of the command that is being worked on.
+    now: Timestamp,
+    directory: Directory,
+    orders: Orders,
+    ledger: Ledger,
+    /// Its books have the same indices as the directory's securities.
+    venue: Venue,
+    stops: Stops,
+    timers: Timers,
+    /// By security: the ways to and from the venue.
+    ways: Vec<[Way; 2]>,
+    /// Whether any of the ways takes time.
+    delayed: bool,
+    /// GTD orders that are open.
+    dated: usize,
+    adapters: [AdapterState; 256],
+    killed: bool,
+    audience: Audience,
+    agenda: Agenda,
+    snapshots: Snapshots,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct AdapterState {
+    connected: bool,
+    killed: bool,
+    /// The port that leads there.
+    ports: PortMask,
+}
+
+/// Who wants to hear what; ticks are watched per security.
+#[derive(Clone, Copy, Debug, Default)]
+struct Audience {
+    everything: PortMask,
+    orders: PortMask,
+    budgets: PortMask,
+}
+
+impl Shard {
+    pub fn new(id: ShardId, shards: u8, reference: Arc<RefData>, settings: ShardSettings) -> Shard {
+        assert!(id.0 < shards, "a shard is one of its number");
+        let directory = Directory::new(id, shards, reference);
+        let mut adapters = [AdapterState::default(); 256];
+        adapters[AdapterId::SIM.0 as usize].connected = true;
+        let mut shard = Shard {
+            id,
+            shards,
+            now: Timestamp::ZERO,
+            orders: Orders::new(id, settings.orders_max, settings.executions_max),
+            ledger: Ledger::new(0, settings.transactions_max),
+            venue: Venue::new(Vec::new(), 0),
+            stops: Stops::default(),
+            timers: Timers::default(),
+            ways: Vec::new(),
+            delayed: false,
+            dated: 0,
+            adapters,
+            killed: false,
+            audience: Audience::default(),
+            agenda: Agenda::default(),
+            snapshots: Snapshots::default(),
+            settings,
+            directory,
+        };
+        shard.open_books();
+        shard
+    }
+
+    pub fn id(&self) -> ShardId {
+        self.id
+    }
+
+    pub fn reference(&self) -> &Arc<RefData> {
+        &self.directory.reference
+    }
+
+    /// Takes new reference data. Orders and positions stay; what has disappeared can no longer be traded.
+    pub fn adopt(&mut self, reference: Arc<RefData>) {
+        self.directory.adopt(self.id, self.shards, reference);
+        self.open_books();
+    }
+
+    /// Applies one command at one instant, and says every consequence that fits a step; see [`Shard::resume`].
+    pub fn apply(&mut self, now: Timestamp, command: &Command, out: &mut Outbox) {
+        assert!(!self.has_work(), "a shard with work left takes no command");
+        let before = out.seq();
+        self.now = now;
+        let source = command.source;
+        match &command.body {
+            Body::Submit { id, terms } => self.submit(source, *id, terms, out),
+            Body::Modify { order, id, changes } => self.modify(source, *order, *id, changes, out),
+            Body::Cancel { order, id } => self.cancel(source, *order, *id, out),
+            Body::Close { id, strategy, account, security, qty } => {
+                self.close(source, *id, *strategy, *account, *security, *qty, out)
+            }
+            Body::Quote { security, quote } => self.tick(*security, Some(quote), None),
+            Body::Trade { security, trade } => self.tick(*security, None, Some(trade)),
+            Body::Tick { security, quote, trade } => self.tick(*security, Some(quote), Some(trade)),
+            Body::Report { order, report } => self.venue_report(*order, report, out),
+            Body::Timer => self.agenda.begin_timers(),
+            Body::Subscribe { .. }
+            | Body::Adapter { .. }
+            | Body::Transaction(_)
+            | Body::Expire { .. }
+            | Body::ResetPositions
+            | Body::ResetCash
+            | Body::Limits { .. }
+            | Body::Restrict { .. }
+            | Body::Kill { .. }
+            | Body::Phase { .. }
+            | Body::Halt { .. }
+            | Body::Budget(_)
+            | Body::Session { .. }
+            | Body::TradingDay { .. }
+            | Body::Watch { .. }
+            | Body::Snapshot { .. } => self.administer(command, out),
+        }
+        self.end_step(before, out);
+    }
+
+    /// Whether the last command left something to do. Until it is done no command may be applied.
+    pub fn has_work(&self) -> bool {
+        self.agenda.has_work()
+    }
+
+    /// Whether there is something to do that other commands may overtake: a snapshot being told.
+    pub fn has_background(&self) -> bool {
+        self.snapshots.is_running()
+    }
+
+    /// Goes on with what is left to do, for one step.
+    pub fn resume(&mut self, out: &mut Outbox) {
+        let before = out.seq();
+        if self.has_work() {
+            self.work(out);
+        }
+        self.end_step(before, out);
+    }
+
+    /// When a [`Body::Timer`] is due.
+    pub fn deadline(&self) -> Option<Timestamp> {
+        self.timers.deadline()
+    }
+
+    fn end_step(&mut self, before: u64, out: &mut Outbox) {
+        self.settle(out);
+        self.wind_up(out);
+        if self.snapshots.is_running() {
+            let said = (out.seq() - before) as usize;
+            self.snapshot_step(snapshot::IMAGES_PER_STEP.min(EVENTS_PER_COMMAND_MAX.saturating_sub(said)), out);
+        }
+        assert!(out.seq() - before <= EVENTS_PER_COMMAND_MAX as u64, "a step has its bound");
+    }
+
+    /// Books, ledger places and ways for securities that have none yet.
+    fn open_books(&mut self) {
+        for at in self.ways.len()..self.directory.locals.len() {
+            let local = &self.directory.locals[at];
+            let place = &self.directory.places[local.exchange as usize];
+            let settings = self.settings.venues.get(&place.id).unwrap_or(&self.settings.venue).clone();
+            let seed = settings.seed ^ (local.instrument.security.0 as u64) << 32;
+            self.delayed |= settings.delays != Delays::default();
+            self.ways.push([Way::new(seed ^ 1), Way::new(seed ^ 2)]);
+            let spec = BookSpec {
+                security: local.instrument.security,
+                tick_size: local.tick,
+                lot: local.lot,
+                auctions: place.auctions,
+                settings,
+            };
+            let book = self.venue.add_book(spec);
+            assert!(book as usize == at, "books and securities have the same indices");
+            if place.session != Default::default() {
+                self.venue.session(book, place.session);
+            }
+            self.ledger.add_security();
+            self.stops.add_security();
+        }
+    }
+
+    /// How long things take on their way to and from a security's venue.
+    #[inline]
+    fn delays(&self, local: u32) -> Delays {
+        if !self.delayed {
+            return Delays::default();
+        }
+        let exchange = self.directory.locals[local as usize].exchange;
+        let place = &self.directory.places[exchange as usize];
+        self.settings.venues.get(&place.id).unwrap_or(&self.settings.venue).delays
+    }
+
+    /// Whether its orders go to the venue inside this shard.
+    #[inline]
+    fn is_simulated(&self, local: u32) -> bool {
+        self.directory.locals[local as usize].adapter == AdapterId::SIM
+    }
+
+    /// Tells the whole platform something that belongs to no order.
+    fn say(&self, body: Said, out: &mut Outbox) {
+        out.say(self.audience.everything.with(self.audience.orders), self.now, body);
+    }
+
+    /// Who hears of an order of this source.
+    #[inline]
+    fn hearers(&self, source: Source) -> PortMask {
+        self.audience.everything.with(self.audience.orders).with(PortMask::one(source.port))
+    }
+
+    /// Tells the terms of an order as they are now.
+    #[inline]
+    fn say_terms(&self, slot: u32, what: What, reason: Reason, out: &mut Outbox) {
+        let source = self.orders.get(slot).source;
+        out.say(self.hearers(source), self.now, Said::Order(self.terms_image(slot, what, reason)));
+    }
+
+    #[inline]
+    fn terms_image(&self, slot: u32, what: What, reason: Reason) -> OrderTerms {
+        let order = self.orders.get(slot);
+        let names = self.orders.names(slot);
+        OrderTerms {
+            order: self.orders.handle(slot),
+            id: names.id,
+            orig_id: names.orig_id,
+            source: order.source,
+            what,
+            status: self.orders.status(slot),
+            reason,
+            terms: order.terms,
+        }
+    }
+
+    /// Tells what happened to an order, under its own names.
+    #[inline]
+    fn say_status(&self, slot: u32, what: What, reason: Reason, out: &mut Outbox) {
+        self.say_report(slot, what, reason, None, (Qty::ZERO, Price::ZERO), out);
+    }
+
+    /// Tells what happened to an order; `request` is the id of the request it is about.
+    #[inline]
+    fn say_report(
+        &self,
+        slot: u32,
+        what: What,
+        reason: Reason,
+        request: Option<(IntId, Source)>,
+        last: (Qty, Price),
+        out: &mut Outbox,
+    ) {
+        let order = self.orders.get(slot);
+        let mut to = self.hearers(order.source);
+        if let Some((_, asker)) = request {
+            to = to.with(PortMask::one(asker.port));
+        }
+        out.say(to, self.now, Said::Status(self.image(slot, what, reason, request.map(|(id, _)| id), last)));
+    }
+
+    #[inline]
+    fn image(
+        &self,
+        slot: u32,
+        what: What,
+        reason: Reason,
+        request: Option<IntId>,
+        (last_qty, last_price): (Qty, Price),
+    ) -> OrderReport {
+        let order = self.orders.get(slot);
+        let names = self.orders.names(slot);
+        let (id, orig_id) = match request {
+            Some(id) if !id.is_none() => (id, names.id),
+            _ => (names.id, names.orig_id),
+        };
+        OrderReport {
+            order: self.orders.handle(slot),
+            id,
+            orig_id,
+            qty: order.terms.qty,
+            cum_qty: order.cum,
+            avg_price: order.avg_price(),
+            last_qty,
+            last_price,
+            source: order.source,
+            security: order.terms.security,
+            strategy: order.terms.strategy,
+            account: order.terms.account,
+            what,
+            status: self.orders.status(slot),
+            reason,
+            side: order.terms.side,
+            kind: order.terms.kind,
+            tif: order.terms.tif,
+            in_doubt: order.in_doubt,
+        }
+    }
+}

@@ -1,0 +1,428 @@
+//! What venues say: acknowledgements, fills, ends. The simulated venue and outside ones are heard alike.
+
+use super::Shard;
+use crate::command::{BudgetKind, ExecRef, MovementKind, Report};
+use crate::event::{Alert, Ask, Body as Said, Request, What};
+use crate::id::OrderHandle;
+use crate::ledger::Deal;
+use crate::number::{Money, Notional, Price, Qty};
+use crate::order::{Base, NIL, Step};
+use crate::outbox::Outbox;
+use crate::reason::Reason;
+use crate::terms::{Side, Terms, Tif};
+use crate::timers::Timed;
+use crate::venue::Outcome;
+
+impl Shard {
+    /// An outside venue's report. The simulated venue never speaks this way.
+    pub(super) fn venue_report(&mut self, handle: OrderHandle, report: &Report, out: &mut Outbox) {
+        let Some(slot) = self.orders.find(handle) else {
+            return self.alert(Alert::UnknownReport, handle, Default::default(), Reason::UnknownOrder, out);
+        };
+        let local = self.orders.get(slot).local;
+        if local == NIL || self.is_simulated(local) {
+            return self.alert_unexpected(slot, out);
+        }
+        self.report(slot, report, out);
+    }
+
+    /// Hears what the simulated venue has said since.
+    #[inline]
+    pub(super) fn settle(&mut self, out: &mut Outbox) {
+        let mut heard = 0;
+        while let Some(&(slot, outcome)) = self.venue.outcomes().get(heard) {
+            heard += 1;
+            let report = report_of(outcome);
+            let local = self.orders.get(slot).local;
+            let delays = self.delays(local);
+            if delays.response_ns == 0 && delays.response_jitter_ns == 0 {
+                self.report(slot, &report, out);
+            } else {
+                let at = self.ways[local as usize][1].arrival(self.now, delays.response_ns, delays.response_jitter_ns);
+                self.timers.push(at, Timed::FromVenue { order: self.orders.handle(slot), report });
+            }
+        }
+        self.venue.clear_outcomes();
+    }
+
+    #[inline]
+    pub(super) fn report(&mut self, slot: u32, report: &Report, out: &mut Outbox) {
+        match *report {
+            Report::Accepted => self.accepted(slot, out),
+            Report::Rejected(reason) => self.rejected(slot, reason, out),
+            Report::Filled { exec, qty, price } => self.filled(slot, exec, qty, price, out),
+            Report::Canceled(reason) => self.ended(slot, Step::Cancel, reason, out),
+            Report::Expired(reason) => self.ended(slot, Step::Expire, reason, out),
+            Report::CancelRefused(reason) => self.cancel_refused(slot, reason, out),
+            Report::Replaced => self.replaced_by_venue(slot, out),
+            Report::ReplaceRefused(reason) => self.replace_refused(slot, reason, out),
+            Report::Busted { exec } => self.corrected(slot, exec, Qty::ZERO, Price::ZERO, Reason::Bust, out),
+            Report::Corrected { exec, qty, price } => {
+                self.corrected(slot, exec, qty, price, Reason::Correction, out)
+            }
+            Report::Reconciled => self.reconciled(slot, out),
+        }
+    }
+
+    #[inline]
+    fn accepted(&mut self, slot: u32, out: &mut Outbox) {
+        let order = self.orders.get_mut(slot);
+        match order.base {
+            Base::PendingNew => {
+                order.base = Base::Working;
+                // A triggered stop was acknowledged when it began to wait.
+                self.say_status(slot, What::Accepted, Reason::None, out);
+                self.send_cancel(slot, out);
+            }
+            Base::Working => {}
+            Base::Filled | Base::Canceled | Base::Rejected | Base::Expired => self.alert_unexpected(slot, out),
+        }
+    }
+
+    fn rejected(&mut self, slot: u32, reason: Reason, out: &mut Outbox) {
+        let order = self.orders.get_mut(slot);
+        let left = order.leaves();
+        let Some(base) = order.base.after(Step::Reject) else {
+            return self.alert_unexpected(slot, out);
+        };
+        order.base = base;
+        if base == Base::Rejected {
+            self.say_status(slot, What::Rejected, reason, out);
+        } else {
+            self.say_status(slot, What::Canceled, reason, out);
+            if !self.is_simulated(self.orders.get(slot).local) {
+                self.alert_order(Alert::LateReject, slot, reason, out);
+            }
+        }
+        self.finish(slot, left, out);
+    }
+
+    #[inline]
+    fn filled(&mut self, slot: u32, exec: ExecRef, qty: Qty, price: Price, out: &mut Outbox) {
+        if !self.check_execution(slot, exec, qty, price, out) {
+            return;
+        }
+        if self.orders.get(slot).base == Base::PendingNew {
+            self.accepted(slot, out);
+        }
+        let order = *self.orders.get(slot);
+        let (left, ended) = (order.leaves(), order.base.is_finished());
+        let sums = order.cum.checked_add(qty).zip(order.notional.checked_add(Notional::of(price, qty)));
+        let deal = self.deal_of(slot, exec, qty, price);
+        let booking = sums.and_then(|_| {
+            let instrument = self.directory.locals[order.local as usize].instrument;
+            self.ledger.book(self.now, &instrument, order.position, &deal?)
+        });
+        let (Some((cum, notional)), Some(booking)) = (sums, booking) else {
+            return self.cannot_count(slot, out);
+        };
+        let taken = qty.min(left);
+        self.take_open(&order, taken);
+        self.settle_credit(slot, qty, price, deal.map_or(Money::ZERO, |deal| deal.commission), left, out);
+        let complete = cum >= order.terms.qty;
+        let place = self.orders.get_mut(slot);
+        (place.cum, place.notional) = (cum, notional);
+        let step = if complete { Step::Complete } else { Step::Fill };
+        place.base = order.base.after(step).expect("a fill is a fact in every state");
+        let reason = match (ended, cum > order.terms.qty) {
+            (_, true) => Reason::Overfill,
+            (true, false) => Reason::LateFill,
+            (false, false) => Reason::None,
+        };
+        self.say_report(slot, What::Filled, reason, None, (qty, price), out);
+        out.say(self.hearers(order.source), self.now, Said::Booked(booking));
+        self.agenda.moved();
+        match reason {
+            Reason::Overfill => self.alert_order(Alert::Overfill, slot, reason, out),
+            Reason::LateFill => self.alert_order(Alert::LateFill, slot, reason, out),
+            _ => {}
+        }
+        if complete && !ended {
+            self.finish(slot, left.checked_sub(taken).unwrap_or_default(), out);
+        }
+    }
+
+    /// Whether an execution is to be counted: it is of something, and was not seen before.
+    #[inline]
+    fn check_execution(&mut self, slot: u32, exec: ExecRef, qty: Qty, price: Price, out: &mut Outbox) -> bool {
+        if exec == ExecRef(0) && self.is_simulated(self.orders.get(slot).local) {
+            return true;
+        }
+        if !qty.is_positive() || self.orders.get(slot).base == Base::Rejected && !self.orders.get(slot).at_venue {
+            self.alert_unexpected(slot, out);
+            return false;
+        }
+        if exec == ExecRef(0) {
+            return true;
+        }
+        if self.orders.execution(slot, exec).is_some() {
+            self.alert_order(Alert::DuplicateExecution, slot, Reason::None, out);
+            return false;
+        }
+        if !self.orders.remember(slot, exec, qty, price) {
+            self.alert_order(Alert::ExecutionsFull, slot, Reason::None, out);
+        }
+        true
+    }
+
+    /// The transaction a fill makes; None if its commission cannot be counted.
+    #[inline]
+    fn deal_of(&self, slot: u32, exec: ExecRef, qty: Qty, price: Price) -> Option<Deal> {
+        let order = self.orders.get(slot);
+        let rate = self.directory.locals[order.local as usize].commission;
+        let commission = if rate.is_zero() { Money::ZERO } else { Money::per_unit(rate, qty)? };
+        Some(Deal {
+            kind: if order.terms.side == Side::Buy { MovementKind::Buy } else { MovementKind::Sell },
+            account: order.terms.account,
+            qty: order.terms.side.signed(qty),
+            price,
+            commission,
+            order: self.orders.handle(slot),
+            order_id: self.orders.names(slot).id,
+            exec,
+        })
+    }
+
+    /// A fill so large that money cannot count it: told, not booked, and the security stands still.
+    #[cold]
+    fn cannot_count(&mut self, slot: u32, out: &mut Outbox) {
+        let order = *self.orders.get(slot);
+        self.alert_order(Alert::BookingOverflow, slot, Reason::Overflow, out);
+        if !self.directory.locals[order.local as usize].halted {
+            self.agenda.halt_later(order.local);
+            self.agenda.busy_with(order.local);
+        }
+        // At the simulated venue the quantity is gone; the order ends rather than to wait for what cannot come.
+        let gone = self.is_simulated(order.local) && self.venue.remaining(slot).is_none();
+        if gone && !order.base.is_finished() {
+            self.ended(slot, Step::Cancel, Reason::Overflow, out);
+        }
+    }
+
+    /// An order is over, and not by a fill.
+    pub(super) fn ended(&mut self, slot: u32, step: Step, reason: Reason, out: &mut Outbox) {
+        let order = *self.orders.get(slot);
+        let Some(base) = order.base.after(step) else {
+            return self.alert_unexpected(slot, out);
+        };
+        let requests = self.orders.requests(slot).copied().unwrap_or_default();
+        let stop_here = requests.replace.is_some_and(|replace| replace.terms.qty <= order.cum);
+        if stop_here && step == Step::Cancel && requests.cancel.is_none() {
+            return self.stopped_here(slot, out);
+        }
+        let left = order.leaves();
+        self.orders.get_mut(slot).base = base;
+        match requests.cancel {
+            Some(cancel) if step == Step::Cancel => {
+                self.orders.requests_mut(slot).cancel = None;
+                self.orders.tidy(slot);
+                let reason = if reason == Reason::Requested { cancel.reason } else { reason };
+                let request = Some((cancel.id, cancel.source));
+                self.say_report(slot, What::Canceled, reason, request, (Qty::ZERO, Price::ZERO), out);
+            }
+            _ => {
+                let what = if step == Step::Expire { What::Expired } else { What::Canceled };
+                self.say_status(slot, what, reason, out);
+            }
+        }
+        self.finish(slot, left, out);
+    }
+
+    fn cancel_refused(&mut self, slot: u32, reason: Reason, out: &mut Outbox) {
+        let requests = self.orders.requests(slot).copied().unwrap_or_default();
+        let stop_here = requests.replace.is_some_and(|r| r.terms.qty <= self.orders.get(slot).cum);
+        match requests.cancel {
+            Some(cancel) => {
+                self.orders.requests_mut(slot).cancel = None;
+                self.orders.tidy(slot);
+                self.refuse(slot, Request::Cancel, cancel.id, cancel.source, reason, out);
+            }
+            None if stop_here => self.replace_refused(slot, reason, out),
+            // Answered already: the order ended first.
+            None if self.orders.get(slot).base.is_finished() => {}
+            None => self.alert_unexpected(slot, out),
+        }
+    }
+
+    fn replaced_by_venue(&mut self, slot: u32, out: &mut Outbox) {
+        if self.orders.get(slot).base.is_finished() {
+            return self.alert_unexpected(slot, out);
+        }
+        self.replaced(slot, out);
+    }
+
+    fn replace_refused(&mut self, slot: u32, reason: Reason, out: &mut Outbox) {
+        match self.drop_replace(slot) {
+            Some(replace) => {
+                self.refuse(slot, Request::Replace, replace.id, replace.source, reason, out);
+                self.send_cancel(slot, out);
+            }
+            None if self.orders.get(slot).base.is_finished() => {}
+            None => self.alert_unexpected(slot, out),
+        }
+    }
+
+    /// A venue takes a fill back, or gives it another size: the money is put right, and the order says so.
+    /// Choice: what the order has filled stays as it was told; a transaction against the old fill, and one for the new.
+    fn corrected(&mut self, slot: u32, exec: ExecRef, qty: Qty, price: Price, reason: Reason, out: &mut Outbox) {
+        let Some(&old) = self.orders.execution(slot, exec).filter(|old| !old.qty.is_zero()) else {
+            return self.alert_order(Alert::UnexpectedReport, slot, Reason::UnknownExecution, out);
+        };
+        if qty.is_negative() {
+            return self.alert_unexpected(slot, out);
+        }
+        let order = *self.orders.get(slot);
+        let instrument = self.directory.locals[order.local as usize].instrument;
+        for (qty, price) in [(Qty::from_raw(-old.qty.raw()), old.price), (qty, price)] {
+            if qty.is_zero() {
+                continue;
+            }
+            let booking = self.deal_of(slot, exec, qty, price).and_then(|deal| {
+                // Taking back gives the commission back as well.
+                let commission = if qty.is_negative() { deal.commission.checked_neg()? } else { deal.commission };
+                self.ledger.book(self.now, &instrument, order.position, &Deal { commission, ..deal })
+            });
+            match booking {
+                Some(booking) => out.say(self.hearers(order.source), self.now, Said::Booked(booking)),
+                None => return self.cannot_count(slot, out),
+            }
+        }
+        self.orders.correct(slot, exec, qty, price);
+        self.say_report(slot, What::Corrected, reason, None, (qty, price), out);
+    }
+
+    /// The venue has told all it knows: what is still pending is asked again.
+    fn reconciled(&mut self, slot: u32, out: &mut Outbox) {
+        let was_in_doubt = std::mem::take(&mut self.orders.get_mut(slot).in_doubt);
+        let order = *self.orders.get(slot);
+        if !was_in_doubt || order.base.is_finished() {
+            return;
+        }
+        self.say_status(slot, What::Image, Reason::None, out);
+        let requests = self.orders.requests(slot).copied().unwrap_or_default();
+        if let Some(replace) = requests.replace {
+            let ask = if replace.terms.qty <= order.cum { Ask::Cancel } else { Ask::Replace };
+            self.send_request(slot, ask, out);
+        } else if requests.cancel.is_some() && order.base == Base::Working {
+            self.send_request(slot, Ask::Cancel, out);
+        }
+    }
+
+    /// Clears up after an order that has just ended with `left` open: counts, credit, date, pending requests.
+    pub(super) fn finish(&mut self, slot: u32, left: Qty, out: &mut Outbox) {
+        let order = *self.orders.get(slot);
+        assert!(order.base.is_finished(), "only an ended order is cleared up");
+        let replace = self.drop_replace(slot);
+        self.take_open(&order, left);
+        if order.waits_for_trigger() && !order.at_venue {
+            self.drop_stop(slot);
+        }
+        if order.terms.tif == Tif::Gtd {
+            self.dated -= 1;
+        }
+        let place = self.orders.get_mut(slot);
+        (place.reserved, place.counted, place.in_doubt) = (Money::ZERO, false, false);
+        self.count_closed(&order.terms);
+        self.give_credit_back(&order.terms, order.reserved);
+        if let Some(replace) = replace {
+            self.refuse(slot, Request::Replace, replace.id, replace.source, Reason::OrderFinished, out);
+        }
+        if let Some(cancel) = self.orders.requests(slot).and_then(|requests| requests.cancel) {
+            self.orders.requests_mut(slot).cancel = None;
+            self.orders.tidy(slot);
+            self.refuse(slot, Request::Cancel, cancel.id, cancel.source, Reason::OrderFinished, out);
+        }
+        self.line_up_finished(slot, out);
+    }
+
+    #[inline]
+    fn take_open(&mut self, order: &crate::order::Order, qty: Qty) {
+        if !qty.is_positive() {
+            return;
+        }
+        let position = self.ledger.position_mut(order.local, order.position);
+        position.open.take(order.terms.side, qty);
+        if order.terms.reduce_only {
+            position.reducing = position.reducing.checked_sub(qty).expect("what reduces was added before");
+        }
+        self.ledger.exposure_mut(order.local, order.exposure).open.take(order.terms.side, qty);
+    }
+
+    /// One open order less for its strategy and its account.
+    #[inline]
+    fn count_closed(&mut self, terms: &Terms) {
+        if let Some(at) = self.directory.strategy(terms.strategy) {
+            self.directory.strategies[at as usize].guard.count_open(-1);
+        }
+        if let Some(at) = self.directory.account(terms.account) {
+            self.directory.accounts[at as usize].guard.count_open(-1);
+        }
+    }
+
+    pub(super) fn give_credit_back(&mut self, terms: &Terms, amount: Money) {
+        if amount.is_zero() {
+            return;
+        }
+        if let Some(at) = self.directory.account(terms.account) {
+            self.directory.accounts[at as usize].guard.take_credit(Money::from_raw(-amount.raw()));
+        }
+    }
+
+    /// A fill turns its share of what was set aside into what it cost; a sale gives back what it brought.
+    #[inline]
+    fn settle_credit(&mut self, slot: u32, qty: Qty, price: Price, commission: Money, left: Qty, out: &mut Outbox) {
+        let order = *self.orders.get(slot);
+        let Some(at) = self.directory.account(order.terms.account) else {
+            return;
+        };
+        let guard = &self.directory.accounts[at as usize].guard;
+        let instrument = self.directory.locals[order.local as usize].instrument;
+        if !guard.has_credit() || guard.limits.credit_currency != instrument.currency {
+            return;
+        }
+        let signed = order.terms.side.signed(qty);
+        let cost = Notional::of(price, signed).money(instrument.size).and_then(|value| value.checked_add(commission));
+        let share = if left.is_positive() { order.reserved.share(qty.min(left), left) } else { None };
+        let share = share.unwrap_or_default();
+        let change = cost.and_then(|cost| cost.checked_sub(share)).unwrap_or_default();
+        self.orders.get_mut(slot).reserved = order.reserved.checked_sub(share).unwrap_or_default();
+        let guard = &mut self.directory.accounts[at as usize].guard;
+        let usage = guard.take_credit(change).then(|| guard.usage(BudgetKind::Credit));
+        self.say_budget(usage, out);
+    }
+
+    #[cold]
+    pub(super) fn alert_unexpected(&mut self, slot: u32, out: &mut Outbox) {
+        self.alert_order(Alert::UnexpectedReport, slot, Reason::None, out);
+    }
+
+    #[cold]
+    pub(super) fn alert_order(&mut self, alert: Alert, slot: u32, reason: Reason, out: &mut Outbox) {
+        let security = self.orders.get(slot).terms.security;
+        self.alert(alert, self.orders.handle(slot), security, reason, out);
+    }
+
+    fn alert(
+        &mut self,
+        alert: Alert,
+        order: OrderHandle,
+        security: crate::id::SecurityId,
+        reason: Reason,
+        out: &mut Outbox,
+    ) {
+        self.say(Said::Alert { alert, order, security, reason }, out);
+    }
+}
+
+fn report_of(outcome: Outcome) -> Report {
+    match outcome {
+        Outcome::Accepted => Report::Accepted,
+        Outcome::Rejected(reason) => Report::Rejected(reason),
+        Outcome::Filled { qty, price } => Report::Filled { exec: ExecRef(0), qty, price },
+        Outcome::Canceled(reason) => Report::Canceled(reason),
+        Outcome::Expired(reason) => Report::Expired(reason),
+        Outcome::CancelRefused(reason) => Report::CancelRefused(reason),
+        Outcome::Replaced => Report::Replaced,
+        Outcome::ReplaceRefused(reason) => Report::ReplaceRefused(reason),
+    }
+}

@@ -1,0 +1,268 @@
+//! Requests about orders: to modify, to cancel. Every request gets exactly one final answer.
+
+use super::Shard;
+use crate::event::{Ask, Body as Said, Refusal, Request, What};
+use crate::id::{IntId, OrderHandle, PortMask, Source};
+use crate::number::{Price, Qty};
+use crate::order::{Base, CancelRequest, Replace, Step};
+use crate::outbox::Outbox;
+use crate::reason::Reason;
+use crate::terms::{Changes, Status, Terms};
+
+impl Shard {
+    pub(super) fn modify(
+        &mut self,
+        source: Source,
+        handle: OrderHandle,
+        id: IntId,
+        changes: &Changes,
+        out: &mut Outbox,
+    ) {
+        let Some(slot) = self.orders.find(handle) else {
+            return self.refuse_unknown(source, handle, id, Request::Replace, out);
+        };
+        match self.check_modify(slot, id, changes, out) {
+            Ok(replace) => self.begin_replace(slot, Replace { id, source, ..replace }, out),
+            Err(reason) => self.refuse(slot, Request::Replace, id, source, reason, out),
+        }
+    }
+
+    fn check_modify(
+        &mut self,
+        slot: u32,
+        id: IntId,
+        changes: &Changes,
+        out: &mut Outbox,
+    ) -> Result<Replace, Reason> {
+        let order = *self.orders.get(slot);
+        if order.base.is_finished() {
+            return Err(Reason::OrderFinished);
+        }
+        if self.orders.requests(slot).is_some() {
+            return Err(Reason::RequestPending);
+        }
+        if order.base == Base::PendingNew {
+            return Err(Reason::NotAcknowledged);
+        }
+        if order.terms.reduce_only {
+            return Err(Reason::ReduceOnly);
+        }
+        if id.is_none() {
+            return Err(Reason::BadId);
+        }
+        let terms = changes.applied_to(&order.terms);
+        let mut replace = Replace { id, source: order.source, terms, reserved: Default::default(), grown: Qty::ZERO };
+        if terms.qty.is_positive() && terms.qty <= order.cum {
+            // Stop here: less than nothing is asked of the market, so there is nothing to check.
+            return Ok(replace);
+        }
+        replace.reserved = self.admit_change(&order, &terms, out)?;
+        let grows = terms.qty.checked_sub(order.terms.qty).unwrap_or_default();
+        if grows.is_positive() {
+            replace.grown = grows;
+        }
+        Ok(replace)
+    }
+
+    fn begin_replace(&mut self, slot: u32, replace: Replace, out: &mut Outbox) {
+        let order = *self.orders.get(slot);
+        if !replace.grown.is_zero() {
+            self.ledger.position_mut(order.local, order.position).open.add(order.terms.side, replace.grown);
+            self.ledger.exposure_mut(order.local, order.exposure).open.add(order.terms.side, replace.grown);
+        }
+        self.orders.requests_mut(slot).replace = Some(replace);
+        let request = Some((replace.id, replace.source));
+        self.say_report(slot, What::ReplacePending, Reason::None, request, (Qty::ZERO, Price::ZERO), out);
+        let stop_here = replace.terms.qty <= order.cum;
+        if !order.at_venue {
+            if stop_here { self.stopped_here(slot, out) } else { self.replace_waiting(slot, out) }
+            return;
+        }
+        let ask = if stop_here && !self.is_simulated(order.local) { Ask::Cancel } else { Ask::Replace };
+        self.send_request(slot, ask, out);
+    }
+
+    pub(super) fn cancel(&mut self, source: Source, handle: OrderHandle, id: IntId, out: &mut Outbox) {
+        let Some(slot) = self.orders.find(handle) else {
+            return self.refuse_unknown(source, handle, id, Request::Cancel, out);
+        };
+        let pending = self.orders.requests(slot).is_some_and(|requests| requests.cancel.is_some());
+        if self.orders.get(slot).base.is_finished() {
+            self.refuse(slot, Request::Cancel, id, source, Reason::OrderFinished, out);
+        } else if pending {
+            self.refuse(slot, Request::Cancel, id, source, Reason::RequestPending, out);
+        } else {
+            self.begin_cancel(slot, id, source, Reason::Requested, out);
+        }
+    }
+
+    /// Asks for the end of an order that is open and not being cancelled already.
+    pub(super) fn begin_cancel(&mut self, slot: u32, id: IntId, source: Source, reason: Reason, out: &mut Outbox) {
+        self.orders.requests_mut(slot).cancel = Some(CancelRequest { id, source, reason, sent: false });
+        self.say_report(slot, What::CancelPending, Reason::None, Some((id, source)), (Qty::ZERO, Price::ZERO), out);
+        let order = self.orders.get(slot);
+        if !order.at_venue && order.waits_for_trigger() {
+            return self.ended(slot, Step::Cancel, Reason::Requested, out);
+        }
+        self.send_cancel(slot, out);
+    }
+
+    /// Sends a pending cancel when the venue can take it: the simulated one always; others after they have acknowledged
+    /// the order and answered what was asked before.
+    pub(super) fn send_cancel(&mut self, slot: u32, out: &mut Outbox) {
+        let order = self.orders.get(slot);
+        let simulated = self.is_simulated(order.local);
+        let busy = order.base == Base::PendingNew || self.orders.requests(slot).is_some_and(|r| r.replace.is_some());
+        let pending = self.orders.requests(slot).and_then(|requests| requests.cancel);
+        if pending.is_none_or(|cancel| cancel.sent) || (busy && !simulated) {
+            return;
+        }
+        if let Some(cancel) = &mut self.orders.requests_mut(slot).cancel {
+            cancel.sent = true;
+        }
+        self.send_request(slot, Ask::Cancel, out);
+    }
+
+    /// Sends a request; without a connection it waits for the reconciliation, in doubt.
+    pub(super) fn send_request(&mut self, slot: u32, ask: Ask, out: &mut Outbox) {
+        let local = self.orders.get(slot).local;
+        if self.is_connected(self.directory.locals[local as usize].adapter) {
+            return self.ask_venue(slot, ask, out);
+        }
+        self.orders.get_mut(slot).in_doubt = true;
+    }
+
+    /// New terms for a stop that waits with us: there is nobody to ask.
+    fn replace_waiting(&mut self, slot: u32, out: &mut Outbox) {
+        self.drop_stop(slot);
+        self.replaced(slot, out);
+        if !self.orders.get(slot).base.is_finished() {
+            self.watch_stop(slot, out);
+        }
+    }
+
+    /// The terms of a pending replace take effect.
+    pub(super) fn replaced(&mut self, slot: u32, out: &mut Outbox) {
+        let order = *self.orders.get(slot);
+        let Some(replace) = self.orders.requests(slot).and_then(|requests| requests.replace) else {
+            return self.alert_unexpected(slot, out);
+        };
+        self.orders.requests_mut(slot).replace = None;
+        self.orders.tidy(slot);
+        self.orders.rename(slot, replace.id);
+        let left = replace.terms.qty.checked_sub(order.cum).filter(|left| left.is_positive()).unwrap_or_default();
+        self.recount_open(&order, replace.grown, left);
+        self.redate(slot, &order.terms, &replace.terms);
+        let order = self.orders.get_mut(slot);
+        order.terms = replace.terms;
+        order.reserved = order.reserved.checked_add(replace.reserved).unwrap_or_default();
+        if left.is_zero() {
+            order.base = Base::Filled;
+            order.terms.qty = order.cum;
+        }
+        self.say_terms(slot, What::Replaced, Reason::None, out);
+        self.say_status(slot, What::Replaced, Reason::None, out);
+        if left.is_zero() {
+            return self.finish(slot, Qty::ZERO, out);
+        }
+        self.send_cancel(slot, out);
+    }
+
+    /// A modification to what is filled already has ended the order.
+    pub(super) fn stopped_here(&mut self, slot: u32, out: &mut Outbox) {
+        let order = *self.orders.get(slot);
+        if let Some(replace) = self.orders.requests(slot).and_then(|requests| requests.replace) {
+            self.orders.requests_mut(slot).replace = None;
+            self.orders.tidy(slot);
+            self.orders.rename(slot, replace.id);
+        }
+        let left = order.leaves();
+        let order = self.orders.get_mut(slot);
+        order.base = Base::Filled;
+        order.terms.qty = order.cum;
+        self.say_terms(slot, What::Replaced, Reason::StopHere, out);
+        self.say_status(slot, What::Replaced, Reason::StopHere, out);
+        self.finish(slot, left, out);
+    }
+
+    /// A replace came to nothing: what was counted for it is given back.
+    pub(super) fn drop_replace(&mut self, slot: u32) -> Option<Replace> {
+        let replace = self.orders.requests(slot)?.replace?;
+        let order = *self.orders.get(slot);
+        self.orders.requests_mut(slot).replace = None;
+        self.orders.tidy(slot);
+        if !replace.grown.is_zero() {
+            self.ledger.position_mut(order.local, order.position).open.take(order.terms.side, replace.grown);
+            self.ledger.exposure_mut(order.local, order.exposure).open.take(order.terms.side, replace.grown);
+        }
+        self.give_credit_back(&order.terms, replace.reserved);
+        Some(replace)
+    }
+
+    /// The open quantity of an order becomes `left`; counted so far are its leaves and what the replace has added.
+    fn recount_open(&mut self, order: &crate::order::Order, grown: Qty, left: Qty) {
+        let counted = order.leaves().checked_add(grown).expect("headroom was checked");
+        let side = order.terms.side;
+        let position = &mut self.ledger.position_mut(order.local, order.position).open;
+        position.take(side, counted);
+        position.add(side, left);
+        let exposure = &mut self.ledger.exposure_mut(order.local, order.exposure).open;
+        exposure.take(side, counted);
+        exposure.add(side, left);
+    }
+
+    fn redate(&mut self, slot: u32, old: &Terms, new: &Terms) {
+        use crate::terms::Tif::Gtd;
+        match (old.tif == Gtd, new.tif == Gtd) {
+            (true, false) => self.dated -= 1,
+            (false, true) => self.dated += 1,
+            _ => {}
+        }
+        if new.tif == Gtd && new.tif_date != old.tif_date {
+            self.orders.get_mut(slot).terms.tif_date = new.tif_date;
+            self.note_date(slot);
+        }
+    }
+
+    pub(super) fn refuse(
+        &self,
+        slot: u32,
+        request: Request,
+        request_id: IntId,
+        source: Source,
+        reason: Reason,
+        out: &mut Outbox,
+    ) {
+        let refusal = Refusal {
+            order: self.orders.handle(slot),
+            id: self.orders.names(slot).id,
+            request_id,
+            source,
+            request,
+            status: self.orders.status(slot),
+            reason,
+        };
+        let to = self.hearers(source).with(PortMask::one(self.orders.get(slot).source.port));
+        out.say(to, self.now, Said::Refused(refusal));
+    }
+
+    fn refuse_unknown(
+        &self,
+        source: Source,
+        order: OrderHandle,
+        request_id: IntId,
+        request: Request,
+        out: &mut Outbox,
+    ) {
+        let refusal = Refusal {
+            order,
+            id: IntId::NONE,
+            request_id,
+            source,
+            request,
+            status: Status::Rejected,
+            reason: Reason::UnknownOrder,
+        };
+        out.say(self.hearers(source), self.now, Said::Refused(refusal));
+    }
+}

@@ -1,0 +1,131 @@
+//! Stop orders that wait for their price, and what happens when it is reached. They stand on ladders like those of a
+//! book: buy stops lowest first, sell stops highest first; equal prices in the order they came.
+
+use super::Shard;
+use crate::command::Session;
+use crate::event::{Ask, What};
+use crate::ladder::{Direction, Ladder, Node, Nodes, Place};
+use crate::number::Price;
+use crate::order::{Base, Step};
+use crate::outbox::Outbox;
+use crate::reason::Reason;
+use crate::settings::TriggerBy;
+use crate::terms::Side;
+
+/// By security: none until the first stop.
+#[derive(Debug, Default)]
+pub(super) struct Stops(Vec<Option<Box<[Ladder; 2]>>>);
+
+impl Stops {
+    pub fn add_security(&mut self) {
+        self.0.push(None);
+    }
+
+    fn push(&mut self, nodes: &mut Nodes, local: u32, slot: u32, side: Side, ticks: i64) -> bool {
+        let ladders = self.0[local as usize]
+            .get_or_insert_with(|| Box::new([Ladder::new(Direction::LowestFirst), Ladder::new(Direction::HighestFirst)]));
+        // Quantities do not matter here, so that no sum can be too large.
+        nodes.set(slot, Node::new(Place::Stop, side));
+        ladders[side as usize].push_back(nodes, slot, ticks)
+    }
+
+    fn remove(&mut self, nodes: &mut Nodes, local: u32, slot: u32, side: Side) {
+        if let Some(ladders) = &mut self.0[local as usize] {
+            ladders[side as usize].remove(nodes, slot);
+        }
+        nodes.set(slot, Node::default());
+    }
+
+    #[inline]
+    fn nearest(&self, local: u32, side: Side) -> Option<(i64, u32)> {
+        let ladder = &self.0[local as usize].as_ref()?[side as usize];
+        Some((ladder.best()?, ladder.best_front()?))
+    }
+
+    #[inline]
+    fn is_empty(&self, local: u32) -> bool {
+        self.0[local as usize].is_none()
+    }
+}
+
+impl Shard {
+    /// A new stop order: acknowledged by us, since it is we who hold it.
+    pub(super) fn await_trigger(&mut self, slot: u32, out: &mut Outbox) {
+        self.orders.get_mut(slot).base = Base::Working;
+        self.say_status(slot, What::Accepted, Reason::None, out);
+        self.watch_stop(slot, out);
+    }
+
+    /// Puts a stop in line; the agenda triggers it at once if its price is reached.
+    pub(super) fn watch_stop(&mut self, slot: u32, out: &mut Outbox) {
+        let order = self.orders.get(slot);
+        let (local, side) = (order.local, order.terms.side);
+        let tick = self.directory.locals[local as usize].tick;
+        let ticks = order.terms.stop.ticks(tick).expect("the gate admits prices on the grid only");
+        if !self.stops.push(self.venue.nodes_mut(), local, slot, side, ticks) {
+            self.venue.nodes_mut().set(slot, Node::default());
+            // It is on no ladder, and `at_venue` keeps it from being taken off one.
+            self.orders.get_mut(slot).at_venue = true;
+            return self.ended(slot, Step::Cancel, Reason::Overflow, out);
+        }
+        self.agenda.busy_with(local);
+    }
+
+    /// Takes a waiting stop out of its line.
+    pub(super) fn drop_stop(&mut self, slot: u32) {
+        let order = self.orders.get(slot);
+        let (local, side) = (order.local, order.terms.side);
+        if self.venue.nodes_mut().place(slot) == Place::Stop {
+            self.stops.remove(self.venue.nodes_mut(), local, slot, side);
+        }
+    }
+
+    /// The next stop of a security whose price is reached.
+    #[inline]
+    pub(super) fn reached_stop(&self, local: u32) -> Option<u32> {
+        if self.stops.is_empty(local) {
+            return None;
+        }
+        let security = &self.directory.locals[local as usize];
+        let continuous = self.directory.places[security.exchange as usize].session == Session::Continuous;
+        if !continuous || security.halted {
+            return None;
+        }
+        let price = |ticks| Price::from_ticks(ticks, security.tick);
+        let reached = |side: Side| {
+            let (ticks, slot) = self.stops.nearest(local, side)?;
+            let (stop, market) = (price(ticks)?, self.trigger_price(local, side)?);
+            let is_reached = match side {
+                Side::Buy => market >= stop,
+                Side::Sell => market <= stop,
+            };
+            is_reached.then_some(slot)
+        };
+        reached(Side::Buy).or_else(|| reached(Side::Sell))
+    }
+
+    /// The price that stops of a side look at.
+    fn trigger_price(&self, local: u32, side: Side) -> Option<Price> {
+        let quote = &self.venue.market(local).quote;
+        match (self.settings.trigger, side) {
+            (TriggerBy::Last, _) => self.last_price(local),
+            (TriggerBy::Quote, Side::Buy) => quote.ask_size.is_positive().then_some(quote.ask),
+            (TriggerBy::Quote, Side::Sell) => quote.bid_size.is_positive().then_some(quote.bid),
+        }
+    }
+
+    /// A stop becomes a market order, a stop limit a limit order.
+    pub(super) fn trigger(&mut self, slot: u32, out: &mut Outbox) {
+        self.drop_stop(slot);
+        self.orders.get_mut(slot).triggered = true;
+        self.say_status(slot, What::Triggered, Reason::Triggered, out);
+        let adapter = self.directory.locals[self.orders.get(slot).local as usize].adapter;
+        if self.is_connected(adapter) {
+            self.ask_venue(slot, Ask::New, out);
+        } else {
+            // It left for the venue and nobody can say whether it arrived.
+            let order = self.orders.get_mut(slot);
+            (order.at_venue, order.in_doubt) = (true, true);
+        }
+    }
+}

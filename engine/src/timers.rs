@@ -1,0 +1,162 @@
+//! What a shard does when a time has come: dates of GTD orders, and everything that is on its way to or from a
+//! simulated venue with delays. A heap in order of time, then of arrival.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use crate::chance::Chance;
+use crate::command::Report;
+use crate::event::{Ask, Tick};
+use crate::id::OrderHandle;
+use crate::time::Timestamp;
+
+/// Dates of orders that have ended stay in the heap up to this many beyond those that matter; then it is swept.
+const STALE_MAX: usize = 1_024;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timed {
+    /// The date of a GTD order.
+    Date(OrderHandle),
+    ToVenue { order: OrderHandle, ask: Ask },
+    FromVenue { order: OrderHandle, report: Report },
+    /// The market as we are to see it now.
+    Shown(Tick),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Entry {
+    at: Timestamp,
+    seq: u64,
+    what: Timed,
+}
+
+impl Ord for Entry {
+    /// Reversed: the heap gives its greatest, which is to be the earliest.
+    fn cmp(&self, other: &Entry) -> Ordering {
+        (other.at, other.seq).cmp(&(self.at, self.seq))
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Entry) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+#[derive(Debug, Default)]
+pub struct Timers {
+    heap: BinaryHeap<Entry>,
+    seq: u64,
+    /// Dates in the heap, stale ones included.
+    dates: usize,
+}
+
+impl Timers {
+    pub fn push(&mut self, at: Timestamp, what: Timed) {
+        self.seq += 1;
+        self.dates += matches!(what, Timed::Date(_)) as usize;
+        self.heap.push(Entry { at, seq: self.seq, what });
+    }
+
+    pub fn deadline(&self) -> Option<Timestamp> {
+        self.heap.peek().map(|entry| entry.at)
+    }
+
+    /// The next thing that is due.
+    pub fn pop(&mut self, now: Timestamp) -> Option<Timed> {
+        if self.deadline()? > now {
+            return None;
+        }
+        let entry = self.heap.pop()?;
+        self.dates -= matches!(entry.what, Timed::Date(_)) as usize;
+        Some(entry.what)
+    }
+
+    pub fn len(&self) -> usize {
+        self.heap.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.heap.is_empty()
+    }
+
+    /// Sweeps dates of orders that have ended, when there are many: a client that enters and cancels GTD orders
+    /// all day must not fill the memory. `live` is how many dates matter.
+    pub fn sweep(&mut self, live: usize, matters: impl Fn(OrderHandle) -> bool) {
+        if self.dates <= 2 * live + STALE_MAX {
+            return;
+        }
+        self.heap.retain(|entry| match entry.what {
+            Timed::Date(order) => matters(order),
+            Timed::ToVenue { .. } | Timed::FromVenue { .. } | Timed::Shown(_) => true,
+        });
+        self.dates = self.heap.iter().filter(|entry| matches!(entry.what, Timed::Date(_))).count();
+    }
+}
+
+/// One way to or from a venue for one security: what is sent later never arrives earlier.
+#[derive(Debug)]
+pub struct Way {
+    last: Timestamp,
+    chance: Chance,
+}
+
+impl Way {
+    pub fn new(seed: u64) -> Way {
+        Way { last: Timestamp::ZERO, chance: Chance::new(seed) }
+    }
+
+    /// When something sent now arrives.
+    pub fn arrival(&mut self, now: Timestamp, delay_ns: u64, jitter_ns: u64) -> Timestamp {
+        let jitter = if jitter_ns == 0 { 0 } else { self.chance.below(jitter_ns.saturating_add(1)) };
+        self.last = self.last.max(now.plus(delay_ns).plus(jitter));
+        self.last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::ShardId;
+
+    fn date(slot: u32) -> Timed {
+        Timed::Date(OrderHandle::new(ShardId(0), 0, slot))
+    }
+
+    #[test]
+    fn what_is_due_comes_in_order_of_time_then_of_arrival() {
+        let mut timers = Timers::default();
+        assert_eq!(timers.deadline(), None);
+        for (at, slot) in [(5, 1), (3, 2), (5, 3), (9, 4)] {
+            timers.push(Timestamp(at), date(slot));
+        }
+        assert_eq!(timers.deadline(), Some(Timestamp(3)));
+        let due: Vec<_> = std::iter::from_fn(|| timers.pop(Timestamp(5))).collect();
+        assert_eq!(due, [date(2), date(1), date(3)]);
+        assert_eq!(timers.len(), 1);
+        assert!(!timers.is_empty());
+    }
+
+    #[test]
+    fn dates_of_ended_orders_do_not_pile_up() {
+        let mut timers = Timers::default();
+        timers.push(Timestamp(1), Timed::Shown(Tick::default()));
+        for slot in 0..10_000 {
+            timers.push(Timestamp(10), date(slot));
+            timers.sweep(1, |order| order.slot() == 7);
+        }
+        assert!(timers.len() <= STALE_MAX + 5, "{}", timers.len());
+    }
+
+    #[test]
+    fn nothing_overtakes_on_its_way() {
+        let mut way = Way::new(3);
+        let mut last = Timestamp::ZERO;
+        for now in 0..1_000 {
+            let arrival = way.arrival(Timestamp(now), 50, 500);
+            assert!(arrival >= last && arrival.0 >= now + 50 && arrival.0 <= now.max(last.0) + 550);
+            last = arrival;
+        }
+        assert_eq!(Way::new(1).arrival(Timestamp(1), 2, 0), Timestamp(3));
+    }
+}

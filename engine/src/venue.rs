@@ -1,0 +1,555 @@
+//! The simulated venue: the books of one shard, and what happens in them. The rules are in the crate's README.
+//!
+//! Told what to do, it does a bounded amount of it and says what came of it, by slot, in [`Venue::outcomes`]. What is
+//! left is set aside in the book, and [`Venue::work`] goes on with it:
+//!
+//! ```text
+//! enter, replace ─► take ────────────────────────────────► rest, wait, or be cancelled
+//! quote ──────────► through (buys, sells) ─► line
+//! trade ──────────► print (buys, sells)
+//! session, halt ──► join ─► uncross ─► expire ───────────► line
+//! ```
+//!
+//! Delays, stops and all that happens before an order is sent are the shard's.
+
+mod auction;
+mod book;
+mod feed;
+mod take;
+#[cfg(test)]
+mod tests;
+
+use crate::chance::Chance;
+use crate::command::{Quote, Session, Trade};
+use crate::id::{AccountId, SecurityId};
+use crate::ladder::{Line, NIL, Node, Nodes, Place};
+use crate::number::{Price, Qty};
+use crate::reason::Reason;
+use crate::settings::VenueSettings;
+use crate::terms::{Side, Tif};
+
+use auction::{Candidate, Pass, Shelf};
+pub use book::Market;
+use book::{Book, Mode, Queue, Shown, Stop, Taker};
+
+/// Most executions one call makes. A step of the shard tells up to six events of each and stays below
+/// [`crate::event::EVENTS_PER_COMMAND_MAX`].
+pub const FILLS_PER_STEP: u32 = 8;
+/// Most outcomes of one call: an acceptance, two sides of each execution, an end.
+pub const OUTCOMES_PER_STEP_MAX: usize = 2 + 2 * FILLS_PER_STEP as usize;
+/// What one call may spend. What is told costs `EFFORT_TOLD`, what is only looked at costs 1.
+const EFFORT_PER_STEP: u32 = FILLS_PER_STEP * EFFORT_TOLD;
+const EFFORT_TOLD: u32 = 64;
+
+/// What a book is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BookSpec {
+    pub security: SecurityId,
+    /// Above zero.
+    pub tick_size: Price,
+    /// Above zero; dice give whole lots.
+    pub lot: Qty,
+    /// Whether the exchange holds auctions, so that ATO and ATC make sense.
+    pub auctions: bool,
+    pub settings: VenueSettings,
+}
+
+/// An order on its way in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Chosen by the caller, free until now.
+    pub slot: u32,
+    pub book: u32,
+    pub side: Side,
+    /// In ticks; none for a market order.
+    pub limit: Option<i64>,
+    pub qty: Qty,
+    pub tif: Tif,
+    pub account: AccountId,
+}
+
+/// What became of an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Accepted,
+    Rejected(Reason),
+    Filled {
+        qty: Qty,
+        price: Price,
+    },
+    /// Over: as asked ([`Reason::Requested`]), or by a rule.
+    Canceled(Reason),
+    Expired(Reason),
+    CancelRefused(Reason),
+    Replaced,
+    ReplaceRefused(Reason),
+}
+
+/// All books of one shard.
+#[derive(Debug)]
+pub struct Venue {
+    books: Vec<Book>,
+    /// What a plain book never looks at, in the same order.
+    backs: Vec<Back>,
+    nodes: Nodes,
+    outcomes: Vec<(u32, Outcome)>,
+    scratch: Vec<Candidate>,
+}
+
+/// The part of a book that is needed when there is more than orders of clients in continuous trading.
+#[derive(Debug)]
+struct Back {
+    spec: BookSpec,
+    session: Session,
+    halted: bool,
+    /// What the feed shows: bid, ask.
+    shown: [Shown; 2],
+    queues: [Option<Queue>; 2],
+    /// Market orders that wait.
+    lines: [Line; 2],
+    arrivals: i64,
+    /// ATC orders before their auction.
+    parked: Line,
+    /// Whether orders for an auction have come since the last one ended.
+    ato: bool,
+    atc: bool,
+    /// Lowest and highest price, in ticks, at which the order that trades now may trade.
+    band: (i64, i64),
+    chance: Chance,
+    work: Work,
+}
+
+/// What a book has left to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Work {
+    None,
+    /// An order that came, or came again, takes what it can.
+    Take {
+        slot: u32,
+        market: bool,
+    },
+    /// The quote fills resting orders of this side that it has gone through.
+    Through {
+        side: Side,
+    },
+    /// A trade of the feed, of this size (zero: unknown), fills resting orders of this side with what is left of it.
+    Print {
+        side: Side,
+        price: Price,
+        size: Qty,
+        left: Qty,
+        /// Whether the queue at the very price has had its part.
+        queued: bool,
+    },
+    /// Market orders that wait take what they can: the one who does, and who is next on each side.
+    Line {
+        taking: u32,
+        next: [u32; 2],
+    },
+    /// Parked orders go to the book.
+    Join,
+    /// What collected trades at one price.
+    Uncross {
+        ticks: i64,
+        left: i128,
+    },
+    /// Orders of a kind are over; `slot` is the next to look at.
+    Expire {
+        pass: Pass,
+        shelf: Shelf,
+        slot: u32,
+    },
+}
+
+impl Venue {
+    pub fn new(books: Vec<BookSpec>, orders_capacity: usize) -> Venue {
+        let mut venue = Venue {
+            books: Vec::with_capacity(books.len()),
+            backs: Vec::with_capacity(books.len()),
+            nodes: Nodes::with_capacity(orders_capacity),
+            outcomes: Vec::with_capacity(2 * OUTCOMES_PER_STEP_MAX),
+            scratch: Vec::new(),
+        };
+        for spec in books {
+            venue.add_book(spec);
+        }
+        venue
+    }
+
+    /// Opens a book, in continuous trading, and gives its number.
+    pub fn add_book(&mut self, spec: BookSpec) -> u32 {
+        assert!(spec.tick_size.is_positive(), "a tick is above zero");
+        assert!(spec.lot.is_positive(), "a lot is above zero");
+        self.books.push(Book::new(&spec));
+        self.backs.push(Back {
+            chance: Chance::named(spec.settings.seed, spec.security.0 as u64),
+            spec,
+            session: Session::Continuous,
+            halted: false,
+            shown: [Shown::default(); 2],
+            queues: [None; 2],
+            lines: [Line::default(); 2],
+            arrivals: 0,
+            parked: Line::default(),
+            ato: false,
+            atc: false,
+            band: (i64::MIN, i64::MAX),
+            work: Work::None,
+        });
+        u32::try_from(self.books.len() - 1).expect("ids of securities have 20 bits")
+    }
+
+    /// A new order comes.
+    #[inline]
+    pub fn enter(&mut self, entry: &Entry) {
+        if let Some(reason) = self.refusal(entry) {
+            return self.say(entry.slot, Outcome::Rejected(reason));
+        }
+        self.say(entry.slot, Outcome::Accepted);
+        self.arrive(entry);
+    }
+
+    /// An order shall leave.
+    #[inline]
+    pub fn cancel(&mut self, slot: u32) {
+        match self.leave(slot) {
+            Ok(()) => self.say(slot, Outcome::Canceled(Reason::Requested)),
+            Err(reason) => self.say(slot, Outcome::CancelRefused(reason)),
+        }
+    }
+
+    /// An order shall go on with other terms; `qty` is what shall remain of it.
+    #[inline]
+    pub fn replace(&mut self, slot: u32, qty: Qty, limit: Option<i64>, tif: Tif) {
+        let entry = match self.changed(slot, qty, limit, tif) {
+            Ok(entry) => entry,
+            Err(reason) => return self.say(slot, Outcome::ReplaceRefused(reason)),
+        };
+        let node = &self.nodes[slot];
+        let same_limit = match node.place() {
+            Place::Book | Place::ParkedLimit => limit == Some(node.ticks),
+            _ => limit.is_none(),
+        };
+        if qty < node.qty && same_limit && tif == node.tif {
+            self.shrink(slot, qty);
+            return self.say(slot, Outcome::Replaced);
+        }
+        match self.leave(slot) {
+            Ok(()) => self.say(slot, Outcome::Replaced),
+            Err(reason) => return self.say(slot, Outcome::ReplaceRefused(reason)),
+        }
+        self.arrive(&entry);
+    }
+
+    /// The shard says that an order's time is over. Nothing is said of one that is not here.
+    pub fn expire(&mut self, slot: u32, reason: Reason) {
+        if self.leave(slot).is_ok() {
+            self.say(slot, Outcome::Expired(reason));
+        }
+    }
+
+    /// The feed shows other best prices.
+    pub fn quote(&mut self, book: u32, quote: &Quote) {
+        if self.is_idle(book) {
+            self.show(book, quote);
+            self.run(book);
+        }
+    }
+
+    /// The feed tells a trade.
+    pub fn trade(&mut self, book: u32, trade: &Trade) {
+        if self.is_idle(book) {
+            self.print(book, trade);
+            self.run(book);
+        }
+    }
+
+    /// The exchange goes into another session.
+    pub fn session(&mut self, book: u32, session: Session) {
+        if self.is_idle(book) {
+            self.change_session(book, session);
+            self.run(book);
+        }
+    }
+
+    pub fn halt(&mut self, book: u32, on: bool) {
+        if self.is_idle(book) {
+            self.change_halt(book, on);
+            self.run(book);
+        }
+    }
+
+    /// Goes on with what a call left to do; whether there is still more.
+    pub fn work(&mut self, book: u32) -> bool {
+        if self.has_work(book) {
+            self.run(book);
+        }
+        self.has_work(book)
+    }
+
+    #[inline]
+    pub fn has_work(&self, book: u32) -> bool {
+        self.books.get(book as usize).is_some_and(|book| book.mode.has(Mode::WORKING))
+    }
+
+    /// What came of the calls since [`Venue::clear_outcomes`], by slot and in order.
+    #[inline]
+    pub fn outcomes(&self) -> &[(u32, Outcome)] {
+        &self.outcomes
+    }
+
+    #[inline]
+    pub fn clear_outcomes(&mut self) {
+        self.outcomes.clear();
+    }
+
+    /// The picture of the market: what the feed and the executions here have made of it.
+    #[inline]
+    pub fn market(&self, book: u32) -> &Market {
+        &self.books[book as usize].market
+    }
+
+    #[inline]
+    pub fn market_mut(&mut self, book: u32) -> &mut Market {
+        &mut self.books[book as usize].market
+    }
+
+    /// Prices at which clients' orders rest, best first, and how much.
+    pub fn depth(&self, book: u32, side: Side, levels: usize) -> impl Iterator<Item = (Price, Qty)> {
+        let book = &self.books[book as usize];
+        let all = book.sides[side as usize].levels();
+        all.take(levels).map(|(ticks, qty)| (book.price(ticks), qty))
+    }
+
+    /// What remains of an order at the venue.
+    pub fn remaining(&self, slot: u32) -> Option<Qty> {
+        self.is_here(slot).then(|| self.nodes[slot].qty)
+    }
+
+    /// The slab, for the shard's own ladders; their nodes are at [`Place::Stop`].
+    #[inline]
+    pub fn nodes_mut(&mut self) -> &mut Nodes {
+        &mut self.nodes
+    }
+}
+
+/// Coming and going.
+impl Venue {
+    #[inline]
+    fn say(&mut self, slot: u32, outcome: Outcome) {
+        self.outcomes.push((slot, outcome));
+    }
+
+    /// Why an order may not come in.
+    #[inline]
+    fn refusal(&mut self, entry: &Entry) -> Option<Reason> {
+        let Some(book) = self.books.get(entry.book as usize) else {
+            return Some(Reason::UnknownSecurity);
+        };
+        let diced = book.mode.has(Mode::DICED);
+        if self.nodes.place(entry.slot) != Place::Nowhere || entry.slot == NIL {
+            return Some(Reason::DuplicateId);
+        }
+        if let Some(reason) = self.misshapen(entry) {
+            return Some(reason);
+        }
+        (diced && self.dice_refuse(entry.book)).then_some(Reason::VenueRandomReject)
+    }
+
+    /// What is wrong with the terms themselves.
+    #[inline]
+    fn misshapen(&self, entry: &Entry) -> Option<Reason> {
+        if !entry.qty.is_positive() {
+            return Some(Reason::QuantityNotPositive);
+        }
+        if entry.limit.is_some_and(|limit| !self.books[entry.book as usize].can_rest(entry.side, limit)) {
+            return Some(Reason::Overflow);
+        }
+        (entry.tif.is_auction() && !self.auction_ahead(entry.book, entry.tif))
+            .then_some(Reason::NoAuctionAhead)
+    }
+
+    #[cold]
+    fn dice_refuse(&mut self, book: u32) -> bool {
+        let back = &mut self.backs[book as usize];
+        back.chance.below(1000) < back.spec.settings.reject_permille as u64
+    }
+
+    /// The order with its new terms, or why it cannot have them.
+    #[inline]
+    fn changed(&self, slot: u32, qty: Qty, limit: Option<i64>, tif: Tif) -> Result<Entry, Reason> {
+        if !self.is_here(slot) {
+            return Err(Reason::OrderFinished);
+        }
+        let node = &self.nodes[slot];
+        let (side, account) = (node.side(), node.account);
+        let entry = Entry { slot, book: node.book, side, limit, qty, tif, account };
+        match self.misshapen(&entry) {
+            Some(reason) => Err(reason),
+            None => Ok(entry),
+        }
+    }
+
+    #[inline]
+    fn is_here(&self, slot: u32) -> bool {
+        match self.nodes.place(slot) {
+            Place::Book | Place::Line | Place::ParkedLimit | Place::ParkedMarket | Place::Taking => true,
+            Place::Nowhere | Place::Stop => false,
+        }
+    }
+
+    /// Whether a book exists and may be told something. Work in progress is a caller's error.
+    fn is_idle(&self, book: u32) -> bool {
+        assert!(!self.has_work(book), "a book with work left is told nothing");
+        (book as usize) < self.books.len()
+    }
+
+    /// An accepted or changed order takes what it can, and finds its place.
+    #[inline]
+    fn arrive(&mut self, entry: &Entry) {
+        let book = &mut self.books[entry.book as usize];
+        if !book.mode.is_plain() || !entry.tif.is_plain() {
+            return self.arrive_richly(entry);
+        }
+        let mut taker = Taker::of(entry);
+        match book.sweep(&mut self.nodes, &mut self.outcomes, &mut taker) {
+            Stop::Filled => {}
+            Stop::Dry if entry.tif == Tif::Ioc => self.say(entry.slot, Outcome::Canceled(Reason::Ioc)),
+            Stop::Dry => self.settle(entry, taker.left),
+            Stop::Own => self.say(entry.slot, Outcome::Canceled(Reason::SelfTrade)),
+            Stop::Tired => {
+                self.nodes.set(entry.slot, entry.node(Place::Taking, taker.left));
+                let market = entry.limit.is_none();
+                self.set_work(entry.book, Work::Take { slot: entry.slot, market });
+            }
+        }
+    }
+
+    /// What is left of an order stays: in the book if it has a limit, else in the line.
+    #[inline]
+    fn settle(&mut self, entry: &Entry, left: Qty) {
+        let Some(limit) = entry.limit else {
+            self.nodes.set(entry.slot, entry.node(Place::Line, left));
+            return self.wait(entry.slot);
+        };
+        self.nodes.set(entry.slot, entry.node(Place::Book, left));
+        let book = &mut self.books[entry.book as usize];
+        if book.mode.has(Mode::QUOTED) {
+            self.queue_up(entry.book, entry.side, limit);
+        }
+        let own = &mut self.books[entry.book as usize].sides[entry.side as usize];
+        if !own.push_back(&mut self.nodes, entry.slot, limit) {
+            self.nodes[entry.slot].set_place(Place::Nowhere);
+            self.say(entry.slot, Outcome::Canceled(Reason::Overflow));
+        }
+    }
+
+    /// A market order goes to the end of its line.
+    fn wait(&mut self, slot: u32) {
+        let Node { book, .. } = self.nodes[slot];
+        let side = self.nodes[slot].side();
+        let back = &mut self.backs[book as usize];
+        back.arrivals += 1;
+        self.nodes[slot].ticks = back.arrivals;
+        self.nodes[slot].set_place(Place::Line);
+        back.lines[side as usize].push_back(&mut self.nodes, slot);
+        self.books[book as usize].mode.set(Mode::WAITING, true);
+    }
+
+    /// Takes an order away, wherever it is.
+    #[inline]
+    fn leave(&mut self, slot: u32) -> Result<(), Reason> {
+        match self.nodes.place(slot) {
+            Place::Book => {
+                let side = self.nodes[slot].side();
+                let book = &mut self.books[self.nodes[slot].book as usize];
+                book.sides[side as usize].remove(&mut self.nodes, slot);
+                self.nodes[slot].set_place(Place::Nowhere);
+                Ok(())
+            }
+            Place::Nowhere | Place::Stop => Err(Reason::OrderFinished),
+            Place::Line | Place::ParkedLimit | Place::ParkedMarket | Place::Taking => self.leave_line(slot),
+        }
+    }
+
+    #[cold]
+    fn leave_line(&mut self, slot: u32) -> Result<(), Reason> {
+        let Node { book, .. } = self.nodes[slot];
+        let (place, side) = (self.nodes[slot].place(), self.nodes[slot].side());
+        let back = &mut self.backs[book as usize];
+        match place {
+            Place::Line => back.lines[side as usize].remove(&mut self.nodes, slot),
+            Place::ParkedLimit | Place::ParkedMarket => back.parked.remove(&mut self.nodes, slot),
+            Place::Taking => return Err(Reason::RequestPending),
+            Place::Nowhere | Place::Book | Place::Stop => return Err(Reason::OrderFinished),
+        }
+        self.nodes[slot].set_place(Place::Nowhere);
+        let waiting = self.backs[book as usize].lines.iter().any(|line| line.front().is_some());
+        self.books[book as usize].mode.set(Mode::WAITING, waiting);
+        Ok(())
+    }
+
+    /// A smaller quantity, and nothing else.
+    #[inline]
+    fn shrink(&mut self, slot: u32, qty: Qty) {
+        let node = &mut self.nodes[slot];
+        if node.place() != Place::Book {
+            node.qty = qty;
+            return;
+        }
+        let by = Qty::from_raw(node.qty.raw() - qty.raw());
+        let (book, side) = (node.book, node.side());
+        self.books[book as usize].sides[side as usize].reduce(&mut self.nodes, slot, by);
+    }
+}
+
+/// Work that takes several steps.
+impl Venue {
+    fn set_work(&mut self, book: u32, work: Work) {
+        self.backs[book as usize].work = work;
+        self.books[book as usize].mode.set(Mode::WORKING, work != Work::None);
+    }
+
+    /// Goes on until there is nothing left or enough is done for one step.
+    fn run(&mut self, book: u32) {
+        let mut effort = 0;
+        while effort < EFFORT_PER_STEP {
+            effort += match self.backs[book as usize].work {
+                Work::None => return,
+                Work::Take { slot, market } => self.work_take(book, slot, market),
+                Work::Through { side } => self.work_through(book, side),
+                Work::Print { side, price, size, left, queued } => {
+                    self.work_print(book, side, price, size, left, queued)
+                }
+                Work::Line { taking, next } => self.work_line(book, taking, next),
+                Work::Join => self.work_join(book),
+                Work::Uncross { ticks, left } => self.work_uncross(book, ticks, left),
+                Work::Expire { pass, shelf, slot } => self.work_expire(book, pass, shelf, slot),
+            };
+        }
+    }
+}
+
+impl Entry {
+    #[inline]
+    fn node(&self, place: Place, left: Qty) -> Node {
+        let mut node = Node::new(place, self.side);
+        node.ticks = self.limit.unwrap_or(0);
+        node.qty = left;
+        node.book = self.book;
+        node.account = self.account;
+        node.tif = self.tif;
+        node
+    }
+}
+
+impl Tif {
+    /// Whether matching and resting are all there is to it.
+    #[inline]
+    fn is_plain(self) -> bool {
+        match self {
+            Tif::Day | Tif::Gtc | Tif::Gtd | Tif::Ioc => true,
+            Tif::Fok | Tif::Ato | Tif::Atc => false,
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! Sessions and halts: orders collect, trade at one price, and some of them are over.
+
+use crate::command::Session;
+use crate::ladder::{NIL, Place};
+use crate::number::Qty;
+use crate::reason::Reason;
+use crate::terms::{Side, Tif};
+
+use super::book::Mode;
+use super::take::entry_of;
+use super::{EFFORT_TOLD, Entry, Outcome, Venue, Work};
+
+/// A price at which what collected could trade: what is bid and offered at exactly this price.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Candidate {
+    ticks: i64,
+    demand: i128,
+    supply: i128,
+}
+
+/// Which orders are over, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pass {
+    Ato,
+    Atc,
+    Day,
+    /// ATC orders that were never in an auction.
+    Parked,
+}
+
+/// Where a pass looks for them, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shelf {
+    Bids,
+    Asks,
+    Buyers,
+    Sellers,
+    Parked,
+}
+
+/// Who is next to trade in an uncross.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Party {
+    Waiting(u32),
+    Resting(u32),
+    Quote,
+}
+
+impl Venue {
+    /// Whether an order for this auction may come now.
+    pub(super) fn auction_ahead(&self, book: u32, tif: Tif) -> bool {
+        let back = &self.backs[book as usize];
+        let collects = match back.session {
+            Session::Closed | Session::OpeningAuction => true,
+            Session::Continuous | Session::ClosingAuction => false,
+        };
+        back.spec.auctions && (tif == Tif::Atc || collects)
+    }
+
+    /// Keeps an ATC order aside.
+    pub(super) fn park(&mut self, entry: &Entry) {
+        let place = if entry.limit.is_some() { Place::ParkedLimit } else { Place::ParkedMarket };
+        self.nodes.set(entry.slot, entry.node(place, entry.qty));
+        self.backs[entry.book as usize].parked.push_back(&mut self.nodes, entry.slot);
+    }
+
+    pub(super) fn remember_auction(&mut self, book: u32, tif: Tif) {
+        let back = &mut self.backs[book as usize];
+        back.ato |= tif == Tif::Ato;
+        back.atc |= tif == Tif::Atc;
+    }
+
+    pub(super) fn change_session(&mut self, book: u32, session: Session) {
+        let back = &mut self.backs[book as usize];
+        let old = std::mem::replace(&mut back.session, session);
+        if old == session {
+            return;
+        }
+        let halted = back.halted;
+        self.update_collecting(book);
+        if session == Session::ClosingAuction {
+            self.set_work(book, Work::Join);
+        } else if !halted && (session == Session::Continuous || old == Session::ClosingAuction) {
+            self.start_uncross(book);
+        } else {
+            self.start_pass(book, Some(Pass::Ato));
+        }
+    }
+
+    pub(super) fn change_halt(&mut self, book: u32, on: bool) {
+        let back = &mut self.backs[book as usize];
+        let old = std::mem::replace(&mut back.halted, on);
+        let reopens = old && !on && back.session == Session::Continuous;
+        self.update_collecting(book);
+        if reopens {
+            self.start_uncross(book);
+        }
+    }
+
+    fn update_collecting(&mut self, book: u32) {
+        let back = &self.backs[book as usize];
+        let collecting = back.session != Session::Continuous || back.halted;
+        self.books[book as usize].mode.set(Mode::COLLECTING, collecting);
+    }
+
+    /// One piece of [`Work::Join`]: a parked order goes where it would have gone.
+    pub(super) fn work_join(&mut self, book: u32) -> u32 {
+        let Some(slot) = self.backs[book as usize].parked.front() else {
+            self.set_work(book, Work::None);
+            return 0;
+        };
+        let node = self.nodes[slot];
+        let entry = entry_of(slot, &node, node.place() == Place::ParkedMarket);
+        self.leave(slot).expect("it was parked");
+        self.remember_auction(book, entry.tif);
+        self.settle(&entry, entry.qty);
+        EFFORT_TOLD
+    }
+}
+
+/// The uncross.
+impl Venue {
+    fn start_uncross(&mut self, book: u32) {
+        let (ticks, left) = self.clearing(book).unwrap_or_default();
+        self.set_work(book, Work::Uncross { ticks, left });
+    }
+
+    /// The price at which what collected trades, in ticks, and how much: the largest volume, then the smallest
+    /// surplus, then nearest to the last price, then the lowest. None if nothing can trade.
+    fn clearing(&mut self, book: u32) -> Option<(i64, i128)> {
+        self.gather(book);
+        let market = &self.books[book as usize].market;
+        let last = market.last.raw().div_euclid(self.books[book as usize].tick().raw());
+        let mut demand: i128 =
+            self.waiting(book, Side::Buy) + self.scratch.iter().map(|c| c.demand).sum::<i128>();
+        let mut supply = self.waiting(book, Side::Sell);
+        let mut best = None;
+        for same in self.scratch.chunk_by(|a, b| a.ticks == b.ticks) {
+            supply += same.iter().map(|c| c.supply).sum::<i128>();
+            let (ticks, volume, surplus) = (same[0].ticks, demand.min(supply), (demand - supply).abs());
+            let distance = if market.traded { ticks.abs_diff(last) } else { 0 };
+            let merit = (-volume, surplus, distance, ticks);
+            if volume > 0 && best.is_none_or(|best| merit < best) {
+                best = Some(merit);
+            }
+            demand -= same.iter().map(|c| c.demand).sum::<i128>();
+        }
+        best.map(|(volume, _, _, ticks)| (ticks, -volume))
+    }
+
+    /// Collects the candidates, lowest price first: limits in the book, the quote, the last price.
+    fn gather(&mut self, book: u32) {
+        let (front, back) = (&self.books[book as usize], &self.backs[book as usize]);
+        let candidates = &mut self.scratch;
+        candidates.clear();
+        for side in Side::BOTH {
+            let shown = &back.shown[side as usize];
+            let quote = Some((shown.ticks, shown.first())).filter(|(_, qty)| qty.is_positive());
+            for (ticks, qty) in front.sides[side as usize].levels().chain(quote) {
+                let qty = qty.raw() as i128;
+                let (demand, supply) = match side {
+                    Side::Buy => (qty, 0),
+                    Side::Sell => (0, qty),
+                };
+                candidates.push(Candidate { ticks, demand, supply });
+            }
+        }
+        let last = front.market.last.raw().div_euclid(front.tick().raw());
+        if front.market.traded && last.checked_mul(front.tick().raw()).is_some() {
+            candidates.push(Candidate { ticks: last, demand: 0, supply: 0 });
+        }
+        candidates.sort_unstable_by_key(|candidate| candidate.ticks);
+    }
+
+    /// What market orders of one side want.
+    fn waiting(&self, book: u32, side: Side) -> i128 {
+        let first = self.backs[book as usize].lines[side as usize].front();
+        let line = std::iter::successors(first, |&slot| self.nodes[slot].next());
+        line.map(|slot| self.nodes[slot].qty.raw() as i128).sum()
+    }
+
+    /// One piece of [`Work::Uncross`]: the next buyer trades with the next seller.
+    pub(super) fn work_uncross(&mut self, book: u32, ticks: i64, left: i128) -> u32 {
+        let parties = match left > 0 {
+            true => self.party(book, Side::Buy, ticks).zip(self.party(book, Side::Sell, ticks)),
+            false => None,
+        };
+        let Some((buyer, seller)) = parties else {
+            assert!(left == 0, "the volume was counted before");
+            self.start_pass(book, Some(Pass::Ato));
+            return 1;
+        };
+        let qty = self.party_qty(book, Side::Buy, buyer).min(self.party_qty(book, Side::Sell, seller));
+        let qty = Qty::from_raw(left.min(qty.raw() as i128) as i64);
+        self.party_trades(book, Side::Buy, buyer, qty, ticks);
+        self.party_trades(book, Side::Sell, seller, qty, ticks);
+        if (buyer, seller) != (Party::Quote, Party::Quote) {
+            let front = &mut self.books[book as usize];
+            let price = front.price(ticks);
+            front.market.print(price, qty);
+        }
+        self.set_work(book, Work::Uncross { ticks, left: left - qty.raw() as i128 });
+        EFFORT_TOLD
+    }
+
+    /// Market orders first, then better limits, then arrival; the quote behind the clients at its price.
+    fn party(&self, book: u32, side: Side, ticks: i64) -> Option<Party> {
+        let (front, back) = (&self.books[book as usize], &self.backs[book as usize]);
+        if let Some(slot) = back.lines[side as usize].front() {
+            return Some(Party::Waiting(slot));
+        }
+        let ladder = &front.sides[side as usize];
+        let shown = &back.shown[side as usize];
+        let quoted = if shown.first().is_positive() { ladder.rank(shown.ticks) } else { i64::MAX };
+        let best = ladder.best_rank();
+        match best.min(quoted) <= ladder.rank(ticks) {
+            false => None,
+            true if best <= quoted => ladder.best_front().map(Party::Resting),
+            true => Some(Party::Quote),
+        }
+    }
+
+    fn party_qty(&self, book: u32, side: Side, party: Party) -> Qty {
+        match party {
+            Party::Waiting(slot) | Party::Resting(slot) => self.nodes[slot].qty,
+            Party::Quote => self.backs[book as usize].shown[side as usize].first(),
+        }
+    }
+
+    fn party_trades(&mut self, book: u32, side: Side, party: Party, qty: Qty, ticks: i64) {
+        let front = &mut self.books[book as usize];
+        let price = front.price(ticks);
+        match party {
+            Party::Waiting(slot) => self.fill_waiting(slot, qty, price),
+            Party::Resting(slot) => front.fill(&mut self.nodes, &mut self.outcomes, slot, qty, price),
+            Party::Quote => self.backs[book as usize].shown[side as usize].take(qty),
+        }
+    }
+}
+
+/// Orders that are over.
+impl Venue {
+    /// Starts the first pass from this one on that is due; after the last, market orders that wait meet the quote.
+    fn start_pass(&mut self, book: u32, first: Option<Pass>) {
+        let mut pass = first;
+        while let Some(this) = pass {
+            if self.is_due(book, this) {
+                let shelf = if this == Pass::Parked { Shelf::Parked } else { Shelf::Bids };
+                let slot = self.first_on(book, shelf);
+                return self.set_work(book, Work::Expire { pass: this, shelf, slot });
+            }
+            pass = this.next();
+        }
+        match self.books[book as usize].mode.has(Mode::COLLECTING) {
+            true => self.set_work(book, Work::None),
+            false => self.start_line(book),
+        }
+    }
+
+    fn is_due(&mut self, book: u32, pass: Pass) -> bool {
+        let open = !self.books[book as usize].mode.has(Mode::COLLECTING);
+        let back = &mut self.backs[book as usize];
+        match pass {
+            Pass::Ato => open && std::mem::take(&mut back.ato),
+            Pass::Atc => std::mem::take(&mut back.atc),
+            Pass::Day | Pass::Parked => back.session == Session::Closed,
+        }
+    }
+
+    /// One piece of [`Work::Expire`].
+    pub(super) fn work_expire(&mut self, book: u32, pass: Pass, shelf: Shelf, slot: u32) -> u32 {
+        if slot == NIL {
+            match shelf.next() {
+                Some(shelf) => {
+                    let slot = self.first_on(book, shelf);
+                    self.set_work(book, Work::Expire { pass, shelf, slot });
+                }
+                None => self.start_pass(book, pass.next()),
+            }
+            return 1;
+        }
+        let next = self.after(book, shelf, slot);
+        self.set_work(book, Work::Expire { pass, shelf, slot: next });
+        let (tif, reason) = pass.ends();
+        if self.nodes[slot].tif != tif {
+            return 1;
+        }
+        self.leave(slot).expect("it stood on its shelf");
+        self.say(slot, Outcome::Expired(reason));
+        EFFORT_TOLD
+    }
+
+    fn first_on(&self, book: u32, shelf: Shelf) -> u32 {
+        let (front, back) = (&self.books[book as usize], &self.backs[book as usize]);
+        let first = match shelf {
+            Shelf::Bids => front.sides[0].best_front(),
+            Shelf::Asks => front.sides[1].best_front(),
+            Shelf::Buyers => back.lines[0].front(),
+            Shelf::Sellers => back.lines[1].front(),
+            Shelf::Parked => back.parked.front(),
+        };
+        first.unwrap_or(NIL)
+    }
+
+    /// The order that follows on a shelf.
+    fn after(&self, book: u32, shelf: Shelf, slot: u32) -> u32 {
+        let front = &self.books[book as usize];
+        let behind = |side: usize| {
+            let ladder = &front.sides[side];
+            ladder.worse(self.nodes[slot].ticks).and_then(|ticks| ladder.front(ticks))
+        };
+        let next = self.nodes[slot].next().or_else(|| match shelf {
+            Shelf::Bids => behind(0),
+            Shelf::Asks => behind(1),
+            Shelf::Buyers | Shelf::Sellers | Shelf::Parked => None,
+        });
+        next.unwrap_or(NIL)
+    }
+}
+
+impl Pass {
+    fn next(self) -> Option<Pass> {
+        match self {
+            Pass::Ato => Some(Pass::Atc),
+            Pass::Atc => Some(Pass::Day),
+            Pass::Day => Some(Pass::Parked),
+            Pass::Parked => None,
+        }
+    }
+
+    /// Which orders it ends, and why.
+    fn ends(self) -> (Tif, Reason) {
+        match self {
+            Pass::Ato => (Tif::Ato, Reason::ExpiredAuction),
+            Pass::Atc | Pass::Parked => (Tif::Atc, Reason::ExpiredAuction),
+            Pass::Day => (Tif::Day, Reason::ExpiredDay),
+        }
+    }
+}
+
+impl Shelf {
+    fn next(self) -> Option<Shelf> {
+        match self {
+            Shelf::Bids => Some(Shelf::Asks),
+            Shelf::Asks => Some(Shelf::Buyers),
+            Shelf::Buyers => Some(Shelf::Sellers),
+            Shelf::Sellers | Shelf::Parked => None,
+        }
+    }
+}

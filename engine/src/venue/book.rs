@@ -1,0 +1,326 @@
+//! One book: two ladders, the market's picture, and the plain case of matching: clients meet clients, nothing else.
+
+use crate::command::Quote;
+use crate::id::AccountId;
+use crate::ladder::{Direction, Ladder, Nodes, Place};
+use crate::number::{Price, Qty};
+use crate::settings::{SelfTrade, VenueSettings};
+use crate::terms::Side;
+use crate::time::Timestamp;
+
+use super::{BookSpec, Entry, FILLS_PER_STEP, Outcome};
+
+/// What is needed at every order, side by side in memory.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(super) struct Book {
+    /// Bids, asks.
+    pub sides: [Ladder; 2],
+    /// Of the price, in its raw units.
+    tick: i64,
+    pub mode: Mode,
+    self_trade: SelfTrade,
+    pub market: Market,
+}
+
+const _: () = assert!(size_of::<Book>() <= 256, "a book has four cache lines, the last of them the quote");
+
+/// The picture of a market. The last price is there once `traded` says so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Market {
+    pub last: Price,
+    pub last_size: Qty,
+    /// Traded today; stays at the largest number there is.
+    pub volume: Qty,
+    pub traded: bool,
+    /// When the feed last said something.
+    pub at: Timestamp,
+    pub quote: Quote,
+}
+
+impl Market {
+    #[inline]
+    pub(super) fn print(&mut self, price: Price, qty: Qty) {
+        self.last = price;
+        self.last_size = qty;
+        self.volume = Qty::from_raw(self.volume.raw().saturating_add(qty.raw()));
+        self.traded = true;
+    }
+}
+
+/// What makes a book more than plain. A set of flags, so that one comparison tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Mode(u8);
+
+impl Mode {
+    /// Orders collect; nothing matches.
+    pub const COLLECTING: Mode = Mode(1);
+    /// The feed shows something.
+    pub const QUOTED: Mode = Mode(2);
+    /// Market orders wait.
+    pub const WAITING: Mode = Mode(4);
+    pub const BANDED: Mode = Mode(8);
+    pub const DICED: Mode = Mode(16);
+    /// A step left something to do.
+    pub const WORKING: Mode = Mode(32);
+
+    #[inline]
+    pub fn is_plain(self) -> bool {
+        self.0 == 0
+    }
+
+    #[inline]
+    pub fn has(self, flag: Mode) -> bool {
+        self.0 & flag.0 != 0
+    }
+
+    #[inline]
+    pub fn set(&mut self, flag: Mode, on: bool) {
+        self.0 = if on { self.0 | flag.0 } else { self.0 & !flag.0 };
+    }
+}
+
+/// Someone who takes what the other side has.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Taker {
+    pub slot: u32,
+    pub side: Side,
+    pub account: AccountId,
+    /// None for a market order.
+    pub limit: Option<i64>,
+    pub left: Qty,
+}
+
+impl Taker {
+    #[inline]
+    pub fn of(entry: &Entry) -> Taker {
+        let Entry { slot, side, limit, qty, account, .. } = *entry;
+        Taker { slot, side, account, limit, left: qty }
+    }
+}
+
+/// Why a taker takes no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    Filled,
+    /// There is nothing more within its limit.
+    Dry,
+    /// The next is an order of the same account.
+    Own,
+    /// Enough for one step.
+    Tired,
+}
+
+impl Book {
+    pub fn new(spec: &BookSpec) -> Book {
+        let mut mode = Mode::default();
+        mode.set(Mode::BANDED, spec.settings.band_bp > 0);
+        mode.set(Mode::DICED, spec.settings.reject_permille > 0);
+        Book {
+            sides: [Ladder::new(Direction::HighestFirst), Ladder::new(Direction::LowestFirst)],
+            tick: spec.tick_size.raw(),
+            mode,
+            self_trade: spec.settings.self_trade,
+            market: Market::default(),
+        }
+    }
+
+    /// The price of so many ticks. Orders and portions whose price does not fit are never let in.
+    #[inline]
+    pub fn price(&self, ticks: i64) -> Price {
+        Price::from_raw(ticks.wrapping_mul(self.tick))
+    }
+
+    pub fn tick(&self) -> Price {
+        Price::from_raw(self.tick)
+    }
+
+    /// Whether this limit is a price, and one that a ladder can hold.
+    #[inline]
+    pub fn can_rest(&self, side: Side, limit: i64) -> bool {
+        limit.checked_mul(self.tick).is_some() && self.sides[side as usize].rank(limit) != i64::MAX
+    }
+
+    /// The worst rank on the other side that a taker accepts.
+    #[inline]
+    pub fn bound(&self, taker: &Taker) -> i64 {
+        let worst = match (taker.limit, taker.side) {
+            (Some(limit), _) => limit,
+            (None, Side::Buy) => i64::MAX / self.tick,
+            (None, Side::Sell) => i64::MIN / self.tick,
+        };
+        // An empty ladder says `i64::MAX`, so that nobody may accept it.
+        self.sides[taker.side.opposite() as usize].rank(worst).min(i64::MAX - 1)
+    }
+
+    #[inline]
+    pub fn is_own(&self, account: AccountId, other: AccountId) -> bool {
+        account == other && self.self_trade == SelfTrade::CancelNewest
+    }
+
+    /// Matches a taker with the clients of the other side, as far as one step goes.
+    #[inline]
+    pub fn sweep(
+        &mut self,
+        nodes: &mut Nodes,
+        outcomes: &mut Vec<(u32, Outcome)>,
+        taker: &mut Taker,
+    ) -> Stop {
+        let bound = self.bound(taker);
+        let other = taker.side.opposite() as usize;
+        for _ in 0..FILLS_PER_STEP {
+            let ladder = &self.sides[other];
+            if ladder.best_rank() > bound {
+                return Stop::Dry;
+            }
+            let Some(maker) = ladder.best_front() else {
+                return Stop::Dry;
+            };
+            if self.is_own(taker.account, nodes[maker].account) {
+                return Stop::Own;
+            }
+            self.meet(nodes, outcomes, taker, maker);
+            if taker.left.is_zero() {
+                return Stop::Filled;
+            }
+        }
+        Stop::Tired
+    }
+
+    /// A taker trades with the order that rests first on the other side, at its price.
+    #[inline]
+    pub fn meet(
+        &mut self,
+        nodes: &mut Nodes,
+        outcomes: &mut Vec<(u32, Outcome)>,
+        taker: &mut Taker,
+        maker: u32,
+    ) {
+        let qty = taker.left.min(nodes[maker].qty);
+        let price = self.price(nodes[maker].ticks);
+        taker.left = Qty::from_raw(taker.left.raw() - qty.raw());
+        outcomes.push((taker.slot, Outcome::Filled { qty, price }));
+        self.fill(nodes, outcomes, maker, qty, price);
+        self.market.print(price, qty);
+    }
+
+    /// A resting order gets this quantity at this price.
+    #[inline]
+    pub fn fill(
+        &mut self,
+        nodes: &mut Nodes,
+        outcomes: &mut Vec<(u32, Outcome)>,
+        maker: u32,
+        qty: Qty,
+        price: Price,
+    ) {
+        let node = &mut nodes[maker];
+        let ladder = &mut self.sides[node.side() as usize];
+        outcomes.push((maker, Outcome::Filled { qty, price }));
+        if qty < node.qty {
+            ladder.reduce(nodes, maker, qty);
+        } else {
+            node.set_place(Place::Nowhere);
+            ladder.remove(nodes, maker);
+        }
+    }
+}
+
+/// One side of the feed's quote as the book uses it up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Shown {
+    pub ticks: i64,
+    /// Zero: nothing is shown.
+    pub size: Qty,
+    /// How many portions are gone, and how much of the next.
+    portion: u32,
+    taken: Qty,
+}
+
+impl Shown {
+    pub fn new(ticks: i64, size: Qty) -> Shown {
+        Shown { ticks, size, portion: 0, taken: Qty::ZERO }
+    }
+
+    /// The portion that is next: its price in ticks, and what is left of it. `side` is the quote's.
+    pub fn portion(&self, side: Side, settings: &VenueSettings) -> Option<(i64, Qty)> {
+        if !self.size.is_positive() || self.portion >= portions(settings) {
+            return None;
+        }
+        let away = self.portion as i64 * settings.slippage_ticks as i64;
+        let ticks = match side {
+            Side::Buy => self.ticks.checked_sub(away)?,
+            Side::Sell => self.ticks.checked_add(away)?,
+        };
+        Some((ticks, Qty::from_raw(self.size.raw() - self.taken.raw())))
+    }
+
+    /// What is left of the size that the feed shows.
+    pub fn first(&self) -> Qty {
+        match self.portion {
+            0 => Qty::from_raw(self.size.raw() - self.taken.raw()),
+            _ => Qty::ZERO,
+        }
+    }
+
+    pub fn take(&mut self, qty: Qty) {
+        self.taken = Qty::from_raw(self.taken.raw() + qty.raw());
+        assert!(self.taken <= self.size, "a portion has its size");
+        if self.taken == self.size {
+            self.pass();
+        }
+    }
+
+    /// What is left of the portion is gone.
+    pub fn pass(&mut self) {
+        self.portion += 1;
+        self.taken = Qty::ZERO;
+    }
+
+    /// What all portions have within so many ticks of the next one.
+    pub fn within(&self, settings: &VenueSettings, ticks: u64) -> i128 {
+        let steps = ticks / settings.slippage_ticks.max(1) as u64;
+        let left = (portions(settings) - self.portion) as i128;
+        left.min(steps as i128 + 1) * self.size.raw() as i128 - self.taken.raw() as i128
+    }
+}
+
+fn portions(settings: &VenueSettings) -> u32 {
+    match settings.slippage_ticks {
+        0 => settings.quote_levels.min(1),
+        _ => settings.quote_levels,
+    }
+}
+
+/// The feed's own orders ahead of the clients' at one price: 0 ≤ `ahead` ≤ `shown`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Queue {
+    pub ticks: i64,
+    pub ahead: Qty,
+    pub shown: Qty,
+}
+
+impl Queue {
+    pub fn new(ticks: i64, shown: Qty) -> Queue {
+        Queue { ticks, ahead: shown, shown }
+    }
+
+    /// The feed shows another size at the same price.
+    pub fn resize(&mut self, shown: Qty) {
+        if shown < self.shown {
+            let exact = self.ahead.raw() as i128 * shown.raw() as i128;
+            let rounded_up = (exact + self.shown.raw() as i128 - 1) / self.shown.raw() as i128;
+            self.ahead = Qty::from_raw(rounded_up as i64);
+        }
+        self.shown = shown;
+    }
+
+    /// A trade takes from it first; what is left of the trade.
+    pub fn pass(&mut self, traded: Qty) -> Qty {
+        let taken = traded.min(self.ahead);
+        self.ahead = Qty::from_raw(self.ahead.raw() - taken.raw());
+        self.shown = Qty::from_raw(self.shown.raw() - taken.raw());
+        Qty::from_raw(traded.raw() - taken.raw())
+    }
+}

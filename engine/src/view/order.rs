@@ -1,0 +1,141 @@
+//! One order: as readers see it, and as it is kept.
+
+use super::ids::Ids;
+use super::slab::NONE;
+use crate::event::OrderTerms;
+use crate::id::{IntId, OrderHandle, Source};
+use crate::number::{Price, Qty};
+use crate::reason::Reason;
+use crate::terms::{Status, Terms};
+use crate::time::Timestamp;
+
+/// An order as it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Order {
+    pub handle: OrderHandle,
+    /// The current id.
+    pub id: IntId,
+    /// The id before the last modification; none if there was no modification.
+    pub orig_id: IntId,
+    /// The id it was first submitted with, as far as the view has seen.
+    pub first_id: IntId,
+    pub source: Source,
+    pub terms: Terms,
+    pub status: Status,
+    pub reason: Reason,
+    pub in_doubt: bool,
+    pub cum_qty: Qty,
+    /// Zero before the first fill.
+    pub avg_price: Price,
+    /// Of the latest fill.
+    pub last_qty: Qty,
+    pub last_price: Price,
+    pub submitted: Timestamp,
+    pub updated: Timestamp,
+}
+
+impl Order {
+    /// What is left in the market: nothing once the order has ended.
+    pub fn leaves_qty(&self) -> Qty {
+        if self.status.is_finished() {
+            return Qty::ZERO;
+        }
+        self.terms.qty.checked_sub(self.cum_qty).unwrap_or_default()
+    }
+
+    /// Both halves of what is kept, put together.
+    pub(super) fn of(live: &Live, record: &Record, ids: &Ids) -> Order {
+        Order {
+            handle: record.handle,
+            id: ids.id(live.current),
+            orig_id: ids.older(live.current).unwrap_or_default(),
+            first_id: ids.id(record.first),
+            source: record.source,
+            terms: Terms { qty: live.qty, ..record.terms },
+            status: live.status,
+            reason: live.reason,
+            in_doubt: live.in_doubt,
+            cum_qty: live.cum_qty,
+            avg_price: live.avg_price,
+            last_qty: live.last_qty,
+            last_price: live.last_price,
+            submitted: record.submitted,
+            updated: live.updated,
+        }
+    }
+}
+
+/// What a status change touches of an order, apart from the rest so that it is one cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub(super) struct Live {
+    pub(super) qty: Qty,
+    pub(super) cum_qty: Qty,
+    pub(super) avg_price: Price,
+    pub(super) last_qty: Qty,
+    pub(super) last_price: Price,
+    pub(super) updated: Timestamp,
+    /// The snapshot in whose time it was last mentioned.
+    pub(super) epoch: u32,
+    pub(super) current: u32,
+    /// Ids in its chain.
+    pub(super) versions: u32,
+    pub(super) status: Status,
+    pub(super) reason: Reason,
+    pub(super) in_doubt: bool,
+    /// Whether the shard still knows it under its handle.
+    pub(super) mapped: bool,
+}
+
+impl Live {
+    /// Of an order that nothing has happened to, and that has no ids yet.
+    pub(super) fn new(at: Timestamp, told: &OrderTerms, epoch: u32) -> Live {
+        Live {
+            qty: told.terms.qty,
+            cum_qty: Qty::ZERO,
+            avg_price: Price::ZERO,
+            last_qty: Qty::ZERO,
+            last_price: Price::ZERO,
+            updated: at,
+            epoch,
+            current: NONE,
+            versions: 1,
+            status: told.status,
+            reason: told.reason,
+            in_doubt: false,
+            mapped: true,
+        }
+    }
+}
+
+/// The rest of it. Its ids are entries of [`Ids`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Record {
+    pub(super) handle: OrderHandle,
+    /// But for the quantity.
+    pub(super) terms: Terms,
+    pub(super) submitted: Timestamp,
+    pub(super) source: Source,
+    pub(super) first: u32,
+    /// Neighbours in the list it is in: open of its shard, or finished.
+    pub(super) before: u32,
+    pub(super) next: u32,
+}
+
+impl Record {
+    /// Of an order that is in no list and has no ids yet.
+    pub(super) fn new(at: Timestamp, told: &OrderTerms) -> Record {
+        Record {
+            handle: told.order,
+            terms: told.terms,
+            submitted: at,
+            source: told.source,
+            first: NONE,
+            before: NONE,
+            next: NONE,
+        }
+    }
+}
+
+const _: () = assert!(size_of::<Live>() == 64, "one cache line");
+const _: () = assert!(size_of::<Record>() <= 80, "an order, its id, its slot and its bucket take 220 bytes");

@@ -1,0 +1,497 @@
+//! The words and codes by which the three interfaces call the same things, in one place: words for REST, STOMP and
+//! the page, single characters and numbers for FIX. Reading and writing stand side by side, so that they cannot part.
+
+use std::fmt;
+
+use pitlane_engine::command::{MovementKind, Phase, Session};
+use pitlane_engine::event::{Request, What};
+use pitlane_engine::id::Origin;
+use pitlane_engine::reason::Reason;
+use pitlane_engine::refdata::OptionKind;
+use pitlane_engine::terms::{OrderKind, Side, Status, Tif};
+
+/// A thing that REST and STOMP call by a word in capitals.
+pub trait Word: Copy + Sized + 'static {
+    /// Every value there is.
+    const VALUES: &'static [Self];
+
+    fn word(self) -> &'static str;
+
+    /// The value of a word. Words are written exactly so; `buy` is not one.
+    fn from_word(word: &str) -> Option<Self> {
+        Self::VALUES.iter().copied().find(|value| value.word() == word)
+    }
+}
+
+macro_rules! words {
+    ($($kind:ident { $($name:ident $word:literal,)* })*) => {$(
+        impl Word for $kind {
+            const VALUES: &'static [$kind] = &[$($kind::$name,)*];
+
+            fn word(self) -> &'static str {
+                match self {
+                    $($kind::$name => $word,)*
+                }
+            }
+        }
+    )*};
+}
+
+words! {
+    Side {
+        Buy "BUY",
+        Sell "SELL",
+    }
+    OrderKind {
+        Market "MARKET",
+        Limit "LIMIT",
+        Stop "STOP",
+        StopLimit "STOP_LIMIT",
+    }
+    Tif {
+        Day "DAY",
+        Gtc "GTC",
+        Ato "ATO",
+        Ioc "IOC",
+        Fok "FOK",
+        Gtd "GTD",
+        Atc "ATC",
+    }
+    Status {
+        PendingNew "PENDING_NEW",
+        New "NEW",
+        PartiallyFilled "PARTIALLY_FILLED",
+        Filled "FILLED",
+        PendingCancel "PENDING_CANCEL",
+        Canceled "CANCELED",
+        PendingReplace "PENDING_REPLACE",
+        Rejected "REJECTED",
+        Expired "EXPIRED",
+    }
+    What {
+        Entered "PENDING_NEW",
+        Rejected "REJECTED",
+        Accepted "NEW",
+        Filled "TRADE",
+        CancelPending "PENDING_CANCEL",
+        Canceled "CANCELED",
+        Expired "EXPIRED",
+        ReplacePending "PENDING_REPLACE",
+        Replaced "REPLACED",
+        Triggered "TRIGGERED",
+        Corrected "TRADE_CORRECT",
+        Image "ORDER_STATUS",
+    }
+    Request {
+        Cancel "CANCEL",
+        Replace "REPLACE",
+    }
+    Origin {
+        Server "SERVER",
+        Rest "REST",
+        Fix "FIX",
+        Strategy "STRATEGY",
+    }
+    MovementKind {
+        Buy "BUY",
+        Sell "SELL",
+        Expiration "EXPIRATION",
+        Credit "CREDIT",
+        Debit "DEBIT",
+        Interest "INTEREST",
+        Fees "FEES",
+        Refund "REFUND",
+        Rebalance "REBALANCE",
+    }
+    Phase {
+        Init "INIT",
+        Prefeed "PREFEED",
+        Start "START",
+        Running "RUNNING",
+        Stop "STOP",
+        Exit "EXIT",
+    }
+    Session {
+        Closed "CLOSED",
+        OpeningAuction "OPENING_AUCTION",
+        Continuous "CONTINUOUS",
+        ClosingAuction "CLOSING_AUCTION",
+    }
+    OptionKind {
+        Call "CALL",
+        Put "PUT",
+    }
+}
+
+/// A thing that a FIX field calls by one character.
+pub trait Code: Word {
+    fn code(self) -> u8;
+
+    fn from_code(code: u8) -> Option<Self> {
+        Self::VALUES.iter().copied().find(|value| value.code() == code)
+    }
+}
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $kind:ident { $($name:ident $code:literal,)* })*) => {$(
+        $(#[$doc])*
+        impl Code for $kind {
+            fn code(self) -> u8 {
+                match self {
+                    $($kind::$name => $code,)*
+                }
+            }
+        }
+    )*};
+}
+
+codes! {
+    /// Side (54).
+    Side {
+        Buy b'1',
+        Sell b'2',
+    }
+    /// OrdType (40).
+    OrderKind {
+        Market b'1',
+        Limit b'2',
+        Stop b'3',
+        StopLimit b'4',
+    }
+    /// TimeInForce (59).
+    Tif {
+        Day b'0',
+        Gtc b'1',
+        Ato b'2',
+        Ioc b'3',
+        Fok b'4',
+        Gtd b'6',
+        Atc b'7',
+    }
+    /// CxlRejResponseTo (434).
+    Request {
+        Cancel b'1',
+        Replace b'2',
+    }
+}
+
+/// Which values a FIX session is sent in ExecType (150) and OrdStatus (39).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Profile {
+    /// Only those of the specification's lists.
+    #[default]
+    Spec,
+    /// Those of FIX 4.4 for a cancel, a replacement and an expiry as well.
+    Strict44,
+}
+
+/// OrdStatus (39).
+pub fn ord_status(profile: Profile, status: Status) -> u8 {
+    match status {
+        Status::PendingNew => b'A',
+        Status::New => b'0',
+        Status::PartiallyFilled => b'1',
+        Status::Filled => b'2',
+        Status::PendingCancel => b'6',
+        Status::Canceled => b'4',
+        Status::PendingReplace => b'E',
+        Status::Rejected => b'8',
+        // Choice: the specification has no word for it; Text tells it from a cancel. See protocols/README.md.
+        Status::Expired if profile == Profile::Spec => b'4',
+        Status::Expired => b'C',
+    }
+}
+
+/// ExecType (150): why the report is made.
+pub fn exec_type(profile: Profile, what: What, status: Status) -> u8 {
+    let strict = profile == Profile::Strict44;
+    match what {
+        What::Entered => b'A',
+        What::Accepted => b'0',
+        What::Filled => b'F',
+        What::CancelPending => b'6',
+        What::ReplacePending => b'E',
+        What::Rejected if status == Status::Rejected => b'8',
+        // Choice: a venue that rejects what it had accepted has cancelled it. See protocols/README.md.
+        What::Rejected | What::Canceled if strict => b'4',
+        What::Replaced if strict => b'5',
+        What::Expired if strict => b'C',
+        What::Rejected | What::Canceled | What::Replaced | What::Expired => b'I',
+        What::Triggered | What::Corrected | What::Image => b'I',
+    }
+}
+
+/// OrdRejReason (103) of FIX 4.4.
+pub fn ord_rej_reason(reason: Reason) -> u32 {
+    const BROKER_OPTION: u32 = 0;
+    const UNKNOWN_SYMBOL: u32 = 1;
+    const EXCHANGE_CLOSED: u32 = 2;
+    const EXCEEDS_LIMIT: u32 = 3;
+    const TOO_LATE_TO_ENTER: u32 = 4;
+    const UNKNOWN_ORDER: u32 = 5;
+    const DUPLICATE_ORDER: u32 = 6;
+    const UNSUPPORTED: u32 = 11;
+    const INCORRECT_QUANTITY: u32 = 13;
+    const UNKNOWN_ACCOUNT: u32 = 15;
+    const OTHER: u32 = 99;
+    match reason {
+        Reason::UnknownSecurity | Reason::UnknownExchange => UNKNOWN_SYMBOL,
+        Reason::UnknownAccount | Reason::AccountInactive | Reason::AccountElsewhere => UNKNOWN_ACCOUNT,
+        Reason::QuantityNotPositive | Reason::BadLot => INCORRECT_QUANTITY,
+        Reason::DuplicateId | Reason::DuplicateOrder => DUPLICATE_ORDER,
+        Reason::UnknownOrder => UNKNOWN_ORDER,
+        Reason::NoAuctionAhead | Reason::TifDatePast => TOO_LATE_TO_ENTER,
+        Reason::Halted => EXCHANGE_CLOSED,
+        Reason::LimitMissing
+        | Reason::LimitSuperfluous
+        | Reason::StopMissing
+        | Reason::StopSuperfluous
+        | Reason::TifDateMissing
+        | Reason::TifDateSuperfluous
+        | Reason::TifNotAllowed => UNSUPPORTED,
+        Reason::MaxOrderQty
+        | Reason::MaxOrderValue
+        | Reason::MaxOpenOrders
+        | Reason::MaxPosition
+        | Reason::OrderRate
+        | Reason::InsufficientFunds
+        | Reason::PriceCollar
+        | Reason::PriceBand
+        | Reason::Overflow => EXCEEDS_LIMIT,
+        Reason::NotTradeable
+        | Reason::VenueUnavailable
+        | Reason::LaneFull
+        | Reason::ShardFull
+        | Reason::KillSwitch
+        | Reason::TradingDisabled
+        | Reason::Restricted
+        | Reason::VenueRejected
+        | Reason::VenueCancelled
+        | Reason::VenueRandomReject
+        | Reason::SelfTrade
+        | Reason::NoLiquidity
+        | Reason::NoReferencePrice => BROKER_OPTION,
+        Reason::None
+        | Reason::UnknownStrategy
+        | Reason::StrategyNotRunning
+        | Reason::BadTick
+        | Reason::BadId
+        | Reason::OrderFinished
+        | Reason::RequestPending
+        | Reason::NotAcknowledged
+        | Reason::PositionFlat
+        | Reason::PositionTooSmall
+        | Reason::CloseInProgress
+        | Reason::ReduceOnly
+        | Reason::Ioc
+        | Reason::Fok
+        | Reason::Requested
+        | Reason::ExpiredDay
+        | Reason::ExpiredGtd
+        | Reason::ExpiredAuction
+        | Reason::Triggered
+        | Reason::StopHere
+        | Reason::LateFill
+        | Reason::Overfill
+        | Reason::Bust
+        | Reason::Correction
+        | Reason::UnknownPosition
+        | Reason::UnknownExecution
+        | Reason::BadTransaction
+        | Reason::UnknownScope
+        | Reason::InDoubt
+        | Reason::Adjusted => OTHER,
+    }
+}
+
+/// CxlRejReason (102) of FIX 4.4. Most reasons are about the terms of a replacement, which have no number of their
+/// own.
+pub fn cxl_rej_reason(reason: Reason) -> u32 {
+    const TOO_LATE: u32 = 0;
+    const UNKNOWN_ORDER: u32 = 1;
+    const BROKER_OPTION: u32 = 2;
+    const ALREADY_PENDING: u32 = 3;
+    const DUPLICATE_CL_ORD_ID: u32 = 6;
+    const OTHER: u32 = 99;
+    match reason {
+        Reason::OrderFinished | Reason::StopHere | Reason::LateFill => TOO_LATE,
+        Reason::UnknownOrder => UNKNOWN_ORDER,
+        Reason::RequestPending => ALREADY_PENDING,
+        Reason::DuplicateId => DUPLICATE_CL_ORD_ID,
+        Reason::NotAcknowledged
+        | Reason::VenueRejected
+        | Reason::VenueUnavailable
+        | Reason::VenueCancelled
+        | Reason::VenueRandomReject
+        | Reason::LaneFull => BROKER_OPTION,
+        _ => OTHER,
+    }
+}
+
+/// Text (58): the code and its words, `bad-lot: the quantity is not a multiple of the lot size`. Empty without a
+/// reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Text(pub Reason);
+
+impl fmt::Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 == Reason::None {
+            return Ok(());
+        }
+        f.write_str(self.0.code())?;
+        f.write_str(": ")?;
+        f.write_str(self.0.words())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// OrdStatus (39) as the specification lists it, under "States and transitions".
+    const SPEC_ORD_STATUS: &[u8] = b"012468AE";
+    /// ExecType (150) as the specification lists it, under "FIX Execution Report".
+    const SPEC_EXEC_TYPE: &[u8] = b"068EIFA";
+    /// TimeInForce (59) as the specification lists it.
+    const SPEC_TIME_IN_FORCE: &[u8] = b"0123467";
+
+    fn check_words<T: Word + PartialEq + std::fmt::Debug>() {
+        for &value in T::VALUES {
+            let word = value.word();
+            assert_eq!(T::from_word(word), Some(value));
+            assert!(word.bytes().all(|b| b.is_ascii_uppercase() || b == b'_'), "{word}");
+            assert_eq!(T::from_word(&word.to_lowercase()), None);
+        }
+        assert_eq!(T::from_word(""), None);
+    }
+
+    fn check_codes<T: Code + PartialEq + std::fmt::Debug>(codes: &[u8]) {
+        assert_eq!(T::VALUES.iter().map(|value| value.code()).collect::<Vec<_>>(), codes);
+        for code in 0..=u8::MAX {
+            assert_eq!(T::from_code(code).is_some(), codes.contains(&code));
+            assert!(T::from_code(code).is_none_or(|value| value.code() == code));
+        }
+    }
+
+    #[test]
+    fn every_word_is_read_as_it_is_written() {
+        check_words::<Side>();
+        check_words::<OrderKind>();
+        check_words::<Tif>();
+        check_words::<Status>();
+        check_words::<What>();
+        check_words::<Request>();
+        check_words::<Origin>();
+        check_words::<MovementKind>();
+        check_words::<Phase>();
+        check_words::<Session>();
+        check_words::<OptionKind>();
+        assert_eq!(OrderKind::from_word("STOP_LIMIT"), Some(OrderKind::StopLimit));
+    }
+
+    #[test]
+    fn no_value_is_without_its_word() {
+        assert_eq!(Side::VALUES, Side::BOTH);
+        assert_eq!(OrderKind::VALUES, OrderKind::ALL);
+        assert_eq!(Tif::VALUES, Tif::ALL);
+        assert_eq!(Status::VALUES, Status::ALL);
+        assert_eq!(MovementKind::VALUES, MovementKind::ALL);
+        assert_eq!(Session::VALUES, Session::ALL);
+    }
+
+    #[test]
+    fn fix_codes_are_those_of_the_specification() {
+        check_codes::<Side>(b"12");
+        check_codes::<OrderKind>(b"1234");
+        check_codes::<Tif>(SPEC_TIME_IN_FORCE);
+        check_codes::<Request>(b"12");
+    }
+
+    #[test]
+    fn the_profile_spec_never_leaves_the_lists_of_the_specification() {
+        for &what in What::VALUES {
+            for &status in Status::VALUES {
+                let (exec_type, ord_status) =
+                    (exec_type(Profile::Spec, what, status), ord_status(Profile::Spec, status));
+                assert!(SPEC_EXEC_TYPE.contains(&exec_type), "{what:?} {status:?}");
+                assert!(SPEC_ORD_STATUS.contains(&ord_status), "{what:?} {status:?}");
+            }
+        }
+    }
+
+    /// What happened, the status then, and (150, 39) in the profiles `spec` and `strict44`.
+    #[test]
+    fn what_happened_has_the_pairs_of_the_table() {
+        let table = [
+            (What::Entered, Status::PendingNew, b"AA", b"AA"),
+            (What::Accepted, Status::New, b"00", b"00"),
+            (What::Accepted, Status::PendingCancel, b"06", b"06"),
+            (What::Rejected, Status::Rejected, b"88", b"88"),
+            (What::Rejected, Status::Canceled, b"I4", b"44"),
+            (What::Filled, Status::PartiallyFilled, b"F1", b"F1"),
+            (What::Filled, Status::Filled, b"F2", b"F2"),
+            (What::Filled, Status::PendingCancel, b"F6", b"F6"),
+            (What::Filled, Status::PendingReplace, b"FE", b"FE"),
+            (What::Filled, Status::Canceled, b"F4", b"F4"),
+            (What::CancelPending, Status::PendingCancel, b"66", b"66"),
+            (What::Canceled, Status::Canceled, b"I4", b"44"),
+            (What::Expired, Status::Expired, b"I4", b"CC"),
+            (What::ReplacePending, Status::PendingReplace, b"EE", b"EE"),
+            (What::Replaced, Status::New, b"I0", b"50"),
+            (What::Replaced, Status::PartiallyFilled, b"I1", b"51"),
+            (What::Replaced, Status::Filled, b"I2", b"52"),
+            (What::Triggered, Status::New, b"I0", b"I0"),
+            (What::Corrected, Status::PartiallyFilled, b"I1", b"I1"),
+            (What::Image, Status::Filled, b"I2", b"I2"),
+        ];
+        for (what, status, spec, strict) in table {
+            for (profile, expected) in [(Profile::Spec, spec), (Profile::Strict44, strict)] {
+                let pair = [exec_type(profile, what, status), ord_status(profile, status)];
+                assert_eq!(&pair, expected, "{what:?} {status:?} {profile:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn refusals_have_the_numbers_of_fix_44() {
+        for &reason in Reason::ALL {
+            assert!(matches!(ord_rej_reason(reason), 0..=15 | 99), "{reason:?}");
+            assert!(matches!(cxl_rej_reason(reason), 0..=3 | 5 | 6 | 99), "{reason:?}");
+        }
+        let orders = [
+            (Reason::UnknownSecurity, 1),
+            (Reason::UnknownAccount, 15),
+            (Reason::BadLot, 13),
+            (Reason::BadTick, 99),
+            (Reason::DuplicateId, 6),
+            (Reason::NoAuctionAhead, 4),
+            (Reason::MaxPosition, 3),
+            (Reason::VenueUnavailable, 0),
+            (Reason::Halted, 2),
+            (Reason::StopSuperfluous, 11),
+            (Reason::UnknownOrder, 5),
+            (Reason::UnknownStrategy, 99),
+        ];
+        orders
+            .into_iter()
+            .for_each(|(reason, number)| assert_eq!(ord_rej_reason(reason), number, "{reason:?}"));
+        let requests = [
+            (Reason::OrderFinished, 0),
+            (Reason::UnknownOrder, 1),
+            (Reason::NotAcknowledged, 2),
+            (Reason::RequestPending, 3),
+            (Reason::DuplicateId, 6),
+            (Reason::BadTick, 99),
+        ];
+        requests
+            .into_iter()
+            .for_each(|(reason, number)| assert_eq!(cxl_rej_reason(reason), number, "{reason:?}"));
+    }
+
+    #[test]
+    fn text_is_the_code_and_its_words() {
+        let text = Text(Reason::BadLot).to_string();
+        assert_eq!(text, "bad-lot: the quantity is not a multiple of the lot size");
+        assert_eq!(Text(Reason::None).to_string(), "");
+    }
+}
