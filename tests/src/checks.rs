@@ -126,7 +126,10 @@ impl Checker {
             (_, true) => {}
         }
         let seen = self.orders.get_mut(&r.order).expect("it was just looked up");
-        seen.quantities(r)?;
+        // Of what was never accepted, any quantity may have been asked for.
+        if r.what != What::Rejected {
+            seen.quantities(r)?;
+        }
         seen.requests(r)?;
         seen.moves(r)
     }

@@ -191,12 +191,11 @@ impl Twin {
             if qty.is_zero() {
                 continue;
             }
-            let mine = |t: &&Transaction| t.strategy == strategy && t.security == Some(security);
-            let account = self.transactions.iter().rfind(mine).expect("it has a position").account;
             let transaction = Transaction {
                 kind: MovementKind::Expiration,
                 strategy,
-                account,
+                // A position is of a strategy, through whatever accounts it was traded.
+                account: AccountId::default(),
                 security: Some(security),
                 qty: Qty::from_raw(-qty.raw()),
                 price,

@@ -224,7 +224,7 @@ impl Twin {
                 if !qty.is_positive() {
                     return self.alert(Alert::UnexpectedReport);
                 }
-                if exec.0 != 0 && self.executions.iter().any(|e| e.0 == exec) {
+                if exec.0 != 0 && self.executions.iter().any(|e| e.0 == exec && e.1 == order) {
                     return self.alert(Alert::DuplicateExecution);
                 }
                 self.executions.push((exec, order, qty.raw(), price.raw(), true));
@@ -359,16 +359,13 @@ impl Twin {
         let valued_at = self.reference_price(&terms).unwrap_or(0);
         let o = &mut self.orders[order];
         o.valued_at = valued_at;
-        let reason = if o.cum >= terms.qty.raw() {
+        if o.cum >= terms.qty.raw() {
             // Overtaken by fills: what it asks for is there already.
             o.terms.qty = Qty::from_raw(o.cum);
             o.base = Base::Filled;
             o.place = Place::Nowhere;
-            Reason::StopHere
-        } else {
-            Reason::None
-        };
-        self.report(order, What::Replaced, reason);
+        }
+        self.report(order, What::Replaced, Reason::None);
         if self.orders[order].is_over() {
             return self.too_late(order);
         }
