@@ -158,7 +158,9 @@ impl Directory {
             let admits: Vec<bool> = self
                 .places
                 .iter()
-                .map(|place| reference.exchange(place.id).is_some_and(|exchange| reference.admits(row, exchange)))
+                .map(|place| {
+                    reference.exchange(place.id).is_some_and(|exchange| reference.admits(row, exchange))
+                })
                 .collect();
             match lookup(&self.account_by_id, row.id.0 as u32) {
                 Some(at) => {
@@ -176,7 +178,11 @@ impl Directory {
             if lookup(&self.strategy_by_id, row.id.0 as u32).is_none() {
                 enlist(&mut self.strategy_by_id, row.id.0 as u32, self.strategies.len() as u32);
                 let phase = if row.id == StrategyId::SERVER { Phase::Running } else { Phase::Init };
-                self.strategies.push(StrategyEntry { id: row.id, phase, guard: Guard::new(Scope::Strategy(row.id)) });
+                self.strategies.push(StrategyEntry {
+                    id: row.id,
+                    phase,
+                    guard: Guard::new(Scope::Strategy(row.id)),
+                });
             }
         }
     }

@@ -251,7 +251,13 @@ impl Ledger {
 
     /// Books a transaction of a security. None: it cannot be counted, and nothing has changed.
     #[inline]
-    pub fn book(&mut self, now: Timestamp, instrument: &Instrument, position: u16, deal: &Deal) -> Option<Booking> {
+    pub fn book(
+        &mut self,
+        now: Timestamp,
+        instrument: &Instrument,
+        position: u16,
+        deal: &Deal,
+    ) -> Option<Booking> {
         let held = &self.positions[instrument.local as usize][position as usize];
         let (strategy, cash_at) = (held.strategy, held.cash);
         let value = Notional::of(deal.price, deal.qty).money(instrument.size)?;
@@ -282,7 +288,10 @@ impl Ledger {
             position: state,
             cash,
         };
-        self.keep(now, Kept { booking, size: instrument.size, local: instrument.local, position, cash: cash_at });
+        self.keep(
+            now,
+            Kept { booking, size: instrument.size, local: instrument.local, position, cash: cash_at },
+        );
         Some(booking)
     }
 
@@ -311,7 +320,10 @@ impl Ledger {
             position: PositionState::default(),
             cash,
         };
-        self.keep(now, Kept { booking, size: ContractSize::ONE, local: u32::MAX, position: 0, cash: cash_at });
+        self.keep(
+            now,
+            Kept { booking, size: ContractSize::ONE, local: u32::MAX, position: 0, cash: cash_at },
+        );
         Some(booking)
     }
 
@@ -408,7 +420,8 @@ impl Ledger {
                 .expect("what was counted once can be counted again");
         }
         let cash = &mut self.cash[kept.cash as usize];
-        cash.opening = cash.opening.checked_add(change(kept)).expect("what was counted once can be counted again");
+        cash.opening =
+            cash.opening.checked_add(change(kept)).expect("what was counted once can be counted again");
     }
 
     fn cash_index(&mut self, strategy: StrategyId, currency: Currency) -> u32 {
@@ -448,7 +461,11 @@ pub fn after(held: &PositionState, qty: Qty, price: Price, size: ContractSize) -
     let total = held.qty.checked_add(qty)?;
     let grows = held.qty.is_zero() || held.qty.is_negative() == qty.is_negative();
     if grows {
-        return Some(PositionState { qty: total, cost: held.cost.checked_add(value)?, realized: held.realized });
+        return Some(PositionState {
+            qty: total,
+            cost: held.cost.checked_add(value)?,
+            realized: held.realized,
+        });
     }
     let turns = !total.is_zero() && total.is_negative() != held.qty.is_negative();
     if !turns {
@@ -528,7 +545,12 @@ mod tests {
 
     #[test]
     fn a_flat_position_has_no_cost_whatever_was_rounded() {
-        let mut held = after(&PositionState::default(), qty("3"), price("0.00000001"), ContractSize::from_raw(33_333_333));
+        let mut held = after(
+            &PositionState::default(),
+            qty("3"),
+            price("0.00000001"),
+            ContractSize::from_raw(33_333_333),
+        );
         held = after(&held.unwrap(), qty("4"), price("0.33333333"), ContractSize::from_raw(33_333_333));
         let mut held = held.unwrap();
         for _ in 0..7 {

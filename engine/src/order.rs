@@ -63,8 +63,12 @@ impl Base {
             (_, Step::Complete) => Some(Base::Filled),
             (Base::PendingNew | Base::Working, Step::Cancel) => Some(Base::Canceled),
             (Base::PendingNew | Base::Working, Step::Expire) => Some(Base::Expired),
-            (Base::Filled | Base::Canceled | Base::Rejected | Base::Expired, Step::Accept | Step::Reject) => None,
-            (Base::Filled | Base::Canceled | Base::Rejected | Base::Expired, Step::Cancel | Step::Expire) => None,
+            (Base::Filled | Base::Canceled | Base::Rejected | Base::Expired, Step::Accept | Step::Reject) => {
+                None
+            }
+            (Base::Filled | Base::Canceled | Base::Rejected | Base::Expired, Step::Cancel | Step::Expire) => {
+                None
+            }
         }
     }
 
@@ -180,15 +184,22 @@ pub struct CancelRequest {
 mod tests {
     use super::*;
 
-    const STEPS: [Step; 6] = [Step::Accept, Step::Reject, Step::Fill, Step::Complete, Step::Cancel, Step::Expire];
+    const STEPS: [Step; 6] =
+        [Step::Accept, Step::Reject, Step::Fill, Step::Complete, Step::Cancel, Step::Expire];
 
     #[test]
     fn every_pair_of_base_state_and_step_is_as_the_table_says() {
         use Base::*;
         //            Accept         Reject          Fill           Complete      Cancel          Expire
         let table = [
-            (PendingNew, [Some(Working), Some(Rejected), Some(Working), Some(Filled), Some(Canceled), Some(Expired)]),
-            (Working, [Some(Working), Some(Canceled), Some(Working), Some(Filled), Some(Canceled), Some(Expired)]),
+            (
+                PendingNew,
+                [Some(Working), Some(Rejected), Some(Working), Some(Filled), Some(Canceled), Some(Expired)],
+            ),
+            (
+                Working,
+                [Some(Working), Some(Canceled), Some(Working), Some(Filled), Some(Canceled), Some(Expired)],
+            ),
             (Filled, [None, None, Some(Filled), Some(Filled), None, None]),
             (Canceled, [None, None, Some(Canceled), Some(Filled), None, None]),
             (Rejected, [None, None, Some(Rejected), Some(Filled), None, None]),
@@ -203,7 +214,8 @@ mod tests {
 
     #[test]
     fn the_status_of_highest_rank_is_told() {
-        let cancel = CancelRequest { id: IntId::NONE, source: Source::default(), reason: Reason::None, sent: true };
+        let cancel =
+            CancelRequest { id: IntId::NONE, source: Source::default(), reason: Reason::None, sent: true };
         let replace = Replace {
             id: IntId::NONE,
             source: Source::default(),

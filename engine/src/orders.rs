@@ -143,7 +143,9 @@ impl Orders {
     #[inline]
     pub fn find(&self, handle: OrderHandle) -> Option<u32> {
         let order = self.slots.get(handle.slot() as usize)?;
-        let known = handle.shard() == self.shard && order.generation == handle.generation() && self.in_use(handle.slot());
+        let known = handle.shard() == self.shard
+            && order.generation == handle.generation()
+            && self.in_use(handle.slot());
         known.then_some(handle.slot())
     }
 

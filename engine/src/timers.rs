@@ -17,8 +17,14 @@ const STALE_MAX: usize = 1_024;
 pub enum Timed {
     /// The date of a GTD order.
     Date(OrderHandle),
-    ToVenue { order: OrderHandle, ask: Ask },
-    FromVenue { order: OrderHandle, report: Report },
+    ToVenue {
+        order: OrderHandle,
+        ask: Ask,
+    },
+    FromVenue {
+        order: OrderHandle,
+        report: Report,
+    },
     /// The market as we are to see it now.
     Shown(Tick),
 }

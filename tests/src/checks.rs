@@ -145,7 +145,8 @@ impl Checker {
             Request::Cancel => &mut seen.cancel,
             Request::Replace => &mut seen.replace,
         };
-        if *pending == Some(refusal.request_id) {
+        // A cancel nobody asked for by id has none.
+        if *pending == Some(refusal.request_id) || refusal.request_id.is_none() {
             *pending = None;
         }
         // A refusal tells how the order stands now, without the request it refuses.
@@ -178,10 +179,8 @@ impl Checker {
             *position = position.after(b.qty, b.price, size);
             agrees(position, &b.position).map_err(|problem| format!("{problem}: {b:?}"))?;
         } else {
-            change += match b.kind {
-                MovementKind::Debit | MovementKind::Fees => -b.price.raw(),
-                _ => b.price.raw(),
-            };
+            // Amounts are booked with their sign.
+            change += b.price.raw();
         }
         let cash = self.cash.entry((b.strategy, b.currency)).or_default();
         *cash += change;
@@ -292,7 +291,8 @@ impl Seen {
             }
             What::Canceled if self.cancel == Some(r.id) => {
                 self.cancel = None;
-                if r.orig_id != self.id {
+                // A cancel nobody asked for by id (a switch, a close) goes by the order's own.
+                if r.orig_id != self.id && r.id != self.id {
                     return Err("a cancel under another id".to_string());
                 }
             }

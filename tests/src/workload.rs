@@ -277,7 +277,7 @@ impl Workload {
             15 => terms.tif_date = now.plus(5),
             16 => terms.tif = self.dice.pick(&[Tif::Ato, Tif::Atc]),
             17 => {
-                let huge = i64::MAX / 2;
+                let huge = i64::MAX;
                 terms.qty = Qty::from_raw(huge - huge % lot(terms.security));
             }
             _ => terms.limit = Price::from_raw(i64::MAX - i64::MAX % tick(terms.security)),

@@ -43,18 +43,47 @@ enum Sweep {
     /// Whatever is due.
     Timers,
     /// Cancels orders; then closes a position, if that was the purpose.
-    Cancel { which: Which, reason: Reason, cursor: u32, then: Option<Closing> },
+    Cancel {
+        which: Which,
+        reason: Reason,
+        cursor: u32,
+        then: Option<Closing>,
+    },
     /// Brings every security of an exchange into a session; after the close ends what lives for the day.
-    Session { place: u16, session: Session, local: u32, cursor: u32 },
+    Session {
+        place: u16,
+        session: Session,
+        local: u32,
+        cursor: u32,
+    },
     /// Ends the orders of the day where there is no close, then forgets finished ones.
-    Day { day: Day, cursor: u32 },
-    Forget { day: Day },
+    Day {
+        day: Day,
+        cursor: u32,
+    },
+    Forget {
+        day: Day,
+    },
     /// Ends the orders of an expired security, then its positions.
-    Expire { local: u32, price: Price, cursor: u32, position: u16 },
-    Positions { local: u32, at: u16 },
-    Cash { at: usize },
+    Expire {
+        local: u32,
+        price: Price,
+        cursor: u32,
+        position: u16,
+    },
+    Positions {
+        local: u32,
+        at: u16,
+    },
+    Cash {
+        at: usize,
+    },
     /// Marks what is under way as in doubt, or asks for it.
-    Adapter { adapter: AdapterId, connected: bool, cursor: u32 },
+    Adapter {
+        adapter: AdapterId,
+        connected: bool,
+        cursor: u32,
+    },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -170,7 +199,8 @@ impl Shard {
     #[inline]
     pub(super) fn wind_up(&mut self, out: &mut Outbox) {
         if let Some(local) = self.agenda.busy {
-            let left = self.venue.has_work(local) || self.agenda.quote.is_some() || self.agenda.halt.is_some();
+            let left =
+                self.venue.has_work(local) || self.agenda.quote.is_some() || self.agenda.halt.is_some();
             if left || self.reached_stop(local).is_some() {
                 return;
             }
@@ -192,14 +222,22 @@ impl Shard {
         };
         self.agenda.sweep = match sweep {
             Sweep::Timers => self.sweep_timers(out),
-            Sweep::Cancel { which, reason, cursor, then } => self.sweep_cancel(which, reason, cursor, then, out),
-            Sweep::Session { place, session, local, cursor } => self.sweep_session(place, session, local, cursor, out),
+            Sweep::Cancel { which, reason, cursor, then } => {
+                self.sweep_cancel(which, reason, cursor, then, out)
+            }
+            Sweep::Session { place, session, local, cursor } => {
+                self.sweep_session(place, session, local, cursor, out)
+            }
             Sweep::Day { day, cursor } => self.sweep_day(day, cursor, out),
             Sweep::Forget { day } => self.sweep_forget(day, out),
-            Sweep::Expire { local, price, cursor, position } => self.sweep_expire(local, price, cursor, position, out),
+            Sweep::Expire { local, price, cursor, position } => {
+                self.sweep_expire(local, price, cursor, position, out)
+            }
             Sweep::Positions { local, at } => self.sweep_positions(local, at, out),
             Sweep::Cash { at } => self.sweep_cash(at, out),
-            Sweep::Adapter { adapter, connected, cursor } => self.sweep_adapter(adapter, connected, cursor, out),
+            Sweep::Adapter { adapter, connected, cursor } => {
+                self.sweep_adapter(adapter, connected, cursor, out)
+            }
         };
     }
 
@@ -277,7 +315,9 @@ impl Shard {
         }
         let cursor = self.visit(
             cursor,
-            |shard, order| shard.place_of(order) == Some(place) && matches!(order.terms.tif, Tif::Day | Tif::Atc),
+            |shard, order| {
+                shard.place_of(order) == Some(place) && matches!(order.terms.tif, Tif::Day | Tif::Atc)
+            },
             |shard, slot, out| {
                 let reason = match shard.orders.get(slot).terms.tif {
                     Tif::Atc => Reason::ExpiredAuction,
@@ -379,7 +419,13 @@ impl Shard {
         (end < self.ledger.cash().len()).then_some(Sweep::Cash { at: end })
     }
 
-    fn sweep_adapter(&mut self, adapter: AdapterId, connected: bool, cursor: u32, out: &mut Outbox) -> Option<Sweep> {
+    fn sweep_adapter(
+        &mut self,
+        adapter: AdapterId,
+        connected: bool,
+        cursor: u32,
+        out: &mut Outbox,
+    ) -> Option<Sweep> {
         let cursor = self.visit(
             cursor,
             |shard, order| order.at_venue && shard.concerns(Which::Adapter(adapter), order),
@@ -387,7 +433,8 @@ impl Shard {
                 if connected {
                     return shard.instruct(slot, Ask::Query, out);
                 }
-                let waiting = shard.orders.get(slot).base == Base::PendingNew || shard.orders.requests(slot).is_some();
+                let waiting =
+                    shard.orders.get(slot).base == Base::PendingNew || shard.orders.requests(slot).is_some();
                 if waiting && !shard.orders.get(slot).in_doubt {
                     shard.orders.get_mut(slot).in_doubt = true;
                     shard.say_status(slot, What::Image, Reason::InDoubt, out);

@@ -11,7 +11,12 @@ use crate::reason::Reason;
 
 impl Shard {
     /// Records a transaction by hand. The same UUID again changes nothing and is no mistake.
-    pub(super) fn movement(&mut self, source: Source, movement: &Movement, out: &mut Outbox) -> Result<(), Reason> {
+    pub(super) fn movement(
+        &mut self,
+        source: Source,
+        movement: &Movement,
+        out: &mut Outbox,
+    ) -> Result<(), Reason> {
         let named = movement.uuid != Uuid::default();
         if named && self.ledger.seen(movement.uuid) {
             return Ok(());

@@ -88,7 +88,13 @@ impl Shard {
         Ok(())
     }
 
-    fn restrict(&mut self, scope: Scope, security: SecurityId, on: bool, out: &mut Outbox) -> Result<(), Reason> {
+    fn restrict(
+        &mut self,
+        scope: Scope,
+        security: SecurityId,
+        on: bool,
+        out: &mut Outbox,
+    ) -> Result<(), Reason> {
         self.directory.reference.security(security).ok_or(Reason::UnknownSecurity)?;
         let guard = self.directory.guard_mut(scope).ok_or(Reason::UnknownScope)?;
         guard.restrict(security, on);

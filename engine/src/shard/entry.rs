@@ -47,7 +47,8 @@ impl Shard {
         let held = self.ledger.positions(local).iter().find(|held| held.strategy == strategy);
         let (net, reducing) = held.map_or((Qty::ZERO, Qty::ZERO), |held| (held.state.qty, held.reducing));
         terms.side = if net.is_positive() { Side::Sell } else { Side::Buy };
-        if !qty.is_zero() {
+        // Of a flat position nothing is closed, so nothing is cancelled for it either.
+        if !qty.is_zero() || net.is_zero() {
             return self.submit(source, id, &terms, out);
         }
         if reducing.is_positive() {
@@ -57,7 +58,14 @@ impl Shard {
     }
 
     /// The second half of closing a position: its other orders have been cancelled.
-    pub(super) fn close_rest(&mut self, local: u32, source: Source, id: IntId, mut terms: Terms, out: &mut Outbox) {
+    pub(super) fn close_rest(
+        &mut self,
+        local: u32,
+        source: Source,
+        id: IntId,
+        mut terms: Terms,
+        out: &mut Outbox,
+    ) {
         let held = self.ledger.positions(local).iter().find(|held| held.strategy == terms.strategy);
         terms.qty = held.map_or(Qty::ZERO, |held| held.state.qty.abs());
         self.submit(source, id, &terms, out);
@@ -91,13 +99,19 @@ impl Shard {
             self.dated += 1;
             self.note_date(slot);
         }
-        if terms.kind.has_stop() { self.await_trigger(slot, out) } else { self.ask_venue(slot, Ask::New, out) }
+        if terms.kind.has_stop() {
+            self.await_trigger(slot, out)
+        } else {
+            self.ask_venue(slot, Ask::New, out)
+        }
     }
 
     /// Has the timers call at the order's date.
     pub(super) fn note_date(&mut self, slot: u32) {
         let orders = &self.orders;
-        self.timers.sweep(self.dated, |order| orders.find(order).is_some_and(|slot| !orders.get(slot).base.is_finished()));
+        self.timers.sweep(self.dated, |order| {
+            orders.find(order).is_some_and(|slot| !orders.get(slot).base.is_finished())
+        });
         self.timers.push(self.orders.get(slot).terms.tif_date, Timed::Date(self.orders.handle(slot)));
     }
 
@@ -187,13 +201,21 @@ impl Shard {
             return self.refuse_unrecorded(source, id, terms, reason, out);
         }
         let local = self.directory.local(terms.security).unwrap_or(NIL);
-        let order = Order { terms: *terms, submitted: self.now, source, local, base: Base::Rejected, ..blank() };
+        let order =
+            Order { terms: *terms, submitted: self.now, source, local, base: Base::Rejected, ..blank() };
         let slot = self.orders.insert(id, order);
         self.say_terms(slot, What::Rejected, reason, out);
         self.line_up_finished(slot, out);
     }
 
-    fn refuse_unrecorded(&mut self, source: Source, id: IntId, terms: &Terms, reason: Reason, out: &mut Outbox) {
+    fn refuse_unrecorded(
+        &mut self,
+        source: Source,
+        id: IntId,
+        terms: &Terms,
+        reason: Reason,
+        out: &mut Outbox,
+    ) {
         let body = Said::Order(OrderTerms {
             order: OrderHandle::NONE,
             id,
@@ -222,7 +244,8 @@ impl Shard {
             return false;
         };
         let source = self.orders.get(slot).source;
-        let body = Said::Forgotten { order: self.orders.handle(slot), source, id: self.orders.names(slot).id };
+        let body =
+            Said::Forgotten { order: self.orders.handle(slot), source, id: self.orders.names(slot).id };
         out.say(self.hearers(source), self.now, body);
         self.orders.forget_oldest();
         true

@@ -41,15 +41,26 @@ impl Shard {
         let value = self.value_of(terms, terms.qty, found.local)?;
         self.check_headroom(terms.side, terms.qty, value.unwrap_or_default(), &found)?;
         let cost = self.cost_of(terms, terms.qty, value, &found);
-        let asked =
-            Asked { terms, before: None, last: self.last_price(found.local), value, grows: terms.qty, credit: cost };
+        let asked = Asked {
+            terms,
+            before: None,
+            last: self.last_price(found.local),
+            value,
+            grows: terms.qty,
+            credit: cost,
+        };
         self.check_risk(&asked, &found, out)?;
         let reserved = self.take_credit(cost.unwrap_or_default(), &found, out);
         Ok(Passed { found, reserved })
     }
 
     /// Checks new terms of an order and counts the change where it passes: the credit set aside on top.
-    pub(super) fn admit_change(&mut self, order: &Order, new: &Terms, out: &mut Outbox) -> Result<Money, Reason> {
+    pub(super) fn admit_change(
+        &mut self,
+        order: &Order,
+        new: &Terms,
+        out: &mut Outbox,
+    ) -> Result<Money, Reason> {
         let found = self.look_up(new)?;
         self.check_form(new, &found)?;
         let value = self.value_of(new, new.qty, found.local)?;
@@ -229,11 +240,13 @@ impl Shard {
             return Err(reason);
         }
         let account = &mut self.directory.accounts[found.account as usize].guard;
-        let credited = asked.terms.side == Side::Buy && account.limits.credit_currency == security.instrument.currency;
+        let credited =
+            asked.terms.side == Side::Buy && account.limits.credit_currency == security.instrument.currency;
         let checked = account.check_limits(now, asked, &ours);
         let checked = checked.and_then(|()| if credited { account.check_credit(asked) } else { Ok(()) });
         if let Err(reason) = checked {
-            let amount = if reason == Reason::InsufficientFunds { asked.credit.unwrap_or_default().raw() } else { 1 };
+            let amount =
+                if reason == Reason::InsufficientFunds { asked.credit.unwrap_or_default().raw() } else { 1 };
             let usage = wanting(reason).map(|kind| BudgetUse { wanting: amount, ..account.usage(kind) });
             self.say_budget(usage, out);
             return Err(reason);
@@ -291,7 +304,13 @@ impl Shard {
     }
 }
 
-fn check_price(wanted: bool, given: bool, price: Price, tick: Price, reasons: [Reason; 2]) -> Result<(), Reason> {
+fn check_price(
+    wanted: bool,
+    given: bool,
+    price: Price,
+    tick: Price,
+    reasons: [Reason; 2],
+) -> Result<(), Reason> {
     let [missing, superfluous] = reasons;
     match (wanted, given) {
         (true, false) => Err(missing),

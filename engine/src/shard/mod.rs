@@ -248,7 +248,10 @@ impl Shard {
         self.wind_up(out);
         if self.snapshots.is_running() {
             let said = (out.seq() - before) as usize;
-            self.snapshot_step(snapshot::IMAGES_PER_STEP.min(EVENTS_PER_COMMAND_MAX.saturating_sub(said)), out);
+            self.snapshot_step(
+                snapshot::IMAGES_PER_STEP.min(EVENTS_PER_COMMAND_MAX.saturating_sub(said)),
+                out,
+            );
         }
         assert!(out.seq() - before <= EVENTS_PER_COMMAND_MAX as u64, "a step has its bound");
     }

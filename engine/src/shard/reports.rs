@@ -38,7 +38,11 @@ impl Shard {
             if delays.response_ns == 0 && delays.response_jitter_ns == 0 {
                 self.report(slot, &report, out);
             } else {
-                let at = self.ways[local as usize][1].arrival(self.now, delays.response_ns, delays.response_jitter_ns);
+                let at = self.ways[local as usize][1].arrival(
+                    self.now,
+                    delays.response_ns,
+                    delays.response_jitter_ns,
+                );
                 self.timers.push(at, Timed::FromVenue { order: self.orders.handle(slot), report });
             }
         }
@@ -75,7 +79,9 @@ impl Shard {
                 self.send_cancel(slot, out);
             }
             Base::Working => {}
-            Base::Filled | Base::Canceled | Base::Rejected | Base::Expired => self.alert_unexpected(slot, out),
+            Base::Filled | Base::Canceled | Base::Rejected | Base::Expired => {
+                self.alert_unexpected(slot, out)
+            }
         }
     }
 
@@ -144,11 +150,20 @@ impl Shard {
 
     /// Whether an execution is to be counted: it is of something, and was not seen before.
     #[inline]
-    fn check_execution(&mut self, slot: u32, exec: ExecRef, qty: Qty, price: Price, out: &mut Outbox) -> bool {
+    fn check_execution(
+        &mut self,
+        slot: u32,
+        exec: ExecRef,
+        qty: Qty,
+        price: Price,
+        out: &mut Outbox,
+    ) -> bool {
         if exec == ExecRef(0) && self.is_simulated(self.orders.get(slot).local) {
             return true;
         }
-        if !qty.is_positive() || self.orders.get(slot).base == Base::Rejected && !self.orders.get(slot).at_venue {
+        if !qty.is_positive()
+            || self.orders.get(slot).base == Base::Rejected && !self.orders.get(slot).at_venue
+        {
             self.alert_unexpected(slot, out);
             return false;
         }
@@ -264,7 +279,15 @@ impl Shard {
 
     /// A venue takes a fill back, or gives it another size: the money is put right, and the order says so.
     /// Choice: what the order has filled stays as it was told; a transaction against the old fill, and one for the new.
-    fn corrected(&mut self, slot: u32, exec: ExecRef, qty: Qty, price: Price, reason: Reason, out: &mut Outbox) {
+    fn corrected(
+        &mut self,
+        slot: u32,
+        exec: ExecRef,
+        qty: Qty,
+        price: Price,
+        reason: Reason,
+        out: &mut Outbox,
+    ) {
         let Some(&old) = self.orders.execution(slot, exec).filter(|old| !old.qty.is_zero()) else {
             return self.alert_order(Alert::UnexpectedReport, slot, Reason::UnknownExecution, out);
         };
@@ -279,7 +302,8 @@ impl Shard {
             }
             let booking = self.deal_of(slot, exec, qty, price).and_then(|deal| {
                 // Taking back gives the commission back as well.
-                let commission = if qty.is_negative() { deal.commission.checked_neg()? } else { deal.commission };
+                let commission =
+                    if qty.is_negative() { deal.commission.checked_neg()? } else { deal.commission };
                 self.ledger.book(self.now, &instrument, order.position, &Deal { commission, ..deal })
             });
             match booking {
@@ -370,7 +394,15 @@ impl Shard {
 
     /// A fill turns its share of what was set aside into what it cost; a sale gives back what it brought.
     #[inline]
-    fn settle_credit(&mut self, slot: u32, qty: Qty, price: Price, commission: Money, left: Qty, out: &mut Outbox) {
+    fn settle_credit(
+        &mut self,
+        slot: u32,
+        qty: Qty,
+        price: Price,
+        commission: Money,
+        left: Qty,
+        out: &mut Outbox,
+    ) {
         let order = *self.orders.get(slot);
         let Some(at) = self.directory.account(order.terms.account) else {
             return;
@@ -381,7 +413,9 @@ impl Shard {
             return;
         }
         let signed = order.terms.side.signed(qty);
-        let cost = Notional::of(price, signed).money(instrument.size).and_then(|value| value.checked_add(commission));
+        let cost = Notional::of(price, signed)
+            .money(instrument.size)
+            .and_then(|value| value.checked_add(commission));
         let share = if left.is_positive() { order.reserved.share(qty.min(left), left) } else { None };
         let share = share.unwrap_or_default();
         let change = cost.and_then(|cost| cost.checked_sub(share)).unwrap_or_default();

@@ -51,7 +51,8 @@ impl Shard {
             return Err(Reason::BadId);
         }
         let terms = changes.applied_to(&order.terms);
-        let mut replace = Replace { id, source: order.source, terms, reserved: Default::default(), grown: Qty::ZERO };
+        let mut replace =
+            Replace { id, source: order.source, terms, reserved: Default::default(), grown: Qty::ZERO };
         if terms.qty.is_positive() && terms.qty <= order.cum {
             // Stop here: less than nothing is asked of the market, so there is nothing to check.
             return Ok(replace);
@@ -75,7 +76,11 @@ impl Shard {
         self.say_report(slot, What::ReplacePending, Reason::None, request, (Qty::ZERO, Price::ZERO), out);
         let stop_here = replace.terms.qty <= order.cum;
         if !order.at_venue {
-            if stop_here { self.stopped_here(slot, out) } else { self.replace_waiting(slot, out) }
+            if stop_here {
+                self.stopped_here(slot, out)
+            } else {
+                self.replace_waiting(slot, out)
+            }
             return;
         }
         let ask = if stop_here && !self.is_simulated(order.local) { Ask::Cancel } else { Ask::Replace };
@@ -97,9 +102,23 @@ impl Shard {
     }
 
     /// Asks for the end of an order that is open and not being cancelled already.
-    pub(super) fn begin_cancel(&mut self, slot: u32, id: IntId, source: Source, reason: Reason, out: &mut Outbox) {
+    pub(super) fn begin_cancel(
+        &mut self,
+        slot: u32,
+        id: IntId,
+        source: Source,
+        reason: Reason,
+        out: &mut Outbox,
+    ) {
         self.orders.requests_mut(slot).cancel = Some(CancelRequest { id, source, reason, sent: false });
-        self.say_report(slot, What::CancelPending, Reason::None, Some((id, source)), (Qty::ZERO, Price::ZERO), out);
+        self.say_report(
+            slot,
+            What::CancelPending,
+            Reason::None,
+            Some((id, source)),
+            (Qty::ZERO, Price::ZERO),
+            out,
+        );
         let order = self.orders.get(slot);
         if !order.at_venue && order.waits_for_trigger() {
             return self.ended(slot, Step::Cancel, Reason::Requested, out);
@@ -112,7 +131,8 @@ impl Shard {
     pub(super) fn send_cancel(&mut self, slot: u32, out: &mut Outbox) {
         let order = self.orders.get(slot);
         let simulated = self.is_simulated(order.local);
-        let busy = order.base == Base::PendingNew || self.orders.requests(slot).is_some_and(|r| r.replace.is_some());
+        let busy =
+            order.base == Base::PendingNew || self.orders.requests(slot).is_some_and(|r| r.replace.is_some());
         let pending = self.orders.requests(slot).and_then(|requests| requests.cancel);
         if pending.is_none_or(|cancel| cancel.sent) || (busy && !simulated) {
             return;
@@ -150,7 +170,8 @@ impl Shard {
         self.orders.requests_mut(slot).replace = None;
         self.orders.tidy(slot);
         self.orders.rename(slot, replace.id);
-        let left = replace.terms.qty.checked_sub(order.cum).filter(|left| left.is_positive()).unwrap_or_default();
+        let left =
+            replace.terms.qty.checked_sub(order.cum).filter(|left| left.is_positive()).unwrap_or_default();
         self.recount_open(&order, replace.grown, left);
         self.redate(slot, &order.terms, &replace.terms);
         let order = self.orders.get_mut(slot);

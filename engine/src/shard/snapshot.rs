@@ -209,11 +209,14 @@ impl Shard {
     fn as_of_now(&self, booking: &Booking) -> Booking {
         let mut booking = *booking;
         if let Some(local) = booking.security.and_then(|security| self.directory.local(security))
-            && let Some(held) = self.ledger.positions(local).iter().find(|held| held.strategy == booking.strategy)
+            && let Some(held) =
+                self.ledger.positions(local).iter().find(|held| held.strategy == booking.strategy)
         {
             booking.position = held.state;
         }
-        let mine = |cash: &&crate::ledger::Cash| cash.strategy == booking.strategy && cash.currency == booking.currency;
+        let mine = |cash: &&crate::ledger::Cash| {
+            cash.strategy == booking.strategy && cash.currency == booking.currency
+        };
         if let Some(cash) = self.ledger.cash().iter().find(mine) {
             booking.cash = cash.amount;
         }

@@ -22,8 +22,9 @@ impl Stops {
     }
 
     fn push(&mut self, nodes: &mut Nodes, local: u32, slot: u32, side: Side, ticks: i64) -> bool {
-        let ladders = self.0[local as usize]
-            .get_or_insert_with(|| Box::new([Ladder::new(Direction::LowestFirst), Ladder::new(Direction::HighestFirst)]));
+        let ladders = self.0[local as usize].get_or_insert_with(|| {
+            Box::new([Ladder::new(Direction::LowestFirst), Ladder::new(Direction::HighestFirst)])
+        });
         // Quantities do not matter here, so that no sum can be too large.
         nodes.set(slot, Node::new(Place::Stop, side));
         ladders[side as usize].push_back(nodes, slot, ticks)

@@ -98,18 +98,8 @@ impl Twin {
 
     /// What one transaction does to cash.
     pub fn cash_of(&self, t: &Transaction) -> i64 {
-        let amount = t.price.raw();
-        let sign = match t.kind {
-            MovementKind::Buy | MovementKind::Sell | MovementKind::Expiration => 0,
-            MovementKind::Credit | MovementKind::Interest | MovementKind::Refund => 1,
-            MovementKind::Debit | MovementKind::Fees => -1,
-            MovementKind::Rebalance if t.security.is_some() => 0,
-            MovementKind::Rebalance => 1,
-        };
-        if sign != 0 {
-            return sign * amount - t.commission.raw();
-        }
-        let security = t.security.expect("a trade has a security");
+        // The amount of a cash movement is booked with its sign.
+        let Some(security) = t.security else { return t.price.raw() };
         let value = Notional::of(t.price, t.qty).money(self.contract_size(security));
         -value.expect("runs use small numbers").raw() - t.commission.raw()
     }
@@ -120,17 +110,15 @@ impl Twin {
     }
 
     pub(super) fn movement(&mut self, m: &Movement) {
+        // Spec: idempotent by uuid; a repeated one changes nothing.
+        if m.uuid != Uuid::default() && self.uuids.contains(&m.uuid) {
+            return self.done(Reason::None);
+        }
         let reason = self.movement_flaw(m);
         if reason != Reason::None {
             return self.done(reason);
         }
-        // Spec: idempotent by uuid; a repeated one changes nothing.
-        if m.uuid != Uuid::default() {
-            if self.uuids.contains(&m.uuid) {
-                return self.done(Reason::None);
-            }
-            self.uuids.push(m.uuid);
-        }
+        self.uuids.push(m.uuid);
         let currency = match m.security {
             Some(security) => {
                 let row = self.reference.security(security).expect("checked above");
@@ -146,7 +134,10 @@ impl Twin {
                 account: m.account,
                 security: m.security,
                 qty: m.qty,
-                price: m.price,
+                price: match m.kind {
+                    MovementKind::Debit | MovementKind::Fees => Price::from_raw(-m.price.raw()),
+                    _ => m.price,
+                },
                 commission: m.commission,
                 currency,
                 by_order: false,
@@ -177,6 +168,7 @@ impl Twin {
             | MovementKind::Refund => !trade && m.qty.is_zero() && m.price.is_positive(),
             MovementKind::Rebalance => trade != m.qty.is_zero(),
         };
+        let sound = sound && (trade || m.commission.is_zero());
         if sound { Reason::None } else { Reason::BadTransaction }
     }
 
@@ -185,6 +177,8 @@ impl Twin {
             return self.done(Reason::UnknownSecurity);
         };
         let currency = self.reference.family_of(row).currency;
+        self.markets.get_mut(&security).expect("a known security").expired = true;
+        self.expire_where(security, Reason::SecurityExpired, |_, _| true);
         let strategies: Vec<StrategyId> = self.reference.strategies().iter().map(|row| row.id).collect();
         for strategy in strategies {
             let qty = self.position(strategy, security).qty;

@@ -28,7 +28,8 @@ impl Twin {
 
     pub(super) fn check_reference(&self, terms: &Terms) -> Reason {
         let Some(security) = self.reference.security(terms.security) else { return Reason::UnknownSecurity };
-        if !security.tradeable || !self.reference.family_of(security).tradeable {
+        let expired = self.markets[&security.id].expired;
+        if !security.tradeable || !self.reference.family_of(security).tradeable || expired {
             return Reason::NotTradeable;
         }
         let exchange = self.reference.exchange_of(security);
@@ -101,18 +102,21 @@ impl Twin {
     fn cannot_count(&self, terms: &Terms) -> bool {
         const HALF: i128 = (i64::MAX / 2) as i128;
         let open = |mine: &dyn Fn(&Terms) -> bool| {
-            let same = self.orders.iter().filter(|o| mine(&o.terms) && o.terms.security == terms.security);
+            let same = self.orders.iter().filter(|o| {
+                mine(&o.terms) && (o.terms.security, o.terms.side) == (terms.security, terms.side)
+            });
             same.map(|o| o.leaves() as i128).sum::<i128>()
         };
+        let sign = terms.side.signed(Qty::from_raw(1)).raw() as i128;
         let position = self.position(terms.strategy, terms.security);
-        let by_strategy = open(&|o| o.strategy == terms.strategy) + position.qty.raw().abs() as i128;
-        let held = self.account_qty(terms.account, terms.security).abs() as i128;
-        let by_account = open(&|o| o.account == terms.account) + held;
+        let by_strategy = open(&|o| o.strategy == terms.strategy) + sign * position.qty.raw() as i128;
+        let held = self.account_qty(terms.account, terms.security) as i128;
+        let by_account = open(&|o| o.account == terms.account) + sign * held;
         let value = self.value(terms).flatten().unwrap_or(0) as i128;
         let security = self.reference.security(terms.security).expect("the reference was checked");
         let cash = self.cash(terms.strategy, self.reference.family_of(security).currency).raw().abs() as i128;
         let qty = terms.qty.raw() as i128;
-        by_strategy.max(by_account) + qty > HALF
+        (by_strategy + qty).abs().max((by_account + qty).abs()) > HALF
             || value + cash > HALF
             || value + position.cost.raw().abs() as i128 > HALF
     }
@@ -159,11 +163,11 @@ impl Twin {
             return Reason::TradingDisabled;
         }
         let restricted = |scope: &Scope| self.restricted.contains(&(*scope, terms.security));
-        if restricted(&Scope::Global) || scopes.iter().any(restricted) {
+        if scopes.iter().any(restricted) {
             return Reason::Restricted;
         }
         let limited =
-            scopes.iter().filter_map(|scope| self.limits.get(scope).map(|limits| (*scope, *limits)));
+            scopes.iter().map(|scope| (*scope, self.limits.get(scope).copied().unwrap_or_default()));
         let mut reasons = limited.map(|(scope, limits)| self.check_limits(terms, old, scope, &limits));
         if let Some(reason) = reasons.find(|&reason| reason != Reason::None) {
             return reason;

@@ -43,9 +43,14 @@ impl Twin {
             self.accepted(order);
             self.arrive(order);
         } else {
-            self.orders[order].place = Place::Outside;
+            self.send_outside(order);
         }
         self.settle_stops(terms.security);
+    }
+
+    pub(super) fn send_outside(&mut self, order: usize) {
+        self.orders[order].place = Place::Outside;
+        self.orders[order].sent = true;
     }
 
     pub(super) fn modify(&mut self, source: Source, handle: OrderHandle, id: IntId, changes: &Changes) {
@@ -156,34 +161,36 @@ impl Twin {
         if id.is_none() {
             return self.said.push(Said::Unrecorded(Reason::BadId));
         }
-        let reason = self.close_flaw(&terms, held, qty.is_zero());
+        let whole = qty.is_zero() && !held.is_zero();
+        let reducing = self.reducing(strategy, security);
+        if whole && reducing > 0 {
+            let order = self.enter(source, id, Terms { qty, ..terms });
+            return self.reject(order, Reason::CloseInProgress);
+        }
+        if whole {
+            self.cancel_for_close(strategy, security);
+        }
+        let reason = self.close_flaw(&terms, held, reducing);
         let order = self.enter(source, id, terms);
         if reason != Reason::None {
             return self.reject(order, reason);
         }
-        if qty.is_zero() {
-            self.cancel_for_close(strategy, security);
-        }
         self.send(order);
     }
 
-    fn close_flaw(&self, terms: &Terms, held: Qty, whole: bool) -> Reason {
+    /// What open orders of a strategy are closing already.
+    fn reducing(&self, strategy: StrategyId, security: SecurityId) -> i64 {
+        let mine = |o: &&super::Order| (o.terms.strategy, o.terms.security) == (strategy, security);
+        self.orders.iter().filter(|o| o.terms.reduce_only).filter(mine).map(|o| o.leaves()).sum()
+    }
+
+    fn close_flaw(&self, terms: &Terms, held: Qty, reducing: i64) -> Reason {
         let reference = self.check_reference(terms);
         if reference != Reason::None {
             return reference;
         }
         if held.is_zero() {
             return Reason::PositionFlat;
-        }
-        let reducing: i64 = self
-            .orders
-            .iter()
-            .filter(|o| o.terms.reduce_only)
-            .filter(|o| (o.terms.strategy, o.terms.security) == (terms.strategy, terms.security))
-            .map(|o| o.leaves())
-            .sum();
-        if whole && reducing > 0 {
-            return Reason::CloseInProgress;
         }
         if terms.qty.raw() > held.abs().raw() - reducing {
             return Reason::PositionTooSmall;
@@ -192,13 +199,22 @@ impl Twin {
     }
 
     fn cancel_for_close(&mut self, strategy: StrategyId, security: SecurityId) {
+        self.cancel_where(Reason::Requested, |_, terms| {
+            (terms.strategy, terms.security) == (strategy, security)
+        });
+    }
+
+    /// Cancels open orders without being asked by their source: nobody gave the request an id.
+    pub(super) fn cancel_where(&mut self, reason: Reason, which: impl Fn(&Twin, &Terms) -> bool) {
         for order in 0..self.orders.len() {
             let o = &self.orders[order];
-            let mine = o.terms.strategy == strategy && o.terms.security == security;
-            let open = o.base == Base::Working || o.place == Place::Outside;
-            if mine && open && !o.is_over() && o.cancel.is_none() {
-                let id = o.id;
-                self.ask_cancel(order, id);
+            if o.is_over() || o.cancel.is_some() || !which(self, &o.terms) {
+                continue;
+            }
+            self.orders[order].cancel = Some(IntId::NONE);
+            self.report(order, What::CancelPending, Reason::None);
+            if self.orders[order].place != Place::Outside {
+                self.end(order, Base::Canceled, What::Canceled, reason);
             }
         }
     }
@@ -210,9 +226,8 @@ impl Twin {
         let Some(order) = self.order(handle) else {
             return self.alert(Alert::UnknownReport);
         };
-        let known = self.orders[order].place == Place::Outside || self.orders[order].is_over();
         let security = self.orders[order].terms.security;
-        if self.reference.security(security).is_none() || self.is_simulated(security) || !known {
+        if self.reference.security(security).is_none() || self.is_simulated(security) {
             return self.alert(Alert::UnexpectedReport);
         }
         let over = self.orders[order].is_over();
@@ -221,7 +236,8 @@ impl Twin {
             command::Report::Accepted => self.accepted(order),
             command::Report::Rejected(reason) => self.venue_rejects(order, reason),
             command::Report::Filled { exec, qty, price } => {
-                if !qty.is_positive() {
+                let never_sent = self.orders[order].base == Base::Rejected && !self.orders[order].sent;
+                if !qty.is_positive() || never_sent {
                     return self.alert(Alert::UnexpectedReport);
                 }
                 if exec.0 != 0 && self.executions.iter().any(|e| e.0 == exec && e.1 == order) {
@@ -266,7 +282,12 @@ impl Twin {
             }
             command::Report::Busted { exec } => self.bust(order, exec, None),
             command::Report::Corrected { exec, qty, price } => self.bust(order, exec, Some((qty, price))),
-            command::Report::Reconciled => self.orders[order].in_doubt = false,
+            command::Report::Reconciled => {
+                let was = std::mem::take(&mut self.orders[order].in_doubt);
+                if was && !over {
+                    self.report(order, What::Image, Reason::None);
+                }
+            }
         }
     }
 
@@ -343,8 +364,8 @@ impl Twin {
         o.in_doubt = false;
         let asked = if base == Base::Canceled && what == What::Canceled { o.cancel.take() } else { None };
         match asked {
-            Some(id) => self.report_request(order, what, reason, id),
-            None => self.report(order, what, reason),
+            Some(id) if !id.is_none() => self.report_request(order, what, reason, id),
+            Some(_) | None => self.report(order, what, reason),
         }
         self.too_late(order);
     }
@@ -414,7 +435,7 @@ impl Twin {
             avg_price: Notional::from_raw(o.notional).average(Qty::from_raw(o.cum)),
             last_qty: Qty::ZERO,
             last_price: Price::ZERO,
-            in_doubt: o.in_doubt,
+            in_doubt: o.in_doubt && !o.is_over(),
         }
     }
 

@@ -11,6 +11,8 @@ pub struct Market {
     pub consumed_ask: i64,
     pub last: Option<i64>,
     pub halted: bool,
+    /// Its day has come; nobody trades it any more.
+    pub expired: bool,
     pub queue_buy: Option<Queue>,
     pub queue_sell: Option<Queue>,
 }

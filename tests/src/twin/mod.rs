@@ -166,7 +166,7 @@ impl Twin {
             Body::Halt { security, on } => self.halt(security, on),
             Body::Budget(budget) => self.budget(&budget),
             Body::Session { exchange, session } => self.session(exchange, session),
-            Body::TradingDay { .. } => self.done(Reason::None),
+            Body::TradingDay { .. } => self.trading_day(),
             Body::Timer => self.timer(),
             Body::Watch { .. } | Body::Snapshot { .. } => {}
         }
@@ -223,6 +223,10 @@ impl Twin {
     /// Whether anything matches and stops are looked at.
     fn is_trading(&self, security: SecurityId) -> bool {
         self.session_of(security) == Session::Continuous && !self.markets[&security].halted
+    }
+
+    fn known_securities(&self) -> Vec<SecurityId> {
+        self.reference.securities().iter().map(|row| row.id).collect()
     }
 
     fn enter(&mut self, source: Source, id: IntId, terms: Terms) -> usize {

@@ -1,6 +1,6 @@
 //! Switches, limits, phases, sessions and the clock.
 
-use pitlane_engine::command::{Budget, BudgetAct, Limits, Phase, Scope, Session};
+use pitlane_engine::command::{Budget, BudgetAct, BudgetKind, Limits, Phase, Scope, Session};
 use pitlane_engine::event::What;
 use pitlane_engine::id::{AdapterId, ExchangeId, SecurityId, StrategyId};
 use pitlane_engine::reason::Reason;
@@ -30,7 +30,8 @@ impl Twin {
             for order in 0..self.orders.len() {
                 let o = &self.orders[order];
                 let waiting = o.base == Base::PendingNew || o.cancel.is_some() || o.replace.is_some();
-                if o.place == Place::Outside && waiting && self.adapter_of(o.terms.security) == adapter {
+                let outside = o.place == Place::Outside && !o.in_doubt;
+                if outside && waiting && self.adapter_of(o.terms.security) == adapter {
                     self.orders[order].in_doubt = true;
                     self.report(order, What::Image, Reason::InDoubt);
                 }
@@ -40,26 +41,36 @@ impl Twin {
     }
 
     pub(super) fn set_limits(&mut self, scope: Scope, limits: Limits) {
-        let known = match scope {
-            Scope::Strategy(strategy) => self.reference.strategy(strategy).is_some(),
-            Scope::Account(account) => self.reference.account(account).is_some(),
-            Scope::Global | Scope::Security(_) | Scope::Adapter(_) => false,
-        };
-        if !known {
+        if !self.has_limits(scope) {
             return self.done(Reason::UnknownScope);
         }
         self.limits.insert(scope, limits);
+        // The only shard takes the whole of every limit at once; a treasury would set the same.
+        let wholes = [
+            (BudgetKind::OpenOrders, limits.max_open_orders as i64),
+            (BudgetKind::OrdersPerSecond, limits.max_orders_per_s as i64),
+            (BudgetKind::Credit, limits.credit.raw()),
+        ];
+        for (kind, whole) in wholes {
+            match whole {
+                0 => self.budgets.remove(&(scope, kind)),
+                _ => self.budgets.insert((scope, kind), whole),
+            };
+        }
         self.done(Reason::None);
     }
 
-    pub(super) fn restrict(&mut self, scope: Scope, security: SecurityId, on: bool) {
-        let known = match scope {
-            Scope::Global => true,
+    /// Limits are of strategies and accounts.
+    fn has_limits(&self, scope: Scope) -> bool {
+        match scope {
             Scope::Strategy(strategy) => self.reference.strategy(strategy).is_some(),
             Scope::Account(account) => self.reference.account(account).is_some(),
-            Scope::Security(_) | Scope::Adapter(_) => false,
-        };
-        if !known {
+            Scope::Global | Scope::Security(_) | Scope::Adapter(_) => false,
+        }
+    }
+
+    pub(super) fn restrict(&mut self, scope: Scope, security: SecurityId, on: bool) {
+        if !self.has_limits(scope) {
             return self.done(Reason::UnknownScope);
         }
         if self.reference.security(security).is_none() {
@@ -86,6 +97,13 @@ impl Twin {
         self.killed.retain(|&entry| entry != scope);
         if on {
             self.killed.push(scope);
+            self.cancel_where(Reason::KillSwitch, |twin, terms| match scope {
+                Scope::Global => true,
+                Scope::Strategy(strategy) => terms.strategy == strategy,
+                Scope::Account(account) => terms.account == account,
+                Scope::Security(security) => terms.security == security,
+                Scope::Adapter(adapter) => twin.adapter_of(terms.security) == adapter,
+            });
         }
         self.done(Reason::None);
     }
@@ -99,6 +117,9 @@ impl Twin {
     }
 
     pub(super) fn budget(&mut self, budget: &Budget) {
+        if !self.has_limits(budget.scope) {
+            return self.done(Reason::UnknownScope);
+        }
         let key = (budget.scope, budget.kind);
         match budget.act {
             BudgetAct::Lift => {
@@ -120,7 +141,10 @@ impl Twin {
         };
         let was = std::mem::replace(&mut market.halted, on);
         if was && !on && self.session_of(security) == Session::Continuous {
-            self.open_trading(security);
+            self.uncross(security);
+            self.expire_where(security, Reason::ExpiredAuction, |tif, _| tif == Tif::Ato);
+            self.serve_line(security);
+            self.settle_stops(security);
         }
         self.done(Reason::None);
     }
@@ -130,16 +154,11 @@ impl Twin {
             return self.done(Reason::UnknownExchange);
         }
         let before = self.sessions.insert(exchange, session).unwrap_or_default();
-        let securities: Vec<SecurityId> = self
-            .reference
-            .securities()
-            .iter()
-            .map(|row| row.id)
-            .filter(|&id| self.exchange_of(id) == exchange)
-            .collect();
         if before != session {
-            for security in securities {
-                self.turn(security, before, session);
+            for security in self.known_securities() {
+                if self.exchange_of(security) == exchange {
+                    self.turn(security, before, session);
+                }
             }
         }
         self.done(Reason::None);
@@ -148,23 +167,22 @@ impl Twin {
     /// One security goes from one session to the next.
     fn turn(&mut self, security: SecurityId, before: Session, session: Session) {
         let halted = self.markets[&security].halted;
-        if before == Session::ClosingAuction {
-            if !halted && session != Session::Continuous {
-                self.uncross(security);
-            }
-            if session != Session::Continuous || halted {
-                self.expire_where(security, Reason::ExpiredAuction, |tif, place| {
-                    tif == Tif::Atc && place != Place::Parked
-                });
-            }
+        let closed = before == Session::ClosingAuction;
+        if closed && !halted && session != Session::Continuous {
+            self.uncross(security);
         }
         if session == Session::Continuous && !halted {
-            self.open_trading(security);
-            if before == Session::ClosingAuction {
-                self.expire_where(security, Reason::ExpiredAuction, |tif, place| {
-                    tif == Tif::Atc && place != Place::Parked
-                });
-            }
+            self.uncross(security);
+            self.expire_where(security, Reason::ExpiredAuction, |tif, _| tif == Tif::Ato);
+        }
+        if closed {
+            self.expire_where(security, Reason::ExpiredAuction, |tif, place| {
+                tif == Tif::Atc && place != Place::Parked
+            });
+        }
+        if session == Session::Continuous && !halted {
+            self.serve_line(security);
+            self.settle_stops(security);
         }
         if session == Session::ClosingAuction {
             self.unpark(security);
@@ -180,12 +198,14 @@ impl Twin {
         }
     }
 
-    /// Trading begins, or begins again: what collected trades at one price, then all goes on.
-    fn open_trading(&mut self, security: SecurityId) {
-        self.uncross(security);
-        self.expire_where(security, Reason::ExpiredAuction, |tif, _| tif == Tif::Ato);
-        self.serve_line(security);
-        self.settle_stops(security);
+    /// Where there is no close, the day ends the day's orders.
+    pub(super) fn trading_day(&mut self) {
+        for security in self.known_securities() {
+            if self.session_of(security) != Session::Closed {
+                self.expire_where(security, Reason::ExpiredDay, |tif, _| tif == Tif::Day);
+            }
+        }
+        self.done(Reason::None);
     }
 
     pub(super) fn timer(&mut self) {
@@ -201,7 +221,12 @@ impl Twin {
         }
     }
 
-    fn expire_where(&mut self, security: SecurityId, reason: Reason, which: impl Fn(Tif, Place) -> bool) {
+    pub(super) fn expire_where(
+        &mut self,
+        security: SecurityId,
+        reason: Reason,
+        which: impl Fn(Tif, Place) -> bool,
+    ) {
         for order in 0..self.orders.len() {
             let o = &self.orders[order];
             let ours = o.terms.security == security && !o.is_over() && o.place != Place::Outside;

@@ -46,6 +46,8 @@ pub struct Order {
     /// The price it was last checked at, for what is set aside.
     pub valued_at: i64,
     pub triggered: bool,
+    /// Whether an outside venue was ever told of it.
+    pub sent: bool,
     pub in_doubt: bool,
     pub place: Place,
     /// Smaller is earlier; of the place it is in.
@@ -67,6 +69,7 @@ impl Order {
             notional: 0,
             valued_at: 0,
             triggered: false,
+            sent: false,
             in_doubt: false,
             place: Place::Nowhere,
             arrival: 0,

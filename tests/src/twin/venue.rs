@@ -182,10 +182,10 @@ impl Twin {
     pub(super) fn execute(&mut self, order: usize, maker: Option<usize>, qty: i64, price: i64) {
         let security = self.orders[order].terms.security;
         self.markets.get_mut(&security).expect("a known security").last = Some(price);
+        self.fill(order, qty, price);
         if let Some(maker) = maker {
             self.fill(maker, qty, price);
         }
-        self.fill(order, qty, price);
     }
 }
 
@@ -284,7 +284,7 @@ impl Twin {
             if self.is_simulated(security) {
                 self.arrive(order);
             } else {
-                self.orders[order].place = Place::Outside;
+                self.send_outside(order);
             }
         }
     }
@@ -321,11 +321,12 @@ impl Twin {
         if self.reference.security(security).is_none() {
             return self.done(Reason::UnknownSecurity);
         }
-        if let Some(quote) = quote {
-            self.quote(security, quote);
-        }
+        // Both at once: the quote is what the trade left behind.
         if let Some(trade) = trade {
             self.trade(security, trade);
+        }
+        if let Some(quote) = quote {
+            self.quote(security, quote);
         }
         self.settle_stops(security);
     }
@@ -345,10 +346,11 @@ impl Twin {
         if !self.is_trading(security) || !self.is_simulated(security) {
             return;
         }
-        self.serve_line(security);
         for side in Side::BOTH {
             self.quote_crosses(security, side);
         }
+        // Market orders wait ahead of nobody.
+        self.serve_line(security);
     }
 
     /// Keeps the queue ahead of our orders on one side.
@@ -433,6 +435,10 @@ impl Twin {
                 return;
             }
             if let Some(queue) = market.queue(side).as_mut().filter(|queue| queue.price == price) {
+                // Of an unknown size nobody knows how far it moved the queue; conservative: not through it.
+                if trade.size.is_zero() && queue.ahead > 0 {
+                    return;
+                }
                 let taken = left.min(queue.ahead);
                 queue.ahead -= taken;
                 queue.shown = (queue.shown - taken).max(0);
