@@ -33,12 +33,16 @@ impl Event {
         Uuid::derived(instance ^ (shard.0 as u64) << 48, 0, self.seq)
     }
 
-    /// What this event reports of an order, whichever form it has.
+    /// What this event reports of an order, whichever form it has. New terms of an old order are no report: a
+    /// [`Body::Status`] follows them.
     pub fn report(&self) -> Option<OrderReport> {
         match &self.body {
-            Body::Order(order) => Some(OrderReport::of_order(order)),
+            Body::Order(order) if matches!(order.what, What::Entered | What::Rejected) => {
+                Some(OrderReport::of_order(order))
+            }
             Body::Status(report) => Some(*report),
-            Body::Refused(_)
+            Body::Order(_)
+            | Body::Refused(_)
             | Body::Forgotten { .. }
             | Body::Booked(_)
             | Body::Adjusted { .. }

@@ -222,6 +222,10 @@ impl Ledger {
         &mut self.exposures[local as usize][at as usize]
     }
 
+    pub fn exposures(&self, local: u32) -> &[Exposure] {
+        &self.exposures[local as usize]
+    }
+
     pub fn positions(&self, local: u32) -> &[Position] {
         &self.positions[local as usize]
     }

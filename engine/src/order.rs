@@ -113,7 +113,7 @@ pub struct Order {
     pub counted: bool,
 }
 
-const _: () = assert!(size_of::<Order>() <= 192, "an order has three cache lines");
+const _: () = assert!(size_of::<Order>() <= 128, "an order has two cache lines");
 
 impl Order {
     pub fn status(&self, requests: Option<&Requests>) -> Status {

@@ -1,5 +1,11 @@
 //! Reference data: exchanges, families, securities, accounts, strategies. Read-only once built; a change swaps the
-//! whole. Reading files is `io`'s work; what must hold between the rows is checked here.
+//! whole. Reading files is `io`'s work; what must hold within and between the rows is checked in `check`, and what
+//! must hold between one set and the next in `succession`.
+
+mod check;
+#[cfg(test)]
+mod sample;
+mod succession;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -88,12 +94,35 @@ impl SecurityKind {
     pub fn from_word(word: &str) -> Option<SecurityKind> {
         SecurityKind::ALL.into_iter().find(|kind| kind.word() == word)
     }
+
+    /// Whether it ends on a date.
+    pub fn expires(self) -> bool {
+        matches!(self, SecurityKind::Future | SecurityKind::Option)
+    }
+
+    /// Whether it is one currency priced in another.
+    pub fn is_pair(self) -> bool {
+        matches!(self, SecurityKind::Forex | SecurityKind::Crypto)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptionKind {
     Call,
     Put,
+}
+
+impl OptionKind {
+    pub fn word(self) -> &'static str {
+        match self {
+            OptionKind::Call => "CALL",
+            OptionKind::Put => "PUT",
+        }
+    }
+
+    pub fn from_word(word: &str) -> Option<OptionKind> {
+        [OptionKind::Call, OptionKind::Put].into_iter().find(|kind| kind.word() == word)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,20 +161,20 @@ pub struct Strategy {
     pub auto_activate: bool,
 }
 
-/// What is wrong between rows. The reader of files adds file, line and column.
+/// What is wrong with a row. The reader of files adds file and line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flaw {
     pub table: Table,
     /// Index of the row in its table.
     pub row: usize,
-    /// The column at fault.
+    /// The column at fault, as the files and the REST interface spell it.
     pub column: &'static str,
     pub problem: String,
 }
 
 impl fmt::Display for Flaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} row {}, {}: {}", self.table, self.row + 1, self.column, self.problem)
+        write!(f, "{} row {}: {}: {}", self.table.word(), self.row + 1, self.column, self.problem)
     }
 }
 
@@ -156,6 +185,21 @@ pub enum Table {
     Securities,
     Accounts,
     Strategies,
+}
+
+impl Table {
+    pub const ALL: [Table; 5] =
+        [Table::Exchanges, Table::Families, Table::Securities, Table::Accounts, Table::Strategies];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Table::Exchanges => "exchanges",
+            Table::Families => "families",
+            Table::Securities => "securities",
+            Table::Accounts => "accounts",
+            Table::Strategies => "strategies",
+        }
+    }
 }
 
 /// The rows as they were read, in file order.
@@ -242,25 +286,5 @@ impl RefData {
     /// Securities with this symbol, on any exchange.
     pub fn by_symbol(&self, symbol: &str) -> &[SecurityId] {
         self.symbols.get(symbol).map_or(&[], Vec::as_slice)
-    }
-}
-
-impl RefData {
-    /// Sorts and checks rows. All flaws are told at once.
-    pub fn check(mut rows: Rows) -> Result<RefData, Vec<Flaw>> {
-        let flaws: Vec<Flaw> = Vec::new();
-        if !flaws.is_empty() {
-            return Err(flaws);
-        }
-        rows.exchanges.sort_by_key(|row| row.id);
-        rows.families.sort_by_key(|row| row.id);
-        rows.securities.sort_by_key(|row| row.id);
-        rows.accounts.sort_by_key(|row| row.id);
-        rows.strategies.sort_by_key(|row| row.id);
-        let mut symbols: BTreeMap<String, Vec<SecurityId>> = BTreeMap::new();
-        for row in &rows.securities {
-            symbols.entry(row.symbol.clone()).or_default().push(row.id);
-        }
-        Ok(RefData { rows, symbols })
     }
 }

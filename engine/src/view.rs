@@ -102,7 +102,7 @@ impl View {
     /// are normal.
     pub fn apply(&mut self, shard: ShardId, event: &Event) {
         let progress = &mut self.shards[shard.0 as usize];
-        assert!(event.seq > progress.seq, "the events of a shard come in their order");
+        assert!(event.seq >= progress.seq, "the events of a shard come in their order");
         progress.seq = event.seq;
         let mark = Mark { shard, epoch: progress.epoch };
         let at = event.at;

@@ -77,7 +77,7 @@ impl Worker {
 
     /// Whether there is something to do that needs no new command: events wait for room, or a command is half done.
     pub fn has_work(&self) -> bool {
-        !self.outbox.is_empty() || self.shard.has_work()
+        !self.outbox.is_empty() || self.shard.has_work() || self.shard.has_background()
     }
 
     /// When this worker wants to be polled even if no command comes.
@@ -118,6 +118,8 @@ impl Worker {
             self.counts.commands += 1;
             journal(self.now, &command);
             self.shard.apply(self.now, &command, &mut self.outbox);
+        } else if self.shard.has_background() {
+            self.shard.resume(&mut self.outbox);
         } else {
             return false;
         }

@@ -289,6 +289,7 @@ pub fn ord_rej_reason(reason: Reason) -> u32 {
         | Reason::ExpiredDay
         | Reason::ExpiredGtd
         | Reason::ExpiredAuction
+        | Reason::SecurityExpired
         | Reason::Triggered
         | Reason::StopHere
         | Reason::LateFill

@@ -11,6 +11,7 @@
 //! The parent branches, the children do the work. State and dispatch are here; each verb has its own file.
 
 mod agenda;
+mod audit;
 mod books;
 mod control;
 mod entry;
@@ -20,6 +21,8 @@ mod reports;
 mod requests;
 mod snapshot;
 mod stops;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
@@ -184,7 +187,7 @@ impl Shard {
     /// Applies one command at one instant, and says every consequence that fits a step; see [`Shard::resume`].
     pub fn apply(&mut self, now: Timestamp, command: &Command, out: &mut Outbox) {
         assert!(!self.has_work(), "a shard with work left takes no command");
-        let before = out.seq();
+        let before = out.waiting().len();
         self.now = now;
         let source = command.source;
         match &command.body {
@@ -231,7 +234,7 @@ impl Shard {
 
     /// Goes on with what is left to do, for one step.
     pub fn resume(&mut self, out: &mut Outbox) {
-        let before = out.seq();
+        let before = out.waiting().len();
         if self.has_work() {
             self.work(out);
         }
@@ -243,17 +246,17 @@ impl Shard {
         self.timers.deadline()
     }
 
-    fn end_step(&mut self, before: u64, out: &mut Outbox) {
+    fn end_step(&mut self, before: usize, out: &mut Outbox) {
         self.settle(out);
         self.wind_up(out);
         if self.snapshots.is_running() {
-            let said = (out.seq() - before) as usize;
+            let said = out.waiting().len() - before;
             self.snapshot_step(
                 snapshot::IMAGES_PER_STEP.min(EVENTS_PER_COMMAND_MAX.saturating_sub(said)),
                 out,
             );
         }
-        assert!(out.seq() - before <= EVENTS_PER_COMMAND_MAX as u64, "a step has its bound");
+        assert!(out.waiting().len() - before <= EVENTS_PER_COMMAND_MAX, "a step has its bound");
     }
 
     /// Books, ledger places and ways for securities that have none yet.

@@ -5,12 +5,17 @@ use super::Shard;
 use crate::command::Scope;
 use crate::event::{Adjustment, Body as Said, Booking, What};
 use crate::id::{AdapterId, PortId, PortMask};
+use crate::ledger::Cash;
 use crate::number::{Price, Qty};
 use crate::outbox::Outbox;
 use crate::reason::Reason;
+use crate::risk::Guard;
+use crate::time::Timestamp;
 
-/// Events of a snapshot in one step: small, so that commands do not wait for it.
+/// Events of a snapshot in one step: few, so that commands do not wait for it.
 pub(super) const IMAGES_PER_STEP: usize = 32;
+/// Rows looked at in one step, told or not: a walk over free slots has its bound too.
+const ROWS_PER_STEP: usize = 256;
 /// Most events that one row of the state takes.
 const EVENTS_PER_ROW_MAX: usize = 4;
 
@@ -37,6 +42,23 @@ enum Stage {
     End,
 }
 
+/// Speaks to the one port that asked.
+struct Teller<'a> {
+    to: PortMask,
+    now: Timestamp,
+    out: &'a mut Outbox,
+}
+
+impl Teller<'_> {
+    fn say(&mut self, body: Said) {
+        self.say_at(self.now, body);
+    }
+
+    fn say_at(&mut self, at: Timestamp, body: Said) {
+        self.out.show(self.to, at, body);
+    }
+}
+
 impl Snapshots {
     pub fn request(&mut self, port: PortId) -> Result<(), Reason> {
         self.wanted = self.wanted.with(PortMask::one(port));
@@ -61,11 +83,16 @@ impl Snapshots {
 impl Shard {
     /// Tells at most `room` events more of the snapshot that is running.
     pub(super) fn snapshot_step(&mut self, room: usize, out: &mut Outbox) {
-        let end = out.seq() + room as u64;
-        while out.seq() + EVENTS_PER_ROW_MAX as u64 <= end
-            && let Some((port, stage)) = self.snapshots.running
-        {
-            match self.tell(port, stage, out) {
+        let end = out.waiting().len() + room;
+        for _ in 0..ROWS_PER_STEP {
+            let Some((port, stage)) = self.snapshots.running else {
+                return;
+            };
+            if out.waiting().len() + EVENTS_PER_ROW_MAX > end {
+                return;
+            }
+            let mut teller = Teller { to: PortMask::one(port), now: self.now, out };
+            match self.tell(stage, port, &mut teller) {
                 Some(next) => self.snapshots.running = Some((port, next)),
                 None => self.snapshots.start_next(),
             }
@@ -73,85 +100,54 @@ impl Shard {
     }
 
     /// Tells one row and says where to go on.
-    fn tell(&self, port: PortId, stage: Stage, out: &mut Outbox) -> Option<Stage> {
-        let mut say = |body| out.say(PortMask::one(port), self.now, body);
+    fn tell(&self, stage: Stage, port: PortId, teller: &mut Teller<'_>) -> Option<Stage> {
         match stage {
             Stage::Begin => {
-                say(Said::SnapshotBegin { port });
+                teller.say(Said::SnapshotBegin { port });
                 if self.killed {
-                    say(Said::Kill { scope: Scope::Global, on: true });
+                    teller.say(Said::Kill { scope: Scope::Global, on: true });
                 }
                 Some(Stage::Places(0))
             }
-            Stage::Places(at) => match self.directory.places.get(at) {
-                Some(place) => {
-                    say(Said::Session { exchange: place.id, session: place.session });
-                    Some(Stage::Places(at + 1))
-                }
-                None => Some(Stage::Adapters(1)),
-            },
-            Stage::Adapters(at) => match self.adapters.get(at) {
-                Some(state) => {
-                    let adapter = AdapterId(at as u8);
-                    if state.connected {
-                        say(Said::Adapter { adapter, connected: true });
-                    }
-                    if state.killed {
-                        say(Said::Kill { scope: Scope::Adapter(adapter), on: true });
-                    }
-                    Some(Stage::Adapters(at + 1))
-                }
-                None => Some(Stage::Guards(0)),
-            },
-            Stage::Guards(at) => Some(self.tell_guard(at, &mut say)),
-            Stage::Restrictions(at, row) => {
-                let (scope, guard) = self.guard_at(at).expect("the stage before found it");
-                match guard.restricted().get(row) {
-                    Some(&security) => {
-                        say(Said::Restrict { scope, security, on: true });
-                        Some(Stage::Restrictions(at, row + 1))
-                    }
-                    None => Some(Stage::Guards(at + 1)),
-                }
-            }
-            Stage::Securities(at, row) => Some(self.tell_security(at, row, &mut say)),
-            Stage::Orders(slot) => {
-                if slot >= self.orders.len() {
-                    return Some(Stage::Transactions(0));
-                }
-                if self.orders.in_use(slot) {
-                    self.tell_order(slot, &mut say);
-                }
-                Some(Stage::Orders(slot + 1))
-            }
-            Stage::Transactions(number) => {
-                let number = number.max(self.ledger.folded());
-                match self.ledger.transaction((number - self.ledger.folded()) as usize) {
-                    Some((_, booking)) => {
-                        say(Said::Booked(self.as_of_now(booking)));
-                        Some(Stage::Transactions(number + 1))
-                    }
-                    None => Some(Stage::Positions(0, 0)),
-                }
-            }
-            Stage::Positions(local, at) => Some(self.tell_position(local, at, &mut say)),
-            Stage::Cash(at) => match self.ledger.cash().get(at) {
-                Some(cash) => {
-                    let what =
-                        Adjustment::Cash { currency: cash.currency, before: cash.amount, after: cash.amount };
-                    say(Said::Adjusted { strategy: cash.strategy, what });
-                    Some(Stage::Cash(at + 1))
-                }
-                None => Some(Stage::End),
-            },
+            Stage::Places(at) => Some(self.tell_place(at, teller)),
+            Stage::Adapters(at) => Some(self.tell_adapter(at, teller)),
+            Stage::Guards(at) => Some(self.tell_guard(at, teller)),
+            Stage::Restrictions(at, row) => Some(self.tell_restriction(at, row, teller)),
+            Stage::Securities(at, row) => Some(self.tell_security(at, row, teller)),
+            Stage::Orders(slot) => Some(self.tell_order(slot, teller)),
+            Stage::Transactions(number) => Some(self.tell_transaction(number, teller)),
+            Stage::Positions(local, at) => Some(self.tell_position(local, at, teller)),
+            Stage::Cash(at) => Some(self.tell_cash(at, teller)),
             Stage::End => {
-                say(Said::SnapshotEnd { port });
+                teller.say(Said::SnapshotEnd { port });
                 None
             }
         }
     }
 
-    fn guard_at(&self, at: usize) -> Option<(Scope, &crate::risk::Guard)> {
+    fn tell_place(&self, at: usize, teller: &mut Teller<'_>) -> Stage {
+        let Some(place) = self.directory.places.get(at) else {
+            return Stage::Adapters(1);
+        };
+        teller.say(Said::Session { exchange: place.id, session: place.session });
+        Stage::Places(at + 1)
+    }
+
+    fn tell_adapter(&self, at: usize, teller: &mut Teller<'_>) -> Stage {
+        let Some(state) = self.adapters.get(at) else {
+            return Stage::Guards(0);
+        };
+        let adapter = AdapterId(at as u8);
+        if state.connected {
+            teller.say(Said::Adapter { adapter, connected: true });
+        }
+        if state.killed {
+            teller.say(Said::Kill { scope: Scope::Adapter(adapter), on: true });
+        }
+        Stage::Adapters(at + 1)
+    }
+
+    fn guard_at(&self, at: usize) -> Option<(Scope, &Guard)> {
         let strategies = &self.directory.strategies;
         match strategies.get(at) {
             Some(entry) => Some((Scope::Strategy(entry.id), &entry.guard)),
@@ -162,47 +158,74 @@ impl Shard {
         }
     }
 
-    fn tell_guard(&self, at: usize, say: &mut impl FnMut(Said)) -> Stage {
+    fn tell_guard(&self, at: usize, teller: &mut Teller<'_>) -> Stage {
         let Some((scope, guard)) = self.guard_at(at) else {
             return Stage::Securities(0, 0);
         };
         if let Some(entry) = self.directory.strategies.get(at) {
-            say(Said::Phase { strategy: entry.id, phase: entry.phase });
+            teller.say(Said::Phase { strategy: entry.id, phase: entry.phase });
         }
-        say(Said::Limits { scope, limits: guard.limits });
+        teller.say(Said::Limits { scope, limits: guard.limits });
         if guard.killed {
-            say(Said::Kill { scope, on: true });
+            teller.say(Said::Kill { scope, on: true });
         }
         Stage::Restrictions(at, 0)
     }
 
-    fn tell_security(&self, at: usize, row: usize, say: &mut impl FnMut(Said)) -> Stage {
+    fn tell_restriction(&self, at: usize, row: usize, teller: &mut Teller<'_>) -> Stage {
+        let restriction =
+            self.guard_at(at).and_then(|(scope, guard)| Some((scope, *guard.restricted().get(row)?)));
+        let Some((scope, security)) = restriction else {
+            return Stage::Guards(at + 1);
+        };
+        teller.say(Said::Restrict { scope, security, on: true });
+        Stage::Restrictions(at, row + 1)
+    }
+
+    fn tell_security(&self, at: usize, row: usize, teller: &mut Teller<'_>) -> Stage {
         let Some(local) = self.directory.locals.get(at) else {
             return Stage::Orders(0);
         };
         let security = local.instrument.security;
         if row == 0 {
-            say(Said::Tick(self.picture(at as u32)));
+            teller.say(Said::Tick(self.picture(at as u32)));
             if local.halted {
-                say(Said::Halt { security, on: true });
+                teller.say(Said::Halt { security, on: true });
             }
             if local.killed {
-                say(Said::Kill { scope: Scope::Security(security), on: true });
+                teller.say(Said::Kill { scope: Scope::Security(security), on: true });
             }
         }
-        match local.subscribers.get(row) {
-            Some(&strategy) => {
-                let subscribers = local.subscribers.len() as u32;
-                say(Said::Subscription { strategy, security, on: true, subscribers });
-                Stage::Securities(at, row + 1)
-            }
-            None => Stage::Securities(at + 1, 0),
-        }
+        let Some(&strategy) = local.subscribers.get(row) else {
+            return Stage::Securities(at + 1, 0);
+        };
+        let subscribers = local.subscribers.len() as u32;
+        teller.say(Said::Subscription { strategy, security, on: true, subscribers });
+        Stage::Securities(at, row + 1)
     }
 
-    fn tell_order(&self, slot: u32, say: &mut impl FnMut(Said)) {
-        say(Said::Order(self.terms_image(slot, What::Image, Reason::None)));
-        say(Said::Status(self.image(slot, What::Image, Reason::None, None, (Qty::ZERO, Price::ZERO))));
+    /// The terms at the time the order was submitted, then how it stands.
+    fn tell_order(&self, slot: u32, teller: &mut Teller<'_>) -> Stage {
+        if slot >= self.orders.len() {
+            return Stage::Transactions(0);
+        }
+        if self.orders.in_use(slot) {
+            let terms = self.terms_image(slot, What::Image, Reason::None);
+            teller.say_at(self.orders.get(slot).submitted, Said::Order(terms));
+            let report = self.image(slot, What::Image, Reason::None, None, (Qty::ZERO, Price::ZERO));
+            teller.say(Said::Status(report));
+        }
+        Stage::Orders(slot + 1)
+    }
+
+    fn tell_transaction(&self, number: u64, teller: &mut Teller<'_>) -> Stage {
+        // The oldest may have been folded away since the last step.
+        let number = number.max(self.ledger.folded());
+        let Some((at, booking)) = self.ledger.transaction((number - self.ledger.folded()) as usize) else {
+            return Stage::Positions(0, 0);
+        };
+        teller.say_at(at, Said::Booked(self.as_of_now(booking)));
+        Stage::Transactions(number + 1)
     }
 
     /// A kept transaction, with position and cash as they are now: an image never shows the past.
@@ -214,16 +237,14 @@ impl Shard {
         {
             booking.position = held.state;
         }
-        let mine = |cash: &&crate::ledger::Cash| {
-            cash.strategy == booking.strategy && cash.currency == booking.currency
-        };
+        let mine = |cash: &&Cash| cash.strategy == booking.strategy && cash.currency == booking.currency;
         if let Some(cash) = self.ledger.cash().iter().find(mine) {
             booking.cash = cash.amount;
         }
         booking
     }
 
-    fn tell_position(&self, local: u32, at: u16, say: &mut impl FnMut(Said)) -> Stage {
+    fn tell_position(&self, local: u32, at: u16, teller: &mut Teller<'_>) -> Stage {
         if local as usize >= self.directory.locals.len() {
             return Stage::Cash(0);
         }
@@ -232,7 +253,16 @@ impl Shard {
         };
         let security = self.directory.locals[local as usize].instrument.security;
         let what = Adjustment::Position { security, before: held.state, after: held.state };
-        say(Said::Adjusted { strategy: held.strategy, what });
+        teller.say(Said::Adjusted { strategy: held.strategy, what });
         Stage::Positions(local, at + 1)
+    }
+
+    fn tell_cash(&self, at: usize, teller: &mut Teller<'_>) -> Stage {
+        let Some(cash) = self.ledger.cash().get(at) else {
+            return Stage::End;
+        };
+        let what = Adjustment::Cash { currency: cash.currency, before: cash.amount, after: cash.amount };
+        teller.say(Said::Adjusted { strategy: cash.strategy, what });
+        Stage::Cash(at + 1)
     }
 }

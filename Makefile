@@ -1,0 +1,51 @@
+# Everything one does with the house. Plain `make` lists the targets.
+
+# One optimised profile with assertions and overflow checks serves tests and simulation: built once, quick to run.
+PROFILE := --profile sim
+# A fuzz run: which target, and for how long.
+TARGET ?= commands
+FOR ?= 60
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check sim fuzz bench smoke pure cover clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## start the platform with the simulated market (ARGS="--for 10 --seed 7")
+	cargo run --release --package pitlane -- serve $(ARGS)
+
+test: ## all tests, with the simulation's daily portion of seeds
+	cargo test --workspace $(PROFILE) $(if $(TEST),-- $(TEST))
+
+check: pure ## format, lints, documentation, purity
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --quiet
+
+sim: ## repeat one simulation (SEED=…), or run many (SEEDS=10000)
+	$(if $(SEED),PITLANE_SEED=$(SEED)) $(if $(SEEDS),PITLANE_SEEDS=$(SEEDS)) \
+		cargo test --package pitlane-tests $(PROFILE) --test sim -- --nocapture
+
+fuzz: ## any input into any state (TARGET=commands FOR=60)
+	@command -v cargo-fuzz >/dev/null || cargo install cargo-fuzz --locked
+	cargo fuzz run --fuzz-dir tests/fuzz --sanitizer none $(TARGET) -- -max_total_time=$(FOR)
+
+bench: ## how fast, with all conditions printed
+	cargo run --release --package pitlane-bench -- all
+
+smoke: ## every bench once and tiny, so that none rots
+	cargo run --release --package pitlane-bench -- smoke
+
+pure: ## nothing in engine and protocols names a clock, a thread, a socket, a file or a float
+	@tests/tools/pure --self-test
+	@tests/tools/pure
+
+cover: ## lines of the engine that tests reach; fails below 90 %
+	@command -v cargo-llvm-cov >/dev/null || cargo install cargo-llvm-cov --locked
+	@rustup component add llvm-tools >/dev/null 2>&1
+	cargo llvm-cov test --package pitlane-engine --package pitlane-tests $(PROFILE) \
+		--ignore-filename-regex '^$(CURDIR)/(tests|io|protocols|bench)/|/(tests|sample)(/.*)?\.rs$$' --fail-under-lines 90
+
+clean: ## remove what was built
+	cargo clean

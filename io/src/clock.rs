@@ -1,0 +1,126 @@
+//! The only clock. Everything below is told the time.
+//!
+//! Instants are the wall clock's, but they never go back. Between two looks at the wall clock the processor's counter
+//! leads; at each look our time follows the wall clock: at once if that is ahead, slowly if it is behind
+//! (somebody has put it back), so that timers go on while the difference melts.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use pitlane_engine::time::Timestamp;
+
+/// Nanoseconds between two looks at the wall clock: the counter drifts by less than a microsecond in that time.
+const LOOK_NS: u64 = 100_000_000;
+/// Most that one look takes back. Our time stands still that long, every [`LOOK_NS`]: a hundredth of it.
+const BACK_NS_MAX: u64 = 1_000_000;
+
+/// A thread's clock. Each thread has its own; they agree up to what the wall clock and the counter differ by.
+#[derive(Debug)]
+pub struct Clock {
+    counter: quanta::Clock,
+    start: u64,
+    course: Course,
+}
+
+impl Clock {
+    pub fn new() -> Clock {
+        let counter = quanta::Clock::new();
+        let start = counter.raw();
+        Clock { counter, start, course: Course::from(wall_ns()) }
+    }
+
+    pub fn now(&mut self) -> Timestamp {
+        let elapsed = self.counter.delta_as_nanos(self.start, self.counter.raw());
+        Timestamp(self.course.at(elapsed, wall_ns))
+    }
+}
+
+impl Default for Clock {
+    fn default() -> Clock {
+        Clock::new()
+    }
+}
+
+fn wall_ns() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Our time as a function of the counter's, led by the wall clock. All in nanoseconds.
+#[derive(Debug)]
+struct Course {
+    /// Our time at the last look.
+    base: u64,
+    /// The counter's time at the last look.
+    looked: u64,
+    /// The latest time told.
+    told: u64,
+}
+
+impl Course {
+    fn from(wall: u64) -> Course {
+        Course { base: wall, looked: 0, told: wall }
+    }
+
+    fn at(&mut self, elapsed: u64, wall: impl FnOnce() -> u64) -> u64 {
+        let since = elapsed.saturating_sub(self.looked);
+        let mut now = self.base.saturating_add(since);
+        if since >= LOOK_NS {
+            let wall = wall();
+            now = wall.max(now.saturating_sub(BACK_NS_MAX));
+            (self.base, self.looked) = (now, elapsed);
+        }
+        self.told = self.told.max(now);
+        self.told
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: u64 = 1_700_000_000_000_000_000;
+
+    #[test]
+    fn between_looks_the_counter_leads() {
+        let mut course = Course::from(START);
+        let nobody = || unreachable!("the wall clock is not asked");
+        assert_eq!(course.at(0, nobody), START);
+        assert_eq!(course.at(LOOK_NS - 1, nobody), START + LOOK_NS - 1);
+    }
+
+    #[test]
+    fn a_wall_clock_ahead_is_followed_at_once() {
+        let mut course = Course::from(START);
+        let hour = 3_600_000_000_000;
+        assert_eq!(course.at(LOOK_NS, || START + hour), START + hour);
+        assert_eq!(course.at(LOOK_NS + 5, || 0), START + hour + 5);
+    }
+
+    #[test]
+    fn a_wall_clock_that_was_put_back_is_approached_without_going_back() {
+        let mut course = Course::from(START);
+        let behind = 10 * BACK_NS_MAX;
+        let mut before = START;
+        for step in 1..=1_000u64 {
+            let elapsed = step * LOOK_NS / 10;
+            let now = course.at(elapsed, || START + elapsed - behind);
+            assert!(now >= before, "time went back by {} ns", before - now);
+            before = now;
+        }
+        assert_eq!(before, START + 1_000 * LOOK_NS / 10 - behind);
+    }
+
+    #[test]
+    fn the_real_clock_runs_and_shows_our_century() {
+        let mut clock = Clock::default();
+        let first = clock.now();
+        assert!(first > Timestamp(START));
+        let mut last = first;
+        while last == first {
+            let now = clock.now();
+            assert!(now >= last);
+            last = now;
+        }
+        assert!(last.since(Timestamp(wall_ns())) < 1_000_000_000);
+    }
+}

@@ -1,0 +1,187 @@
+//! A trader without a plan, so that there is something to see: orders of every type and time in force around the market,
+//! now and then a modification, a cancel, a closed position. All from a seed.
+
+use pitlane_engine::chance::Chance;
+use pitlane_engine::desk::{Closing, Desk, Ticket};
+use pitlane_engine::event::Tick;
+use pitlane_engine::id::{Origin, Source, StrategyId};
+use pitlane_engine::mesh::PortEnd;
+use pitlane_engine::number::{Price, Qty};
+use pitlane_engine::refdata::{Family, RefData};
+use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
+use pitlane_engine::time::{NS_PER_MS, NS_PER_S, Timestamp};
+use pitlane_engine::view::{Order, View};
+
+/// Longest pause between two acts; the mean is half of it. Slow enough to be read.
+const PAUSE_NS_MAX: u64 = 400 * NS_PER_MS;
+/// Open orders from which on it only cancels, so that the list stays readable and memory bounded.
+const OPEN_MAX: usize = 40;
+/// How far from the market its prices are, in ticks.
+const REACH_TICKS: u64 = 6;
+const LOTS_MAX: u64 = 10;
+
+#[derive(Debug)]
+pub struct Demo {
+    chance: Chance,
+    strategies: Vec<StrategyId>,
+    next: Timestamp,
+    token: u32,
+}
+
+impl Demo {
+    /// A trader in the name of every strategy that is started by itself.
+    pub fn new(reference: &RefData, seed: u64) -> Demo {
+        let started = reference.strategies().iter().filter(|row| row.auto_activate);
+        let strategies = started.map(|row| row.id).collect();
+        Demo { chance: Chance::new(seed), strategies, next: Timestamp::ZERO, token: 0 }
+    }
+
+    /// Acts once if it is time to, and says whether it did.
+    pub fn poll(
+        &mut self,
+        now: Timestamp,
+        desk: &mut Desk,
+        port: &mut PortEnd,
+        view: &View,
+        reference: &RefData,
+    ) -> usize {
+        if now < self.next {
+            return 0;
+        }
+        self.next = now.plus(self.chance.below(PAUSE_NS_MAX));
+        self.token = self.token.wrapping_add(1);
+        let source = Source { origin: Origin::Strategy, port: port.id(), session: 0 };
+        let ticket = Ticket { source, token: self.token, ..Ticket::default() };
+        // Whatever is declined was worth a try; the next act comes soon.
+        match self.choose(now, view, reference) {
+            Some(Act::Submit(terms)) => _ = desk.submit(port, ticket, terms),
+            Some(Act::Modify(order, changes)) => _ = desk.modify(port, ticket, &order.id, changes),
+            Some(Act::Cancel(order)) => _ = desk.cancel(port, ticket, &order.id),
+            Some(Act::Close(closing)) => _ = desk.close(port, ticket, closing),
+            None => return 0,
+        }
+        1
+    }
+
+    fn choose(&mut self, now: Timestamp, view: &View, reference: &RefData) -> Option<Act> {
+        let open = view.open_orders_len();
+        let dice = self.chance.below(100);
+        match dice {
+            _ if open >= OPEN_MAX => self.any_order(view).map(Act::Cancel),
+            0..15 if open > 0 => self.any_order(view).map(Act::Cancel),
+            15..35 if open > 0 => self.modification(view, reference),
+            35..40 => self.closing(view, reference),
+            _ => self.submission(now, view, reference),
+        }
+    }
+
+    fn submission(&mut self, now: Timestamp, view: &View, reference: &RefData) -> Option<Act> {
+        let quoted = view.ticks().filter(|tick| tick.bid_size.is_positive() && tick.ask_size.is_positive());
+        let tick = *self.pick(quoted.collect())?;
+        let security = reference.security(tick.security)?;
+        let family = reference.family_of(security);
+        let account = reference.default_account(reference.exchange_of(security))?;
+        let kind = self.pick(OrderKind::ALL.to_vec())?;
+        let side = self.pick(Side::BOTH.to_vec())?;
+        let (limit, stop) = self.prices(&tick, family, kind, side)?;
+        let tif = self.tif(kind)?;
+        let patience_ns = (1 + self.chance.below(30)) * NS_PER_S;
+        Some(Act::Submit(Terms {
+            qty: self.lots(family),
+            limit: limit.unwrap_or_default(),
+            stop: stop.unwrap_or_default(),
+            tif_date: if tif == Tif::Gtd { now.plus(patience_ns) } else { Timestamp::ZERO },
+            security: tick.security,
+            strategy: self.pick(self.strategies.clone())?,
+            account: account.id,
+            side,
+            kind,
+            tif,
+            limit_given: limit.is_some(),
+            stop_given: stop.is_some(),
+            ..Terms::default()
+        }))
+    }
+
+    /// Limit and stop as the type wants them: a limit around the market, a stop beyond it.
+    fn prices(
+        &mut self,
+        tick: &Tick,
+        family: &Family,
+        kind: OrderKind,
+        side: Side,
+    ) -> Option<(Option<Price>, Option<Price>)> {
+        let (market, outward) = match side {
+            Side::Buy => (tick.ask, 1),
+            Side::Sell => (tick.bid, -1),
+        };
+        let size = family.tick_size;
+        let at = market.ticks(size)?;
+        let stop = at + outward * (1 + self.chance.below(REACH_TICKS) as i64);
+        let inward = self.chance.below(2 * REACH_TICKS) as i64 - REACH_TICKS as i64 / 2;
+        let limit = if kind.has_stop() { stop + outward } else { at - outward * inward };
+        let price = |ticks: i64| Price::from_ticks(ticks.max(1), size);
+        let limit = if kind.has_limit() { Some(price(limit)?) } else { None };
+        let stop = if kind.has_stop() { Some(price(stop)?) } else { None };
+        Some((limit, stop))
+    }
+
+    /// A time in force that goes with the type, and once in a while one that does not.
+    fn tif(&mut self, kind: OrderKind) -> Option<Tif> {
+        if self.chance.below(40) == 0 {
+            return self.pick(Tif::ALL.to_vec());
+        }
+        match kind {
+            OrderKind::Market => self.pick(vec![Tif::Day, Tif::Ioc, Tif::Fok]),
+            OrderKind::Limit => self.pick(vec![Tif::Day, Tif::Day, Tif::Gtc, Tif::Gtd, Tif::Ioc, Tif::Fok]),
+            OrderKind::Stop | OrderKind::StopLimit => self.pick(vec![Tif::Day, Tif::Gtc, Tif::Gtd]),
+        }
+    }
+
+    /// Another quantity, or a price one tick away.
+    fn modification(&mut self, view: &View, reference: &RefData) -> Option<Act> {
+        let order = self.any_order(view)?;
+        let family = reference.family_of(reference.security(order.terms.security)?);
+        let tick = family.tick_size;
+        let changes = match order.terms.kind {
+            OrderKind::Limit if self.chance.below(2) == 0 => {
+                let step = 1 - 2 * self.chance.below(2) as i64;
+                let limit = Price::from_ticks((order.terms.limit.ticks(tick)? + step).max(1), tick)?;
+                Changes::default().with_limit(limit)
+            }
+            _ => Changes::default().with_qty(self.lots(family)),
+        };
+        Some(Act::Modify(order, changes))
+    }
+
+    fn closing(&mut self, view: &View, reference: &RefData) -> Option<Act> {
+        let held = view.positions().filter(|position| !position.state.qty.is_zero());
+        let id = self.pick(held.map(|position| position.id).collect())?;
+        let security = reference.security(id.security())?;
+        let account = reference.default_account(reference.exchange_of(security))?;
+        let closing =
+            Closing { strategy: id.strategy(), account: account.id, security: id.security(), qty: Qty::ZERO };
+        Some(Act::Close(closing))
+    }
+
+    fn any_order(&mut self, view: &View) -> Option<Order> {
+        self.pick(view.open_orders().collect())
+    }
+
+    fn lots(&mut self, family: &Family) -> Qty {
+        let lots = 1 + self.chance.below(LOTS_MAX) as i64;
+        Qty::from_raw(family.lot_size.raw().saturating_mul(lots))
+    }
+
+    fn pick<T>(&mut self, mut from: Vec<T>) -> Option<T> {
+        let at = (!from.is_empty()).then(|| self.chance.below(from.len() as u64))?;
+        Some(from.swap_remove(at as usize))
+    }
+}
+
+enum Act {
+    Submit(Terms),
+    Modify(Order, Changes),
+    Cancel(Order),
+    Close(Closing),
+}

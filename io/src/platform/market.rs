@@ -1,0 +1,70 @@
+//! The simulated market as a port: prices to the shards of their securities.
+
+use pitlane_engine::command::{Body, Command};
+use pitlane_engine::feed::{Feed, FeedSettings};
+use pitlane_engine::id::{Origin, SecurityId, ShardId, Source};
+use pitlane_engine::lane::Full;
+use pitlane_engine::mesh::PortEnd;
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::shard::shard_of;
+use pitlane_engine::time::{NS_PER_S, Timestamp};
+
+use super::{EVENTS_PER_POLL_MAX, FEED, PlatformSettings};
+
+/// Prices sent in one poll: a shard handles as many in some tens of microseconds.
+const PRICES_PER_POLL_MAX: usize = 256;
+
+/// The feed, and the price that found no room.
+#[derive(Debug)]
+pub struct Market {
+    feed: Feed,
+    port: PortEnd,
+    slot: Option<(ShardId, Command)>,
+}
+
+impl Market {
+    pub fn new(port: PortEnd, reference: &RefData, settings: &PlatformSettings) -> Market {
+        let feed = FeedSettings {
+            seed: settings.seed,
+            interval_ns: settings.interval_ns,
+            // After a sleep of the machine the market goes on from here rather than make up for it.
+            lag_ns_max: NS_PER_S,
+            source: Source { origin: Origin::Server, port: FEED, session: 0 },
+            ..FeedSettings::default()
+        };
+        Market { feed: Feed::new(reference, feed), port, slot: None }
+    }
+
+    /// A security is quoted while somebody is subscribed to it.
+    pub fn set_on(&mut self, security: SecurityId, on: bool, now: Timestamp) {
+        self.feed.set_on(security, on, now);
+    }
+
+    /// Sends the events that are due, up to a bound.
+    pub fn poll(&mut self, now: Timestamp) -> usize {
+        let mut sent = 0;
+        // What a shard answers to a price interests nobody, but may not fill the lane.
+        while sent < EVENTS_PER_POLL_MAX && self.port.poll_event().is_some() {
+            sent += 1;
+        }
+        for _ in 0..PRICES_PER_POLL_MAX {
+            let Some((shard, command)) = self.slot.take().or_else(|| self.next(now)) else { break };
+            if let Err(Full) = self.port.send(shard, command) {
+                self.slot = Some((shard, command));
+                break;
+            }
+            sent += 1;
+        }
+        sent
+    }
+
+    fn next(&mut self, now: Timestamp) -> Option<(ShardId, Command)> {
+        let command = self.feed.poll(now)?;
+        let (Body::Quote { security, .. } | Body::Trade { security, .. } | Body::Tick { security, .. }) =
+            command.body
+        else {
+            unreachable!("a feed tells prices");
+        };
+        Some((shard_of(security, self.port.shards()), command))
+    }
+}

@@ -1,0 +1,92 @@
+//! Reference data from files: five tables of comma-separated values in one folder, read strictly. First every cell
+//! must be what its column says; only then are the rows checked against each other. Whatever is wrong is told
+//! with file, line and column, all at once.
+
+mod csv;
+mod fault;
+mod rows;
+mod table;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use pitlane_engine::refdata::{RefData, Rows, Table};
+
+pub use fault::{FAULTS_MAX, Fault, Faults};
+pub use table::{FILE_BYTES_MAX, RECORDS_MAX, Source, TEXT_BYTES_MAX};
+
+/// The set that is built into the binary, so that it runs without any file.
+const SHIPPED: [(&str, &str); 5] = [
+    ("config/refdata/exchanges.csv", include_str!("../../config/refdata/exchanges.csv")),
+    ("config/refdata/families.csv", include_str!("../../config/refdata/families.csv")),
+    ("config/refdata/securities.csv", include_str!("../../config/refdata/securities.csv")),
+    ("config/refdata/accounts.csv", include_str!("../../config/refdata/accounts.csv")),
+    ("config/refdata/strategies.csv", include_str!("../../config/refdata/strategies.csv")),
+];
+
+/// Reads the five files of a folder.
+pub fn read(folder: &Path) -> Result<RefData, Faults> {
+    let mut faults = Faults::default();
+    let sources = Table::ALL.map(|table| {
+        let path = folder.join(format!("{}.csv", table.word()));
+        let name = path.display().to_string();
+        let bytes = read_file(&path).unwrap_or_else(|problem| {
+            faults.add(&name, 0, "", problem);
+            Vec::new()
+        });
+        Source { name, bytes }
+    });
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    parse(&sources)
+}
+
+/// The set that is built in.
+pub fn shipped() -> Result<RefData, Faults> {
+    parse(&SHIPPED.map(|(name, text)| Source { name: name.to_string(), bytes: text.as_bytes().to_vec() }))
+}
+
+/// Reads the five tables, in the order of [`Table::ALL`], from what stood in their files.
+pub fn parse(sources: &[Source; 5]) -> Result<RefData, Faults> {
+    let mut faults = Faults::default();
+    let [exchanges, families, securities, accounts, strategies] = sources;
+    let exchanges = table::read(exchanges, rows::EXCHANGE, rows::exchange, &mut faults);
+    let families = table::read(families, rows::FAMILY, rows::family, &mut faults);
+    let securities = table::read(securities, rows::SECURITY, rows::security, &mut faults);
+    let accounts = table::read(accounts, rows::ACCOUNT, rows::account, &mut faults);
+    let strategies = table::read(strategies, rows::STRATEGY, rows::strategy, &mut faults);
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+
+    let lines = [exchanges.lines, families.lines, securities.lines, accounts.lines, strategies.lines];
+    let rows = Rows {
+        exchanges: exchanges.rows,
+        families: families.rows,
+        securities: securities.rows,
+        accounts: accounts.rows,
+        strategies: strategies.rows,
+    };
+    RefData::check(rows).map_err(|flaws| {
+        for flaw in flaws {
+            let table = flaw.table as usize;
+            faults.add(&sources[table].name, lines[table][flaw.row], flaw.column, flaw.problem);
+        }
+        faults
+    })
+}
+
+/// The bytes of a file, if it is not too large; else what is the matter.
+fn read_file(path: &Path) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(|error| format!("cannot be opened: {error}"))?;
+    file.take(FILE_BYTES_MAX + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| format!("cannot be read: {error}"))?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(format!("it is larger than {FILE_BYTES_MAX} bytes"));
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,220 @@
+//! The five tables: their columns, spelled as the REST interface spells them, and a row from its cells.
+
+use pitlane_engine::id::{AccountId, AdapterId, ExchangeId, FamilyId, SecurityId, StrategyId};
+use pitlane_engine::number::{ContractSize, Money, Price, Qty};
+use pitlane_engine::refdata::{Account, Exchange, Family, OptionKind, Security, SecurityKind, Strategy};
+use pitlane_engine::time::{Day, TimeOfDay};
+
+use super::table::Cells;
+
+/// Ways to a venue, by name; the position is the [`AdapterId`].
+pub const ADAPTERS: &[&str] = &["SIM"];
+
+pub const EXCHANGE: &[&str] = &["id", "name", "mic", "timeZone", "open", "close", "auctions", "adapterType"];
+
+pub fn exchange(cells: &mut Cells<'_>) -> Exchange {
+    let exchange = Exchange {
+        id: ExchangeId(cells.number("id", ExchangeId::MAX)),
+        name: cells.name("name"),
+        mic: cells.text_like("mic", "a market identifier of four capitals or digits", is_mic),
+        time_zone: cells.text_like("timeZone", "UTC or a zone such as Europe/Zurich", is_time_zone),
+        open: cells.value("open", "a time of day (HH:MM)", TimeOfDay::parse),
+        close: cells.value("close", "a time of day (HH:MM)", TimeOfDay::parse),
+        auctions: cells.flag("auctions"),
+        adapter: adapter(cells),
+        adapter_type: cells.raw("adapterType").to_string(),
+    };
+    // Closing before opening is a session over midnight.
+    if TimeOfDay::parse(cells.raw("close").as_bytes()) == Ok(exchange.open) {
+        cells.fault("close", "it opens and closes at once; the whole day is 00:00 to 24:00".into());
+    }
+    exchange
+}
+
+pub const FAMILY: &[&str] = &[
+    "id",
+    "name",
+    "symbolRoot",
+    "exchangeId",
+    "currency",
+    "contractSize",
+    "tickSize",
+    "lotSize",
+    "commission",
+    "tradeable",
+    "expirable",
+];
+
+pub fn family(cells: &mut Cells<'_>) -> Family {
+    Family {
+        id: FamilyId(cells.number("id", FamilyId::MAX)),
+        name: cells.name("name"),
+        symbol_root: cells.text("symbolRoot"),
+        exchange: ExchangeId(cells.number("exchangeId", ExchangeId::MAX)),
+        currency: cells.currency("currency"),
+        contract_size: cells.value("contractSize", "a decimal", ContractSize::parse),
+        tick_size: cells.value("tickSize", "a decimal", Price::parse),
+        lot_size: cells.value("lotSize", "a decimal", Qty::parse),
+        commission: cells.value("commission", "a decimal", Money::parse),
+        tradeable: cells.flag("tradeable"),
+        expirable: cells.flag("expirable"),
+    }
+}
+
+pub const SECURITY: &[&str] = &[
+    "id",
+    "symbol",
+    "description",
+    "type",
+    "securityFamilyId",
+    "isin",
+    "underlyingId",
+    "expiration",
+    "strike",
+    "optionType",
+    "baseCurrency",
+    "startPrice",
+    "tradeable",
+];
+
+pub fn security(cells: &mut Cells<'_>) -> Security {
+    let price = |cells: &mut Cells<'_>, column: &str| cells.value(column, "a decimal", Price::parse);
+    let kinds = SecurityKind::ALL.map(SecurityKind::word);
+    let options = [OptionKind::Call.word(), OptionKind::Put.word()];
+    Security {
+        id: SecurityId(cells.number("id", SecurityId::MAX)),
+        symbol: cells.name("symbol"),
+        description: cells.text("description"),
+        kind: cells.word("type", &kinds, SecurityKind::from_word).unwrap_or(SecurityKind::Stock),
+        family: FamilyId(cells.number("securityFamilyId", FamilyId::MAX)),
+        isin: cells.optional("isin", |cells, column| {
+            cells.text_like(column, "an ISIN, or its check digit is wrong", is_isin)
+        }),
+        underlying: cells
+            .optional("underlyingId", |cells, column| SecurityId(cells.number(column, SecurityId::MAX))),
+        expiration: cells
+            .optional("expiration", |cells, column| cells.value(column, "a date (YYYY-MM-DD)", Day::parse)),
+        strike: cells.optional("strike", price),
+        option: cells
+            .optional("optionType", |cells, column| cells.word(column, &options, OptionKind::from_word))
+            .flatten(),
+        base_currency: cells.optional("baseCurrency", |cells, column| cells.currency(column)),
+        start_price: cells.optional("startPrice", price),
+        tradeable: cells.flag("tradeable"),
+    }
+}
+
+pub const ACCOUNT: &[&str] = &["id", "name", "active", "adapterType", "exchangeIds"];
+
+pub fn account(cells: &mut Cells<'_>) -> Account {
+    adapter(cells);
+    Account {
+        id: AccountId(cells.number("id", AccountId::MAX)),
+        name: cells.name("name"),
+        active: cells.flag("active"),
+        adapter_type: cells.raw("adapterType").to_string(),
+        exchanges: exchange_ids(cells),
+    }
+}
+
+pub const STRATEGY: &[&str] = &["id", "name", "autoActivate"];
+
+pub fn strategy(cells: &mut Cells<'_>) -> Strategy {
+    Strategy {
+        id: StrategyId(cells.number("id", StrategyId::MAX)),
+        name: cells.name("name"),
+        auto_activate: cells.flag("autoActivate"),
+    }
+}
+
+fn adapter(cells: &mut Cells<'_>) -> AdapterId {
+    let index = |word: &str| ADAPTERS.iter().position(|name| *name == word);
+    let index = cells.word("adapterType", ADAPTERS, index).unwrap_or_default();
+    AdapterId(u8::try_from(index).expect("there are few adapters"))
+}
+
+/// Ids with a space between them; none at all is fine.
+fn exchange_ids(cells: &mut Cells<'_>) -> Vec<ExchangeId> {
+    let mut ids = Vec::new();
+    for word in cells.raw("exchangeIds").split(' ').filter(|word| !word.is_empty()) {
+        match word.parse::<u16>() {
+            Ok(id) => ids.push(ExchangeId(id)),
+            Err(_) => cells.fault("exchangeIds", format!("{word:?} is not the id of an exchange")),
+        }
+    }
+    ids
+}
+
+/// ISO 10383.
+fn is_mic(text: &str) -> bool {
+    text.len() == 4 && text.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit())
+}
+
+/// The shape of an IANA name; whether there is such a zone is known to whoever computes with it.
+fn is_time_zone(text: &str) -> bool {
+    let letters = |part: &str| {
+        !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'+'))
+    };
+    text == "UTC" || (text.contains('/') && text.split('/').all(letters))
+}
+
+/// ISO 6166: two letters, nine letters or digits, and a check digit by the Luhn rule over all of them, where a letter
+/// counts as the two digits of its place after 9 (A is 10).
+pub fn is_isin(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let shaped = bytes.len() == 12
+        && bytes[..2].iter().all(u8::is_ascii_uppercase)
+        && bytes[2..11].iter().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit())
+        && bytes[11].is_ascii_digit();
+    if !shaped {
+        return false;
+    }
+    let digits = bytes.iter().flat_map(|&b| match b {
+        b'0'..=b'9' => [None, Some(b - b'0')],
+        _ => [Some((b - b'A' + 10) / 10), Some((b - b'A' + 10) % 10)],
+    });
+    let digits: Vec<u8> = digits.flatten().collect();
+    let sum: u32 = digits
+        .iter()
+        .rev()
+        .enumerate()
+        .map(|(at, &digit)| if at % 2 == 1 { digit * 2 / 10 + digit * 2 % 10 } else { digit })
+        .map(u32::from)
+        .sum();
+    sum.is_multiple_of(10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_isin_has_its_check_digit() {
+        for good in ["US0378331005", "DE0007164600", "CH0038863350", "GB0002634946", "US88160R1014"] {
+            assert!(is_isin(good), "{good}");
+        }
+        for bad in [
+            "US0378331006",
+            "US037833100",
+            "us0378331005",
+            "US03783310055",
+            "1S0378331005",
+            "",
+            "ÜS0378331005",
+        ] {
+            assert!(!is_isin(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_time_zone_has_a_shape() {
+        for good in
+            ["UTC", "Europe/Zurich", "America/New_York", "America/Argentina/Buenos_Aires", "Etc/GMT+1"]
+        {
+            assert!(is_time_zone(good), "{good}");
+        }
+        for bad in ["", "CET", "Europe/", "/Zurich", "Europe/Zü rich"] {
+            assert!(!is_time_zone(bad), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The binary as a person meets it: what it prints, and how it ends.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use pitlane_engine::refdata::Table;
+
+fn pitlane(words: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pitlane"));
+    command.args(words.split(' '));
+    command
+}
+
+fn run(words: &str) -> (Option<i32>, String, String) {
+    let Output { status, stdout, stderr } = pitlane(words).output().expect("the binary starts");
+    let text = |bytes| String::from_utf8(bytes).expect("it prints text");
+    (status.code(), text(stdout), text(stderr))
+}
+
+#[test]
+fn serve_shows_orders_and_stops_when_the_time_is_up() {
+    let (code, said, complaints) = run("serve --for 1 --seed 7 --shards 3");
+    assert_eq!((code, complaints.as_str()), (Some(0), ""));
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(lines[0].starts_with("ready securities=27 exchanges=3 shards=3 seed=7"), "{said}");
+    let last = lines[lines.len() - 1];
+    assert!(last.starts_with("stopped ticks=") && last.ends_with(" USD"), "{said}");
+    assert!(!last.contains("ticks=0 ") && !last.contains("orders=0 "), "{said}");
+    let status_lines = &lines[1..lines.len() - 1];
+    assert!(status_lines.iter().any(|line| line.contains("PENDING_NEW")), "{said}");
+    assert!(status_lines.iter().any(|line| line.contains(" NEW")), "{said}");
+}
+
+#[test]
+fn quiet_says_the_first_and_the_last_line_only() {
+    let (code, said, _) = run("--for 1 --quiet");
+    assert_eq!((code, said.lines().count()), (Some(0), 2), "{said}");
+}
+
+#[test]
+fn a_signal_ends_it_in_good_order() {
+    for signal in ["INT", "TERM"] {
+        let mut child = pitlane("--quiet").stdout(Stdio::piped()).spawn().expect("the binary starts");
+        let mut out = BufReader::new(child.stdout.take().expect("its output is ours"));
+        let mut line = String::new();
+        out.read_line(&mut line).expect("it says that it is ready");
+        assert!(line.starts_with("ready "), "{line}");
+        // The shell has its own `kill`, so nothing needs to be installed.
+        let kill = format!("kill -{signal} {}", child.id());
+        assert!(Command::new("sh").args(["-c", &kill]).status().expect("there is a shell").success());
+        let mut rest = String::new();
+        out.read_to_string(&mut rest).expect("it says how it ended");
+        assert!(rest.starts_with("stopped "), "{rest}");
+        assert_eq!(child.wait().expect("it ends").code(), Some(0));
+    }
+}
+
+#[test]
+fn whoever_stops_reading_ends_it_too() {
+    let mut child = pitlane("--for 20").stdout(Stdio::piped()).spawn().expect("the binary starts");
+    drop(child.stdout.take());
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+}
+
+#[test]
+fn check_says_ok_or_what_is_wrong() {
+    let (code, said, _) = run("check");
+    assert_eq!(code, Some(0));
+    assert_eq!(said, "ok: 3 exchanges, 13 families, 27 securities, 3 accounts, 4 strategies\n");
+
+    let shipped = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../config/refdata");
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("spoiled");
+    fs::create_dir_all(&folder).expect("a folder for the test");
+    for table in Table::ALL {
+        let name = format!("{}.csv", table.word());
+        let text = fs::read_to_string(shipped.join(&name)).expect("the shipped set is there");
+        fs::write(folder.join(&name), text.replace("0.25,1,", "0.2.5,1,")).expect("a file for the test");
+    }
+    let folder = folder.display();
+    for verb in ["check", "serve --for 1"] {
+        let (code, said, complaints) = run(&format!("{verb} --refdata {folder}"));
+        assert_eq!((code, said.as_str()), (Some(1), ""));
+        let expected = format!(
+            "{folder}/families.csv:4: tickSize: \"0.2.5\" is not a decimal\n\
+             {folder}/families.csv:5: tickSize: \"0.2.5\" is not a decimal\n"
+        );
+        assert_eq!(complaints, expected);
+    }
+}
+
+#[test]
+fn a_wrong_word_is_answered_with_help() {
+    let (code, _, complaints) = run("serve --sede 7");
+    assert_eq!(code, Some(2));
+    assert!(complaints.contains("--seed"), "{complaints}");
+}
