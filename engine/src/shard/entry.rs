@@ -148,9 +148,10 @@ impl Shard {
                 };
                 self.venue.enter(&entry);
             }
-            Ask::Cancel => self.venue.cancel(slot),
+            // One that leaves moves nobody else, so a sweep may cancel in several securities in one step.
+            Ask::Cancel => return self.venue.cancel(slot),
             Ask::Replace => self.reach_venue_replace(slot),
-            Ask::Query => {}
+            Ask::Query => return,
         }
         self.agenda.busy_with(self.orders.get(slot).local);
     }
