@@ -247,6 +247,8 @@ impl Shard {
         let requests = self.orders.requests(slot).copied().unwrap_or_default();
         let stop_here = requests.replace.is_some_and(|r| r.terms.qty <= self.orders.get(slot).cum);
         match requests.cancel {
+            // The venue was asked for the rest of a modification only; the cancel waits behind that.
+            Some(cancel) if stop_here && !cancel.sent => self.replace_refused(slot, reason, out),
             Some(cancel) => {
                 self.orders.requests_mut(slot).cancel = None;
                 self.orders.tidy(slot);

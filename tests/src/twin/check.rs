@@ -1,7 +1,7 @@
 //! What is checked before an order is sent, in the order of the engine's README.
 
-use pitlane_engine::command::{BudgetKind, Limits, MovementKind, Phase, Scope, Session};
-use pitlane_engine::id::{AccountId, AdapterId, Currency, StrategyId};
+use pitlane_engine::command::{BudgetKind, Limits, Phase, Scope, Session};
+use pitlane_engine::id::{AccountId, AdapterId, StrategyId};
 use pitlane_engine::number::{Money, Notional, Price, Qty};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::{OrderKind, Side, Terms, Tif};
@@ -177,20 +177,33 @@ impl Twin {
 
     /// Buys in the credit's currency: what they would cost must fit beside what is set aside and spent already.
     fn check_credit(&self, terms: &Terms, old: Option<usize>) -> Reason {
-        let scope = Scope::Account(terms.account);
-        let Some(&budget) = self.budgets.get(&(scope, BudgetKind::Credit)) else { return Reason::None };
-        let Some(limits) = self.limits.get(&scope) else { return Reason::None };
-        let row = self.reference.security(terms.security).expect("the reference was checked");
-        let currency = self.reference.family_of(row).currency;
-        if terms.side == Side::Sell || currency != limits.credit_currency {
-            return Reason::None;
+        let Some(budget) = self.credit_of(terms) else { return Reason::None };
+        if self.reference_price(terms).is_none() {
+            return Reason::NoReferencePrice;
         }
-        let Some(price) = self.reference_price(terms) else { return Reason::NoReferencePrice };
-        let filled = old.map_or(0, |order| self.orders[order].cum);
-        let cost = self.cost(terms, terms.qty.raw() - filled, price);
-        let before = old.map_or(0, |order| self.set_aside(order));
-        let short = cost > before && self.credit_used(terms.account, currency) + cost - before > budget;
+        let more = self.more_credit(terms, old);
+        let short = more > 0 && self.credit_used(terms.account) + more > budget;
         if short { Reason::InsufficientFunds } else { Reason::None }
+    }
+
+    /// The credit an order draws on, if it does.
+    fn credit_of(&self, terms: &Terms) -> Option<i64> {
+        let scope = Scope::Account(terms.account);
+        let budget = *self.budgets.get(&(scope, BudgetKind::Credit))?;
+        let limits = self.limits.get(&scope)?;
+        let row = self.reference.security(terms.security)?;
+        let drawn =
+            terms.side == Side::Buy && self.reference.family_of(row).currency == limits.credit_currency;
+        drawn.then_some(budget)
+    }
+
+    /// What has to be set aside for an order, or on top for its modification.
+    pub(super) fn more_credit(&self, terms: &Terms, old: Option<usize>) -> i64 {
+        let (Some(_), Some(price)) = (self.credit_of(terms), self.reference_price(terms)) else { return 0 };
+        let filled = old.map_or(0, |order| self.orders[order].cum);
+        let before = old.map_or(0, |order| self.orders[order].set_aside);
+        // Choice of the shard: what a modification makes cheaper is given back when the order ends.
+        (self.cost(terms, terms.qty.raw() - filled, price) - before).max(0)
     }
 
     fn cost(&self, terms: &Terms, qty: i64, price: i64) -> i64 {
@@ -202,25 +215,15 @@ impl Twin {
         value.expect("runs use small numbers").raw() + commission.expect("runs use small numbers").raw()
     }
 
-    /// What is set aside for the rest of an open buy.
-    fn set_aside(&self, order: usize) -> i64 {
-        let o = &self.orders[order];
-        if o.is_over() || !o.is_buy() { 0 } else { self.cost(&o.terms, o.leaves(), o.valued_at) }
-    }
-
-    fn credit_used(&self, account: AccountId, currency: Currency) -> i64 {
-        let mine = |at: &usize| {
-            let terms = &self.orders[*at].terms;
-            let row = self.reference.security(terms.security);
-            let fits = row.is_some_and(|row| self.reference.family_of(row).currency == currency);
-            terms.account == account && fits
-        };
-        let aside: i64 = (0..self.orders.len()).filter(mine).map(|at| self.set_aside(at)).sum();
+    fn credit_used(&self, account: AccountId) -> i64 {
+        let mine = self.orders.iter().filter(|o| o.terms.account == account);
+        let aside: i64 = mine.map(|o| o.set_aside + o.asked_aside).sum();
+        let Some(limits) = self.limits.get(&Scope::Account(account)) else { return aside };
         // Buys cost value and commission, sells give value less commission: both are what they do to cash.
-        let traded = self.transactions.iter().filter(|t| {
-            let by_order = matches!(t.kind, MovementKind::Buy | MovementKind::Sell) && t.by_order;
-            t.account == account && t.currency == currency && by_order
-        });
+        let traded = self
+            .transactions
+            .iter()
+            .filter(|t| t.account == account && t.currency == limits.credit_currency && t.by_order);
         aside - traded.map(|t| self.cash_of(t)).sum::<i64>()
     }
 
@@ -292,8 +295,8 @@ impl Twin {
     fn is_too_fast(&self, scope: Scope) -> bool {
         let Some(&budget) = self.budgets.get(&(scope, BudgetKind::OrdersPerSecond)) else { return false };
         let second = self.now.0 / NS_PER_S;
-        let mut asked = self.asked.iter().filter(|(_, terms)| self.in_scope(terms, scope));
-        asked.by_ref().filter(|(at, _)| at.0 / NS_PER_S == second).count() as i64 >= budget
+        let asked = self.asked.iter().filter(|(_, terms)| self.in_scope(terms, scope));
+        asked.filter(|(at, _)| at.0 / NS_PER_S == second).count() as i64 >= budget
     }
 
     fn has_too_many(&self, scope: Scope) -> bool {

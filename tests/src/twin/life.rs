@@ -3,7 +3,7 @@
 use pitlane_engine::command;
 use pitlane_engine::event::{Alert, Request, What};
 use pitlane_engine::id::{AccountId, IntId, OrderHandle, SecurityId, Source, StrategyId};
-use pitlane_engine::number::{Notional, Price, Qty};
+use pitlane_engine::number::{Money, Notional, Price, Qty};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::{Changes, OrderKind, Side, Status, Terms, Tif};
 
@@ -32,7 +32,7 @@ impl Twin {
     /// The order has passed the checks.
     fn send(&mut self, order: usize) {
         let terms = self.orders[order].terms;
-        self.orders[order].valued_at = self.reference_price(&terms).unwrap_or(0);
+        self.orders[order].set_aside = self.more_credit(&terms, None);
         self.sent.push((self.now, terms));
         self.asked.push((self.now, terms));
         self.report(order, What::Entered, Reason::None);
@@ -51,6 +51,9 @@ impl Twin {
     pub(super) fn send_outside(&mut self, order: usize) {
         self.orders[order].place = Place::Outside;
         self.orders[order].sent = true;
+        let security = self.orders[order].terms.security;
+        // A stop may be reached while its venue is not.
+        self.orders[order].in_doubt = !self.is_connected(security);
     }
 
     pub(super) fn modify(&mut self, source: Source, handle: OrderHandle, id: IntId, changes: &Changes) {
@@ -78,12 +81,16 @@ impl Twin {
         if reason != Reason::None {
             return self.refuse(order, id, Request::Replace, reason);
         }
-        self.asked.push((self.now, terms));
+        if !stop_here {
+            self.asked.push((self.now, terms));
+        }
+        self.orders[order].asked_aside = if stop_here { 0 } else { self.more_credit(&terms, Some(order)) };
         self.orders[order].replace = Some((id, terms));
         self.report_request(order, What::ReplacePending, Reason::None, id);
         let local = self.orders[order].place != Place::Outside;
         if stop_here {
             self.orders[order].stop_here = true;
+            self.pass_on(order);
             if local {
                 self.stop_here(order);
             }
@@ -104,6 +111,7 @@ impl Twin {
         o.base = Base::Filled;
         o.place = Place::Nowhere;
         o.in_doubt = false;
+        (o.set_aside, o.asked_aside) = (0, 0);
         self.report(order, What::Replaced, Reason::StopHere);
     }
 
@@ -129,9 +137,24 @@ impl Twin {
     fn ask_cancel(&mut self, order: usize, id: IntId) {
         self.orders[order].cancel = Some(id);
         self.report_request(order, What::CancelPending, Reason::None, id);
+        self.pass_on(order);
         if self.orders[order].place != Place::Outside {
             self.end(order, Base::Canceled, What::Canceled, Reason::Requested);
         }
+    }
+
+    /// A cancel goes to the outside venue once it is the next thing to ask; without a connection it is in doubt.
+    fn pass_on(&mut self, order: usize) {
+        let o = &self.orders[order];
+        let asked = o.cancel.is_some() && o.replace.is_none() || o.stop_here;
+        let at_venue = o.place == Place::Outside && o.base == Base::Working;
+        if asked && at_venue && !self.is_connected(o.terms.security) {
+            self.orders[order].in_doubt = true;
+        }
+    }
+
+    fn is_connected(&self, security: SecurityId) -> bool {
+        self.adapters.get(&self.adapter_of(security)).copied().unwrap_or(false)
     }
 
     pub(super) fn close(
@@ -213,6 +236,7 @@ impl Twin {
             }
             self.orders[order].cancel = Some(IntId::NONE);
             self.report(order, What::CancelPending, Reason::None);
+            self.pass_on(order);
             if self.orders[order].place != Place::Outside {
                 self.end(order, Base::Canceled, What::Canceled, reason);
             }
@@ -247,7 +271,9 @@ impl Twin {
                 self.fill(order, qty.raw(), price.raw());
             }
             command::Report::Canceled(_) if over => self.alert(Alert::UnexpectedReport),
-            command::Report::Canceled(_) if self.orders[order].stop_here => {
+            command::Report::Canceled(_)
+                if self.orders[order].stop_here && self.orders[order].cancel.is_none() =>
+            {
                 self.stop_here(order);
                 self.too_late(order);
             }
@@ -260,6 +286,7 @@ impl Twin {
                 let (id, _) = self.orders[order].replace.take().expect("a modification is under way");
                 self.orders[order].stop_here = false;
                 self.refuse(order, id, Request::Replace, reason);
+                self.pass_on(order);
             }
             command::Report::CancelRefused(reason) => {
                 let Some(id) = self.orders[order].cancel.take() else {
@@ -278,7 +305,9 @@ impl Twin {
                     return self.alert(Alert::UnexpectedReport);
                 };
                 self.orders[order].stop_here = false;
+                self.orders[order].asked_aside = 0;
                 self.refuse(order, id, Request::Replace, reason);
+                self.pass_on(order);
             }
             command::Report::Busted { exec } => self.bust(order, exec, None),
             command::Report::Corrected { exec, qty, price } => self.bust(order, exec, Some((qty, price))),
@@ -295,6 +324,7 @@ impl Twin {
         if self.orders[order].base == Base::PendingNew {
             self.orders[order].base = Base::Working;
             self.report(order, What::Accepted, Reason::None);
+            self.pass_on(order);
         }
     }
 
@@ -320,7 +350,13 @@ impl Twin {
     pub(super) fn fill(&mut self, order: usize, qty: i64, price: i64) {
         self.accepted(order);
         let late = self.orders[order].is_over();
+        let left = self.orders[order].leaves();
         let o = &mut self.orders[order];
+        if left > 0 {
+            let part = Qty::from_raw(qty.min(left));
+            let share = Money::from_raw(o.set_aside).share(part, Qty::from_raw(left));
+            o.set_aside -= share.expect("a part fits").raw();
+        }
         o.cum += qty;
         o.notional += qty as i128 * price as i128;
         let over = o.cum > o.terms.qty.raw();
@@ -332,6 +368,7 @@ impl Twin {
         if o.cum >= o.terms.qty.raw() {
             o.base = Base::Filled;
             o.place = Place::Nowhere;
+            (o.set_aside, o.asked_aside) = (0, 0);
         }
         if over {
             self.alert(Alert::Overfill);
@@ -362,6 +399,7 @@ impl Twin {
         o.base = base;
         o.place = Place::Nowhere;
         o.in_doubt = false;
+        (o.set_aside, o.asked_aside) = (0, 0);
         let asked = if base == Base::Canceled && what == What::Canceled { o.cancel.take() } else { None };
         match asked {
             Some(id) if !id.is_none() => self.report_request(order, what, reason, id),
@@ -376,20 +414,19 @@ impl Twin {
         let (id, terms) = o.replace.take().expect("a modification is under way");
         let before = o.terms;
         (o.orig_id, o.id, o.terms) = (o.id, id, terms);
-        o.in_doubt = false;
-        let valued_at = self.reference_price(&terms).unwrap_or(0);
-        let o = &mut self.orders[order];
-        o.valued_at = valued_at;
+        o.set_aside += std::mem::take(&mut o.asked_aside);
         if o.cum >= terms.qty.raw() {
             // Overtaken by fills: what it asks for is there already.
             o.terms.qty = Qty::from_raw(o.cum);
             o.base = Base::Filled;
             o.place = Place::Nowhere;
+            o.set_aside = 0;
         }
         self.report(order, What::Replaced, Reason::None);
         if self.orders[order].is_over() {
             return self.too_late(order);
         }
+        self.pass_on(order);
         self.moved(order, &before);
     }
 

@@ -53,9 +53,13 @@ impl Twin {
         ];
         for (kind, whole) in wholes {
             match whole {
-                0 => self.budgets.remove(&(scope, kind)),
-                _ => self.budgets.insert((scope, kind), whole),
-            };
+                0 => {
+                    self.budgets.remove(&(scope, kind));
+                }
+                _ => {
+                    self.budgets.insert((scope, kind), whole);
+                }
+            }
         }
         self.done(Reason::None);
     }

@@ -43,8 +43,10 @@ pub struct Order {
     pub cum: i64,
     /// Sum of price × quantity over the fills, exact.
     pub notional: i128,
-    /// The price it was last checked at, for what is set aside.
-    pub valued_at: i64,
+    /// Credit set aside for what is left of it.
+    pub set_aside: i64,
+    /// Credit that a pending modification asks for on top.
+    pub asked_aside: i64,
     pub triggered: bool,
     /// Whether an outside venue was ever told of it.
     pub sent: bool,
@@ -67,7 +69,8 @@ impl Order {
             stop_here: false,
             cum: 0,
             notional: 0,
-            valued_at: 0,
+            set_aside: 0,
+            asked_aside: 0,
             triggered: false,
             sent: false,
             in_doubt: false,

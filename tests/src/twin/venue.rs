@@ -47,8 +47,7 @@ impl Twin {
             if terms.tif.is_immediate() {
                 return self.end(order, Base::Canceled, What::Canceled, Reason::NoLiquidity);
             }
-            self.orders[order].place = place_of(&terms);
-            return;
+            return self.rest(order);
         }
         if terms.tif == Tif::Fok && !self.can_fill_whole(order) {
             return self.end(order, Base::Canceled, What::Canceled, Reason::Fok);
@@ -235,7 +234,9 @@ impl Twin {
             Place::Outside | Place::Nowhere => {}
             Place::Stop => self.place_stop(order),
             Place::Book | Place::Line | Place::Parked => {
-                let only_less = Terms { qty: before.qty, ..terms } == *before && terms.qty < before.qty;
+                // Dates, and stop prices that were reached, are not the venue's business.
+                let same = (terms.limit, terms.tif) == (before.limit, before.tif);
+                let only_less = same && terms.qty < before.qty;
                 if !only_less {
                     self.orders[order].place = Place::Nowhere;
                     self.arrive(order);
@@ -247,7 +248,7 @@ impl Twin {
     pub(super) fn unpark(&mut self, security: SecurityId) {
         for order in self.waiting(security, Place::Parked) {
             self.orders[order].arrival = self.next_arrival();
-            self.orders[order].place = place_of(&self.orders[order].terms);
+            self.rest(order);
         }
     }
 
