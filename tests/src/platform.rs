@@ -181,6 +181,11 @@ impl Platform {
         for security in world::SECURITIES {
             self.feed.set_on(security, true, self.now);
         }
+        // Nobody trades before the limits are in force.
+        while !self.control.is_empty() {
+            self.round().expect("nothing goes wrong before the opening");
+        }
+        self.round().expect("nothing goes wrong before the opening");
     }
 
     fn errand_all(&mut self, body: Told) {
@@ -444,10 +449,13 @@ impl Platform {
         let mut idle = 0;
         for _ in 0..SETTLING_ROUNDS_MAX {
             idle = if self.round()? == 0 { idle + 1 } else { 0 };
-            if idle == 3 {
-                return self.agree();
+            let deadline = self.workers.iter().filter_map(Worker::deadline).min();
+            match deadline {
+                // What is still on its way, or dated, has its time.
+                Some(deadline) if idle >= 3 => self.now = self.now.max(deadline),
+                None if idle >= 3 => return self.agree(),
+                Some(_) | None => self.now = self.now.plus(1_000),
             }
-            self.now = self.now.plus(1_000);
         }
         Err("it does not come to rest".to_string())
     }

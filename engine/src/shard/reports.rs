@@ -33,6 +33,10 @@ impl Shard {
         while let Some(&(slot, outcome)) = self.venue.outcomes().get(heard) {
             heard += 1;
             let report = report_of(outcome);
+            if matches!(report, Report::Filled { .. }) {
+                // The market moves when the venue trades, however long the report takes.
+                self.agenda.moved();
+            }
             let local = self.orders.get(slot).local;
             let delays = self.delays(local);
             if delays.response_ns == 0 && delays.response_jitter_ns == 0 {
@@ -137,7 +141,6 @@ impl Shard {
         };
         self.say_report(slot, What::Filled, reason, None, (qty, price), out);
         out.say(self.hearers(order.source), self.now, Said::Booked(booking));
-        self.agenda.moved();
         match reason {
             Reason::Overfill => self.alert_order(Alert::Overfill, slot, reason, out),
             Reason::LateFill => self.alert_order(Alert::LateFill, slot, reason, out),
