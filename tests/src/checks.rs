@@ -41,9 +41,9 @@ pub struct Checker {
     seq: u64,
     pub orders: BTreeMap<OrderHandle, Seen>,
     pub positions: BTreeMap<(StrategyId, SecurityId), Position>,
-    pub cash: BTreeMap<(StrategyId, Currency), i64>,
+    pub cash: BTreeMap<(StrategyId, Currency), i128>,
     /// Per currency what left or came to the strategies: the other side of every booking.
-    pub venue_cash: BTreeMap<Currency, i64>,
+    pub venue_cash: BTreeMap<Currency, i128>,
     transactions: BTreeSet<u64>,
     execs: BTreeSet<(OrderHandle, ExecRef)>,
     exec_ids: BTreeSet<Uuid>,
@@ -169,23 +169,23 @@ impl Checker {
                 return Err(format!("execution booked or taken back twice: {b:?}"));
             }
         }
-        let mut change = -b.commission.raw();
+        let mut change = -(b.commission.raw() as i128);
         if let Some(security) = b.security {
             let row = self.reference.security(security).ok_or("booked in an unknown security")?;
             let size = self.reference.family_of(row).contract_size;
             let value = Notional::of(b.price, b.qty).money(size).ok_or("a value that cannot be counted")?;
-            change -= value.raw();
+            change -= value.raw() as i128;
             let position = self.positions.entry((b.strategy, security)).or_default();
             *position = position.after(b.qty, b.price, size);
             agrees(position, &b.position).map_err(|problem| format!("{problem}: {b:?}"))?;
         } else {
             // Amounts are booked with their sign.
-            change += b.price.raw();
+            change += b.price.raw() as i128;
         }
         let cash = self.cash.entry((b.strategy, b.currency)).or_default();
         *cash += change;
         *self.venue_cash.entry(b.currency).or_default() -= change;
-        if *cash != b.cash.raw() {
+        if *cash != b.cash.raw() as i128 {
             return Err(format!("cash should be {cash}, not {}: {b:?}", b.cash.raw()));
         }
         Ok(())
@@ -194,7 +194,7 @@ impl Checker {
     /// Σ over strategies and venue accounts, per currency: zero, always.
     pub fn double_entry(&self) -> Finding {
         for (currency, venue) in &self.venue_cash {
-            let ours: i64 = self.cash.iter().filter(|(key, _)| key.1 == *currency).map(|(_, sum)| sum).sum();
+            let ours: i128 = self.cash.iter().filter(|(key, _)| key.1 == *currency).map(|(_, sum)| sum).sum();
             if ours + venue != 0 {
                 return Err(format!("{currency}: {ours} of strategies and {venue} of venues are not zero"));
             }

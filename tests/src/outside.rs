@@ -47,8 +47,8 @@ impl Outside {
             orders: BTreeMap::new(),
             mail: VecDeque::new(),
             news: None,
-            connected: true,
-            chaos: true,
+            connected: false,
+            chaos: false,
             execs: 0,
         }
     }

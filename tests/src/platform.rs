@@ -157,6 +157,7 @@ impl Platform {
     fn open(&mut self) {
         let watches = [
             (MONITOR, Watch::Everything),
+            (MONITOR, Watch::Venue(world::OUTSIDE_ADAPTER)),
             (VIEW, Watch::Everything),
             (outside::PORT, Watch::Venue(world::OUTSIDE_ADAPTER)),
             (CONTROL, Watch::Budgets),
@@ -166,7 +167,8 @@ impl Platform {
         }
         self.errand_all(Told::Snapshot { port: VIEW });
         for deed in Workload::opening() {
-            if let Deed::Plain(body) = deed {
+            // The outside venue itself says when it is connected.
+            if let Deed::Plain(body @ Told::Phase { .. }) = deed {
                 self.errand_all(body);
             }
         }
@@ -186,6 +188,7 @@ impl Platform {
             self.round().expect("nothing goes wrong before the opening");
         }
         self.round().expect("nothing goes wrong before the opening");
+        self.outside.chaos = true;
     }
 
     fn errand_all(&mut self, body: Told) {
