@@ -145,8 +145,7 @@ impl Checker {
             Request::Cancel => &mut seen.cancel,
             Request::Replace => &mut seen.replace,
         };
-        // A cancel nobody asked for by id has none.
-        if *pending == Some(refusal.request_id) || refusal.request_id.is_none() {
+        if *pending == Some(refusal.request_id) {
             *pending = None;
         }
         // A refusal tells how the order stands now, without the request it refuses.
@@ -298,6 +297,10 @@ impl Seen {
             }
             _ if r.id != self.id => return Err("reported under another id".to_string()),
             _ => {}
+        }
+        // A cancel nobody asked for by id (a switch, a close) is answered by how the order stands.
+        if self.cancel == Some(self.id) && r.status != Status::PendingCancel {
+            self.cancel = None;
         }
         Ok(())
     }

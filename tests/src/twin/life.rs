@@ -498,6 +498,13 @@ impl Twin {
     }
 
     fn refuse(&mut self, order: usize, request_id: IntId, request: Request, reason: Reason) {
+        if request_id.is_none() && request == Request::Cancel {
+            // Nobody asked by name, so nobody is answered; an order that goes on is told as it stands.
+            if !self.orders[order].is_over() {
+                self.report(order, What::Image, reason);
+            }
+            return;
+        }
         let status = self.orders[order].status();
         self.said.push(Said::Refused(Refused { order: Some(order), request_id, request, status, reason }));
     }
