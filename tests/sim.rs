@@ -39,7 +39,7 @@ fn duet(seed: u64, trace: bool) -> Result<(), String> {
         }
         pair.checker.double_entry()
     };
-    let outcome = run();
+    let outcome = seeds::guarded(&mut run);
     if let (Err(_), Some(trace)) = (&outcome, &pair.trace) {
         println!("{}", trace.join("\n"));
     }
@@ -115,9 +115,9 @@ fn chaos(seed: u64, trace: bool) -> Result<u64, String> {
         }
         platform.settle()
     };
-    let outcome = run();
+    let outcome = seeds::guarded(&mut run);
     if let (Err(_), Some(trace)) = (&outcome, &platform.trace) {
-        println!("{setup:#?}\n{}", trace.join("\n"));
+        println!("{setup:#?}\n{}\n{}", trace.join("\n"), platform.journal());
     }
     outcome.map(|()| platform.hash)
 }

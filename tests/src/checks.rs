@@ -40,6 +40,8 @@ pub struct Checker {
     reference: Arc<RefData>,
     seq: u64,
     pub orders: BTreeMap<OrderHandle, Seen>,
+    /// A fill could not be counted: the security stands still, and its books need a person.
+    pub overflowed: bool,
     pub positions: BTreeMap<(StrategyId, SecurityId), Position>,
     pub cash: BTreeMap<(StrategyId, Currency), i128>,
     /// Per currency what left or came to the strategies: the other side of every booking.
@@ -58,6 +60,7 @@ impl Checker {
             reference,
             seq: 0,
             orders: BTreeMap::new(),
+            overflowed: false,
             positions: BTreeMap::new(),
             cash: BTreeMap::new(),
             venue_cash: BTreeMap::new(),
@@ -88,8 +91,11 @@ impl Checker {
                 None => Err(format!("forgotten, but never known: {order:?}")),
             },
             Body::Booked(booking) => self.booked(booking),
-            Body::Alert { alert: Alert::Overfill, .. }
-            | Body::Alert { .. }
+            Body::Alert { alert: Alert::BookingOverflow, .. } => {
+                self.overflowed = true;
+                Ok(())
+            }
+            Body::Alert { .. }
             | Body::Adjusted { .. }
             | Body::Tick(_)
             | Body::Subscription { .. }
@@ -279,6 +285,8 @@ impl Seen {
     fn requests(&mut self, r: &OrderReport) -> Finding {
         match r.what {
             What::CancelPending if self.cancel.is_some() => return Err("two cancels pending".to_string()),
+            // One that nobody asked for by name goes by the order's own.
+            What::CancelPending if r.id == self.id => self.cancel = Some(IntId::NONE),
             What::CancelPending => self.cancel = Some(r.id),
             What::ReplacePending if self.replace.is_some() => return Err("two replaces pending".to_string()),
             What::ReplacePending => self.replace = Some(r.id),
@@ -290,8 +298,7 @@ impl Seen {
             }
             What::Canceled if self.cancel == Some(r.id) => {
                 self.cancel = None;
-                // A cancel nobody asked for by id (a switch, a close) goes by the order's own.
-                if r.orig_id != self.id && r.id != self.id {
+                if r.orig_id != self.id {
                     return Err("a cancel under another id".to_string());
                 }
             }
@@ -299,7 +306,7 @@ impl Seen {
             _ => {}
         }
         // A cancel nobody asked for by id (a switch, a close) is answered by how the order stands.
-        if self.cancel == Some(self.id) && r.status != Status::PendingCancel {
+        if self.cancel == Some(IntId::NONE) && r.status != Status::PendingCancel {
             self.cancel = None;
         }
         Ok(())

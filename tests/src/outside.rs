@@ -37,7 +37,7 @@ pub struct Outside {
     execs: u128,
 }
 
-/// Reports on their way; more are not asked for.
+/// Reports on their way; with more the venue does nothing of its own.
 const MAIL_MAX: usize = 64;
 
 impl Outside {
@@ -56,8 +56,8 @@ impl Outside {
     /// One turn: hears at most a few instructions, does something of its own, sends what fits. Says how much it did.
     pub fn poll(&mut self, port: &mut PortEnd) -> usize {
         let mut work = 0;
-        while self.mail.len() < MAIL_MAX {
-            let Some((_, event)) = port.poll_event() else { break };
+        // All of it, in each turn: an adapter that waits for its shard while the shard waits for it waits for ever.
+        while let Some((_, event)) = port.poll_event() {
             self.hear(&event);
             work += 1;
         }

@@ -119,6 +119,7 @@ impl Pair {
             self.shard.resume(&mut self.out);
             events.extend(take(&mut self.out));
         }
+        self.shard.audit();
         events
     }
 

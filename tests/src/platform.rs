@@ -239,7 +239,11 @@ impl Platform {
     fn poll_worker(&mut self, at: usize) -> Result<(), String> {
         let journal = &mut self.journals[at];
         self.workers[at].poll_with(self.now, |now, command| journal.push((now, *command)));
-        self.monitor()
+        self.monitor()?;
+        if !self.workers[at].has_work() && !self.checkers[at].overflowed {
+            self.workers[at].shard().audit();
+        }
+        Ok(())
     }
 
     /// What the monitor hears goes to the checkers at once.
@@ -460,7 +464,13 @@ impl Platform {
                 Some(_) | None => self.now = self.now.plus(1_000),
             }
         }
-        Err("it does not come to rest".to_string())
+        let workers: Vec<_> = self.workers.iter().map(|w| (w.has_work(), w.deadline(), w.counts())).collect();
+        Err(format!(
+            "it does not come to rest at {}: {workers:?}, outside {}, control {:?}",
+            self.now,
+            self.outside.is_idle(),
+            self.control,
+        ))
     }
 
     /// Everybody moves once. Says how much was done.
@@ -552,6 +562,17 @@ impl Platform {
         differ("restrictions", &restrictions(&self.view), &restrictions(fresh))?;
         let halts = |view: &View| view.halts().collect::<Vec<_>>();
         differ("halts", &halts(&self.view), &halts(fresh))
+    }
+
+    /// The last commands of each shard, for the trace.
+    pub fn journal(&self) -> String {
+        let mut text = String::new();
+        for (shard, journal) in self.journals.iter().enumerate() {
+            for (at, command) in journal {
+                text += &format!("{at} to shard {shard} {:?}\n", command.body);
+            }
+        }
+        text
     }
 
     /// Events heard by each desk: a run in which nobody hears anything proves nothing.

@@ -15,7 +15,7 @@ const FAILURES_MAX: usize = 5;
 /// `check` is given the seed and whether to trace; it answers with what went wrong.
 pub fn run(count: u64, check: impl Fn(u64, bool) -> Result<(), String> + Sync) {
     if let Some(seed) = number("PITLANE_SEED") {
-        if let Err(problem) = guarded(&check, seed, true) {
+        if let Err(problem) = guarded(|| check(seed, true)) {
             panic!("seed {seed}: {problem}\nrepeat with: make sim SEED={seed}");
         }
         return;
@@ -27,7 +27,7 @@ pub fn run(count: u64, check: impl Fn(u64, bool) -> Result<(), String> + Sync) {
         for _ in 0..THREADS {
             scope.spawn(|| {
                 while let Some(&seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed) as usize) {
-                    let Err(problem) = guarded(&check, seed, false) else { continue };
+                    let Err(problem) = guarded(|| check(seed, false)) else { continue };
                     let mut list = failures.lock().expect("nobody panics while holding it");
                     list.push((seed, problem));
                     if list.len() >= FAILURES_MAX {
@@ -46,12 +46,8 @@ pub fn run(count: u64, check: impl Fn(u64, bool) -> Result<(), String> + Sync) {
 }
 
 /// A panic is a finding as any other.
-fn guarded(
-    check: &(impl Fn(u64, bool) -> Result<(), String> + Sync),
-    seed: u64,
-    trace: bool,
-) -> Result<(), String> {
-    catch_unwind(AssertUnwindSafe(|| check(seed, trace))).unwrap_or_else(|panic| {
+pub fn guarded(run: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string()));
         Err(format!("panic: {}", text.unwrap_or_default()))

@@ -67,6 +67,9 @@ impl Stage {
                 panic!("{problem}\nafter {body:?}\nsaid {events:#?}");
             }
         }
+        if !self.checker.overflowed {
+            self.shard.audit();
+        }
         events
     }
 

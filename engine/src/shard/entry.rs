@@ -161,7 +161,10 @@ impl Shard {
         let Some(replace) = self.orders.requests(slot).and_then(|requests| requests.replace) else {
             return;
         };
-        let left = replace.terms.qty.checked_sub(order.cum).unwrap_or_default();
+        // What the venue has filled counts, even if its reports are still on their way to us.
+        let here = self.venue.remaining(slot).unwrap_or_else(|| order.leaves());
+        let filled = order.terms.qty.checked_sub(here).unwrap_or_default();
+        let left = replace.terms.qty.checked_sub(filled).unwrap_or_default();
         if !left.is_positive() {
             // Stop here: what is left is cancelled, see `Shard::ended`.
             return self.venue.cancel(slot);
