@@ -15,7 +15,7 @@ use pitlane_tests::workload::{lot, tick};
 use pitlane_tests::world;
 
 /// Rounds before we count: every table has reached the size this flow needs.
-const WARM_ROUNDS: usize = 30_000;
+const WARM_ROUNDS: usize = 100_000;
 /// Rounds in which nothing may be allocated.
 const ROUNDS: usize = 20_000;
 /// Open orders per security: more are cancelled, so that the books stay of one size.

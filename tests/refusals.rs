@@ -113,7 +113,6 @@ const REFERENCE: &[Case] = &[
     (Reason::UnknownSecurity, "highest id", || {
         submit(Terms { security: pitlane_engine::id::SecurityId(u32::MAX), ..good() })
     }),
-    (Reason::UnknownSecurity, "quote", || stage().quote(world::NO_SECURITY, ("99", "1"), ("101", "1"))),
     (Reason::UnknownSecurity, "halt", || stage().tell(Told::Halt { security: world::NO_SECURITY, on: true })),
     (Reason::UnknownSecurity, "expiry", || {
         stage().tell(Told::Expire { security: world::NO_SECURITY, price: price("1") })
@@ -387,6 +386,11 @@ const ENDS: &[Case] = &[
         let (mut stage, order) = working();
         stage.fill(order, 1, "5", "100");
         stage.report(order, Report::Corrected { exec: ExecRef(1), qty: qty("4"), price: price("99") })
+    }),
+    (Reason::SecurityExpired, "its orders", || {
+        let mut stage = stage();
+        stage.submit(good());
+        stage.tell(Told::Expire { security: SHARES[0], price: price("100") })
     }),
     (Reason::InDoubt, "lost adapter", || {
         let mut stage = stage();

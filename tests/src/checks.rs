@@ -341,7 +341,7 @@ fn may_follow(from: Status, to: Status, what: What) -> bool {
             matches!(to, New | Filled | PendingCancel | PendingReplace | Canceled | Expired)
                 && (to != New || what == What::Corrected)
         }
-        PendingCancel => !matches!(to, PendingNew),
+        PendingCancel => to != PendingNew || what == What::Image,
         PendingReplace => !matches!(to, PendingNew | Rejected),
         // A venue may be late, or take back what it said; then the fill is what counts.
         Canceled | Expired | Rejected => to == Filled && what == What::Filled,

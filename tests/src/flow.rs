@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use pitlane_engine::command::{Body as Told, Command, Watch};
 use pitlane_engine::event::{Body, Event, OrderReport, Request, What};
-use pitlane_engine::id::{IntId, OrderHandle, PortId, SecurityId, ShardId};
+use pitlane_engine::id::{IntId, OrderHandle, PortId, ShardId};
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::settings::ShardSettings;
-use pitlane_engine::shard::{Shard, shard_of};
+use pitlane_engine::shard::{Route, Shard, route};
 use pitlane_engine::terms::Status;
 use pitlane_engine::time::Timestamp;
 
@@ -94,9 +94,9 @@ impl Flow {
                 let order = self.handle(nth);
                 self.tell(self.home(order), Told::Report { order, report });
             }
-            Deed::Plain(body) => match security_of(&body) {
-                Some(security) => self.tell(shard_of(security, self.shards.len() as u8), body),
-                None => self.tell_all(body),
+            Deed::Plain(body) => match route(&body, self.shards.len() as u8) {
+                Route::One(shard) => self.tell(shard, body),
+                Route::All => self.tell_all(body),
             },
         }
     }
@@ -183,37 +183,5 @@ impl Line {
             last_qty: r.last_qty,
             last_price: r.last_price,
         }
-    }
-}
-
-/// The security a command is about; None: it is for every shard.
-pub fn security_of(body: &Told) -> Option<SecurityId> {
-    match *body {
-        Told::Submit { terms, .. } => Some(terms.security),
-        Told::Close { security, .. }
-        | Told::Subscribe { security, .. }
-        | Told::Quote { security, .. }
-        | Told::Trade { security, .. }
-        | Told::Tick { security, .. }
-        | Told::Expire { security, .. }
-        | Told::Halt { security, .. } => Some(security),
-        // Cash has no security; the first shard keeps it.
-        Told::Transaction(movement) => Some(movement.security.unwrap_or_default()),
-        Told::Modify { .. }
-        | Told::Cancel { .. }
-        | Told::Report { .. }
-        | Told::Adapter { .. }
-        | Told::ResetPositions
-        | Told::ResetCash
-        | Told::Limits { .. }
-        | Told::Restrict { .. }
-        | Told::Kill { .. }
-        | Told::Phase { .. }
-        | Told::Budget(_)
-        | Told::Session { .. }
-        | Told::TradingDay { .. }
-        | Told::Timer
-        | Told::Watch { .. }
-        | Told::Snapshot { .. } => None,
     }
 }

@@ -13,7 +13,7 @@ use pitlane_engine::mesh::{Broadcast, Depths, PortClass, PortEnd, mesh};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::settings::ShardSettings;
-use pitlane_engine::shard::{Shard, shard_of};
+use pitlane_engine::shard::{Route, Shard, route};
 use pitlane_engine::time::Timestamp;
 use pitlane_engine::treasury::Treasury;
 use pitlane_engine::view::{View, ViewSettings};
@@ -21,7 +21,6 @@ use pitlane_engine::worker::Worker;
 
 use crate::checks::Checker;
 use crate::dice::Dice;
-use crate::flow::security_of;
 use crate::outside::{self, Outside};
 use crate::pair::fold;
 use crate::workload::{Deed, Profile, Workload};
@@ -361,9 +360,9 @@ impl Platform {
             Told::Limits { .. } if self.limits.is_some() => return,
             _ => {}
         }
-        let Some(security) = security_of(&body) else { return self.errand_all(body) };
+        let Route::One(shard) = route(&body, self.shards) else { return self.errand_all(body) };
         let command = Command { source: source(CONTROL, Origin::Server), token: 1, body };
-        self.control.push_back(Errand::One(shard_of(security, self.shards), command));
+        self.control.push_back(Errand::One(shard, command));
     }
 
     fn move_control(&mut self) {
@@ -408,13 +407,10 @@ impl Platform {
         for _ in 0..4 {
             let next = self.feed_slot.take().or_else(|| {
                 let command = self.feed.poll(self.now)?;
-                let security = match command.body {
-                    Told::Quote { security, .. }
-                    | Told::Trade { security, .. }
-                    | Told::Tick { security, .. } => security,
-                    _ => return None,
-                };
-                Some((shard_of(security, self.shards), command))
+                match route(&command.body, self.shards) {
+                    Route::One(shard) => Some((shard, command)),
+                    Route::All => None,
+                }
             });
             let Some((shard, command)) = next else { return };
             if port.send(shard, command).is_err() {

@@ -74,7 +74,8 @@ impl Stage {
     }
 
     fn heard(&mut self) -> Vec<Event> {
-        let events = self.out.waiting().iter().map(|(_, event)| *event).collect();
+        let ours = self.out.waiting().iter().filter(|(to, _)| to.contains(PortId(0)));
+        let events = ours.map(|(_, event)| *event).collect();
         self.out.clear();
         events
     }

@@ -481,10 +481,17 @@ impl Workload {
                 (true, _) => qty,
             },
             price: self.price(security),
-            commission: if self.dice.percent(50) { Money::ZERO } else { Money::from_raw(12_345_678) },
+            commission: if !trade || self.dice.percent(50) {
+                Money::ZERO
+            } else {
+                Money::from_raw(12_345_678)
+            },
             currency: if trade { Currency::default() } else { world::currency("USD") },
-            uuid: Uuid(self.dice.below(6) as u128),
+            uuid: Uuid::default(),
         };
+        // A few are sent again; a UUID is of one ledger, as it would be if it were unique.
+        let ledger = movement.security.map_or(1_000 + movement.strategy.0 as u128, |id| id.0 as u128);
+        movement.uuid = Uuid(self.dice.pick(&[0, 1, 2, 3]) * (ledger * 10 + self.dice.below(3) as u128));
         if self.dice.percent(self.profile.nonsense) {
             movement.qty = Qty::from_raw(-movement.qty.raw());
         }
