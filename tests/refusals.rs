@@ -325,9 +325,10 @@ const VENUE: &[Case] = &[
         let mut stage = rejecting(|settings| settings.venue.reject_permille = 1_000);
         stage.submit(good()).1
     }),
-    (Reason::PriceBand, "limit far away", || {
+    (Reason::PriceBand, "market far away", || {
         let mut stage = rejecting(|settings| settings.venue.band_bp = 100);
         stage.trade(SHARES[0], "100", "1");
+        stage.quote(SHARES[0], ("99", "5"), ("150", "5"));
         stage.submit(limit(SHARES[0], BUY, "10", "150")).1
     }),
 ];

@@ -59,6 +59,7 @@ fn settings(dice: &mut Dice) -> ShardSettings {
         dice.pick(&[FillModel::Queue, FillModel::Queue, FillModel::Through, FillModel::Touch]);
     settings.venue.slippage_ticks = dice.pick(&[0, 1, 2]);
     settings.venue.quote_levels = dice.pick(&[1, 3, 10]);
+    settings.venue.band_bp = dice.pick(&[0, 0, 0, 3, 60]);
     settings.venue.self_trade = dice.pick(&[SelfTrade::CancelNewest, SelfTrade::Allow]);
     settings
 }

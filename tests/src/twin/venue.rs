@@ -3,6 +3,7 @@
 use pitlane_engine::command::{Quote, Session, Trade};
 use pitlane_engine::event::What;
 use pitlane_engine::id::SecurityId;
+use pitlane_engine::number::Price;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::settings::{FillModel, SelfTrade, TriggerBy, VenueSettings};
 use pitlane_engine::terms::{OrderKind, Side, Terms, Tif};
@@ -56,8 +57,8 @@ impl Twin {
         if self.orders[order].is_over() {
             return;
         }
-        if stopped {
-            return self.end(order, Base::Canceled, What::Canceled, Reason::SelfTrade);
+        if let Some(reason) = stopped {
+            return self.end(order, Base::Canceled, What::Canceled, reason);
         }
         if terms.tif.is_immediate() {
             return self.end(order, Base::Canceled, What::Canceled, Reason::Ioc);
@@ -79,12 +80,16 @@ impl Twin {
         self.orders[order].place = place_of(&terms);
     }
 
-    /// Trades until nothing fits any more. True if an order of the same account stands in the way.
-    fn aggress(&mut self, order: usize) -> bool {
+    /// Trades until nothing fits any more. Gives the reason if something stands in the way of the rest.
+    fn aggress(&mut self, order: usize) -> Option<Reason> {
+        let band = self.band(self.orders[order].terms.security);
         while self.orders[order].leaves() > 0 {
-            let Some(next) = self.next_for(order) else { return false };
+            let next = self.next_for(order)?;
+            if band.is_some_and(|(low, high)| next.price() < low || next.price() > high) {
+                return Some(Reason::PriceBand);
+            }
             match next {
-                Next::Order(maker, _) if self.is_self_trade(order, maker) => return true,
+                Next::Order(maker, _) if self.is_self_trade(order, maker) => return Some(Reason::SelfTrade),
                 Next::Order(maker, price) => {
                     let qty = self.orders[order].leaves().min(self.orders[maker].leaves());
                     self.execute(order, Some(maker), qty, price);
@@ -98,7 +103,15 @@ impl Twin {
                 }
             }
         }
-        false
+        None
+    }
+
+    /// Lowest and highest price at which an order that comes now may trade.
+    fn band(&self, security: SecurityId) -> Option<(i64, i64)> {
+        let bp = self.venue_settings(security).band_bp;
+        let last = Price::from_raw(self.markets[&security].last?);
+        let width = last.abs().basis_points(bp as i64)?.raw();
+        (bp > 0).then_some((last.raw() - width, last.raw() + width))
     }
 
     /// The best an order can meet now, within its limit.
@@ -174,7 +187,7 @@ impl Twin {
             ..Twin::new(self.reference.clone(), self.settings.clone())
         };
         let stopped = trial.aggress(order);
-        !stopped && trial.orders[order].leaves() == 0
+        stopped.is_none() && trial.orders[order].leaves() == 0
     }
 
     /// One execution: the order, and the resting order it met, if it was not the quote.
@@ -258,8 +271,8 @@ impl Twin {
             return;
         }
         for order in self.line(security) {
-            if self.aggress(order) {
-                self.end(order, Base::Canceled, What::Canceled, Reason::SelfTrade);
+            if let Some(reason) = self.aggress(order) {
+                self.end(order, Base::Canceled, What::Canceled, reason);
             }
         }
     }
