@@ -2,6 +2,8 @@
 
 # One optimised profile with assertions and overflow checks serves tests and simulation: built once, quick to run.
 PROFILE := --profile sim
+# Documentation is for those who work here, so it may point at private things.
+DOCFLAGS := -D warnings -A rustdoc::private_intra_doc_links
 # A fuzz run: which target, and for how long.
 TARGET ?= commands
 FOR ?= 60
@@ -21,7 +23,7 @@ test: ## all tests, with the simulation's daily portion of seeds
 check: pure ## format, lints, documentation, purity
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --quiet
+	RUSTDOCFLAGS="$(DOCFLAGS)" cargo doc --workspace --no-deps --document-private-items --quiet
 
 sim: ## repeat one simulation (SEED=…), or run many (SEEDS=10000)
 	$(if $(SEED),PITLANE_SEED=$(SEED)) $(if $(SEEDS),PITLANE_SEEDS=$(SEEDS)) \

@@ -1,1 +1,25 @@
-//! placeholder
+#![doc = include_str!("../README.md")]
+
+pub mod workload;
+
+pub mod chance;
+pub mod naive;
+pub mod scenario;
+
+pub mod book;
+pub mod floor;
+#[cfg(feature = "peers")]
+pub mod peers;
+pub mod platform;
+pub mod units;
+pub mod whole;
+
+pub mod conditions;
+pub mod contest;
+pub mod goals;
+pub mod measure;
+
+pub mod lane;
+pub mod memory;
+pub mod read_model;
+pub mod ring;

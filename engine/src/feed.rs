@@ -268,8 +268,8 @@ mod tests {
     use super::*;
     use crate::id::{AdapterId, Currency, ExchangeId, FamilyId};
     use crate::number::{ContractSize, Money};
-    use crate::refdata::{Exchange, Family, Rows};
-    use crate::time::TimeOfDay;
+    use crate::refdata::{Exchange, Family, OptionKind, Rows};
+    use crate::time::{Day, TimeOfDay};
 
     const START: Timestamp = Timestamp(1_000 * NS_PER_S);
 
@@ -292,9 +292,11 @@ mod tests {
             adapter_type: "SIM".into(),
         });
         for &(number, tick, start) in plan {
+            let kind = SecurityKind::ALL[number as usize % SecurityKind::ALL.len()];
+            let is_option = kind == SecurityKind::Option;
             rows.families.push(Family {
                 id: FamilyId(number),
-                name: String::new(),
+                name: format!("F{number}"),
                 symbol_root: String::new(),
                 exchange: ExchangeId(1),
                 currency: Currency::parse(b"USD").unwrap(),
@@ -303,20 +305,20 @@ mod tests {
                 lot_size: Qty::whole(100).unwrap(),
                 commission: Money::ZERO,
                 tradeable: true,
-                expirable: false,
+                expirable: kind.expires(),
             });
             rows.securities.push(Security {
                 id: SecurityId(number),
                 symbol: format!("S{number}"),
                 description: String::new(),
-                kind: SecurityKind::ALL[number as usize % SecurityKind::ALL.len()],
+                kind,
                 family: FamilyId(number),
                 isin: None,
-                underlying: None,
-                expiration: None,
-                strike: None,
-                option: None,
-                base_currency: None,
+                underlying: is_option.then_some(SecurityId(plan[0].0)),
+                expiration: kind.expires().then_some(Day(20_000)),
+                strike: is_option.then(|| price("5")),
+                option: is_option.then_some(OptionKind::Call),
+                base_currency: kind.is_pair().then(|| Currency::parse(b"EUR").unwrap()),
                 start_price: start.map(price),
                 tradeable: true,
             });
@@ -401,10 +403,10 @@ mod tests {
     fn prices_are_positive_and_on_the_grid_and_sizes_are_lots() {
         let plan = [
             (0, "0.00005", Some("1.1")),
-            (1, "0.25", Some("0.1")),
-            (2, "0.01", Some("-5")),
-            (3, "7", Some("100")),
-            (4, "40000000000", Some("90000000000")),
+            (1, "0.25", Some("0.25")),
+            (2, "0.01", None),
+            (3, "7", Some("98")),
+            (4, "40000000000", Some("80000000000")),
         ];
         let settings = FeedSettings {
             interval_ns: FeedSettings::interval_of_rate(500),

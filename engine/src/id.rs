@@ -128,7 +128,8 @@ pub const INT_ID_BYTES: usize = 48;
 
 /// The id of an order as its source knows it: 1 to 48 printable ASCII characters without space. The default is no id.
 ///
-/// Invariant: the text is followed by zero bytes only.
+/// Invariant: the text is followed by zero bytes only. Aligned, so that it is copied in whole words.
+#[repr(align(8))]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IntId([u8; INT_ID_BYTES]);
 

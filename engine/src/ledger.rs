@@ -126,7 +126,7 @@ pub struct Ledger {
     cash_numbers: BTreeMap<StrategyId, u32>,
     cash: Vec<Cash>,
     contras: Vec<Contra>,
-    transactions: VecDeque<(Timestamp, Kept)>,
+    transactions: VecDeque<Kept>,
     transactions_max: usize,
     /// How many have been folded into the opening balance: the number of the oldest kept.
     folded: u64,
@@ -137,6 +137,7 @@ pub struct Ledger {
 /// A transaction as it is kept: the booking, and what recounting it needs.
 #[derive(Clone, Copy, Debug)]
 struct Kept {
+    at: Timestamp,
     booking: Booking,
     size: ContractSize,
     local: u32,
@@ -246,11 +247,11 @@ impl Ledger {
 
     /// Transactions kept, oldest first.
     pub fn transactions(&self) -> impl ExactSizeIterator<Item = (Timestamp, &Booking)> {
-        self.transactions.iter().map(|(at, kept)| (*at, &kept.booking))
+        self.transactions.iter().map(|kept| (kept.at, &kept.booking))
     }
 
     pub fn transaction(&self, index: usize) -> Option<(Timestamp, &Booking)> {
-        self.transactions.get(index).map(|(at, kept)| (*at, &kept.booking))
+        self.transactions.get(index).map(|kept| (kept.at, &kept.booking))
     }
 
     /// How many transactions are no longer kept.
@@ -258,7 +259,14 @@ impl Ledger {
         self.folded
     }
 
-    /// Books a transaction of a security. None: it cannot be counted, and nothing has changed.
+    /// The transaction booked last.
+    #[inline]
+    pub fn last_booked(&self) -> &Booking {
+        &self.transactions.back().expect("one was booked before").booking
+    }
+
+    /// Books a transaction of a security, see [`Ledger::last_booked`]. None: it cannot be counted, and nothing has
+    /// changed.
     #[inline]
     pub fn book(
         &mut self,
@@ -266,47 +274,52 @@ impl Ledger {
         instrument: &Instrument,
         position: u16,
         deal: &Deal,
-    ) -> Option<Booking> {
-        let held = &self.positions[instrument.local as usize][position as usize];
+    ) -> Option<()> {
+        let local = instrument.local;
+        let held = self.position(local, position);
         let (strategy, cash_at) = (held.strategy, held.cash);
         let value = Notional::of(deal.price, deal.qty).money(instrument.size)?;
-        let state = after(&held.state, deal.qty, deal.price, instrument.size)?;
+        let state = worth(&held.state, deal.qty, deal.price, instrument.size, value)?;
         let cost = value.checked_add(deal.commission)?;
         let cash = self.cash[cash_at as usize].amount.checked_sub(cost)?;
-        let number = self.numbers[instrument.local as usize].checked_add(1)?;
-        let exposure = self.exposure_index(deal.account, instrument.local);
-        let net = self.exposure(instrument.local, exposure).net.checked_add(deal.qty)?;
+        let number = self.numbers[local as usize].checked_add(1)?;
+        let exposure = self.exposure_index(deal.account, local);
+        let net = self.exposure(local, exposure).net.checked_add(deal.qty)?;
 
-        self.numbers[instrument.local as usize] = number;
-        self.exposure_mut(instrument.local, exposure).net = net;
-        let held = self.position_mut(instrument.local, position);
+        self.numbers[local as usize] = number;
+        self.exposure_mut(local, exposure).net = net;
+        let held = self.position_mut(local, position);
         (held.state, held.traded) = (state, true);
         self.pay(cash_at, cash, cost);
-        let booking = Booking {
-            id: TransactionId::of_security(instrument.security, number),
-            order: deal.order,
-            order_id: deal.order_id,
-            exec: deal.exec,
-            kind: deal.kind,
-            strategy,
-            account: deal.account,
-            security: Some(instrument.security),
-            qty: deal.qty,
-            price: deal.price,
-            commission: deal.commission,
-            currency: instrument.currency,
-            position: state,
-            cash,
-        };
-        self.keep(
-            now,
-            Kept { booking, size: instrument.size, local: instrument.local, position, cash: cash_at },
-        );
-        Some(booking)
+        self.make_room();
+        self.transactions.push_back(Kept {
+            at: now,
+            booking: Booking {
+                id: TransactionId::of_security(instrument.security, number),
+                order: deal.order,
+                order_id: deal.order_id,
+                exec: deal.exec,
+                kind: deal.kind,
+                strategy,
+                account: deal.account,
+                security: Some(instrument.security),
+                qty: deal.qty,
+                price: deal.price,
+                commission: deal.commission,
+                currency: instrument.currency,
+                position: state,
+                cash,
+            },
+            size: instrument.size,
+            local,
+            position,
+            cash: cash_at,
+        });
+        Some(())
     }
 
     /// Books a movement of cash: `amount` signed as it changes the balance.
-    pub fn book_cash(&mut self, now: Timestamp, movement: &Movement, amount: Money) -> Option<Booking> {
+    pub fn book_cash(&mut self, now: Timestamp, movement: &Movement, amount: Money) -> Option<()> {
         let Movement { kind, strategy, account, currency, uuid, .. } = *movement;
         let cash_at = self.cash_index(strategy, currency);
         let cash = self.cash[cash_at as usize].amount.checked_add(amount)?;
@@ -330,11 +343,17 @@ impl Ledger {
             position: PositionState::default(),
             cash,
         };
-        self.keep(
-            now,
-            Kept { booking, size: ContractSize::ONE, local: u32::MAX, position: 0, cash: cash_at },
-        );
-        Some(booking)
+        self.make_room();
+        let size = ContractSize::ONE;
+        self.transactions.push_back(Kept {
+            at: now,
+            booking,
+            size,
+            local: u32::MAX,
+            position: 0,
+            cash: cash_at,
+        });
+        Some(())
     }
 
     /// Whether a movement with this UUID was booked; remembers it otherwise, under the id it will get.
@@ -360,16 +379,19 @@ impl Ledger {
         for cash in &mut self.cash {
             cash.recount = cash.opening;
         }
-        for (_, kept) in &self.transactions {
-            let booking = &kept.booking;
+        for kept in &mut self.transactions {
+            let booking = &mut kept.booking;
             if booking.security.is_some() {
                 let position = &mut self.positions[kept.local as usize][kept.position as usize];
                 position.recount = after(&position.recount, booking.qty, booking.price, kept.size)
                     .expect("what was counted once can be counted again");
+                booking.position = position.recount;
             }
             let cash = &mut self.cash[kept.cash as usize];
+            let change = change(booking, kept.size);
             cash.recount =
-                cash.recount.checked_add(change(kept)).expect("what was counted once can be counted again");
+                cash.recount.checked_add(change).expect("what was counted once can be counted again");
+            booking.cash = cash.recount;
         }
     }
 
@@ -391,8 +413,8 @@ impl Ledger {
 
     /// Folds every transaction kept into the opening balance: the day is over.
     pub fn fold_all(&mut self) {
-        while let Some((_, kept)) = self.transactions.pop_front() {
-            self.fold(&kept);
+        while !self.transactions.is_empty() {
+            self.fold_oldest();
         }
     }
 
@@ -412,26 +434,24 @@ impl Ledger {
         self.contras[place.contra as usize].amount += cost.raw() as i128;
     }
 
-    fn keep(&mut self, now: Timestamp, kept: Kept) {
-        if self.transactions.len() == self.transactions_max
-            && let Some((_, oldest)) = self.transactions.pop_front()
-        {
-            self.fold(&oldest);
+    #[inline]
+    fn make_room(&mut self) {
+        if self.transactions.len() == self.transactions_max {
+            self.fold_oldest();
         }
-        self.transactions.push_back((now, kept));
     }
 
-    fn fold(&mut self, kept: &Kept) {
-        self.folded += 1;
-        let booking = &kept.booking;
-        if booking.security.is_some() {
-            let position = &mut self.positions[kept.local as usize][kept.position as usize];
-            position.opening = after(&position.opening, booking.qty, booking.price, kept.size)
-                .expect("what was counted once can be counted again");
+    /// The opening balance becomes what the oldest transaction kept had made of position and cash.
+    fn fold_oldest(&mut self) {
+        let Some(oldest) = self.transactions.front() else {
+            return;
+        };
+        if oldest.booking.security.is_some() {
+            self.positions[oldest.local as usize][oldest.position as usize].opening = oldest.booking.position;
         }
-        let cash = &mut self.cash[kept.cash as usize];
-        cash.opening =
-            cash.opening.checked_add(change(kept)).expect("what was counted once can be counted again");
+        self.cash[oldest.cash as usize].opening = oldest.booking.cash;
+        self.folded += 1;
+        self.transactions.pop_front();
     }
 
     fn cash_index(&mut self, strategy: StrategyId, currency: Currency) -> u32 {
@@ -453,23 +473,33 @@ impl Ledger {
     }
 }
 
-/// What a kept transaction did to the cash balance.
-fn change(kept: &Kept) -> Money {
-    let booking = &kept.booking;
+/// What a transaction did to the cash balance.
+fn change(booking: &Booking, size: ContractSize) -> Money {
     if booking.security.is_none() {
         return Money::from_raw(booking.price.raw());
     }
-    let value = Notional::of(booking.price, booking.qty).money(kept.size);
+    let value = Notional::of(booking.price, booking.qty).money(size);
     let cost = value.and_then(|value| value.checked_add(booking.commission));
     cost.and_then(Money::checked_neg).expect("what was counted once can be counted again")
 }
 
 /// A position after a transaction of `qty` (signed) at `price`; None if it cannot be counted.
+pub fn after(held: &PositionState, qty: Qty, price: Price, size: ContractSize) -> Option<PositionState> {
+    worth(held, qty, price, size, Notional::of(price, qty).money(size)?)
+}
+
+/// The same, where the transaction's value is known.
 ///
 /// In its direction the cost grows. Against it a share of the cost leaves, rounded once, so that a flat position has no
 /// cost; what was received above that share is realised. Through zero it is closed, and the rest opens at the price.
-pub fn after(held: &PositionState, qty: Qty, price: Price, size: ContractSize) -> Option<PositionState> {
-    let value = Notional::of(price, qty).money(size)?;
+#[inline]
+fn worth(
+    held: &PositionState,
+    qty: Qty,
+    price: Price,
+    size: ContractSize,
+    value: Money,
+) -> Option<PositionState> {
     let total = held.qty.checked_add(qty)?;
     let grows = held.qty.is_zero() || held.qty.is_negative() == qty.is_negative();
     if grows {
@@ -606,8 +636,8 @@ mod tests {
             currency: usd,
             uuid: Uuid(9),
         };
-        let credit = ledger.book_cash(Timestamp(2), &credit, money("1000"));
-        assert_eq!(credit.unwrap().id, TransactionId::of_cash(StrategyId(1), 1));
+        ledger.book_cash(Timestamp(2), &credit, money("1000")).unwrap();
+        assert_eq!(ledger.last_booked().id, TransactionId::of_cash(StrategyId(1), 1));
         assert_eq!(ledger.transactions().len(), 4);
         let (right, cash) = (ledger.position(0, at).state, ledger.cash()[0].amount);
         ledger.recount();

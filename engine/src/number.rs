@@ -142,7 +142,11 @@ impl Notional {
     }
 
     /// The money it is, for a contract size.
+    #[inline]
     pub fn money(self, size: ContractSize) -> Option<Money> {
+        if size == ContractSize::ONE {
+            return narrow(unscale(self.0)).map(Money);
+        }
         let exact = self.0.checked_mul(size.0 as i128)?;
         narrow(divide_rounded(exact, SCALE as i128 * SCALE as i128)).map(Money)
     }
@@ -151,8 +155,7 @@ impl Notional {
 impl Money {
     /// `rate` per unit of quantity, for the magnitude of `qty`.
     pub fn per_unit(rate: Money, qty: Qty) -> Option<Money> {
-        let exact = rate.0 as i128 * (qty.0 as i128).abs();
-        narrow(divide_rounded(exact, SCALE as i128)).map(Money)
+        narrow(unscale(rate.0 as i128 * (qty.0 as i128).abs())).map(Money)
     }
 
     /// The share `part / whole` of this amount, rounded once. `whole` is not zero.
@@ -174,9 +177,15 @@ impl Money {
 }
 
 impl Price {
-    /// The price this many hundredths of a percent away, rounded once.
+    /// So many hundredths of a percent of this price, rounded once.
     pub fn basis_points(self, bp: i64) -> Option<Price> {
         narrow(divide_rounded(self.0 as i128 * bp as i128, 10_000)).map(Price)
+    }
+
+    /// Whether this price is at most so many hundredths of a percent of `reference` away from it.
+    pub fn is_within(self, bp: u32, reference: Price) -> bool {
+        let distance = (self.0 as i128 - reference.0 as i128).abs();
+        distance * 10_000 <= (reference.0 as i128).abs() * bp as i128
     }
 
     /// The number of whole ticks; None if it is not on the grid. `tick` is positive.
@@ -201,9 +210,26 @@ impl Qty {
     }
 }
 
+/// Division by [`SCALE`], rounded half away from zero. The same as [`divide_rounded`], but amounts of every day (below some
+/// 400,000) need no 128-bit division, which takes longer than all the rest of a booking.
+#[inline]
+fn unscale(value: i128) -> i128 {
+    const POWER_OF_TWO: u32 = SCALE.trailing_zeros();
+    const ODD: u64 = (SCALE >> POWER_OF_TWO) as u64;
+    let magnitude = value.unsigned_abs();
+    let Ok(halved) = u64::try_from(magnitude >> POWER_OF_TWO) else {
+        return divide_rounded(value, SCALE as i128);
+    };
+    let quotient = halved / ODD;
+    let rest = (magnitude - quotient as u128 * SCALE as u128) as u64;
+    let rounded = (quotient + (rest >= SCALE as u64 / 2) as u64) as i128;
+    if value < 0 { -rounded } else { rounded }
+}
+
 /// Division rounded half away from zero.
 fn divide_rounded(value: i128, by: i128) -> i128 {
-    let (quotient, rest) = (value / by, value % by);
+    let quotient = value / by;
+    let rest = value - quotient * by;
     let up = rest.unsigned_abs() >= by.unsigned_abs() - rest.unsigned_abs();
     match up && rest != 0 {
         true if (value < 0) == (by < 0) => quotient + 1,
@@ -249,6 +275,21 @@ mod tests {
     }
 
     #[test]
+    fn the_short_way_of_unscaling_is_the_long_way() {
+        let mut value = 1i128;
+        for step in 0..100_000u32 {
+            value = value.wrapping_mul(0x2d99_787b_5b1a_1e6c_a50e_3d9b_9ad7_1a35).wrapping_add(0x1234_5677);
+            let value = value >> (step % 127);
+            assert_eq!(unscale(value), divide_rounded(value, SCALE as i128), "{value}");
+        }
+        for value in
+            [0, 49_999_999, 50_000_000, -49_999_999, -50_000_000, i64::MAX as i128, i128::MAX, i128::MIN]
+        {
+            assert_eq!(unscale(value), divide_rounded(value, SCALE as i128), "{value}");
+        }
+    }
+
+    #[test]
     fn notional_becomes_money_exactly() {
         let notional = Notional::of(price("101.25"), qty("-3"));
         assert_eq!(notional.money(ContractSize::whole(50).unwrap()), Some(money("-15187.5")));
@@ -269,6 +310,11 @@ mod tests {
         assert_eq!(money("100").per(Qty::ZERO, ContractSize::ONE), None);
         assert_eq!(Money::per_unit(money("0.005"), qty("-300")), Some(money("1.5")));
         assert_eq!(price("200").basis_points(-50), Some(price("-1")));
+        for (near, bp) in [("201", 50), ("199", 50), ("200", 0)] {
+            assert!(price(near).is_within(bp, price("200")));
+        }
+        assert!(!price("201.00000001").is_within(50, price("200")));
+        assert!(!Price::MAX.is_within(u32::MAX, Price::ZERO));
     }
 
     #[test]

@@ -77,12 +77,14 @@ impl Base {
     }
 }
 
-/// An order in its shard: two cache lines. Its ids and requests are kept apart, see [`crate::orders`].
+/// An order in its shard: three cache lines beside each other. Its requests are kept apart, see [`crate::orders`].
 ///
 /// Invariants: `cum ≤ qty` unless the venue overfilled it; `leaves` is zero exactly when it is finished.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub struct Order {
+    /// What it is called now; none in a free slot.
+    pub id: IntId,
     pub terms: Terms,
     /// Exact sum of price × quantity of all fills.
     pub notional: Notional,
@@ -96,6 +98,8 @@ pub struct Order {
     pub generation: u32,
     /// Index of its pending requests, or [`NIL`].
     pub requests: u32,
+    /// Index of what it was called before its last modification, or [`NIL`].
+    pub orig_id: u32,
     /// Its newest execution at an outside venue, or [`NIL`].
     pub execution: u32,
     /// Neighbour in the line of finished orders, or in the free list.
@@ -105,6 +109,8 @@ pub struct Order {
     /// Where its account's exposure stands among those of its security.
     pub exposure: u16,
     pub base: Base,
+    /// Whether its venue is outside, and may say something even after its end.
+    pub outside: bool,
     /// Whether the venue has it: a stop that waits is with us.
     pub at_venue: bool,
     pub triggered: bool,
@@ -113,7 +119,7 @@ pub struct Order {
     pub counted: bool,
 }
 
-const _: () = assert!(size_of::<Order>() <= 128, "an order has two cache lines");
+const _: () = assert!(size_of::<Order>() == 192, "an order has three cache lines");
 
 impl Order {
     pub fn status(&self, requests: Option<&Requests>) -> Status {

@@ -1,5 +1,5 @@
-//! All orders of a shard: one slab with a free list, a line of finished orders of which the oldest are forgotten, ids
-//! and pending requests beside it. Nothing allocates once the slab has grown to the number of orders there are.
+//! All orders of a shard: one slab with a free list, lines of finished orders of which the oldest are forgotten, former
+//! ids and pending requests beside it. Nothing allocates once the slab has grown to the number of orders there are.
 
 use crate::command::ExecRef;
 use crate::id::{GENERATIONS, IntId, OrderHandle, ShardId, Source};
@@ -7,13 +7,6 @@ use crate::number::{Money, Notional, Price, Qty};
 use crate::order::{Base, NIL, Order, Requests};
 use crate::terms::{Status, Terms};
 use crate::time::Timestamp;
-
-/// The names of an order: what it is called, and what it was called before its last modification.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Names {
-    pub id: IntId,
-    pub orig_id: IntId,
-}
 
 /// One execution at an outside venue, remembered to tell a repeated one and to take one back.
 #[derive(Clone, Copy, Debug)]
@@ -25,18 +18,30 @@ pub struct Execution {
     next: u32,
 }
 
+/// Finished orders, oldest first, linked by their slots.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    first: u32,
+    last: u32,
+    len: u32,
+}
+
+impl Line {
+    const EMPTY: Line = Line { first: NIL, last: NIL, len: 0 };
+}
+
 #[derive(Debug)]
 pub struct Orders {
     shard: ShardId,
     max: u32,
     slots: Vec<Order>,
-    names: Vec<Names>,
     free: u32,
     /// How many slots hold an order.
     held: u32,
-    finished_first: u32,
-    finished_last: u32,
-    finished: u32,
+    /// Of simulated and of outside venues.
+    finished: [Line; 2],
+    orig_ids: Vec<IntId>,
+    orig_ids_free: Vec<u32>,
     requests: Vec<Requests>,
     requests_free: u32,
     executions: Vec<Execution>,
@@ -48,6 +53,7 @@ pub struct Orders {
 /// An order that is none.
 pub fn blank() -> Order {
     Order {
+        id: IntId::NONE,
         terms: Terms::default(),
         notional: Notional::ZERO,
         cum: Qty::ZERO,
@@ -57,11 +63,13 @@ pub fn blank() -> Order {
         local: NIL,
         generation: 0,
         requests: NIL,
+        orig_id: NIL,
         execution: NIL,
         next: NIL,
         position: 0,
         exposure: 0,
         base: Base::PendingNew,
+        outside: false,
         at_venue: false,
         triggered: false,
         in_doubt: false,
@@ -76,12 +84,11 @@ impl Orders {
             shard,
             max,
             slots: Vec::new(),
-            names: Vec::new(),
             free: NIL,
             held: 0,
-            finished_first: NIL,
-            finished_last: NIL,
-            finished: 0,
+            finished: [Line::EMPTY; 2],
+            orig_ids: Vec::new(),
+            orig_ids_free: Vec::new(),
             requests: Vec::new(),
             requests_free: NIL,
             executions: Vec::new(),
@@ -104,8 +111,9 @@ impl Orders {
         self.held
     }
 
-    pub fn finished(&self) -> u32 {
-        self.finished
+    /// Finished orders kept, of simulated or of outside venues.
+    pub fn finished(&self, outside: bool) -> u32 {
+        self.finished[outside as usize].len
     }
 
     /// Whether another order finds a place.
@@ -113,24 +121,21 @@ impl Orders {
         self.held < self.max
     }
 
-    /// Gives a new order a slot. The caller has seen that there is room.
-    pub fn insert(&mut self, id: IntId, mut order: Order) -> u32 {
+    /// Gives a new order, which has an id, a slot. The caller has seen that there is room.
+    #[inline(always)]
+    pub fn insert(&mut self, mut order: Order) -> u32 {
         assert!(self.has_room(), "room is checked before");
+        assert!(!order.id.is_none(), "an order has an id");
         self.held += 1;
-        let names = Names { id, orig_id: IntId::NONE };
         if self.free == NIL {
-            let slot = self.slots.len() as u32;
             self.slots.push(order);
-            self.names.push(names);
-            return slot;
+            return self.slots.len() as u32 - 1;
         }
         let slot = self.free;
         let place = &mut self.slots[slot as usize];
         self.free = place.next;
         order.generation = place.generation;
-        order.next = NIL;
         *place = order;
-        self.names[slot as usize] = names;
         slot
     }
 
@@ -152,7 +157,7 @@ impl Orders {
     /// Whether a slot holds an order: free ones have no name.
     #[inline]
     pub fn in_use(&self, slot: u32) -> bool {
-        !self.names[slot as usize].id.is_none()
+        !self.slots[slot as usize].id.is_none()
     }
 
     #[inline]
@@ -165,15 +170,35 @@ impl Orders {
         &mut self.slots[slot as usize]
     }
 
+    /// What an order was called before its last modification; none if it never was modified.
     #[inline]
-    pub fn names(&self, slot: u32) -> &Names {
-        &self.names[slot as usize]
+    pub fn orig_id(&self, slot: u32) -> &IntId {
+        const NONE: &IntId = &IntId::NONE;
+        match self.slots[slot as usize].orig_id {
+            NIL => NONE,
+            at => &self.orig_ids[at as usize],
+        }
     }
 
     pub fn rename(&mut self, slot: u32, id: IntId) {
-        let names = &mut self.names[slot as usize];
-        names.orig_id = names.id;
-        names.id = id;
+        let order = &mut self.slots[slot as usize];
+        let orig_id = std::mem::replace(&mut order.id, id);
+        if order.orig_id != NIL {
+            self.orig_ids[order.orig_id as usize] = orig_id;
+            return;
+        }
+        order.orig_id = match self.orig_ids_free.pop() {
+            Some(at) => {
+                self.orig_ids[at as usize] = orig_id;
+                at
+            }
+            None => {
+                self.orig_ids.push(orig_id);
+                // Giving it back must never need more room than there is.
+                self.orig_ids_free.reserve(self.orig_ids.len());
+                self.orig_ids.len() as u32 - 1
+            }
+        };
     }
 
     pub fn requests(&self, slot: u32) -> Option<&Requests> {
@@ -222,48 +247,61 @@ impl Orders {
         }
     }
 
-    /// Puts an order that has just finished at the end of the line.
+    /// Puts an order that has just finished at the end of its line.
+    #[inline]
     pub fn finish(&mut self, slot: u32) {
-        self.slots[slot as usize].next = NIL;
-        match self.finished_last {
-            NIL => self.finished_first = slot,
+        let order = &mut self.slots[slot as usize];
+        order.next = NIL;
+        let line = &mut self.finished[order.outside as usize];
+        line.len += 1;
+        let last = std::mem::replace(&mut line.last, slot);
+        match last {
+            NIL => line.first = slot,
             last => self.slots[last as usize].next = slot,
         }
-        self.finished_last = slot;
-        self.finished += 1;
     }
 
-    /// The order that finished longest ago.
-    pub fn oldest_finished(&self) -> Option<u32> {
-        (self.finished_first != NIL).then_some(self.finished_first)
+    /// The order that finished longest ago, of simulated or of outside venues.
+    #[inline]
+    pub fn oldest_finished(&self, outside: bool) -> Option<u32> {
+        let first = self.finished[outside as usize].first;
+        (first != NIL).then_some(first)
     }
 
     /// Forgets the order that finished longest ago; its slot is free for a next generation.
-    pub fn forget_oldest(&mut self) {
-        let slot = self.finished_first;
+    #[inline]
+    pub fn forget_oldest(&mut self, outside: bool) {
+        let line = &mut self.finished[outside as usize];
+        let slot = line.first;
         assert!(slot != NIL, "there is a finished order");
-        let mut execution = self.slots[slot as usize].execution;
-        while execution != NIL {
-            let place = &mut self.executions[execution as usize];
-            let next = place.next;
-            place.next = self.executions_free;
-            self.executions_free = execution;
-            self.executions_held -= 1;
-            execution = next;
-        }
         let order = &mut self.slots[slot as usize];
         assert!(order.requests == NIL, "a finished order has no request left");
-        self.finished_first = order.next;
+        line.first = order.next;
+        line.len -= 1;
         if order.next == NIL {
-            self.finished_last = NIL;
+            line.last = NIL;
         }
         order.generation = (order.generation + 1) % GENERATIONS;
-        order.execution = NIL;
+        order.id = IntId::NONE;
         order.next = self.free;
         self.free = slot;
-        self.names[slot as usize].id = IntId::NONE;
-        self.finished -= 1;
         self.held -= 1;
+        if order.orig_id != NIL {
+            self.orig_ids_free.push(order.orig_id);
+        }
+        let newest = std::mem::replace(&mut order.execution, NIL);
+        self.free_executions(newest);
+    }
+
+    fn free_executions(&mut self, newest: u32) {
+        let mut at = newest;
+        while at != NIL {
+            let place = &mut self.executions[at as usize];
+            let next = std::mem::replace(&mut place.next, self.executions_free);
+            self.executions_free = at;
+            self.executions_held -= 1;
+            at = next;
+        }
     }
 
     /// The execution of an order with this id at its venue.
@@ -324,18 +362,22 @@ mod tests {
         IntId::numbered(b't', n)
     }
 
+    fn order(n: u64) -> Order {
+        Order { id: id(n), ..blank() }
+    }
+
     #[test]
     fn a_forgotten_order_is_not_found_under_its_old_handle() {
         let mut orders = Orders::new(ShardId(3), 2, 0);
-        let slot = orders.insert(id(1), blank());
+        let slot = orders.insert(order(1));
         let handle = orders.handle(slot);
         assert_eq!(orders.find(handle), Some(slot));
         orders.finish(slot);
-        assert_eq!((orders.oldest_finished(), orders.finished()), (Some(slot), 1));
-        orders.forget_oldest();
+        assert_eq!((orders.oldest_finished(false), orders.finished(false)), (Some(slot), 1));
+        orders.forget_oldest(false);
         assert_eq!(orders.find(handle), None);
         assert!(orders.is_empty());
-        let again = orders.insert(id(2), blank());
+        let again = orders.insert(order(2));
         assert_eq!(again, slot);
         assert_ne!(orders.handle(again), handle);
         assert_eq!(orders.find(handle), None);
@@ -347,7 +389,7 @@ mod tests {
     fn room_ends_at_the_maximum() {
         let mut orders = Orders::new(ShardId(0), 1, 0);
         assert!(orders.has_room());
-        orders.insert(id(1), blank());
+        orders.insert(order(1));
         assert!(!orders.has_room());
         assert_eq!((orders.len(), orders.held()), (1, 1));
     }
@@ -355,21 +397,35 @@ mod tests {
     #[test]
     fn finished_orders_stand_in_line() {
         let mut orders = Orders::new(ShardId(0), 10, 0);
-        let slots: Vec<u32> = (0..3).map(|n| orders.insert(id(n), blank())).collect();
+        let slots: Vec<u32> = (0..3).map(|n| orders.insert(order(n))).collect();
         for &slot in slots.iter().rev() {
             orders.finish(slot);
         }
         for &slot in slots.iter().rev() {
-            assert_eq!(orders.oldest_finished(), Some(slot));
-            orders.forget_oldest();
+            assert_eq!(orders.oldest_finished(false), Some(slot));
+            orders.forget_oldest(false);
         }
-        assert_eq!(orders.oldest_finished(), None);
+        assert_eq!(orders.oldest_finished(false), None);
+    }
+
+    #[test]
+    fn orders_of_outside_venues_stand_in_a_line_of_their_own() {
+        let mut orders = Orders::new(ShardId(0), 10, 0);
+        let outside = orders.insert(Order { outside: true, ..order(1) });
+        let simulated = orders.insert(order(2));
+        orders.finish(outside);
+        orders.finish(simulated);
+        assert_eq!((orders.finished(false), orders.finished(true)), (1, 1));
+        assert_eq!(
+            (orders.oldest_finished(false), orders.oldest_finished(true)),
+            (Some(simulated), Some(outside))
+        );
     }
 
     #[test]
     fn the_place_of_answered_requests_is_used_again() {
         let mut orders = Orders::new(ShardId(0), 10, 0);
-        let slot = orders.insert(id(1), blank());
+        let slot = orders.insert(order(1));
         for _ in 0..5 {
             orders.requests_mut(slot);
             assert!(orders.requests(slot).is_some());
@@ -383,7 +439,7 @@ mod tests {
     #[test]
     fn executions_are_remembered_up_to_their_maximum_and_freed_with_the_order() {
         let mut orders = Orders::new(ShardId(0), 10, 2);
-        let slot = orders.insert(id(1), blank());
+        let slot = orders.insert(order(1));
         let (qty, price) = (Qty::from_raw(1), Price::from_raw(2));
         for round in 0..3 {
             assert!(orders.remember(slot, ExecRef(round * 10 + 1), qty, price));
@@ -394,8 +450,8 @@ mod tests {
             orders.correct(slot, ExecRef(round * 10 + 1), Qty::ZERO, price);
             assert!(orders.execution(slot, ExecRef(round * 10 + 1)).unwrap().qty.is_zero());
             orders.finish(slot);
-            orders.forget_oldest();
-            assert_eq!(orders.insert(id(1), blank()), slot);
+            orders.forget_oldest(false);
+            assert_eq!(orders.insert(order(1)), slot);
         }
         assert_eq!(orders.executions.len(), 2);
     }
@@ -403,8 +459,16 @@ mod tests {
     #[test]
     fn a_modification_moves_the_name_behind() {
         let mut orders = Orders::new(ShardId(0), 10, 0);
-        let slot = orders.insert(id(1), blank());
+        let slot = orders.insert(order(1));
         orders.rename(slot, id(2));
-        assert_eq!((orders.names(slot).id, orders.names(slot).orig_id), (id(2), id(1)));
+        assert_eq!((orders.get(slot).id, *orders.orig_id(slot)), (id(2), id(1)));
+        orders.rename(slot, id(3));
+        assert_eq!((orders.get(slot).id, *orders.orig_id(slot)), (id(3), id(2)));
+        orders.finish(slot);
+        orders.forget_oldest(false);
+        let slot = orders.insert(order(4));
+        assert!(orders.orig_id(slot).is_none());
+        orders.rename(slot, id(5));
+        assert_eq!((*orders.orig_id(slot), orders.orig_ids.len()), (id(4), 1));
     }
 }

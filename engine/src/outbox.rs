@@ -20,6 +20,7 @@ impl Outbox {
         Outbox { events: Vec::with_capacity(EVENTS_PER_COMMAND_MAX), taken: 0, seq }
     }
 
+    #[inline(always)]
     pub fn say(&mut self, to: PortMask, at: Timestamp, body: Body) {
         self.seq += 1;
         if !to.is_empty() {
@@ -46,6 +47,7 @@ impl Outbox {
     }
 
     /// Events not yet handed on.
+    #[inline]
     pub fn waiting(&self) -> &[(PortMask, Event)] {
         &self.events[self.taken..]
     }
@@ -67,6 +69,7 @@ impl Outbox {
         }
     }
 
+    #[inline]
     pub fn clear(&mut self) {
         self.events.clear();
         self.taken = 0;

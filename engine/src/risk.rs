@@ -49,6 +49,7 @@ pub struct Guard {
     credit: Share,
     /// The second `rate` counts.
     second: u64,
+    /// A ring; the newest stands before `recent_at`.
     recent: Vec<(Timestamp, Terms)>,
     recent_at: usize,
 }
@@ -281,12 +282,7 @@ impl Guard {
         if !terms.kind.has_limit() {
             return Ok(());
         }
-        let distance = terms.limit.checked_sub(reference).map(Price::abs);
-        let allowed = reference.abs().basis_points(bp as i64);
-        match (distance, allowed) {
-            (Some(distance), Some(allowed)) if distance <= allowed => Ok(()),
-            _ => Err(Reason::PriceCollar),
-        }
+        if terms.limit.is_within(bp, reference) { Ok(()) } else { Err(Reason::PriceCollar) }
     }
 
     fn check_duplicate(&self, now: Timestamp, asked: &Asked<'_>) -> Result<(), Reason> {
@@ -294,8 +290,11 @@ impl Guard {
         if window == 0 || asked.before.is_some() {
             return Ok(());
         }
-        let seen = self.recent.iter().any(|(at, terms)| now.since(*at) < window && terms == asked.terms);
-        if seen { Err(Reason::DuplicateOrder) } else { Ok(()) }
+        // Newest first: the first one outside the window ends the search.
+        let (older, newer) = self.recent.split_at(self.recent_at);
+        let newest_first = older.iter().rev().chain(newer.iter().rev());
+        let mut within = newest_first.take_while(|(at, _)| now.since(*at) < window);
+        if within.any(|(_, terms)| terms == asked.terms) { Err(Reason::DuplicateOrder) } else { Ok(()) }
     }
 
     fn check_position(&self, asked: &Asked<'_>, held: &Held) -> Result<(), Reason> {
@@ -324,12 +323,14 @@ impl Guard {
     }
 
     fn remember(&mut self, now: Timestamp, terms: &Terms) {
-        if self.recent.len() < RECENT_MAX {
-            self.recent.push((now, *terms));
-            return;
+        if self.recent_at == RECENT_MAX {
+            self.recent_at = 0;
         }
-        self.recent[self.recent_at] = (now, *terms);
-        self.recent_at = (self.recent_at + 1) % RECENT_MAX;
+        match self.recent.get_mut(self.recent_at) {
+            Some(place) => *place = (now, *terms),
+            None => self.recent.push((now, *terms)),
+        }
+        self.recent_at += 1;
     }
 }
 

@@ -11,8 +11,11 @@ pub struct ShardSettings {
     pub instance: u64,
     /// Orders kept at once, finished ones included; the next is refused. 1 million take about 350 MB.
     pub orders_max: u32,
-    /// Finished orders kept for what a venue may still say of them; the oldest are forgotten.
+    /// Finished orders of simulated venues kept, for requests that were under way when they ended; the oldest are
+    /// forgotten. Few, so that they stay in the cache: whoever wants to read finished orders asks a read model.
     pub finished_max: u32,
+    /// Finished orders of outside venues kept, for what these may still say of them.
+    pub finished_outside_max: u32,
     /// Transactions kept for a recount; older ones are folded into the opening balance.
     pub transactions_max: u32,
     /// Executions of outside venues remembered, to tell a repeated one.
@@ -29,8 +32,9 @@ impl Default for ShardSettings {
         ShardSettings {
             instance: 0,
             orders_max: 4_000_000,
-            finished_max: 16_384,
-            transactions_max: 65_536,
+            finished_max: 1_024,
+            finished_outside_max: 65_536,
+            transactions_max: 16_384,
             executions_max: 1_000_000,
             trigger: TriggerBy::Last,
             venue: VenueSettings::default(),

@@ -32,7 +32,7 @@ use auction::{Candidate, Pass, Shelf};
 pub use book::Market;
 use book::{Book, Mode, Queue, Shown, Stop, Taker};
 
-/// Most executions one call makes. A step of the shard tells up to six events of each and stays below
+/// Most executions one call makes. Each may mean two statuses, two bookings and a tick, and all of them stay below
 /// [`crate::event::EVENTS_PER_COMMAND_MAX`].
 pub const FILLS_PER_STEP: u32 = 8;
 /// Most outcomes of one call: an acceptance, two sides of each execution, an end.
@@ -89,6 +89,8 @@ pub enum Outcome {
 #[derive(Debug)]
 pub struct Venue {
     books: Vec<Book>,
+    /// In the same order; apart, so that the books lie closer together.
+    markets: Vec<Market>,
     /// What a plain book never looks at, in the same order.
     backs: Vec<Back>,
     nodes: Nodes,
@@ -165,6 +167,7 @@ impl Venue {
     pub fn new(books: Vec<BookSpec>, orders_capacity: usize) -> Venue {
         let mut venue = Venue {
             books: Vec::with_capacity(books.len()),
+            markets: Vec::with_capacity(books.len()),
             backs: Vec::with_capacity(books.len()),
             nodes: Nodes::with_capacity(orders_capacity),
             outcomes: Vec::with_capacity(2 * OUTCOMES_PER_STEP_MAX),
@@ -181,6 +184,7 @@ impl Venue {
         assert!(spec.tick_size.is_positive(), "a tick is above zero");
         assert!(spec.lot.is_positive(), "a lot is above zero");
         self.books.push(Book::new(&spec));
+        self.markets.push(Market::default());
         self.backs.push(Back {
             chance: Chance::named(spec.settings.seed, spec.security.0 as u64),
             spec,
@@ -202,11 +206,13 @@ impl Venue {
     /// A new order comes.
     #[inline]
     pub fn enter(&mut self, entry: &Entry) {
-        if let Some(reason) = self.refusal(entry) {
-            return self.say(entry.slot, Outcome::Rejected(reason));
+        // A slot that was never used makes the slab grow, and need not be fast.
+        let free = self.nodes.get(entry.slot).is_some_and(|node| node.is_at(Place::Nowhere));
+        if !free || !self.is_plain(entry) {
+            return self.enter_richly(entry);
         }
         self.say(entry.slot, Outcome::Accepted);
-        self.arrive(entry);
+        self.arrive_plainly(entry);
     }
 
     /// An order shall leave.
@@ -221,24 +227,19 @@ impl Venue {
     /// An order shall go on with other terms; `qty` is what shall remain of it.
     #[inline]
     pub fn replace(&mut self, slot: u32, qty: Qty, limit: Option<i64>, tif: Tif) {
-        let entry = match self.changed(slot, qty, limit, tif) {
-            Ok(entry) => entry,
-            Err(reason) => return self.say(slot, Outcome::ReplaceRefused(reason)),
+        let Some(node) = self.nodes.get(slot).filter(|node| node.is_at(Place::Book)) else {
+            return self.replace_richly(slot, qty, limit, tif);
         };
-        let node = &self.nodes[slot];
-        let same_limit = match node.place() {
-            Place::Book | Place::ParkedLimit => limit == Some(node.ticks),
-            _ => limit.is_none(),
-        };
-        if qty < node.qty && same_limit && tif == node.tif {
-            self.shrink(slot, qty);
-            return self.say(slot, Outcome::Replaced);
+        let entry =
+            Entry { slot, book: node.book, side: node.side(), limit, qty, tif, account: node.account };
+        let keeps = qty < node.qty && limit == Some(node.ticks) && tif == node.tif;
+        if keeps || !self.is_plain(&entry) {
+            return self.replace_richly(slot, qty, limit, tif);
         }
-        match self.leave(slot) {
-            Ok(()) => self.say(slot, Outcome::Replaced),
-            Err(reason) => return self.say(slot, Outcome::ReplaceRefused(reason)),
-        }
-        self.arrive(&entry);
+        self.books[entry.book as usize].sides[entry.side as usize].remove(&mut self.nodes, slot);
+        self.nodes[slot].set_place(Place::Nowhere);
+        self.say(slot, Outcome::Replaced);
+        self.arrive_plainly(&entry);
     }
 
     /// The shard says that an order's time is over. Nothing is said of one that is not here.
@@ -306,12 +307,12 @@ impl Venue {
     /// The picture of the market: what the feed and the executions here have made of it.
     #[inline]
     pub fn market(&self, book: u32) -> &Market {
-        &self.books[book as usize].market
+        &self.markets[book as usize]
     }
 
     #[inline]
     pub fn market_mut(&mut self, book: u32) -> &mut Market {
-        &mut self.books[book as usize].market
+        &mut self.markets[book as usize]
     }
 
     /// Prices at which clients' orders rest, best first, and how much.
@@ -340,8 +341,50 @@ impl Venue {
         self.outcomes.push((slot, outcome));
     }
 
-    /// Why an order may not come in.
+    /// Whether only clients are in the book, and the order asks for no more than to meet them and to rest.
     #[inline]
+    fn is_plain(&self, entry: &Entry) -> bool {
+        let Some(book) = self.books.get(entry.book as usize) else { return false };
+        book.mode.is_plain()
+            && entry.tif.is_plain()
+            && entry.qty.is_positive()
+            && entry.limit.is_none_or(|limit| book.is_price(limit))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn enter_richly(&mut self, entry: &Entry) {
+        if let Some(reason) = self.refusal(entry) {
+            return self.say(entry.slot, Outcome::Rejected(reason));
+        }
+        self.say(entry.slot, Outcome::Accepted);
+        self.arrive(entry);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn replace_richly(&mut self, slot: u32, qty: Qty, limit: Option<i64>, tif: Tif) {
+        let entry = match self.changed(slot, qty, limit, tif) {
+            Ok(entry) => entry,
+            Err(reason) => return self.say(slot, Outcome::ReplaceRefused(reason)),
+        };
+        let node = &self.nodes[slot];
+        let same_limit = match node.place() {
+            Place::Book | Place::ParkedLimit => limit == Some(node.ticks),
+            _ => limit.is_none(),
+        };
+        if qty < node.qty && same_limit && tif == node.tif {
+            self.shrink(slot, qty);
+            return self.say(slot, Outcome::Replaced);
+        }
+        match self.leave(slot) {
+            Ok(()) => self.say(slot, Outcome::Replaced),
+            Err(reason) => return self.say(slot, Outcome::ReplaceRefused(reason)),
+        }
+        self.arrive(&entry);
+    }
+
+    /// Why an order may not come in.
     fn refusal(&mut self, entry: &Entry) -> Option<Reason> {
         let Some(book) = self.books.get(entry.book as usize) else {
             return Some(Reason::UnknownSecurity);
@@ -357,12 +400,11 @@ impl Venue {
     }
 
     /// What is wrong with the terms themselves.
-    #[inline]
     fn misshapen(&self, entry: &Entry) -> Option<Reason> {
         if !entry.qty.is_positive() {
             return Some(Reason::QuantityNotPositive);
         }
-        if entry.limit.is_some_and(|limit| !self.books[entry.book as usize].can_rest(entry.side, limit)) {
+        if entry.limit.is_some_and(|limit| !self.books[entry.book as usize].is_price(limit)) {
             return Some(Reason::Overflow);
         }
         (entry.tif.is_auction() && !self.auction_ahead(entry.book, entry.tif))
@@ -376,7 +418,6 @@ impl Venue {
     }
 
     /// The order with its new terms, or why it cannot have them.
-    #[inline]
     fn changed(&self, slot: u32, qty: Qty, limit: Option<i64>, tif: Tif) -> Result<Entry, Reason> {
         if !self.is_here(slot) {
             return Err(Reason::OrderFinished);
@@ -405,41 +446,65 @@ impl Venue {
     }
 
     /// An accepted or changed order takes what it can, and finds its place.
-    #[inline]
     fn arrive(&mut self, entry: &Entry) {
-        let book = &mut self.books[entry.book as usize];
-        if !book.mode.is_plain() || !entry.tif.is_plain() {
-            return self.arrive_richly(entry);
+        match self.is_plain(entry) {
+            true => self.arrive_plainly(entry),
+            false => self.arrive_richly(entry),
         }
+    }
+
+    #[inline]
+    fn arrive_plainly(&mut self, entry: &Entry) {
+        let book = &mut self.books[entry.book as usize];
+        if book.crosses(entry.side, entry.limit) {
+            return self.sweep_plainly(entry);
+        }
+        let Some(limit) = entry.limit.filter(|_| entry.tif != Tif::Ioc) else {
+            return self.stay(entry, entry.qty);
+        };
+        let own = &mut book.sides[entry.side as usize];
+        if !own.insert(&mut self.nodes, entry.slot, entry.node(Place::Book, limit, entry.qty)) {
+            self.say(entry.slot, Outcome::Canceled(Reason::Overflow));
+        }
+    }
+
+    #[inline(never)]
+    fn sweep_plainly(&mut self, entry: &Entry) {
         let mut taker = Taker::of(entry);
-        match book.sweep(&mut self.nodes, &mut self.outcomes, &mut taker) {
+        let (book, market) = (&mut self.books[entry.book as usize], &mut self.markets[entry.book as usize]);
+        match book.sweep(market, &mut self.nodes, &mut self.outcomes, &mut taker) {
             Stop::Filled => {}
-            Stop::Dry if entry.tif == Tif::Ioc => self.say(entry.slot, Outcome::Canceled(Reason::Ioc)),
-            Stop::Dry => self.settle(entry, taker.left),
+            Stop::Dry => self.stay(entry, taker.left),
             Stop::Own => self.say(entry.slot, Outcome::Canceled(Reason::SelfTrade)),
             Stop::Tired => {
-                self.nodes.set(entry.slot, entry.node(Place::Taking, taker.left));
+                let node = entry.node(Place::Taking, entry.limit.unwrap_or_default(), taker.left);
+                self.nodes.set(entry.slot, node);
                 let market = entry.limit.is_none();
                 self.set_work(entry.book, Work::Take { slot: entry.slot, market });
             }
         }
     }
 
-    /// What is left of an order stays: in the book if it has a limit, else in the line.
-    #[inline]
+    /// What is left of an order in continuous trading goes on, or ends if it may not wait.
+    fn stay(&mut self, entry: &Entry, left: Qty) {
+        match entry.tif {
+            Tif::Ioc => self.say(entry.slot, Outcome::Canceled(Reason::Ioc)),
+            Tif::Fok => self.say(entry.slot, Outcome::Canceled(Reason::Fok)),
+            Tif::Day | Tif::Gtc | Tif::Gtd | Tif::Ato | Tif::Atc => self.settle(entry, left),
+        }
+    }
+
+    /// An order finds its place: in the book if it has a limit, else in the line.
     fn settle(&mut self, entry: &Entry, left: Qty) {
         let Some(limit) = entry.limit else {
-            self.nodes.set(entry.slot, entry.node(Place::Line, left));
+            self.nodes.set(entry.slot, entry.node(Place::Line, 0, left));
             return self.wait(entry.slot);
         };
-        self.nodes.set(entry.slot, entry.node(Place::Book, left));
-        let book = &mut self.books[entry.book as usize];
-        if book.mode.has(Mode::QUOTED) {
+        if self.books[entry.book as usize].mode.has(Mode::QUOTED) {
             self.queue_up(entry.book, entry.side, limit);
         }
         let own = &mut self.books[entry.book as usize].sides[entry.side as usize];
-        if !own.push_back(&mut self.nodes, entry.slot, limit) {
-            self.nodes[entry.slot].set_place(Place::Nowhere);
+        if !own.insert(&mut self.nodes, entry.slot, entry.node(Place::Book, limit, left)) {
             self.say(entry.slot, Outcome::Canceled(Reason::Overflow));
         }
     }
@@ -459,21 +524,21 @@ impl Venue {
     /// Takes an order away, wherever it is.
     #[inline]
     fn leave(&mut self, slot: u32) -> Result<(), Reason> {
-        match self.nodes.place(slot) {
-            Place::Book => {
-                let side = self.nodes[slot].side();
-                let book = &mut self.books[self.nodes[slot].book as usize];
-                book.sides[side as usize].remove(&mut self.nodes, slot);
-                self.nodes[slot].set_place(Place::Nowhere);
-                Ok(())
-            }
-            Place::Nowhere | Place::Stop => Err(Reason::OrderFinished),
-            Place::Line | Place::ParkedLimit | Place::ParkedMarket | Place::Taking => self.leave_line(slot),
-        }
+        let Some(node) = self.nodes.get(slot).filter(|node| node.is_at(Place::Book)) else {
+            return self.leave_line(slot);
+        };
+        let (book, side) = (node.book as usize, node.side() as usize);
+        self.books[book].sides[side].remove(&mut self.nodes, slot);
+        self.nodes[slot].set_place(Place::Nowhere);
+        Ok(())
     }
 
     #[cold]
+    #[inline(never)]
     fn leave_line(&mut self, slot: u32) -> Result<(), Reason> {
+        if !self.is_here(slot) {
+            return Err(Reason::OrderFinished);
+        }
         let Node { book, .. } = self.nodes[slot];
         let (place, side) = (self.nodes[slot].place(), self.nodes[slot].side());
         let back = &mut self.backs[book as usize];
@@ -482,7 +547,7 @@ impl Venue {
             Place::ParkedLimit | Place::ParkedMarket => back.parked.remove(&mut self.nodes, slot),
             Place::Taking => return Err(Reason::RequestPending),
             Place::Nowhere | Place::Book | Place::Stop => return Err(Reason::OrderFinished),
-        }
+        };
         self.nodes[slot].set_place(Place::Nowhere);
         let waiting = self.backs[book as usize].lines.iter().any(|line| line.front().is_some());
         self.books[book as usize].mode.set(Mode::WAITING, waiting);
@@ -532,9 +597,9 @@ impl Venue {
 
 impl Entry {
     #[inline]
-    fn node(&self, place: Place, left: Qty) -> Node {
+    fn node(&self, place: Place, ticks: i64, left: Qty) -> Node {
         let mut node = Node::new(place, self.side);
-        node.ticks = self.limit.unwrap_or(0);
+        node.ticks = ticks;
         node.qty = left;
         node.book = self.book;
         node.account = self.account;

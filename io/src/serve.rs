@@ -82,6 +82,7 @@ struct Report<'a, W: Write> {
     out: &'a mut W,
     quiet: bool,
     tally: Tally,
+    /// Not yet printed.
     lines: String,
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Shard, shard_of_cash};
 use crate::command::{ExecRef, Movement, MovementKind};
-use crate::event::{Body as Said, Booking};
+use crate::event::Body as Said;
 use crate::id::{Currency, IntId, OrderHandle, SecurityId, Source, Uuid};
 use crate::ledger::Deal;
 use crate::number::{Money, Price};
@@ -23,10 +23,11 @@ impl Shard {
         }
         self.directory.strategy(movement.strategy).ok_or(Reason::UnknownStrategy)?;
         self.directory.account(movement.account).ok_or(Reason::UnknownAccount)?;
-        let booking = match movement.security {
+        match movement.security {
             Some(security) => self.book_trade(security, movement)?,
             None => self.book_amount(movement)?,
-        };
+        }
+        let booking = *self.ledger.last_booked();
         if named {
             self.ledger.remember(movement.uuid, booking.id);
         }
@@ -34,7 +35,7 @@ impl Shard {
         Ok(())
     }
 
-    fn book_trade(&mut self, security: SecurityId, movement: &Movement) -> Result<Booking, Reason> {
+    fn book_trade(&mut self, security: SecurityId, movement: &Movement) -> Result<(), Reason> {
         let local = self.directory.local(security).ok_or(Reason::UnknownSecurity)?;
         let qty = movement.qty;
         let fits = match movement.kind {
@@ -65,7 +66,7 @@ impl Shard {
         self.ledger.book(self.now, &instrument, position, &deal).ok_or(Reason::Overflow)
     }
 
-    fn book_amount(&mut self, movement: &Movement) -> Result<Booking, Reason> {
+    fn book_amount(&mut self, movement: &Movement) -> Result<(), Reason> {
         let amount = Money::from_raw(movement.price.raw());
         let (fits, amount) = match movement.kind {
             MovementKind::Credit | MovementKind::Interest | MovementKind::Refund => {
@@ -111,7 +112,7 @@ impl Shard {
             exec: ExecRef(0),
         };
         match self.ledger.book(self.now, &instrument, at, &deal) {
-            Some(booking) => self.say(Said::Booked(booking), out),
+            Some(()) => self.say(Said::Booked(*self.ledger.last_booked()), out),
             None => self.agenda.refuse(Reason::Overflow),
         }
     }

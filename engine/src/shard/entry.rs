@@ -74,20 +74,19 @@ impl Shard {
     #[inline]
     fn enter(&mut self, source: Source, id: IntId, terms: &Terms, passed: &Passed, out: &mut Outbox) {
         let found = &passed.found;
-        let slot = self.orders.insert(
+        let slot = self.orders.insert(Order {
             id,
-            Order {
-                terms: *terms,
-                submitted: self.now,
-                reserved: passed.reserved,
-                source,
-                local: found.local,
-                position: found.position,
-                exposure: found.exposure,
-                counted: true,
-                ..blank()
-            },
-        );
+            outside: !self.is_simulated(found.local),
+            terms: *terms,
+            submitted: self.now,
+            reserved: passed.reserved,
+            source,
+            local: found.local,
+            position: found.position,
+            exposure: found.exposure,
+            counted: true,
+            ..blank()
+        });
         let position = self.ledger.position_mut(found.local, found.position);
         position.open.add(terms.side, terms.qty);
         if terms.reduce_only {
@@ -192,7 +191,7 @@ impl Shard {
             adapter,
             order: self.orders.handle(slot),
             ask,
-            id: self.orders.names(slot).id,
+            id: self.orders.get(slot).id,
             request_id: request_id.unwrap_or_default(),
             terms,
         };
@@ -206,8 +205,8 @@ impl Shard {
         }
         let local = self.directory.local(terms.security).unwrap_or(NIL);
         let order =
-            Order { terms: *terms, submitted: self.now, source, local, base: Base::Rejected, ..blank() };
-        let slot = self.orders.insert(id, order);
+            Order { id, terms: *terms, submitted: self.now, source, local, base: Base::Rejected, ..blank() };
+        let slot = self.orders.insert(order);
         self.say_terms(slot, What::Rejected, reason, out);
         self.line_up_finished(slot, out);
     }
@@ -236,22 +235,27 @@ impl Shard {
     /// Puts an order that has ended in line, and forgets the oldest when the line is too long.
     #[inline]
     pub(super) fn line_up_finished(&mut self, slot: u32, out: &mut Outbox) {
+        let outside = self.orders.get(slot).outside;
         self.orders.finish(slot);
-        if self.orders.finished() > self.settings.finished_max {
-            self.forget_oldest(out);
+        let max = if outside { self.settings.finished_outside_max } else { self.settings.finished_max };
+        if self.orders.finished(outside) > max {
+            self.forget_oldest_of(outside, out);
         }
     }
 
-    /// Forgets the order that ended longest ago, and says so. False if there is none.
+    /// Forgets the order that ended longest ago, those of simulated venues first. False if there is none.
     pub(super) fn forget_oldest(&mut self, out: &mut Outbox) -> bool {
-        let Some(slot) = self.orders.oldest_finished() else {
+        self.forget_oldest_of(false, out) || self.forget_oldest_of(true, out)
+    }
+
+    fn forget_oldest_of(&mut self, outside: bool, out: &mut Outbox) -> bool {
+        let Some(slot) = self.orders.oldest_finished(outside) else {
             return false;
         };
-        let source = self.orders.get(slot).source;
-        let body =
-            Said::Forgotten { order: self.orders.handle(slot), source, id: self.orders.names(slot).id };
+        let Order { source, id, .. } = *self.orders.get(slot);
+        let body = Said::Forgotten { order: self.orders.handle(slot), source, id };
         out.say(self.hearers(source), self.now, body);
-        self.orders.forget_oldest();
+        self.orders.forget_oldest(outside);
         true
     }
 }

@@ -314,20 +314,19 @@ impl Shard {
     }
 
     /// Tells the terms of an order as they are now.
-    #[inline]
+    #[inline(never)]
     fn say_terms(&self, slot: u32, what: What, reason: Reason, out: &mut Outbox) {
         let source = self.orders.get(slot).source;
         out.say(self.hearers(source), self.now, Said::Order(self.terms_image(slot, what, reason)));
     }
 
-    #[inline]
+    #[inline(always)]
     fn terms_image(&self, slot: u32, what: What, reason: Reason) -> OrderTerms {
         let order = self.orders.get(slot);
-        let names = self.orders.names(slot);
         OrderTerms {
             order: self.orders.handle(slot),
-            id: names.id,
-            orig_id: names.orig_id,
+            id: order.id,
+            orig_id: *self.orders.orig_id(slot),
             source: order.source,
             what,
             status: self.orders.status(slot),
@@ -339,50 +338,57 @@ impl Shard {
     /// Tells what happened to an order, under its own names.
     #[inline]
     fn say_status(&self, slot: u32, what: What, reason: Reason, out: &mut Outbox) {
-        self.say_report(slot, what, reason, None, (Qty::ZERO, Price::ZERO), out);
+        self.say_report(slot, what, reason, (Qty::ZERO, Price::ZERO), out);
     }
 
-    /// Tells what happened to an order; `request` is the id of the request it is about.
-    #[inline]
-    fn say_report(
+    /// The same, with the quantity and price of a fill.
+    #[inline(never)]
+    fn say_report(&self, slot: u32, what: What, reason: Reason, last: (Qty, Price), out: &mut Outbox) {
+        let order = self.orders.get(slot);
+        let report = self.image(slot, what, reason, &order.id, self.orders.orig_id(slot), last);
+        out.say(self.hearers(order.source), self.now, Said::Status(report));
+    }
+
+    /// Tells what happened to an order by a request: under the request's id if it has one, with the order's own behind.
+    #[inline(never)]
+    fn say_request(
         &self,
         slot: u32,
         what: What,
         reason: Reason,
-        request: Option<(IntId, Source)>,
-        last: (Qty, Price),
+        id: &IntId,
+        asker: Source,
         out: &mut Outbox,
     ) {
         let order = self.orders.get(slot);
-        let mut to = self.hearers(order.source);
-        if let Some((_, asker)) = request {
-            to = to.with(PortMask::one(asker.port));
-        }
-        out.say(to, self.now, Said::Status(self.image(slot, what, reason, request.map(|(id, _)| id), last)));
+        let none = (Qty::ZERO, Price::ZERO);
+        let report = match id.is_none() {
+            true => self.image(slot, what, reason, &order.id, self.orders.orig_id(slot), none),
+            false => self.image(slot, what, reason, id, &order.id, none),
+        };
+        let to = self.hearers(order.source).with(PortMask::one(asker.port));
+        out.say(to, self.now, Said::Status(report));
     }
 
-    #[inline]
+    #[inline(always)]
     fn image(
         &self,
         slot: u32,
         what: What,
         reason: Reason,
-        request: Option<IntId>,
+        id: &IntId,
+        orig_id: &IntId,
         (last_qty, last_price): (Qty, Price),
     ) -> OrderReport {
         let order = self.orders.get(slot);
-        let names = self.orders.names(slot);
-        let (id, orig_id) = match request {
-            Some(id) if !id.is_none() => (id, names.id),
-            _ => (names.id, names.orig_id),
-        };
         OrderReport {
             order: self.orders.handle(slot),
-            id,
-            orig_id,
+            id: *id,
+            orig_id: *orig_id,
             qty: order.terms.qty,
             cum_qty: order.cum,
-            avg_price: order.avg_price(),
+            // The first fill is its own average.
+            avg_price: if order.cum == last_qty { last_price } else { order.avg_price() },
             last_qty,
             last_price,
             source: order.source,

@@ -9,7 +9,7 @@ use crate::number::{Money, Notional, Price, Qty};
 use crate::order::{Base, NIL, Step};
 use crate::outbox::Outbox;
 use crate::reason::Reason;
-use crate::terms::{Side, Terms, Tif};
+use crate::terms::{Side, Tif};
 use crate::timers::Timed;
 use crate::venue::Outcome;
 
@@ -115,32 +115,28 @@ impl Shard {
         if self.orders.get(slot).base == Base::PendingNew {
             self.accepted(slot, out);
         }
-        let order = *self.orders.get(slot);
+        let order = self.orders.get(slot);
+        let (source, total) = (order.source, order.terms.qty);
         let (left, ended) = (order.leaves(), order.base.is_finished());
         let sums = order.cum.checked_add(qty).zip(order.notional.checked_add(Notional::of(price, qty)));
-        let deal = self.deal_of(slot, exec, qty, price);
-        let booking = sums.and_then(|_| {
-            let instrument = self.directory.locals[order.local as usize].instrument;
-            self.ledger.book(self.now, &instrument, order.position, &deal?)
-        });
-        let (Some((cum, notional)), Some(booking)) = (sums, booking) else {
+        let (Some((cum, notional)), Some(commission)) = (sums, self.book_fill(slot, exec, qty, price)) else {
             return self.cannot_count(slot, out);
         };
         let taken = qty.min(left);
-        self.take_open(&order, taken);
-        self.settle_credit(slot, qty, price, deal.map_or(Money::ZERO, |deal| deal.commission), left, out);
-        let complete = cum >= order.terms.qty;
-        let place = self.orders.get_mut(slot);
-        (place.cum, place.notional) = (cum, notional);
+        self.take_open(slot, taken);
+        self.settle_credit(slot, qty, price, commission, left, out);
+        let complete = cum >= total;
+        let order = self.orders.get_mut(slot);
+        (order.cum, order.notional) = (cum, notional);
         let step = if complete { Step::Complete } else { Step::Fill };
-        place.base = order.base.after(step).expect("a fill is a fact in every state");
-        let reason = match (ended, cum > order.terms.qty) {
+        order.base = order.base.after(step).expect("a fill is a fact in every state");
+        let reason = match (ended, cum > total) {
             (_, true) => Reason::Overfill,
             (true, false) => Reason::LateFill,
             (false, false) => Reason::None,
         };
-        self.say_report(slot, What::Filled, reason, None, (qty, price), out);
-        out.say(self.hearers(order.source), self.now, Said::Booked(booking));
+        self.say_report(slot, What::Filled, reason, (qty, price), out);
+        out.say(self.hearers(source), self.now, Said::Booked(*self.ledger.last_booked()));
         match reason {
             Reason::Overfill => self.alert_order(Alert::Overfill, slot, reason, out),
             Reason::LateFill => self.alert_order(Alert::LateFill, slot, reason, out),
@@ -149,6 +145,16 @@ impl Shard {
         if complete && !ended {
             self.finish(slot, left.checked_sub(taken).unwrap_or_default(), out);
         }
+    }
+
+    /// Books a fill; its commission, or None if it cannot be counted.
+    #[inline]
+    fn book_fill(&mut self, slot: u32, exec: ExecRef, qty: Qty, price: Price) -> Option<Money> {
+        let deal = self.deal_of(slot, exec, qty, price)?;
+        let order = self.orders.get(slot);
+        let instrument = &self.directory.locals[order.local as usize].instrument;
+        self.ledger.book(self.now, instrument, order.position, &deal)?;
+        Some(deal.commission)
     }
 
     /// Whether an execution is to be counted: it is of something, and was not seen before.
@@ -196,7 +202,7 @@ impl Shard {
             price,
             commission,
             order: self.orders.handle(slot),
-            order_id: self.orders.names(slot).id,
+            order_id: self.orders.get(slot).id,
             exec,
         })
     }
@@ -219,24 +225,25 @@ impl Shard {
 
     /// An order is over, and not by a fill.
     pub(super) fn ended(&mut self, slot: u32, step: Step, reason: Reason, out: &mut Outbox) {
-        let order = *self.orders.get(slot);
+        let order = self.orders.get(slot);
         let Some(base) = order.base.after(step) else {
             return self.alert_unexpected(slot, out);
         };
-        let requests = self.orders.requests(slot).copied().unwrap_or_default();
-        let stop_here = requests.replace.is_some_and(|replace| replace.terms.qty <= order.cum);
-        if stop_here && step == Step::Cancel && requests.cancel.is_none() {
+        let (cum, left) = (order.cum, order.leaves());
+        let requests = self.orders.requests(slot);
+        let cancel = requests.and_then(|requests| requests.cancel);
+        let stop_here =
+            requests.and_then(|requests| requests.replace).is_some_and(|replace| replace.terms.qty <= cum);
+        if stop_here && step == Step::Cancel && cancel.is_none() {
             return self.stopped_here(slot, out);
         }
-        let left = order.leaves();
         self.orders.get_mut(slot).base = base;
-        match requests.cancel {
+        match cancel {
             Some(cancel) if step == Step::Cancel => {
                 self.orders.requests_mut(slot).cancel = None;
                 self.orders.tidy(slot);
                 let reason = if reason == Reason::Requested { cancel.reason } else { reason };
-                let request = Some((cancel.id, cancel.source));
-                self.say_report(slot, What::Canceled, reason, request, (Qty::ZERO, Price::ZERO), out);
+                self.say_request(slot, What::Canceled, reason, &cancel.id, cancel.source, out);
             }
             _ => {
                 let what = if step == Step::Expire { What::Expired } else { What::Canceled };
@@ -312,12 +319,14 @@ impl Shard {
                 self.ledger.book(self.now, &instrument, order.position, &Deal { commission, ..deal })
             });
             match booking {
-                Some(booking) => out.say(self.hearers(order.source), self.now, Said::Booked(booking)),
+                Some(()) => {
+                    out.say(self.hearers(order.source), self.now, Said::Booked(*self.ledger.last_booked()))
+                }
                 None => return self.cannot_count(slot, out),
             }
         }
         self.orders.correct(slot, exec, qty, price);
-        self.say_report(slot, What::Corrected, reason, None, (qty, price), out);
+        self.say_report(slot, What::Corrected, reason, (qty, price), out);
     }
 
     /// The venue has told all it knows: what is still pending is asked again.
@@ -339,24 +348,27 @@ impl Shard {
 
     /// Clears up after an order that has just ended with `left` open: counts, credit, date, pending requests.
     pub(super) fn finish(&mut self, slot: u32, left: Qty, out: &mut Outbox) {
-        let order = *self.orders.get(slot);
+        let order = self.orders.get(slot);
         assert!(order.base.is_finished(), "only an ended order is cleared up");
-        let replace = self.drop_replace(slot);
-        self.take_open(&order, left);
-        if order.waits_for_trigger() && !order.at_venue {
+        let asked = order.requests != NIL;
+        let waits = order.waits_for_trigger() && !order.at_venue;
+        let replace = if asked { self.drop_replace(slot) } else { None };
+        self.take_open(slot, left);
+        if waits {
             self.drop_stop(slot);
         }
-        if order.terms.tif == Tif::Gtd {
-            self.dated -= 1;
+        let order = self.orders.get_mut(slot);
+        let reserved = std::mem::take(&mut order.reserved);
+        (order.counted, order.in_doubt) = (false, false);
+        self.dated -= (order.terms.tif == Tif::Gtd) as usize;
+        self.count_closed(slot);
+        if !reserved.is_zero() {
+            self.give_credit_back(slot, reserved);
         }
-        let place = self.orders.get_mut(slot);
-        (place.reserved, place.counted, place.in_doubt) = (Money::ZERO, false, false);
-        self.count_closed(&order.terms);
-        self.give_credit_back(&order.terms, order.reserved);
         if let Some(replace) = replace {
             self.refuse(slot, Request::Replace, replace.id, replace.source, Reason::OrderFinished, out);
         }
-        if let Some(cancel) = self.orders.requests(slot).and_then(|requests| requests.cancel) {
+        if asked && let Some(cancel) = self.orders.requests(slot).and_then(|requests| requests.cancel) {
             self.orders.requests_mut(slot).cancel = None;
             self.orders.tidy(slot);
             self.refuse(slot, Request::Cancel, cancel.id, cancel.source, Reason::OrderFinished, out);
@@ -365,10 +377,11 @@ impl Shard {
     }
 
     #[inline]
-    fn take_open(&mut self, order: &crate::order::Order, qty: Qty) {
+    fn take_open(&mut self, slot: u32, qty: Qty) {
         if !qty.is_positive() {
             return;
         }
+        let order = self.orders.get(slot);
         let position = self.ledger.position_mut(order.local, order.position);
         position.open.take(order.terms.side, qty);
         if order.terms.reduce_only {
@@ -379,7 +392,8 @@ impl Shard {
 
     /// One open order less for its strategy and its account.
     #[inline]
-    fn count_closed(&mut self, terms: &Terms) {
+    fn count_closed(&mut self, slot: u32) {
+        let terms = &self.orders.get(slot).terms;
         if let Some(at) = self.directory.strategy(terms.strategy) {
             self.directory.strategies[at as usize].guard.count_open(-1);
         }
@@ -388,11 +402,8 @@ impl Shard {
         }
     }
 
-    pub(super) fn give_credit_back(&mut self, terms: &Terms, amount: Money) {
-        if amount.is_zero() {
-            return;
-        }
-        if let Some(at) = self.directory.account(terms.account) {
+    pub(super) fn give_credit_back(&mut self, slot: u32, amount: Money) {
+        if let Some(at) = self.directory.account(self.orders.get(slot).terms.account) {
             self.directory.accounts[at as usize].guard.take_credit(Money::from_raw(-amount.raw()));
         }
     }
@@ -408,7 +419,8 @@ impl Shard {
         left: Qty,
         out: &mut Outbox,
     ) {
-        let order = *self.orders.get(slot);
+        let order = self.orders.get(slot);
+        let (side, reserved) = (order.terms.side, order.reserved);
         let Some(at) = self.directory.account(order.terms.account) else {
             return;
         };
@@ -417,14 +429,14 @@ impl Shard {
         if !guard.has_credit() || guard.limits.credit_currency != instrument.currency {
             return;
         }
-        let signed = order.terms.side.signed(qty);
+        let signed = side.signed(qty);
         let cost = Notional::of(price, signed)
             .money(instrument.size)
             .and_then(|value| value.checked_add(commission));
-        let share = if left.is_positive() { order.reserved.share(qty.min(left), left) } else { None };
+        let share = if left.is_positive() { reserved.share(qty.min(left), left) } else { None };
         let share = share.unwrap_or_default();
         let change = cost.and_then(|cost| cost.checked_sub(share)).unwrap_or_default();
-        self.orders.get_mut(slot).reserved = order.reserved.checked_sub(share).unwrap_or_default();
+        self.orders.get_mut(slot).reserved = reserved.checked_sub(share).unwrap_or_default();
         let guard = &mut self.directory.accounts[at as usize].guard;
         let usage = guard.take_credit(change).then(|| guard.usage(BudgetKind::Credit));
         self.say_budget(usage, out);

@@ -3,7 +3,7 @@
 use super::Shard;
 use crate::event::{Ask, Body as Said, Refusal, Request, What};
 use crate::id::{IntId, OrderHandle, Origin, PortMask, Source};
-use crate::number::{Price, Qty};
+use crate::number::Qty;
 use crate::order::{Base, CancelRequest, Replace, Step};
 use crate::outbox::Outbox;
 use crate::reason::Reason;
@@ -72,8 +72,7 @@ impl Shard {
             self.ledger.exposure_mut(order.local, order.exposure).open.add(order.terms.side, replace.grown);
         }
         self.orders.requests_mut(slot).replace = Some(replace);
-        let request = Some((replace.id, replace.source));
-        self.say_report(slot, What::ReplacePending, Reason::None, request, (Qty::ZERO, Price::ZERO), out);
+        self.say_request(slot, What::ReplacePending, Reason::None, &replace.id, replace.source, out);
         let stop_here = replace.terms.qty <= order.cum;
         // A stop that was triggered is on its way to the venue, and the request follows it there.
         if order.waits_for_trigger() && !order.at_venue {
@@ -112,14 +111,7 @@ impl Shard {
         out: &mut Outbox,
     ) {
         self.orders.requests_mut(slot).cancel = Some(CancelRequest { id, source, reason, sent: false });
-        self.say_report(
-            slot,
-            What::CancelPending,
-            Reason::None,
-            Some((id, source)),
-            (Qty::ZERO, Price::ZERO),
-            out,
-        );
+        self.say_request(slot, What::CancelPending, Reason::None, &id, source, out);
         let order = self.orders.get(slot);
         if !order.at_venue && order.waits_for_trigger() {
             return self.ended(slot, Step::Cancel, Reason::Requested, out);
@@ -217,7 +209,9 @@ impl Shard {
             self.ledger.position_mut(order.local, order.position).open.take(order.terms.side, replace.grown);
             self.ledger.exposure_mut(order.local, order.exposure).open.take(order.terms.side, replace.grown);
         }
-        self.give_credit_back(&order.terms, replace.reserved);
+        if !replace.reserved.is_zero() {
+            self.give_credit_back(slot, replace.reserved);
+        }
         Some(replace)
     }
 
@@ -264,7 +258,7 @@ impl Shard {
         }
         let refusal = Refusal {
             order: self.orders.handle(slot),
-            id: self.orders.names(slot).id,
+            id: self.orders.get(slot).id,
             request_id,
             source,
             request,

@@ -212,7 +212,15 @@ impl Shard {
         if self.orders.in_use(slot) {
             let terms = self.terms_image(slot, What::Image, Reason::None);
             teller.say_at(self.orders.get(slot).submitted, Said::Order(terms));
-            let report = self.image(slot, What::Image, Reason::None, None, (Qty::ZERO, Price::ZERO));
+            let none = (Qty::ZERO, Price::ZERO);
+            let report = self.image(
+                slot,
+                What::Image,
+                Reason::None,
+                &self.orders.get(slot).id,
+                self.orders.orig_id(slot),
+                none,
+            );
             teller.say(Said::Status(report));
         }
         Stage::Orders(slot + 1)

@@ -60,7 +60,7 @@ impl Venue {
     /// Keeps an ATC order aside.
     pub(super) fn park(&mut self, entry: &Entry) {
         let place = if entry.limit.is_some() { Place::ParkedLimit } else { Place::ParkedMarket };
-        self.nodes.set(entry.slot, entry.node(place, entry.qty));
+        self.nodes.set(entry.slot, entry.node(place, entry.limit.unwrap_or_default(), entry.qty));
         self.backs[entry.book as usize].parked.push_back(&mut self.nodes, entry.slot);
     }
 
@@ -129,7 +129,7 @@ impl Venue {
     /// surplus, then nearest to the last price, then the lowest. None if nothing can trade.
     fn clearing(&mut self, book: u32) -> Option<(i64, i128)> {
         self.gather(book);
-        let market = &self.books[book as usize].market;
+        let market = &self.markets[book as usize];
         let last = market.last.raw().div_euclid(self.books[book as usize].tick().raw());
         let mut demand: i128 =
             self.waiting(book, Side::Buy) + self.scratch.iter().map(|c| c.demand).sum::<i128>();
@@ -165,8 +165,9 @@ impl Venue {
                 candidates.push(Candidate { ticks, demand, supply });
             }
         }
-        let last = front.market.last.raw().div_euclid(front.tick().raw());
-        if front.market.traded && last.checked_mul(front.tick().raw()).is_some() {
+        let market = &self.markets[book as usize];
+        let last = market.last.raw().div_euclid(front.tick().raw());
+        if market.traded && last.checked_mul(front.tick().raw()).is_some() {
             candidates.push(Candidate { ticks: last, demand: 0, supply: 0 });
         }
         candidates.sort_unstable_by_key(|candidate| candidate.ticks);
@@ -195,9 +196,8 @@ impl Venue {
         self.party_trades(book, Side::Buy, buyer, qty, ticks);
         self.party_trades(book, Side::Sell, seller, qty, ticks);
         if (buyer, seller) != (Party::Quote, Party::Quote) {
-            let front = &mut self.books[book as usize];
-            let price = front.price(ticks);
-            front.market.print(price, qty);
+            let price = self.books[book as usize].price(ticks);
+            self.markets[book as usize].print(price, qty);
         }
         self.set_work(book, Work::Uncross { ticks, left: left - qty.raw() as i128 });
         EFFORT_TOLD

@@ -1,4 +1,4 @@
-//! One book: two ladders, the market's picture, and the plain case of matching: clients meet clients, nothing else.
+//! One book: two ladders, the market's picture beside them, and the plain case of matching: clients meet clients, nothing else.
 
 use crate::command::Quote;
 use crate::id::AccountId;
@@ -12,7 +12,7 @@ use super::{BookSpec, Entry, FILLS_PER_STEP, Outcome};
 
 /// What is needed at every order, side by side in memory.
 #[derive(Debug)]
-#[repr(C, align(64))]
+#[repr(C)]
 pub(super) struct Book {
     /// Bids, asks.
     pub sides: [Ladder; 2],
@@ -20,10 +20,9 @@ pub(super) struct Book {
     tick: i64,
     pub mode: Mode,
     self_trade: SelfTrade,
-    pub market: Market,
 }
 
-const _: () = assert!(size_of::<Book>() <= 256, "a book has four cache lines, the last of them the quote");
+const _: () = assert!(size_of::<Book>() == 80, "wherever it begins, a book is on two cache lines");
 
 /// The picture of a market. The last price is there once `traded` says so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,9 +33,9 @@ pub struct Market {
     /// Traded today; stays at the largest number there is.
     pub volume: Qty,
     pub traded: bool,
+    pub quote: Quote,
     /// When the feed last said something.
     pub at: Timestamp,
-    pub quote: Quote,
 }
 
 impl Market {
@@ -118,11 +117,10 @@ impl Book {
         mode.set(Mode::BANDED, spec.settings.band_bp > 0);
         mode.set(Mode::DICED, spec.settings.reject_permille > 0);
         Book {
-            sides: [Ladder::new(Direction::HighestFirst), Ladder::new(Direction::LowestFirst)],
+            sides: [Ladder::with_ring(Direction::HighestFirst), Ladder::with_ring(Direction::LowestFirst)],
             tick: spec.tick_size.raw(),
             mode,
             self_trade: spec.settings.self_trade,
-            market: Market::default(),
         }
     }
 
@@ -136,10 +134,20 @@ impl Book {
         Price::from_raw(self.tick)
     }
 
-    /// Whether this limit is a price, and one that a ladder can hold.
+    /// Whether so many ticks are a price.
     #[inline]
-    pub fn can_rest(&self, side: Side, limit: i64) -> bool {
-        limit.checked_mul(self.tick).is_some() && self.sides[side as usize].rank(limit) != i64::MAX
+    pub fn is_price(&self, ticks: i64) -> bool {
+        ticks.checked_mul(self.tick).is_some()
+    }
+
+    /// Whether a limit order, or a market order, meets a client at once.
+    #[inline]
+    pub fn crosses(&self, side: Side, limit: Option<i64>) -> bool {
+        let other = &self.sides[side.opposite() as usize];
+        match limit {
+            Some(limit) => other.best_rank() <= other.rank(limit) && !other.is_empty(),
+            None => !other.is_empty(),
+        }
     }
 
     /// The worst rank on the other side that a taker accepts.
@@ -160,9 +168,10 @@ impl Book {
     }
 
     /// Matches a taker with the clients of the other side, as far as one step goes.
-    #[inline]
+    #[inline(never)]
     pub fn sweep(
         &mut self,
+        market: &mut Market,
         nodes: &mut Nodes,
         outcomes: &mut Vec<(u32, Outcome)>,
         taker: &mut Taker,
@@ -180,7 +189,8 @@ impl Book {
             if self.is_own(taker.account, nodes[maker].account) {
                 return Stop::Own;
             }
-            self.meet(nodes, outcomes, taker, maker);
+            let (qty, price) = self.meet(nodes, outcomes, taker, maker);
+            market.print(price, qty);
             if taker.left.is_zero() {
                 return Stop::Filled;
             }
@@ -196,13 +206,13 @@ impl Book {
         outcomes: &mut Vec<(u32, Outcome)>,
         taker: &mut Taker,
         maker: u32,
-    ) {
+    ) -> (Qty, Price) {
         let qty = taker.left.min(nodes[maker].qty);
         let price = self.price(nodes[maker].ticks);
         taker.left = Qty::from_raw(taker.left.raw() - qty.raw());
         outcomes.push((taker.slot, Outcome::Filled { qty, price }));
         self.fill(nodes, outcomes, maker, qty, price);
-        self.market.print(price, qty);
+        (qty, price)
     }
 
     /// A resting order gets this quantity at this price.

@@ -13,10 +13,10 @@ use super::{EFFORT_TOLD, Venue, Work};
 impl Venue {
     /// Takes a quote into the picture, and starts what it fills.
     pub(super) fn show(&mut self, book: u32, quote: &Quote) {
-        let front = &mut self.books[book as usize];
-        let old = std::mem::replace(&mut front.market.quote, *quote);
-        front.market.at = quote.at;
-        let tick = front.tick().raw();
+        let market = &mut self.markets[book as usize];
+        let old = std::mem::replace(&mut market.quote, *quote);
+        market.at = quote.at;
+        let tick = self.books[book as usize].tick().raw();
         if (old.bid, old.bid_size) != (quote.bid, quote.bid_size) {
             let ticks = quote.bid.raw().div_euclid(tick);
             self.show_side(book, Side::Buy, Shown::new(ticks, quote.bid_size.max(Qty::ZERO)));
@@ -76,7 +76,7 @@ impl Venue {
             let price = front.price(self.nodes[maker].ticks);
             shown.take(qty);
             front.fill(&mut self.nodes, &mut self.outcomes, maker, qty, price);
-            front.market.print(price, qty);
+            self.markets[book as usize].print(price, qty);
             return EFFORT_TOLD;
         }
         match side {
@@ -88,10 +88,10 @@ impl Venue {
 
     /// Takes a trade into the picture, and starts what it fills.
     pub(super) fn print(&mut self, book: u32, trade: &Trade) {
-        let front = &mut self.books[book as usize];
-        front.market.print(trade.price, trade.size.max(Qty::ZERO));
-        front.market.at = trade.at;
-        if !front.mode.has(Mode::COLLECTING) {
+        let market = &mut self.markets[book as usize];
+        market.print(trade.price, trade.size.max(Qty::ZERO));
+        market.at = trade.at;
+        if !self.books[book as usize].mode.has(Mode::COLLECTING) {
             self.start_print(book, Side::Buy, trade.price, trade.size.max(Qty::ZERO));
         }
     }
@@ -124,7 +124,7 @@ impl Venue {
             let qty = left.min(self.nodes[maker].qty);
             let price_of_maker = front.price(self.nodes[maker].ticks);
             front.fill(&mut self.nodes, &mut self.outcomes, maker, qty, price_of_maker);
-            front.market.print(price_of_maker, qty);
+            self.markets[book as usize].print(price_of_maker, qty);
             let left = if size.is_zero() { left } else { Qty::from_raw(left.raw() - qty.raw()) };
             self.set_work(book, Work::Print { side, price, size, left, queued });
             return EFFORT_TOLD;

@@ -45,7 +45,7 @@ impl Venue {
         if entry.tif == Tif::Fok && !self.can_fill_whole(book, &Taker::of(entry)) {
             return self.say(entry.slot, Outcome::Canceled(Reason::Fok));
         }
-        self.nodes.set(entry.slot, entry.node(Place::Taking, entry.qty));
+        self.nodes.set(entry.slot, entry.node(Place::Taking, entry.limit.unwrap_or_default(), entry.qty));
         self.set_work(book, Work::Take { slot: entry.slot, market: entry.limit.is_none() });
         self.run(book);
     }
@@ -66,12 +66,11 @@ impl Venue {
             }
             Next::Own => Some(Reason::SelfTrade),
             Next::Band => Some(Reason::PriceBand),
-            Next::Nothing if node.tif == Tif::Ioc => Some(Reason::Ioc),
-            Next::Nothing if node.tif == Tif::Fok => Some(Reason::Fok),
             Next::Nothing => {
                 self.set_work(book, Work::None);
-                self.settle(&entry_of(slot, &node, market), node.qty);
-                return 1;
+                self.nodes[slot].set_place(Place::Nowhere);
+                self.stay(&entry_of(slot, &node, market), node.qty);
+                return EFFORT_TOLD;
             }
         };
         self.set_work(book, Work::None);
@@ -174,7 +173,9 @@ impl Venue {
         let b = book as usize;
         match next {
             Next::Resting(maker) => {
-                self.books[b].meet(&mut self.nodes, &mut self.outcomes, &mut taker, maker);
+                let book = &mut self.books[b];
+                let (qty, price) = book.meet(&mut self.nodes, &mut self.outcomes, &mut taker, maker);
+                self.markets[b].print(price, qty);
                 taker.left
             }
             Next::Waiting(maker) => {
@@ -182,14 +183,14 @@ impl Venue {
                 let (price, qty) = (self.books[b].price(limit), taker.left.min(self.nodes[maker].qty));
                 self.say(taker.slot, Outcome::Filled { qty, price });
                 self.fill_waiting(maker, qty, price);
-                self.books[b].market.print(price, qty);
+                self.markets[b].print(price, qty);
                 Qty::from_raw(taker.left.raw() - qty.raw())
             }
             Next::Portion(ticks, left) => {
                 let qty = self.take_portion(book, &taker, left);
                 let price = self.books[b].price(ticks);
                 self.say(taker.slot, Outcome::Filled { qty, price });
-                self.books[b].market.print(price, qty);
+                self.markets[b].print(price, qty);
                 Qty::from_raw(taker.left.raw() - qty.raw())
             }
             Next::Nothing | Next::Own | Next::Band => taker.left,
@@ -232,11 +233,12 @@ impl Venue {
     fn band(&self, book: u32) -> (i64, i64) {
         let (front, back) = (&self.books[book as usize], &self.backs[book as usize]);
         let bp = back.spec.settings.band_bp;
-        if bp == 0 || !front.market.traded {
+        let market = &self.markets[book as usize];
+        if bp == 0 || !market.traded {
             return (i64::MIN, i64::MAX);
         }
-        let last = front.market.last.raw();
-        let width = front.market.last.abs().basis_points(bp as i64).map_or(i64::MAX, Price::raw);
+        let last = market.last.raw();
+        let width = market.last.abs().basis_points(bp as i64).map_or(i64::MAX, Price::raw);
         let tick = front.tick().raw();
         let low = ticks_up(last.saturating_sub(width), tick);
         let high = last.saturating_add(width).div_euclid(tick);

@@ -124,8 +124,11 @@ fn entered(order: OrderHandle, text: &str) -> OrderTerms {
     }
 }
 
+/// The status that goes with an order's terms.
 fn report_of(order: &OrderTerms) -> OrderReport {
-    Event { seq: 1, at: Timestamp::ZERO, body: Body::Order(*order) }.report().unwrap()
+    let body = Body::Order(OrderTerms { what: What::Entered, ..*order });
+    let report = Event { seq: 1, at: Timestamp::ZERO, body }.report().unwrap();
+    OrderReport { what: order.what, ..report }
 }
 
 fn booked(security: u32, number: u32, part: &str) -> Body {

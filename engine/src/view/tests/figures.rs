@@ -17,7 +17,7 @@ fn reference() -> RefData {
     for (number, code, size) in [(1, "USD", 10), (2, "EUR", 1), (3, "CHF", 1), (4, "USD", 1)] {
         rows.families.push(Family {
             id: FamilyId(number),
-            name: code.into(),
+            name: format!("{code} {size}"),
             symbol_root: code.into(),
             exchange: ExchangeId(1),
             currency: currency(code),
@@ -43,7 +43,7 @@ fn reference() -> RefData {
             id: SecurityId(number),
             symbol: format!("S{number}"),
             description: String::new(),
-            kind: SecurityKind::Stock,
+            kind: if base.is_some() { SecurityKind::Forex } else { SecurityKind::Stock },
             family: FamilyId(family),
             isin: None,
             underlying: None,

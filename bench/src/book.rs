@@ -1,0 +1,156 @@
+//! The engine's simulated venue alone: its books, without orders, risk, positions or events around them.
+//!
+//! What the shard does for the venue is done here as barely as in the floor: a slot is taken from a list of free ones,
+//! and a plain table leads from order id to slot.
+
+use pitlane_engine::id::SecurityId;
+use pitlane_engine::settings::VenueSettings;
+use pitlane_engine::terms::Tif;
+use pitlane_engine::venue::{BookSpec, Entry, Outcome as Said, Venue};
+
+use crate::units::{self, LOT, TICK};
+use crate::workload::{Kind, Matcher, Outcome, Record, Tally, Workload};
+
+const NONE: u32 = u32::MAX;
+
+#[derive(Debug)]
+pub struct Book {
+    venue: Venue,
+    /// By slot.
+    tenants: Vec<Tenant>,
+    /// Order id to slot.
+    places: Vec<u32>,
+    free: Vec<u32>,
+    tally: Tally,
+}
+
+/// Whose slot it is, and the book it is in.
+#[derive(Clone, Copy, Debug)]
+struct Tenant {
+    id: u32,
+    book: u32,
+}
+
+impl Book {
+    pub fn new(workload: &Workload) -> Book {
+        let spec = |security| BookSpec {
+            security: SecurityId(security),
+            tick_size: TICK,
+            lot: LOT,
+            auctions: false,
+            settings: VenueSettings::default(),
+        };
+        let slots = workload.prefill.len() * 2;
+        Book {
+            venue: Venue::new((0..workload.securities).map(spec).collect(), slots),
+            tenants: Vec::with_capacity(slots),
+            places: vec![NONE; workload.order_id_max as usize + 1],
+            free: Vec::with_capacity(slots),
+            tally: Tally::default(),
+        }
+    }
+
+    fn enter(&mut self, record: &Record, limit: Option<i64>, tif: Tif) {
+        let slot = self.take_slot(Tenant { id: record.order as u32, book: record.security });
+        self.places[record.order as usize] = slot;
+        self.venue.enter(&Entry {
+            slot,
+            book: record.security,
+            side: units::side(record.side),
+            limit,
+            qty: units::qty(record.qty),
+            tif,
+            account: units::account(record.side),
+        });
+        self.settle(slot, record.order, record.security);
+    }
+
+    fn cancel(&mut self, order: u64) {
+        let slot = self.places[order as usize];
+        if slot == NONE {
+            return self.tally.unknown();
+        }
+        self.venue.cancel(slot);
+        self.venue.clear_outcomes();
+        self.give_back(slot, order);
+    }
+
+    fn replace(&mut self, order: u64, price: i32) {
+        let slot = self.places[order as usize];
+        if slot == NONE {
+            return self.tally.unknown();
+        }
+        let left = self.venue.remaining(slot).expect("an open order is at the venue");
+        self.venue.replace(slot, left, Some(price as i64), Tif::Gtc);
+        self.settle(slot, order, self.tenants[slot as usize].book);
+    }
+
+    /// Lets the venue finish, counts the trades, and gives back the slots of orders that are over.
+    #[inline]
+    fn settle(&mut self, taker: u32, order: u64, book: u32) {
+        loop {
+            self.drain(taker, order);
+            if !self.venue.has_work(book) {
+                break;
+            }
+            self.venue.work(book);
+        }
+        if self.venue.remaining(taker).is_none() {
+            self.give_back(taker, order);
+        }
+    }
+
+    #[inline]
+    fn drain(&mut self, taker: u32, order: u64) {
+        for at in 0..self.venue.outcomes().len() {
+            let (slot, said) = self.venue.outcomes()[at];
+            let Said::Filled { qty, price } = said else { continue };
+            if slot == taker {
+                continue;
+            }
+            let maker = self.tenants[slot as usize].id as u64;
+            self.tally.trade(maker, order, units::ticks(price), units::shares(qty));
+            if self.venue.remaining(slot).is_none() {
+                self.give_back(slot, maker);
+            }
+        }
+        self.venue.clear_outcomes();
+    }
+
+    #[inline]
+    fn take_slot(&mut self, tenant: Tenant) -> u32 {
+        let Some(slot) = self.free.pop() else {
+            self.tenants.push(tenant);
+            return self.tenants.len() as u32 - 1;
+        };
+        self.tenants[slot as usize] = tenant;
+        slot
+    }
+
+    #[inline]
+    fn give_back(&mut self, slot: u32, order: u64) {
+        self.places[order as usize] = NONE;
+        self.free.push(slot);
+    }
+}
+
+impl Matcher for Book {
+    #[inline]
+    fn apply(&mut self, record: &Record) {
+        match record.kind {
+            Kind::New => self.enter(record, Some(record.price as i64), Tif::Gtc),
+            Kind::Ioc => self.enter(record, Some(record.price as i64), Tif::Ioc),
+            Kind::Market => self.enter(record, None, Tif::Ioc),
+            Kind::Cancel => self.cancel(record.order),
+            Kind::Replace => self.replace(record.order, record.price),
+        }
+    }
+
+    fn outcome(&self) -> Outcome {
+        let open = self.places.iter().filter(|&&slot| slot != NONE);
+        let (count, qty) = open.fold((0, 0), |(count, qty), &slot| {
+            (count + 1, qty + self.venue.remaining(slot).map_or(0, units::shares))
+        });
+        self.tally.outcome(count, qty)
+    }
+}

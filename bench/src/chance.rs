@@ -1,0 +1,100 @@
+//! Seeded chance: xoshiro256**, and the few distributions a workload is made of.
+
+#[derive(Clone, Debug)]
+pub struct Chance {
+    state: [u64; 4],
+}
+
+impl Chance {
+    /// The state is filled by SplitMix64, as the authors of xoshiro advise.
+    pub fn seeded(mut seed: u64) -> Chance {
+        let state = std::array::from_fn(|_| {
+            seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut z = seed;
+            z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+            z ^ z >> 31
+        });
+        Chance { state }
+    }
+
+    pub fn draw(&mut self) -> u64 {
+        let s = &mut self.state;
+        let result = s[1].wrapping_mul(5).rotate_left(7).wrapping_mul(9);
+        let t = s[1] << 17;
+        s[2] ^= s[0];
+        s[3] ^= s[1];
+        s[1] ^= s[2];
+        s[0] ^= s[3];
+        s[2] ^= t;
+        s[3] = s[3].rotate_left(45);
+        result
+    }
+
+    /// 0 to `n` - 1, evenly; the bias of 2^-64 × n is of no matter here.
+    pub fn below(&mut self, n: u64) -> u64 {
+        ((self.draw() as u128 * n as u128) >> 64) as u64
+    }
+
+    /// From 0 up to, not including, 1.
+    pub fn unit(&mut self) -> f64 {
+        (self.draw() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    pub fn happens(&mut self, probability: f64) -> bool {
+        self.unit() < probability
+    }
+
+    /// Whole part of an exponential with this mean.
+    pub fn exponential(&mut self, mean: f64) -> i32 {
+        (-mean * (1.0 - self.unit()).ln()) as i32
+    }
+}
+
+/// Zipf(1): the n-th is drawn with a weight of 1/n.
+#[derive(Clone, Debug)]
+pub struct Zipf {
+    /// Sums of the weights up to and including each.
+    sums: Vec<f64>,
+}
+
+impl Zipf {
+    pub fn over(count: u32) -> Zipf {
+        let mut sum = 0.0;
+        let sums = (1..=count).map(|rank| {
+            sum += 1.0 / rank as f64;
+            sum
+        });
+        Zipf { sums: sums.collect() }
+    }
+
+    /// 0 to count - 1; 0 is the most frequent.
+    pub fn draw(&self, chance: &mut Chance) -> u32 {
+        let total = self.sums.last().copied().unwrap_or(0.0);
+        let point = chance.unit() * total;
+        self.sums.partition_point(|&sum| sum <= point).min(self.sums.len() - 1) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn xoshiro_gives_the_published_sequence() {
+        let mut chance = Chance { state: [1, 2, 3, 4] };
+        let first: Vec<u64> = (0..4).map(|_| chance.draw()).collect();
+        assert_eq!(first, [11_520, 0, 1_509_978_240, 1_215_971_899_390_074_240]);
+    }
+
+    #[test]
+    fn draws_have_the_asked_means() {
+        let mut chance = Chance::seeded(1);
+        let mean = (0..100_000).map(|_| chance.exponential(12.0) as f64).sum::<f64>() / 100_000.0;
+        assert!((11.3..11.7).contains(&mean), "whole parts lie half a tick lower: {mean}");
+        let zipf = Zipf::over(100);
+        let firsts = (0..100_000).filter(|_| zipf.draw(&mut chance) == 0).count();
+        assert!((18_900..19_700).contains(&firsts), "1 / H(100) is 19.3 %: {firsts}");
+        assert!((0..1_000).all(|_| zipf.draw(&mut chance) < 100 && chance.below(7) < 7));
+    }
+}

@@ -1,0 +1,116 @@
+//! Under which conditions a number was taken. A result is printed with them or not at all.
+
+use std::fmt;
+use std::fs;
+use std::process::Command;
+
+use core_affinity::CoreId;
+
+#[derive(Clone, Debug)]
+pub struct Conditions {
+    machine: String,
+    kernel: String,
+    cores: usize,
+    governor: String,
+    load: String,
+    commit: String,
+    rustc: &'static str,
+    build: &'static str,
+    pinned: String,
+}
+
+impl Conditions {
+    pub fn of(pinning: &Pinning) -> Conditions {
+        Conditions {
+            machine: machine(),
+            kernel: first_line("/proc/sys/kernel/osrelease"),
+            cores: pinning.cores,
+            governor: first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+            load: first_line("/proc/loadavg"),
+            commit: commit(),
+            rustc: env!("PITLANE_BENCH_RUSTC"),
+            build: if cfg!(debug_assertions) { "debug, not to be compared" } else { "release" },
+            pinned: pinning.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Conditions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "machine   {}, {} cores, kernel {}", self.machine, self.cores, self.kernel)?;
+        writeln!(f, "pinning   {}, governor {}, load {}", self.pinned, self.governor, self.load)?;
+        writeln!(f, "build     {}, {}, commit {}", self.build, self.rustc, self.commit)
+    }
+}
+
+/// Where the measuring threads run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pinning {
+    /// That the process may use.
+    pub cores: usize,
+    /// Takes the time, or drives.
+    pub first: Option<CoreId>,
+    /// The other end of a ring. The same as `first` on a machine with one core.
+    pub second: Option<CoreId>,
+}
+
+impl Pinning {
+    /// Pins the calling thread to the last core, where the system is least busy, and keeps the one before for a partner.
+    pub fn take() -> Pinning {
+        let cores = core_affinity::get_core_ids().unwrap_or_default();
+        let first = cores.last().copied().filter(|&core| core_affinity::set_for_current(core));
+        let second = if cores.len() > 1 { cores.get(cores.len() - 2).copied() } else { first };
+        Pinning { cores: cores.len(), first, second: second.filter(|_| first.is_some()) }
+    }
+
+    /// Whether two threads have a core each.
+    pub fn has_two_cores(&self) -> bool {
+        self.first.is_some() && self.first != self.second
+    }
+}
+
+impl fmt::Display for Pinning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.first, self.second) {
+            (Some(first), Some(second)) if first != second => {
+                write!(f, "core {}, partner on core {}", first.id, second.id)
+            }
+            (Some(first), _) => write!(f, "core {}, and no second core", first.id),
+            (None, _) => write!(f, "none possible"),
+        }
+    }
+}
+
+fn machine() -> String {
+    let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let line = info.lines().find(|line| line.starts_with("model name"));
+    let name = line.and_then(|line| line.split(':').nth(1)).map_or("unknown", str::trim);
+    name.to_owned()
+}
+
+fn first_line(path: &str) -> String {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    text.lines().next().unwrap_or("not visible").to_owned()
+}
+
+fn commit() -> String {
+    let output = Command::new("git").args(["describe", "--always", "--dirty", "--abbrev=10"]).output();
+    match output {
+        Ok(output) if output.status.success() => String::from_utf8_lossy(&output.stdout).trim().to_owned(),
+        _ => "unknown".into(),
+    }
+}
+
+/// Bytes of this process that are in memory.
+pub fn resident_bytes() -> Option<u64> {
+    // Pages are of 4 KiB on every machine we run on; larger ones only make the answer smaller than it is.
+    let pages: u64 = fs::read_to_string("/proc/self/statm").ok()?.split(' ').nth(1)?.parse().ok()?;
+    Some(pages * 4_096)
+}
+
+/// Nanoseconds this thread has been on a core. None where the system does not tell.
+pub fn on_core_ns() -> Option<u64> {
+    // The kernel brings the number up to date when the thread enters the scheduler.
+    std::thread::yield_now();
+    fs::read_to_string("/proc/thread-self/schedstat").ok()?.split(' ').next()?.parse().ok()
+}

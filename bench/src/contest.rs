@@ -1,0 +1,283 @@
+//! Engines beside each other on one workload: interleaved rounds in rotating order, ratios to the floor of the same round.
+
+use std::fmt;
+
+use crate::book::Book;
+use crate::floor::Floor;
+use crate::measure::{Latencies, Pass, latencies, median, throughput};
+use crate::naive::Naive;
+#[cfg(feature = "peers")]
+use crate::peers::{lobster::Lobster, matchcore::Matchcore, orderbook_rs::OrderbookRs};
+use crate::whole::Whole;
+use crate::workload::{Matcher, Outcome, Workload};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Engine {
+    Naive,
+    Floor,
+    /// The engine's simulated venue alone.
+    Book,
+    /// Risk, order states, venue, positions and events.
+    Shard,
+    #[cfg(feature = "peers")]
+    Matchcore,
+    #[cfg(feature = "peers")]
+    Lobster,
+    #[cfg(feature = "peers")]
+    OrderbookRs,
+}
+
+impl Engine {
+    /// Whether a wrong outcome is ours to answer for.
+    pub fn is_ours(self) -> bool {
+        matches!(self, Engine::Naive | Engine::Floor | Engine::Book | Engine::Shard)
+    }
+
+    /// Those that take part in a comparison unless others are named.
+    pub const USUAL: &'static [Engine] = &[
+        Engine::Floor,
+        Engine::Book,
+        Engine::Shard,
+        #[cfg(feature = "peers")]
+        Engine::Matchcore,
+        #[cfg(feature = "peers")]
+        Engine::Lobster,
+        #[cfg(feature = "peers")]
+        Engine::OrderbookRs,
+    ];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Engine::Naive => "naive",
+            Engine::Floor => "floor",
+            Engine::Book => "book",
+            Engine::Shard => "shard",
+            #[cfg(feature = "peers")]
+            Engine::Matchcore => "matchcore",
+            #[cfg(feature = "peers")]
+            Engine::Lobster => "lobster",
+            #[cfg(feature = "peers")]
+            Engine::OrderbookRs => "orderbook-rs",
+        }
+    }
+
+    pub fn throughput(self, workload: &Workload) -> Pass {
+        self.on(workload, Throughput(workload))
+    }
+
+    pub fn latencies(self, workload: &Workload) -> Latencies {
+        self.on(workload, Percentiles(workload))
+    }
+
+    /// A new engine of this kind, handed to a pass: each pair is compiled for itself, so nothing is dispatched per operation.
+    fn on<P: OnePass>(self, workload: &Workload, pass: P) -> P::Result {
+        match self {
+            Engine::Naive => pass.of(Naive::default()),
+            Engine::Floor => pass.of(Floor::new(workload)),
+            Engine::Book => pass.of(Book::new(workload)),
+            Engine::Shard => pass.of(Whole::new(workload)),
+            #[cfg(feature = "peers")]
+            Engine::Matchcore => pass.of(Matchcore::new(workload)),
+            #[cfg(feature = "peers")]
+            Engine::Lobster => pass.of(Lobster::new(workload)),
+            #[cfg(feature = "peers")]
+            Engine::OrderbookRs => pass.of(OrderbookRs::new(workload)),
+        }
+    }
+}
+
+trait OnePass {
+    type Result;
+    fn of<M: Matcher>(self, matcher: M) -> Self::Result;
+}
+
+struct Throughput<'a>(&'a Workload);
+
+impl OnePass for Throughput<'_> {
+    type Result = Pass;
+
+    fn of<M: Matcher>(self, matcher: M) -> Pass {
+        throughput(self.0, matcher)
+    }
+}
+
+struct Percentiles<'a>(&'a Workload);
+
+impl OnePass for Percentiles<'_> {
+    type Result = Latencies;
+
+    fn of<M: Matcher>(self, matcher: M) -> Latencies {
+        latencies(self.0, matcher)
+    }
+}
+
+/// What the rounds of one engine came to.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    pub engine: Engine,
+    /// On its core, one of each round that it took part in.
+    pub ns_per_op: Vec<f64>,
+    /// The same by the clock on the wall.
+    pub wall_ns_per_op: Vec<f64>,
+    /// To the floor of the same round; empty if the floor took no part.
+    pub ratios: Vec<f64>,
+    /// Of the last round that differed, or the expected one.
+    pub outcome: Outcome,
+    pub right: bool,
+}
+
+/// A peer that takes longer is not asked again: one round says enough, and there is no end to waiting.
+const SLOW_NS_PER_OP: f64 = 2_000.0;
+
+impl Standing {
+    fn take(&mut self, workload: &Workload, pass: Pass) {
+        self.ns_per_op.push(pass.ns_per_op);
+        self.wall_ns_per_op.push(pass.wall_ns_per_op);
+        if pass.outcome != workload.expected {
+            self.outcome = pass.outcome;
+            self.right = false;
+        }
+    }
+
+    fn is_slow(&self) -> bool {
+        !self.engine.is_ours() && self.ns_per_op.last().is_some_and(|&ns| ns > SLOW_NS_PER_OP)
+    }
+
+    pub fn ratio(&self) -> Option<f64> {
+        (!self.ratios.is_empty()).then(|| median(&self.ratios))
+    }
+}
+
+/// Runs the rounds; `after` hears of each pass, so that a long contest can be watched.
+pub fn contest(
+    workload: &Workload,
+    engines: &[Engine],
+    rounds: usize,
+    mut after: impl FnMut(usize, Engine, Pass),
+) -> Vec<Standing> {
+    let fresh = |&engine| Standing {
+        engine,
+        ns_per_op: Vec::new(),
+        wall_ns_per_op: Vec::new(),
+        ratios: Vec::new(),
+        outcome: workload.expected,
+        right: true,
+    };
+    let mut standings: Vec<Standing> = engines.iter().map(fresh).collect();
+    for round in 0..rounds {
+        let mut passes: Vec<(usize, f64)> = Vec::with_capacity(engines.len());
+        for turn in 0..engines.len() {
+            let at = (turn + round) % engines.len();
+            let standing = &mut standings[at];
+            if standing.is_slow() {
+                continue;
+            }
+            let pass = standing.engine.throughput(workload);
+            standing.take(workload, pass);
+            passes.push((at, pass.ns_per_op));
+            after(round, standing.engine, pass);
+        }
+        let floor = passes.iter().find(|(at, _)| engines[*at] == Engine::Floor).map(|(_, ns)| *ns);
+        let Some(floor) = floor else { continue };
+        passes.iter().for_each(|(at, ns)| standings[*at].ratios.push(ns / floor));
+    }
+    standings
+}
+
+impl fmt::Display for Standing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let best = self.ns_per_op.iter().copied().fold(f64::INFINITY, f64::min);
+        let worst = self.ns_per_op.iter().copied().fold(0.0, f64::max);
+        let (word, middle) = (self.engine.word(), median(&self.ns_per_op));
+        let wall = median(&self.wall_ns_per_op);
+        write!(f, "{word:<13} {middle:>9.1} {best:>9.1} {worst:>9.1} {wall:>9.1}")?;
+        match self.ratio() {
+            Some(ratio) => write!(f, " {ratio:>8.2}")?,
+            None => write!(f, " {:>8}", "-")?,
+        }
+        write!(f, " {:>7}   {}", self.ns_per_op.len(), if self.right { "as expected" } else { "WRONG" })
+    }
+}
+
+pub const STANDING_HEAD: &str =
+    "engine        ns/op p50      best     worst      wall  × floor  rounds   outcome";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chance::Chance;
+    use crate::scenario::Scenario;
+    use crate::workload::{Kind, PRICE_MAX, Record, Side};
+
+    #[test]
+    fn every_engine_of_ours_comes_to_the_expected_outcome() {
+        for name in Scenario::NAMES {
+            let scenario = Scenario { ops: 20_000, open: 1_000, ..Scenario::named(name).unwrap() };
+            let workload = scenario.generate();
+            for engine in [Engine::Naive, Engine::Floor, Engine::Book, Engine::Shard] {
+                assert_eq!(engine.throughput(&workload).outcome, workload.expected, "{name}");
+                assert_eq!(engine.latencies(&workload).outcome, workload.expected, "{name}");
+            }
+        }
+    }
+
+    /// Nothing near anything: prices from one end to the other, as no market has them and a file made elsewhere may.
+    fn wild(seed: u64) -> Workload {
+        let mut chance = Chance::seeded(seed);
+        let timed = (0..3_000).map(|number| {
+            let kind = Kind::ALL[chance.below(5) as usize];
+            Record {
+                kind,
+                side: if chance.happens(0.5) { Side::Buy } else { Side::Sell },
+                security: chance.below(3) as u32,
+                order: if kind.enters() { number } else { chance.below(number + 1) },
+                price: chance.below(PRICE_MAX as u64 + 1) as i32,
+                qty: 1 + chance.below(9) as u32,
+            }
+        });
+        let mut workload = Workload {
+            securities: 3,
+            seed,
+            order_id_max: 3_000,
+            prefill: Vec::new(),
+            timed: timed.collect(),
+            expected: Outcome::default(),
+        };
+        workload.expected = workload.run(&mut Naive::default());
+        workload
+    }
+
+    #[test]
+    fn the_engines_agree_on_any_prices() {
+        for seed in 0..20 {
+            let workload = wild(seed);
+            assert!(workload.expected.trades > 100 && workload.expected.unknown > 100);
+            for engine in [Engine::Floor, Engine::Book, Engine::Shard] {
+                let outcome = engine.throughput(&workload).outcome;
+                assert_eq!(outcome, workload.expected, "{} with seed {seed}", engine.word());
+            }
+        }
+    }
+
+    /// Where a peer is known to differ the README says how; this one is the same on every scenario.
+    #[cfg(feature = "peers")]
+    #[test]
+    fn a_peer_comes_to_the_expected_outcome_too() {
+        for name in Scenario::NAMES {
+            let scenario = Scenario { ops: 5_000, open: 1_000, ..Scenario::named(name).unwrap() };
+            let workload = scenario.generate();
+            assert_eq!(Engine::Lobster.throughput(&workload).outcome, workload.expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn rounds_are_told_beside_the_floor() {
+        let scenario = Scenario { ops: 1_000, open: 100, ..Scenario::named("s1").unwrap() };
+        let mut order = Vec::new();
+        let engines = [Engine::Naive, Engine::Floor];
+        let standings = contest(&scenario.generate(), &engines, 2, |_, engine, _| order.push(engine));
+        assert_eq!(order, [Engine::Naive, Engine::Floor, Engine::Floor, Engine::Naive]);
+        assert_eq!(standings[1].ratio(), Some(1.0));
+        assert!(standings.iter().all(|standing| standing.right && standing.ratios.len() == 2));
+    }
+}

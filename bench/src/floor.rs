@@ -1,0 +1,392 @@
+//! The floor: a bare array ladder that matches and does nothing else. No accounts, no checks, no events, no halts; what
+//! an engine takes on top of this is what it does on top of this.
+//!
+//! ```text
+//! book ─ levels: one per tick of a window, {head, tail}        order ─ one slot of a slab:
+//!      ─ bits: one per level, set while it has orders                  prev, next, id, quantity, price, book, side
+//!      ─ best bid, best ask                                    place ─ order id → slot
+//! ```
+//!
+//! A level holds buys or sells, never both: everything at or below the best bid is a buy. The window doubles when a price
+//! falls outside; after the first few records it does not.
+
+use crate::workload::{Kind, Matcher, Outcome, PRICE_MAX, Record, Side, Tally, Workload};
+
+const NONE: u32 = u32::MAX;
+/// Levels of a new window: one word of bits each 64.
+const WINDOW: usize = 256;
+
+#[derive(Debug)]
+pub struct Floor {
+    books: Vec<Book>,
+    orders: Vec<Order>,
+    /// First of the free slots, chained by `next`.
+    free: u32,
+    /// Order id to slot.
+    places: Vec<u32>,
+    tally: Tally,
+}
+
+#[derive(Debug)]
+struct Book {
+    levels: Vec<Level>,
+    bits: Vec<u64>,
+    /// Price of the first level.
+    base: i32,
+    /// Below `base` if there is none.
+    bid: i32,
+    /// Beyond the window if there is none.
+    ask: i32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Level {
+    head: u32,
+    tail: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
+struct Order {
+    prev: u32,
+    next: u32,
+    id: u32,
+    qty: u32,
+    book: u32,
+    price: i32,
+    side: Side,
+}
+
+const _: () = assert!(size_of::<Order>() == 32, "two orders in a cache line");
+
+impl Floor {
+    pub fn new(workload: &Workload) -> Floor {
+        let slots = workload.prefill.len() * 2;
+        Floor {
+            books: (0..workload.securities).map(|_| Book::new()).collect(),
+            orders: Vec::with_capacity(slots),
+            free: NONE,
+            places: vec![NONE; workload.order_id_max as usize + 1],
+            tally: Tally::default(),
+        }
+    }
+
+    fn enter(&mut self, order: u64, security: u32, side: Side, price: i32, qty: u32) {
+        let left = self.trade(order, security, side, price, qty);
+        if left == 0 {
+            return;
+        }
+        let slot = self.take_slot(Order {
+            prev: NONE,
+            next: NONE,
+            id: order as u32,
+            qty: left,
+            book: security,
+            price,
+            side,
+        });
+        self.places[order as usize] = slot;
+        self.link(slot, security, side, price);
+    }
+
+    /// Trades with the other side up to the limit; what is left.
+    #[inline]
+    fn trade(&mut self, order: u64, security: u32, side: Side, limit: i32, qty: u32) -> u32 {
+        match side {
+            Side::Buy => self.buy(order, security, limit, qty),
+            Side::Sell => self.sell(order, security, limit, qty),
+        }
+    }
+
+    #[inline]
+    fn buy(&mut self, order: u64, security: u32, limit: i32, mut qty: u32) -> u32 {
+        while qty > 0 {
+            let book = &mut self.books[security as usize];
+            let price = book.ask;
+            if price > limit || book.is_beyond(price) {
+                break;
+            }
+            let at = (price - book.base) as usize;
+            let (left, emptied) = self.sweep(security, at, price, order, qty);
+            qty = left;
+            if emptied {
+                let book = &mut self.books[security as usize];
+                book.clear(at);
+                book.ask = book.next_above(at);
+            }
+        }
+        qty
+    }
+
+    #[inline]
+    fn sell(&mut self, order: u64, security: u32, limit: i32, mut qty: u32) -> u32 {
+        while qty > 0 {
+            let book = &mut self.books[security as usize];
+            let price = book.bid;
+            if price < limit || price < book.base {
+                break;
+            }
+            let at = (price - book.base) as usize;
+            let (left, emptied) = self.sweep(security, at, price, order, qty);
+            qty = left;
+            if emptied {
+                let book = &mut self.books[security as usize];
+                book.clear(at);
+                book.bid = book.next_below(at);
+            }
+        }
+        qty
+    }
+
+    /// Trades along one level: what is left, and whether the level is empty now.
+    #[inline]
+    fn sweep(&mut self, security: u32, at: usize, price: i32, taker: u64, mut qty: u32) -> (u32, bool) {
+        let level = &mut self.books[security as usize].levels[at];
+        let mut slot = level.head;
+        while slot != NONE {
+            let order = &mut self.orders[slot as usize];
+            let traded = qty.min(order.qty);
+            self.tally.trade(order.id as u64, taker, price as u64, traded as u64);
+            qty -= traded;
+            order.qty -= traded;
+            if order.qty > 0 {
+                order.prev = NONE;
+                level.head = slot;
+                return (0, false);
+            }
+            self.places[order.id as usize] = NONE;
+            let next = order.next;
+            order.next = self.free;
+            self.free = slot;
+            slot = next;
+            if qty == 0 {
+                break;
+            }
+        }
+        level.head = slot;
+        if slot == NONE {
+            level.tail = NONE;
+            return (qty, true);
+        }
+        self.orders[slot as usize].prev = NONE;
+        (0, false)
+    }
+
+    #[inline]
+    fn link(&mut self, slot: u32, security: u32, side: Side, price: i32) {
+        let book = &mut self.books[security as usize];
+        let at = book.place(price);
+        let level = &mut book.levels[at];
+        let tail = std::mem::replace(&mut level.tail, slot);
+        if tail != NONE {
+            self.orders[tail as usize].next = slot;
+            self.orders[slot as usize].prev = tail;
+            return;
+        }
+        level.head = slot;
+        book.bits[at / 64] |= 1 << (at % 64);
+        match side {
+            Side::Buy => book.bid = book.bid.max(price),
+            Side::Sell => book.ask = book.ask.min(price),
+        }
+    }
+
+    #[inline]
+    fn unlink(&mut self, order: Order) {
+        let book = &mut self.books[order.book as usize];
+        let at = (order.price - book.base) as usize;
+        let level = &mut book.levels[at];
+        if order.prev == NONE {
+            level.head = order.next;
+        } else {
+            self.orders[order.prev as usize].next = order.next;
+        }
+        if order.next == NONE {
+            level.tail = order.prev;
+        } else {
+            self.orders[order.next as usize].prev = order.prev;
+        }
+        if level.head != NONE {
+            return;
+        }
+        book.clear(at);
+        if order.price == book.bid && order.side == Side::Buy {
+            book.bid = book.next_below(at);
+        }
+        if order.price == book.ask && order.side == Side::Sell {
+            book.ask = book.next_above(at);
+        }
+    }
+
+    fn cancel(&mut self, order: u64) {
+        let slot = std::mem::replace(&mut self.places[order as usize], NONE);
+        if slot == NONE {
+            return self.tally.unknown();
+        }
+        self.unlink(self.orders[slot as usize]);
+        self.orders[slot as usize].next = self.free;
+        self.free = slot;
+    }
+
+    fn replace(&mut self, id: u64, price: i32) {
+        let slot = self.places[id as usize];
+        if slot == NONE {
+            return self.tally.unknown();
+        }
+        let order = self.orders[slot as usize];
+        self.unlink(order);
+        let left = self.trade(id, order.book, order.side, price, order.qty);
+        let place = &mut self.orders[slot as usize];
+        if left == 0 {
+            place.next = self.free;
+            self.free = slot;
+            self.places[id as usize] = NONE;
+            return;
+        }
+        *place = Order { prev: NONE, next: NONE, qty: left, price, ..order };
+        self.link(slot, order.book, order.side, price);
+    }
+
+    #[inline]
+    fn take_slot(&mut self, order: Order) -> u32 {
+        let slot = self.free;
+        if slot == NONE {
+            self.orders.push(order);
+            return self.orders.len() as u32 - 1;
+        }
+        let place = &mut self.orders[slot as usize];
+        self.free = place.next;
+        *place = order;
+        slot
+    }
+}
+
+impl Book {
+    fn new() -> Book {
+        Book { levels: Vec::new(), bits: Vec::new(), base: 0, bid: -1, ask: 0 }
+    }
+
+    fn is_beyond(&self, price: i32) -> bool {
+        price >= self.base + self.levels.len() as i32
+    }
+
+    #[inline]
+    fn clear(&mut self, at: usize) {
+        self.bits[at / 64] &= !(1 << (at % 64));
+    }
+
+    /// Price of the next level with orders above one; beyond the window if there is none.
+    #[inline]
+    fn next_above(&self, at: usize) -> i32 {
+        let mut word = at / 64;
+        let mut bits = self.bits[word] & (!0 << (at % 64));
+        while bits == 0 {
+            word += 1;
+            if word == self.bits.len() {
+                return self.base + self.levels.len() as i32;
+            }
+            bits = self.bits[word];
+        }
+        self.base + (word * 64) as i32 + bits.trailing_zeros() as i32
+    }
+
+    /// Price of the next level with orders below one; below the window if there is none.
+    #[inline]
+    fn next_below(&self, at: usize) -> i32 {
+        let mut word = at / 64;
+        let mut bits = self.bits[word] & (!0 >> (63 - at % 64));
+        while bits == 0 {
+            if word == 0 {
+                return self.base - 1;
+            }
+            word -= 1;
+            bits = self.bits[word];
+        }
+        self.base + (word * 64) as i32 + 63 - bits.leading_zeros() as i32
+    }
+
+    /// Where a price is in the window, which grows if it must.
+    #[inline]
+    fn place(&mut self, price: i32) -> usize {
+        let at = price.wrapping_sub(self.base) as u32 as usize;
+        if at < self.levels.len() {
+            return at;
+        }
+        self.widen(price);
+        (price - self.base) as usize
+    }
+
+    #[cold]
+    fn widen(&mut self, price: i32) {
+        let (no_bid, no_ask) = (self.bid < self.base, self.is_beyond(self.ask));
+        let (mut low, mut high) = (self.base, self.base + self.levels.len() as i32);
+        if low == high {
+            (low, high) = (price - WINDOW as i32 / 2, price + WINDOW as i32 / 2);
+        }
+        while !(low..high).contains(&price) {
+            let width = high - low;
+            if price < low {
+                low -= width;
+            } else {
+                high += width;
+            }
+        }
+        // Whole words may lie outside the prices there are; that costs nothing.
+        assert!(high - low <= 4 * PRICE_MAX, "the window has passed all prices");
+        let front = (self.base - low) as usize * usize::from(!self.levels.is_empty());
+        let mut levels = vec![Level { head: NONE, tail: NONE }; (high - low) as usize];
+        levels[front..front + self.levels.len()].copy_from_slice(&self.levels);
+        let mut bits = vec![0; levels.len() / 64];
+        bits[front / 64..front / 64 + self.bits.len()].copy_from_slice(&self.bits);
+        (self.levels, self.bits, self.base) = (levels, bits, low);
+        if no_bid {
+            self.bid = low - 1;
+        }
+        if no_ask {
+            self.ask = high;
+        }
+    }
+}
+
+impl Matcher for Floor {
+    #[inline]
+    fn apply(&mut self, record: &Record) {
+        let &Record { kind, side, security, order, price, qty } = record;
+        match kind {
+            Kind::New => self.enter(order, security, side, price, qty),
+            Kind::Ioc => {
+                self.trade(order, security, side, price, qty);
+            }
+            Kind::Market => {
+                let limit = if side == Side::Buy { i32::MAX } else { i32::MIN };
+                self.trade(order, security, side, limit, qty);
+            }
+            Kind::Cancel => self.cancel(order),
+            Kind::Replace => self.replace(order, price),
+        }
+    }
+
+    fn outcome(&self) -> Outcome {
+        let open = self.places.iter().filter(|&&slot| slot != NONE);
+        let (count, qty) =
+            open.fold((0, 0), |(count, qty), &slot| (count + 1, qty + self.orders[slot as usize].qty as u64));
+        self.tally.outcome(count, qty)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::naive::Naive;
+    use crate::scenario::Scenario;
+
+    #[test]
+    fn the_floor_comes_to_what_the_naive_matcher_comes_to() {
+        for name in Scenario::NAMES {
+            let scenario = Scenario { ops: 100_000, open: 2_000, ..Scenario::named(name).unwrap() };
+            let workload = scenario.generate();
+            assert_eq!(workload.run(&mut Naive::default()), workload.expected, "{name}");
+            assert_eq!(workload.run(&mut Floor::new(&workload)), workload.expected, "{name}");
+        }
+    }
+}

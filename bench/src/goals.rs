@@ -1,0 +1,44 @@
+//! The goals of the design's budget for speed that this bench can judge. `--check` fails where one is missed.
+
+use crate::contest::{Engine, Standing};
+
+/// The book alone beside the floor, on every scenario.
+pub const BOOK_RATIO_MAX: f64 = 1.5;
+/// The whole shard beside the floor, on `s100`.
+pub const SHARD_RATIO_MAX: f64 = 6.0;
+/// A lane with a shard behind it beyond the bare ring, at the median.
+pub const LANE_NS_MAX: f64 = 300.0;
+/// The process with a million open orders.
+pub const MEMORY_BYTES_MAX: u64 = 1 << 30;
+
+/// What was asked, what came, and whether that is enough.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    pub met: bool,
+    pub text: String,
+}
+
+impl Verdict {
+    pub fn at_most(what: &str, value: f64, most: f64, unit: &str) -> Verdict {
+        let met = value <= most;
+        let word = if met { "met   " } else { "MISSED" };
+        Verdict { met, text: format!("{word} {what}: {value:.2} {unit}, at most {most:.2}") }
+    }
+}
+
+/// Ratios of one scenario against their goals.
+pub fn judge(scenario: &str, standings: &[Standing]) -> Vec<Verdict> {
+    let mut verdicts = Vec::new();
+    for standing in standings {
+        let most = match standing.engine {
+            Engine::Book => BOOK_RATIO_MAX,
+            Engine::Shard if scenario == "s100" => SHARD_RATIO_MAX,
+            _ => continue,
+        };
+        if let Some(ratio) = standing.ratio() {
+            let what = format!("{} on {scenario}", standing.engine.word());
+            verdicts.push(Verdict::at_most(&what, ratio, most, "× the floor"));
+        }
+    }
+    verdicts
+}

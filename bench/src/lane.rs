@@ -1,0 +1,160 @@
+//! Command lane → worker → shard → event lane. One in flight, for the difference to the bare ring; and open loop, where
+//! commands leave at planned times and latency counts from the plan, so that a stall shows.
+//!
+//! The flow is the plainest there is: a limit order that rests, then its cancel. A command counts as answered with the
+//! last event that it causes.
+
+use std::collections::VecDeque;
+use std::hint::spin_loop;
+
+use hdrhistogram::Histogram;
+use pitlane_engine::command::{Body, Command};
+use pitlane_engine::event::{Body as Said, Event, What};
+use pitlane_engine::id::{IntId, OrderHandle, ShardId};
+use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
+use pitlane_engine::time::Timestamp;
+use pitlane_engine::worker::Worker;
+use quanta::Clock;
+
+use crate::conditions::Pinning;
+use crate::measure::histogram;
+use crate::platform::{self, START};
+use crate::ring::{Partner, WARM_UP};
+use crate::workload::{Outcome, Workload};
+
+const SHARD: ShardId = ShardId(0);
+/// Open orders in the open loop: the oldest is cancelled when there are so many.
+const OPEN_MAX: usize = 1_000;
+
+/// From the sending of a command to its first and to its last event, in nanoseconds.
+pub struct Answered {
+    pub first: Histogram<u64>,
+    pub last: Histogram<u64>,
+}
+
+/// One command in flight at a time.
+pub fn round_trips(pinning: &Pinning, trips: usize) -> Answered {
+    let (mut client, worker) = Client::start(pinning);
+    let clock = Clock::new();
+    let mut answered = Answered { first: histogram(), last: histogram() };
+    for trip in 0..WARM_UP + trips {
+        let command = client.next_command(1);
+        let begin = clock.raw();
+        client.port.send(SHARD, command).expect("one is in flight, and there is room for more");
+        let mut first = None;
+        loop {
+            let Some((_, event)) = client.port.poll_event() else {
+                spin_loop();
+                continue;
+            };
+            let ns = clock.delta_as_nanos(begin, clock.raw());
+            let first = *first.get_or_insert(ns);
+            if client.hear(&event) {
+                if trip >= WARM_UP {
+                    answered.first.saturating_record(first);
+                    answered.last.saturating_record(ns);
+                }
+                break;
+            }
+        }
+    }
+    worker.stop();
+    answered
+}
+
+/// What an open loop at one rate came to.
+pub struct Loop {
+    pub per_s_planned: u64,
+    pub per_s_reached: f64,
+    pub latencies: Histogram<u64>,
+}
+
+/// Commands at planned times, `per_s` of them a second, `commands` in all.
+pub fn open_loop(pinning: &Pinning, per_s: u64, commands: usize) -> Loop {
+    let (mut client, worker) = Client::start(pinning);
+    let clock = Clock::new();
+    let mut latencies = histogram();
+    let mut planned = VecDeque::with_capacity(4_096);
+    let (begin, mut sent) = (clock.raw(), 0);
+    let since_begin = || clock.delta_as_nanos(begin, clock.raw());
+    let mut waiting = None;
+    let mut answered = 0;
+    while answered < commands {
+        let plan = sent as u64 * 1_000_000_000 / per_s;
+        if sent < commands && since_begin() >= plan {
+            let command = waiting.take().unwrap_or_else(|| client.next_command(OPEN_MAX));
+            match client.port.send(SHARD, command) {
+                Ok(()) => {
+                    planned.push_back(plan);
+                    sent += 1;
+                }
+                Err(_) => waiting = Some(command),
+            }
+        }
+        while let Some((_, event)) = client.port.poll_event() {
+            if client.hear(&event) {
+                let plan = planned.pop_front().expect("an answer to something sent");
+                latencies.saturating_record(since_begin() - plan);
+                answered += 1;
+            }
+        }
+    }
+    let reached = commands as f64 * 1e9 / since_begin() as f64;
+    worker.stop();
+    Loop { per_s_planned: per_s, per_s_reached: reached, latencies }
+}
+
+/// The client's side: its port and its open orders.
+struct Client {
+    port: PortEnd,
+    /// Oldest first.
+    open: VecDeque<OrderHandle>,
+    requests: u64,
+    entered: u64,
+}
+
+impl Client {
+    fn start(pinning: &Pinning) -> (Client, Partner) {
+        let workload = Workload {
+            securities: 1,
+            seed: 0,
+            order_id_max: 0,
+            prefill: Vec::new(),
+            timed: Vec::new(),
+            expected: Outcome::default(),
+        };
+        let (shard, outbox) = platform::shard_for(&workload);
+        let (mut ports, mut ends) = mesh(&[PortClass::Client], 1, Depths::default());
+        let mut worker = Worker::restored(shard, ends.remove(0), outbox.seq(), START);
+        let clock = Clock::new();
+        let begin = clock.raw();
+        let partner = Partner::start(pinning, move || {
+            worker.poll(Timestamp(START.0 + clock.delta_as_nanos(begin, clock.raw())));
+        });
+        (
+            Client { port: ports.remove(0), open: VecDeque::with_capacity(4_096), requests: 0, entered: 0 },
+            partner,
+        )
+    }
+
+    /// Cancels the oldest order when `open_max` are open, else enters one.
+    fn next_command(&mut self, open_max: usize) -> Command {
+        let oldest = if self.open.len() < open_max { None } else { self.open.pop_front() };
+        let Some(order) = oldest else {
+            self.entered += 1;
+            let record = platform::resting(self.entered);
+            return platform::command(platform::body_of(&record, OrderHandle::NONE, 0));
+        };
+        self.requests += 1;
+        platform::command(Body::Cancel { order, id: IntId::numbered(b'c', self.requests) })
+    }
+
+    /// Whether this event is the last of its command.
+    fn hear(&mut self, event: &Event) -> bool {
+        if let Said::Order(order) = &event.body {
+            assert!(order.what == What::Entered, "nothing is refused here, but {:?}", order.reason);
+            self.open.push_back(order.order);
+        }
+        matches!(&event.body, Said::Status(report) if matches!(report.what, What::Accepted | What::Canceled))
+    }
+}

@@ -1,0 +1,389 @@
+//! The command line of the bench. What each subcommand measures is told in the README.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use pitlane_bench::conditions::{Conditions, Pinning};
+use pitlane_bench::contest::{Engine, STANDING_HEAD, contest};
+use pitlane_bench::goals::{self, Verdict};
+use pitlane_bench::measure::{clock_ns, median, percentiles};
+use pitlane_bench::scenario::Scenario;
+use pitlane_bench::workload::{Kind, Workload};
+use pitlane_bench::{lane, memory, read_model, ring};
+
+#[derive(Parser)]
+#[command(name = "pitlane-bench", about = "How fast, and beside whom", version)]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Make a workload file.
+    Workload {
+        /// s1, s100, s10k or move.
+        scenario: String,
+        #[arg(long)]
+        out: PathBuf,
+        /// Timed operations, instead of the scenario's own number.
+        #[arg(long)]
+        ops: Option<u32>,
+    },
+    /// The engine's order book alone.
+    Book(Flow),
+    /// The whole shard: risk, order states, positions, events.
+    Shard(Flow),
+    /// The bare array ladder that the others are measured against.
+    Floor(Flow),
+    /// The oracle.
+    Naive(Flow),
+    /// A public order-book crate.
+    #[cfg(feature = "peers")]
+    Peer {
+        #[arg(value_enum)]
+        engine: Engine,
+        #[command(flatten)]
+        flow: Flow,
+    },
+    /// The bare ring's round trip between two pinned threads.
+    Ring(Trips),
+    /// Command lane → shard → event lane, beside the bare ring; then open loop.
+    Lane(Trips),
+    /// The read model's time for each event of a shard.
+    View(Flow),
+    /// The memory of a shard with so many open orders.
+    Memory {
+        #[arg(long, default_value_t = 1_000_000)]
+        open: u32,
+        #[arg(long)]
+        check: bool,
+    },
+    /// Engines beside each other in interleaved rounds.
+    Compare(Rounds),
+    /// Everything: every scenario, ring and lane, read model, memory.
+    All(Rounds),
+    /// Everything, tiny: that none rots.
+    Smoke,
+}
+
+/// Where a flow comes from.
+#[derive(Args, Clone, Default)]
+struct Flow {
+    /// A workload file, made here or elsewhere.
+    #[arg(long, conflicts_with = "scenario")]
+    workload: Option<PathBuf>,
+    /// s1, s100, s10k or move, made afresh. Default: s100.
+    #[arg(long)]
+    scenario: Option<String>,
+    /// Timed operations of a scenario, instead of its own number.
+    #[arg(long)]
+    ops: Option<u32>,
+    /// Passes for throughput; the best one is told beside the median.
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+}
+
+#[derive(Args, Clone)]
+struct Trips {
+    /// Round trips of each round.
+    #[arg(long, default_value_t = 500_000)]
+    trips: usize,
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Exit with 1 where a goal is missed.
+    #[arg(long)]
+    check: bool,
+}
+
+#[derive(Args, Clone)]
+struct Rounds {
+    /// A workload file instead of scenarios.
+    #[arg(long, conflicts_with = "scenario")]
+    workload: Option<PathBuf>,
+    /// s1, s100, s10k or move; may be given more than once. Default: all.
+    #[arg(long)]
+    scenario: Vec<String>,
+    #[arg(long)]
+    ops: Option<u32>,
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Only these; the floor should be among them.
+    #[arg(long, value_enum)]
+    engine: Vec<Engine>,
+    /// Exit with 1 where a goal is missed.
+    #[arg(long)]
+    check: bool,
+}
+
+/// What a task came to: an outcome that differs is always a failure, a missed goal only where it was asked.
+#[derive(Default)]
+struct Verdicts {
+    wrong: bool,
+    goals: Vec<Verdict>,
+}
+
+type Failure = Box<dyn std::error::Error>;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let check = cli.task.checks();
+    match run(cli.task) {
+        Ok(verdicts) => {
+            verdicts.goals.iter().for_each(|verdict| println!("{}", verdict.text));
+            let missed = check && verdicts.goals.iter().any(|verdict| !verdict.met);
+            if verdicts.wrong || missed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+        }
+        Err(failure) => {
+            eprintln!("pitlane-bench: {failure}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+impl Task {
+    fn checks(&self) -> bool {
+        match self {
+            Task::Ring(trips) | Task::Lane(trips) => trips.check,
+            Task::Memory { check, .. } => *check,
+            Task::Compare(rounds) | Task::All(rounds) => rounds.check,
+            _ => false,
+        }
+    }
+}
+
+fn run(task: Task) -> Result<Verdicts, Failure> {
+    if let Task::Workload { scenario, out, ops } = task {
+        return make(&scenario, ops, &out);
+    }
+    let pinning = Pinning::take();
+    print!("{}", Conditions::of(&pinning));
+    println!("clock     {} ns for a pair of timestamps\n", clock_ns());
+    match task {
+        Task::Workload { .. } => Ok(Verdicts::default()),
+        Task::Book(flow) => single(Engine::Book, &flow),
+        Task::Shard(flow) => single(Engine::Shard, &flow),
+        Task::Floor(flow) => single(Engine::Floor, &flow),
+        Task::Naive(flow) => single(Engine::Naive, &flow),
+        #[cfg(feature = "peers")]
+        Task::Peer { engine, flow } => single(engine, &flow),
+        Task::Ring(trips) => Ok(bare_ring(&pinning, &trips)),
+        Task::Lane(trips) => Ok(lanes(&pinning, &trips, &OPEN_LOOP_RATES)),
+        Task::View(flow) => Ok(view(&flow.load()?)),
+        Task::Memory { open, .. } => Ok(million(open)),
+        Task::Compare(rounds) => compare(&rounds),
+        Task::All(rounds) => all(&pinning, &rounds),
+        Task::Smoke => smoke(&pinning),
+    }
+}
+
+impl Flow {
+    fn load(&self) -> Result<Workload, Failure> {
+        match &self.workload {
+            Some(path) => read(path),
+            None => generate(self.scenario.as_deref().unwrap_or("s100"), self.ops),
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<Workload, Failure> {
+    let workload = Workload::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    describe(&path.display().to_string(), &workload);
+    Ok(workload)
+}
+
+fn generate(name: &str, ops: Option<u32>) -> Result<Workload, Failure> {
+    let scenario = Scenario::named(name)
+        .ok_or_else(|| format!("no scenario {name}; there are {}", Scenario::NAMES.join(", ")))?;
+    let scenario = Scenario { ops: ops.unwrap_or(scenario.ops), ..scenario };
+    let workload = scenario.generate();
+    describe(name, &workload);
+    Ok(workload)
+}
+
+fn describe(name: &str, workload: &Workload) {
+    let ops = workload.timed.len().max(1) as f64;
+    println!(
+        "{name}: {} securities, pre-fill {}, {} operations, seed {}",
+        workload.securities,
+        workload.prefill.len(),
+        workload.timed.len(),
+        workload.seed
+    );
+    let shares = Kind::ALL.map(|kind| {
+        let count = workload.timed.iter().filter(|record| record.kind == kind).count();
+        format!("{} {:.1} %", kind.word(), 100.0 * count as f64 / ops)
+    });
+    println!("mix: {}; {:.3} trades per operation", shares.join(", "), workload.expected.trades as f64 / ops);
+    println!("expected: {}", workload.expected);
+}
+
+fn make(name: &str, ops: Option<u32>, out: &Path) -> Result<Verdicts, Failure> {
+    let workload = generate(name, ops)?;
+    workload.write(out).map_err(|error| format!("{}: {error}", out.display()))?;
+    println!("written to {}", out.display());
+    Ok(Verdicts::default())
+}
+
+/// One engine: throughput over rounds, then percentiles by kind.
+fn single(engine: Engine, flow: &Flow) -> Result<Verdicts, Failure> {
+    let workload = flow.load()?;
+    let standings = contest(&workload, &[engine], flow.rounds.max(1), |_, _, _| {});
+    println!("\n{STANDING_HEAD}");
+    standings.iter().for_each(|standing| println!("{standing}"));
+    let latencies = engine.latencies(&workload);
+    println!();
+    latencies.lines().iter().for_each(|line| println!("{line}"));
+    let outcome =
+        if latencies.outcome == workload.expected { standings[0].outcome } else { latencies.outcome };
+    println!("\noutcome: {outcome}");
+    let wrong = outcome != workload.expected;
+    if wrong {
+        println!("WRONG: the workload expects {}", workload.expected);
+    }
+    Ok(Verdicts { wrong, goals: Vec::new() })
+}
+
+fn compare(rounds: &Rounds) -> Result<Verdicts, Failure> {
+    let mut verdicts = Verdicts::default();
+    if let Some(path) = &rounds.workload {
+        compare_one("file", &read(path)?, rounds, &mut verdicts);
+        return Ok(verdicts);
+    }
+    let all: Vec<String> = Scenario::NAMES.map(String::from).to_vec();
+    let names = if rounds.scenario.is_empty() { &all } else { &rounds.scenario };
+    for name in names {
+        compare_one(name, &generate(name, rounds.ops)?, rounds, &mut verdicts);
+    }
+    Ok(verdicts)
+}
+
+fn compare_one(name: &str, workload: &Workload, rounds: &Rounds, verdicts: &mut Verdicts) {
+    let engines = if rounds.engine.is_empty() { Engine::USUAL } else { &rounds.engine };
+    let standings = contest(workload, engines, rounds.rounds.max(1), |_, _, _| {});
+    println!("{STANDING_HEAD}");
+    standings.iter().for_each(|standing| println!("{standing}"));
+    for standing in standings.iter().filter(|standing| !standing.right) {
+        println!("{} came to: {}", standing.engine.word(), standing.outcome);
+        verdicts.wrong |= standing.engine.is_ours();
+    }
+    println!();
+    verdicts.goals.extend(goals::judge(name, &standings));
+}
+
+/// Commands a second in the open loop.
+const OPEN_LOOP_RATES: [u64; 4] = [100_000, 500_000, 1_000_000, 2_000_000];
+const NO_SECOND_CORE: &str = "skipped: two spinning threads need two cores, and here is one";
+
+fn bare_ring(pinning: &Pinning, trips: &Trips) -> Verdicts {
+    if !pinning.has_two_cores() {
+        println!("ring {NO_SECOND_CORE}");
+        return Verdicts::default();
+    }
+    for _ in 0..trips.rounds.max(1) {
+        println!("{}", percentiles("ring", &ring::round_trips(pinning, trips.trips)));
+    }
+    Verdicts::default()
+}
+
+/// Ring and lane take turns, so that both meet the same machine.
+fn lanes(pinning: &Pinning, trips: &Trips, rates: &[u64]) -> Verdicts {
+    if !pinning.has_two_cores() {
+        println!("lane {NO_SECOND_CORE}");
+        return Verdicts::default();
+    }
+    let (mut differences, mut firsts) = (Vec::new(), Vec::new());
+    for _ in 0..trips.rounds.max(1) {
+        let bare = ring::round_trips(pinning, trips.trips);
+        let answered = lane::round_trips(pinning, trips.trips);
+        println!("{}", percentiles("ring", &bare));
+        println!("{}", percentiles("lane first", &answered.first));
+        println!("{}", percentiles("lane last", &answered.last));
+        let ring = bare.value_at_quantile(0.5) as f64;
+        firsts.push(answered.first.value_at_quantile(0.5) as f64 - ring);
+        differences.push(answered.last.value_at_quantile(0.5) as f64 - ring);
+    }
+    println!("\nopen loop, from the planned time of a command to its last event");
+    for &rate in rates {
+        let result = lane::open_loop(pinning, rate, trips.trips);
+        let word = format!("{:.1} M/s", rate as f64 / 1e6);
+        println!("{}  reached {:.3} M/s", percentiles(&word, &result.latencies), result.per_s_reached / 1e6);
+    }
+    let first =
+        Verdict::at_most("lane beyond ring, to the first event", median(&firsts), goals::LANE_NS_MAX, "ns");
+    let last = median(&differences);
+    println!("\nlane beyond ring, to the last event: {last:.0} ns");
+    Verdicts { wrong: false, goals: vec![first] }
+}
+
+fn view(workload: &Workload) -> Verdicts {
+    let applied = read_model::apply(workload);
+    let (said, taken) = applied.seq;
+    println!(
+        "read model: {:.1} ns per event, {} events, {:.2} per operation\n",
+        applied.ns_per_event,
+        applied.events,
+        applied.events as f64 / workload.timed.len().max(1) as f64
+    );
+    Verdicts { wrong: said != taken, goals: Vec::new() }
+}
+
+fn million(open: u32) -> Verdicts {
+    let Some(memory) = memory::open_orders(open) else {
+        println!("memory: this system does not tell");
+        return Verdicts::default();
+    };
+    let mib = |bytes: u64| bytes as f64 / (1 << 20) as f64;
+    println!(
+        "memory: {} orders open; {:.0} MiB grown, {:.0} MiB the whole process; {:.0} bytes an order",
+        memory.outcome.resting_orders,
+        mib(memory.bytes),
+        mib(memory.process_bytes),
+        memory.bytes as f64 / open.max(1) as f64
+    );
+    let goal = Verdict::at_most(
+        "memory of the process",
+        mib(memory.process_bytes),
+        mib(goals::MEMORY_BYTES_MAX),
+        "MiB",
+    );
+    Verdicts { wrong: memory.outcome.resting_orders != open as u64, goals: vec![goal] }
+}
+
+fn all(pinning: &Pinning, rounds: &Rounds) -> Result<Verdicts, Failure> {
+    // Memory first, while the process has taken none.
+    let mut verdicts = million(1_000_000);
+    let mut add = |more: Verdicts| {
+        verdicts.wrong |= more.wrong;
+        verdicts.goals.extend(more.goals);
+    };
+    let trips = Trips { trips: 500_000, rounds: rounds.rounds, check: rounds.check };
+    add(lanes(pinning, &trips, &OPEN_LOOP_RATES));
+    println!();
+    add(view(&generate("s100", Some(1_000_000))?));
+    add(compare(rounds)?);
+    Ok(verdicts)
+}
+
+fn smoke(pinning: &Pinning) -> Result<Verdicts, Failure> {
+    let mut verdicts = million(10_000);
+    let mut add = |more: Verdicts| verdicts.wrong |= more.wrong;
+    let trips = Trips { trips: 2_000, rounds: 1, check: false };
+    add(lanes(pinning, &trips, &OPEN_LOOP_RATES[..1]));
+    let file = std::env::temp_dir().join(format!("pitlane-smoke-{}.ewl", std::process::id()));
+    make("s1", Some(5_000), &file)?;
+    let flow = Flow { workload: Some(file.clone()), rounds: 1, ..Flow::default() };
+    for engine in [Engine::Naive, Engine::Floor, Engine::Book, Engine::Shard] {
+        add(single(engine, &flow)?);
+    }
+    std::fs::remove_file(&file)?;
+    add(view(&generate("s1", Some(5_000))?));
+    let scenario = ["s1", "s100", "move"].map(String::from).to_vec();
+    let rounds =
+        Rounds { workload: None, scenario, ops: Some(5_000), rounds: 1, engine: Vec::new(), check: false };
+    add(compare(&rounds)?);
+    // So small, the goals say nothing.
+    verdicts.goals.clear();
+    Ok(verdicts)
+}

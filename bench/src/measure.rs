@@ -1,0 +1,119 @@
+//! Taking the time of a workload: a pass for throughput, and one with a pair of timestamps around every operation.
+
+use std::hint::black_box;
+
+use hdrhistogram::Histogram;
+use quanta::Clock;
+
+use crate::conditions::on_core_ns;
+use crate::workload::{Kind, Matcher, Outcome, Workload};
+
+/// One pass over a workload.
+#[derive(Clone, Copy, Debug)]
+pub struct Pass {
+    /// By the clock on the wall.
+    pub wall_ns_per_op: f64,
+    /// While the thread was on its core: without the time in which others had it. The wall's where the system does not tell.
+    pub ns_per_op: f64,
+    pub outcome: Outcome,
+}
+
+/// Time over the timed records; the pre-fill is not in it.
+pub fn throughput<M: Matcher>(workload: &Workload, mut matcher: M) -> Pass {
+    workload.prefill.iter().for_each(|record| matcher.apply(record));
+    let clock = Clock::new();
+    let on_core = on_core_ns();
+    let begin = clock.raw();
+    for record in &workload.timed {
+        matcher.apply(black_box(record));
+    }
+    let wall = clock.delta_as_nanos(begin, clock.raw());
+    let on_core = on_core_ns().zip(on_core).map(|(after, before)| after - before);
+    let per_op = |ns: u64| ns as f64 / workload.timed.len().max(1) as f64;
+    Pass {
+        wall_ns_per_op: per_op(wall),
+        ns_per_op: per_op(on_core.unwrap_or(wall)),
+        outcome: matcher.outcome(),
+    }
+}
+
+/// Latencies by kind, in nanoseconds, the clock's own time included.
+pub struct Latencies {
+    kinds: [Histogram<u64>; 5],
+    all: Histogram<u64>,
+    pub outcome: Outcome,
+}
+
+pub fn latencies<M: Matcher>(workload: &Workload, mut matcher: M) -> Latencies {
+    workload.prefill.iter().for_each(|record| matcher.apply(record));
+    let mut kinds = Kind::ALL.map(|_| histogram());
+    let clock = Clock::new();
+    for record in &workload.timed {
+        let begin = clock.raw();
+        matcher.apply(black_box(record));
+        let ns = clock.delta_as_nanos(begin, clock.raw());
+        kinds[record.kind as usize].saturating_record(ns);
+    }
+    let mut all = histogram();
+    kinds.iter().for_each(|kind| all.add(kind).expect("histograms of one shape"));
+    Latencies { kinds, all, outcome: matcher.outcome() }
+}
+
+impl Latencies {
+    /// One line for each kind that occurred, and one for all.
+    pub fn lines(&self) -> Vec<String> {
+        let named = Kind::ALL.iter().map(|kind| kind.word()).zip(&self.kinds);
+        let all = named.chain([("all", &self.all)]);
+        all.filter(|(_, histogram)| !histogram.is_empty()).map(|(word, h)| percentiles(word, h)).collect()
+    }
+}
+
+/// Nanoseconds up to ten seconds, three digits.
+pub fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, 10_000_000_000, 3).expect("the bounds are in order")
+}
+
+pub fn percentiles(word: &str, histogram: &Histogram<u64>) -> String {
+    let at = |quantile| histogram.value_at_quantile(quantile);
+    format!(
+        "{word:<10} p50 {:>6}  p90 {:>6}  p99 {:>6}  p99.9 {:>7}  p99.99 {:>8}  max {:>9} ns  of {}",
+        at(0.5),
+        at(0.9),
+        at(0.99),
+        at(0.999),
+        at(0.9999),
+        histogram.max(),
+        histogram.len()
+    )
+}
+
+/// What a pair of timestamps around nothing shows, at the median.
+pub fn clock_ns() -> u64 {
+    let clock = Clock::new();
+    let mut histogram = histogram();
+    for _ in 0..100_000 {
+        let begin = clock.raw();
+        histogram.saturating_record(clock.delta_as_nanos(begin, clock.raw()));
+    }
+    histogram.value_at_quantile(0.5)
+}
+
+/// The middle of some numbers; of two middles the mean. `values` is not empty.
+pub fn median(values: &[f64]) -> f64 {
+    assert!(!values.is_empty(), "a median of something");
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_median_is_the_middle() {
+        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
+    }
+}

@@ -1,0 +1,107 @@
+//! `matchcore` 0.4: B-tree of levels, hashed orders. Has every kind. Its books name orders by their own sequence
+//! numbers, so a table leads from ours to theirs and one per book back.
+//!
+//! Its outcome differs: an amended order that crosses trades on through its own limit; and, by its source, an amendment to
+//! the price an order already has keeps its place, where our flow says that it loses it.
+
+use ::matchcore::{
+    AmendCmd, AmendPatch, CancelCmd, Command, CommandKind, CommandMeta, CommandOutcome, CommandReport,
+    LimitOrder, LimitOrderPatch, MarketOrder, NewOrder, OrderBook, OrderFlags, OrderId, OrderKind, Price,
+    Quantity, QuantityPolicy, SequenceNumber, Side as TheirSide, SubmitCmd, TimeInForce, Timestamp,
+};
+
+use crate::workload::{Kind, Matcher, Outcome, Record, Side, Tally, Workload};
+
+const NONE: u32 = u32::MAX;
+
+pub struct Matchcore {
+    books: Vec<Book>,
+    /// Order id to book and sequence number.
+    places: Vec<(u32, u32)>,
+    tally: Tally,
+}
+
+struct Book {
+    book: OrderBook,
+    /// Sequence number to order id.
+    ids: Vec<u32>,
+}
+
+impl Matchcore {
+    pub fn new(workload: &Workload) -> Matchcore {
+        let book = || Book { book: OrderBook::new("B"), ids: Vec::new() };
+        Matchcore {
+            books: (0..workload.securities).map(|_| book()).collect(),
+            places: vec![(NONE, NONE); workload.order_id_max as usize + 1],
+            tally: Tally::default(),
+        }
+    }
+
+    fn execute(&mut self, book: u32, id: u64, kind: CommandKind) {
+        let Book { book, ids } = &mut self.books[book as usize];
+        let sequence = ids.len() as u64;
+        ids.push(id as u32);
+        let meta = CommandMeta { sequence_number: SequenceNumber(sequence), timestamp: Timestamp(sequence) };
+        match book.execute(&Command { meta, kind }) {
+            CommandOutcome::Applied(CommandReport::Submit(effects) | CommandReport::Amend(effects)) => {
+                for trade in effects.target_order().match_result().map_or(&[][..], |result| result.trades()) {
+                    let maker = ids[trade.maker_order_id().0 as usize];
+                    self.tally.trade(maker as u64, id, trade.price().0, trade.quantity().0);
+                }
+            }
+            CommandOutcome::Applied(CommandReport::Cancel) => {}
+            CommandOutcome::Rejected(_) => self.tally.unknown(),
+        }
+    }
+
+    fn limit(&mut self, record: &Record, time_in_force: TimeInForce) {
+        let flags = OrderFlags::new(side(record.side), false, time_in_force);
+        let policy = QuantityPolicy::Standard { quantity: Quantity(record.qty as u64) };
+        let order = NewOrder::Limit(LimitOrder::new(Price(record.price as u64), policy, flags));
+        let sequence = self.books[record.security as usize].ids.len() as u32;
+        self.places[record.order as usize] = (record.security, sequence);
+        self.execute(record.security, record.order, CommandKind::Submit(SubmitCmd { order }));
+    }
+}
+
+fn side(side: Side) -> TheirSide {
+    match side {
+        Side::Buy => TheirSide::Buy,
+        Side::Sell => TheirSide::Sell,
+    }
+}
+
+impl Matcher for Matchcore {
+    fn apply(&mut self, record: &Record) {
+        match record.kind {
+            Kind::New => self.limit(record, TimeInForce::Gtc),
+            Kind::Ioc => self.limit(record, TimeInForce::Ioc),
+            Kind::Market => {
+                let order = MarketOrder::new(Quantity(record.qty as u64), side(record.side), false);
+                let submit = SubmitCmd { order: NewOrder::Market(order) };
+                self.execute(record.security, record.order, CommandKind::Submit(submit));
+            }
+            Kind::Cancel | Kind::Replace => {
+                let (book, sequence) = self.places[record.order as usize];
+                if book == NONE {
+                    return self.tally.unknown();
+                }
+                let order_id = OrderId(sequence as u64);
+                let kind = if record.kind == Kind::Cancel {
+                    CommandKind::Cancel(CancelCmd { order_id, order_kind: OrderKind::Limit })
+                } else {
+                    let patch = LimitOrderPatch::new().with_price(Price(record.price as u64));
+                    CommandKind::Amend(AmendCmd { order_id, patch: AmendPatch::Limit(patch) })
+                };
+                self.execute(book, record.order, kind);
+            }
+        }
+    }
+
+    fn outcome(&self) -> Outcome {
+        let resting = self.books.iter().flat_map(|book| book.book.limit().orders().values());
+        let (count, qty) =
+            resting.fold((0, 0), |(count, qty), order| (count + 1, qty + order.total_quantity().0));
+        self.tally.outcome(count, qty)
+    }
+}

@@ -1,0 +1,220 @@
+//! A shard set up for a workload: its reference data, its limits, and the commands that records become.
+//!
+//! Every limit is set, and so wide that nothing is refused: the checks run, the flow stays what it is.
+
+use std::sync::Arc;
+
+use pitlane_engine::command::{Body, Command, Limits, Phase, Scope, Trade, Watch};
+use pitlane_engine::id::{
+    AccountId, AdapterId, Currency, ExchangeId, FamilyId, IntId, OrderHandle, Origin, PortId, SecurityId,
+    ShardId, Source, StrategyId,
+};
+use pitlane_engine::number::{ContractSize, Money, Qty};
+use pitlane_engine::outbox::Outbox;
+use pitlane_engine::refdata::{Account, Exchange, Family, RefData, Rows, Security, SecurityKind, Strategy};
+use pitlane_engine::settings::ShardSettings;
+use pitlane_engine::shard::Shard;
+use pitlane_engine::terms::{Changes, OrderKind, Terms, Tif};
+use pitlane_engine::time::{TimeOfDay, Timestamp};
+
+use crate::units::{self, LOT, TICK};
+use crate::workload::{Kind, PRICE_MAX, Record, Side, Workload};
+
+/// The client whose orders these are.
+pub const SOURCE: Source = Source { origin: Origin::Rest, port: PortId(0), session: 1 };
+const STRATEGY: StrategyId = StrategyId(1);
+const ACCOUNTS: [AccountId; 2] = [AccountId(1), AccountId(2)];
+/// Workload securities count from 0, ours from 1.
+const FIRST_SECURITY: u32 = 1;
+/// Between two commands: longer than the window for duplicates, so that this check runs and never hits.
+pub const STEP_NS: u64 = 2_000_000;
+const DUPLICATE_WINDOW_MS: u32 = 1;
+/// Where the shard's time begins: a day in 2026.
+pub const START: Timestamp = Timestamp(1_790_000_000_000_000_000);
+/// Orders beyond those open, for finished ones that are kept a while.
+const SLOTS_BESIDES: usize = 200_000;
+
+/// A shard that is ready for the first record, and an outbox that is empty.
+pub fn shard_for(workload: &Workload) -> (Shard, Outbox) {
+    let reference = Arc::new(reference(workload.securities));
+    let settings = ShardSettings {
+        orders_max: (workload.prefill.len() * 2 + SLOTS_BESIDES) as u32,
+        ..ShardSettings::default()
+    };
+    let mut shard = Shard::new(ShardId(0), 1, reference, settings);
+    let mut outbox = Outbox::new(0);
+    for body in setup(workload) {
+        apply(&mut shard, START, body, &mut outbox);
+        outbox.clear();
+    }
+    (shard, outbox)
+}
+
+fn apply(shard: &mut Shard, now: Timestamp, body: Body, outbox: &mut Outbox) {
+    shard.apply(now, &command(body), outbox);
+    while shard.has_work() {
+        outbox.clear();
+        shard.resume(outbox);
+    }
+}
+
+#[inline]
+pub fn command(body: Body) -> Command {
+    Command { source: SOURCE, token: 0, body }
+}
+
+/// What is said to a new shard before the flow begins.
+pub fn setup(workload: &Workload) -> Vec<Body> {
+    let mut bodies = vec![
+        Body::Watch { port: SOURCE.port, what: Watch::Orders, on: true },
+        Body::Phase { strategy: STRATEGY, phase: Phase::Running },
+        Body::Limits { scope: Scope::Strategy(STRATEGY), limits: wide(Money::ZERO) },
+    ];
+    let credit = Money::from_raw(i64::MAX / 4);
+    for account in ACCOUNTS {
+        bodies.push(Body::Limits { scope: Scope::Account(account), limits: wide(credit) });
+    }
+    // A last price, so that market orders have a value and limit orders a collar.
+    let first = first_prices(workload);
+    for (security, ticks) in first.into_iter().enumerate() {
+        let trade = Trade { price: units::price(ticks), size: LOT, at: START };
+        bodies.push(Body::Trade { security: security_id(security as u32), trade });
+    }
+    bodies
+}
+
+fn wide(credit: Money) -> Limits {
+    Limits {
+        max_order_qty: Qty::from_raw(i64::MAX / 4),
+        max_order_value: Money::from_raw(i64::MAX / 4),
+        price_collar_bp: u32::MAX,
+        max_open_orders: u32::MAX,
+        max_position: Qty::from_raw(i64::MAX / 4),
+        max_orders_per_s: u32::MAX,
+        duplicate_window_ms: DUPLICATE_WINDOW_MS,
+        credit,
+        credit_currency: currency(),
+        trading_enabled: true,
+    }
+}
+
+fn first_prices(workload: &Workload) -> Vec<i32> {
+    let mut first = vec![0; workload.securities as usize];
+    for record in workload.records().filter(|record| record.kind == Kind::New && record.price > 0) {
+        let price = &mut first[record.security as usize];
+        if *price == 0 {
+            *price = record.price;
+        }
+    }
+    first.into_iter().map(|price| if price == 0 { PRICE_MAX / 2 } else { price }).collect()
+}
+
+pub fn security_id(security: u32) -> SecurityId {
+    SecurityId(security + FIRST_SECURITY)
+}
+
+/// The command a record is. `order` is the handle the shard gave, `request` a number no other request has.
+#[inline]
+pub fn body_of(record: &Record, order: OrderHandle, request: u64) -> Body {
+    match record.kind {
+        Kind::New => submit(record, OrderKind::Limit, Tif::Gtc),
+        Kind::Ioc => submit(record, OrderKind::Limit, Tif::Ioc),
+        Kind::Market => submit(record, OrderKind::Market, Tif::Ioc),
+        Kind::Cancel => Body::Cancel { order, id: IntId::numbered(b'c', request) },
+        Kind::Replace => {
+            let changes = Changes::default().with_limit(units::price(record.price));
+            Body::Modify { order, id: IntId::numbered(b'm', request), changes }
+        }
+    }
+}
+
+#[inline]
+fn submit(record: &Record, kind: OrderKind, tif: Tif) -> Body {
+    let has_limit = kind.has_limit();
+    let limit = if has_limit { record.price } else { 0 };
+    let terms = Terms {
+        qty: units::qty(record.qty),
+        limit: units::price(limit),
+        security: security_id(record.security),
+        strategy: STRATEGY,
+        account: units::account(record.side),
+        side: units::side(record.side),
+        kind,
+        tif,
+        limit_given: has_limit,
+        ..Terms::default()
+    };
+    Body::Submit { id: IntId::numbered(b'w', record.order), terms }
+}
+
+/// A limit order that rests. No two close to each other are the same, so that none is taken for a duplicate.
+pub fn resting(number: u64) -> Record {
+    let qty = 1 + (number % 1_000) as u32;
+    Record { kind: Kind::New, side: Side::Buy, security: 0, order: number, price: 100, qty }
+}
+
+fn currency() -> Currency {
+    Currency::parse(b"USD").expect("three capitals")
+}
+
+/// One exchange with the simulated venue, one family, as many securities as asked for.
+pub fn reference(securities: u32) -> RefData {
+    let exchange = Exchange {
+        id: ExchangeId(1),
+        name: "Bench".into(),
+        mic: "XOFF".into(),
+        time_zone: "UTC".into(),
+        open: TimeOfDay::default(),
+        close: TimeOfDay::default(),
+        auctions: false,
+        adapter: AdapterId::SIM,
+        adapter_type: "SIM".into(),
+    };
+    let family = Family {
+        id: FamilyId(1),
+        name: "Shares".into(),
+        symbol_root: "S".into(),
+        exchange: exchange.id,
+        currency: currency(),
+        contract_size: ContractSize::ONE,
+        tick_size: TICK,
+        lot_size: LOT,
+        commission: Money::ZERO,
+        tradeable: true,
+        expirable: false,
+    };
+    let account = |id: AccountId| Account {
+        id,
+        name: format!("account {id}"),
+        active: true,
+        adapter_type: "SIM".into(),
+        exchanges: Vec::new(),
+    };
+    let strategy = |id: StrategyId, name: &str| Strategy { id, name: name.to_owned(), auto_activate: false };
+    let rows = Rows {
+        exchanges: vec![exchange],
+        families: vec![family],
+        securities: (0..securities).map(security).collect(),
+        accounts: ACCOUNTS.map(account).to_vec(),
+        strategies: vec![strategy(StrategyId::SERVER, "SERVER"), strategy(STRATEGY, "BENCH")],
+    };
+    RefData::check(rows).expect("rows that belong together")
+}
+
+fn security(number: u32) -> Security {
+    Security {
+        id: security_id(number),
+        symbol: format!("S{number}"),
+        description: String::new(),
+        kind: SecurityKind::Stock,
+        family: FamilyId(1),
+        isin: None,
+        underlying: None,
+        expiration: None,
+        strike: None,
+        option: None,
+        base_currency: None,
+        start_price: None,
+        tradeable: true,
+    }
+}

@@ -1,0 +1,83 @@
+//! The bare ring: a command-sized message there, an event-sized one back, one in flight, both threads spinning.
+//! What a lane with a shard behind it takes on top of this is the platform's own time.
+
+use std::hint::spin_loop;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use hdrhistogram::Histogram;
+use pitlane_engine::command::Command;
+use pitlane_engine::event::Event;
+use quanta::Clock;
+
+use crate::conditions::Pinning;
+use crate::measure::histogram;
+
+type There = [u64; size_of::<Command>() / 8];
+type Back = [u64; size_of::<Event>() / 8];
+
+/// Rounds that are thrown away: caches and frequencies settle.
+pub const WARM_UP: usize = 10_000;
+
+/// Round trips in nanoseconds.
+pub fn round_trips(pinning: &Pinning, trips: usize) -> Histogram<u64> {
+    let (mut there, mut there_end) = rtrb::RingBuffer::<There>::new(1_024);
+    let (mut back_start, mut back) = rtrb::RingBuffer::<Back>::new(4_096);
+    let mut answer: Back = [0; size_of::<Event>() / 8];
+    let echo = Partner::start(pinning, move || {
+        if let Ok(message) = there_end.pop() {
+            answer[0] = message[0];
+            back_start.push(answer).expect("one is in flight, and there is room for more");
+        }
+    });
+    let clock = Clock::new();
+    let mut histogram = histogram();
+    for trip in 0..WARM_UP + trips {
+        let mut message: There = [trip as u64; size_of::<Command>() / 8];
+        message[1] = 1;
+        let begin = clock.raw();
+        there.push(message).expect("one is in flight, and there is room for more");
+        let heard = loop {
+            if let Ok(heard) = back.pop() {
+                break heard;
+            }
+            spin_loop();
+        };
+        let ns = clock.delta_as_nanos(begin, clock.raw());
+        assert!(heard[0] == trip as u64, "what comes back is what was sent");
+        if trip >= WARM_UP {
+            histogram.saturating_record(ns);
+        }
+    }
+    echo.stop();
+    histogram
+}
+
+/// A thread on the second core that does the same thing over and over until it is stopped.
+pub struct Partner {
+    stop: Arc<AtomicBool>,
+    thread: thread::JoinHandle<()>,
+}
+
+impl Partner {
+    pub fn start(pinning: &Pinning, mut cycle: impl FnMut() + Send + 'static) -> Partner {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (stopped, core) = (Arc::clone(&stop), pinning.second);
+        let thread = thread::spawn(move || {
+            if let Some(core) = core {
+                core_affinity::set_for_current(core);
+            }
+            while !stopped.load(Ordering::Relaxed) {
+                cycle();
+                spin_loop();
+            }
+        });
+        Partner { stop, thread }
+    }
+
+    pub fn stop(self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().expect("the partner does not panic");
+    }
+}

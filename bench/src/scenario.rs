@@ -1,0 +1,312 @@
+//! The scenarios and the generator that makes a workload of one: seeded, so that the same command gives the same file.
+//!
+//! The naive matcher runs alongside. It knows which orders are open, and what it came to is the expected outcome.
+
+use crate::chance::{Chance, Zipf};
+use crate::naive::Naive;
+use crate::workload::{Kind, Matcher, PRICE_MAX, Record, Side, Workload};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    pub name: &'static str,
+    pub securities: u32,
+    /// Open orders that the pre-fill makes and the flow keeps up.
+    pub open: u32,
+    pub ops: u32,
+    pub seed: u64,
+    /// Shares of the operations; what is left is NEW and CXL, whichever the open orders need.
+    pub ioc: f64,
+    pub market: f64,
+    pub replace: f64,
+}
+
+impl Scenario {
+    pub const NAMES: [&'static str; 4] = ["s1", "s100", "s10k", "move"];
+
+    pub fn named(name: &str) -> Option<Scenario> {
+        let usual = Scenario {
+            name: "s1",
+            securities: 1,
+            open: 1_000,
+            ops: 5_000_000,
+            seed: 1,
+            ioc: 0.05,
+            market: 0.02,
+            replace: 0.12,
+        };
+        match name {
+            "s1" => Some(usual),
+            "s100" => Some(Scenario { name: "s100", securities: 100, open: 100_000, seed: 2, ..usual }),
+            "s10k" => Some(Scenario { name: "s10k", securities: 10_000, open: 1_000_000, seed: 3, ..usual }),
+            // The mix of exchange-core's own benchmark: nearly all orders only move.
+            "move" => {
+                Some(Scenario { name: "move", seed: 4, ioc: 0.03, market: 0.0, replace: 0.82, ..usual })
+            }
+            _ => None,
+        }
+    }
+
+    pub fn generate(&self) -> Workload {
+        let mut generator = Generator::new(self);
+        let prefill: Vec<Record> = (0..self.open).map(|_| generator.prefill()).collect();
+        let timed: Vec<Record> = (0..self.ops).map(|_| generator.operation()).collect();
+        Workload {
+            securities: self.securities,
+            seed: self.seed,
+            order_id_max: generator.next_order - 1,
+            prefill,
+            timed,
+            expected: generator.naive.outcome(),
+        }
+    }
+}
+
+/// Mean distance from the mid, in ticks.
+const DISTANCE_MEAN: f64 = 12.0;
+/// Share of new prices that cross, and how far at most.
+const CROSSING: f64 = 0.03;
+const CROSSING_TICKS: u64 = 3;
+/// How far an IOC reaches through the mid.
+const IOC_TICKS: i32 = 3;
+/// Chance that an operation moves its security's mid by one tick.
+const WALK: f64 = 0.003;
+/// The mid stays so far from both ends of the price range that no distance reaches them.
+const MID_MARGIN: i32 = 1_000;
+const ROUND_QTY: u32 = 100;
+const ROUND_QTY_SHARE: f64 = 0.4;
+const QTY_MAX: u64 = 1_000;
+/// Share of cancels and replaces that aim at an order which is not open.
+const DEAD: f64 = 0.01;
+/// How strongly a lack or surplus of open orders, as a share of those wanted, shifts the choice between NEW and CXL.
+const BALANCE: f64 = 20.0;
+
+struct Generator<'a> {
+    scenario: &'a Scenario,
+    chance: Chance,
+    zipf: Zipf,
+    /// Per security.
+    mids: Vec<i32>,
+    naive: Naive,
+    open: OpenOrders,
+    next_order: u64,
+}
+
+impl<'a> Generator<'a> {
+    fn new(scenario: &'a Scenario) -> Generator<'a> {
+        Generator {
+            scenario,
+            chance: Chance::seeded(scenario.seed),
+            zipf: Zipf::over(scenario.securities),
+            mids: vec![PRICE_MAX / 2; scenario.securities as usize],
+            naive: Naive::default(),
+            open: OpenOrders::with_capacity(scenario.open as usize + scenario.ops as usize + 1),
+            // Choice: ids begin with 1, so that an engine may take 0 for none.
+            next_order: 1,
+        }
+    }
+
+    fn prefill(&mut self) -> Record {
+        let security = self.zipf.draw(&mut self.chance);
+        let side = self.side();
+        let price = self.passive(security, side);
+        self.enter(Kind::New, security, side, price)
+    }
+
+    fn operation(&mut self) -> Record {
+        let kind = self.kind();
+        if let Kind::Cancel | Kind::Replace = kind {
+            let order = if self.chance.happens(DEAD) { self.dead() } else { self.alive() };
+            if let Some(order) = order {
+                return self.aim(kind, order);
+            }
+        }
+        // With no order to aim at there is need for a new one.
+        let kind = if kind.enters() { kind } else { Kind::New };
+        let security = self.zipf.draw(&mut self.chance);
+        self.walk(security);
+        let side = self.side();
+        let price = match kind {
+            Kind::Ioc => self.towards(security, side, IOC_TICKS),
+            Kind::Market => 0,
+            Kind::New | Kind::Cancel | Kind::Replace => self.limit(security, side),
+        };
+        self.enter(kind, security, side, price)
+    }
+
+    fn kind(&mut self) -> Kind {
+        let scenario = self.scenario;
+        let point = self.chance.unit();
+        if point < scenario.ioc {
+            return Kind::Ioc;
+        }
+        if point < scenario.ioc + scenario.market {
+            return Kind::Market;
+        }
+        if point < scenario.ioc + scenario.market + scenario.replace {
+            return Kind::Replace;
+        }
+        let wanted = scenario.open as f64;
+        let lack = (wanted - self.naive.open_orders() as f64) / wanted;
+        if self.chance.happens(0.5 + BALANCE * lack) { Kind::New } else { Kind::Cancel }
+    }
+
+    fn enter(&mut self, kind: Kind, security: u32, side: Side, price: i32) -> Record {
+        let order = self.next_order;
+        self.next_order += 1;
+        let round = self.chance.happens(ROUND_QTY_SHARE);
+        let qty = if round { ROUND_QTY } else { 1 + self.chance.below(QTY_MAX) as u32 };
+        self.say(Record { kind, side, security, order, price, qty })
+    }
+
+    /// A cancel or replace of an order, dead or alive.
+    fn aim(&mut self, kind: Kind, order: u64) -> Record {
+        let (security, side) = match self.naive.find(order) {
+            Some(found) => found,
+            None => (self.zipf.draw(&mut self.chance), self.side()),
+        };
+        self.walk(security);
+        let price = if kind == Kind::Replace { self.limit(security, side) } else { 0 };
+        self.say(Record { kind, side, security, order, price, qty: 0 })
+    }
+
+    fn say(&mut self, record: Record) -> Record {
+        self.naive.apply(&record);
+        for order in self.naive.take_closed() {
+            self.open.set(order, false);
+        }
+        self.open.set(record.order, self.naive.find(record.order).is_some());
+        record
+    }
+
+    /// Half of the time one of the most recent tenth, else any.
+    fn alive(&mut self) -> Option<u64> {
+        let count = self.open.count();
+        if count == 0 {
+            return None;
+        }
+        let reach = if self.chance.happens(0.5) { count.div_ceil(10) } else { count };
+        Some(self.open.nth(count - 1 - self.chance.below(reach)))
+    }
+
+    /// An order that was open or might have been, and is not. None if chance finds none in a few throws.
+    fn dead(&mut self) -> Option<u64> {
+        let highest = self.next_order - 1;
+        (0..100).map(|_| 1 + self.chance.below(highest)).find(|&order| self.naive.find(order).is_none())
+    }
+
+    fn side(&mut self) -> Side {
+        if self.chance.happens(0.5) { Side::Buy } else { Side::Sell }
+    }
+
+    fn limit(&mut self, security: u32, side: Side) -> i32 {
+        if self.chance.happens(CROSSING) {
+            let ticks = 1 + self.chance.below(CROSSING_TICKS) as i32;
+            return self.towards(security, side, ticks);
+        }
+        self.passive(security, side)
+    }
+
+    /// Behind the mid by at least one tick.
+    fn passive(&mut self, security: u32, side: Side) -> i32 {
+        let distance = 1 + self.chance.exponential(DISTANCE_MEAN).min(MID_MARGIN - 2);
+        self.towards(security, side, -distance)
+    }
+
+    /// So many ticks through the mid, as seen from a side.
+    fn towards(&self, security: u32, side: Side, ticks: i32) -> i32 {
+        let mid = self.mids[security as usize];
+        match side {
+            Side::Buy => mid + ticks,
+            Side::Sell => mid - ticks,
+        }
+    }
+
+    fn walk(&mut self, security: u32) {
+        if self.chance.happens(WALK) {
+            let step = if self.chance.happens(0.5) { 1 } else { -1 };
+            let mid = &mut self.mids[security as usize];
+            *mid = (*mid + step).clamp(MID_MARGIN, PRICE_MAX - MID_MARGIN);
+        }
+    }
+}
+
+/// The open orders by age: which is the n-th is told in logarithmic time (a Fenwick tree over the ids).
+struct OpenOrders {
+    open: Vec<bool>,
+    /// Node i holds the count of the ids from i - lowbit(i) up to i - 1.
+    sums: Vec<u32>,
+    count: u64,
+}
+
+impl OpenOrders {
+    fn with_capacity(ids: usize) -> OpenOrders {
+        let size = (ids + 1).next_power_of_two();
+        OpenOrders { open: vec![false; size], sums: vec![0; size + 1], count: 0 }
+    }
+
+    fn count(&self) -> u64 {
+        self.count
+    }
+
+    fn set(&mut self, order: u64, open: bool) {
+        let was = std::mem::replace(&mut self.open[order as usize], open);
+        if was == open {
+            return;
+        }
+        let change = if open { 1 } else { u32::MAX };
+        self.count = if open { self.count + 1 } else { self.count - 1 };
+        let mut node = order as usize + 1;
+        while node < self.sums.len() {
+            self.sums[node] = self.sums[node].wrapping_add(change);
+            node += node & node.wrapping_neg();
+        }
+    }
+
+    /// The n-th oldest open order, counted from 0; `n` is below `count`.
+    fn nth(&self, n: u64) -> u64 {
+        assert!(n < self.count, "one of the open orders");
+        let (mut before, mut left) = (0, n as u32);
+        let mut step = self.open.len();
+        while step > 0 {
+            let node = before + step;
+            if node < self.sums.len() && self.sums[node] <= left {
+                before = node;
+                left -= self.sums[node];
+            }
+            step /= 2;
+        }
+        before as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nth_open_order_is_found() {
+        let mut open = OpenOrders::with_capacity(50);
+        (0..50).for_each(|order| open.set(order, true));
+        (0..50).filter(|order| order % 3 != 0).for_each(|order| open.set(order, false));
+        open.set(3, true);
+        assert_eq!(open.count(), 17);
+        assert!((0..17).all(|n| open.nth(n) == 3 * n));
+    }
+
+    #[test]
+    fn a_scenario_keeps_its_mix_and_its_open_orders() {
+        for name in Scenario::NAMES {
+            let scenario = Scenario { ops: 50_000, open: 1_000, ..Scenario::named(name).unwrap() };
+            let workload = scenario.generate();
+            assert_eq!(workload, scenario.generate());
+            let share = |kind| workload.timed.iter().filter(|r| r.kind == kind).count() as f64 / 50_000.0;
+            assert!((share(Kind::Ioc) - scenario.ioc).abs() < 0.01, "{name}");
+            assert!((share(Kind::Replace) - scenario.replace).abs() < 0.01, "{name}");
+            assert!(workload.expected.resting_orders.abs_diff(1_000) < 100, "{name}");
+            assert!(workload.prefill.iter().all(|record| record.kind == Kind::New), "{name}");
+            let aims = (share(Kind::Cancel) + share(Kind::Replace)) * 50_000.0;
+            let dead = workload.expected.unknown as f64 / aims;
+            assert!((0.006..0.014).contains(&dead), "{name}: {dead}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The whole shard: risk, order states, the venue, positions and cash, and every event of it, taken from the outbox.
+//!
+//! What a client would do is done here: learn the handle of an order from its first event, and count trades from reports.
+
+use pitlane_engine::command::{Body, Watch};
+use pitlane_engine::event::{Body as Said, Event, OrderReport, OrderTerms, What};
+use pitlane_engine::id::OrderHandle;
+use pitlane_engine::outbox::Outbox;
+use pitlane_engine::shard::Shard;
+use pitlane_engine::time::Timestamp;
+
+use crate::platform::{self, SOURCE, START, STEP_NS};
+use crate::units;
+use crate::workload::{Matcher, Outcome, Record, Tally, Workload};
+
+#[derive(Debug)]
+pub struct Whole {
+    shard: Shard,
+    outbox: Outbox,
+    now: Timestamp,
+    requests: u64,
+    desk: Desk,
+}
+
+/// What a client knows: its orders by number, and the numbers by the shard's slots.
+#[derive(Debug)]
+struct Desk {
+    handles: Vec<OrderHandle>,
+    numbers: Vec<u32>,
+    open: u64,
+    open_qty: u64,
+    tally: Tally,
+    events: u64,
+    rejected: u64,
+}
+
+impl Whole {
+    pub fn new(workload: &Workload) -> Whole {
+        let (shard, outbox) = platform::shard_for(workload);
+        let desk = Desk {
+            handles: vec![OrderHandle::NONE; workload.order_id_max as usize + 1],
+            numbers: Vec::with_capacity(workload.prefill.len() * 2),
+            open: 0,
+            open_qty: 0,
+            tally: Tally::default(),
+            events: 0,
+            rejected: 0,
+        };
+        Whole { shard, outbox, now: START, requests: 0, desk }
+    }
+
+    /// From now on everything is told, the market's picture after each trade included.
+    pub fn watch_everything(&mut self) {
+        let body = Body::Watch { port: SOURCE.port, what: Watch::Everything, on: true };
+        self.shard.apply(self.now, &platform::command(body), &mut self.outbox);
+        self.outbox.clear();
+    }
+
+    /// Applies a record; `witness` sees every event.
+    #[inline]
+    pub fn apply_before(&mut self, record: &Record, mut witness: impl FnMut(&Event)) {
+        self.now = Timestamp(self.now.0 + STEP_NS);
+        self.requests += 1;
+        let order = self.desk.handles[record.order as usize];
+        let command = platform::command(platform::body_of(record, order, self.requests));
+        self.shard.apply(self.now, &command, &mut self.outbox);
+        loop {
+            self.desk.hear(record.order, &self.outbox);
+            self.outbox.waiting().iter().for_each(|(_, event)| witness(event));
+            self.outbox.clear();
+            if !self.shard.has_work() {
+                return;
+            }
+            self.shard.resume(&mut self.outbox);
+        }
+    }
+
+    /// Events said so far.
+    pub fn events(&self) -> u64 {
+        self.desk.events
+    }
+
+    /// Orders the shard would not take: none, if the workload is one.
+    pub fn rejected(&self) -> u64 {
+        self.desk.rejected
+    }
+}
+
+impl Desk {
+    #[inline]
+    fn hear(&mut self, taker: u64, outbox: &Outbox) {
+        for (_, event) in outbox.waiting() {
+            self.events += 1;
+            // A client takes note of the rest in its own way; here it was read, and that is all.
+            if let Said::Status(report) = &event.body {
+                self.report(taker, report);
+            } else if let Said::Order(order) = &event.body {
+                self.order(taker, order);
+            } else if let Said::Refused(_) = &event.body {
+                self.tally.unknown();
+            }
+        }
+    }
+
+    #[inline]
+    fn order(&mut self, taker: u64, order: &OrderTerms) {
+        if order.what == What::Rejected {
+            self.rejected += 1;
+        }
+        if order.what != What::Entered {
+            return;
+        }
+        let slot = order.order.slot() as usize;
+        if slot >= self.numbers.len() {
+            self.numbers.resize(slot + 1, 0);
+        }
+        self.numbers[slot] = taker as u32;
+        self.handles[taker as usize] = order.order;
+        self.open += 1;
+        self.open_qty += units::shares(order.terms.qty);
+    }
+
+    #[inline]
+    fn report(&mut self, taker: u64, report: &OrderReport) {
+        if report.what == What::Filled {
+            let qty = units::shares(report.last_qty);
+            self.open_qty -= qty;
+            let number = self.numbers[report.order.slot() as usize] as u64;
+            if number != taker {
+                self.tally.trade(number, taker, units::ticks(report.last_price), qty);
+            }
+        }
+        if report.status.is_finished() {
+            self.open -= 1;
+            self.open_qty -= units::shares(report.qty) - units::shares(report.cum_qty);
+        }
+    }
+}
+
+impl Matcher for Whole {
+    #[inline]
+    fn apply(&mut self, record: &Record) {
+        self.apply_before(record, |_| {});
+    }
+
+    fn outcome(&self) -> Outcome {
+        self.desk.tally.outcome(self.desk.open, self.desk.open_qty)
+    }
+}

@@ -1,0 +1,485 @@
+//! The workload file: one flow of orders that drives every engine, and the outcome it must have.
+//!
+//! ```text
+//! header, 96 bytes   "EWL1"  u32 securities  u64 pre-fill records  u64 timed records  u64 highest order id  u64 seed
+//!                    u64 × 7: trades, traded quantity, notional, resting orders, resting quantity, unknown, hash
+//! record, 24 bytes   u8 kind  u8 side  u16 zero  u32 security  u64 order id  i32 price in ticks  u32 quantity
+//! ```
+//!
+//! All little-endian. Prices count for NEW, IOC and RPL, quantities for NEW, IOC and MKT, sides for all three that enter.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
+use std::path::Path;
+
+const MAGIC: [u8; 4] = *b"EWL1";
+const HEADER_BYTES: usize = 96;
+const RECORD_BYTES: usize = 24;
+/// Highest price in ticks: what an array ladder may be as long as.
+pub const PRICE_MAX: i32 = 32_767;
+/// Engines index tables by order id; more would not fit the memory of any machine we know.
+pub const ORDER_ID_MAX: u64 = 1 << 30;
+/// Of one file; 20 bits, as the platform's own security ids have.
+pub const SECURITIES_MAX: u32 = 1 << 20;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Workload {
+    pub securities: u32,
+    pub seed: u64,
+    /// Highest order id that any record names.
+    pub order_id_max: u64,
+    /// Makes the book; not timed.
+    pub prefill: Vec<Record>,
+    pub timed: Vec<Record>,
+    /// After the pre-fill and all timed records.
+    pub expected: Outcome,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    pub kind: Kind,
+    pub side: Side,
+    /// Below the workload's `securities`.
+    pub security: u32,
+    /// At most the workload's `order_id_max`.
+    pub order: u64,
+    /// In ticks, 0 to [`PRICE_MAX`].
+    pub price: i32,
+    /// Above zero where the kind enters an order.
+    pub qty: u32,
+}
+
+const _: () = assert!(size_of::<Record>() == RECORD_BYTES, "in memory as in the file");
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A limit order; what does not trade rests.
+    New,
+    /// A limit order; what does not trade is gone.
+    Ioc,
+    /// A market order; what does not trade is gone.
+    Market,
+    Cancel,
+    /// A new price; what remains keeps its quantity, loses its place, and trades if it crosses.
+    Replace,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 5] = [Kind::New, Kind::Ioc, Kind::Market, Kind::Cancel, Kind::Replace];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Kind::New => "NEW",
+            Kind::Ioc => "IOC",
+            Kind::Market => "MKT",
+            Kind::Cancel => "CXL",
+            Kind::Replace => "RPL",
+        }
+    }
+
+    /// Whether it brings an order of its own rather than naming an earlier one.
+    pub fn enters(self) -> bool {
+        matches!(self, Kind::New | Kind::Ioc | Kind::Market)
+    }
+
+    fn code(self) -> u8 {
+        self as u8 + 1
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    Buy,
+    Sell,
+}
+
+impl Side {
+    pub fn opposite(self) -> Side {
+        match self {
+            Side::Buy => Side::Sell,
+            Side::Sell => Side::Buy,
+        }
+    }
+}
+
+/// What a flow comes to. Two engines that differ anywhere in their trades differ in the hash.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    pub trades: u64,
+    pub traded_qty: u64,
+    /// Sum of price × quantity.
+    pub notional: u64,
+    pub resting_orders: u64,
+    pub resting_qty: u64,
+    /// Cancels and replaces of orders that are not open.
+    pub unknown: u64,
+    pub hash: u64,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} trades of {} for {}, {} orders of {} rest, {} unknown, hash {:016x}",
+            self.trades,
+            self.traded_qty,
+            self.notional,
+            self.resting_orders,
+            self.resting_qty,
+            self.unknown,
+            self.hash
+        )
+    }
+}
+
+/// The part of the outcome that is counted on the way. Every engine pays for the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    trades: u64,
+    traded_qty: u64,
+    notional: u64,
+    unknown: u64,
+    hash: u64,
+}
+
+impl Tally {
+    #[inline]
+    pub fn trade(&mut self, maker: u64, taker: u64, price: u64, qty: u64) {
+        self.trades += 1;
+        self.traded_qty += qty;
+        self.notional = self.notional.wrapping_add(price.wrapping_mul(qty));
+        let mixed = maker
+            .wrapping_mul(1_000_003)
+            .wrapping_add(taker.wrapping_mul(7_919))
+            .wrapping_add(price.wrapping_mul(31))
+            .wrapping_add(qty);
+        self.hash = (self.hash ^ mixed).wrapping_mul(0x100_0000_01b3);
+    }
+
+    #[inline]
+    pub fn unknown(&mut self) {
+        self.unknown += 1;
+    }
+
+    pub fn trades(&self) -> u64 {
+        self.trades
+    }
+
+    pub fn outcome(&self, resting_orders: u64, resting_qty: u64) -> Outcome {
+        Outcome {
+            trades: self.trades,
+            traded_qty: self.traded_qty,
+            notional: self.notional,
+            resting_orders,
+            resting_qty,
+            unknown: self.unknown,
+            hash: self.hash,
+        }
+    }
+}
+
+/// Whatever can be driven by a workload.
+pub trait Matcher {
+    fn apply(&mut self, record: &Record);
+    /// What it came to so far.
+    fn outcome(&self) -> Outcome;
+}
+
+impl Workload {
+    /// All records, the pre-fill first.
+    pub fn records(&self) -> impl Iterator<Item = &Record> {
+        self.prefill.iter().chain(&self.timed)
+    }
+
+    /// Runs all of it, untimed.
+    pub fn run(&self, matcher: &mut impl Matcher) -> Outcome {
+        self.records().for_each(|record| matcher.apply(record));
+        matcher.outcome()
+    }
+
+    pub fn write(&self, path: &Path) -> io::Result<()> {
+        let mut out = BufWriter::new(File::create(path)?);
+        out.write_all(&self.header())?;
+        for record in self.records() {
+            out.write_all(&record.encode())?;
+        }
+        out.flush()
+    }
+
+    fn header(&self) -> [u8; HEADER_BYTES] {
+        let mut header = [0; HEADER_BYTES];
+        header[..4].copy_from_slice(&MAGIC);
+        header[4..8].copy_from_slice(&self.securities.to_le_bytes());
+        let expected = &self.expected;
+        let words = [
+            self.prefill.len() as u64,
+            self.timed.len() as u64,
+            self.order_id_max,
+            self.seed,
+            expected.trades,
+            expected.traded_qty,
+            expected.notional,
+            expected.resting_orders,
+            expected.resting_qty,
+            expected.unknown,
+            expected.hash,
+        ];
+        for (place, word) in header[8..].chunks_exact_mut(8).zip(words) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        header
+    }
+
+    pub fn read(path: &Path) -> Result<Workload, WorkloadError> {
+        let mut bytes = Vec::new();
+        File::open(path).and_then(|mut file| file.read_to_end(&mut bytes)).map_err(WorkloadError::Io)?;
+        Workload::decode(&bytes)
+    }
+
+    pub fn decode(bytes: &[u8]) -> Result<Workload, WorkloadError> {
+        if bytes.len() < 4 || bytes[..4] != MAGIC {
+            return Err(WorkloadError::Magic);
+        }
+        let Some((header, body)) = bytes.split_at_checked(HEADER_BYTES) else {
+            return Err(WorkloadError::Length { expected: HEADER_BYTES as u128, found: bytes.len() });
+        };
+        let word = |n: usize| u64::from_le_bytes(header[8 + 8 * n..][..8].try_into().expect("eight bytes"));
+        let securities = u32::from_le_bytes(header[4..8].try_into().expect("four bytes"));
+        let (prefill, timed, order_id_max) = (word(0), word(1), word(2));
+        let expected = HEADER_BYTES as u128 + (prefill as u128 + timed as u128) * RECORD_BYTES as u128;
+        if expected != bytes.len() as u128 {
+            return Err(WorkloadError::Length { expected, found: bytes.len() });
+        }
+        if securities == 0 || securities > SECURITIES_MAX {
+            return Err(WorkloadError::Securities(securities));
+        }
+        if order_id_max > ORDER_ID_MAX {
+            return Err(WorkloadError::OrderIds(order_id_max));
+        }
+        let mut records = Vec::with_capacity(body.len() / RECORD_BYTES);
+        let mut entered = vec![0u64; order_id_max as usize / 64 + 1];
+        for (number, bytes) in body.chunks_exact(RECORD_BYTES).enumerate() {
+            let flawed = |flaw| WorkloadError::Record { number, flaw };
+            let record = Record::decode(bytes).map_err(flawed)?;
+            record.check(securities, order_id_max, &mut entered).map_err(flawed)?;
+            records.push(record);
+        }
+        let timed = records.split_off(prefill as usize);
+        Ok(Workload {
+            securities,
+            seed: word(3),
+            order_id_max,
+            prefill: records,
+            timed,
+            expected: Outcome {
+                trades: word(4),
+                traded_qty: word(5),
+                notional: word(6),
+                resting_orders: word(7),
+                resting_qty: word(8),
+                unknown: word(9),
+                hash: word(10),
+            },
+        })
+    }
+}
+
+impl Record {
+    fn encode(&self) -> [u8; RECORD_BYTES] {
+        let mut bytes = [0; RECORD_BYTES];
+        bytes[0] = self.kind.code();
+        bytes[1] = self.side as u8;
+        bytes[4..8].copy_from_slice(&self.security.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.order.to_le_bytes());
+        bytes[16..20].copy_from_slice(&self.price.to_le_bytes());
+        bytes[20..24].copy_from_slice(&self.qty.to_le_bytes());
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Record, Flaw> {
+        let kind = Kind::ALL.into_iter().find(|kind| kind.code() == bytes[0]).ok_or(Flaw::Kind(bytes[0]))?;
+        let side = match bytes[1] {
+            0 => Side::Buy,
+            1 => Side::Sell,
+            other => return Err(Flaw::Side(other)),
+        };
+        if bytes[2..4] != [0, 0] {
+            return Err(Flaw::Padding);
+        }
+        Ok(Record {
+            kind,
+            side,
+            security: u32::from_le_bytes(bytes[4..8].try_into().expect("four bytes")),
+            order: u64::from_le_bytes(bytes[8..16].try_into().expect("eight bytes")),
+            price: i32::from_le_bytes(bytes[16..20].try_into().expect("four bytes")),
+            qty: u32::from_le_bytes(bytes[20..24].try_into().expect("four bytes")),
+        })
+    }
+
+    /// `entered` has a bit for each order that may rest: nothing says what a second one under the same id would mean.
+    fn check(&self, securities: u32, order_id_max: u64, entered: &mut [u64]) -> Result<(), Flaw> {
+        if self.security >= securities {
+            return Err(Flaw::Security(self.security));
+        }
+        if self.order > order_id_max {
+            return Err(Flaw::Order(self.order));
+        }
+        if !(0..=PRICE_MAX).contains(&self.price) {
+            return Err(Flaw::Price(self.price));
+        }
+        if self.kind.enters() && self.qty == 0 {
+            return Err(Flaw::Quantity);
+        }
+        if self.kind == Kind::New {
+            let (word, bit) = (&mut entered[self.order as usize / 64], 1 << (self.order % 64));
+            if *word & bit != 0 {
+                return Err(Flaw::Twice(self.order));
+            }
+            *word |= bit;
+        }
+        Ok(())
+    }
+}
+
+/// Why a file is no workload.
+#[derive(Debug)]
+pub enum WorkloadError {
+    Io(io::Error),
+    Magic,
+    Length { expected: u128, found: usize },
+    Securities(u32),
+    OrderIds(u64),
+    Record { number: usize, flaw: Flaw },
+}
+
+impl std::error::Error for WorkloadError {}
+
+impl fmt::Display for WorkloadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WorkloadError::Io(error) => write!(f, "{error}"),
+            WorkloadError::Magic => write!(f, "no workload file: it does not begin with EWL1"),
+            WorkloadError::Length { expected, found } => {
+                write!(f, "{found} bytes long where the header asks for {expected}")
+            }
+            WorkloadError::Securities(count) => {
+                write!(f, "{count} securities; 1 to {SECURITIES_MAX} are possible")
+            }
+            WorkloadError::OrderIds(id) => write!(f, "order ids up to {id}; {ORDER_ID_MAX} is the most"),
+            WorkloadError::Record { number, flaw } => write!(f, "record {number}: {flaw}"),
+        }
+    }
+}
+
+/// What is wrong with one record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    Kind(u8),
+    Side(u8),
+    Padding,
+    Security(u32),
+    Order(u64),
+    Price(i32),
+    Quantity,
+    Twice(u64),
+}
+
+impl fmt::Display for Flaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Flaw::Kind(code) => write!(f, "kind {code}; 1 to 5 are known"),
+            Flaw::Side(code) => write!(f, "side {code}; 0 is buy, 1 is sell"),
+            Flaw::Padding => write!(f, "bytes 2 and 3 are not zero"),
+            Flaw::Security(security) => write!(f, "security {security} is beyond the header's count"),
+            Flaw::Order(order) => write!(f, "order id {order} is above the header's highest"),
+            Flaw::Price(price) => write!(f, "price {price}; 0 to {PRICE_MAX} ticks are possible"),
+            Flaw::Quantity => write!(f, "a new order without a quantity"),
+            Flaw::Twice(order) => write!(f, "order id {order} is entered a second time"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn small() -> Workload {
+        let record =
+            |kind, order, price, qty| Record { kind, side: Side::Sell, security: 1, order, price, qty };
+        Workload {
+            securities: 2,
+            seed: 7,
+            order_id_max: 3,
+            prefill: vec![record(Kind::New, 0, PRICE_MAX, 5)],
+            timed: vec![
+                record(Kind::Ioc, 1, 9, 4),
+                record(Kind::Market, 2, 0, 4),
+                record(Kind::Replace, 0, 12, 0),
+                record(Kind::Cancel, 3, 0, 0),
+            ],
+            expected: Outcome {
+                trades: 1,
+                traded_qty: 2,
+                notional: 3,
+                resting_orders: 4,
+                resting_qty: 5,
+                unknown: 6,
+                hash: u64::MAX,
+            },
+        }
+    }
+
+    fn bytes(workload: &Workload) -> Vec<u8> {
+        let mut bytes = workload.header().to_vec();
+        workload.records().for_each(|record| bytes.extend(record.encode()));
+        bytes
+    }
+
+    #[test]
+    fn a_workload_comes_back_as_it_was_written() {
+        let file = bytes(&small());
+        assert_eq!(file.len(), 96 + 5 * 24);
+        assert_eq!(&file[96..100], [1, 1, 0, 0]);
+        assert_eq!(Workload::decode(&file).unwrap(), small());
+    }
+
+    #[test]
+    fn a_flawed_file_is_refused_with_its_flaw() {
+        let check = |at: usize, value: &[u8], words: &str| {
+            let mut file = bytes(&small());
+            file[at..at + value.len()].copy_from_slice(value);
+            let error = Workload::decode(&file).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        };
+        check(0, b"EWL2", "EWL1");
+        check(4, &0u32.to_le_bytes(), "0 securities");
+        check(16, &3u64.to_le_bytes(), "216 bytes long where the header asks for 192");
+        check(16, &u64::MAX.to_le_bytes(), "216 bytes long");
+        check(24, &u64::MAX.to_le_bytes(), "order ids up to");
+        check(96, &[6], "record 0: kind 6");
+        check(96, &[0], "kind 0");
+        check(97, &[2], "side 2");
+        check(98, &[0, 1], "not zero");
+        check(100, &[2], "security 2 is beyond");
+        check(104, &[4], "order id 4 is above");
+        check(112, &32_768i32.to_le_bytes(), "price 32768");
+        check(112, &(-1i32).to_le_bytes(), "price -1");
+        check(116, &[0], "without a quantity");
+        check(96 + 24, &[1, 1, 0, 0, 1, 0, 0, 0, 0], "record 1: order id 0 is entered a second time");
+        assert!(matches!(Workload::decode(b"EWL1"), Err(WorkloadError::Length { expected: 96, found: 4 })));
+        assert!(matches!(Workload::decode(b""), Err(WorkloadError::Magic)));
+    }
+
+    #[test]
+    fn the_hash_depends_on_every_part_and_on_the_order() {
+        let hash = |trades: &[(u64, u64, u64, u64)]| {
+            let mut tally = Tally::default();
+            trades.iter().for_each(|&(maker, taker, price, qty)| tally.trade(maker, taker, price, qty));
+            tally.outcome(0, 0).hash
+        };
+        assert_eq!(hash(&[(1, 2, 3, 4)]), (1_000_003u64 + 2 * 7_919 + 93 + 4).wrapping_mul(0x100_0000_01b3));
+        assert_ne!(hash(&[(1, 2, 3, 4), (5, 6, 7, 8)]), hash(&[(5, 6, 7, 8), (1, 2, 3, 4)]));
+        assert_ne!(hash(&[(1, 2, 3, 4)]), hash(&[(2, 1, 3, 4)]));
+    }
+}
