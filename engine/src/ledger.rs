@@ -65,6 +65,8 @@ pub struct Position {
     pub open: OpenQty,
     /// Part of `open` that may only reduce the position.
     pub reducing: Qty,
+    /// Whether there was ever a transaction: before that there is a place for it, but nothing to tell.
+    pub traded: bool,
     /// Index of the strategy's cash in the security's currency.
     cash: u32,
     /// As it was before the oldest transaction kept.
@@ -86,6 +88,8 @@ pub struct Cash {
     pub strategy: StrategyId,
     pub currency: Currency,
     pub amount: Money,
+    /// Whether there was ever a booking.
+    pub moved: bool,
     opening: Money,
     recount: Money,
     /// Index of the other side of every booking.
@@ -184,6 +188,7 @@ impl Ledger {
             state: PositionState::default(),
             open: OpenQty::default(),
             reducing: Qty::ZERO,
+            traded: false,
             cash,
             opening: PositionState::default(),
             recount: PositionState::default(),
@@ -283,7 +288,8 @@ impl Ledger {
 
         self.numbers[local as usize] = number;
         self.exposure_mut(local, exposure).net = net;
-        self.position_mut(local, position).state = state;
+        let held = self.position_mut(local, position);
+        (held.state, held.traded) = (state, true);
         self.pay(cash_at, cash, cost);
         self.make_room();
         self.transactions.push_back(Kept {
@@ -424,7 +430,7 @@ impl Ledger {
 
     fn pay(&mut self, at: u32, cash: Money, cost: Money) {
         let place = &mut self.cash[at as usize];
-        place.amount = cash;
+        (place.amount, place.moved) = (cash, true);
         self.contras[place.contra as usize].amount += cost.raw() as i128;
     }
 
@@ -460,7 +466,9 @@ impl Ledger {
             }
         };
         let zero = Money::ZERO;
-        self.cash.push(Cash { strategy, currency, amount: zero, opening: zero, recount: zero, contra });
+        let cash =
+            Cash { strategy, currency, amount: zero, moved: false, opening: zero, recount: zero, contra };
+        self.cash.push(cash);
         self.cash.len() as u32 - 1
     }
 }

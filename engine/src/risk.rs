@@ -266,10 +266,12 @@ impl Guard {
 
     fn check_collar(&self, asked: &Asked<'_>) -> Result<(), Reason> {
         let bp = self.limits.price_collar_bp;
-        if bp == 0 || asked.terms.reduce_only {
+        let terms = asked.terms;
+        // A modification that keeps its limit is not looked at; one without a limit has none to change.
+        let kept = asked.before.is_some_and(|before| before.limit == terms.limit);
+        if bp == 0 || terms.reduce_only || kept {
             return Ok(());
         }
-        let terms = asked.terms;
         let reference = match terms.kind {
             OrderKind::StopLimit => Some(terms.stop),
             OrderKind::Market | OrderKind::Limit | OrderKind::Stop => asked.last,
@@ -277,7 +279,7 @@ impl Guard {
         let Some(reference) = reference else {
             return Err(Reason::NoReferencePrice);
         };
-        if !terms.kind.has_limit() || asked.before.is_some_and(|before| before.limit == terms.limit) {
+        if !terms.kind.has_limit() {
             return Ok(());
         }
         if terms.limit.is_within(bp, reference) { Ok(()) } else { Err(Reason::PriceCollar) }

@@ -171,6 +171,7 @@ impl View {
 
     fn trading_day_is(&mut self, shard: ShardId, day: Day) {
         let before = self.shards[shard.0 as usize].day.replace(day);
+        self.market.day_begins(shard);
         if before.is_some_and(|before| before != day) {
             self.orders.day_over(shard);
             self.ledger.day_over(shard);

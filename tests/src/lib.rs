@@ -1,1 +1,14 @@
-//! placeholder
+//! How we know: a naive twin of the engine, whole platforms stepped by a seed, and what must always hold.
+
+pub mod checks;
+pub mod decode;
+pub mod dice;
+pub mod flow;
+pub mod outside;
+pub mod pair;
+pub mod platform;
+pub mod seeds;
+pub mod stage;
+pub mod twin;
+pub mod workload;
+pub mod world;

@@ -23,8 +23,14 @@ impl Shard {
     /// Panics with words if something does not add up.
     pub fn audit(&self) {
         let mut counted = Counted::default();
-        for slot in (0..self.orders.len()).filter(|&slot| self.orders.in_use(slot)) {
+        for slot in 0..self.orders.len() {
             let order = self.orders.get(slot);
+            if !self.orders.in_use(slot) || order.base.is_finished() {
+                assert_eq!(self.venue.remaining(slot), None, "nothing that has ended is at the venue");
+            }
+            if !self.orders.in_use(slot) {
+                continue;
+            }
             self.audit_order(slot, order);
             if !order.base.is_finished() {
                 self.count(slot, order, &mut counted);

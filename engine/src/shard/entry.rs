@@ -47,7 +47,8 @@ impl Shard {
         let held = self.ledger.positions(local).iter().find(|held| held.strategy == strategy);
         let (net, reducing) = held.map_or((Qty::ZERO, Qty::ZERO), |held| (held.state.qty, held.reducing));
         terms.side = if net.is_positive() { Side::Sell } else { Side::Buy };
-        if !qty.is_zero() {
+        // Of a flat position nothing is closed, so nothing is cancelled for it either.
+        if !qty.is_zero() || net.is_zero() {
             return self.submit(source, id, &terms, out);
         }
         if reducing.is_positive() {
@@ -174,9 +175,10 @@ impl Shard {
                 };
                 self.venue.enter(&entry);
             }
-            Ask::Cancel => self.venue.cancel(slot),
+            // One that leaves moves nobody else, so a sweep may cancel in several securities in one step.
+            Ask::Cancel => return self.venue.cancel(slot),
             Ask::Replace => self.reach_venue_replace(slot),
-            Ask::Query => {}
+            Ask::Query => return,
         }
         self.agenda.busy_with(self.orders.get(slot).local);
     }
@@ -186,7 +188,10 @@ impl Shard {
         let Some(replace) = self.orders.requests(slot).and_then(|requests| requests.replace) else {
             return;
         };
-        let left = replace.terms.qty.checked_sub(order.cum).unwrap_or_default();
+        // What the venue has filled counts, even if its reports are still on their way to us.
+        let here = self.venue.remaining(slot).unwrap_or_else(|| order.leaves());
+        let filled = order.terms.qty.checked_sub(here).unwrap_or_default();
+        let left = replace.terms.qty.checked_sub(filled).unwrap_or_default();
         if !left.is_positive() {
             // Stop here: what is left is cancelled, see `Shard::ended`.
             return self.venue.cancel(slot);

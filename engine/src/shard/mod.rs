@@ -401,7 +401,8 @@ impl Shard {
             side: order.terms.side,
             kind: order.terms.kind,
             tif: order.terms.tif,
-            in_doubt: order.in_doubt,
+            // Of how an order ended there is no doubt: the venue, or we, have said so.
+            in_doubt: order.in_doubt && !order.base.is_finished(),
         }
     }
 }

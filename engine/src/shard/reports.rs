@@ -33,6 +33,10 @@ impl Shard {
         while let Some(&(slot, outcome)) = self.venue.outcomes().get(heard) {
             heard += 1;
             let report = report_of(outcome);
+            if matches!(report, Report::Filled { .. }) {
+                // The market moves when the venue trades, however long the report takes.
+                self.agenda.moved();
+            }
             let local = self.orders.get(slot).local;
             let delays = self.delays(local);
             if delays.response_ns == 0 && delays.response_jitter_ns == 0 {
@@ -133,7 +137,6 @@ impl Shard {
         };
         self.say_report(slot, What::Filled, reason, (qty, price), out);
         out.say(self.hearers(source), self.now, Said::Booked(*self.ledger.last_booked()));
-        self.agenda.moved();
         match reason {
             Reason::Overfill => self.alert_order(Alert::Overfill, slot, reason, out),
             Reason::LateFill => self.alert_order(Alert::LateFill, slot, reason, out),
@@ -259,6 +262,8 @@ impl Shard {
         let requests = self.orders.requests(slot).copied().unwrap_or_default();
         let stop_here = requests.replace.is_some_and(|r| r.terms.qty <= self.orders.get(slot).cum);
         match requests.cancel {
+            // The venue was asked for the rest of a modification only; the cancel waits behind that.
+            Some(cancel) if stop_here && !cancel.sent => self.replace_refused(slot, reason, out),
             Some(cancel) => {
                 self.orders.requests_mut(slot).cancel = None;
                 self.orders.tidy(slot);

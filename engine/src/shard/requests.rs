@@ -2,7 +2,7 @@
 
 use super::Shard;
 use crate::event::{Ask, Body as Said, Refusal, Request, What};
-use crate::id::{IntId, OrderHandle, PortMask, Source};
+use crate::id::{IntId, OrderHandle, Origin, PortMask, Source};
 use crate::number::Qty;
 use crate::order::{Base, CancelRequest, NIL, Replace, Step};
 use crate::outbox::Outbox;
@@ -74,7 +74,8 @@ impl Shard {
         self.orders.requests_mut(slot).replace = Some(replace);
         self.say_request(slot, What::ReplacePending, Reason::None, &replace.id, replace.source, out);
         let stop_here = replace.terms.qty <= order.cum;
-        if !order.at_venue {
+        // A stop that was triggered is on its way to the venue, and the request follows it there.
+        if order.waits_for_trigger() && !order.at_venue {
             if stop_here {
                 self.stopped_here(slot, out)
             } else {
@@ -250,6 +251,13 @@ impl Shard {
         reason: Reason,
         out: &mut Outbox,
     ) {
+        if request_id.is_none() && source.origin == Origin::Server {
+            // Nobody waits for this answer; but an order that goes on must be told as it stands now.
+            if !self.orders.get(slot).base.is_finished() {
+                self.say_status(slot, What::Image, reason, out);
+            }
+            return;
+        }
         let refusal = Refusal {
             order: self.orders.handle(slot),
             id: self.orders.get(slot).id,

@@ -259,9 +259,11 @@ impl Shard {
         let Some(held) = self.ledger.positions(local).get(at as usize) else {
             return Stage::Positions(local + 1, 0);
         };
-        let security = self.directory.locals[local as usize].instrument.security;
-        let what = Adjustment::Position { security, before: held.state, after: held.state };
-        teller.say(Said::Adjusted { strategy: held.strategy, what });
+        if held.traded {
+            let security = self.directory.locals[local as usize].instrument.security;
+            let what = Adjustment::Position { security, before: held.state, after: held.state };
+            teller.say(Said::Adjusted { strategy: held.strategy, what });
+        }
         Stage::Positions(local, at + 1)
     }
 
@@ -269,8 +271,10 @@ impl Shard {
         let Some(cash) = self.ledger.cash().get(at) else {
             return Stage::End;
         };
-        let what = Adjustment::Cash { currency: cash.currency, before: cash.amount, after: cash.amount };
-        teller.say(Said::Adjusted { strategy: cash.strategy, what });
+        if cash.moved {
+            let what = Adjustment::Cash { currency: cash.currency, before: cash.amount, after: cash.amount };
+            teller.say(Said::Adjusted { strategy: cash.strategy, what });
+        }
         Stage::Cash(at + 1)
     }
 }

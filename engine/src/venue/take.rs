@@ -258,6 +258,17 @@ impl Venue {
         let own_matters = back.spec.settings.self_trade == SelfTrade::CancelNewest;
         let bound = self.bound_in_band(book, taker);
         let ladder = &self.books[book as usize].sides[taker.side.opposite() as usize];
+        // A price can also be too good for the band; then nothing behind it is reached.
+        let portion =
+            back.shown[taker.side.opposite() as usize].portion(taker.side.opposite(), &back.spec.settings);
+        let quoted = portion.map_or(i64::MAX, |(ticks, _)| ladder.rank(ticks));
+        let good_edge = match taker.side {
+            Side::Buy => back.band.0,
+            Side::Sell => back.band.1,
+        };
+        if waiting < want && quoted.min(ladder.best_rank()) < ladder.rank(good_edge) {
+            return false;
+        }
         let mut clients = waiting;
         for (ticks, qty) in ladder.levels().take_while(|&(ticks, _)| ladder.rank(ticks) <= bound) {
             let short = want - clients - self.quoted_within(book, taker, ladder.rank(ticks));

@@ -2,7 +2,7 @@
 
 use super::{Mark, Told, View};
 use crate::event::Tick;
-use crate::id::{SecurityId, StrategyId};
+use crate::id::{SecurityId, ShardId, StrategyId};
 use crate::number::{Price, Qty};
 use crate::terms::Side;
 
@@ -97,6 +97,15 @@ impl Market {
 
     pub(super) fn halt(&mut self, security: SecurityId, on: bool, mark: Mark) {
         self.halts.tell_if(on, security, (), mark);
+    }
+
+    /// A new day: a shard counts its volumes from zero, and does not say so tick by tick.
+    pub(super) fn day_begins(&mut self, shard: ShardId) {
+        for (tick, told) in &mut self.ticks {
+            if let Some(tick) = tick.as_mut().filter(|_| told.shard == shard) {
+                tick.volume = Qty::ZERO;
+            }
+        }
     }
 
     pub(super) fn sweep(&mut self, mark: Mark) {

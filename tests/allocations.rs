@@ -1,0 +1,195 @@
+//! Once warm, a shard takes its commands without asking for memory.
+
+use pitlane_engine::command::{Body, Command, ExecRef, Quote, Report, Trade, Watch};
+use pitlane_engine::event::Body as Said;
+use pitlane_engine::id::{IntId, OrderHandle, PortId, SecurityId, ShardId, StrategyId};
+use pitlane_engine::number::Qty;
+use pitlane_engine::outbox::Outbox;
+use pitlane_engine::settings::ShardSettings;
+use pitlane_engine::shard::Shard;
+use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
+use pitlane_engine::time::Timestamp;
+use pitlane_tests::dice::Dice;
+use pitlane_tests::stage::limit;
+use pitlane_tests::workload::{lot, tick};
+use pitlane_tests::world;
+
+/// Rounds before we count: every table has reached the size this flow needs.
+const WARM_ROUNDS: usize = 100_000;
+/// Rounds in which nothing may be allocated.
+const ROUNDS: usize = 20_000;
+/// Open orders per security: more are cancelled, so that the books stay of one size.
+const OPEN_MAX: usize = 40;
+
+#[test]
+fn a_warm_shard_allocates_nothing() {
+    let mut floor = Floor::new();
+    for _ in 0..WARM_ROUNDS {
+        floor.round();
+    }
+    let mut worst = (0, String::new());
+    let mut total = 0;
+    for _ in 0..ROUNDS {
+        let info = allocation_counter::measure(|| floor.round());
+        total += info.count_total;
+        if info.count_total > worst.0 {
+            worst = (info.count_total, format!("{:?}", floor.last));
+        }
+    }
+    assert_eq!(total, 0, "at most {} in one round: {}", worst.0, worst.1);
+    assert!(floor.fills > 1_000, "only {} fills: the flow does not trade", floor.fills);
+}
+
+/// A busy trading floor in fixed memory.
+struct Floor {
+    shard: Shard,
+    out: Outbox,
+    now: Timestamp,
+    dice: Dice,
+    ids: u64,
+    open: Vec<OrderHandle>,
+    fills: u64,
+    last: Option<Command>,
+}
+
+impl Floor {
+    fn new() -> Floor {
+        let settings = ShardSettings {
+            orders_max: 4_096,
+            finished_max: 256,
+            transactions_max: 1_024,
+            executions_max: 1_024,
+            ..ShardSettings::default()
+        };
+        let mut floor = Floor {
+            shard: Shard::new(ShardId(0), 1, world::reference(), settings),
+            out: Outbox::new(0),
+            now: world::start(),
+            dice: Dice::new(1),
+            ids: 0,
+            open: Vec::with_capacity(1_024),
+            fills: 0,
+            last: None,
+        };
+        floor.tell(Body::Watch { port: PortId(0), what: Watch::Everything, on: true });
+        floor.tell(Body::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: true });
+        floor
+    }
+
+    fn tell(&mut self, body: Body) {
+        let command = Command { source: world::source(0, 1), token: 1, body };
+        self.last = Some(command);
+        self.shard.apply(self.now, &command, &mut self.out);
+        self.hear();
+        while self.shard.has_work() {
+            self.shard.resume(&mut self.out);
+            self.hear();
+        }
+    }
+
+    fn hear(&mut self) {
+        for (_, event) in self.out.waiting() {
+            let Some(report) = event.report() else { continue };
+            self.fills += report.last_qty.is_positive() as u64;
+            let is_new = matches!(event.body, Said::Order(_)) && !report.status.is_finished();
+            if is_new && !self.open.contains(&report.order) && self.open.len() < self.open.capacity() {
+                self.open.push(report.order);
+            }
+            if report.status.is_finished() {
+                self.open.retain(|&order| order != report.order);
+            }
+        }
+        self.out.clear();
+    }
+
+    fn id(&mut self) -> IntId {
+        self.ids += 1;
+        IntId::numbered(b'o', self.ids)
+    }
+
+    fn round(&mut self) {
+        self.now = self.now.plus(1_000_000);
+        let id = self.id();
+        match self.dice.below(12) {
+            0..=4 => {
+                let terms = self.terms();
+                self.tell(Body::Submit { id, terms });
+            }
+            5 | 6 if !self.open.is_empty() => {
+                let order = self.dice.pick(&self.open);
+                let ticks = self.dice.between(-20, 20);
+                let price = world::price("100").raw() + ticks * tick(SecurityId(5));
+                let changes = Changes::default().with_limit(pitlane_engine::number::Price::from_raw(price));
+                self.tell(Body::Modify { order, id, changes });
+            }
+            7 | 8 if !self.open.is_empty() => {
+                let order = self.dice.pick(&self.open);
+                self.tell(Body::Cancel { order, id });
+            }
+            9 if !self.open.is_empty() => {
+                let order = self.dice.pick(&self.open);
+                let report = self.report(order);
+                self.tell(Body::Report { order, report });
+            }
+            _ => self.tick(),
+        }
+        while self.open.len() > OPEN_MAX * world::SECURITIES.len() {
+            let (order, id) = (self.open[0], self.id());
+            self.open.remove(0);
+            self.tell(Body::Cancel { order, id });
+        }
+        if self.shard.deadline().is_some_and(|deadline| deadline <= self.now) {
+            self.tell(Body::Timer);
+        }
+    }
+
+    fn terms(&mut self) -> Terms {
+        let security = self.dice.pick(&world::SECURITIES);
+        let side = self.dice.pick(&Side::BOTH);
+        let mut terms = limit(security, side, "1", "100");
+        terms.strategy = StrategyId::SERVER;
+        if !world::ABROAD.contains(&security) {
+            terms.account = self.dice.pick(&world::HOME_ACCOUNTS);
+        }
+        terms.qty = Qty::from_raw(self.dice.between(1, 9) * lot(security));
+        let ticks = self.dice.between(-20, 20) * tick(security);
+        terms.limit = pitlane_engine::number::Price::from_raw(world::price("100").raw() + ticks);
+        terms.tif = self.dice.pick(&[Tif::Day, Tif::Gtc, Tif::Ioc, Tif::Fok, Tif::Gtd]);
+        if terms.tif == Tif::Gtd {
+            terms.tif_date = self.now.plus(50_000_000);
+        }
+        if self.dice.percent(15) {
+            terms.kind = OrderKind::StopLimit;
+            (terms.stop, terms.stop_given) = (terms.limit, true);
+        }
+        terms
+    }
+
+    fn report(&mut self, order: OrderHandle) -> Report {
+        let qty = Qty::from_raw(self.dice.between(1, 9) * 100_000_000);
+        match self.dice.below(4) {
+            0 => Report::Accepted,
+            1 => Report::Canceled(pitlane_engine::reason::Reason::VenueCancelled),
+            2 => Report::Replaced,
+            _ => {
+                let exec = ExecRef((self.ids as u128) << 64 | order.raw() as u128);
+                Report::Filled { exec, qty, price: world::price("100") }
+            }
+        }
+    }
+
+    fn tick(&mut self) {
+        let security = self.dice.pick(&world::SECURITIES);
+        let bid = world::price("100").raw() + self.dice.between(-15, 15) * tick(security);
+        let size = |dice: &mut Dice| Qty::from_raw(dice.between(0, 20) * lot(security));
+        let quote = Quote {
+            bid: pitlane_engine::number::Price::from_raw(bid),
+            bid_size: size(&mut self.dice),
+            ask: pitlane_engine::number::Price::from_raw(bid + tick(security)),
+            ask_size: size(&mut self.dice),
+            at: self.now,
+        };
+        let trade = Trade { price: quote.bid, size: size(&mut self.dice), at: self.now };
+        self.tell(Body::Tick { security, quote, trade });
+    }
+}

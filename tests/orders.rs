@@ -1,0 +1,263 @@
+//! The life of an order at an outside venue: each row of engine-rules.md 5.3 as a dialogue, and every pair of state
+//! and event beside the twin.
+
+use pitlane_engine::command::{Body as Told, ExecRef, Report, Trade};
+use pitlane_engine::event::{Body, Event, OrderReport, Request, What};
+use pitlane_engine::id::{IntId, OrderHandle};
+use pitlane_engine::reason::Reason;
+use pitlane_engine::settings::ShardSettings;
+use pitlane_engine::terms::{Changes, OrderKind, Side, Terms};
+use pitlane_tests::pair::Pair;
+use pitlane_tests::stage::{Stage, limit};
+use pitlane_tests::workload::{Deed, Workload};
+use pitlane_tests::world;
+
+#[test]
+fn every_row_of_the_table_holds() {
+    let mut failures = Vec::new();
+    for dialogue in include_str!("data/orders.txt").split("\n# ").skip(1) {
+        let (rule, lines) = dialogue.split_once('\n').unwrap_or((dialogue, ""));
+        if lines.contains('>') {
+            failures.extend(check(rule, lines));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// Plays one dialogue; answers with what went otherwise.
+fn check(rule: &str, lines: &str) -> Option<String> {
+    let mut stage = Stage::new(ShardSettings::default());
+    let mut order = OrderHandle::NONE;
+    let mut told = String::new();
+    let mut said: Vec<String> = Vec::new();
+    for line in lines.lines().chain(["> end"]) {
+        if let Some(expected) = line.strip_prefix("< ") {
+            if said.first().is_none_or(|line| line != expected) {
+                return Some(format!("{rule}\n  after `{told}` expected `{expected}`\n  said {said:?}"));
+            }
+            said.remove(0);
+        } else if let Some(command) = line.strip_prefix("> ") {
+            if !said.is_empty() {
+                return Some(format!("{rule}\n  after `{told}` not expected: {said:?}"));
+            }
+            told = command.to_string();
+            if command != "end" {
+                said = perform(&mut stage, &mut order, command);
+            }
+        }
+    }
+    None
+}
+
+fn perform(stage: &mut Stage, order: &mut OrderHandle, command: &str) -> Vec<String> {
+    let words: Vec<&str> = command.split(' ').collect();
+    let exec = |text: &str| ExecRef(text.trim_start_matches('e').parse().expect("a number"));
+    let price = |text: &str| world::price(text.trim_start_matches('@'));
+    let events = match words[..] {
+        ["submit", qty, at] => {
+            let (handle, events) = stage.submit(terms(qty, at));
+            *order = handle;
+            events
+        }
+        ["cancel"] => stage.cancel(*order),
+        ["modify", ref changes @ ..] => stage.modify(*order, changes_of(changes)),
+        ["lost"] => stage.tell(Told::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: false }),
+        ["connected"] => stage.tell(Told::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: true }),
+        ["trade", at] => {
+            let trade = Trade { price: price(at), size: world::qty("1"), at: stage.now };
+            stage.tell(Told::Trade { security: world::ABROAD[0], trade })
+        }
+        ["fill", e, qty, at] => {
+            let report = Report::Filled { exec: exec(e), qty: world::qty(qty), price: price(at) };
+            stage.report(*order, report)
+        }
+        [word] => stage.report(*order, report_of(word)),
+        _ => panic!("not a command: {command}"),
+    };
+    render(&events)
+}
+
+fn terms(qty: &str, at: &str) -> Terms {
+    let security = world::ABROAD[0];
+    match at.strip_prefix("stop=") {
+        Some(stop) => Terms {
+            kind: OrderKind::Stop,
+            limit_given: false,
+            limit: pitlane_engine::number::Price::ZERO,
+            stop: world::price(stop),
+            stop_given: true,
+            ..limit(security, Side::Buy, qty, "0")
+        },
+        None => limit(security, Side::Buy, qty, at.trim_start_matches('@')),
+    }
+}
+
+fn changes_of(words: &[&str]) -> Changes {
+    words.iter().fold(Changes::default(), |changes, word| match word.split_once('=') {
+        Some(("qty", qty)) => changes.with_qty(world::qty(qty)),
+        Some(("limit", price)) => changes.with_limit(world::price(price)),
+        Some(("stop", price)) => changes.with_stop(world::price(price)),
+        _ => panic!("not a change: {word}"),
+    })
+}
+
+fn report_of(word: &str) -> Report {
+    match word {
+        "accepted" => Report::Accepted,
+        "rejected" => Report::Rejected(Reason::VenueRejected),
+        "confirmed" => Report::Canceled(Reason::Requested),
+        "canceled" => Report::Canceled(Reason::VenueCancelled),
+        "expired" => Report::Expired(Reason::ExpiredDay),
+        "cancel-refused" => Report::CancelRefused(Reason::VenueRejected),
+        "replaced" => Report::Replaced,
+        "replace-refused" => Report::ReplaceRefused(Reason::VenueRejected),
+        "reconciled" => Report::Reconciled,
+        _ => panic!("not a report: {word}"),
+    }
+}
+
+/// What was said, one line each: reports and refusals as they came, then bookings, alerts, instructions.
+fn render(events: &[Event]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut rest = Vec::new();
+    for event in events {
+        match &event.body {
+            Body::Order(order) if order.what == What::Replaced => {}
+            Body::Order(_) | Body::Status(_) => lines.push(line(&event.report().expect("an order event"))),
+            Body::Refused(r) => {
+                let request = match r.request {
+                    Request::Cancel => "cancel",
+                    Request::Replace => "replace",
+                };
+                lines.push(format!("refused {request} {} {:?} {}", r.request_id, r.status, r.reason.code()));
+            }
+            Body::Booked(b) => rest.push((0, format!("booked {}@{}", b.qty, b.price))),
+            Body::Alert { alert, .. } => rest.push((1, format!("alert {alert:?}"))),
+            Body::ToVenue(i) => rest.push((2, format!("venue {:?} {}", i.ask, i.id))),
+            _ => {}
+        }
+    }
+    rest.sort_by_key(|(rank, _)| *rank);
+    lines.extend(rest.into_iter().map(|(_, line)| line));
+    lines
+}
+
+fn line(r: &OrderReport) -> String {
+    let mut line = format!("{:?} {:?} {}", r.what, r.status, r.id);
+    if !r.orig_id.is_none() {
+        line += &format!("<{}", r.orig_id);
+    }
+    line += &format!(" {}/{}", r.cum_qty, r.qty);
+    if r.what == What::Filled {
+        line += &format!(" {}@{}", r.last_qty, r.last_price);
+    }
+    if r.reason != Reason::None {
+        line += &format!(" {}", r.reason.code());
+    }
+    line
+}
+
+/// How to bring an order into each state, as events of the table below.
+const STATES: [(&str, &[&str]); 13] = [
+    ("pending new", &[]),
+    ("new", &["accepted"]),
+    ("partially filled", &["accepted", "fill 1 4"]),
+    ("pending cancel before the acknowledgement", &["cancel"]),
+    ("pending cancel", &["accepted", "cancel"]),
+    ("pending cancel, partially filled", &["accepted", "fill 1 4", "cancel"]),
+    ("pending replace", &["accepted", "modify"]),
+    ("pending replace, partially filled", &["accepted", "fill 1 4", "modify"]),
+    ("pending replace with a cancel behind it", &["accepted", "fill 1 4", "modify", "cancel"]),
+    ("filled", &["accepted", "fill 1 4", "fill 2 6"]),
+    ("canceled", &["accepted", "fill 1 4", "canceled"]),
+    ("rejected", &["rejected"]),
+    ("expired", &["accepted", "expired"]),
+];
+
+const EVENTS: [&str; 20] = [
+    "accepted",
+    "rejected",
+    "fill 9 3",
+    "fill 9 6",
+    "fill 9 10",
+    "fill 9 50",
+    "fill 1 4",
+    "canceled",
+    "expired",
+    "cancel-refused",
+    "replaced",
+    "replace-refused",
+    "bust 1",
+    "correct 1",
+    "reconciled",
+    "cancel",
+    "modify",
+    "modify-less",
+    "lost",
+    "closed",
+];
+
+#[test]
+fn every_pair_of_state_and_event_is_as_the_twin_says() {
+    let mut failures = Vec::new();
+    for (state, way) in STATES {
+        for first in EVENTS {
+            // One step further shows what the first event left behind.
+            for second in EVENTS {
+                if let Err(problem) = walk(way, &[first, second]) {
+                    failures.push(format!("{state}, then {first}, then {second}: {problem}"));
+                    break;
+                }
+            }
+        }
+    }
+    assert!(
+        failures.is_empty(),
+        "{} pairs differ\n{}",
+        failures.len(),
+        failures[..failures.len().min(400)].join("\n")
+    );
+}
+
+fn walk(way: &[&str], events: &[&str]) -> Result<(), String> {
+    let mut pair = Pair::new(world::reference(), ShardSettings::default());
+    for deed in Workload::opening() {
+        pair.step(&deed)?;
+    }
+    let terms = limit(world::ABROAD[0], Side::Sell, "10", "100");
+    pair.step(&Deed::Plain(Told::Submit { id: IntId::numbered(b'o', 1), terms }))?;
+    for (count, event) in way.iter().chain(events).enumerate() {
+        pair.step(&deed_of(event, IntId::numbered(b'r', count as u64)))?;
+    }
+    Ok(())
+}
+
+fn deed_of(event: &str, id: IntId) -> Deed {
+    let words: Vec<&str> = event.split(' ').collect();
+    let exec = |text: &str| ExecRef(text.parse().expect("a number"));
+    let (qty, price) = (world::qty("2"), world::price("101"));
+    let report = match words[..] {
+        ["cancel"] => return Deed::Cancel { nth: 0, id },
+        ["modify"] => {
+            return Deed::Modify { nth: 0, id, changes: Changes::default().with_qty(world::qty("8")) };
+        }
+        ["modify-less"] => {
+            return Deed::Modify { nth: 0, id, changes: Changes::default().with_qty(world::qty("3")) };
+        }
+        ["lost"] => {
+            return Deed::Plain(Told::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: false });
+        }
+        ["closed"] => {
+            let session = pitlane_engine::command::Session::Closed;
+            return Deed::Plain(Told::Session { exchange: world::OUTSIDE, session });
+        }
+        ["fill", e, qty] => {
+            Report::Filled { exec: exec(e), qty: world::qty(qty), price: world::price("100") }
+        }
+        ["bust", e] => Report::Busted { exec: exec(e) },
+        ["correct", e] => Report::Corrected { exec: exec(e), qty, price },
+        [word] => report_of(word),
+        _ => panic!("not an event: {event}"),
+    };
+    Deed::Report { nth: 0, report }
+}

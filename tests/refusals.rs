@@ -1,0 +1,483 @@
+//! Every reason a command can be given is given by a real shard, and nothing else is given with it.
+
+use std::collections::BTreeMap;
+
+use pitlane_engine::command::{
+    Body as Told, BudgetKind, ExecRef, Limits, Movement, MovementKind, Report, Scope, Session,
+};
+use pitlane_engine::event::Event;
+use pitlane_engine::id::{AdapterId, ExchangeId, IntId, OrderHandle, StrategyId, Uuid};
+use pitlane_engine::number::{Money, Price, Qty};
+use pitlane_engine::reason::Reason;
+use pitlane_engine::settings::{Delays, ShardSettings};
+use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
+use pitlane_engine::time::{NS_PER_S, Timestamp};
+use pitlane_tests::stage::{Stage, limit, reasons};
+use pitlane_tests::world::{self, ABROAD, FUTURES, HOME_ACCOUNTS, SHARES, money, price, qty};
+
+/// One way to be refused: the reason, what it takes, and what is said.
+type Case = (Reason, &'static str, fn() -> Vec<Event>);
+
+const BUY: Side = Side::Buy;
+const SELL: Side = Side::Sell;
+
+/// An order that would be accepted.
+fn good() -> Terms {
+    limit(SHARES[0], BUY, "10", "100")
+}
+
+fn stage() -> Stage {
+    Stage::new(ShardSettings::default())
+}
+
+fn submit(terms: Terms) -> Vec<Event> {
+    stage().submit(terms).1
+}
+
+fn market(side: Side, tif: Tif) -> Terms {
+    Terms {
+        kind: OrderKind::Market,
+        limit: Price::ZERO,
+        limit_given: false,
+        tif,
+        ..limit(SHARES[0], side, "10", "0")
+    }
+}
+
+fn stop(side: Side, at: &str) -> Terms {
+    Terms { kind: OrderKind::Stop, stop: price(at), stop_given: true, ..market(side, Tif::Day) }
+}
+
+/// Submits under limits of the strategy.
+fn limited(limits: Limits, terms: Terms) -> Vec<Event> {
+    let mut stage = stage();
+    stage.trade(SHARES[0], "100", "1");
+    stage.tell(Told::Limits { scope: Scope::Strategy(StrategyId(1)), limits });
+    stage.submit(terms).1
+}
+
+/// Submits after the switch of a scope was thrown.
+fn killed(scope: Scope, terms: Terms) -> Vec<Event> {
+    let mut stage = stage();
+    stage.tell(Told::Kill { scope, on: true });
+    stage.submit(terms).1
+}
+
+fn close(stage: &mut Stage, quantity: &str) -> Vec<Event> {
+    let id = stage.id();
+    let (strategy, account) = (StrategyId(1), HOME_ACCOUNTS[0]);
+    stage.tell(Told::Close { id, strategy, account, security: SHARES[0], qty: qty(quantity) })
+}
+
+/// A stage on which strategy 1 holds 10 of the first share.
+fn holding() -> Stage {
+    let mut stage = stage();
+    stage.tell(Told::Transaction(bought()));
+    stage
+}
+
+fn bought() -> Movement {
+    Movement {
+        kind: MovementKind::Buy,
+        strategy: StrategyId(1),
+        account: HOME_ACCOUNTS[0],
+        security: Some(SHARES[0]),
+        qty: qty("10"),
+        price: price("100"),
+        commission: Money::ZERO,
+        currency: pitlane_engine::id::Currency::default(),
+        uuid: Uuid::default(),
+    }
+}
+
+fn transaction(movement: Movement) -> Vec<Event> {
+    stage().tell(Told::Transaction(movement))
+}
+
+/// An order at the outside venue, acknowledged.
+fn working() -> (Stage, OrderHandle) {
+    let mut stage = stage();
+    let (order, _) = stage.submit(limit(ABROAD[0], BUY, "10", "100"));
+    stage.report(order, Report::Accepted);
+    (stage, order)
+}
+
+fn rejecting(change: fn(&mut ShardSettings)) -> Stage {
+    let mut settings = ShardSettings::default();
+    change(&mut settings);
+    Stage::new(settings)
+}
+
+const REFERENCE: &[Case] = &[
+    (Reason::UnknownSecurity, "order", || submit(Terms { security: world::NO_SECURITY, ..good() })),
+    (Reason::UnknownSecurity, "highest id", || {
+        submit(Terms { security: pitlane_engine::id::SecurityId(u32::MAX), ..good() })
+    }),
+    (Reason::UnknownSecurity, "halt", || stage().tell(Told::Halt { security: world::NO_SECURITY, on: true })),
+    (Reason::UnknownSecurity, "expiry", || {
+        stage().tell(Told::Expire { security: world::NO_SECURITY, price: price("1") })
+    }),
+    (Reason::NotTradeable, "order", || submit(Terms { security: world::NOT_TRADEABLE, ..good() })),
+    (Reason::UnknownAccount, "order", || submit(Terms { account: world::NO_ACCOUNT, ..good() })),
+    (Reason::AccountInactive, "order", || submit(Terms { account: world::INACTIVE_ACCOUNT, ..good() })),
+    (Reason::AccountElsewhere, "other adapter", || {
+        submit(Terms { account: world::OUTSIDE_ACCOUNT, ..good() })
+    }),
+    (Reason::AccountElsewhere, "other exchange", || {
+        submit(Terms { account: world::PLAIN_ACCOUNT, ..good() })
+    }),
+    (Reason::UnknownStrategy, "order", || submit(Terms { strategy: world::NO_STRATEGY, ..good() })),
+    (Reason::UnknownStrategy, "subscription", || {
+        let (strategy, security) = (world::NO_STRATEGY, SHARES[0]);
+        stage().tell(Told::Subscribe { strategy, security, on: true })
+    }),
+    (Reason::StrategyNotRunning, "order", || submit(Terms { strategy: world::IDLE_STRATEGY, ..good() })),
+    (Reason::UnknownExchange, "session", || {
+        stage().tell(Told::Session { exchange: ExchangeId(9), session: Session::Closed })
+    }),
+    (Reason::VenueUnavailable, "order", || {
+        let mut stage = stage();
+        stage.tell(Told::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: false });
+        stage.submit(limit(ABROAD[0], BUY, "1", "100")).1
+    }),
+];
+
+const FORM: &[Case] = &[
+    (Reason::QuantityNotPositive, "zero", || submit(Terms { qty: Qty::ZERO, ..good() })),
+    (Reason::QuantityNotPositive, "negative", || submit(Terms { qty: Qty::MIN, ..good() })),
+    (Reason::BadLot, "order", || submit(Terms { qty: qty("10.5"), ..good() })),
+    (Reason::BadLot, "lot of ten", || submit(limit(FUTURES[0], BUY, "15", "100"))),
+    (Reason::BadTick, "limit", || submit(limit(SHARES[0], BUY, "10", "100.005"))),
+    (Reason::BadTick, "stop", || submit(stop(BUY, "100.001"))),
+    (Reason::LimitMissing, "limit order", || submit(Terms { limit_given: false, ..good() })),
+    (Reason::LimitMissing, "stop limit order", || {
+        submit(Terms { kind: OrderKind::StopLimit, ..stop(BUY, "100") })
+    }),
+    (Reason::LimitSuperfluous, "market order", || submit(Terms { kind: OrderKind::Market, ..good() })),
+    (Reason::StopMissing, "stop order", || submit(Terms { kind: OrderKind::Stop, ..market(BUY, Tif::Day) })),
+    (Reason::StopSuperfluous, "limit order", || {
+        submit(Terms { stop: price("100"), stop_given: true, ..good() })
+    }),
+    (Reason::TifDateMissing, "order", || submit(Terms { tif: Tif::Gtd, ..good() })),
+    (Reason::TifDateSuperfluous, "order", || submit(Terms { tif_date: Timestamp::MAX, ..good() })),
+    (Reason::TifDatePast, "long ago", || submit(Terms { tif: Tif::Gtd, tif_date: Timestamp(1), ..good() })),
+    (Reason::TifDatePast, "now", || submit(Terms { tif: Tif::Gtd, tif_date: world::start(), ..good() })),
+    (Reason::TifNotAllowed, "stop in an auction", || {
+        let mut stage = stage();
+        stage.tell(Told::Session { exchange: world::AUCTIONS, session: Session::OpeningAuction });
+        stage.submit(Terms { tif: Tif::Ato, ..stop(BUY, "100") }).1
+    }),
+    (Reason::NoAuctionAhead, "opening is over", || submit(Terms { tif: Tif::Ato, ..good() })),
+    (Reason::NoAuctionAhead, "exchange without", || {
+        submit(Terms { tif: Tif::Atc, ..limit(FUTURES[0], BUY, "10", "100") })
+    }),
+    (Reason::Overflow, "value", || submit(Terms { qty: qty("92000000000"), ..good() })),
+    (Reason::Overflow, "position", || {
+        let mut stage = stage();
+        let terms = limit(SHARES[0], BUY, "40000000000", "0.01");
+        stage.submit(terms);
+        stage.submit(terms).1
+    }),
+];
+
+const IDENTITY: &[Case] = &[
+    (Reason::BadId, "order", || stage().tell(Told::Submit { id: IntId::NONE, terms: good() })),
+    (Reason::UnknownOrder, "cancel", || stage().cancel(OrderHandle::NONE)),
+    (Reason::UnknownOrder, "modify", || stage().modify(OrderHandle::NONE, Changes::default())),
+    (Reason::UnknownOrder, "slot never used", || stage().cancel(OrderHandle::from_raw(5))),
+    (Reason::OrderFinished, "cancel", || {
+        let mut stage = stage();
+        let (order, _) = stage.submit(Terms { qty: Qty::ZERO, ..good() });
+        stage.cancel(order)
+    }),
+    (Reason::OrderFinished, "modify", || {
+        let mut stage = stage();
+        let (order, _) = stage.submit(good());
+        stage.cancel(order);
+        stage.modify(order, Changes::default().with_qty(qty("5")))
+    }),
+    (Reason::RequestPending, "cancel", || {
+        let (mut stage, order) = working();
+        stage.cancel(order);
+        stage.cancel(order)
+    }),
+    (Reason::RequestPending, "modify", || {
+        let (mut stage, order) = working();
+        stage.cancel(order);
+        stage.modify(order, Changes::default().with_qty(qty("5")))
+    }),
+    (Reason::NotAcknowledged, "modify", || {
+        let mut stage = stage();
+        let (order, _) = stage.submit(limit(ABROAD[0], BUY, "10", "100"));
+        stage.modify(order, Changes::default().with_qty(qty("5")))
+    }),
+    (Reason::ShardFull, "order", || {
+        let mut stage = rejecting(|settings| settings.orders_max = 2);
+        stage.submit(good());
+        stage.submit(good());
+        stage.submit(good()).1
+    }),
+];
+
+const RISK: &[Case] = &[
+    (Reason::KillSwitch, "global", || killed(Scope::Global, good())),
+    (Reason::KillSwitch, "strategy", || killed(Scope::Strategy(StrategyId(1)), good())),
+    (Reason::KillSwitch, "account", || killed(Scope::Account(HOME_ACCOUNTS[0]), good())),
+    (Reason::KillSwitch, "security", || killed(Scope::Security(SHARES[0]), good())),
+    (Reason::KillSwitch, "adapter", || killed(Scope::Adapter(AdapterId::SIM), good())),
+    (Reason::TradingDisabled, "strategy", || {
+        limited(Limits { trading_enabled: false, ..Limits::default() }, good())
+    }),
+    (Reason::Restricted, "strategy", || {
+        let mut stage = stage();
+        let scope = Scope::Strategy(StrategyId(1));
+        stage.tell(Told::Restrict { scope, security: SHARES[0], on: true });
+        stage.submit(good()).1
+    }),
+    (Reason::MaxOrderQty, "order", || {
+        limited(Limits { max_order_qty: qty("9"), ..Limits::default() }, good())
+    }),
+    (Reason::MaxOrderValue, "order", || {
+        limited(Limits { max_order_value: money("999"), ..Limits::default() }, good())
+    }),
+    (Reason::PriceCollar, "order", || {
+        limited(Limits { price_collar_bp: 100, ..Limits::default() }, limit(SHARES[0], BUY, "1", "101.01"))
+    }),
+    (Reason::NoReferencePrice, "collar", || {
+        let mut stage = stage();
+        let limits = Limits { price_collar_bp: 100, ..Limits::default() };
+        stage.tell(Told::Limits { scope: Scope::Strategy(StrategyId(1)), limits });
+        stage.submit(market(BUY, Tif::Day)).1
+    }),
+    (Reason::MaxOpenOrders, "order", || {
+        let mut stage = stage();
+        let scope = Scope::Strategy(StrategyId(1));
+        stage.tell(Told::Limits { scope, limits: Limits { max_open_orders: 1, ..Limits::default() } });
+        stage.budget(scope, BudgetKind::OpenOrders, 1);
+        stage.submit(good());
+        stage.submit(good()).1
+    }),
+    (Reason::MaxPosition, "order", || {
+        limited(Limits { max_position: qty("9"), ..Limits::default() }, good())
+    }),
+    (Reason::OrderRate, "order", || {
+        let mut stage = stage();
+        let scope = Scope::Strategy(StrategyId(1));
+        stage.tell(Told::Limits { scope, limits: Limits { max_orders_per_s: 1, ..Limits::default() } });
+        stage.budget(scope, BudgetKind::OrdersPerSecond, 1);
+        stage.submit(good());
+        stage.submit(good()).1
+    }),
+    (Reason::DuplicateOrder, "order", || {
+        let mut stage = stage();
+        let limits = Limits { duplicate_window_ms: 1_000, ..Limits::default() };
+        stage.tell(Told::Limits { scope: Scope::Strategy(StrategyId(1)), limits });
+        stage.submit(good());
+        stage.submit(good()).1
+    }),
+    (Reason::InsufficientFunds, "order", || {
+        let mut stage = stage();
+        let scope = Scope::Account(HOME_ACCOUNTS[0]);
+        let limits =
+            Limits { credit: money("999"), credit_currency: world::currency("USD"), ..Limits::default() };
+        stage.tell(Told::Limits { scope, limits });
+        stage.budget(scope, BudgetKind::Credit, money("999").raw());
+        stage.submit(good()).1
+    }),
+    (Reason::PositionFlat, "close", || close(&mut stage(), "0")),
+    (Reason::PositionTooSmall, "close", || close(&mut holding(), "11")),
+    (Reason::CloseInProgress, "close", || {
+        let mut stage = holding();
+        close(&mut stage, "0");
+        close(&mut stage, "0")
+    }),
+    (Reason::ReduceOnly, "modify", || {
+        let mut stage = holding();
+        let entered = close(&mut stage, "0");
+        let order = entered.iter().find_map(Event::report).expect("it was entered").order;
+        stage.modify(order, Changes::default().with_qty(qty("5")))
+    }),
+];
+
+const VENUE: &[Case] = &[
+    (Reason::VenueRejected, "outside", || {
+        let mut stage = stage();
+        let (order, _) = stage.submit(limit(ABROAD[0], BUY, "10", "100"));
+        stage.report(order, Report::Rejected(Reason::VenueRejected))
+    }),
+    (Reason::SelfTrade, "newcomer", || {
+        let mut stage = stage();
+        stage.submit(limit(SHARES[0], SELL, "10", "100"));
+        stage.submit(good()).1
+    }),
+    (Reason::Ioc, "rest", || submit(Terms { tif: Tif::Ioc, ..good() })),
+    (Reason::Fok, "whole", || submit(Terms { tif: Tif::Fok, ..good() })),
+    (Reason::NoLiquidity, "immediate while closed", || {
+        let mut stage = stage();
+        stage.tell(Told::Session { exchange: world::AUCTIONS, session: Session::Closed });
+        stage.submit(Terms { tif: Tif::Ioc, ..good() }).1
+    }),
+    (Reason::VenueCancelled, "outside", || {
+        let (mut stage, order) = working();
+        stage.report(order, Report::Canceled(Reason::VenueCancelled))
+    }),
+    (Reason::VenueRandomReject, "dice", || {
+        let mut stage = rejecting(|settings| settings.venue.reject_permille = 1_000);
+        stage.submit(good()).1
+    }),
+    (Reason::PriceBand, "market far away", || {
+        let mut stage = rejecting(|settings| settings.venue.band_bp = 100);
+        stage.trade(SHARES[0], "100", "1");
+        stage.quote(SHARES[0], ("99", "5"), ("150", "5"));
+        stage.submit(limit(SHARES[0], BUY, "10", "150")).1
+    }),
+];
+
+const ENDS: &[Case] = &[
+    (Reason::Requested, "cancel", || {
+        let mut stage = stage();
+        let (order, _) = stage.submit(good());
+        stage.cancel(order)
+    }),
+    (Reason::ExpiredDay, "close of the exchange", || {
+        let mut stage = stage();
+        stage.submit(good());
+        stage.tell(Told::Session { exchange: world::AUCTIONS, session: Session::Closed })
+    }),
+    (Reason::ExpiredGtd, "its date", || {
+        let mut stage = stage();
+        let tif_date = stage.now.plus(NS_PER_S);
+        stage.submit(Terms { tif: Tif::Gtd, tif_date, ..good() });
+        assert_eq!(stage.shard.deadline(), Some(tif_date));
+        stage.now = tif_date;
+        stage.tell(Told::Timer)
+    }),
+    (Reason::ExpiredAuction, "opening", || {
+        let mut stage = stage();
+        stage.tell(Told::Session { exchange: world::AUCTIONS, session: Session::OpeningAuction });
+        stage.submit(Terms { tif: Tif::Ato, ..good() });
+        stage.tell(Told::Session { exchange: world::AUCTIONS, session: Session::Continuous })
+    }),
+    (Reason::Triggered, "stop", || {
+        let mut stage = stage();
+        stage.submit(stop(BUY, "101"));
+        stage.trade(SHARES[0], "101", "1")
+    }),
+    (Reason::StopHere, "less than filled", || {
+        let mut stage = stage();
+        let (order, _) = stage.submit(good());
+        stage.submit(Terms { account: HOME_ACCOUNTS[1], ..limit(SHARES[0], SELL, "4", "100") });
+        stage.modify(order, Changes::default().with_qty(qty("3")))
+    }),
+    (Reason::LateFill, "outside", || {
+        let (mut stage, order) = working();
+        stage.report(order, Report::Canceled(Reason::VenueCancelled));
+        stage.fill(order, 1, "5", "100")
+    }),
+    (Reason::Overfill, "outside", || {
+        let (mut stage, order) = working();
+        stage.fill(order, 1, "11", "100")
+    }),
+    (Reason::Bust, "outside", || {
+        let (mut stage, order) = working();
+        stage.fill(order, 1, "5", "100");
+        stage.report(order, Report::Busted { exec: ExecRef(1) })
+    }),
+    (Reason::Correction, "outside", || {
+        let (mut stage, order) = working();
+        stage.fill(order, 1, "5", "100");
+        stage.report(order, Report::Corrected { exec: ExecRef(1), qty: qty("4"), price: price("99") })
+    }),
+    (Reason::SecurityExpired, "its orders", || {
+        let mut stage = stage();
+        stage.submit(good());
+        stage.tell(Told::Expire { security: SHARES[0], price: price("100") })
+    }),
+    (Reason::InDoubt, "lost adapter", || {
+        let mut stage = stage();
+        stage.submit(limit(ABROAD[0], BUY, "10", "100"));
+        stage.tell(Told::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: false })
+    }),
+];
+
+const BOOKKEEPER: &[Case] = &[
+    (Reason::BadTransaction, "trade without security", || {
+        transaction(Movement { security: None, ..bought() })
+    }),
+    (Reason::BadTransaction, "trade of nothing", || transaction(Movement { qty: Qty::ZERO, ..bought() })),
+    (Reason::UnknownStrategy, "transaction", || {
+        transaction(Movement { strategy: world::NO_STRATEGY, ..bought() })
+    }),
+    (Reason::UnknownAccount, "transaction", || {
+        transaction(Movement { account: world::NO_ACCOUNT, ..bought() })
+    }),
+    (Reason::UnknownSecurity, "transaction", || {
+        transaction(Movement { security: Some(world::NO_SECURITY), ..bought() })
+    }),
+    (Reason::Overflow, "transaction", || {
+        transaction(Movement { qty: Qty::MAX, price: Price::MAX, ..bought() })
+    }),
+    (Reason::UnknownScope, "limits", || {
+        let scope = Scope::Strategy(world::NO_STRATEGY);
+        stage().tell(Told::Limits { scope, limits: Limits::default() })
+    }),
+    (Reason::UnknownScope, "switch", || {
+        stage().tell(Told::Kill { scope: Scope::Account(world::NO_ACCOUNT), on: true })
+    }),
+    (Reason::UnknownExecution, "bust", || {
+        let (mut stage, order) = working();
+        stage.report(order, Report::Busted { exec: ExecRef(9) })
+    }),
+];
+
+const TABLES: [&[Case]; 7] = [REFERENCE, FORM, IDENTITY, RISK, VENUE, ENDS, BOOKKEEPER];
+
+/// Reasons no command can be given here, and who gives them.
+const ELSEWHERE: &[(Reason, &str)] = &[
+    (Reason::None, "nothing to explain"),
+    (Reason::DuplicateId, "the desk's, see desk.rs of the engine and the test below"),
+    (Reason::LaneFull, "the desk's, see the test below"),
+    (Reason::Adjusted, "a reset finds nothing wrong unless we are wrong"),
+    (Reason::Halted, "a word for gateways: the shard lets orders collect"),
+    (Reason::UnknownPosition, "the REST interface's: it finds positions by id"),
+];
+
+#[test]
+fn each_refusal_has_its_own_reason() {
+    let mut failures = Vec::new();
+    for (reason, story, case) in TABLES.into_iter().flatten() {
+        let outcome = std::panic::catch_unwind(case).map(|events| (reasons(&events), events));
+        match outcome {
+            Ok((given, _)) if given == [*reason] => {}
+            // A stop triggers, then finds nothing; a late fill is told and alerted alike.
+            Ok((given, events)) => failures.push(format!("{reason:?}, {story}: {given:?} {events:#?}")),
+            Err(_) => failures.push(format!("{reason:?}, {story}: panic")),
+        }
+    }
+    assert!(failures.is_empty(), "{} cases differ\n{}", failures.len(), failures.join("\n"));
+}
+
+#[test]
+fn every_reason_is_covered_or_belongs_elsewhere() {
+    let mut covered: BTreeMap<Reason, usize> = BTreeMap::new();
+    for (reason, _, _) in TABLES.into_iter().flatten() {
+        *covered.entry(*reason).or_default() += 1;
+    }
+    let missing: Vec<&Reason> = Reason::ALL
+        .iter()
+        .filter(|reason| {
+            !covered.contains_key(reason) && !ELSEWHERE.iter().any(|(other, _)| other == *reason)
+        })
+        .collect();
+    assert!(missing.is_empty(), "no test gives {missing:?}");
+    let both: Vec<&Reason> =
+        ELSEWHERE.iter().map(|(reason, _)| reason).filter(|reason| covered.contains_key(reason)).collect();
+    assert!(both.is_empty(), "covered after all: {both:?}");
+}
+
+#[test]
+fn a_good_order_is_accepted() {
+    let events = submit(good());
+    assert_eq!(reasons(&events), []);
+    assert_eq!(Delays::default().entry_ns, 0, "the venue answers at once");
+}

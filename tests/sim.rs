@@ -1,0 +1,161 @@
+//! Deterministic simulation: a run is a seed.
+
+use pitlane_engine::command::Limits;
+use pitlane_engine::mesh::Depths;
+use pitlane_engine::settings::{FillModel, SelfTrade, ShardSettings, TriggerBy};
+use pitlane_tests::dice::Dice;
+use pitlane_tests::flow::{Flow, Histories};
+use pitlane_tests::pair::Pair;
+use pitlane_tests::platform::{Platform, Setup};
+use pitlane_tests::workload::{Profile, Workload};
+use pitlane_tests::{seeds, world};
+
+/// Deeds of one run beside the twin: long enough to fill a book, short enough for thousands of runs.
+const DEEDS: usize = 250;
+
+#[test]
+fn a_shard_says_what_its_twin_predicts() {
+    seeds::run(1_200, duet);
+}
+
+fn duet(seed: u64, trace: bool) -> Result<(), String> {
+    let mut dice = Dice::new(seed);
+    let settings = settings(&mut dice);
+    let mut profile = Profile::random(&mut dice);
+    if !profile.limits && dice.percent(30) {
+        profile.credit = Some(dice.pick(&[500, 3_000, 50_000]));
+    }
+    let credit = profile.credit;
+    let mut workload = Workload::new(dice.fork(), profile);
+    let mut pair = Pair::new(world::reference(), settings);
+    pair.trace = trace.then(Vec::new);
+    let mut run = || {
+        for deed in Workload::opening().into_iter().chain(credit.into_iter().flat_map(Workload::credit)) {
+            pair.step(&deed)?;
+        }
+        for _ in 0..DEEDS {
+            let deed = workload.next(pair.now);
+            pair.step(&deed)?;
+        }
+        pair.checker.double_entry()
+    };
+    let outcome = seeds::guarded(&mut run);
+    if let (Err(_), Some(trace)) = (&outcome, &pair.trace) {
+        println!("{}", trace.join("\n"));
+    }
+    outcome
+}
+
+fn settings(dice: &mut Dice) -> ShardSettings {
+    let mut settings = ShardSettings {
+        orders_max: 1_000,
+        finished_max: dice.pick(&[4, 64, 1_000]),
+        transactions_max: 10_000,
+        executions_max: 10_000,
+        trigger: dice.pick(&[TriggerBy::Last, TriggerBy::Last, TriggerBy::Quote]),
+        ..ShardSettings::default()
+    };
+    settings.venue.fill_model =
+        dice.pick(&[FillModel::Queue, FillModel::Queue, FillModel::Through, FillModel::Touch]);
+    settings.venue.slippage_ticks = dice.pick(&[0, 1, 2]);
+    settings.venue.quote_levels = dice.pick(&[1, 3, 10]);
+    settings.venue.band_bp = dice.pick(&[0, 0, 0, 3, 60]);
+    settings.venue.self_trade = dice.pick(&[SelfTrade::CancelNewest, SelfTrade::Allow]);
+    settings
+}
+
+#[test]
+fn a_platform_in_chaos_settles_and_agrees() {
+    seeds::run(800, |seed, trace| chaos(seed, trace).map(|_| ()));
+}
+
+#[test]
+fn the_same_seed_says_the_same_bytes() {
+    seeds::run(60, |seed, trace| {
+        let (first, second) = (chaos(seed, trace)?, chaos(seed, trace)?);
+        if first == second { Ok(()) } else { Err(format!("{first:016x}, then {second:016x}")) }
+    });
+}
+
+/// Steps of a platform before it settles.
+const STEPS: usize = 2_000;
+
+/// Gives the hash of everything said.
+fn chaos(seed: u64, trace: bool) -> Result<u64, String> {
+    let mut dice = Dice::new(seed ^ 0xc4a05);
+    let mut settings = settings(&mut dice);
+    settings.orders_max = 4_096;
+    // Here, where nobody predicts, the venue's dice and delays are on.
+    settings.venue.reject_permille = dice.pick(&[0, 50]);
+    settings.venue.partial_fill = dice.percent(30);
+    settings.venue.band_bp = dice.pick(&[0, 0, 300]);
+    settings.venue.delays.entry_ns = dice.pick(&[0, 0, 2_000_000]);
+    settings.venue.delays.entry_jitter_ns = dice.pick(&[0, 500_000]);
+    settings.venue.delays.response_ns = dice.pick(&[0, 0, 3_000_000]);
+    settings.venue.delays.response_jitter_ns = dice.pick(&[0, 700_000]);
+    let mut profile = Profile::random(&mut dice);
+    profile.tame = dice.percent(70);
+    let limits = Limits {
+        max_open_orders: dice.pick(&[1, 3, 10, 40]),
+        max_orders_per_s: dice.pick(&[0, 5, 50]),
+        ..Limits::default()
+    };
+    let setup = Setup {
+        shards: dice.pick(&[1, 2, 5, 7]),
+        depths: Depths { commands: dice.pick(&[2, 3, 16, 1_024]), events: dice.pick(&[2, 5, 64, 1_024]) },
+        settings,
+        profile,
+        limits: dice.percent(50).then_some(limits),
+        steps: STEPS,
+    };
+    let mut platform = Platform::new(seed, &setup);
+    platform.trace = trace.then(Vec::new);
+    let mut run = || {
+        for _ in 0..setup.steps {
+            platform.step()?;
+        }
+        platform.settle()
+    };
+    let outcome = seeds::guarded(&mut run);
+    if let (Err(_), Some(trace)) = (&outcome, &platform.trace) {
+        println!("{setup:#?}\n{}\n{}", trace.join("\n"), platform.journal());
+    }
+    outcome.map(|()| platform.hash)
+}
+
+#[test]
+fn one_shard_and_seven_give_each_order_the_same_history() {
+    seeds::run(300, |seed, _| {
+        let mut dice = Dice::new(seed ^ 0x0107);
+        let mut settings = settings(&mut dice);
+        settings.finished_max = 1_000;
+        let profile =
+            Profile { securities: world::SECURITIES.to_vec(), limits: false, ..Profile::random(&mut dice) };
+        let one = histories(1, seed, &settings, &profile);
+        for shards in [2, 7] {
+            let many = histories(shards, seed, &settings, &profile);
+            for (nth, history) in &one {
+                if many.get(nth) != Some(history) {
+                    return Err(format!(
+                        "order {nth} on {shards} shards: {:?}\non one: {history:?}",
+                        many.get(nth)
+                    ));
+                }
+            }
+        }
+        Ok(())
+    });
+}
+
+fn histories(shards: u8, seed: u64, settings: &ShardSettings, profile: &Profile) -> Histories {
+    let mut workload = Workload::new(Dice::new(seed), profile.clone());
+    let mut flow = Flow::new(shards, &world::reference(), settings);
+    for deed in Workload::opening() {
+        flow.step(&deed);
+    }
+    for _ in 0..DEEDS {
+        let deed = workload.next(flow.now());
+        flow.step(&deed);
+    }
+    flow.histories()
+}

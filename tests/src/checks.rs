@@ -1,0 +1,350 @@
+//! What must always hold, looked at after each step: a reader of one shard's events that believes nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use pitlane_engine::command::{ExecRef, MovementKind};
+use pitlane_engine::event::{
+    Alert, Body, Booking, Event, OrderReport, PositionState, Refusal, Request, What,
+};
+use pitlane_engine::id::{Currency, IntId, OrderHandle, SecurityId, ShardId, StrategyId, Uuid};
+use pitlane_engine::number::{Notional, Qty};
+use pitlane_engine::reason::Reason;
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::terms::{Side, Status};
+
+use crate::twin::Position;
+
+/// What is known of an order from its reports.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    pub id: IntId,
+    pub status: Status,
+    pub qty: Qty,
+    pub cum_qty: Qty,
+    pub strategy: StrategyId,
+    pub side: Side,
+    cancel: Option<IntId>,
+    replace: Option<IntId>,
+    /// Σ of the fills told, taken back ones less.
+    fills: i64,
+    notional: i128,
+    overfilled: bool,
+    ended: bool,
+}
+
+/// Reads the events of one shard, in order.
+#[derive(Debug)]
+pub struct Checker {
+    shard: ShardId,
+    reference: Arc<RefData>,
+    seq: u64,
+    pub orders: BTreeMap<OrderHandle, Seen>,
+    /// A fill could not be counted: the security stands still, and its books need a person.
+    pub overflowed: bool,
+    pub positions: BTreeMap<(StrategyId, SecurityId), Position>,
+    pub cash: BTreeMap<(StrategyId, Currency), i128>,
+    /// Per currency what left or came to the strategies: the other side of every booking.
+    pub venue_cash: BTreeMap<Currency, i128>,
+    transactions: BTreeSet<u64>,
+    execs: BTreeSet<(OrderHandle, ExecRef)>,
+    exec_ids: BTreeSet<Uuid>,
+}
+
+type Finding = Result<(), String>;
+
+impl Checker {
+    pub fn new(shard: ShardId, reference: Arc<RefData>) -> Checker {
+        Checker {
+            shard,
+            reference,
+            seq: 0,
+            orders: BTreeMap::new(),
+            overflowed: false,
+            positions: BTreeMap::new(),
+            cash: BTreeMap::new(),
+            venue_cash: BTreeMap::new(),
+            transactions: BTreeSet::new(),
+            execs: BTreeSet::new(),
+            exec_ids: BTreeSet::new(),
+        }
+    }
+
+    pub fn read(&mut self, event: &Event) -> Finding {
+        if event.seq <= self.seq {
+            return Err(format!("seq {} after {}", event.seq, self.seq));
+        }
+        self.seq = event.seq;
+        match &event.body {
+            Body::Order(order) if order.what == What::Replaced => Ok(()),
+            Body::Order(_) | Body::Status(_) => {
+                let report = event.report().expect("an order event has a report");
+                if !self.exec_ids.insert(event.exec_id(0, self.shard)) {
+                    return Err("an ExecID was used twice".to_string());
+                }
+                self.report(&report).map_err(|problem| format!("{problem}: {report:?}"))
+            }
+            Body::Refused(refusal) => self.refused(refusal),
+            Body::Forgotten { order, .. } => match self.orders.remove(order) {
+                Some(seen) if seen.status.is_finished() => Ok(()),
+                Some(seen) => Err(format!("forgotten in {:?}: {order:?}", seen.status)),
+                None => Err(format!("forgotten, but never known: {order:?}")),
+            },
+            Body::Booked(booking) => self.booked(booking),
+            Body::Alert { alert: Alert::BookingOverflow, .. } => {
+                self.overflowed = true;
+                Ok(())
+            }
+            Body::Alert { .. }
+            | Body::Adjusted { .. }
+            | Body::Tick(_)
+            | Body::Subscription { .. }
+            | Body::Session { .. }
+            | Body::Halt { .. }
+            | Body::TradingDay { .. }
+            | Body::Phase { .. }
+            | Body::Adapter { .. }
+            | Body::Limits { .. }
+            | Body::Restrict { .. }
+            | Body::Kill { .. }
+            | Body::ToVenue(_)
+            | Body::Budget(_)
+            | Body::Done { .. }
+            | Body::SnapshotBegin { .. }
+            | Body::SnapshotEnd { .. } => Ok(()),
+        }
+    }
+
+    fn report(&mut self, r: &OrderReport) -> Finding {
+        if r.order == OrderHandle::NONE {
+            return match r.what {
+                What::Rejected => Ok(()),
+                _ => Err("only a rejection may have no handle".to_string()),
+            };
+        }
+        let known = self.orders.get(&r.order);
+        match (r.what, known.is_some()) {
+            (What::Entered | What::Rejected, false) => {
+                self.orders.insert(r.order, Seen::of(r));
+            }
+            (What::Entered, true) => return Err("entered twice".to_string()),
+            (_, false) => return Err("reported before it was entered".to_string()),
+            (_, true) => {}
+        }
+        let seen = self.orders.get_mut(&r.order).expect("it was just looked up");
+        // Of what was never accepted, any quantity may have been asked for.
+        if r.what != What::Rejected {
+            seen.quantities(r)?;
+        }
+        seen.requests(r)?;
+        seen.moves(r)
+    }
+
+    fn refused(&mut self, refusal: &Refusal) -> Finding {
+        let Some(seen) = self.orders.get_mut(&refusal.order) else {
+            return match refusal.reason {
+                Reason::UnknownOrder => Ok(()),
+                _ => Err(format!("a refusal for an order nobody knows: {refusal:?}")),
+            };
+        };
+        let pending = match refusal.request {
+            Request::Cancel => &mut seen.cancel,
+            Request::Replace => &mut seen.replace,
+        };
+        if *pending == Some(refusal.request_id) {
+            *pending = None;
+        }
+        // A refusal tells how the order stands now, without the request it refuses.
+        seen.status = refusal.status;
+        Ok(())
+    }
+
+    fn booked(&mut self, b: &Booking) -> Finding {
+        if !self.transactions.insert(b.id.0) {
+            return Err(format!("transaction {:?} was booked twice", b.id));
+        }
+        if b.exec != ExecRef::default() && b.order != OrderHandle::NONE {
+            let reversal = b.qty.is_negative() == (b.kind == MovementKind::Buy);
+            let fresh = if reversal {
+                self.execs.remove(&(b.order, b.exec))
+            } else {
+                self.execs.insert((b.order, b.exec))
+            };
+            if !fresh {
+                return Err(format!("execution booked or taken back twice: {b:?}"));
+            }
+        }
+        let mut change = -(b.commission.raw() as i128);
+        if let Some(security) = b.security {
+            let row = self.reference.security(security).ok_or("booked in an unknown security")?;
+            let size = self.reference.family_of(row).contract_size;
+            let value = Notional::of(b.price, b.qty).money(size).ok_or("a value that cannot be counted")?;
+            change -= value.raw() as i128;
+            let position = self.positions.entry((b.strategy, security)).or_default();
+            *position = position.after(b.qty, b.price, size);
+            agrees(position, &b.position).map_err(|problem| format!("{problem}: {b:?}"))?;
+        } else {
+            // Amounts are booked with their sign.
+            change += b.price.raw() as i128;
+        }
+        let cash = self.cash.entry((b.strategy, b.currency)).or_default();
+        *cash += change;
+        *self.venue_cash.entry(b.currency).or_default() -= change;
+        if *cash != b.cash.raw() as i128 {
+            return Err(format!("cash should be {cash}, not {}: {b:?}", b.cash.raw()));
+        }
+        Ok(())
+    }
+
+    /// Σ over strategies and venue accounts, per currency: zero, always.
+    pub fn double_entry(&self) -> Finding {
+        for (currency, venue) in &self.venue_cash {
+            let ours: i128 = self.cash.iter().filter(|(key, _)| key.1 == *currency).map(|(_, sum)| sum).sum();
+            if ours + venue != 0 {
+                return Err(format!("{currency}: {ours} of strategies and {venue} of venues are not zero"));
+            }
+        }
+        Ok(())
+    }
+
+    /// After a fair settling nobody waits for an answer.
+    pub fn settled(&self) -> Finding {
+        for (handle, seen) in &self.orders {
+            if seen.cancel.is_some() || seen.replace.is_some() {
+                return Err(format!("{handle:?} {:?} still waits for an answer", seen.id));
+            }
+        }
+        self.double_entry()
+    }
+
+    /// Open orders of a strategy.
+    pub fn open_orders(&self, strategy: StrategyId) -> usize {
+        self.orders.values().filter(|seen| seen.strategy == strategy && !seen.status.is_finished()).count()
+    }
+}
+
+fn agrees(position: &Position, told: &PositionState) -> Finding {
+    let same = (position.qty, position.cost, position.realized) == (told.qty, told.cost, told.realized);
+    if same { Ok(()) } else { Err(format!("position should be {position:?}")) }
+}
+
+impl Seen {
+    fn of(r: &OrderReport) -> Seen {
+        Seen {
+            id: r.id,
+            status: r.status,
+            qty: r.qty,
+            cum_qty: Qty::ZERO,
+            strategy: r.strategy,
+            side: r.side,
+            cancel: None,
+            replace: None,
+            fills: 0,
+            notional: 0,
+            overfilled: false,
+            ended: false,
+        }
+    }
+
+    fn quantities(&mut self, r: &OrderReport) -> Finding {
+        let leaves = r.leaves_qty().raw();
+        self.overfilled |= r.reason == Reason::Overfill;
+        if r.status.is_finished() && leaves != 0 {
+            return Err("something is left of a finished order".to_string());
+        }
+        if !r.status.is_finished() && r.cum_qty.raw() + leaves != r.qty.raw() {
+            return Err("filled and remaining are not the quantity".to_string());
+        }
+        if !r.status.is_finished() && leaves <= 0 {
+            return Err("an open order with nothing left".to_string());
+        }
+        if r.cum_qty > r.qty && !self.overfilled {
+            return Err("filled above the quantity without a word".to_string());
+        }
+        match r.what {
+            What::Corrected => self.fills = r.cum_qty.raw(),
+            What::Filled => {
+                if !r.last_qty.is_positive() {
+                    return Err("a fill of nothing".to_string());
+                }
+                self.fills += r.last_qty.raw();
+                self.notional += r.last_qty.raw() as i128 * r.last_price.raw() as i128;
+            }
+            _ if r.cum_qty < self.cum_qty => return Err("filled has fallen".to_string()),
+            _ => {}
+        }
+        if self.fills != r.cum_qty.raw() {
+            return Err(format!("the fills add up to {}", Qty::from_raw(self.fills)));
+        }
+        self.cum_qty = r.cum_qty;
+        self.qty = r.qty;
+        Ok(())
+    }
+
+    /// Every request has one answer; pending reports carry the request's id, all others the order's own.
+    fn requests(&mut self, r: &OrderReport) -> Finding {
+        match r.what {
+            What::CancelPending if self.cancel.is_some() => return Err("two cancels pending".to_string()),
+            // One that nobody asked for by name goes by the order's own.
+            What::CancelPending if r.id == self.id => self.cancel = Some(IntId::NONE),
+            What::CancelPending => self.cancel = Some(r.id),
+            What::ReplacePending if self.replace.is_some() => return Err("two replaces pending".to_string()),
+            What::ReplacePending => self.replace = Some(r.id),
+            What::Replaced => {
+                if self.replace.take() != Some(r.id) || r.orig_id != self.id {
+                    return Err("replaced, but not as it was asked".to_string());
+                }
+                self.id = r.id;
+            }
+            What::Canceled if self.cancel == Some(r.id) => {
+                self.cancel = None;
+                if r.orig_id != self.id {
+                    return Err("a cancel under another id".to_string());
+                }
+            }
+            _ if r.id != self.id => return Err("reported under another id".to_string()),
+            _ => {}
+        }
+        // A cancel nobody asked for by id (a switch, a close) is answered by how the order stands.
+        if self.cancel == Some(IntId::NONE) && r.status != Status::PendingCancel {
+            self.cancel = None;
+        }
+        Ok(())
+    }
+
+    fn moves(&mut self, r: &OrderReport) -> Finding {
+        let (from, to) = (self.status, r.status);
+        self.status = to;
+        if !may_follow(from, to, r.what) {
+            return Err(format!("{from:?} is not followed by {to:?} on {:?}", r.what));
+        }
+        let ends = matches!(r.what, What::Rejected | What::Canceled | What::Expired);
+        if ends && std::mem::replace(&mut self.ended, true) {
+            return Err("ended twice".to_string());
+        }
+        Ok(())
+    }
+}
+
+/// The picture of domain.md as a table: which status may follow which.
+fn may_follow(from: Status, to: Status, what: What) -> bool {
+    use Status::{
+        Canceled, Expired, Filled, New, PartiallyFilled, PendingCancel, PendingNew, PendingReplace, Rejected,
+    };
+    if from == to {
+        return true;
+    }
+    match from {
+        PendingNew => matches!(to, New | Rejected | PendingCancel | Canceled | Expired),
+        New => matches!(to, PartiallyFilled | Filled | PendingCancel | PendingReplace | Canceled | Expired),
+        PartiallyFilled => {
+            matches!(to, New | Filled | PendingCancel | PendingReplace | Canceled | Expired)
+                && (to != New || what == What::Corrected)
+        }
+        PendingCancel => to != PendingNew || what == What::Image,
+        PendingReplace => !matches!(to, PendingNew | Rejected),
+        // A venue may be late, or take back what it said; then the fill is what counts.
+        Canceled | Expired | Rejected => to == Filled && what == What::Filled,
+        Filled => what == What::Corrected,
+    }
+}

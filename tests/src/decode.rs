@@ -1,0 +1,358 @@
+//! Any bytes as a sequence of commands. Used by the fuzz target and by the replay of its corpus.
+//!
+//! A command is a byte for its kind and then its fields. Small fields choose from the little market, with a few values
+//! outside it; numbers are mostly near the market and sometimes eight raw bytes, so that every bound is reached.
+
+use pitlane_engine::command::{
+    Body, Budget, BudgetAct, BudgetKind, ExecRef, Limits, Movement, MovementKind, Phase, Quote, Report,
+    Scope, Session, Trade, Watch,
+};
+use pitlane_engine::id::{
+    AccountId, AdapterId, Currency, ExchangeId, IntId, OrderHandle, PortId, SecurityId, StrategyId, Uuid,
+};
+use pitlane_engine::number::{Money, Price, Qty};
+use pitlane_engine::reason::Reason;
+use pitlane_engine::settings::{FillModel, SelfTrade, ShardSettings, TriggerBy};
+use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
+use pitlane_engine::time::{Day, Timestamp};
+
+use crate::stage::Stage;
+use crate::world;
+
+/// Commands played of one input: longer ones find nothing new.
+const COMMANDS_MAX: usize = 2_000;
+
+/// Plays bytes on a real shard. Panics if the shard does, or if what it says breaks a rule of [`crate::checks`].
+pub fn play(bytes: &[u8]) {
+    let mut bytes = Bytes { rest: bytes, orders: Vec::new() };
+    let mut stage = Stage::bare(bytes.settings());
+    for _ in 0..COMMANDS_MAX {
+        if bytes.rest.is_empty() {
+            break;
+        }
+        stage.now = stage.now.plus(bytes.time());
+        let body = bytes.body(stage.now);
+        for event in stage.tell(body) {
+            if let Some(report) = event.report() {
+                bytes.learn(report.order);
+            }
+        }
+    }
+    if let Err(problem) = stage.checker.double_entry() {
+        panic!("{problem}");
+    }
+}
+
+struct Bytes<'a> {
+    rest: &'a [u8],
+    /// Handles the shard gave, for commands that name one.
+    orders: Vec<OrderHandle>,
+}
+
+impl Bytes<'_> {
+    fn learn(&mut self, order: OrderHandle) {
+        if !self.orders.contains(&order) {
+            self.orders.push(order);
+        }
+    }
+
+    fn byte(&mut self) -> u8 {
+        let Some((&first, rest)) = self.rest.split_first() else { return 0 };
+        self.rest = rest;
+        first
+    }
+
+    fn raw(&mut self) -> i64 {
+        i64::from_le_bytes(std::array::from_fn(|_| self.byte()))
+    }
+
+    fn pick<T: Copy>(&mut self, list: &[T]) -> T {
+        list[self.byte() as usize % list.len()]
+    }
+
+    fn flag(&mut self) -> bool {
+        self.byte() & 1 == 1
+    }
+
+    /// Mostly a multiple of `unit` near `base`, at times anything.
+    fn number(&mut self, base: i64, unit: i64) -> i64 {
+        match self.byte() {
+            250..=254 => self.raw(),
+            255 => self.pick(&[0, 1, -1, i64::MAX, i64::MIN, i64::MAX / 2, i64::MIN + 1]),
+            small => base + (small as i64 - 100) * unit,
+        }
+    }
+
+    fn settings(&mut self) -> ShardSettings {
+        let mut settings = ShardSettings {
+            orders_max: self.pick(&[4, 64, 1_000]),
+            finished_max: self.pick(&[1, 16, 1_000]),
+            transactions_max: self.pick(&[2, 64, 1_000]),
+            executions_max: self.pick(&[1, 16, 1_000]),
+            trigger: self.pick(&[TriggerBy::Last, TriggerBy::Quote]),
+            ..ShardSettings::default()
+        };
+        let venue = &mut settings.venue;
+        venue.fill_model = self.pick(&[FillModel::Queue, FillModel::Through, FillModel::Touch]);
+        venue.slippage_ticks = self.pick(&[0, 1, 3, u32::MAX]);
+        venue.quote_levels = self.pick(&[0, 1, 10, u32::MAX]);
+        venue.self_trade = self.pick(&[SelfTrade::CancelNewest, SelfTrade::Allow]);
+        venue.band_bp = self.pick(&[0, 0, 100, u32::MAX]);
+        venue.reject_permille = self.pick(&[0, 0, 300]);
+        venue.partial_fill = self.flag();
+        venue.delays.entry_ns = self.pick(&[0, 0, 1_000_000, u64::MAX]);
+        venue.delays.response_ns = self.pick(&[0, 0, 1_000_000, u64::MAX]);
+        venue.delays.entry_jitter_ns = self.pick(&[0, 500_000]);
+        venue.delays.feed_ns = self.pick(&[0, 0, 1_000]);
+        settings
+    }
+
+    fn time(&mut self) -> u64 {
+        self.pick(&[0, 0, 1_000, 1_000_000, 1_000_000_000, 86_400_000_000_000])
+    }
+
+    fn id(&mut self) -> IntId {
+        match self.byte() {
+            0 => IntId::NONE,
+            number => IntId::numbered(b'o', number as u64),
+        }
+    }
+
+    fn order(&mut self) -> OrderHandle {
+        match self.byte() {
+            254 => OrderHandle::from_raw(self.raw() as u64),
+            255 => OrderHandle::NONE,
+            _ if self.orders.is_empty() => OrderHandle::NONE,
+            index => self.orders[self.orders.len() - 1 - index as usize % self.orders.len()],
+        }
+    }
+
+    fn security(&mut self) -> SecurityId {
+        match self.byte() {
+            254 => world::NO_SECURITY,
+            255 => SecurityId(u32::MAX),
+            index => SecurityId(1 + index as u32 % 11),
+        }
+    }
+
+    fn strategy(&mut self) -> StrategyId {
+        self.pick(&[
+            StrategyId(0),
+            StrategyId(0),
+            StrategyId(1),
+            StrategyId(2),
+            StrategyId(3),
+            StrategyId(4),
+            world::NO_STRATEGY,
+        ])
+    }
+
+    fn account(&mut self) -> AccountId {
+        AccountId(self.byte() as u16 % 9)
+    }
+
+    fn price(&mut self) -> Price {
+        Price::from_raw(self.number(world::price("100").raw(), 25_000_000))
+    }
+
+    fn qty(&mut self) -> Qty {
+        let qty = self.number(world::qty("1000").raw(), world::qty("10").raw());
+        Qty::from_raw(qty)
+    }
+
+    fn money(&mut self) -> Money {
+        Money::from_raw(self.number(0, 1_000_000_000))
+    }
+
+    fn date(&mut self, now: Timestamp) -> Timestamp {
+        match self.byte() {
+            0 => Timestamp::ZERO,
+            255 => Timestamp::MAX,
+            ahead => now.plus(ahead as u64 * 100_000),
+        }
+    }
+
+    fn scope(&mut self) -> Scope {
+        match self.byte() % 5 {
+            0 => Scope::Global,
+            1 => Scope::Strategy(self.strategy()),
+            2 => Scope::Account(self.account()),
+            3 => Scope::Security(self.security()),
+            _ => Scope::Adapter(AdapterId(self.byte() % 3)),
+        }
+    }
+
+    fn terms(&mut self, now: Timestamp) -> Terms {
+        let kind = self.pick(&OrderKind::ALL);
+        let tif = self.pick(&Tif::ALL);
+        // Prices that belong to the type are mostly there, so that most orders are accepted.
+        let odd = self.byte();
+        Terms {
+            qty: self.qty(),
+            limit: self.price(),
+            stop: if kind.has_stop() { self.price() } else { Price::ZERO },
+            tif_date: if tif == Tif::Gtd { self.date(now) } else { Timestamp::ZERO },
+            security: self.security(),
+            strategy: self.strategy(),
+            account: self.account(),
+            side: self.pick(&Side::BOTH),
+            kind,
+            tif,
+            limit_given: kind.has_limit() != (odd == 1),
+            stop_given: kind.has_stop() != (odd == 2),
+            exchange_order: odd == 3,
+            reduce_only: odd == 4,
+        }
+    }
+
+    fn changes(&mut self, now: Timestamp) -> Changes {
+        let named = self.byte();
+        let mut changes = Changes::default();
+        if named & 1 != 0 {
+            changes = changes.with_qty(self.qty());
+        }
+        if named & 2 != 0 {
+            changes = changes.with_limit(self.price());
+        }
+        if named & 4 != 0 {
+            changes = changes.with_stop(self.price());
+        }
+        if named & 8 != 0 {
+            changes = changes.with_tif(self.pick(&Tif::ALL));
+        }
+        if named & 16 != 0 {
+            changes = changes.with_tif_date(self.date(now));
+        }
+        changes
+    }
+
+    fn quote(&mut self, at: Timestamp) -> Quote {
+        Quote { bid: self.price(), bid_size: self.qty(), ask: self.price(), ask_size: self.qty(), at }
+    }
+
+    fn trade(&mut self, at: Timestamp) -> Trade {
+        Trade { price: self.price(), size: self.qty(), at }
+    }
+
+    fn report(&mut self) -> Report {
+        let reason = self.pick(Reason::ALL);
+        let exec = ExecRef(self.byte() as u128 % 40);
+        match self.byte() % 11 {
+            0 => Report::Accepted,
+            1 => Report::Rejected(reason),
+            2 => Report::Filled { exec, qty: self.qty(), price: self.price() },
+            3 => Report::Canceled(reason),
+            4 => Report::Expired(reason),
+            5 => Report::CancelRefused(reason),
+            6 => Report::Replaced,
+            7 => Report::ReplaceRefused(reason),
+            8 => Report::Busted { exec },
+            9 => Report::Corrected { exec, qty: self.qty(), price: self.price() },
+            _ => Report::Reconciled,
+        }
+    }
+
+    fn movement(&mut self) -> Movement {
+        Movement {
+            kind: self.pick(&MovementKind::ALL),
+            strategy: self.strategy(),
+            account: self.account(),
+            security: if self.flag() { Some(self.security()) } else { None },
+            qty: if self.flag() { self.qty() } else { Qty::ZERO },
+            price: self.price(),
+            commission: self.money(),
+            currency: self.pick(&[Currency::default(), world::currency("USD"), world::currency("EUR")]),
+            uuid: Uuid(self.byte() as u128 % 5),
+        }
+    }
+
+    fn limits(&mut self) -> Limits {
+        Limits {
+            max_order_qty: self.qty(),
+            max_order_value: self.money(),
+            price_collar_bp: self.pick(&[0, 100, 10_000, u32::MAX]),
+            max_open_orders: self.pick(&[0, 1, 5, u32::MAX]),
+            max_position: self.qty(),
+            max_orders_per_s: self.pick(&[0, 1, u32::MAX]),
+            duplicate_window_ms: self.pick(&[0, 1_000, u32::MAX]),
+            credit: self.money(),
+            credit_currency: world::currency("USD"),
+            trading_enabled: !self.flag(),
+        }
+    }
+
+    fn budget(&mut self) -> Budget {
+        let kinds = [BudgetKind::OpenOrders, BudgetKind::OrdersPerSecond, BudgetKind::Credit];
+        let amount = self.number(0, 1);
+        Budget {
+            scope: self.scope(),
+            kind: self.pick(&kinds),
+            act: self.pick(&[
+                BudgetAct::Lift,
+                BudgetAct::Set(amount),
+                BudgetAct::Grant(amount),
+                BudgetAct::Recall(amount),
+            ]),
+        }
+    }
+
+    fn watch(&mut self) -> Watch {
+        match self.byte() % 5 {
+            0 => Watch::Ticks(self.security()),
+            1 => Watch::Orders,
+            2 => Watch::Everything,
+            3 => Watch::Venue(AdapterId(self.byte() % 3)),
+            _ => Watch::Budgets,
+        }
+    }
+
+    fn body(&mut self, now: Timestamp) -> Body {
+        match self.byte() {
+            0..=79 => Body::Submit { id: self.id(), terms: self.terms(now) },
+            80..=99 => Body::Modify { order: self.order(), id: self.id(), changes: self.changes(now) },
+            100..=119 => Body::Cancel { order: self.order(), id: self.id() },
+            120..=127 => Body::Close {
+                id: self.id(),
+                strategy: self.strategy(),
+                account: self.account(),
+                security: self.security(),
+                qty: if self.flag() { Qty::ZERO } else { self.qty() },
+            },
+            128..=131 => {
+                Body::Subscribe { strategy: self.strategy(), security: self.security(), on: self.flag() }
+            }
+            132..=145 => Body::Quote { security: self.security(), quote: self.quote(now) },
+            146..=159 => Body::Trade { security: self.security(), trade: self.trade(now) },
+            160..=165 => {
+                Body::Tick { security: self.security(), quote: self.quote(now), trade: self.trade(now) }
+            }
+            166..=189 => Body::Report { order: self.order(), report: self.report() },
+            190..=193 => Body::Adapter { adapter: AdapterId(self.byte() % 3), connected: self.flag() },
+            194..=203 => Body::Transaction(self.movement()),
+            204 => Body::Expire { security: self.security(), price: self.price() },
+            205 => Body::ResetPositions,
+            206 => Body::ResetCash,
+            207..=211 => Body::Limits { scope: self.scope(), limits: self.limits() },
+            212..=214 => Body::Restrict { scope: self.scope(), security: self.security(), on: self.flag() },
+            215..=217 => Body::Kill { scope: self.scope(), on: self.flag() },
+            218..=221 => Body::Phase {
+                strategy: self.strategy(),
+                phase: self.pick(&[Phase::Running, Phase::Running, Phase::Init, Phase::Stop, Phase::Exit]),
+            },
+            222..=225 => Body::Halt { security: self.security(), on: self.flag() },
+            226..=230 => Body::Budget(self.budget()),
+            231..=238 => Body::Session {
+                exchange: ExchangeId(self.byte() as u16 % 4),
+                session: self.pick(&Session::ALL),
+            },
+            239 => Body::TradingDay { day: Day(self.byte() as i32 - 5) },
+            240..=247 => Body::Timer,
+            248..=251 => {
+                // The stage listens on port 0 and stays there.
+                let port = PortId(1 + self.byte() % 31);
+                Body::Watch { port, what: self.watch(), on: self.flag() }
+            }
+            252..=255 => Body::Snapshot { port: PortId(1 + self.byte() % 31) },
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! The same flow on any number of shards: each deed is done to its end before the next, so all that differs is who owns
+//! what. What each order lives through must not.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pitlane_engine::command::{Body as Told, Command, Watch};
+use pitlane_engine::event::{Body, Event, OrderReport, Request, What};
+use pitlane_engine::id::{IntId, OrderHandle, PortId, ShardId};
+use pitlane_engine::number::{Price, Qty};
+use pitlane_engine::outbox::Outbox;
+use pitlane_engine::reason::Reason;
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::settings::ShardSettings;
+use pitlane_engine::shard::{Route, Shard, route};
+use pitlane_engine::terms::Status;
+use pitlane_engine::time::Timestamp;
+
+use crate::pair;
+use crate::workload::Deed;
+use crate::world;
+
+/// One line of an order's life, without what depends on the number of shards.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Line {
+    Report {
+        at: Timestamp,
+        id: IntId,
+        orig_id: IntId,
+        what: What,
+        status: Status,
+        reason: Reason,
+        qty: Qty,
+        cum_qty: Qty,
+        avg_price: Price,
+        last_qty: Qty,
+        last_price: Price,
+    },
+    Refused {
+        at: Timestamp,
+        request_id: IntId,
+        request: Request,
+        status: Status,
+        reason: Reason,
+    },
+}
+
+/// The history of each order, by its number among the submitted.
+pub type Histories = BTreeMap<usize, Vec<Line>>;
+
+#[derive(Debug)]
+pub struct Flow {
+    shards: Vec<Shard>,
+    outs: Vec<Outbox>,
+    now: Timestamp,
+    handles: Vec<OrderHandle>,
+    histories: Histories,
+}
+
+impl Flow {
+    pub fn new(shards: u8, reference: &Arc<RefData>, settings: &ShardSettings) -> Flow {
+        let shard = |id| Shard::new(ShardId(id), shards, reference.clone(), settings.clone());
+        let mut flow = Flow {
+            shards: (0..shards).map(shard).collect(),
+            outs: (0..shards).map(|_| Outbox::new(0)).collect(),
+            now: world::start(),
+            handles: Vec::new(),
+            histories: BTreeMap::new(),
+        };
+        flow.tell_all(Told::Watch { port: PortId(0), what: Watch::Everything, on: true });
+        flow
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    pub fn histories(self) -> Histories {
+        self.histories
+    }
+
+    pub fn step(&mut self, deed: &Deed) {
+        match *deed {
+            Deed::Wait(ns) => self.wait(ns),
+            Deed::Modify { nth, id, changes } => {
+                let order = self.handle(nth);
+                self.tell(self.home(order), Told::Modify { order, id, changes });
+            }
+            Deed::Cancel { nth, id } => {
+                let order = self.handle(nth);
+                self.tell(self.home(order), Told::Cancel { order, id });
+            }
+            Deed::Report { nth, report } => {
+                let order = self.handle(nth);
+                self.tell(self.home(order), Told::Report { order, report });
+            }
+            Deed::Plain(body) => match route(&body, self.shards.len() as u8) {
+                Route::One(shard) => self.tell(shard, body),
+                Route::All => self.tell_all(body),
+            },
+        }
+    }
+
+    fn handle(&self, nth: usize) -> OrderHandle {
+        self.handles.get(nth).copied().unwrap_or(OrderHandle::NONE)
+    }
+
+    fn home(&self, order: OrderHandle) -> ShardId {
+        if order == OrderHandle::NONE { ShardId(0) } else { order.shard() }
+    }
+
+    /// Timers of all shards in the order of their times.
+    fn wait(&mut self, ns: u64) {
+        let end = self.now.plus(ns);
+        loop {
+            let next = self.shards.iter().filter_map(|shard| Some((shard.deadline()?, shard.id()))).min();
+            let Some((deadline, shard)) = next.filter(|(deadline, _)| *deadline <= end) else { break };
+            self.now = self.now.max(deadline);
+            self.tell(shard, Told::Timer);
+        }
+        self.now = end;
+    }
+
+    fn tell_all(&mut self, body: Told) {
+        for id in 0..self.shards.len() {
+            self.tell(ShardId(id as u8), body);
+        }
+    }
+
+    fn tell(&mut self, shard: ShardId, body: Told) {
+        let at = shard.0 as usize;
+        let command = Command { source: pair::source(), token: 1, body };
+        self.shards[at].apply(self.now, &command, &mut self.outs[at]);
+        let mut events = self.take(at);
+        while self.shards[at].has_work() {
+            self.shards[at].resume(&mut self.outs[at]);
+            events.extend(self.take(at));
+        }
+        if matches!(body, Told::Submit { .. } | Told::Close { .. }) {
+            let first = events.iter().find_map(Event::report);
+            self.handles.push(first.map_or(OrderHandle::NONE, |report| report.order));
+        }
+        for event in &events {
+            self.note(event);
+        }
+    }
+
+    fn take(&mut self, at: usize) -> Vec<Event> {
+        let events = self.outs[at].waiting().iter().map(|(_, event)| *event).collect();
+        self.outs[at].clear();
+        events
+    }
+
+    fn note(&mut self, event: &Event) {
+        let (order, line) = match &event.body {
+            Body::Refused(r) => {
+                let (request_id, request, status, reason) = (r.request_id, r.request, r.status, r.reason);
+                (r.order, Line::Refused { at: event.at, request_id, request, status, reason })
+            }
+            _ => match event.report() {
+                Some(report) => (report.order, Line::of(event.at, &report)),
+                None => return,
+            },
+        };
+        // A handle may be used again; the newest order has it.
+        let Some(nth) = self.handles.iter().rposition(|&handle| handle == order) else { return };
+        self.histories.entry(nth).or_default().push(line);
+    }
+}
+
+impl Line {
+    fn of(at: Timestamp, r: &OrderReport) -> Line {
+        Line::Report {
+            at,
+            id: r.id,
+            orig_id: r.orig_id,
+            what: r.what,
+            status: r.status,
+            reason: r.reason,
+            qty: r.qty,
+            cum_qty: r.cum_qty,
+            avg_price: r.avg_price,
+            last_qty: r.last_qty,
+            last_price: r.last_price,
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! A shard and its twin, told the same; what they say is compared order by order.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pitlane_engine::command::{Body as Told, Command, Watch};
+use pitlane_engine::event::{Body, EVENTS_PER_COMMAND_MAX, Event, What};
+use pitlane_engine::id::{OrderHandle, PortId, SecurityId, ShardId, Source, StrategyId};
+use pitlane_engine::outbox::Outbox;
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::settings::ShardSettings;
+use pitlane_engine::shard::Shard;
+use pitlane_engine::time::Timestamp;
+
+use crate::checks::Checker;
+use crate::twin::{Booked, Position, Refused, Report, Said, Transaction, Twin};
+use crate::workload::Deed;
+use crate::world;
+
+#[derive(Debug)]
+pub struct Pair {
+    pub shard: Shard,
+    pub twin: Twin,
+    pub checker: Checker,
+    pub now: Timestamp,
+    out: Outbox,
+    /// By place among the submitted.
+    handles: Vec<OrderHandle>,
+    token: u32,
+    pub trace: Option<Vec<String>>,
+    /// Everything the shard said, folded.
+    pub hash: u64,
+}
+
+const READER: PortId = PortId(0);
+
+impl Pair {
+    pub fn new(reference: Arc<RefData>, settings: ShardSettings) -> Pair {
+        let id = ShardId(0);
+        let mut pair = Pair {
+            shard: Shard::new(id, 1, reference.clone(), settings.clone()),
+            twin: Twin::new(reference.clone(), settings),
+            checker: Checker::new(id, reference),
+            now: world::start(),
+            out: Outbox::new(0),
+            handles: Vec::new(),
+            token: 0,
+            trace: None,
+            hash: 0,
+        };
+        let watch = Told::Watch { port: READER, what: Watch::Everything, on: true };
+        pair.play(&Command { source: source(), token: 0, body: watch });
+        pair
+    }
+
+    /// Does one deed with both and compares.
+    pub fn step(&mut self, deed: &Deed) -> Result<(), String> {
+        let body = match *deed {
+            Deed::Wait(ns) => return self.wait(ns),
+            Deed::Plain(body) => body,
+            Deed::Modify { nth, id, changes } => Told::Modify { order: self.handle(nth), id, changes },
+            Deed::Cancel { nth, id } => Told::Cancel { order: self.handle(nth), id },
+            Deed::Report { nth, report } => Told::Report { order: self.handle(nth), report },
+        };
+        self.tell(body)
+    }
+
+    fn handle(&self, nth: usize) -> OrderHandle {
+        self.handles.get(nth).copied().unwrap_or(OrderHandle::NONE)
+    }
+
+    /// Lets time pass, with a timer wherever the shard asks for one.
+    fn wait(&mut self, ns: u64) -> Result<(), String> {
+        let end = self.now.plus(ns);
+        while let Some(deadline) = self.shard.deadline().filter(|&deadline| deadline <= end) {
+            self.now = self.now.max(deadline);
+            self.tell(Told::Timer)?;
+            if self.shard.deadline().is_some_and(|next| next <= deadline) {
+                return Err(format!("the timer of {deadline} has not gone away"));
+            }
+        }
+        self.now = end;
+        Ok(())
+    }
+
+    fn tell(&mut self, body: Told) -> Result<(), String> {
+        self.token += 1;
+        let command = Command { source: source(), token: self.token, body };
+        let orders_before = self.twin.orders.len();
+        let expected = self.twin.apply(self.now, &command);
+        let events = self.play(&command);
+        if let Some(trace) = &mut self.trace {
+            trace.push(format!("\n{} {body:?}", self.now));
+            trace.extend(expected.iter().map(|said| format!("    twin  {said:?}")));
+            trace.extend(events.iter().map(|event| format!("    shard {:?}", event.body)));
+        }
+        self.bind(&body, orders_before, &events);
+        for event in &events {
+            self.checker.read(event)?;
+            self.hash = fold(self.hash, event);
+        }
+        let told: Vec<Said> = events.iter().filter_map(|event| self.said(&event.body)).collect();
+        compare(&expected, &told)?;
+        for event in &events {
+            if let Body::Forgotten { order, .. } = event.body {
+                let forgotten = self.twin.forget(order).ok_or("forgotten, but never known")?;
+                if !self.twin.orders[forgotten].is_over() {
+                    return Err(format!("forgotten while open: {order:?}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn play(&mut self, command: &Command) -> Vec<Event> {
+        self.shard.apply(self.now, command, &mut self.out);
+        let mut events = take(&mut self.out);
+        while self.shard.has_work() {
+            self.shard.resume(&mut self.out);
+            events.extend(take(&mut self.out));
+        }
+        self.shard.audit();
+        events
+    }
+
+    /// Learns under which handle the shard keeps a new order.
+    fn bind(&mut self, body: &Told, order: usize, events: &[Event]) {
+        if !matches!(body, Told::Submit { .. } | Told::Close { .. }) {
+            return;
+        }
+        let entered = events.iter().find_map(|event| match &event.body {
+            Body::Order(o) if matches!(o.what, What::Entered | What::Rejected) => Some(o.order),
+            _ => None,
+        });
+        let handle = entered.unwrap_or(OrderHandle::NONE);
+        self.handles.push(handle);
+        if handle != OrderHandle::NONE {
+            self.twin.bind(handle, order);
+        }
+    }
+
+    /// An event in the twin's words; None for what the twin does not speak of.
+    fn said(&self, body: &Body) -> Option<Said> {
+        match body {
+            Body::Order(order) if order.what == What::Replaced => None,
+            Body::Order(order) if order.order == OrderHandle::NONE => Some(Said::Unrecorded(order.reason)),
+            Body::Order(_) | Body::Status(_) => {
+                let event = Event { seq: 1, at: self.now, body: *body };
+                let r = event.report().expect("an order event has a report");
+                Some(Said::Report(Report {
+                    order: self.twin.order(r.order).unwrap_or(usize::MAX),
+                    id: r.id,
+                    orig_id: r.orig_id,
+                    what: r.what,
+                    status: r.status,
+                    reason: r.reason,
+                    qty: r.qty,
+                    cum_qty: r.cum_qty,
+                    avg_price: r.avg_price,
+                    last_qty: r.last_qty,
+                    last_price: r.last_price,
+                    in_doubt: r.in_doubt,
+                }))
+            }
+            Body::Refused(r) => Some(Said::Refused(Refused {
+                order: self.twin.order(r.order),
+                request_id: r.request_id,
+                request: r.request,
+                status: r.status,
+                reason: r.reason,
+            })),
+            Body::Booked(b) => Some(Said::Booked(Booked {
+                order: self.twin.order(b.order),
+                transaction: Transaction {
+                    kind: b.kind,
+                    strategy: b.strategy,
+                    account: b.account,
+                    security: b.security,
+                    qty: b.qty,
+                    price: b.price,
+                    commission: b.commission,
+                    currency: b.currency,
+                    by_order: b.order != OrderHandle::NONE,
+                },
+                position: Position {
+                    qty: b.position.qty,
+                    cost: b.position.cost,
+                    realized: b.position.realized,
+                },
+                cash: b.cash,
+            })),
+            Body::Alert { alert, .. } => Some(Said::Alert(*alert)),
+            Body::Done { reason, .. } => Some(Said::Done(*reason)),
+            Body::Forgotten { .. }
+            | Body::Adjusted { .. }
+            | Body::Tick(_)
+            | Body::Subscription { .. }
+            | Body::Session { .. }
+            | Body::Halt { .. }
+            | Body::TradingDay { .. }
+            | Body::Phase { .. }
+            | Body::Adapter { .. }
+            | Body::Limits { .. }
+            | Body::Restrict { .. }
+            | Body::Kill { .. }
+            | Body::ToVenue(_)
+            | Body::Budget(_)
+            | Body::SnapshotBegin { .. }
+            | Body::SnapshotEnd { .. } => None,
+        }
+    }
+}
+
+pub fn source() -> Source {
+    world::source(READER.0, 1)
+}
+
+fn take(out: &mut Outbox) -> Vec<Event> {
+    let events: Vec<Event> = out.waiting().iter().map(|(_, event)| *event).collect();
+    assert!(events.len() <= EVENTS_PER_COMMAND_MAX, "a step says at most so many events");
+    out.clear();
+    events
+}
+
+/// Folds an event into a hash; every byte of its telling counts.
+pub fn fold(hash: u64, event: &Event) -> u64 {
+    let mut hash = hash ^ 0xcbf2_9ce4_8422_2325;
+    for byte in format!("{event:?}").bytes() {
+        hash = (hash ^ byte as u64).wrapping_mul(0x0100_0000_01b3);
+    }
+    hash
+}
+
+/// What belongs together: the history of an order, the bookings of a position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Thread {
+    Order(usize),
+    Unknown,
+    Position(StrategyId, Option<SecurityId>),
+    Alerts,
+    Done,
+}
+
+fn threads(list: &[Said]) -> BTreeMap<Thread, Vec<Said>> {
+    let mut threads: BTreeMap<Thread, Vec<Said>> = BTreeMap::new();
+    for said in list {
+        let thread = match said {
+            Said::Report(report) => Thread::Order(report.order),
+            Said::Refused(Refused { order: Some(order), .. }) => Thread::Order(*order),
+            Said::Refused(_) | Said::Unrecorded(_) => Thread::Unknown,
+            Said::Booked(booked) => {
+                Thread::Position(booked.transaction.strategy, booked.transaction.security)
+            }
+            Said::Alert(_) => Thread::Alerts,
+            Said::Done(_) => Thread::Done,
+        };
+        threads.entry(thread).or_default().push(*said);
+    }
+    threads
+}
+
+/// Compares what was said, thread by thread: between threads the rules leave the order open.
+fn compare(expected: &[Said], told: &[Said]) -> Result<(), String> {
+    let (expected, told) = (threads(expected), threads(told));
+    let keys: Vec<Thread> = expected.keys().chain(told.keys()).copied().collect();
+    for key in keys {
+        // How a command about an order ended is told by the order's own reports.
+        if key == Thread::Done && !expected.contains_key(&key) {
+            continue;
+        }
+        let (want, have) = (expected.get(&key), told.get(&key));
+        if want != have {
+            let list = |said: Option<&Vec<Said>>| {
+                said.into_iter().flatten().map(|s| format!("    {s:?}\n")).collect::<String>()
+            };
+            return Err(format!("{key:?}\n  twin:\n{}  shard:\n{}", list(want), list(have)));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,192 @@
+//! One real shard on a stage: tests tell it commands and look at what it says.
+
+use pitlane_engine::command::{Body as Told, BudgetAct, BudgetKind, Command, ExecRef, Phase, Report, Watch};
+use pitlane_engine::command::{Budget, Quote, Scope, Trade};
+use pitlane_engine::event::{Body, Event, OrderReport, Refusal, What};
+use pitlane_engine::id::{IntId, OrderHandle, PortId, SecurityId, ShardId, StrategyId};
+use pitlane_engine::outbox::Outbox;
+use pitlane_engine::reason::Reason;
+use pitlane_engine::settings::ShardSettings;
+use pitlane_engine::shard::Shard;
+use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
+use pitlane_engine::time::Timestamp;
+
+use crate::checks::Checker;
+use crate::world;
+
+#[derive(Debug)]
+pub struct Stage {
+    pub shard: Shard,
+    pub now: Timestamp,
+    pub checker: Checker,
+    out: Outbox,
+    token: u32,
+    ids: u64,
+}
+
+impl Stage {
+    /// A shard that owns everything, with all strategies running and the outside venue connected.
+    pub fn new(settings: ShardSettings) -> Stage {
+        let mut stage = Stage::bare(settings);
+        for strategy in world::STRATEGIES {
+            stage.tell(Told::Phase { strategy, phase: Phase::Running });
+        }
+        stage.tell(Told::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: true });
+        stage
+    }
+
+    /// A shard as it is made; everything it says is heard.
+    pub fn bare(settings: ShardSettings) -> Stage {
+        let reference = world::reference();
+        let mut stage = Stage {
+            shard: Shard::new(ShardId(0), 1, reference.clone(), settings),
+            now: world::start(),
+            checker: Checker::new(ShardId(0), reference),
+            out: Outbox::new(0),
+            token: 0,
+            ids: 0,
+        };
+        for what in [Watch::Everything, Watch::Venue(world::OUTSIDE_ADAPTER), Watch::Budgets] {
+            stage.tell(Told::Watch { port: PortId(0), what, on: true });
+        }
+        stage
+    }
+
+    /// Tells one command and gives everything said to it. The rules of [`Checker`] hold throughout.
+    pub fn tell(&mut self, body: Told) -> Vec<Event> {
+        self.token += 1;
+        let command = Command { source: world::source(0, 1), token: self.token, body };
+        self.shard.apply(self.now, &command, &mut self.out);
+        let mut events = self.heard();
+        while self.shard.has_work() {
+            self.shard.resume(&mut self.out);
+            events.extend(self.heard());
+        }
+        for event in &events {
+            if let Err(problem) = self.checker.read(event) {
+                panic!("{problem}\nafter {body:?}\nsaid {events:#?}");
+            }
+        }
+        if !self.checker.overflowed {
+            self.shard.audit();
+        }
+        events
+    }
+
+    fn heard(&mut self) -> Vec<Event> {
+        let ours = self.out.waiting().iter().filter(|(to, _)| to.contains(PortId(0)));
+        let events = ours.map(|(_, event)| *event).collect();
+        self.out.clear();
+        events
+    }
+
+    pub fn id(&mut self) -> IntId {
+        self.ids += 1;
+        IntId::numbered(b'o', self.ids)
+    }
+
+    /// Submits, and gives the handle with what was said.
+    pub fn submit(&mut self, terms: Terms) -> (OrderHandle, Vec<Event>) {
+        let id = self.id();
+        let events = self.tell(Told::Submit { id, terms });
+        let handle = reports(&events).first().map_or(OrderHandle::NONE, |report| report.order);
+        (handle, events)
+    }
+
+    pub fn modify(&mut self, order: OrderHandle, changes: Changes) -> Vec<Event> {
+        let id = self.id();
+        self.tell(Told::Modify { order, id, changes })
+    }
+
+    pub fn cancel(&mut self, order: OrderHandle) -> Vec<Event> {
+        let id = self.id();
+        self.tell(Told::Cancel { order, id })
+    }
+
+    pub fn report(&mut self, order: OrderHandle, report: Report) -> Vec<Event> {
+        self.tell(Told::Report { order, report })
+    }
+
+    pub fn fill(&mut self, order: OrderHandle, exec: u128, qty: &str, price: &str) -> Vec<Event> {
+        let (qty, price) = (world::qty(qty), world::price(price));
+        self.report(order, Report::Filled { exec: ExecRef(exec), qty, price })
+    }
+
+    pub fn quote(&mut self, security: SecurityId, bid: (&str, &str), ask: (&str, &str)) -> Vec<Event> {
+        let quote = Quote {
+            bid: world::price(bid.0),
+            bid_size: world::qty(bid.1),
+            ask: world::price(ask.0),
+            ask_size: world::qty(ask.1),
+            at: self.now,
+        };
+        self.tell(Told::Quote { security, quote })
+    }
+
+    pub fn trade(&mut self, security: SecurityId, price: &str, size: &str) -> Vec<Event> {
+        let trade = Trade { price: world::price(price), size: world::qty(size), at: self.now };
+        self.tell(Told::Trade { security, trade })
+    }
+
+    /// The whole of a limit that spans securities, as a treasury would give it to the only shard.
+    pub fn budget(&mut self, scope: Scope, kind: BudgetKind, share: i64) {
+        self.tell(Told::Budget(Budget { scope, kind, act: BudgetAct::Set(share) }));
+    }
+}
+
+/// A limit order of strategy 1 and the account at home there.
+pub fn limit(security: SecurityId, side: Side, qty: &str, price: &str) -> Terms {
+    let account =
+        if world::ABROAD.contains(&security) { world::OUTSIDE_ACCOUNT } else { world::HOME_ACCOUNTS[0] };
+    Terms {
+        qty: world::qty(qty),
+        limit: world::price(price),
+        limit_given: true,
+        security,
+        strategy: StrategyId(1),
+        account,
+        side,
+        kind: OrderKind::Limit,
+        tif: Tif::Day,
+        ..Terms::default()
+    }
+}
+
+/// The reports among events; the telling of changed terms, which has no quantities of its own, is left out.
+pub fn reports(events: &[Event]) -> Vec<OrderReport> {
+    let whole = |event: &&Event| !matches!(&event.body, Body::Order(order) if order.what == What::Replaced);
+    events.iter().filter(whole).filter_map(Event::report).collect()
+}
+
+pub fn refusals(events: &[Event]) -> Vec<Refusal> {
+    let refusal = |event: &Event| match event.body {
+        Body::Refused(refusal) => Some(refusal),
+        _ => None,
+    };
+    events.iter().filter_map(refusal).collect()
+}
+
+/// How the command ended.
+pub fn done(events: &[Event]) -> Reason {
+    let done = |event: &Event| match event.body {
+        Body::Done { reason, .. } => Some(reason),
+        _ => None,
+    };
+    events.iter().find_map(done).unwrap_or(Reason::None)
+}
+
+/// Every reason that is given among events.
+pub fn reasons(events: &[Event]) -> Vec<Reason> {
+    let mut reasons: Vec<Reason> = events
+        .iter()
+        .filter_map(|event| match &event.body {
+            Body::Refused(refusal) => Some(refusal.reason),
+            Body::Done { reason, .. } | Body::Alert { reason, .. } => Some(*reason),
+            _ => event.report().map(|report| report.reason),
+        })
+        .filter(|&reason| reason != Reason::None)
+        .collect();
+    reasons.sort();
+    reasons.dedup();
+    reasons
+}

@@ -1,0 +1,521 @@
+//! The life of an order: what clients ask, what venues answer, as in the table of engine-rules.md 5.3.
+
+use pitlane_engine::command;
+use pitlane_engine::event::{Alert, Request, What};
+use pitlane_engine::id::{AccountId, IntId, OrderHandle, SecurityId, Source, StrategyId};
+use pitlane_engine::number::{Money, Notional, Price, Qty};
+use pitlane_engine::reason::Reason;
+use pitlane_engine::terms::{Changes, OrderKind, Side, Status, Terms, Tif};
+
+use super::order::{Base, Place};
+use super::{Refused, Report, Said, Twin};
+
+// What clients ask.
+impl Twin {
+    pub(super) fn submit(&mut self, source: Source, id: IntId, terms: Terms) {
+        if id.is_none() {
+            return self.said.push(Said::Unrecorded(Reason::BadId));
+        }
+        let reason = self.check(&terms, None);
+        let order = self.enter(source, id, terms);
+        if reason != Reason::None {
+            return self.reject(order, reason);
+        }
+        self.send(order);
+    }
+
+    fn reject(&mut self, order: usize, reason: Reason) {
+        self.orders[order].base = Base::Rejected;
+        self.report(order, What::Rejected, reason);
+    }
+
+    /// The order has passed the checks.
+    fn send(&mut self, order: usize) {
+        let terms = self.orders[order].terms;
+        self.orders[order].set_aside = self.more_credit(&terms, None);
+        self.sent.push((self.now, terms));
+        self.asked.push((self.now, terms));
+        self.report(order, What::Entered, Reason::None);
+        if terms.kind.has_stop() {
+            self.accepted(order);
+            self.place_stop(order);
+        } else if self.is_simulated(terms.security) {
+            self.accepted(order);
+            self.arrive(order);
+        } else {
+            self.send_outside(order);
+        }
+        self.settle_stops(terms.security);
+    }
+
+    pub(super) fn send_outside(&mut self, order: usize) {
+        self.orders[order].place = Place::Outside;
+        self.orders[order].sent = true;
+        let security = self.orders[order].terms.security;
+        // A stop may be reached while its venue is not.
+        self.orders[order].in_doubt = !self.is_connected(security);
+    }
+
+    pub(super) fn modify(&mut self, source: Source, handle: OrderHandle, id: IntId, changes: &Changes) {
+        let _ = source;
+        let Some(order) = self.order(handle) else {
+            return self.refuse_unknown(id, Request::Replace);
+        };
+        let o = &self.orders[order];
+        let terms = changes.applied_to(&o.terms);
+        let stop_here = terms.qty.is_positive() && terms.qty.raw() <= o.cum;
+        let reason = if o.is_over() {
+            Reason::OrderFinished
+        } else if o.cancel.is_some() || o.replace.is_some() {
+            Reason::RequestPending
+        } else if o.base == Base::PendingNew {
+            Reason::NotAcknowledged
+        } else if o.terms.reduce_only {
+            Reason::ReduceOnly
+        } else if stop_here {
+            // It is a cancel of the rest, and a cancel is never checked.
+            Reason::None
+        } else {
+            self.check(&terms, Some(order))
+        };
+        if reason != Reason::None {
+            return self.refuse(order, id, Request::Replace, reason);
+        }
+        if !stop_here {
+            self.asked.push((self.now, terms));
+        }
+        self.orders[order].asked_aside = if stop_here { 0 } else { self.more_credit(&terms, Some(order)) };
+        self.orders[order].replace = Some((id, terms));
+        self.report_request(order, What::ReplacePending, Reason::None, id);
+        let local = self.orders[order].place != Place::Outside;
+        if stop_here {
+            self.orders[order].stop_here = true;
+            self.pass_on(order);
+            if local {
+                self.stop_here(order);
+            }
+            return;
+        }
+        if local {
+            self.replaced(order);
+            self.settle_stops(terms.security);
+        }
+    }
+
+    /// The new quantity is filled already: the order ends as filled.
+    fn stop_here(&mut self, order: usize) {
+        let o = &mut self.orders[order];
+        let (id, mut terms) = o.replace.take().expect("a modification is under way");
+        terms.qty = Qty::from_raw(o.cum);
+        (o.orig_id, o.id, o.terms) = (o.id, id, terms);
+        o.base = Base::Filled;
+        o.place = Place::Nowhere;
+        o.in_doubt = false;
+        (o.set_aside, o.asked_aside) = (0, 0);
+        self.report(order, What::Replaced, Reason::StopHere);
+    }
+
+    pub(super) fn cancel(&mut self, source: Source, handle: OrderHandle, id: IntId) {
+        let _ = source;
+        let Some(order) = self.order(handle) else {
+            return self.refuse_unknown(id, Request::Cancel);
+        };
+        let o = &self.orders[order];
+        let reason = if o.is_over() {
+            Reason::OrderFinished
+        } else if o.cancel.is_some() {
+            Reason::RequestPending
+        } else {
+            Reason::None
+        };
+        if reason != Reason::None {
+            return self.refuse(order, id, Request::Cancel, reason);
+        }
+        self.ask_cancel(order, id);
+    }
+
+    fn ask_cancel(&mut self, order: usize, id: IntId) {
+        self.orders[order].cancel = Some(id);
+        self.report_request(order, What::CancelPending, Reason::None, id);
+        self.pass_on(order);
+        if self.orders[order].place != Place::Outside {
+            self.end(order, Base::Canceled, What::Canceled, Reason::Requested);
+        }
+    }
+
+    /// A cancel goes to the outside venue once it is the next thing to ask; without a connection it is in doubt.
+    fn pass_on(&mut self, order: usize) {
+        let o = &self.orders[order];
+        let asked = o.cancel.is_some() && o.replace.is_none() || o.stop_here;
+        let at_venue = o.place == Place::Outside && o.base == Base::Working;
+        if asked && at_venue && !self.is_connected(o.terms.security) {
+            self.orders[order].in_doubt = true;
+        }
+    }
+
+    fn is_connected(&self, security: SecurityId) -> bool {
+        self.adapters.get(&self.adapter_of(security)).copied().unwrap_or(false)
+    }
+
+    pub(super) fn close(
+        &mut self,
+        source: Source,
+        id: IntId,
+        strategy: StrategyId,
+        account: AccountId,
+        security: SecurityId,
+        qty: Qty,
+    ) {
+        let held = match self.reference.security(security) {
+            Some(_) => self.position(strategy, security).qty,
+            None => Qty::ZERO,
+        };
+        let terms = Terms {
+            qty: if qty.is_zero() { held.abs() } else { qty },
+            security,
+            strategy,
+            account,
+            side: if held.is_positive() { Side::Sell } else { Side::Buy },
+            kind: OrderKind::Market,
+            tif: Tif::Day,
+            reduce_only: true,
+            ..Terms::default()
+        };
+        if id.is_none() {
+            return self.said.push(Said::Unrecorded(Reason::BadId));
+        }
+        let whole = qty.is_zero() && !held.is_zero();
+        let reducing = self.reducing(strategy, security);
+        if whole && reducing > 0 {
+            let order = self.enter(source, id, Terms { qty, ..terms });
+            return self.reject(order, Reason::CloseInProgress);
+        }
+        if whole {
+            self.cancel_for_close(strategy, security);
+        }
+        let reason = self.close_flaw(&terms, held, reducing);
+        let order = self.enter(source, id, terms);
+        if reason != Reason::None {
+            return self.reject(order, reason);
+        }
+        self.send(order);
+    }
+
+    /// What open orders of a strategy are closing already.
+    fn reducing(&self, strategy: StrategyId, security: SecurityId) -> i64 {
+        let mine = |o: &&super::Order| (o.terms.strategy, o.terms.security) == (strategy, security);
+        self.orders.iter().filter(|o| o.terms.reduce_only).filter(mine).map(|o| o.leaves()).sum()
+    }
+
+    fn close_flaw(&self, terms: &Terms, held: Qty, reducing: i64) -> Reason {
+        let reference = self.check_reference(terms);
+        if reference != Reason::None {
+            return reference;
+        }
+        if held.is_zero() {
+            return Reason::PositionFlat;
+        }
+        if terms.qty.raw() > held.abs().raw() - reducing {
+            return Reason::PositionTooSmall;
+        }
+        self.check(terms, None)
+    }
+
+    fn cancel_for_close(&mut self, strategy: StrategyId, security: SecurityId) {
+        self.cancel_where(Reason::Requested, |_, terms| {
+            (terms.strategy, terms.security) == (strategy, security)
+        });
+    }
+
+    /// Cancels open orders without being asked by their source: nobody gave the request an id.
+    pub(super) fn cancel_where(&mut self, reason: Reason, which: impl Fn(&Twin, &Terms) -> bool) {
+        for order in 0..self.orders.len() {
+            let o = &self.orders[order];
+            if o.is_over() || o.cancel.is_some() || !which(self, &o.terms) {
+                continue;
+            }
+            self.orders[order].cancel = Some(IntId::NONE);
+            self.report(order, What::CancelPending, Reason::None);
+            self.pass_on(order);
+            if self.orders[order].place != Place::Outside {
+                self.end(order, Base::Canceled, What::Canceled, reason);
+            }
+        }
+    }
+}
+
+// What a venue says.
+impl Twin {
+    pub(super) fn venue_report(&mut self, handle: OrderHandle, report: command::Report) {
+        let Some(order) = self.order(handle) else {
+            return self.alert(Alert::UnknownReport);
+        };
+        let security = self.orders[order].terms.security;
+        if self.reference.security(security).is_none() || self.is_simulated(security) {
+            return self.alert(Alert::UnexpectedReport);
+        }
+        let over = self.orders[order].is_over();
+        match report {
+            command::Report::Accepted if over => self.alert(Alert::UnexpectedReport),
+            command::Report::Accepted => self.accepted(order),
+            command::Report::Rejected(reason) => self.venue_rejects(order, reason),
+            command::Report::Filled { exec, qty, price } => {
+                let never_sent = self.orders[order].base == Base::Rejected && !self.orders[order].sent;
+                if !qty.is_positive() || never_sent {
+                    return self.alert(Alert::UnexpectedReport);
+                }
+                if exec.0 != 0 && self.executions.iter().any(|e| e.0 == exec && e.1 == order) {
+                    return self.alert(Alert::DuplicateExecution);
+                }
+                self.executions.push((exec, order, qty.raw(), price.raw(), true));
+                self.fill(order, qty.raw(), price.raw());
+            }
+            command::Report::Canceled(_) if over => self.alert(Alert::UnexpectedReport),
+            command::Report::Canceled(_)
+                if self.orders[order].stop_here && self.orders[order].cancel.is_none() =>
+            {
+                self.stop_here(order);
+                self.too_late(order);
+            }
+            command::Report::Canceled(reason) => self.end(order, Base::Canceled, What::Canceled, reason),
+            command::Report::Expired(_) if over => self.alert(Alert::UnexpectedReport),
+            command::Report::Expired(reason) => self.end(order, Base::Expired, What::Expired, reason),
+            // The venue's answer to a request that was answered by the end of the order.
+            command::Report::CancelRefused(_) | command::Report::ReplaceRefused(_) if over => {}
+            command::Report::CancelRefused(reason) if self.orders[order].stop_here => {
+                let (id, _) = self.orders[order].replace.take().expect("a modification is under way");
+                self.orders[order].stop_here = false;
+                self.refuse(order, id, Request::Replace, reason);
+                self.pass_on(order);
+            }
+            command::Report::CancelRefused(reason) => {
+                let Some(id) = self.orders[order].cancel.take() else {
+                    return self.alert(Alert::UnexpectedReport);
+                };
+                self.refuse(order, id, Request::Cancel, reason);
+            }
+            command::Report::Replaced => {
+                if self.orders[order].replace.is_none() {
+                    return self.alert(Alert::UnexpectedReport);
+                }
+                self.replaced(order);
+            }
+            command::Report::ReplaceRefused(reason) => {
+                let Some((id, _)) = self.orders[order].replace.take() else {
+                    return self.alert(Alert::UnexpectedReport);
+                };
+                self.orders[order].stop_here = false;
+                self.orders[order].asked_aside = 0;
+                self.refuse(order, id, Request::Replace, reason);
+                self.pass_on(order);
+            }
+            command::Report::Busted { exec } => self.bust(order, exec, None),
+            command::Report::Corrected { exec, qty, price } => self.bust(order, exec, Some((qty, price))),
+            command::Report::Reconciled => {
+                let was = std::mem::take(&mut self.orders[order].in_doubt);
+                if was && !over {
+                    self.report(order, What::Image, Reason::None);
+                }
+            }
+        }
+    }
+
+    pub(super) fn accepted(&mut self, order: usize) {
+        if self.orders[order].base == Base::PendingNew {
+            self.orders[order].base = Base::Working;
+            self.report(order, What::Accepted, Reason::None);
+            self.pass_on(order);
+        }
+    }
+
+    fn venue_rejects(&mut self, order: usize, reason: Reason) {
+        match self.orders[order].base {
+            Base::PendingNew => self.end(order, Base::Rejected, What::Rejected, reason),
+            Base::Working => {
+                self.alert(Alert::LateReject);
+                // Nobody answered the cancel: it came to nothing like any other request.
+                let cancel = self.orders[order].cancel.take();
+                self.end(order, Base::Canceled, What::Canceled, reason);
+                if let Some(id) = cancel {
+                    self.refuse(order, id, Request::Cancel, Reason::OrderFinished);
+                }
+            }
+            Base::Filled | Base::Canceled | Base::Rejected | Base::Expired => {
+                self.alert(Alert::UnexpectedReport);
+            }
+        }
+    }
+
+    /// A fact of money: whatever the state, it is counted and booked.
+    pub(super) fn fill(&mut self, order: usize, qty: i64, price: i64) {
+        self.accepted(order);
+        let late = self.orders[order].is_over();
+        let left = self.orders[order].leaves();
+        let o = &mut self.orders[order];
+        if left > 0 {
+            let part = Qty::from_raw(qty.min(left));
+            let share = Money::from_raw(o.set_aside).share(part, Qty::from_raw(left));
+            o.set_aside -= share.expect("a part fits").raw();
+        }
+        o.cum += qty;
+        o.notional += qty as i128 * price as i128;
+        let over = o.cum > o.terms.qty.raw();
+        let reason = match (over, late) {
+            (true, _) => Reason::Overfill,
+            (false, true) => Reason::LateFill,
+            (false, false) => Reason::None,
+        };
+        if o.cum >= o.terms.qty.raw() {
+            o.base = Base::Filled;
+            o.place = Place::Nowhere;
+            (o.set_aside, o.asked_aside) = (0, 0);
+        }
+        if over {
+            self.alert(Alert::Overfill);
+        } else if late {
+            self.alert(Alert::LateFill);
+        }
+        self.report_fill(order, reason, qty, price);
+        self.book_fill(order, qty, price);
+        if self.orders[order].is_over() {
+            self.too_late(order);
+        }
+    }
+
+    /// Pending requests of an order that has ended.
+    fn too_late(&mut self, order: usize) {
+        if let Some((id, _)) = self.orders[order].replace.take() {
+            self.refuse(order, id, Request::Replace, Reason::OrderFinished);
+        }
+        if let Some(id) = self.orders[order].cancel.take() {
+            self.refuse(order, id, Request::Cancel, Reason::OrderFinished);
+        }
+    }
+
+    /// The order ends, and not by a fill.
+    pub(super) fn end(&mut self, order: usize, base: Base, what: What, reason: Reason) {
+        let o = &mut self.orders[order];
+        assert!(!o.is_over(), "an order ends once");
+        o.base = base;
+        o.place = Place::Nowhere;
+        o.in_doubt = false;
+        (o.set_aside, o.asked_aside) = (0, 0);
+        let asked = if base == Base::Canceled && what == What::Canceled { o.cancel.take() } else { None };
+        match asked {
+            Some(id) if !id.is_none() => self.report_request(order, what, reason, id),
+            Some(_) | None => self.report(order, what, reason),
+        }
+        self.too_late(order);
+    }
+
+    /// The modification takes effect.
+    fn replaced(&mut self, order: usize) {
+        let o = &mut self.orders[order];
+        let (id, terms) = o.replace.take().expect("a modification is under way");
+        let before = o.terms;
+        (o.orig_id, o.id, o.terms) = (o.id, id, terms);
+        o.set_aside += std::mem::take(&mut o.asked_aside);
+        if o.cum >= terms.qty.raw() {
+            // Overtaken by fills: what it asks for is there already.
+            o.terms.qty = Qty::from_raw(o.cum);
+            o.base = Base::Filled;
+            o.place = Place::Nowhere;
+            o.set_aside = 0;
+        }
+        self.report(order, What::Replaced, Reason::None);
+        if self.orders[order].is_over() {
+            return self.too_late(order);
+        }
+        self.pass_on(order);
+        self.moved(order, &before);
+    }
+
+    /// A fill is taken back, or given another quantity and price.
+    fn bust(&mut self, order: usize, exec: command::ExecRef, new: Option<(Qty, Price)>) {
+        let found = self.executions.iter().position(|e| e.0 == exec && e.1 == order && e.4);
+        let sound = new.is_none_or(|(qty, _)| qty.is_positive());
+        let (Some(at), true, true) = (found, exec.0 != 0, sound) else {
+            return self.alert(Alert::UnexpectedReport);
+        };
+        let (_, _, qty, price, _) = self.executions[at];
+        self.book_reversal(order, qty, price);
+        // Spec: `filled` never falls; what is corrected is the money.
+        match new {
+            None => self.executions[at].4 = false,
+            Some((qty, price)) => {
+                (self.executions[at].2, self.executions[at].3) = (qty.raw(), price.raw());
+                self.book_fill(order, qty.raw(), price.raw());
+            }
+        }
+        let reason = if new.is_some() { Reason::Correction } else { Reason::Bust };
+        let mut line = self.image(order, What::Corrected, reason);
+        if let Some((qty, price)) = new {
+            (line.last_qty, line.last_price) = (qty, price);
+        }
+        self.said.push(Said::Report(line));
+    }
+}
+
+// What is said.
+impl Twin {
+    fn image(&self, order: usize, what: What, reason: Reason) -> Report {
+        let o = &self.orders[order];
+        Report {
+            order,
+            id: o.id,
+            orig_id: o.orig_id,
+            what,
+            status: o.status(),
+            reason,
+            qty: o.terms.qty,
+            cum_qty: Qty::from_raw(o.cum),
+            avg_price: Notional::from_raw(o.notional).average(Qty::from_raw(o.cum)),
+            last_qty: Qty::ZERO,
+            last_price: Price::ZERO,
+            in_doubt: o.in_doubt && !o.is_over(),
+        }
+    }
+
+    pub(super) fn report(&mut self, order: usize, what: What, reason: Reason) {
+        let line = self.image(order, what, reason);
+        self.said.push(Said::Report(line));
+    }
+
+    fn report_fill(&mut self, order: usize, reason: Reason, qty: i64, price: i64) {
+        let line = Report {
+            last_qty: Qty::from_raw(qty),
+            last_price: Price::from_raw(price),
+            ..self.image(order, What::Filled, reason)
+        };
+        self.said.push(Said::Report(line));
+    }
+
+    /// A report of a request: under its id, with the order's own behind it.
+    fn report_request(&mut self, order: usize, what: What, reason: Reason, id: IntId) {
+        let orig_id = self.orders[order].id;
+        let line = Report { id, orig_id, ..self.image(order, what, reason) };
+        self.said.push(Said::Report(line));
+    }
+
+    fn refuse(&mut self, order: usize, request_id: IntId, request: Request, reason: Reason) {
+        if request_id.is_none() && request == Request::Cancel {
+            // Nobody asked by name, so nobody is answered; an order that goes on is told as it stands.
+            if !self.orders[order].is_over() {
+                self.report(order, What::Image, reason);
+            }
+            return;
+        }
+        let status = self.orders[order].status();
+        self.said.push(Said::Refused(Refused { order: Some(order), request_id, request, status, reason }));
+    }
+
+    fn refuse_unknown(&mut self, request_id: IntId, request: Request) {
+        self.said.push(Said::Refused(Refused {
+            order: None,
+            request_id,
+            request,
+            status: Status::Rejected,
+            reason: Reason::UnknownOrder,
+        }));
+    }
+}

@@ -1,0 +1,65 @@
+//! What is known of a security's market: quote, last price, and the queue the feed's own orders form.
+
+use pitlane_engine::command::Quote;
+use pitlane_engine::terms::Side;
+
+#[derive(Clone, Debug, Default)]
+pub struct Market {
+    pub quote: Quote,
+    /// What was taken from the bid and from the ask since that side last changed.
+    pub consumed_bid: i64,
+    pub consumed_ask: i64,
+    pub last: Option<i64>,
+    pub halted: bool,
+    /// Its day has come; nobody trades it any more.
+    pub expired: bool,
+    pub queue_buy: Option<Queue>,
+    pub queue_sell: Option<Queue>,
+}
+
+/// The feed's own orders at one price, ahead of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Queue {
+    pub price: i64,
+    pub ahead: i64,
+    pub shown: i64,
+}
+
+impl Market {
+    /// Price and size the quote shows to somebody on the other side of `side`: the bid for buys, the ask for sells.
+    pub fn shown(&self, side: Side) -> Option<(i64, i64)> {
+        let (price, size) = match side {
+            Side::Buy => (self.quote.bid, self.quote.bid_size),
+            Side::Sell => (self.quote.ask, self.quote.ask_size),
+        };
+        size.is_positive().then_some((price.raw(), size.raw()))
+    }
+
+    pub fn consumed(&self, side: Side) -> i64 {
+        match side {
+            Side::Buy => self.consumed_bid,
+            Side::Sell => self.consumed_ask,
+        }
+    }
+
+    pub fn consume(&mut self, side: Side, qty: i64) {
+        match side {
+            Side::Buy => self.consumed_bid += qty,
+            Side::Sell => self.consumed_ask += qty,
+        }
+    }
+
+    /// What the quote shows and nobody took, of its first portion.
+    pub fn unconsumed(&self, side: Side) -> Option<(i64, i64)> {
+        let (price, size) = self.shown(side)?;
+        let left = size - self.consumed(side);
+        (left > 0).then_some((price, left))
+    }
+
+    pub fn queue(&mut self, side: Side) -> &mut Option<Queue> {
+        match side {
+            Side::Buy => &mut self.queue_buy,
+            Side::Sell => &mut self.queue_sell,
+        }
+    }
+}

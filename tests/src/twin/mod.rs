@@ -1,0 +1,304 @@
+//! The naive twin: the same rules as the engine, written from the rules alone in the dullest way that can be right.
+//! Plain lists, linear scans, everything recounted whenever it is asked for. It is slow, and that is its use: when it
+//! and the engine disagree, one look at the rules tells who is wrong.
+//!
+//! A twin stands beside one shard. It knows orders by their index in [`Twin::orders`]; which handle the shard gave
+//! them it learns from [`Twin::bind`].
+//!
+//! Not here: the venue's dice, its delays, and which port hears what.
+
+mod auction;
+mod books;
+mod check;
+mod life;
+mod market;
+mod operator;
+mod order;
+mod venue;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pitlane_engine::command::{Body, BudgetKind, Command, ExecRef, Limits, Phase, Scope, Session};
+use pitlane_engine::event::{Alert, Request, What};
+use pitlane_engine::id::{AdapterId, ExchangeId, IntId, OrderHandle, SecurityId, Source, StrategyId, Uuid};
+use pitlane_engine::number::{Money, Price, Qty};
+use pitlane_engine::reason::Reason;
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::settings::ShardSettings;
+use pitlane_engine::terms::{Status, Terms};
+use pitlane_engine::time::Timestamp;
+
+pub use books::{Position, Transaction};
+pub use market::Market;
+pub use order::{Base, Order, Place};
+
+/// What the twin expects a shard to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Said {
+    Report(Report),
+    Refused(Refused),
+    /// A new order that is told as rejected, but not recorded.
+    Unrecorded(Reason),
+    Booked(Booked),
+    Alert(Alert),
+    /// How a command ended that is not about an order.
+    Done(Reason),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Index in the twin's orders.
+    pub order: usize,
+    pub id: IntId,
+    pub orig_id: IntId,
+    pub what: What,
+    pub status: Status,
+    pub reason: Reason,
+    pub qty: Qty,
+    pub cum_qty: Qty,
+    pub avg_price: Price,
+    pub last_qty: Qty,
+    pub last_price: Price,
+    pub in_doubt: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// None: nobody knows the order.
+    pub order: Option<usize>,
+    pub request_id: IntId,
+    pub request: Request,
+    pub status: Status,
+    pub reason: Reason,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Booked {
+    pub order: Option<usize>,
+    pub transaction: Transaction,
+    pub position: Position,
+    pub cash: Money,
+}
+
+/// A budget as the treasury gave it; absent means that there is no such limit.
+type Budgets = BTreeMap<(Scope, BudgetKind), i64>;
+
+#[derive(Debug)]
+pub struct Twin {
+    pub reference: Arc<RefData>,
+    pub settings: ShardSettings,
+    pub orders: Vec<Order>,
+    pub markets: BTreeMap<SecurityId, Market>,
+    pub transactions: Vec<Transaction>,
+    pub sessions: BTreeMap<ExchangeId, Session>,
+    pub phases: BTreeMap<StrategyId, Phase>,
+    pub adapters: BTreeMap<AdapterId, bool>,
+    pub limits: BTreeMap<Scope, Limits>,
+    pub budgets: Budgets,
+    pub restricted: Vec<(Scope, SecurityId)>,
+    pub killed: Vec<Scope>,
+    pub subscriptions: Vec<(StrategyId, SecurityId)>,
+    handles: BTreeMap<OrderHandle, usize>,
+    /// Executions of outside venues: order, quantity, price, and whether it still counts.
+    executions: Vec<(ExecRef, usize, i64, i64, bool)>,
+    uuids: Vec<Uuid>,
+    /// New orders that passed the checks.
+    sent: Vec<(Timestamp, Terms)>,
+    /// New orders and modifications that passed the checks.
+    asked: Vec<(Timestamp, Terms)>,
+    arrivals: u64,
+    now: Timestamp,
+    said: Vec<Said>,
+}
+
+impl Twin {
+    pub fn new(reference: Arc<RefData>, settings: ShardSettings) -> Twin {
+        let markets = reference.securities().iter().map(|row| (row.id, Market::default())).collect();
+        Twin {
+            reference,
+            settings,
+            orders: Vec::new(),
+            markets,
+            transactions: Vec::new(),
+            sessions: BTreeMap::new(),
+            phases: BTreeMap::new(),
+            adapters: BTreeMap::new(),
+            limits: BTreeMap::new(),
+            budgets: BTreeMap::new(),
+            restricted: Vec::new(),
+            killed: Vec::new(),
+            subscriptions: Vec::new(),
+            handles: BTreeMap::new(),
+            executions: Vec::new(),
+            uuids: Vec::new(),
+            sent: Vec::new(),
+            asked: Vec::new(),
+            arrivals: 0,
+            now: Timestamp::ZERO,
+            said: Vec::new(),
+        }
+    }
+
+    /// What a shard should say to one command, work left included.
+    pub fn apply(&mut self, now: Timestamp, command: &Command) -> Vec<Said> {
+        self.now = now;
+        match command.body {
+            Body::Submit { id, terms } => self.submit(command.source, id, terms),
+            Body::Modify { order, id, changes } => self.modify(command.source, order, id, &changes),
+            Body::Cancel { order, id } => self.cancel(command.source, order, id),
+            Body::Close { id, strategy, account, security, qty } => {
+                self.close(command.source, id, strategy, account, security, qty);
+            }
+            Body::Subscribe { strategy, security, on } => self.subscribe(strategy, security, on),
+            Body::Quote { security, quote } => self.feed(security, Some(quote), None),
+            Body::Trade { security, trade } => self.feed(security, None, Some(trade)),
+            Body::Tick { security, quote, trade } => self.feed(security, Some(quote), Some(trade)),
+            Body::Report { order, report } => self.venue_report(order, report),
+            Body::Adapter { adapter, connected } => self.adapter(adapter, connected),
+            Body::Transaction(movement) => self.movement(&movement),
+            Body::Expire { security, price } => self.expire_security(security, price),
+            Body::ResetPositions | Body::ResetCash => self.done(Reason::None),
+            Body::Limits { scope, limits } => self.set_limits(scope, limits),
+            Body::Restrict { scope, security, on } => self.restrict(scope, security, on),
+            Body::Kill { scope, on } => self.kill(scope, on),
+            Body::Phase { strategy, phase } => self.phase(strategy, phase),
+            Body::Halt { security, on } => self.halt(security, on),
+            Body::Budget(budget) => self.budget(&budget),
+            Body::Session { exchange, session } => self.session(exchange, session),
+            Body::TradingDay { .. } => self.trading_day(),
+            Body::Timer => self.timer(),
+            Body::Watch { .. } | Body::Snapshot { .. } => {}
+        }
+        std::mem::take(&mut self.said)
+    }
+
+    /// The shard knows this order of the twin by that handle.
+    pub fn bind(&mut self, handle: OrderHandle, order: usize) {
+        self.handles.insert(handle, order);
+    }
+
+    /// The shard has forgotten the order.
+    pub fn forget(&mut self, handle: OrderHandle) -> Option<usize> {
+        self.handles.remove(&handle)
+    }
+
+    /// The order behind a handle.
+    pub fn order(&self, handle: OrderHandle) -> Option<usize> {
+        self.handles.get(&handle).copied()
+    }
+
+    fn done(&mut self, reason: Reason) {
+        self.said.push(Said::Done(reason));
+    }
+
+    fn alert(&mut self, alert: Alert) {
+        self.said.push(Said::Alert(alert));
+    }
+
+    fn next_arrival(&mut self) -> u64 {
+        self.arrivals += 1;
+        self.arrivals
+    }
+
+    /// Whether the security trades at a venue inside the shard.
+    fn is_simulated(&self, security: SecurityId) -> bool {
+        self.adapter_of(security) == AdapterId::SIM
+    }
+
+    fn adapter_of(&self, security: SecurityId) -> AdapterId {
+        let row = self.reference.security(security).expect("asked of known securities only");
+        self.reference.exchange_of(row).adapter
+    }
+
+    fn exchange_of(&self, security: SecurityId) -> ExchangeId {
+        let row = self.reference.security(security).expect("asked of known securities only");
+        self.reference.exchange_of(row).id
+    }
+
+    fn session_of(&self, security: SecurityId) -> Session {
+        self.sessions.get(&self.exchange_of(security)).copied().unwrap_or_default()
+    }
+
+    /// Whether anything matches and stops are looked at.
+    fn is_trading(&self, security: SecurityId) -> bool {
+        self.session_of(security) == Session::Continuous && !self.markets[&security].halted
+    }
+
+    fn known_securities(&self) -> Vec<SecurityId> {
+        self.reference.securities().iter().map(|row| row.id).collect()
+    }
+
+    fn enter(&mut self, source: Source, id: IntId, terms: Terms) -> usize {
+        self.orders.push(Order::new(source, id, terms));
+        self.orders.len() - 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pitlane_engine::id::ShardId;
+
+    use super::*;
+    use crate::dice::Dice;
+    use crate::workload::{Deed, Profile, Workload};
+    use crate::{pair, world};
+
+    /// The twin alone: nothing it believes contradicts itself.
+    #[test]
+    fn the_twin_survives_any_flow() {
+        let mut fills = 0;
+        for seed in 0..100 {
+            let mut dice = Dice::new(seed);
+            let mut workload = Workload::new(dice.fork(), Profile::random(&mut dice));
+            let mut twin = Twin::new(world::reference(), ShardSettings::default());
+            let mut now = world::start();
+            for deed in Workload::opening() {
+                tell(&mut twin, now, deed);
+            }
+            for _ in 0..200 {
+                let deed = workload.next(now);
+                if let Deed::Wait(ns) = deed {
+                    now = now.plus(ns);
+                    tell(&mut twin, now, Deed::Plain(Body::Timer));
+                } else {
+                    let said = tell(&mut twin, now, deed);
+                    fills += said.iter().filter(|said| matches!(said, Said::Booked(_))).count();
+                }
+                agrees_with_itself(&twin);
+            }
+        }
+        assert!(fills > 1_000, "only {fills} fills");
+    }
+
+    fn tell(twin: &mut Twin, now: Timestamp, deed: Deed) -> Vec<Said> {
+        let handle = |nth: usize| OrderHandle::new(ShardId(0), 0, nth as u32);
+        let body = match deed {
+            Deed::Plain(body) => body,
+            Deed::Modify { nth, id, changes } => Body::Modify { order: handle(nth), id, changes },
+            Deed::Cancel { nth, id } => Body::Cancel { order: handle(nth), id },
+            Deed::Report { nth, report } => Body::Report { order: handle(nth), report },
+            Deed::Wait(_) => Body::Timer,
+        };
+        let said = twin.apply(now, &Command { source: pair::source(), token: 1, body });
+        for order in 0..twin.orders.len() {
+            twin.bind(handle(order), order);
+        }
+        said
+    }
+
+    fn agrees_with_itself(twin: &Twin) {
+        for order in &twin.orders {
+            assert!(order.is_over() || order.leaves() > 0, "{order:?}");
+            assert!(order.is_over() || order.cum < order.terms.qty.raw(), "{order:?}");
+        }
+        for security in world::SECURITIES {
+            if twin.is_trading(security) {
+                let best =
+                    |side| twin.book_side(security, side).first().map(|&at| twin.orders[at].terms.limit);
+                let sides = (best(pitlane_engine::terms::Side::Buy), best(pitlane_engine::terms::Side::Sell));
+                assert!(!matches!(sides, (Some(bid), Some(ask)) if bid >= ask), "crossed: {sides:?}");
+            }
+        }
+    }
+}

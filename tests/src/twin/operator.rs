@@ -1,0 +1,242 @@
+//! Switches, limits, phases, sessions and the clock.
+
+use pitlane_engine::command::{Budget, BudgetAct, BudgetKind, Limits, Phase, Scope, Session};
+use pitlane_engine::event::What;
+use pitlane_engine::id::{AdapterId, ExchangeId, SecurityId, StrategyId};
+use pitlane_engine::reason::Reason;
+use pitlane_engine::terms::Tif;
+
+use super::Twin;
+use super::order::{Base, Place};
+
+impl Twin {
+    pub(super) fn subscribe(&mut self, strategy: StrategyId, security: SecurityId, on: bool) {
+        if self.reference.strategy(strategy).is_none() {
+            return self.done(Reason::UnknownStrategy);
+        }
+        if self.reference.security(security).is_none() {
+            return self.done(Reason::UnknownSecurity);
+        }
+        self.subscriptions.retain(|&entry| entry != (strategy, security));
+        if on {
+            self.subscriptions.push((strategy, security));
+        }
+        self.done(Reason::None);
+    }
+
+    pub(super) fn adapter(&mut self, adapter: AdapterId, connected: bool) {
+        let was = self.adapters.insert(adapter, connected).unwrap_or(false);
+        if was && !connected {
+            for order in 0..self.orders.len() {
+                let o = &self.orders[order];
+                let waiting = o.base == Base::PendingNew || o.cancel.is_some() || o.replace.is_some();
+                let outside = o.place == Place::Outside && !o.in_doubt;
+                if outside && waiting && self.adapter_of(o.terms.security) == adapter {
+                    self.orders[order].in_doubt = true;
+                    self.report(order, What::Image, Reason::InDoubt);
+                }
+            }
+        }
+        self.done(Reason::None);
+    }
+
+    pub(super) fn set_limits(&mut self, scope: Scope, limits: Limits) {
+        if !self.has_limits(scope) {
+            return self.done(Reason::UnknownScope);
+        }
+        self.limits.insert(scope, limits);
+        // The only shard takes the whole of every limit at once; a treasury would set the same.
+        let wholes = [
+            (BudgetKind::OpenOrders, limits.max_open_orders as i64),
+            (BudgetKind::OrdersPerSecond, limits.max_orders_per_s as i64),
+            (BudgetKind::Credit, limits.credit.raw()),
+        ];
+        for (kind, whole) in wholes {
+            match whole {
+                0 => {
+                    self.budgets.remove(&(scope, kind));
+                }
+                _ => {
+                    self.budgets.insert((scope, kind), whole);
+                }
+            }
+        }
+        self.done(Reason::None);
+    }
+
+    /// Limits are of strategies and accounts.
+    fn has_limits(&self, scope: Scope) -> bool {
+        match scope {
+            Scope::Strategy(strategy) => self.reference.strategy(strategy).is_some(),
+            Scope::Account(account) => self.reference.account(account).is_some(),
+            Scope::Global | Scope::Security(_) | Scope::Adapter(_) => false,
+        }
+    }
+
+    pub(super) fn restrict(&mut self, scope: Scope, security: SecurityId, on: bool) {
+        if !self.has_limits(scope) {
+            return self.done(Reason::UnknownScope);
+        }
+        if self.reference.security(security).is_none() {
+            return self.done(Reason::UnknownSecurity);
+        }
+        self.restricted.retain(|&entry| entry != (scope, security));
+        if on {
+            self.restricted.push((scope, security));
+        }
+        self.done(Reason::None);
+    }
+
+    pub(super) fn kill(&mut self, scope: Scope, on: bool) {
+        let known = match scope {
+            Scope::Global => true,
+            Scope::Strategy(strategy) => self.reference.strategy(strategy).is_some(),
+            Scope::Account(account) => self.reference.account(account).is_some(),
+            Scope::Security(security) => self.reference.security(security).is_some(),
+            Scope::Adapter(adapter) => self.reference.exchanges().iter().any(|row| row.adapter == adapter),
+        };
+        if !known {
+            return self.done(Reason::UnknownScope);
+        }
+        self.killed.retain(|&entry| entry != scope);
+        if on {
+            self.killed.push(scope);
+            self.cancel_where(Reason::KillSwitch, |twin, terms| match scope {
+                Scope::Global => true,
+                Scope::Strategy(strategy) => terms.strategy == strategy,
+                Scope::Account(account) => terms.account == account,
+                Scope::Security(security) => terms.security == security,
+                Scope::Adapter(adapter) => twin.adapter_of(terms.security) == adapter,
+            });
+        }
+        self.done(Reason::None);
+    }
+
+    pub(super) fn phase(&mut self, strategy: StrategyId, phase: Phase) {
+        if self.reference.strategy(strategy).is_none() {
+            return self.done(Reason::UnknownStrategy);
+        }
+        self.phases.insert(strategy, phase);
+        self.done(Reason::None);
+    }
+
+    pub(super) fn budget(&mut self, budget: &Budget) {
+        if !self.has_limits(budget.scope) {
+            return self.done(Reason::UnknownScope);
+        }
+        let key = (budget.scope, budget.kind);
+        match budget.act {
+            BudgetAct::Lift => {
+                self.budgets.remove(&key);
+            }
+            BudgetAct::Set(share) => {
+                self.budgets.insert(key, share);
+            }
+            BudgetAct::Grant(more) => *self.budgets.entry(key).or_default() += more,
+            // What comes back is the shard's to say; compared runs have no treasury.
+            BudgetAct::Recall(_) => {}
+        }
+        self.done(Reason::None);
+    }
+
+    pub(super) fn halt(&mut self, security: SecurityId, on: bool) {
+        let Some(market) = self.markets.get_mut(&security) else {
+            return self.done(Reason::UnknownSecurity);
+        };
+        let was = std::mem::replace(&mut market.halted, on);
+        if was && !on && self.session_of(security) == Session::Continuous {
+            self.uncross(security);
+            self.expire_where(security, Reason::ExpiredAuction, |tif, _| tif == Tif::Ato);
+            self.serve_line(security);
+            self.settle_stops(security);
+        }
+        self.done(Reason::None);
+    }
+
+    pub(super) fn session(&mut self, exchange: ExchangeId, session: Session) {
+        if self.reference.exchange(exchange).is_none() {
+            return self.done(Reason::UnknownExchange);
+        }
+        let before = self.sessions.insert(exchange, session).unwrap_or_default();
+        if before != session {
+            for security in self.known_securities() {
+                if self.exchange_of(security) == exchange {
+                    self.turn(security, before, session);
+                }
+            }
+        }
+        self.done(Reason::None);
+    }
+
+    /// One security goes from one session to the next.
+    fn turn(&mut self, security: SecurityId, before: Session, session: Session) {
+        let halted = self.markets[&security].halted;
+        let closed = before == Session::ClosingAuction;
+        if closed && !halted && session != Session::Continuous {
+            self.uncross(security);
+        }
+        if session == Session::Continuous && !halted {
+            self.uncross(security);
+            self.expire_where(security, Reason::ExpiredAuction, |tif, _| tif == Tif::Ato);
+        }
+        if closed {
+            self.expire_where(security, Reason::ExpiredAuction, |tif, place| {
+                tif == Tif::Atc && place != Place::Parked
+            });
+        }
+        if session == Session::Continuous && !halted {
+            self.serve_line(security);
+            self.settle_stops(security);
+        }
+        if session == Session::ClosingAuction {
+            self.unpark(security);
+        }
+        if session == Session::Closed {
+            self.expire_where(security, Reason::ExpiredDay, |tif, place| {
+                tif == Tif::Day && place != Place::Stop && place != Place::Outside
+            });
+            self.expire_where(security, Reason::ExpiredDay, |tif, place| {
+                tif == Tif::Day && place == Place::Stop
+            });
+            self.expire_where(security, Reason::ExpiredAuction, |_, place| place == Place::Parked);
+        }
+    }
+
+    /// Where there is no close, the day ends the day's orders.
+    pub(super) fn trading_day(&mut self) {
+        for security in self.known_securities() {
+            if self.session_of(security) != Session::Closed {
+                self.expire_where(security, Reason::ExpiredDay, |tif, _| tif == Tif::Day);
+            }
+        }
+        self.done(Reason::None);
+    }
+
+    pub(super) fn timer(&mut self) {
+        let due: Vec<usize> = (0..self.orders.len())
+            .filter(|&at| {
+                let o = &self.orders[at];
+                let ours = o.place != Place::Outside;
+                !o.is_over() && ours && o.terms.tif == Tif::Gtd && o.terms.tif_date <= self.now
+            })
+            .collect();
+        for order in due {
+            self.end(order, Base::Expired, What::Expired, Reason::ExpiredGtd);
+        }
+    }
+
+    pub(super) fn expire_where(
+        &mut self,
+        security: SecurityId,
+        reason: Reason,
+        which: impl Fn(Tif, Place) -> bool,
+    ) {
+        for order in 0..self.orders.len() {
+            let o = &self.orders[order];
+            let ours = o.terms.security == security && !o.is_over() && o.place != Place::Outside;
+            if ours && which(o.terms.tif, o.place) {
+                self.end(order, Base::Expired, What::Expired, reason);
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! One order: base state, pending requests and quantities apart; the status is derived.
+
+use pitlane_engine::id::{IntId, Source};
+use pitlane_engine::terms::{Side, Status, Terms};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Base {
+    PendingNew,
+    Working,
+    Filled,
+    Canceled,
+    Rejected,
+    Expired,
+}
+
+/// Where the order waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    Nowhere,
+    /// For its stop price.
+    Stop,
+    /// In the simulated book, at its limit.
+    Book,
+    /// In the simulated venue's line of market orders.
+    Line,
+    /// For the closing auction.
+    Parked,
+    /// At an outside venue.
+    Outside,
+}
+
+#[derive(Clone, Debug)]
+pub struct Order {
+    pub id: IntId,
+    pub orig_id: IntId,
+    pub source: Source,
+    pub terms: Terms,
+    pub base: Base,
+    pub cancel: Option<IntId>,
+    pub replace: Option<(IntId, Terms)>,
+    /// Whether the pending modification only ends the order where it is.
+    pub stop_here: bool,
+    pub cum: i64,
+    /// Sum of price × quantity over the fills, exact.
+    pub notional: i128,
+    /// Credit set aside for what is left of it.
+    pub set_aside: i64,
+    /// Credit that a pending modification asks for on top.
+    pub asked_aside: i64,
+    pub triggered: bool,
+    /// Whether an outside venue was ever told of it.
+    pub sent: bool,
+    pub in_doubt: bool,
+    pub place: Place,
+    /// Smaller is earlier; of the place it is in.
+    pub arrival: u64,
+}
+
+impl Order {
+    pub fn new(source: Source, id: IntId, terms: Terms) -> Order {
+        Order {
+            id,
+            orig_id: IntId::NONE,
+            source,
+            terms,
+            base: Base::PendingNew,
+            cancel: None,
+            replace: None,
+            stop_here: false,
+            cum: 0,
+            notional: 0,
+            set_aside: 0,
+            asked_aside: 0,
+            triggered: false,
+            sent: false,
+            in_doubt: false,
+            place: Place::Nowhere,
+            arrival: 0,
+        }
+    }
+
+    pub fn is_over(&self) -> bool {
+        match self.base {
+            Base::PendingNew | Base::Working => false,
+            Base::Filled | Base::Canceled | Base::Rejected | Base::Expired => true,
+        }
+    }
+
+    /// What is left in the market.
+    pub fn leaves(&self) -> i64 {
+        if self.is_over() { 0 } else { self.terms.qty.raw() - self.cum }
+    }
+
+    pub fn is_buy(&self) -> bool {
+        self.terms.side == Side::Buy
+    }
+
+    /// The limit it trades by, if it has one.
+    pub fn limit(&self) -> Option<i64> {
+        self.terms.kind.has_limit().then_some(self.terms.limit.raw())
+    }
+
+    pub fn status(&self) -> Status {
+        match self.base {
+            Base::Filled => Status::Filled,
+            Base::Canceled => Status::Canceled,
+            Base::Rejected => Status::Rejected,
+            Base::Expired => Status::Expired,
+            Base::PendingNew | Base::Working if self.cancel.is_some() => Status::PendingCancel,
+            Base::PendingNew | Base::Working if self.replace.is_some() => Status::PendingReplace,
+            Base::PendingNew => Status::PendingNew,
+            Base::Working if self.cum > 0 => Status::PartiallyFilled,
+            Base::Working => Status::New,
+        }
+    }
+}

@@ -1,0 +1,479 @@
+//! The simulated venue: price, then time, found by looking at every order.
+
+use pitlane_engine::command::{Quote, Session, Trade};
+use pitlane_engine::event::What;
+use pitlane_engine::id::SecurityId;
+use pitlane_engine::number::Price;
+use pitlane_engine::reason::Reason;
+use pitlane_engine::settings::{FillModel, SelfTrade, TriggerBy, VenueSettings};
+use pitlane_engine::terms::{OrderKind, Side, Terms, Tif};
+
+use super::Twin;
+use super::market::Queue;
+use super::order::{Base, Place};
+
+/// What an aggressive order meets next.
+#[derive(Clone, Copy, Debug)]
+enum Next {
+    /// A resting order, at this price.
+    Order(usize, i64),
+    /// A portion of the quote: price and size.
+    Quote(i64, i64),
+}
+
+impl Next {
+    fn price(self) -> i64 {
+        match self {
+            Next::Order(_, price) | Next::Quote(price, _) => price,
+        }
+    }
+}
+
+// Orders that come.
+impl Twin {
+    pub(super) fn venue_settings(&self, security: SecurityId) -> &VenueSettings {
+        self.settings.venues.get(&self.exchange_of(security)).unwrap_or(&self.settings.venue)
+    }
+
+    /// The order comes to the venue as the newest.
+    pub(super) fn arrive(&mut self, order: usize) {
+        let terms = self.orders[order].terms;
+        self.orders[order].arrival = self.next_arrival();
+        let session = self.session_of(terms.security);
+        if terms.tif == Tif::Atc && session != Session::ClosingAuction {
+            self.orders[order].place = Place::Parked;
+            return;
+        }
+        if !self.is_trading(terms.security) {
+            if terms.tif.is_immediate() {
+                return self.end(order, Base::Canceled, What::Canceled, Reason::NoLiquidity);
+            }
+            return self.rest(order);
+        }
+        if terms.tif == Tif::Fok && !self.can_fill_whole(order) {
+            return self.end(order, Base::Canceled, What::Canceled, Reason::Fok);
+        }
+        let stopped = self.aggress(order);
+        if self.orders[order].is_over() {
+            return;
+        }
+        if let Some(reason) = stopped {
+            return self.end(order, Base::Canceled, What::Canceled, reason);
+        }
+        if terms.tif.is_immediate() {
+            return self.end(order, Base::Canceled, What::Canceled, Reason::Ioc);
+        }
+        self.rest(order);
+    }
+
+    fn rest(&mut self, order: usize) {
+        let terms = self.orders[order].terms;
+        if let Some(limit) = self.orders[order].limit() {
+            let alone = self.at_price(terms.security, terms.side, limit).is_empty();
+            let market = self.markets.get_mut(&terms.security).expect("a known security");
+            let at_the_quote = market.shown(terms.side).is_some_and(|(price, _)| price == limit);
+            if alone && at_the_quote {
+                let shown = market.unconsumed(terms.side).map_or(0, |(_, size)| size);
+                *market.queue(terms.side) = Some(Queue { price: limit, ahead: shown, shown });
+            }
+        }
+        self.orders[order].place = place_of(&terms);
+    }
+
+    /// Trades until nothing fits any more. Gives the reason if something stands in the way of the rest.
+    fn aggress(&mut self, order: usize) -> Option<Reason> {
+        let band = self.band(self.orders[order].terms.security);
+        while self.orders[order].leaves() > 0 {
+            let next = self.next_for(order)?;
+            if band.is_some_and(|(low, high)| next.price() < low || next.price() > high) {
+                return Some(Reason::PriceBand);
+            }
+            match next {
+                Next::Order(maker, _) if self.is_self_trade(order, maker) => return Some(Reason::SelfTrade),
+                Next::Order(maker, price) => {
+                    let qty = self.orders[order].leaves().min(self.orders[maker].leaves());
+                    self.execute(order, Some(maker), qty, price);
+                }
+                Next::Quote(price, size) => {
+                    let qty = self.orders[order].leaves().min(size);
+                    let terms = self.orders[order].terms;
+                    let market = self.markets.get_mut(&terms.security).expect("a known security");
+                    market.consume(terms.side.opposite(), qty);
+                    self.execute(order, None, qty, price);
+                }
+            }
+        }
+        None
+    }
+
+    /// Lowest and highest price at which an order that comes now may trade.
+    fn band(&self, security: SecurityId) -> Option<(i64, i64)> {
+        let bp = self.venue_settings(security).band_bp;
+        let last = Price::from_raw(self.markets[&security].last?);
+        let width = last.abs().basis_points(bp as i64)?.raw();
+        (bp > 0).then_some((last.raw() - width, last.raw() + width))
+    }
+
+    /// The best an order can meet now, within its limit.
+    fn next_for(&self, order: usize) -> Option<Next> {
+        let o = &self.orders[order];
+        let security = o.terms.security;
+        let other = o.terms.side.opposite();
+        if let Some(limit) = o.limit() {
+            let waiting = self.line(security).into_iter().find(|&at| self.orders[at].terms.side == other);
+            if let Some(waiting) = waiting {
+                return Some(Next::Order(waiting, limit));
+            }
+        }
+        let client = self.best(security, other).map(|at| Next::Order(at, self.orders[at].terms.limit.raw()));
+        let quote = self.portion(security, other).map(|(price, size)| Next::Quote(price, size));
+        let next = match (client, quote) {
+            (Some(client), Some(quote)) => {
+                let client_better = match o.terms.side {
+                    Side::Buy => client.price() < quote.price(),
+                    Side::Sell => client.price() > quote.price(),
+                };
+                if client_better { client } else { quote }
+            }
+            (client, quote) => client.or(quote)?,
+        };
+        self.within(order, next.price()).then_some(next)
+    }
+
+    fn within(&self, order: usize, price: i64) -> bool {
+        let o = &self.orders[order];
+        match (o.limit(), o.terms.side) {
+            (None, _) => true,
+            (Some(limit), Side::Buy) => price <= limit,
+            (Some(limit), Side::Sell) => price >= limit,
+        }
+    }
+
+    /// The next portion of a quote: price and what is left of it.
+    fn portion(&self, security: SecurityId, side: Side) -> Option<(i64, i64)> {
+        let market = &self.markets[&security];
+        let settings = self.venue_settings(security);
+        let (price, size) = market.shown(side)?;
+        let taken = market.consumed(side);
+        let portions = if settings.slippage_ticks == 0 { 1 } else { settings.quote_levels as i64 };
+        let portion = taken / size;
+        if portion >= portions {
+            return None;
+        }
+        let row = self.reference.security(security).expect("a known security");
+        let tick = self.reference.family_of(row).tick_size.raw();
+        let worse = portion * settings.slippage_ticks as i64 * tick;
+        let price = match side {
+            Side::Buy => price - worse,
+            Side::Sell => price + worse,
+        };
+        Some((price, size * (portion + 1) - taken))
+    }
+
+    fn is_self_trade(&self, order: usize, maker: usize) -> bool {
+        let (a, b) = (&self.orders[order].terms, &self.orders[maker].terms);
+        self.venue_settings(a.security).self_trade == SelfTrade::CancelNewest && a.account == b.account
+    }
+
+    /// Whether a fill-or-kill order would be filled whole, tried on a copy of the world.
+    fn can_fill_whole(&self, order: usize) -> bool {
+        let mut trial = Twin {
+            reference: self.reference.clone(),
+            settings: self.settings.clone(),
+            orders: self.orders.clone(),
+            markets: self.markets.clone(),
+            transactions: Vec::new(),
+            sessions: self.sessions.clone(),
+            ..Twin::new(self.reference.clone(), self.settings.clone())
+        };
+        let stopped = trial.aggress(order);
+        stopped.is_none() && trial.orders[order].leaves() == 0
+    }
+
+    /// One execution: the order, and the resting order it met, if it was not the quote.
+    pub(super) fn execute(&mut self, order: usize, maker: Option<usize>, qty: i64, price: i64) {
+        let security = self.orders[order].terms.security;
+        self.markets.get_mut(&security).expect("a known security").last = Some(price);
+        self.fill(order, qty, price);
+        if let Some(maker) = maker {
+            self.fill(maker, qty, price);
+        }
+    }
+}
+
+// Orders that wait.
+impl Twin {
+    /// Orders of one place, oldest first.
+    pub(super) fn waiting(&self, security: SecurityId, place: Place) -> Vec<usize> {
+        let here = |&at: &usize| {
+            let o = &self.orders[at];
+            o.terms.security == security && o.place == place && !o.is_over()
+        };
+        let mut list: Vec<usize> = (0..self.orders.len()).filter(here).collect();
+        list.sort_by_key(|&at| self.orders[at].arrival);
+        list
+    }
+
+    /// Waiting market orders, oldest first.
+    pub(super) fn line(&self, security: SecurityId) -> Vec<usize> {
+        self.waiting(security, Place::Line)
+    }
+
+    /// The side of the book, best first.
+    pub(super) fn book_side(&self, security: SecurityId, side: Side) -> Vec<usize> {
+        let mut list = self.waiting(security, Place::Book);
+        list.retain(|&at| self.orders[at].terms.side == side);
+        list.sort_by_key(|&at| match side {
+            Side::Buy => -self.orders[at].terms.limit.raw(),
+            Side::Sell => self.orders[at].terms.limit.raw(),
+        });
+        list
+    }
+
+    fn best(&self, security: SecurityId, side: Side) -> Option<usize> {
+        self.book_side(security, side).first().copied()
+    }
+
+    fn at_price(&self, security: SecurityId, side: Side, price: i64) -> Vec<usize> {
+        let mut list = self.book_side(security, side);
+        list.retain(|&at| self.orders[at].terms.limit.raw() == price);
+        list
+    }
+
+    /// The terms of a waiting order have changed.
+    pub(super) fn moved(&mut self, order: usize, before: &Terms) {
+        let terms = self.orders[order].terms;
+        match self.orders[order].place {
+            Place::Outside | Place::Nowhere => {}
+            Place::Stop => self.place_stop(order),
+            Place::Book | Place::Line | Place::Parked => {
+                // Dates, and stop prices that were reached, are not the venue's business.
+                let same = (terms.limit, terms.tif) == (before.limit, before.tif);
+                let only_less = same && terms.qty < before.qty;
+                if !only_less {
+                    self.orders[order].place = Place::Nowhere;
+                    self.arrive(order);
+                }
+            }
+        }
+    }
+
+    pub(super) fn unpark(&mut self, security: SecurityId) {
+        for order in self.waiting(security, Place::Parked) {
+            self.orders[order].arrival = self.next_arrival();
+            self.rest(order);
+        }
+    }
+
+    /// Waiting market orders trade as if they came now.
+    pub(super) fn serve_line(&mut self, security: SecurityId) {
+        if !self.is_trading(security) {
+            return;
+        }
+        for order in self.line(security) {
+            if let Some(reason) = self.aggress(order) {
+                self.end(order, Base::Canceled, What::Canceled, reason);
+            }
+        }
+    }
+}
+
+fn place_of(terms: &Terms) -> Place {
+    if terms.kind.has_limit() { Place::Book } else { Place::Line }
+}
+
+// Stops.
+impl Twin {
+    pub(super) fn place_stop(&mut self, order: usize) {
+        self.orders[order].place = Place::Stop;
+        self.orders[order].arrival = self.next_arrival();
+    }
+
+    /// Triggers every stop the market has reached, one at a time, each to its end.
+    pub(super) fn settle_stops(&mut self, security: SecurityId) {
+        while let Some(order) = self.reached_stop(security) {
+            self.orders[order].triggered = true;
+            self.orders[order].place = Place::Nowhere;
+            self.report(order, What::Triggered, Reason::Triggered);
+            if self.is_simulated(security) {
+                self.arrive(order);
+            } else {
+                self.send_outside(order);
+            }
+        }
+    }
+
+    /// The next stop to trigger: buys before sells, nearest price first, then the oldest.
+    fn reached_stop(&self, security: SecurityId) -> Option<usize> {
+        if !self.is_trading(security) {
+            return None;
+        }
+        let market = &self.markets[&security];
+        let stops = self.waiting(security, Place::Stop);
+        Side::BOTH.into_iter().find_map(|side| {
+            let price = match self.settings.trigger {
+                TriggerBy::Last => market.last,
+                TriggerBy::Quote => market.shown(side.opposite()).map(|(price, _)| price),
+            }?;
+            let reached = |&at: &usize| {
+                let o = &self.orders[at];
+                let stop = o.terms.stop.raw();
+                o.terms.side == side && if side == Side::Buy { price >= stop } else { price <= stop }
+            };
+            let nearest = |&at: &usize| match side {
+                Side::Buy => self.orders[at].terms.stop.raw(),
+                Side::Sell => -self.orders[at].terms.stop.raw(),
+            };
+            stops.iter().copied().filter(reached).min_by_key(nearest)
+        })
+    }
+}
+
+// What the feed says.
+impl Twin {
+    pub(super) fn feed(&mut self, security: SecurityId, quote: Option<Quote>, trade: Option<Trade>) {
+        if self.reference.security(security).is_none() {
+            return self.done(Reason::UnknownSecurity);
+        }
+        // Both at once: the quote is what the trade left behind.
+        if let Some(trade) = trade {
+            self.trade(security, trade);
+        }
+        if let Some(quote) = quote {
+            self.quote(security, quote);
+        }
+        self.settle_stops(security);
+    }
+
+    fn quote(&mut self, security: SecurityId, quote: Quote) {
+        let market = self.markets.get_mut(&security).expect("a known security");
+        let before = std::mem::replace(&mut market.quote, quote);
+        if (before.bid, before.bid_size) != (quote.bid, quote.bid_size) {
+            market.consumed_bid = 0;
+        }
+        if (before.ask, before.ask_size) != (quote.ask, quote.ask_size) {
+            market.consumed_ask = 0;
+        }
+        for side in Side::BOTH {
+            self.requeue(security, side, &before);
+        }
+        if !self.is_trading(security) || !self.is_simulated(security) {
+            return;
+        }
+        for side in Side::BOTH {
+            self.quote_crosses(security, side);
+        }
+        // Market orders wait ahead of nobody.
+        self.serve_line(security);
+    }
+
+    /// Keeps the queue ahead of our orders on one side.
+    fn requeue(&mut self, security: SecurityId, side: Side, before: &Quote) {
+        let market = self.markets.get_mut(&security).expect("a known security");
+        let Some((price, size)) = market.shown(side) else {
+            *market.queue(side) = None;
+            return;
+        };
+        let old_price = match side {
+            Side::Buy => before.bid_size.is_positive().then_some(before.bid.raw()),
+            Side::Sell => before.ask_size.is_positive().then_some(before.ask.raw()),
+        };
+        if old_price != Some(price) {
+            *market.queue(side) = None;
+            let clients = !self.at_price(security, side, price).is_empty();
+            let market = self.markets.get_mut(&security).expect("a known security");
+            if clients {
+                *market.queue(side) = Some(Queue { price, ahead: size, shown: size });
+            }
+            return;
+        }
+        if let Some(queue) = market.queue(side) {
+            if size < queue.shown {
+                let exact = queue.ahead as i128 * size as i128;
+                queue.ahead = ((exact + queue.shown as i128 - 1) / queue.shown as i128) as i64;
+            }
+            queue.shown = size;
+        }
+    }
+
+    /// Resting orders that the quote of the other side has come through.
+    fn quote_crosses(&mut self, security: SecurityId, side: Side) {
+        let model = self.venue_settings(security).fill_model;
+        while let Some((price, left)) = self.markets[&security].unconsumed(side.opposite()) {
+            let Some(order) = self.best(security, side) else { return };
+            let limit = self.orders[order].terms.limit.raw();
+            let through = if side == Side::Buy { price < limit } else { price > limit };
+            let touched = model == FillModel::Touch && price == limit;
+            if !through && !touched {
+                return;
+            }
+            let qty = left.min(self.orders[order].leaves());
+            self.markets.get_mut(&security).expect("a known security").consume(side.opposite(), qty);
+            self.execute(order, None, qty, limit);
+        }
+    }
+
+    fn trade(&mut self, security: SecurityId, trade: Trade) {
+        self.markets.get_mut(&security).expect("a known security").last = Some(trade.price.raw());
+        if !self.is_trading(security) || !self.is_simulated(security) {
+            return;
+        }
+        for side in Side::BOTH {
+            self.trade_fills(security, side, &trade);
+        }
+    }
+
+    fn trade_fills(&mut self, security: SecurityId, side: Side, trade: &Trade) {
+        let price = trade.price.raw();
+        let mut left = if trade.size.is_zero() { i64::MAX } else { trade.size.raw() };
+        for order in self.book_side(security, side) {
+            let limit = self.orders[order].terms.limit.raw();
+            let through = if side == Side::Buy { limit > price } else { limit < price };
+            if through && left > 0 {
+                let qty = left.min(self.orders[order].leaves());
+                left -= qty;
+                self.execute(order, None, qty, limit);
+            }
+        }
+        let model = self.venue_settings(security).fill_model;
+        if model == FillModel::Through {
+            return;
+        }
+        let market = self.markets.get_mut(&security).expect("a known security");
+        if model == FillModel::Queue {
+            let behind = market.shown(side).is_some_and(|(quote, _)| match side {
+                Side::Buy => price < quote,
+                Side::Sell => price > quote,
+            });
+            if behind {
+                return;
+            }
+            if let Some(queue) = market.queue(side).as_mut().filter(|queue| queue.price == price) {
+                // Of an unknown size nobody knows how far it moved the queue; conservative: not through it.
+                if trade.size.is_zero() && queue.ahead > 0 {
+                    return;
+                }
+                let taken = left.min(queue.ahead);
+                queue.ahead -= taken;
+                queue.shown = (queue.shown - taken).max(0);
+                left -= taken;
+            }
+        }
+        for order in self.at_price(security, side, price) {
+            let qty = left.min(self.orders[order].leaves());
+            if qty > 0 {
+                left -= qty;
+                self.execute(order, None, qty, price);
+            }
+        }
+    }
+
+    /// Kinds that have a stop become what they are without it once triggered.
+    pub fn effective_kind(&self, order: usize) -> OrderKind {
+        match (self.orders[order].terms.kind, self.orders[order].triggered) {
+            (OrderKind::Stop, true) => OrderKind::Market,
+            (OrderKind::StopLimit, true) => OrderKind::Limit,
+            (kind, _) => kind,
+        }
+    }
+}

@@ -1,0 +1,520 @@
+//! What clients, feeds, venues and operators do in a run: mostly sensible, with a good share of nonsense.
+//!
+//! A deed names an order by its place among those submitted, not by its handle, so that the same flow can be played
+//! on any number of shards.
+
+use pitlane_engine::command::{
+    Body, Budget, BudgetAct, BudgetKind, ExecRef, Limits, Movement, MovementKind, Phase, Quote, Report,
+    Scope, Session, Trade,
+};
+use pitlane_engine::id::{AccountId, Currency, IntId, SecurityId, StrategyId, Uuid};
+use pitlane_engine::number::{Money, Price, Qty};
+use pitlane_engine::reason::Reason;
+use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
+use pitlane_engine::time::{Day, NS_PER_S, Timestamp};
+
+use crate::dice::Dice;
+use crate::world;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// A command that names no order, or enters one.
+    Plain(Body),
+    Modify {
+        nth: usize,
+        id: IntId,
+        changes: Changes,
+    },
+    Cancel {
+        nth: usize,
+        id: IntId,
+    },
+    Report {
+        nth: usize,
+        report: Report,
+    },
+    /// Time passes; the shards' own deadlines are served on the way.
+    Wait(u64),
+}
+
+/// What a run is made of. Weights are relative.
+#[derive(Clone, Debug)]
+pub struct Profile {
+    pub securities: Vec<SecurityId>,
+    /// Prices lie within so many ticks around 100.
+    pub width: i64,
+    /// Deeds in a hundred that make no sense.
+    pub nonsense: u64,
+    pub limits: bool,
+    /// What the first account may spend, in dollars.
+    pub credit: Option<i64>,
+    pub sessions: bool,
+    /// Whether outside venues are played by reports in the flow itself.
+    pub reports: bool,
+    /// Whether operators switch and book.
+    pub operators: bool,
+    /// Only prices the rules speak of: on the grid, bid below ask.
+    pub tame: bool,
+    pub weights: Weights,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Weights {
+    pub submit: u64,
+    pub modify: u64,
+    pub cancel: u64,
+    pub close: u64,
+    pub feed: u64,
+    pub report: u64,
+    pub operate: u64,
+    pub session: u64,
+    pub wait: u64,
+}
+
+impl Profile {
+    pub fn random(dice: &mut Dice) -> Profile {
+        let mut securities = world::SECURITIES.to_vec();
+        // Few securities meet often, many spread over the shards.
+        let keep = dice.pick(&[1, 1, 2, 3, 10]);
+        while securities.len() > keep {
+            let at = dice.below(securities.len() as u64) as usize;
+            securities.remove(at);
+        }
+        Profile {
+            securities,
+            width: dice.pick(&[2, 4, 12]),
+            nonsense: dice.pick(&[0, 5, 20]),
+            limits: dice.percent(40),
+            credit: None,
+            sessions: dice.percent(40),
+            reports: true,
+            operators: dice.percent(50),
+            tame: true,
+            weights: Weights {
+                submit: 40,
+                modify: dice.pick(&[0, 8, 20]),
+                cancel: dice.pick(&[2, 10]),
+                close: dice.pick(&[0, 3]),
+                feed: dice.pick(&[0, 10, 30]),
+                report: 25,
+                operate: 3,
+                session: dice.pick(&[2, 6]),
+                wait: 5,
+            },
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct Workload {
+    dice: Dice,
+    profile: Profile,
+    ids: u64,
+    execs: u64,
+    /// Orders submitted so far, closes included.
+    pub submitted: usize,
+}
+
+impl Workload {
+    pub fn new(mut dice: Dice, profile: Profile) -> Workload {
+        let dice = dice.fork();
+        Workload { dice, profile, ids: 0, execs: 0, submitted: 0 }
+    }
+
+    /// The account's credit, as operator and treasury would set it.
+    pub fn credit(dollars: i64) -> Vec<Deed> {
+        let scope = Scope::Account(world::HOME_ACCOUNTS[0]);
+        let credit = Money::whole(dollars).expect("a small number");
+        let limits = Limits { credit, credit_currency: world::currency("USD"), ..Limits::default() };
+        let act = BudgetAct::Set(credit.raw());
+        vec![
+            Deed::Plain(Body::Limits { scope, limits }),
+            Deed::Plain(Body::Budget(Budget { scope, kind: BudgetKind::Credit, act })),
+        ]
+    }
+
+    /// What every run begins with, so that there is something to do.
+    pub fn opening() -> Vec<Deed> {
+        let running = world::STRATEGIES
+            .iter()
+            .map(|&strategy| Deed::Plain(Body::Phase { strategy, phase: Phase::Running }));
+        let connected = Deed::Plain(Body::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: true });
+        running.chain([connected]).collect()
+    }
+
+    pub fn next(&mut self, now: Timestamp) -> Deed {
+        let w = self.profile.weights;
+        let reports = if self.profile.reports { w.report } else { 0 };
+        let operate = if self.profile.operators { w.operate } else { 0 };
+        let session = if self.profile.sessions { w.session } else { 0 };
+        let weights = [w.submit, w.modify, w.cancel, w.close, w.feed, reports, operate, session, w.wait];
+        let mut at = self.dice.below(weights.iter().sum());
+        for (kind, weight) in weights.into_iter().enumerate() {
+            if at < weight {
+                return self.deed(kind, now);
+            }
+            at -= weight;
+        }
+        Deed::Wait(1)
+    }
+
+    fn deed(&mut self, kind: usize, now: Timestamp) -> Deed {
+        match kind {
+            0 => self.submit(now),
+            1 => Deed::Modify { nth: self.nth(), id: self.id(), changes: self.changes(now) },
+            2 => Deed::Cancel { nth: self.nth(), id: self.id() },
+            3 => self.close(),
+            4 => self.feed(now),
+            5 => Deed::Report { nth: self.nth(), report: self.report() },
+            6 => self.operate(now),
+            7 => self.session(),
+            _ => Deed::Wait(self.wait()),
+        }
+    }
+
+    fn wait(&mut self) -> u64 {
+        self.dice.pick(&[1_000, 1_000_000, NS_PER_S / 3, NS_PER_S, 60 * NS_PER_S])
+    }
+
+    fn id(&mut self) -> IntId {
+        self.ids += 1;
+        IntId::numbered(b'o', self.ids)
+    }
+
+    /// Mostly one of the newest orders.
+    fn nth(&mut self) -> usize {
+        let count = self.submitted as u64;
+        if count == 0 || self.dice.percent(2) {
+            return self.submitted;
+        }
+        let back = if self.dice.percent(70) { self.dice.below(count.min(8)) } else { self.dice.below(count) };
+        (count - 1 - back) as usize
+    }
+
+    fn security(&mut self) -> SecurityId {
+        let list = std::mem::take(&mut self.profile.securities);
+        let security = self.dice.pick(&list);
+        self.profile.securities = list;
+        security
+    }
+
+    fn account(&mut self, security: SecurityId) -> AccountId {
+        if world::ABROAD.contains(&security) {
+            self.dice.pick(&world::OUTSIDE_ACCOUNTS)
+        } else {
+            self.dice.pick(&world::HOME_ACCOUNTS)
+        }
+    }
+
+    fn price(&mut self, security: SecurityId) -> Price {
+        let ticks = self.dice.between(-self.profile.width, self.profile.width);
+        Price::from_raw(world::price("100").raw() + ticks * tick(security))
+    }
+
+    fn qty(&mut self, security: SecurityId) -> Qty {
+        Qty::from_raw(self.dice.between(1, 12) * lot(security))
+    }
+
+    fn submit(&mut self, now: Timestamp) -> Deed {
+        let security = self.security();
+        let kind = self.dice.pick(&[
+            OrderKind::Limit,
+            OrderKind::Limit,
+            OrderKind::Limit,
+            OrderKind::Limit,
+            OrderKind::Market,
+            OrderKind::Stop,
+            OrderKind::StopLimit,
+        ]);
+        let mut tif = self.dice.pick(&[Tif::Day, Tif::Day, Tif::Gtc, Tif::Ioc, Tif::Fok, Tif::Gtd]);
+        if self.profile.sessions && !kind.has_stop() && self.dice.percent(25) {
+            tif = self.dice.pick(&[Tif::Ato, Tif::Atc]);
+        }
+        let mut terms = Terms {
+            qty: self.qty(security),
+            security,
+            strategy: self.dice.pick(&world::STRATEGIES),
+            account: self.account(security),
+            side: self.dice.pick(&Side::BOTH),
+            kind,
+            tif,
+            ..Terms::default()
+        };
+        if kind.has_limit() {
+            (terms.limit, terms.limit_given) = (self.price(security), true);
+        }
+        if kind.has_stop() {
+            (terms.stop, terms.stop_given) = (self.price(security), true);
+        }
+        if tif == Tif::Gtd {
+            terms.tif_date = now.plus(self.wait() + 1);
+        }
+        if self.dice.percent(self.profile.nonsense) {
+            self.spoil(&mut terms, now);
+        }
+        self.submitted += 1;
+        Deed::Plain(Body::Submit { id: self.id(), terms })
+    }
+
+    /// Makes one thing wrong.
+    fn spoil(&mut self, terms: &mut Terms, now: Timestamp) {
+        match self.dice.below(19) {
+            0 => terms.security = world::NO_SECURITY,
+            1 => terms.security = world::NOT_TRADEABLE,
+            2 => terms.account = world::NO_ACCOUNT,
+            3 => terms.account = world::INACTIVE_ACCOUNT,
+            4 => terms.account = world::PLAIN_ACCOUNT,
+            5 => terms.strategy = world::NO_STRATEGY,
+            6 => terms.strategy = world::IDLE_STRATEGY,
+            7 => terms.qty = Qty::from_raw(self.dice.pick(&[0, -1, i64::MIN, -lot(terms.security)])),
+            8 => terms.qty = Qty::from_raw(terms.qty.raw() + self.dice.pick(&[1, -1, 3])),
+            9 => terms.limit = Price::from_raw(terms.limit.raw() + 1),
+            10 => terms.stop = Price::from_raw(terms.stop.raw() - 1),
+            11 => terms.limit_given = !terms.limit_given,
+            12 => terms.stop_given = !terms.stop_given,
+            13 => (terms.tif, terms.tif_date) = (Tif::Gtd, Timestamp(now.0 - self.dice.below(2))),
+            14 => (terms.tif, terms.tif_date) = (Tif::Gtd, Timestamp::ZERO),
+            15 => terms.tif_date = now.plus(5),
+            16 => terms.tif = self.dice.pick(&[Tif::Ato, Tif::Atc]),
+            17 => {
+                let huge = i64::MAX;
+                terms.qty = Qty::from_raw(huge - huge % lot(terms.security));
+            }
+            _ => terms.limit = Price::from_raw(i64::MAX - i64::MAX % tick(terms.security)),
+        }
+    }
+
+    fn changes(&mut self, now: Timestamp) -> Changes {
+        let security = self.security();
+        let mut changes = Changes::default();
+        if self.dice.percent(60) {
+            changes = changes.with_qty(self.qty(security));
+        }
+        if self.dice.percent(50) {
+            changes = changes.with_limit(self.price(security));
+        }
+        if self.dice.percent(10) {
+            changes = changes.with_stop(self.price(security));
+        }
+        if self.dice.percent(10) {
+            let tif = self.dice.pick(&Tif::ALL);
+            changes = changes.with_tif(tif);
+            if tif == Tif::Gtd {
+                changes = changes.with_tif_date(now.plus(self.wait() + 1));
+            }
+        }
+        if self.dice.percent(self.profile.nonsense) {
+            changes = changes.with_qty(Qty::from_raw(self.dice.pick(&[0, -5, 1, i64::MAX])));
+        }
+        changes
+    }
+
+    fn close(&mut self) -> Deed {
+        let security = self.security();
+        let qty = if self.dice.percent(50) { Qty::ZERO } else { self.qty(security) };
+        self.submitted += 1;
+        let id = self.id();
+        let strategy = self.dice.pick(&world::STRATEGIES);
+        Deed::Plain(Body::Close { id, strategy, account: self.account(security), security, qty })
+    }
+
+    fn feed(&mut self, now: Timestamp) -> Deed {
+        let security = self.security();
+        let (quote, trade) = (self.quote(security, now), self.trade(security, now));
+        Deed::Plain(match self.dice.below(5) {
+            0 | 1 => Body::Quote { security, quote },
+            2 | 3 => Body::Trade { security, trade },
+            _ => Body::Tick { security, quote, trade },
+        })
+    }
+
+    fn quote(&mut self, security: SecurityId, at: Timestamp) -> Quote {
+        let bid = self.price(security);
+        let mut ask = Price::from_raw(bid.raw() + self.dice.between(1, 4) * tick(security));
+        if !self.profile.tame && self.dice.percent(10) {
+            ask = Price::from_raw(self.dice.roll() as i64);
+        }
+        let mut size = || {
+            if self.dice.percent(12) {
+                Qty::ZERO
+            } else {
+                Qty::from_raw(self.dice.between(1, 20) * lot(security))
+            }
+        };
+        Quote { bid, bid_size: size(), ask, ask_size: size(), at }
+    }
+
+    fn trade(&mut self, security: SecurityId, at: Timestamp) -> Trade {
+        let size = if self.dice.percent(10) {
+            Qty::ZERO
+        } else {
+            Qty::from_raw(self.dice.between(1, 25) * lot(security))
+        };
+        Trade { price: self.price(security), size, at }
+    }
+
+    fn report(&mut self) -> Report {
+        let reason = self.dice.pick(&[Reason::VenueRejected, Reason::VenueCancelled, Reason::PriceBand]);
+        let security = world::ABROAD[0];
+        let (qty, price) = (self.qty(security), self.price(security));
+        match self.dice.below(20) {
+            0..=4 => Report::Accepted,
+            5 => Report::Rejected(reason),
+            6..=10 => Report::Filled { exec: self.exec(), qty, price },
+            11 => Report::Canceled(reason),
+            12 => Report::Expired(Reason::ExpiredDay),
+            13 => Report::CancelRefused(reason),
+            14 | 15 => Report::Replaced,
+            16 => Report::ReplaceRefused(reason),
+            17 => Report::Busted { exec: self.old_exec() },
+            18 => Report::Corrected { exec: self.old_exec(), qty, price },
+            _ => Report::Reconciled,
+        }
+    }
+
+    fn exec(&mut self) -> ExecRef {
+        if self.dice.percent(10) {
+            return self.old_exec();
+        }
+        self.execs += 1;
+        ExecRef(self.execs as u128)
+    }
+
+    fn old_exec(&mut self) -> ExecRef {
+        ExecRef(self.dice.below(self.execs + 1) as u128)
+    }
+
+    fn session(&mut self) -> Deed {
+        if self.dice.percent(30) {
+            return Deed::Plain(Body::Halt { security: self.security(), on: self.dice.percent(50) });
+        }
+        let exchange = self.dice.pick(&[world::AUCTIONS, world::AUCTIONS, world::PLAIN, world::OUTSIDE]);
+        let session = self.dice.pick(&[
+            Session::Closed,
+            Session::OpeningAuction,
+            Session::Continuous,
+            Session::Continuous,
+            Session::ClosingAuction,
+        ]);
+        Deed::Plain(Body::Session { exchange, session })
+    }
+
+    fn scope(&mut self) -> Scope {
+        match self.dice.below(6) {
+            0 => Scope::Global,
+            1 | 2 => Scope::Strategy(self.dice.pick(&world::STRATEGIES)),
+            3 => Scope::Account(self.dice.pick(&world::HOME_ACCOUNTS)),
+            4 => Scope::Security(self.security()),
+            _ => Scope::Adapter(world::OUTSIDE_ADAPTER),
+        }
+    }
+
+    fn operate(&mut self, now: Timestamp) -> Deed {
+        let security = self.security();
+        let strategy = self.dice.pick(&world::STRATEGIES);
+        Deed::Plain(match self.dice.below(12) {
+            0 => Body::Kill { scope: self.scope(), on: self.dice.percent(30) },
+            1 => Body::Restrict { scope: self.scope(), security, on: self.dice.percent(30) },
+            2 => Body::Phase {
+                strategy,
+                phase: self.dice.pick(&[Phase::Running, Phase::Running, Phase::Stop]),
+            },
+            3 => Body::Transaction(self.movement()),
+            4 => Body::Expire { security, price: self.price(security) },
+            5 => Body::ResetPositions,
+            6 => Body::ResetCash,
+            7 => Body::TradingDay { day: Day(now.day().0) },
+            8 => Body::Subscribe { strategy, security, on: self.dice.percent(60) },
+            9 => Body::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: self.dice.percent(60) },
+            10 if self.profile.limits => {
+                let scope = self.scope();
+                let kind = self.dice.pick(&[BudgetKind::OpenOrders, BudgetKind::OrdersPerSecond]);
+                Body::Budget(Budget { scope, kind, act: BudgetAct::Set(self.dice.between(0, 9)) })
+            }
+            _ if self.profile.limits => Body::Limits { scope: self.scope(), limits: self.limits() },
+            _ => Body::ResetCash,
+        })
+    }
+
+    /// Some of the limits that concern one order or one security.
+    fn limits(&mut self) -> Limits {
+        let mut limits = Limits { trading_enabled: !self.dice.percent(5), ..Limits::default() };
+        if self.dice.percent(30) {
+            limits.max_order_qty = Qty::whole(self.dice.between(1, 120)).expect("a small number");
+        }
+        if self.dice.percent(30) {
+            limits.max_order_value = Money::whole(self.dice.between(100, 20_000)).expect("a small number");
+        }
+        if self.dice.percent(30) {
+            limits.price_collar_bp = self.dice.between(1, 50) as u32;
+        }
+        if self.dice.percent(30) {
+            limits.max_position = Qty::whole(self.dice.between(5, 200)).expect("a small number");
+        }
+        if self.dice.percent(30) {
+            limits.duplicate_window_ms = self.dice.pick(&[1, 1_000]);
+        }
+        limits
+    }
+
+    fn movement(&mut self) -> Movement {
+        let kind = self.dice.pick(&MovementKind::ALL);
+        let security = self.security();
+        let qty = self.qty(security);
+        let trade = match kind {
+            MovementKind::Buy | MovementKind::Sell | MovementKind::Expiration => true,
+            MovementKind::Rebalance => self.dice.percent(50),
+            MovementKind::Credit
+            | MovementKind::Debit
+            | MovementKind::Interest
+            | MovementKind::Fees
+            | MovementKind::Refund => false,
+        };
+        let mut movement = Movement {
+            kind,
+            strategy: self.dice.pick(&world::STRATEGIES),
+            account: self.account(security),
+            security: trade.then_some(security),
+            qty: match (trade, kind) {
+                (false, _) => Qty::ZERO,
+                (true, MovementKind::Sell) => Qty::from_raw(-qty.raw()),
+                (true, _) => qty,
+            },
+            price: self.price(security),
+            commission: if !trade || self.dice.percent(50) {
+                Money::ZERO
+            } else {
+                Money::from_raw(12_345_678)
+            },
+            currency: if trade { Currency::default() } else { world::currency("USD") },
+            uuid: Uuid::default(),
+        };
+        // A few are sent again; a UUID is of one ledger, as it would be if it were unique.
+        let ledger = movement.security.map_or(1_000 + movement.strategy.0 as u128, |id| id.0 as u128);
+        movement.uuid = Uuid(self.dice.pick(&[0, 1, 2, 3]) * (ledger * 10 + self.dice.below(3) as u128));
+        if self.dice.percent(self.profile.nonsense) {
+            movement.qty = Qty::from_raw(-movement.qty.raw());
+        }
+        movement
+    }
+}
+
+/// Raw tick size of a security of the little market.
+pub fn tick(security: SecurityId) -> i64 {
+    match security.0 {
+        5..=7 => 25_000_000,
+        8..=10 => 5_000_000,
+        _ => 1_000_000,
+    }
+}
+
+/// Raw lot size.
+pub fn lot(security: SecurityId) -> i64 {
+    match security.0 {
+        5..=7 => 1_000_000_000,
+        _ => 100_000_000,
+    }
+}
+
+/// A strategy that may send orders.
+pub const RUNNING: StrategyId = StrategyId(1);

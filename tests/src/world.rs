@@ -1,0 +1,176 @@
+//! The little market the tests trade on: two simulated exchanges and one outside venue, with one of everything that
+//! can go wrong.
+
+use std::sync::Arc;
+
+use pitlane_engine::id::{
+    AccountId, AdapterId, Currency, ExchangeId, FamilyId, Origin, PortId, SecurityId, Source, StrategyId,
+};
+use pitlane_engine::number::{ContractSize, Money, Price, Qty};
+use pitlane_engine::refdata::{Account, Exchange, Family, RefData, Rows, Security, SecurityKind, Strategy};
+use pitlane_engine::time::{Day, TimeOfDay, Timestamp};
+
+/// Simulated, opens and closes with a call auction.
+pub const AUCTIONS: ExchangeId = ExchangeId(1);
+/// Simulated, always continuous unless told otherwise.
+pub const PLAIN: ExchangeId = ExchangeId(2);
+/// Behind [`OUTSIDE_ADAPTER`].
+pub const OUTSIDE: ExchangeId = ExchangeId(3);
+pub const EXCHANGES: [ExchangeId; 3] = [AUCTIONS, PLAIN, OUTSIDE];
+
+pub const OUTSIDE_ADAPTER: AdapterId = AdapterId(1);
+
+/// Securities that trade in auctions: lot 1, tick 0.01.
+pub const SHARES: [SecurityId; 4] = [SecurityId(1), SecurityId(2), SecurityId(3), SecurityId(4)];
+/// Lot 10, tick 0.25, contract size 50.
+pub const FUTURES: [SecurityId; 3] = [SecurityId(5), SecurityId(6), SecurityId(7)];
+/// Securities of the outside venue: lot 1, tick 0.05.
+pub const ABROAD: [SecurityId; 3] = [SecurityId(8), SecurityId(9), SecurityId(10)];
+pub const NOT_TRADEABLE: SecurityId = SecurityId(11);
+pub const SECURITIES: [SecurityId; 10] = [
+    SecurityId(1),
+    SecurityId(2),
+    SecurityId(3),
+    SecurityId(4),
+    SecurityId(5),
+    SecurityId(6),
+    SecurityId(7),
+    SecurityId(8),
+    SecurityId(9),
+    SecurityId(10),
+];
+pub const NO_SECURITY: SecurityId = SecurityId(4_711);
+
+/// Active accounts of the simulated exchanges.
+pub const HOME_ACCOUNTS: [AccountId; 3] = [AccountId(1), AccountId(2), AccountId(3)];
+pub const INACTIVE_ACCOUNT: AccountId = AccountId(4);
+/// Trades on [`PLAIN`] only.
+pub const PLAIN_ACCOUNT: AccountId = AccountId(5);
+pub const OUTSIDE_ACCOUNT: AccountId = AccountId(6);
+pub const OUTSIDE_ACCOUNTS: [AccountId; 2] = [OUTSIDE_ACCOUNT, AccountId(7)];
+pub const NO_ACCOUNT: AccountId = AccountId(99);
+
+pub const STRATEGIES: [StrategyId; 4] = [StrategyId::SERVER, StrategyId(1), StrategyId(2), StrategyId(3)];
+/// Known, but never told to run.
+pub const IDLE_STRATEGY: StrategyId = StrategyId(4);
+pub const NO_STRATEGY: StrategyId = StrategyId(77);
+
+/// The first instant of every run: 2026-11-16T08:00:00Z, a Monday.
+pub fn start() -> Timestamp {
+    Day(20_773).start().plus(8 * 3_600 * 1_000_000_000)
+}
+
+pub fn source(port: u8, session: u16) -> Source {
+    Source { origin: Origin::Fix, port: PortId(port), session }
+}
+
+pub fn currency(text: &str) -> Currency {
+    Currency::parse(text.as_bytes()).expect("a literal currency")
+}
+
+pub fn price(text: &str) -> Price {
+    Price::parse(text.as_bytes()).expect("a literal price")
+}
+
+pub fn qty(text: &str) -> Qty {
+    Qty::parse(text.as_bytes()).expect("a literal quantity")
+}
+
+pub fn money(text: &str) -> Money {
+    Money::parse(text.as_bytes()).expect("a literal amount")
+}
+
+pub fn reference() -> Arc<RefData> {
+    let rows = Rows {
+        exchanges: vec![
+            exchange(AUCTIONS, "AUCT", true, AdapterId::SIM, "SIM"),
+            exchange(PLAIN, "PLAI", false, AdapterId::SIM, "SIM"),
+            exchange(OUTSIDE, "OUTS", false, OUTSIDE_ADAPTER, "FIX"),
+        ],
+        families: vec![
+            family(1, "Shares", AUCTIONS, "1", "0.01", "1", "0.005"),
+            family(2, "Futures", PLAIN, "50", "0.25", "10", "1.35"),
+            family(3, "Abroad", OUTSIDE, "1", "0.05", "1", "0.01"),
+        ],
+        securities: (1..=11).map(security).collect(),
+        accounts: (1..=7).map(account).collect(),
+        strategies: (0..=4).map(strategy).collect(),
+    };
+    Arc::new(RefData::check(rows).expect("the little market is sound"))
+}
+
+fn exchange(id: ExchangeId, mic: &str, auctions: bool, adapter: AdapterId, kind: &str) -> Exchange {
+    Exchange {
+        id,
+        name: mic.to_string(),
+        mic: mic.to_string(),
+        time_zone: "UTC".to_string(),
+        open: TimeOfDay(9 * 3_600),
+        close: TimeOfDay(17 * 3_600),
+        auctions,
+        adapter,
+        adapter_type: kind.to_string(),
+    }
+}
+
+fn family(
+    id: u32,
+    name: &str,
+    exchange: ExchangeId,
+    size: &str,
+    tick: &str,
+    lot: &str,
+    commission: &str,
+) -> Family {
+    Family {
+        id: FamilyId(id),
+        name: name.to_string(),
+        symbol_root: name.to_uppercase(),
+        exchange,
+        currency: currency(if id == 2 { "EUR" } else { "USD" }),
+        contract_size: ContractSize::parse(size.as_bytes()).expect("a literal size"),
+        tick_size: price(tick),
+        lot_size: qty(lot),
+        commission: money(commission),
+        tradeable: true,
+        expirable: false,
+    }
+}
+
+fn security(id: u32) -> Security {
+    Security {
+        id: SecurityId(id),
+        symbol: format!("S{id}"),
+        description: format!("Security {id}"),
+        kind: SecurityKind::Stock,
+        family: FamilyId(match id {
+            1..=4 | 11 => 1,
+            5..=7 => 2,
+            _ => 3,
+        }),
+        isin: None,
+        underlying: None,
+        expiration: None,
+        strike: None,
+        option: None,
+        base_currency: None,
+        start_price: Some(price("100")),
+        tradeable: id != NOT_TRADEABLE.0,
+    }
+}
+
+fn account(id: u16) -> Account {
+    let abroad = OUTSIDE_ACCOUNTS.contains(&AccountId(id));
+    Account {
+        id: AccountId(id),
+        name: format!("A{id}"),
+        active: AccountId(id) != INACTIVE_ACCOUNT,
+        adapter_type: if abroad { "FIX" } else { "SIM" }.to_string(),
+        exchanges: if AccountId(id) == PLAIN_ACCOUNT { vec![PLAIN] } else { vec![] },
+    }
+}
+
+fn strategy(id: u16) -> Strategy {
+    let name = if id == 0 { "SERVER".to_string() } else { format!("STRATEGY{id}") };
+    Strategy { id: StrategyId(id), name, auto_activate: true }
+}
