@@ -4,7 +4,8 @@
 use super::Shard;
 use crate::command::Session;
 use crate::event::{Ask, What};
-use crate::ladder::{Direction, Ladder, Node, Nodes, Place};
+use crate::ladder::{Direction, Ladder};
+use crate::nodes::{Node, Nodes, Place};
 use crate::number::Price;
 use crate::order::{Base, Step};
 use crate::outbox::Outbox;
