@@ -57,6 +57,7 @@ impl Floor {
         let settings = ShardSettings {
             orders_max: 4_096,
             finished_max: 256,
+            finished_outside_max: 256,
             transactions_max: 1_024,
             executions_max: 1_024,
             ..ShardSettings::default()

@@ -50,6 +50,7 @@ fn settings(dice: &mut Dice) -> ShardSettings {
     let mut settings = ShardSettings {
         orders_max: 1_000,
         finished_max: dice.pick(&[4, 64, 1_000]),
+        finished_outside_max: dice.pick(&[4, 64, 1_000]),
         transactions_max: 10_000,
         executions_max: 10_000,
         trigger: dice.pick(&[TriggerBy::Last, TriggerBy::Last, TriggerBy::Quote]),
@@ -128,23 +129,36 @@ fn one_shard_and_seven_give_each_order_the_same_history() {
     seeds::run(300, |seed, _| {
         let mut dice = Dice::new(seed ^ 0x0107);
         let mut settings = settings(&mut dice);
-        settings.finished_max = 1_000;
+        (settings.finished_max, settings.finished_outside_max) = (1_000, 1_000);
         let profile =
             Profile { securities: world::SECURITIES.to_vec(), limits: false, ..Profile::random(&mut dice) };
         let one = histories(1, seed, &settings, &profile);
         for shards in [2, 7] {
             let many = histories(shards, seed, &settings, &profile);
-            for (nth, history) in &one {
-                if many.get(nth) != Some(history) {
-                    return Err(format!(
-                        "order {nth} on {shards} shards: {:?}\non one: {history:?}",
-                        many.get(nth)
-                    ));
-                }
+            for (position, history) in &one.positions {
+                same(position, history, many.positions.get(position), shards)?;
+            }
+            for (nth, history) in &one.orders {
+                same(nth, history, many.orders.get(nth), shards)?;
             }
         }
         Ok(())
     });
+}
+
+/// The first line at which two histories part.
+fn same<T: PartialEq + std::fmt::Debug>(
+    what: &impl std::fmt::Debug,
+    one: &[T],
+    many: Option<&Vec<T>>,
+    shards: u8,
+) -> Result<(), String> {
+    let many = many.map_or(&[][..], Vec::as_slice);
+    let Some(at) = (0..one.len().max(many.len())).find(|&at| one.get(at) != many.get(at)) else {
+        return Ok(());
+    };
+    let (one, many) = (one.get(at), many.get(at));
+    Err(format!("{what:?}, line {at}: on one shard {one:?}\non {shards} shards {many:?}"))
 }
 
 fn histories(shards: u8, seed: u64, settings: &ShardSettings, profile: &Profile) -> Histories {

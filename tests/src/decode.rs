@@ -24,7 +24,7 @@ const COMMANDS_MAX: usize = 2_000;
 
 /// Plays bytes on a real shard. Panics if the shard does, or if what it says breaks a rule of [`crate::checks`].
 pub fn play(bytes: &[u8]) {
-    let mut bytes = Bytes { rest: bytes, orders: Vec::new() };
+    let mut bytes = Bytes { rest: bytes, orders: Vec::new(), ids: 0 };
     let mut stage = Stage::bare(bytes.settings());
     for _ in 0..COMMANDS_MAX {
         if bytes.rest.is_empty() {
@@ -47,6 +47,8 @@ struct Bytes<'a> {
     rest: &'a [u8],
     /// Handles the shard gave, for commands that name one.
     orders: Vec<OrderHandle>,
+    /// Ids are unique, as the desks see to it.
+    ids: u64,
 }
 
 impl Bytes<'_> {
@@ -87,6 +89,7 @@ impl Bytes<'_> {
         let mut settings = ShardSettings {
             orders_max: self.pick(&[4, 64, 1_000]),
             finished_max: self.pick(&[1, 16, 1_000]),
+            finished_outside_max: self.pick(&[1, 16, 1_000]),
             transactions_max: self.pick(&[2, 64, 1_000]),
             executions_max: self.pick(&[1, 16, 1_000]),
             trigger: self.pick(&[TriggerBy::Last, TriggerBy::Quote]),
@@ -112,9 +115,10 @@ impl Bytes<'_> {
     }
 
     fn id(&mut self) -> IntId {
+        self.ids += 1;
         match self.byte() {
             0 => IntId::NONE,
-            number => IntId::numbered(b'o', number as u64),
+            _ => IntId::numbered(b'o', self.ids),
         }
     }
 

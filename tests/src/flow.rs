@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pitlane_engine::command::{Body as Told, Command, Watch};
-use pitlane_engine::event::{Body, Event, OrderReport, Request, What};
-use pitlane_engine::id::{IntId, OrderHandle, PortId, ShardId};
+use pitlane_engine::event::{Body, Event, OrderReport, PositionState, Request, What};
+use pitlane_engine::id::{IntId, OrderHandle, PortId, SecurityId, ShardId, StrategyId};
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::reason::Reason;
@@ -45,8 +45,14 @@ pub enum Line {
     },
 }
 
-/// The history of each order, by its number among the submitted.
-pub type Histories = BTreeMap<usize, Vec<Line>>;
+/// What must not depend on the number of shards.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Histories {
+    /// By the order's number among the submitted.
+    pub orders: BTreeMap<usize, Vec<Line>>,
+    /// Transactions of each position, with what it was after them.
+    pub positions: BTreeMap<(StrategyId, SecurityId), Vec<(Timestamp, Qty, Price, PositionState)>>,
+}
 
 #[derive(Debug)]
 pub struct Flow {
@@ -65,7 +71,7 @@ impl Flow {
             outs: (0..shards).map(|_| Outbox::new(0)).collect(),
             now: world::start(),
             handles: Vec::new(),
-            histories: BTreeMap::new(),
+            histories: Histories::default(),
         };
         flow.tell_all(Told::Watch { port: PortId(0), what: Watch::Everything, on: true });
         flow
@@ -137,8 +143,12 @@ impl Flow {
             events.extend(self.take(at));
         }
         if matches!(body, Told::Submit { .. } | Told::Close { .. }) {
-            let first = events.iter().find_map(Event::report);
-            self.handles.push(first.map_or(OrderHandle::NONE, |report| report.order));
+            // A close says first what it cancels.
+            let entered = events.iter().find_map(|event| match &event.body {
+                Body::Order(o) if matches!(o.what, What::Entered | What::Rejected) => Some(o.order),
+                _ => None,
+            });
+            self.handles.push(entered.unwrap_or(OrderHandle::NONE));
         }
         for event in &events {
             self.note(event);
@@ -152,6 +162,12 @@ impl Flow {
     }
 
     fn note(&mut self, event: &Event) {
+        if let Body::Booked(b) = &event.body
+            && let Some(security) = b.security
+        {
+            let position = self.histories.positions.entry((b.strategy, security)).or_default();
+            return position.push((event.at, b.qty, b.price, b.position));
+        }
         let (order, line) = match &event.body {
             Body::Refused(r) => {
                 let (request_id, request, status, reason) = (r.request_id, r.request, r.status, r.reason);
@@ -164,7 +180,7 @@ impl Flow {
         };
         // A handle may be used again; the newest order has it.
         let Some(nth) = self.handles.iter().rposition(|&handle| handle == order) else { return };
-        self.histories.entry(nth).or_default().push(line);
+        self.histories.orders.entry(nth).or_default().push(line);
     }
 }
 

@@ -491,7 +491,7 @@ impl Workload {
         };
         // A few are sent again; a UUID is of one ledger, as it would be if it were unique.
         let ledger = movement.security.map_or(1_000 + movement.strategy.0 as u128, |id| id.0 as u128);
-        movement.uuid = Uuid(self.dice.pick(&[0, 1, 2, 3]) * (ledger * 10 + self.dice.below(3) as u128));
+        movement.uuid = Uuid(self.dice.pick(&[0, 1]) * (ledger * 10 + self.dice.below(3) as u128));
         if self.dice.percent(self.profile.nonsense) {
             movement.qty = Qty::from_raw(-movement.qty.raw());
         }

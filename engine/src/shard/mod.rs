@@ -387,8 +387,11 @@ impl Shard {
             orig_id: *orig_id,
             qty: order.terms.qty,
             cum_qty: order.cum,
-            // The first fill is its own average.
-            avg_price: if order.cum == last_qty { last_price } else { order.avg_price() },
+            // The first fill is its own average; a correction is not, since what was filled stays as it was told.
+            avg_price: match what {
+                What::Filled if order.cum == last_qty => last_price,
+                _ => order.avg_price(),
+            },
             last_qty,
             last_price,
             source: order.source,
