@@ -83,7 +83,9 @@ impl Orders {
         Orders {
             shard,
             max,
-            slots: Vec::new(),
+            // Room for all there may be: memory that is not used costs nothing, and a slab that grows would stand still to
+            // be copied.
+            slots: Vec::with_capacity(max as usize),
             free: NIL,
             held: 0,
             finished: [Line::EMPTY; 2],

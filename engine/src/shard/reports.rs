@@ -32,25 +32,44 @@ impl Shard {
         let mut heard = 0;
         while let Some(&(slot, outcome)) = self.venue.outcomes().get(heard) {
             heard += 1;
-            let report = report_of(outcome);
-            if matches!(report, Report::Filled { .. }) {
+            if matches!(outcome, Outcome::Filled { .. }) {
                 // The market moves when the venue trades, however long the report takes.
                 self.agenda.moved();
             }
-            let local = self.orders.get(slot).local;
-            let delays = self.delays(local);
-            if delays.response_ns == 0 && delays.response_jitter_ns == 0 {
-                self.report(slot, &report, out);
+            if self.delayed {
+                self.hear_later(slot, outcome, out);
             } else {
-                let at = self.ways[local as usize][1].arrival(
-                    self.now,
-                    delays.response_ns,
-                    delays.response_jitter_ns,
-                );
-                self.timers.push(at, Timed::FromVenue { order: self.orders.handle(slot), report });
+                self.hear(slot, outcome, out);
             }
         }
         self.venue.clear_outcomes();
+    }
+
+    #[inline]
+    fn hear(&mut self, slot: u32, outcome: Outcome, out: &mut Outbox) {
+        match outcome {
+            Outcome::Accepted => self.accepted(slot, out),
+            Outcome::Rejected(reason) => self.rejected(slot, reason, out),
+            Outcome::Filled { qty, price } => self.filled(slot, ExecRef(0), qty, price, out),
+            Outcome::Canceled(reason) => self.ended(slot, Step::Cancel, reason, out),
+            Outcome::Expired(reason) => self.ended(slot, Step::Expire, reason, out),
+            Outcome::CancelRefused(reason) => self.cancel_refused(slot, reason, out),
+            Outcome::Replaced => self.replaced_by_venue(slot, out),
+            Outcome::ReplaceRefused(reason) => self.replace_refused(slot, reason, out),
+        }
+    }
+
+    /// What the venue has said is on its way, if the way takes time.
+    fn hear_later(&mut self, slot: u32, outcome: Outcome, out: &mut Outbox) {
+        let local = self.orders.get(slot).local;
+        let delays = self.delays(local);
+        if delays.response_ns == 0 && delays.response_jitter_ns == 0 {
+            return self.hear(slot, outcome, out);
+        }
+        let at =
+            self.ways[local as usize][1].arrival(self.now, delays.response_ns, delays.response_jitter_ns);
+        self.timers
+            .push(at, Timed::FromVenue { order: self.orders.handle(slot), report: report_of(outcome) });
     }
 
     #[inline]
