@@ -330,6 +330,10 @@ impl Venue {
 
     /// The slab, for the shard's own ladders; their nodes are at [`Place::Stop`].
     #[inline]
+    pub fn nodes(&self) -> &Nodes {
+        &self.nodes
+    }
+
     pub fn nodes_mut(&mut self) -> &mut Nodes {
         &mut self.nodes
     }

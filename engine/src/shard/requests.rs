@@ -66,6 +66,7 @@ impl Shard {
     }
 
     fn begin_replace(&mut self, slot: u32, replace: Replace, out: &mut Outbox) {
+        let waits = self.waits_here(slot);
         let order = *self.orders.get(slot);
         if !replace.grown.is_zero() {
             self.ledger.position_mut(order.local, order.position).open.add(order.terms.side, replace.grown);
@@ -75,7 +76,7 @@ impl Shard {
         self.say_request(slot, What::ReplacePending, Reason::None, &replace.id, replace.source, out);
         let stop_here = replace.terms.qty <= order.cum;
         // A stop that was triggered is on its way to the venue, and the request follows it there.
-        if order.waits_for_trigger() && !order.at_venue {
+        if waits {
             if stop_here {
                 self.stopped_here(slot, out)
             } else {
@@ -110,13 +111,15 @@ impl Shard {
         reason: Reason,
         out: &mut Outbox,
     ) {
+        // Asked first, so that the venue's memory is on its way while the request is told.
+        let waits = self.waits_here(slot);
         self.orders.requests_mut(slot).cancel = Some(CancelRequest { id, source, reason, sent: false });
         self.say_request(slot, What::CancelPending, Reason::None, &id, source, out);
-        let order = self.orders.get(slot);
-        if !order.at_venue && order.waits_for_trigger() {
-            return self.ended(slot, Step::Cancel, Reason::Requested, out);
+        if waits {
+            self.ended(slot, Step::Cancel, Reason::Requested, out)
+        } else {
+            self.send_cancel(slot, out)
         }
-        self.send_cancel(slot, out);
     }
 
     /// Sends a pending cancel when the venue can take it: the simulated one always; others after they have acknowledged
