@@ -16,7 +16,8 @@ pub struct ShardSettings {
     pub finished_max: u32,
     /// Finished orders of outside venues kept, for what these may still say of them.
     pub finished_outside_max: u32,
-    /// Transactions kept for a recount; older ones are folded into the opening balance.
+    /// Transactions kept for a recount; older ones are folded into the opening balance. Few, so that they stay in the
+    /// cache: whoever wants to read transactions asks a read model.
     pub transactions_max: u32,
     /// Executions of outside venues remembered, to tell a repeated one.
     pub executions_max: u32,
@@ -34,7 +35,7 @@ impl Default for ShardSettings {
             orders_max: 4_000_000,
             finished_max: 1_024,
             finished_outside_max: 65_536,
-            transactions_max: 16_384,
+            transactions_max: 4_096,
             executions_max: 1_000_000,
             trigger: TriggerBy::Last,
             venue: VenueSettings::default(),
