@@ -21,7 +21,9 @@ pub struct Command {
 
 const _: () = assert!(size_of::<Command>() <= 128, "a command has two cache lines");
 
+/// Its tag is a whole word for the same reason as that of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
 pub enum Body {
     // From clients.
     Submit {

@@ -21,6 +21,7 @@ pub mod orders;
 pub mod ledger;
 pub mod risk;
 pub mod directory;
+pub mod nodes;
 pub mod ladder;
 pub mod venue;
 pub mod timers;

@@ -83,7 +83,9 @@ impl Orders {
         Orders {
             shard,
             max,
-            slots: Vec::new(),
+            // Room for all there may be: memory that is not used costs nothing, and a slab that grows would stand still to
+            // be copied.
+            slots: Vec::with_capacity(max as usize),
             free: NIL,
             held: 0,
             finished: [Line::EMPTY; 2],
@@ -122,20 +124,25 @@ impl Orders {
     }
 
     /// Gives a new order, which has an id, a slot. The caller has seen that there is room.
-    #[inline(always)]
-    pub fn insert(&mut self, mut order: Order) -> u32 {
+    pub fn insert(&mut self, order: Order) -> u32 {
+        let slot = self.allot();
+        let generation = self.slots[slot as usize].generation;
+        self.slots[slot as usize] = Order { generation, ..order };
+        slot
+    }
+
+    /// A free slot, which the caller fills at once: it holds what the order before it left there, but for the
+    /// generation, which is to stay.
+    #[inline]
+    pub fn allot(&mut self) -> u32 {
         assert!(self.has_room(), "room is checked before");
-        assert!(!order.id.is_none(), "an order has an id");
         self.held += 1;
         if self.free == NIL {
-            self.slots.push(order);
+            self.slots.push(blank());
             return self.slots.len() as u32 - 1;
         }
         let slot = self.free;
-        let place = &mut self.slots[slot as usize];
-        self.free = place.next;
-        order.generation = place.generation;
-        *place = order;
+        self.free = self.slots[slot as usize].next;
         slot
     }
 
@@ -227,7 +234,8 @@ impl Orders {
                     at
                 }
             };
-            self.requests[order.requests as usize] = Requests::default();
+            let fresh = &mut self.requests[order.requests as usize];
+            (fresh.replace, fresh.cancel) = (None, None);
         }
         &mut self.requests[order.requests as usize]
     }

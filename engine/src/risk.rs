@@ -192,8 +192,8 @@ impl Guard {
     }
 
     /// Counts an order or modification that passed the gate. True for those budgets whose use has just passed half.
+    #[inline]
     pub fn take_order(&mut self, now: Timestamp, asked: &Asked<'_>) -> [bool; 2] {
-        self.turn_second(now);
         let rate = self.rate.take(1);
         let open = asked.before.is_none() && self.open_orders.take(1);
         if asked.before.is_none() && self.limits.duplicate_window_ms > 0 {

@@ -54,18 +54,11 @@ pub fn parse_u64(bytes: &[u8]) -> Result<u64, TextError> {
 
 /// Writes a number in decimal and returns its length. `out` must hold 20 bytes, or the number must be known to fit.
 pub fn write_u64(mut value: u64, out: &mut [u8]) -> usize {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (value % 10) as u8;
+    let len = value.checked_ilog10().map_or(1, |log| log as usize + 1);
+    for place in out[..len].iter_mut().rev() {
+        *place = b'0' + (value % 10) as u8;
         value /= 10;
-        if value == 0 {
-            break;
-        }
     }
-    let len = digits.len() - at;
-    out[..len].copy_from_slice(&digits[at..]);
     len
 }
 

@@ -22,8 +22,9 @@ mod tests;
 use crate::chance::Chance;
 use crate::command::{Quote, Session, Trade};
 use crate::id::{AccountId, SecurityId};
-use crate::ladder::{Line, NIL, Node, Nodes, Place};
+use crate::nodes::{Line, Node, Nodes, Place};
 use crate::number::{Price, Qty};
+use crate::order::NIL;
 use crate::reason::Reason;
 use crate::settings::VenueSettings;
 use crate::terms::{Side, Tif};
@@ -329,6 +330,10 @@ impl Venue {
 
     /// The slab, for the shard's own ladders; their nodes are at [`Place::Stop`].
     #[inline]
+    pub fn nodes(&self) -> &Nodes {
+        &self.nodes
+    }
+
     pub fn nodes_mut(&mut self) -> &mut Nodes {
         &mut self.nodes
     }

@@ -152,7 +152,7 @@ impl Shard {
             now: Timestamp::ZERO,
             orders: Orders::new(id, settings.orders_max, settings.executions_max),
             ledger: Ledger::new(0, settings.transactions_max),
-            venue: Venue::new(Vec::new(), 0),
+            venue: Venue::new(Vec::new(), settings.orders_max as usize),
             stops: Stops::default(),
             timers: Timers::default(),
             ways: Vec::new(),

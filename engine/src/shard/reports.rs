@@ -6,7 +6,7 @@ use crate::event::{Alert, Ask, Body as Said, Request, What};
 use crate::id::OrderHandle;
 use crate::ledger::Deal;
 use crate::number::{Money, Notional, Price, Qty};
-use crate::order::{Base, NIL, Step};
+use crate::order::{Base, NIL, Requests, Step};
 use crate::outbox::Outbox;
 use crate::reason::Reason;
 use crate::terms::{Side, Tif};
@@ -30,27 +30,50 @@ impl Shard {
     #[inline]
     pub(super) fn settle(&mut self, out: &mut Outbox) {
         let mut heard = 0;
+        // Looking at all orders concerned brings their memory here while the first of them are told.
+        let touched =
+            self.venue.outcomes().iter().fold(0, |sum, &(slot, _)| sum ^ self.orders.get(slot).local);
+        std::hint::black_box(touched);
         while let Some(&(slot, outcome)) = self.venue.outcomes().get(heard) {
             heard += 1;
-            let report = report_of(outcome);
-            if matches!(report, Report::Filled { .. }) {
+            if matches!(outcome, Outcome::Filled { .. }) {
                 // The market moves when the venue trades, however long the report takes.
                 self.agenda.moved();
             }
-            let local = self.orders.get(slot).local;
-            let delays = self.delays(local);
-            if delays.response_ns == 0 && delays.response_jitter_ns == 0 {
-                self.report(slot, &report, out);
+            if self.delayed {
+                self.hear_later(slot, outcome, out);
             } else {
-                let at = self.ways[local as usize][1].arrival(
-                    self.now,
-                    delays.response_ns,
-                    delays.response_jitter_ns,
-                );
-                self.timers.push(at, Timed::FromVenue { order: self.orders.handle(slot), report });
+                self.hear(slot, outcome, out);
             }
         }
         self.venue.clear_outcomes();
+    }
+
+    #[inline]
+    fn hear(&mut self, slot: u32, outcome: Outcome, out: &mut Outbox) {
+        match outcome {
+            Outcome::Accepted => self.accepted(slot, out),
+            Outcome::Rejected(reason) => self.rejected(slot, reason, out),
+            Outcome::Filled { qty, price } => self.filled(slot, ExecRef(0), qty, price, out),
+            Outcome::Canceled(reason) => self.ended(slot, Step::Cancel, reason, out),
+            Outcome::Expired(reason) => self.ended(slot, Step::Expire, reason, out),
+            Outcome::CancelRefused(reason) => self.cancel_refused(slot, reason, out),
+            Outcome::Replaced => self.replaced_by_venue(slot, out),
+            Outcome::ReplaceRefused(reason) => self.replace_refused(slot, reason, out),
+        }
+    }
+
+    /// What the venue has said is on its way, if the way takes time.
+    fn hear_later(&mut self, slot: u32, outcome: Outcome, out: &mut Outbox) {
+        let local = self.orders.get(slot).local;
+        let delays = self.delays(local);
+        if delays.response_ns == 0 && delays.response_jitter_ns == 0 {
+            return self.hear(slot, outcome, out);
+        }
+        let at =
+            self.ways[local as usize][1].arrival(self.now, delays.response_ns, delays.response_jitter_ns);
+        self.timers
+            .push(at, Timed::FromVenue { order: self.orders.handle(slot), report: report_of(outcome) });
     }
 
     #[inline]
@@ -231,26 +254,31 @@ impl Shard {
         };
         let (cum, left) = (order.cum, order.leaves());
         let requests = self.orders.requests(slot);
-        let cancel = requests.and_then(|requests| requests.cancel);
+        let is_asked = requests.is_some_and(|requests| requests.cancel.is_some());
         let stop_here =
             requests.and_then(|requests| requests.replace).is_some_and(|replace| replace.terms.qty <= cum);
-        if stop_here && step == Step::Cancel && cancel.is_none() {
+        if stop_here && step == Step::Cancel && !is_asked {
             return self.stopped_here(slot, out);
         }
         self.orders.get_mut(slot).base = base;
-        match cancel {
-            Some(cancel) if step == Step::Cancel => {
-                self.orders.requests_mut(slot).cancel = None;
-                self.orders.tidy(slot);
-                let reason = if reason == Reason::Requested { cancel.reason } else { reason };
-                self.say_request(slot, What::Canceled, reason, &cancel.id, cancel.source, out);
-            }
-            _ => {
-                let what = if step == Step::Expire { What::Expired } else { What::Canceled };
-                self.say_status(slot, what, reason, out);
-            }
+        if is_asked && step == Step::Cancel {
+            self.say_canceled(slot, reason, out);
+        } else {
+            let what = if step == Step::Expire { What::Expired } else { What::Canceled };
+            self.say_status(slot, what, reason, out);
         }
         self.finish(slot, left, out);
+    }
+
+    /// Answers a pending cancel: the order is gone as asked.
+    #[inline]
+    fn say_canceled(&mut self, slot: u32, reason: Reason, out: &mut Outbox) {
+        if let Some(Requests { cancel: Some(cancel), .. }) = self.orders.requests(slot) {
+            let reason = if reason == Reason::Requested { cancel.reason } else { reason };
+            self.say_request(slot, What::Canceled, reason, &cancel.id, cancel.source, out);
+        }
+        self.orders.requests_mut(slot).cancel = None;
+        self.orders.tidy(slot);
     }
 
     fn cancel_refused(&mut self, slot: u32, reason: Reason, out: &mut Outbox) {

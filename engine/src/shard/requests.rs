@@ -4,7 +4,7 @@ use super::Shard;
 use crate::event::{Ask, Body as Said, Refusal, Request, What};
 use crate::id::{IntId, OrderHandle, Origin, PortMask, Source};
 use crate::number::Qty;
-use crate::order::{Base, CancelRequest, Replace, Step};
+use crate::order::{Base, CancelRequest, NIL, Replace, Step};
 use crate::outbox::Outbox;
 use crate::reason::Reason;
 use crate::terms::{Changes, Status, Terms};
@@ -66,6 +66,7 @@ impl Shard {
     }
 
     fn begin_replace(&mut self, slot: u32, replace: Replace, out: &mut Outbox) {
+        let waits = self.waits_here(slot);
         let order = *self.orders.get(slot);
         if !replace.grown.is_zero() {
             self.ledger.position_mut(order.local, order.position).open.add(order.terms.side, replace.grown);
@@ -75,7 +76,7 @@ impl Shard {
         self.say_request(slot, What::ReplacePending, Reason::None, &replace.id, replace.source, out);
         let stop_here = replace.terms.qty <= order.cum;
         // A stop that was triggered is on its way to the venue, and the request follows it there.
-        if order.waits_for_trigger() && !order.at_venue {
+        if waits {
             if stop_here {
                 self.stopped_here(slot, out)
             } else {
@@ -110,30 +111,34 @@ impl Shard {
         reason: Reason,
         out: &mut Outbox,
     ) {
+        // Asked first, so that the venue's memory is on its way while the request is told.
+        let waits = self.waits_here(slot);
         self.orders.requests_mut(slot).cancel = Some(CancelRequest { id, source, reason, sent: false });
         self.say_request(slot, What::CancelPending, Reason::None, &id, source, out);
-        let order = self.orders.get(slot);
-        if !order.at_venue && order.waits_for_trigger() {
-            return self.ended(slot, Step::Cancel, Reason::Requested, out);
+        if waits {
+            self.ended(slot, Step::Cancel, Reason::Requested, out)
+        } else {
+            self.send_cancel(slot, out)
         }
-        self.send_cancel(slot, out);
     }
 
     /// Sends a pending cancel when the venue can take it: the simulated one always; others after they have acknowledged
     /// the order and answered what was asked before.
     pub(super) fn send_cancel(&mut self, slot: u32, out: &mut Outbox) {
-        let order = self.orders.get(slot);
-        let simulated = self.is_simulated(order.local);
-        let busy =
-            order.base == Base::PendingNew || self.orders.requests(slot).is_some_and(|r| r.replace.is_some());
-        let pending = self.orders.requests(slot).and_then(|requests| requests.cancel);
-        if pending.is_none_or(|cancel| cancel.sent) || (busy && !simulated) {
+        if self.orders.get(slot).requests == NIL {
             return;
         }
-        if let Some(cancel) = &mut self.orders.requests_mut(slot).cancel {
-            cancel.sent = true;
+        let order = self.orders.get(slot);
+        let waits = order.outside && order.base == Base::PendingNew;
+        let outside = order.outside;
+        let requests = self.orders.requests_mut(slot);
+        let behind = outside && requests.replace.is_some();
+        let Some(cancel) = &mut requests.cancel else {
+            return;
+        };
+        if !waits && !behind && !std::mem::replace(&mut cancel.sent, true) {
+            self.send_request(slot, Ask::Cancel, out);
         }
-        self.send_request(slot, Ask::Cancel, out);
     }
 
     /// Sends a request; without a connection it waits for the reconciliation, in doubt.

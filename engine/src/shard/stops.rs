@@ -4,7 +4,8 @@
 use super::Shard;
 use crate::command::Session;
 use crate::event::{Ask, What};
-use crate::ladder::{Direction, Ladder, Node, Nodes, Place};
+use crate::ladder::{Direction, Ladder};
+use crate::nodes::{Node, Nodes, Place};
 use crate::number::Price;
 use crate::order::{Base, Step};
 use crate::outbox::Outbox;
@@ -72,11 +73,17 @@ impl Shard {
         self.agenda.busy_with(local);
     }
 
+    /// Whether an order is a stop that waits with us.
+    #[inline]
+    pub(super) fn waits_here(&self, slot: u32) -> bool {
+        self.venue.nodes().place(slot) == Place::Stop
+    }
+
     /// Takes a waiting stop out of its line.
     pub(super) fn drop_stop(&mut self, slot: u32) {
         let order = self.orders.get(slot);
         let (local, side) = (order.local, order.terms.side);
-        if self.venue.nodes_mut().place(slot) == Place::Stop {
+        if self.waits_here(slot) {
             self.stops.remove(self.venue.nodes_mut(), local, slot, side);
         }
     }

@@ -1,8 +1,9 @@
 //! Sessions and halts: orders collect, trade at one price, and some of them are over.
 
 use crate::command::Session;
-use crate::ladder::{NIL, Place};
+use crate::nodes::Place;
 use crate::number::Qty;
+use crate::order::NIL;
 use crate::reason::Reason;
 use crate::terms::{Side, Tif};
 

@@ -2,7 +2,8 @@
 
 use crate::command::Quote;
 use crate::id::AccountId;
-use crate::ladder::{Direction, Ladder, Nodes, Place};
+use crate::ladder::{Direction, Ladder};
+use crate::nodes::{Nodes, Place};
 use crate::number::{Price, Qty};
 use crate::settings::{SelfTrade, VenueSettings};
 use crate::terms::Side;

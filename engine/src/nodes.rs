@@ -1,0 +1,195 @@
+//! Orders as ladders and lines know them: nodes in one slab, linked by slot. The slots are the shard's own, so an order
+//! and its node have the same number, and an order is in at most one line.
+
+use std::ops::{Index, IndexMut};
+
+use crate::id::AccountId;
+use crate::number::Qty;
+use crate::order::NIL;
+use crate::terms::{Side, Tif};
+
+const _: () = assert!(size_of::<Node>() == 32, "a node never straddles a cache line");
+
+/// Where an order is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Place {
+    #[default]
+    Nowhere,
+    /// On a ladder of the venue, at its limit.
+    Book,
+    /// In the line of market orders that wait; `ticks` is its number of arrival.
+    Line,
+    /// Kept aside for the closing auction.
+    ParkedLimit,
+    ParkedMarket,
+    /// Trading right now, and not yet at its end.
+    Taking,
+    /// On a ladder of the shard: a stop.
+    Stop,
+}
+
+/// One order as a ladder knows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C, align(32))]
+pub struct Node {
+    pub ticks: i64,
+    /// What remains.
+    pub qty: Qty,
+    pub(crate) prev: u32,
+    pub(crate) next: u32,
+    pub book: u32,
+    pub account: AccountId,
+    pub tif: Tif,
+    /// The place in the upper bits, the side in the lowest: a byte more would cost a cache line.
+    state: u8,
+}
+
+impl Node {
+    pub fn new(place: Place, side: Side) -> Node {
+        let mut node = Node { prev: NIL, next: NIL, ..Node::default() };
+        node.state = (place as u8) << 1 | side as u8;
+        node
+    }
+
+    #[inline]
+    pub fn side(&self) -> Side {
+        Side::BOTH[(self.state & 1) as usize]
+    }
+
+    #[inline]
+    pub fn place(&self) -> Place {
+        match self.state >> 1 {
+            1 => Place::Book,
+            2 => Place::Line,
+            3 => Place::ParkedLimit,
+            4 => Place::ParkedMarket,
+            5 => Place::Taking,
+            6 => Place::Stop,
+            _ => Place::Nowhere,
+        }
+    }
+
+    #[inline]
+    pub fn is_at(&self, place: Place) -> bool {
+        self.state >> 1 == place as u8
+    }
+
+    #[inline]
+    pub fn set_place(&mut self, place: Place) {
+        self.state = (place as u8) << 1 | self.state & 1;
+    }
+
+    /// The one behind it in its line.
+    #[inline]
+    pub fn next(&self) -> Option<u32> {
+        (self.next != NIL).then_some(self.next)
+    }
+}
+
+/// The slab of nodes. The caller chooses the slots; it grows to the highest one used.
+#[derive(Clone, Debug, Default)]
+pub struct Nodes(Vec<Node>);
+
+impl Nodes {
+    pub fn with_capacity(orders: usize) -> Nodes {
+        Nodes(Vec::with_capacity(orders))
+    }
+
+    /// The place of a slot; nowhere if it was never used.
+    #[inline]
+    pub fn place(&self, slot: u32) -> Place {
+        self.0.get(slot as usize).map_or(Place::Nowhere, Node::place)
+    }
+
+    #[inline]
+    pub fn get(&self, slot: u32) -> Option<&Node> {
+        self.0.get(slot as usize)
+    }
+
+    #[inline]
+    pub fn set(&mut self, slot: u32, node: Node) {
+        match self.0.get_mut(slot as usize) {
+            Some(place) => *place = node,
+            None => self.grow(slot, node),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, slot: u32, node: Node) {
+        assert!(slot != NIL, "NIL is no slot");
+        self.0.resize(slot as usize, Node::default());
+        self.0.push(node);
+    }
+}
+
+impl Index<u32> for Nodes {
+    type Output = Node;
+
+    #[inline]
+    fn index(&self, slot: u32) -> &Node {
+        &self.0[slot as usize]
+    }
+}
+
+impl IndexMut<u32> for Nodes {
+    #[inline]
+    fn index_mut(&mut self, slot: u32) -> &mut Node {
+        &mut self.0[slot as usize]
+    }
+}
+
+/// First come, first served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line {
+    pub(crate) head: u32,
+    pub(crate) tail: u32,
+}
+
+impl Default for Line {
+    fn default() -> Line {
+        Line { head: NIL, tail: NIL }
+    }
+}
+
+impl Line {
+    #[inline]
+    pub fn front(&self) -> Option<u32> {
+        (self.head != NIL).then_some(self.head)
+    }
+
+    #[inline]
+    pub fn push_back(&mut self, nodes: &mut Nodes, slot: u32) {
+        let node = &mut nodes[slot];
+        (node.prev, node.next) = (self.tail, NIL);
+        if self.tail == NIL {
+            self.head = slot;
+        } else {
+            nodes[self.tail].next = slot;
+        }
+        self.tail = slot;
+    }
+
+    #[inline]
+    pub fn remove(&mut self, nodes: &mut Nodes, slot: u32) {
+        let Node { prev, next, .. } = nodes[slot];
+        self.unlink(nodes, prev, next);
+    }
+
+    /// Takes out whoever stands between these two. All is decided by its own links, not by the line: those come
+    /// from memory first, and a branch that is guessed wrong is found out sooner.
+    #[inline]
+    pub(crate) fn unlink(&mut self, nodes: &mut Nodes, prev: u32, next: u32) {
+        if prev == NIL {
+            self.head = next;
+        } else {
+            nodes[prev].next = next;
+        }
+        if next == NIL {
+            self.tail = prev;
+        } else {
+            nodes[next].prev = prev;
+        }
+    }
+}
