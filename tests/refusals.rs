@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use pitlane_engine::command::{
     Body as Told, BudgetKind, ExecRef, Limits, Movement, MovementKind, Report, Scope, Session,
 };
+use pitlane_engine::desk::{Desk, DeskSettings, IdBlock, Ticket};
 use pitlane_engine::event::Event;
-use pitlane_engine::id::{AdapterId, ExchangeId, IntId, OrderHandle, StrategyId, Uuid};
+use pitlane_engine::id::{AdapterId, ExchangeId, IntId, OrderHandle, PortId, StrategyId, Uuid};
+use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
 use pitlane_engine::number::{Money, Price, Qty};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::settings::{Delays, ShardSettings};
@@ -435,7 +437,7 @@ const TABLES: [&[Case]; 7] = [REFERENCE, FORM, IDENTITY, RISK, VENUE, ENDS, BOOK
 /// Reasons no command can be given here, and who gives them.
 const ELSEWHERE: &[(Reason, &str)] = &[
     (Reason::None, "nothing to explain"),
-    (Reason::DuplicateId, "the desk's, see desk.rs of the engine and the test below"),
+    (Reason::DuplicateId, "the desk's, see the test below"),
     (Reason::LaneFull, "the desk's, see the test below"),
     (Reason::Adjusted, "a reset finds nothing wrong unless we are wrong"),
     (Reason::Halted, "a word for gateways: the shard lets orders collect"),
@@ -473,6 +475,60 @@ fn every_reason_is_covered_or_belongs_elsewhere() {
     let both: Vec<&Reason> =
         ELSEWHERE.iter().map(|(reason, _)| reason).filter(|reason| covered.contains_key(reason)).collect();
     assert!(both.is_empty(), "covered after all: {both:?}");
+}
+
+/// A desk before one shard that nobody polls, with lanes of this depth.
+fn desk(depth: usize) -> (Desk, PortEnd, Ticket) {
+    let (mut ports, _) = mesh(&[PortClass::Client], 1, Depths { commands: depth, events: depth });
+    let settings = DeskSettings {
+        port: PortId(0),
+        shards: 1,
+        orders_max: 8,
+        ids_max: 16,
+        finished_max: 8,
+        prefix: b'd',
+        seed: 1,
+    };
+    let desk = Desk::new(settings, IdBlock { next: 1, end: 100 });
+    let id = IntId::parse(b"mine").expect("a good id");
+    (desk, ports.remove(0), Ticket { source: world::source(0, 1), token: 1, id })
+}
+
+#[test]
+fn a_duplicate_id_is_declined_by_the_desk() {
+    let (mut desk, mut port, ticket) = desk(4);
+    assert!(desk.submit(&mut port, ticket, good()).is_ok());
+    let declined = desk.submit(&mut port, ticket, good()).map_err(|declined| declined.reason);
+    assert_eq!(declined, Err(Reason::DuplicateId));
+    let other = Ticket { source: world::source(0, 2), ..ticket };
+    assert!(desk.submit(&mut port, other, good()).is_ok(), "ids are unique within their source");
+}
+
+#[test]
+fn a_full_lane_is_declined_by_the_desk_and_leaves_no_trace() {
+    let (mut desk, mut port, ticket) = desk(1);
+    let next = Ticket { id: IntId::NONE, ..ticket };
+    assert!(desk.submit(&mut port, ticket, good()).is_ok());
+    for _ in 0..3 {
+        let declined = desk.submit(&mut port, next, good()).map_err(|declined| declined.reason);
+        assert_eq!(declined, Err(Reason::LaneFull));
+    }
+    assert_eq!(desk.len(), 1);
+}
+
+/// While an order is on its way to the venue its date may pass.
+#[test]
+fn a_dated_order_on_its_way_still_ends_at_its_date() {
+    let mut stage = rejecting(|settings| settings.venue.delays.entry_ns = 10_000_000);
+    let tif_date = stage.now.plus(5_000_000);
+    let (order, _) = stage.submit(Terms { tif: Tif::Gtd, tif_date, ..good() });
+    let mut told = Vec::new();
+    while let Some(deadline) = stage.shard.deadline() {
+        stage.now = deadline;
+        told.extend(stage.tell(Told::Timer));
+    }
+    assert!(reasons(&told).contains(&Reason::ExpiredGtd), "{told:?}");
+    assert_eq!(reasons(&stage.cancel(order)), [Reason::OrderFinished]);
 }
 
 #[test]

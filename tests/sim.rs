@@ -15,7 +15,7 @@ const DEEDS: usize = 250;
 
 #[test]
 fn a_shard_says_what_its_twin_predicts() {
-    seeds::run(1_200, duet);
+    seeds::run(4_000, duet);
 }
 
 fn duet(seed: u64, trace: bool) -> Result<(), String> {
@@ -67,12 +67,12 @@ fn settings(dice: &mut Dice) -> ShardSettings {
 
 #[test]
 fn a_platform_in_chaos_settles_and_agrees() {
-    seeds::run(800, |seed, trace| chaos(seed, trace).map(|_| ()));
+    seeds::run(4_000, |seed, trace| chaos(seed, trace).map(|_| ()));
 }
 
 #[test]
 fn the_same_seed_says_the_same_bytes() {
-    seeds::run(60, |seed, trace| {
+    seeds::run(100, |seed, trace| {
         let (first, second) = (chaos(seed, trace)?, chaos(seed, trace)?);
         if first == second { Ok(()) } else { Err(format!("{first:016x}, then {second:016x}")) }
     });
@@ -126,7 +126,7 @@ fn chaos(seed: u64, trace: bool) -> Result<u64, String> {
 
 #[test]
 fn one_shard_and_seven_give_each_order_the_same_history() {
-    seeds::run(300, |seed, _| {
+    seeds::run(1_000, |seed, _| {
         let mut dice = Dice::new(seed ^ 0x0107);
         let mut settings = settings(&mut dice);
         (settings.finished_max, settings.finished_outside_max) = (1_000, 1_000);

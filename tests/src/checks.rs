@@ -48,6 +48,7 @@ pub struct Checker {
     pub venue_cash: BTreeMap<Currency, i128>,
     transactions: BTreeSet<u64>,
     execs: BTreeSet<(OrderHandle, ExecRef)>,
+    forgetful: bool,
     exec_ids: BTreeSet<Uuid>,
 }
 
@@ -66,6 +67,7 @@ impl Checker {
             venue_cash: BTreeMap::new(),
             transactions: BTreeSet::new(),
             execs: BTreeSet::new(),
+            forgetful: false,
             exec_ids: BTreeSet::new(),
         }
     }
@@ -91,6 +93,11 @@ impl Checker {
                 None => Err(format!("forgotten, but never known: {order:?}")),
             },
             Body::Booked(booking) => self.booked(booking),
+            // From here on, as the alert says, a repeated execution cannot be told.
+            Body::Alert { alert: Alert::ExecutionsFull, .. } => {
+                self.forgetful = true;
+                Ok(())
+            }
             Body::Alert { alert: Alert::BookingOverflow, .. } => {
                 self.overflowed = true;
                 Ok(())
@@ -170,7 +177,7 @@ impl Checker {
             } else {
                 self.execs.insert((b.order, b.exec))
             };
-            if !fresh {
+            if !fresh && !self.forgetful {
                 return Err(format!("execution booked or taken back twice: {b:?}"));
             }
         }

@@ -98,7 +98,7 @@ impl Bytes<'_> {
         let venue = &mut settings.venue;
         venue.fill_model = self.pick(&[FillModel::Queue, FillModel::Through, FillModel::Touch]);
         venue.slippage_ticks = self.pick(&[0, 1, 3, u32::MAX]);
-        venue.quote_levels = self.pick(&[0, 1, 10, u32::MAX]);
+        venue.quote_levels = self.pick(&[0, 1, 10, 1_000]);
         venue.self_trade = self.pick(&[SelfTrade::CancelNewest, SelfTrade::Allow]);
         venue.band_bp = self.pick(&[0, 0, 100, u32::MAX]);
         venue.reject_permille = self.pick(&[0, 0, 300]);

@@ -51,8 +51,11 @@ pub struct Histories {
     /// By the order's number among the submitted.
     pub orders: BTreeMap<usize, Vec<Line>>,
     /// Transactions of each position, with what it was after them.
-    pub positions: BTreeMap<(StrategyId, SecurityId), Vec<(Timestamp, Qty, Price, PositionState)>>,
+    pub positions: BTreeMap<(StrategyId, SecurityId), Vec<Booked>>,
 }
+
+/// One transaction of a position: when, how much, at what price, and the position after it.
+pub type Booked = (Timestamp, Qty, Price, PositionState);
 
 #[derive(Debug)]
 pub struct Flow {

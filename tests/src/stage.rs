@@ -14,6 +14,9 @@ use pitlane_engine::time::Timestamp;
 use crate::checks::Checker;
 use crate::world;
 
+/// Steps in which any command must be done: no stage has as many orders.
+const STEPS_MAX: usize = 20_000;
+
 #[derive(Debug)]
 pub struct Stage {
     pub shard: Shard,
@@ -58,7 +61,11 @@ impl Stage {
         let command = Command { source: world::source(0, 1), token: self.token, body };
         self.shard.apply(self.now, &command, &mut self.out);
         let mut events = self.heard();
-        while self.shard.has_work() {
+        for steps in 0.. {
+            assert!(steps < STEPS_MAX, "{body:?} has no end; the last of it: {:?}", events.last());
+            if !self.shard.has_work() {
+                break;
+            }
             self.shard.resume(&mut self.out);
             events.extend(self.heard());
         }

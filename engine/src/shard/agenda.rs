@@ -4,7 +4,7 @@
 use super::Shard;
 use crate::command::{Quote, Session};
 use crate::event::{Adjustment, Ask, Body as Said, What};
-use crate::id::{AccountId, AdapterId, IntId, PortMask, Source, StrategyId};
+use crate::id::{AccountId, AdapterId, IntId, OrderHandle, PortMask, Source, StrategyId};
 use crate::number::Price;
 use crate::order::{Base, NIL, Order, Step};
 use crate::outbox::Outbox;
@@ -249,7 +249,7 @@ impl Shard {
                     && self.orders.get(slot).terms.tif == Tif::Gtd
                     && self.orders.get(slot).terms.tif_date <= self.now
                 {
-                    self.expire(slot, Reason::ExpiredGtd, out);
+                    self.expire_dated(slot, order, out);
                 }
             }
             Timed::ToVenue { order, ask } => {
@@ -467,6 +467,18 @@ impl Shard {
             }
         }
         end
+    }
+
+    /// The date of an order has come. One on its way to the simulated venue ends as soon as it must have arrived.
+    fn expire_dated(&mut self, slot: u32, handle: OrderHandle, out: &mut Outbox) {
+        let order = self.orders.get(slot);
+        let here = order.at_venue || order.waits_for_trigger();
+        if order.base.is_finished() || here || !self.is_simulated(order.local) {
+            return self.expire(slot, Reason::ExpiredGtd, out);
+        }
+        let delays = self.delays(order.local);
+        let latest = delays.entry_ns.saturating_add(delays.entry_jitter_ns).saturating_add(1);
+        self.timers.push(self.now.plus(latest), Timed::Date(handle));
     }
 
     /// Ends an order whose time is over: a stop that waits with us, or one at the simulated venue. Outside venues end

@@ -221,10 +221,11 @@ impl Position {
         // The closed part with the sign of the position.
         let closed = held.signum() * held.abs().min(traded.abs());
         let cost = self.cost.share(Qty::from_raw(closed), self.qty).expect("a part fits").raw();
-        let opened = traded + closed;
+        // What opens costs what the trade is worth without the closed part, so that both add up to the trade.
+        let opened = if traded + closed == 0 { 0 } else { worth(traded) + worth(closed) };
         Position {
             qty: Qty::from_raw(held + traded),
-            cost: Money::from_raw(self.cost.raw() - cost + worth(opened)),
+            cost: Money::from_raw(self.cost.raw() - cost + opened),
             realized: Money::from_raw(self.realized.raw() + worth(closed) - cost),
         }
     }
