@@ -17,10 +17,10 @@ impl Shard {
     #[inline]
     pub(super) fn submit(&mut self, source: Source, id: IntId, terms: &Terms, out: &mut Outbox) {
         if id.is_none() {
-            return self.refuse_unrecorded(source, id, terms, Reason::BadId, out);
+            return self.say_entered(OrderHandle::NONE, source, &id, terms, Reason::BadId, out);
         }
         if !self.orders.has_room() && !self.forget_oldest(out) {
-            return self.refuse_unrecorded(source, id, terms, Reason::ShardFull, out);
+            return self.say_entered(OrderHandle::NONE, source, &id, terms, Reason::ShardFull, out);
         }
         match self.admit(terms, out) {
             Ok(passed) => self.enter(source, &id, terms, &passed, out),
@@ -82,7 +82,7 @@ impl Shard {
             position.reducing = position.reducing.checked_add(terms.qty).expect("headroom was checked");
         }
         self.ledger.exposure_mut(found.local, found.exposure).open.add(terms.side, terms.qty);
-        self.say_terms(slot, What::Entered, Reason::None, out);
+        self.say_entered(self.orders.handle(slot), source, id, terms, Reason::None, out);
         if terms.tif == Tif::Gtd {
             self.dated += 1;
             self.note_date(slot);
@@ -229,34 +229,33 @@ impl Shard {
     /// An order that failed a check is an order all the same: it is told, and can be read until it is forgotten.
     fn record_refused(&mut self, source: Source, id: IntId, terms: &Terms, reason: Reason, out: &mut Outbox) {
         if id.is_none() || (!self.orders.has_room() && !self.forget_oldest(out)) {
-            return self.refuse_unrecorded(source, id, terms, reason, out);
+            return self.say_entered(OrderHandle::NONE, source, &id, terms, reason, out);
         }
         let local = self.directory.local(terms.security).unwrap_or(NIL);
         let order =
             Order { id, terms: *terms, submitted: self.now, source, local, base: Base::Rejected, ..blank() };
         let slot = self.orders.insert(order);
-        self.say_terms(slot, What::Rejected, reason, out);
+        self.say_entered(self.orders.handle(slot), source, &id, terms, reason, out);
         self.line_up_finished(slot, out);
     }
 
-    fn refuse_unrecorded(
-        &mut self,
+    /// Tells what was submitted: entered, or with a reason rejected.
+    #[inline]
+    fn say_entered(
+        &self,
+        order: OrderHandle,
         source: Source,
-        id: IntId,
+        id: &IntId,
         terms: &Terms,
         reason: Reason,
         out: &mut Outbox,
     ) {
-        let body = Said::Order(OrderTerms {
-            order: OrderHandle::NONE,
-            id,
-            orig_id: IntId::NONE,
-            source,
-            what: What::Rejected,
-            status: Status::Rejected,
-            reason,
-            terms: *terms,
-        });
+        let (what, status) = match reason {
+            Reason::None => (What::Entered, Status::PendingNew),
+            _ => (What::Rejected, Status::Rejected),
+        };
+        let (id, orig_id, terms) = (*id, IntId::NONE, *terms);
+        let body = Said::Order(OrderTerms { order, id, orig_id, source, what, status, reason, terms });
         out.say(self.hearers(source), self.now, body);
     }
 
