@@ -252,14 +252,14 @@ impl Guard {
         if more_qty && !limits.max_order_qty.is_zero() && asked.terms.qty > limits.max_order_qty {
             return Err(Reason::MaxOrderQty);
         }
-        if limits.max_order_value.is_zero() {
+        // A modification is checked on the increase: it may make a large order smaller, even one without a value.
+        let no_more_value = asked.before.is_some() && !asked.grows_in_value();
+        if limits.max_order_value.is_zero() || no_more_value {
             return Ok(());
         }
         match asked.value {
             None => Err(Reason::NoReferencePrice),
             Some(value) if value <= limits.max_order_value => Ok(()),
-            // A modification is checked on the increase: it may make a large order smaller.
-            Some(_) if asked.before.is_some() && !asked.grows_in_value() => Ok(()),
             Some(_) => Err(Reason::MaxOrderValue),
         }
     }

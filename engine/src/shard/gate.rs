@@ -225,6 +225,10 @@ impl Shard {
         if self.killed || strategy.killed || account.killed || security.killed || adapter.killed {
             return Err(Reason::KillSwitch);
         }
+        // Rule by rule, so that what is switched off whole is said before what is restricted.
+        if !strategy.limits.trading_enabled || !account.limits.trading_enabled {
+            return Err(Reason::TradingDisabled);
+        }
         strategy.check_switches(asked.terms.security)?;
         account.check_switches(asked.terms.security)?;
 
