@@ -16,19 +16,12 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug)]
 pub struct Book {
     venue: Venue,
-    /// By slot.
-    tenants: Vec<Tenant>,
+    /// Order id by slot.
+    tenants: Vec<u32>,
     /// Order id to slot.
     places: Vec<u32>,
     free: Vec<u32>,
     tally: Tally,
-}
-
-/// Whose slot it is, and the book it is in.
-#[derive(Clone, Copy, Debug)]
-struct Tenant {
-    id: u32,
-    book: u32,
 }
 
 impl Book {
@@ -51,7 +44,7 @@ impl Book {
     }
 
     fn enter(&mut self, record: &Record, limit: Option<i64>, tif: Tif) {
-        let slot = self.take_slot(Tenant { id: record.order as u32, book: record.security });
+        let slot = self.take_slot(record.order as u32);
         self.places[record.order as usize] = slot;
         self.venue.enter(&Entry {
             slot,
@@ -81,13 +74,20 @@ impl Book {
             return self.tally.unknown();
         }
         let left = self.venue.remaining(slot).expect("an open order is at the venue");
+        let book = self.venue.book_of(slot).expect("an open order is at the venue");
         self.venue.replace(slot, left, Some(price as i64), Tif::Gtc);
-        self.settle(slot, order, self.tenants[slot as usize].book);
+        self.settle(slot, order, book);
     }
 
     /// Lets the venue finish, counts the trades, and gives back the slots of orders that are over.
     #[inline]
     fn settle(&mut self, taker: u32, order: u64, book: u32) {
+        // The usual case: it was taken and rests, and that is all there is to hear.
+        if let [(_, Said::Accepted | Said::Replaced)] = self.venue.outcomes()
+            && !self.venue.has_work(book)
+        {
+            return self.venue.clear_outcomes();
+        }
         loop {
             self.drain(taker, order);
             if !self.venue.has_work(book) {
@@ -108,7 +108,7 @@ impl Book {
             if slot == taker {
                 continue;
             }
-            let maker = self.tenants[slot as usize].id as u64;
+            let maker = self.tenants[slot as usize] as u64;
             self.tally.trade(maker, order, units::ticks(price), units::shares(qty));
             if self.venue.remaining(slot).is_none() {
                 self.give_back(slot, maker);
@@ -118,7 +118,7 @@ impl Book {
     }
 
     #[inline]
-    fn take_slot(&mut self, tenant: Tenant) -> u32 {
+    fn take_slot(&mut self, tenant: u32) -> u32 {
         let Some(slot) = self.free.pop() else {
             self.tenants.push(tenant);
             return self.tenants.len() as u32 - 1;

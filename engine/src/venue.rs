@@ -324,8 +324,15 @@ impl Venue {
     }
 
     /// What remains of an order at the venue.
+    #[inline]
     pub fn remaining(&self, slot: u32) -> Option<Qty> {
         self.is_here(slot).then(|| self.nodes[slot].qty)
+    }
+
+    /// The book an order is in; None if it is not here.
+    #[inline]
+    pub fn book_of(&self, slot: u32) -> Option<u32> {
+        self.is_here(slot).then(|| self.nodes[slot].book)
     }
 
     /// The slab, for the shard's own ladders; their nodes are at [`Place::Stop`].
@@ -334,6 +341,7 @@ impl Venue {
         &self.nodes
     }
 
+    #[inline]
     pub fn nodes_mut(&mut self) -> &mut Nodes {
         &mut self.nodes
     }

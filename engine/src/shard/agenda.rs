@@ -3,7 +3,7 @@
 
 use super::Shard;
 use crate::command::{Quote, Session};
-use crate::event::{Adjustment, Ask, Body as Said, What};
+use crate::event::{Adjustment, Alert, Ask, Body as Said, What};
 use crate::id::{AccountId, AdapterId, IntId, OrderHandle, PortMask, Source, StrategyId};
 use crate::number::Price;
 use crate::order::{Base, NIL, Order, Step};
@@ -438,6 +438,7 @@ impl Shard {
                 if waiting && !shard.orders.get(slot).in_doubt {
                     shard.orders.get_mut(slot).in_doubt = true;
                     shard.say_status(slot, What::Image, Reason::InDoubt, out);
+                    shard.alert_order(Alert::InDoubt, slot, Reason::InDoubt, out);
                 }
             },
             out,

@@ -105,10 +105,8 @@ impl Shard {
                 self.say_status(slot, What::Accepted, Reason::None, out);
                 self.send_cancel(slot, out);
             }
-            Base::Working => {}
-            Base::Filled | Base::Canceled | Base::Rejected | Base::Expired => {
-                self.alert_unexpected(slot, out)
-            }
+            // Late, and nothing new.
+            Base::Working | Base::Filled | Base::Canceled | Base::Rejected | Base::Expired => {}
         }
     }
 

@@ -1,5 +1,7 @@
 //! The shard as a whole: few tests, one for each road through it. Every rule in detail, with a naive twin, is in `tests/`.
 
+mod found;
+
 use super::*;
 use crate::command::{Limits, Movement, MovementKind, Quote, Report, Scope, Session, Trade, Watch};
 use crate::event::{Ask, OrderReport};
@@ -11,6 +13,7 @@ use crate::time::{Day, TimeOfDay};
 
 const SIM_STOCK: SecurityId = SecurityId(1);
 const OUTSIDE: SecurityId = SecurityId(2);
+const SIM_OTHER: SecurityId = SecurityId(3);
 const ADAPTER: AdapterId = AdapterId(1);
 const CLIENT: Source = Source { origin: Origin::Fix, port: PortId(0), session: 7 };
 
@@ -39,12 +42,12 @@ fn rows() -> Rows {
         tradeable: true,
         expirable: false,
     };
-    let security = |id: u32| Security {
+    let security = |id: u32, family: u32| Security {
         id: SecurityId(id),
         symbol: format!("S{id}"),
         description: String::new(),
         kind: SecurityKind::Stock,
-        family: FamilyId(id),
+        family: FamilyId(family),
         isin: None,
         underlying: None,
         expiration: None,
@@ -64,7 +67,7 @@ fn rows() -> Rows {
     Rows {
         exchanges: vec![exchange(1, AdapterId::SIM, "SIM"), exchange(2, ADAPTER, "FIX")],
         families: vec![family(1), family(2)],
-        securities: vec![security(1), security(2)],
+        securities: vec![security(1, 1), security(2, 2), security(3, 1)],
         accounts: vec![account(1, "SIM"), account(2, "SIM"), account(3, "FIX")],
         strategies: vec![Strategy { id: StrategyId(0), name: "SERVER".into(), auto_activate: true }],
     }

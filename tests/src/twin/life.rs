@@ -256,7 +256,7 @@ impl Twin {
         }
         let over = self.orders[order].is_over();
         match report {
-            command::Report::Accepted if over => self.alert(Alert::UnexpectedReport),
+            command::Report::Accepted if over => {}
             command::Report::Accepted => self.accepted(order),
             command::Report::Rejected(reason) => self.venue_rejects(order, reason),
             command::Report::Filled { exec, qty, price } => {

@@ -1,7 +1,7 @@
 //! Switches, limits, phases, sessions and the clock.
 
 use pitlane_engine::command::{Budget, BudgetAct, BudgetKind, Limits, Phase, Scope, Session};
-use pitlane_engine::event::What;
+use pitlane_engine::event::{Alert, What};
 use pitlane_engine::id::{AdapterId, ExchangeId, SecurityId, StrategyId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::Tif;
@@ -34,6 +34,7 @@ impl Twin {
                 if outside && waiting && self.adapter_of(o.terms.security) == adapter {
                     self.orders[order].in_doubt = true;
                     self.report(order, What::Image, Reason::InDoubt);
+                    self.alert(Alert::InDoubt);
                 }
             }
         }

@@ -1,0 +1,170 @@
+//! What the simulation found, each kept as its own story.
+
+use super::*;
+use crate::command::ExecRef;
+use crate::event::Request;
+
+/// Runs everything that is on its way to its end.
+fn run_out(bench: &mut Bench) -> Vec<Said> {
+    let mut said = Vec::new();
+    while let Some(deadline) = bench.shard.deadline() {
+        bench.now = bench.now.max(deadline.0);
+        said.extend(bench.send(Body::Timer));
+    }
+    said
+}
+
+fn slow(entry_ns: u64, response_ns: u64) -> Bench {
+    let mut settings = ShardSettings::default();
+    settings.venue.delays = Delays { entry_ns, response_ns, ..Delays::default() };
+    Bench::with(settings)
+}
+
+/// One step of the kill switch used to meet orders of two securities and took the second for a mistake.
+#[test]
+fn the_kill_switch_reaches_several_securities_in_one_step() {
+    let mut bench = Bench::new();
+    bench.submit(limit(Side::Sell, 1, "1", "10"));
+    bench.submit(Terms { security: SIM_OTHER, ..limit(Side::Sell, 1, "1", "10") });
+    bench.send(Body::Kill { scope: Scope::Global, on: true });
+    assert_eq!(bench.shard.open_orders(Scope::Global), 0);
+}
+
+/// A stop that had been triggered and was on its way to the venue was taken for one that waits, and sent twice.
+#[test]
+fn a_triggered_stop_on_its_way_is_changed_at_the_venue() {
+    let mut bench = slow(100, 0);
+    let stop = Terms {
+        kind: OrderKind::StopLimit,
+        stop: price("11"),
+        stop_given: true,
+        ..limit(Side::Buy, 1, "5", "12")
+    };
+    let (order, _) = bench.submit(stop);
+    let trade = Trade { price: price("11"), size: qty("1"), at: Timestamp(1) };
+    bench.send(Body::Trade { security: SIM_STOCK, trade });
+    bench.modify(order, Changes::default().with_qty(qty("4")));
+    let said = run_out(&mut bench);
+    assert_eq!(story(&said).last(), Some(&(What::Replaced, Status::New, Qty::ZERO)));
+    bench.cancel(order);
+    run_out(&mut bench);
+    assert_eq!(bench.shard.open_orders(Scope::Global), 0);
+}
+
+/// The venue had filled four, we had not heard of it yet, and the change to four left the order alive at the venue.
+#[test]
+fn a_change_counts_what_the_venue_has_filled_before_we_heard_of_it() {
+    let mut bench = slow(0, 100);
+    let (order, _) = bench.submit(limit(Side::Sell, 1, "10", "10"));
+    run_out(&mut bench);
+    bench.submit(limit(Side::Buy, 2, "4", "10"));
+    bench.modify(order, Changes::default().with_qty(qty("4")));
+    let said = run_out(&mut bench);
+    assert_eq!(story(&said).last(), Some(&(What::Replaced, Status::Filled, qty("4"))));
+    assert_eq!(bench.shard.open_orders(Scope::Global), 0);
+}
+
+/// Closing a flat position cancelled its orders first, and was refused after that.
+#[test]
+fn closing_a_flat_position_cancels_nothing() {
+    let mut bench = Bench::new();
+    bench.submit(limit(Side::Sell, 1, "4", "12"));
+    let id = bench.id();
+    let close = Body::Close {
+        id,
+        strategy: StrategyId(0),
+        account: AccountId(1),
+        security: SIM_STOCK,
+        qty: Qty::ZERO,
+    };
+    assert_eq!(reason(&bench.send(close)), Reason::PositionFlat);
+    assert_eq!(bench.shard.open_orders(Scope::Global), 1);
+}
+
+/// A kill switch's cancel that the venue refused left the order pending in the eyes of its client.
+#[test]
+fn a_cancel_nobody_named_is_told_when_it_fails() {
+    let mut bench = Bench::new();
+    let (order, _) = bench.submit(outside("10"));
+    bench.report(order, Report::Accepted);
+    bench.send(Body::Kill { scope: Scope::Global, on: true });
+    let said = bench.report(order, Report::CancelRefused(Reason::VenueRejected));
+    assert_eq!(story(&said), [(What::Image, Status::New, Qty::ZERO)]);
+}
+
+/// A refused cancel was taken as the answer to the client's cancel behind it; the change it belonged to stayed pending.
+#[test]
+fn a_refusal_answers_what_the_venue_was_asked() {
+    let mut bench = Bench::new();
+    let (order, _) = bench.submit(outside("10"));
+    let fill = Report::Filled { exec: ExecRef(1), qty: qty("4"), price: price("10") };
+    bench.report(order, fill);
+    // To what is filled: the venue is asked to cancel the rest. The client's own cancel waits behind.
+    bench.modify(order, Changes::default().with_qty(qty("4")));
+    bench.cancel(order);
+    let said = bench.report(order, Report::CancelRefused(Reason::VenueRejected));
+    let refused = said
+        .iter()
+        .find_map(|body| if let Said::Refused(refusal) = body { Some(refusal.request) } else { None });
+    assert_eq!(refused, Some(Request::Replace));
+    let said = bench.report(order, Report::Canceled(Reason::Requested));
+    assert_eq!(story(&said), [(What::Canceled, Status::Canceled, qty("4"))]);
+}
+
+/// The report that ended an order in doubt still said that it was in doubt.
+#[test]
+fn doubt_ends_with_the_order() {
+    let mut bench = Bench::new();
+    let (order, _) = bench.submit(outside("10"));
+    bench.send(Body::Adapter { adapter: ADAPTER, connected: false });
+    bench.send(Body::Adapter { adapter: ADAPTER, connected: true });
+    let said = bench.report(order, Report::Rejected(Reason::VenueRejected));
+    let report =
+        said.iter().find_map(|body| if let Said::Status(report) = body { Some(*report) } else { None });
+    assert_eq!(report.map(|report| (report.status, report.in_doubt)), Some((Status::Rejected, false)));
+}
+
+/// A correction of the only fill was told with the corrected price as the average of what had been filled.
+#[test]
+fn a_correction_leaves_the_average_as_it_was_told() {
+    let mut bench = Bench::new();
+    let (order, _) = bench.submit(outside("10"));
+    let exec = ExecRef(1);
+    bench.report(order, Report::Filled { exec, qty: qty("10"), price: price("10") });
+    let said = bench.report(order, Report::Corrected { exec, qty: qty("10"), price: price("9") });
+    let report =
+        said.iter().find_map(|body| if let Said::Status(report) = body { Some(*report) } else { None });
+    assert_eq!(report.map(|report| report.avg_price), Some(price("10")));
+}
+
+/// An order that only shrinks was refused for want of a last price.
+#[test]
+fn a_smaller_order_needs_no_price() {
+    let mut bench = Bench::new();
+    let market = Terms { kind: OrderKind::Market, limit_given: false, ..limit(Side::Buy, 1, "5", "0") };
+    let (order, _) = bench.submit(market);
+    let limits = Limits { max_order_value: money("1"), price_collar_bp: 10, ..Limits::default() };
+    bench.send(Body::Limits { scope: Scope::Account(AccountId(1)), limits });
+    let said = bench.modify(order, Changes::default().with_qty(qty("4")));
+    assert_eq!(story(&said).last(), Some(&(What::Replaced, Status::New, Qty::ZERO)));
+}
+
+/// What has been switched off whole is said before what is restricted.
+#[test]
+fn the_first_rule_that_fails_gives_its_reason() {
+    let mut bench = Bench::new();
+    let off = Limits { trading_enabled: false, ..Limits::default() };
+    bench.send(Body::Restrict { scope: Scope::Strategy(StrategyId(0)), security: SIM_STOCK, on: true });
+    bench.send(Body::Limits { scope: Scope::Account(AccountId(1)), limits: off });
+    assert_eq!(reason(&bench.submit(limit(Side::Buy, 1, "1", "10")).1), Reason::TradingDisabled);
+}
+
+/// With a delay on the way back, the market stood still until the report arrived.
+#[test]
+fn the_market_moves_when_the_venue_trades() {
+    let mut bench = slow(0, 100);
+    bench.submit(limit(Side::Sell, 1, "4", "10"));
+    let (_, said) = bench.submit(limit(Side::Buy, 2, "4", "10"));
+    let last = said.iter().find_map(|body| if let Said::Tick(tick) = body { Some(tick.last) } else { None });
+    assert_eq!(last, Some(price("10")));
+}
