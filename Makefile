@@ -34,7 +34,7 @@ fuzz: ## any input into any state (TARGET=commands FOR=60)
 	cargo fuzz run --fuzz-dir tests/fuzz --sanitizer none $(TARGET) -- -max_total_time=$(FOR)
 
 bench: ## how fast, with all conditions printed
-	cargo run --release --package pitlane-bench -- all
+	cargo run --release --package pitlane-bench --features peers -- all
 
 smoke: ## every bench once and tiny, so that none rots
 	cargo run --release --package pitlane-bench -- smoke

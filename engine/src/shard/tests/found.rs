@@ -168,3 +168,19 @@ fn the_market_moves_when_the_venue_trades() {
     let last = said.iter().find_map(|body| if let Said::Tick(tick) = body { Some(tick.last) } else { None });
     assert_eq!(last, Some(price("10")));
 }
+
+/// Behind a price that was too good for the band nothing could be had, but fill or kill counted on it and traded in part.
+#[test]
+fn fill_or_kill_looks_at_both_edges_of_the_band() {
+    let mut settings = ShardSettings::default();
+    settings.venue.band_bp = 100;
+    let mut bench = Bench::with(settings);
+    bench.submit(limit(Side::Sell, 1, "1", "90"));
+    let trade = Trade { price: price("100"), size: qty("1"), at: Timestamp(1) };
+    bench.send(Body::Halt { security: SIM_STOCK, on: true });
+    bench.send(Body::Trade { security: SIM_STOCK, trade });
+    bench.send(Body::Halt { security: SIM_STOCK, on: false });
+    bench.submit(limit(Side::Sell, 1, "5", "100"));
+    let (_, said) = bench.submit(Terms { tif: Tif::Fok, ..limit(Side::Buy, 2, "6", "101") });
+    assert_eq!(story(&said).last(), Some(&(What::Canceled, Status::Canceled, Qty::ZERO)));
+}
