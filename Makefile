@@ -31,7 +31,9 @@ sim: ## repeat one simulation (SEED=…), or run many (SEEDS=10000)
 
 fuzz: ## any input into any state (TARGET=commands FOR=60)
 	@command -v cargo-fuzz >/dev/null || cargo install cargo-fuzz --locked
-	cargo fuzz run --fuzz-dir tests/fuzz --sanitizer none $(TARGET) -- -max_total_time=$(FOR)
+	@mkdir -p tests/fuzz/found/$(TARGET)
+	cargo fuzz run --fuzz-dir tests/fuzz --sanitizer none $(TARGET) \
+		tests/fuzz/found/$(TARGET) tests/fuzz/corpus/$(TARGET) -- -max_total_time=$(FOR)
 
 bench: ## how fast, with all conditions printed
 	cargo run --release --package pitlane-bench --features peers -- all
