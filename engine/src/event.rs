@@ -4,7 +4,7 @@
 //! is filled, so it tells the status as well) and when its terms have changed. [`Body::Status`] tells what
 //! happened to it since. [`Event::report`] shows both alike.
 
-use crate::command::{Budget, BudgetKind, ExecRef, Limits, MovementKind, Phase, Scope, Session};
+use crate::command::{BudgetKind, ExecRef, Limits, MovementKind, Phase, Scope, Session};
 use crate::id::{
     AccountId, AdapterId, Currency, ExchangeId, IntId, OrderHandle, PortId, SecurityId, ShardId, Source,
     StrategyId, TransactionId, Uuid,
@@ -378,11 +378,4 @@ pub struct BudgetUse {
     pub returned: i64,
     /// Something was refused for want of it.
     pub wanting: i64,
-}
-
-/// A budget command and its use are about the same thing.
-impl BudgetUse {
-    pub fn answers(&self, budget: &Budget) -> bool {
-        self.scope == budget.scope && self.kind == budget.kind
-    }
 }

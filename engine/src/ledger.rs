@@ -7,6 +7,7 @@ use crate::command::{ExecRef, Movement, MovementKind};
 use crate::event::{Booking, PositionState};
 use crate::id::{AccountId, Currency, IntId, OrderHandle, SecurityId, StrategyId, TransactionId, Uuid};
 use crate::number::{ContractSize, Money, Notional, Price, Qty};
+use crate::order::Order;
 use crate::terms::Side;
 use crate::time::Timestamp;
 
@@ -226,6 +227,20 @@ impl Ledger {
     #[inline]
     pub fn exposure_mut(&mut self, local: u32, at: u16) -> &mut Exposure {
         &mut self.exposures[local as usize][at as usize]
+    }
+
+    /// So much more of an order is open: for its strategy's position and its account's exposure.
+    #[inline]
+    pub fn add_open(&mut self, order: &Order, qty: Qty) {
+        self.position_mut(order.local, order.position).open.add(order.terms.side, qty);
+        self.exposure_mut(order.local, order.exposure).open.add(order.terms.side, qty);
+    }
+
+    /// So much of an order is no longer open.
+    #[inline]
+    pub fn take_open(&mut self, order: &Order, qty: Qty) {
+        self.position_mut(order.local, order.position).open.take(order.terms.side, qty);
+        self.exposure_mut(order.local, order.exposure).open.take(order.terms.side, qty);
     }
 
     pub fn exposures(&self, local: u32) -> &[Exposure] {

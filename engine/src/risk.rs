@@ -3,7 +3,7 @@
 
 use crate::command::{Budget, BudgetAct, BudgetKind, Limits, Scope};
 use crate::event::BudgetUse;
-use crate::id::SecurityId;
+use crate::id::{Currency, SecurityId};
 use crate::ledger::OpenQty;
 use crate::number::{Money, Price, Qty};
 use crate::reason::Reason;
@@ -186,9 +186,10 @@ impl Guard {
         }
     }
 
-    /// Whether the account has a credit at all.
-    pub fn has_credit(&self) -> bool {
-        self.credit.limited
+    /// Whether the account has a credit in this currency.
+    #[inline]
+    pub fn has_credit_in(&self, currency: Currency) -> bool {
+        self.credit.limited && self.limits.credit_currency == currency
     }
 
     /// Counts an order or modification that passed the gate. True for those budgets whose use has just passed half.
@@ -487,7 +488,7 @@ mod tests {
     #[test]
     fn credit_covers_buys_only_up_to_itself() {
         let mut guard = guard(Limits { credit: Money::from_raw(100), ..Limits::default() });
-        assert!(guard.has_credit());
+        assert!(guard.has_credit_in(Currency::default()));
         assert_eq!(guard.check_credit(&asked(&terms(10, 1))), Ok(()));
         assert_eq!(guard.check_credit(&asked(&terms(11, 1))), Err(Reason::InsufficientFunds));
         assert!(guard.take_credit(Money::from_raw(51)));

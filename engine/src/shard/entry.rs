@@ -76,12 +76,11 @@ impl Shard {
         let found = &passed.found;
         let slot = self.orders.allot();
         self.fill_slot(slot, source, id, terms, passed);
-        let position = self.ledger.position_mut(found.local, found.position);
-        position.open.add(terms.side, terms.qty);
+        self.ledger.add_open(self.orders.get(slot), terms.qty);
         if terms.reduce_only {
+            let position = self.ledger.position_mut(found.local, found.position);
             position.reducing = position.reducing.checked_add(terms.qty).expect("headroom was checked");
         }
-        self.ledger.exposure_mut(found.local, found.exposure).open.add(terms.side, terms.qty);
         self.say_entered(self.orders.handle(slot), source, id, terms, Reason::None, out);
         if terms.tif == Tif::Gtd {
             self.dated += 1;

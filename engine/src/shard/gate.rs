@@ -200,19 +200,12 @@ impl Shard {
 
     /// What a buy may cost the account's credit; None if the credit is asked and nobody can tell.
     fn cost_of(&self, terms: &Terms, qty: Qty, value: Option<Money>, found: &Found) -> Option<Money> {
-        if !self.has_credit(terms.side, found.account, found.local) {
+        let security = &self.directory.locals[found.local as usize];
+        let guard = &self.directory.accounts[found.account as usize].guard;
+        if terms.side == Side::Sell || !guard.has_credit_in(security.instrument.currency) {
             return Some(Money::ZERO);
         }
-        let rate = self.directory.locals[found.local as usize].commission;
-        Some(value?.checked_add(Money::per_unit(rate, qty)?).unwrap_or(Money::MAX))
-    }
-
-    /// Whether orders of this account in this security are held against a credit.
-    pub(super) fn has_credit(&self, side: Side, account: u32, local: u32) -> bool {
-        let guard = &self.directory.accounts[account as usize].guard;
-        side == Side::Buy
-            && guard.has_credit()
-            && guard.limits.credit_currency == self.directory.locals[local as usize].instrument.currency
+        Some(value?.checked_add(Money::per_unit(security.commission, qty)?).unwrap_or(Money::MAX))
     }
 
     /// 3. Risk and 4. credit.
@@ -244,8 +237,7 @@ impl Shard {
             return Err(reason);
         }
         let account = &mut self.directory.accounts[found.account as usize].guard;
-        let credited =
-            asked.terms.side == Side::Buy && account.limits.credit_currency == security.instrument.currency;
+        let credited = account.has_credit_in(security.instrument.currency);
         let checked = account.check_limits(now, asked, &ours);
         let checked = checked.and_then(|()| if credited { account.check_credit(asked) } else { Ok(()) });
         if let Err(reason) = checked {

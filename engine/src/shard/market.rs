@@ -3,7 +3,7 @@
 use super::Shard;
 use crate::command::{Quote, Session, Trade};
 use crate::event::{Body as Said, Tick};
-use crate::id::SecurityId;
+use crate::id::{PortMask, SecurityId};
 use crate::outbox::Outbox;
 use crate::timers::Timed;
 
@@ -56,10 +56,15 @@ impl Shard {
         self.timers.push(self.now.plus(delay), Timed::Shown(self.picture(local)));
     }
 
-    fn say_tick(&mut self, local: u32, out: &mut Outbox) {
+    /// Who sees the market of a security: while nobody is subscribed to it, its watchers see nothing.
+    fn onlookers(&self, local: u32) -> PortMask {
         let security = &self.directory.locals[local as usize];
-        let watched = if security.subscribers.is_empty() { Default::default() } else { security.watchers };
-        let to = self.audience.everything.with(watched);
+        let watched = if security.subscribers.is_empty() { PortMask::NONE } else { security.watchers };
+        self.audience.everything.with(watched)
+    }
+
+    fn say_tick(&mut self, local: u32, out: &mut Outbox) {
+        let to = self.onlookers(local);
         if to.is_empty() {
             return out.skip();
         }
@@ -68,12 +73,9 @@ impl Shard {
 
     /// A picture whose delay is over.
     pub(super) fn say_shown(&mut self, tick: Tick, out: &mut Outbox) {
-        let Some(local) = self.directory.local(tick.security) else {
-            return;
-        };
-        let security = &self.directory.locals[local as usize];
-        let watched = if security.subscribers.is_empty() { Default::default() } else { security.watchers };
-        out.say(self.audience.everything.with(watched), self.now, Said::Tick(tick));
+        if let Some(local) = self.directory.local(tick.security) {
+            out.say(self.onlookers(local), self.now, Said::Tick(tick));
+        }
     }
 
     pub(super) fn picture(&self, local: u32) -> Tick {

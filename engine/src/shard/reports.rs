@@ -3,7 +3,7 @@
 use super::Shard;
 use crate::command::{BudgetKind, ExecRef, MovementKind, Report};
 use crate::event::{Alert, Ask, Body as Said, Request, What};
-use crate::id::OrderHandle;
+use crate::id::{OrderHandle, SecurityId};
 use crate::ledger::Deal;
 use crate::number::{Money, Notional, Price, Qty};
 use crate::order::{Base, NIL, Requests, Step};
@@ -408,12 +408,11 @@ impl Shard {
             return;
         }
         let order = self.orders.get(slot);
-        let position = self.ledger.position_mut(order.local, order.position);
-        position.open.take(order.terms.side, qty);
+        self.ledger.take_open(order, qty);
         if order.terms.reduce_only {
+            let position = self.ledger.position_mut(order.local, order.position);
             position.reducing = position.reducing.checked_sub(qty).expect("what reduces was added before");
         }
-        self.ledger.exposure_mut(order.local, order.exposure).open.take(order.terms.side, qty);
     }
 
     /// One open order less for its strategy and its account.
@@ -452,7 +451,7 @@ impl Shard {
         };
         let guard = &self.directory.accounts[at as usize].guard;
         let instrument = self.directory.locals[order.local as usize].instrument;
-        if !guard.has_credit() || guard.limits.credit_currency != instrument.currency {
+        if !guard.has_credit_in(instrument.currency) {
             return;
         }
         let signed = side.signed(qty);
@@ -483,7 +482,7 @@ impl Shard {
         &mut self,
         alert: Alert,
         order: OrderHandle,
-        security: crate::id::SecurityId,
+        security: SecurityId,
         reason: Reason,
         out: &mut Outbox,
     ) {

@@ -4,10 +4,10 @@ use super::Shard;
 use crate::event::{Ask, Body as Said, Refusal, Request, What};
 use crate::id::{IntId, OrderHandle, Origin, PortMask, Source};
 use crate::number::Qty;
-use crate::order::{Base, CancelRequest, NIL, Replace, Step};
+use crate::order::{Base, CancelRequest, NIL, Order, Replace, Step};
 use crate::outbox::Outbox;
 use crate::reason::Reason;
-use crate::terms::{Changes, Status, Terms};
+use crate::terms::{Changes, Status, Terms, Tif};
 
 impl Shard {
     pub(super) fn modify(
@@ -69,8 +69,7 @@ impl Shard {
         let waits = self.waits_here(slot);
         let order = *self.orders.get(slot);
         if !replace.grown.is_zero() {
-            self.ledger.position_mut(order.local, order.position).open.add(order.terms.side, replace.grown);
-            self.ledger.exposure_mut(order.local, order.exposure).open.add(order.terms.side, replace.grown);
+            self.ledger.add_open(&order, replace.grown);
         }
         self.orders.requests_mut(slot).replace = Some(replace);
         self.say_request(slot, What::ReplacePending, Reason::None, &replace.id, replace.source, out);
@@ -211,8 +210,7 @@ impl Shard {
         self.orders.requests_mut(slot).replace = None;
         self.orders.tidy(slot);
         if !replace.grown.is_zero() {
-            self.ledger.position_mut(order.local, order.position).open.take(order.terms.side, replace.grown);
-            self.ledger.exposure_mut(order.local, order.exposure).open.take(order.terms.side, replace.grown);
+            self.ledger.take_open(&order, replace.grown);
         }
         if !replace.reserved.is_zero() {
             self.give_credit_back(slot, replace.reserved);
@@ -221,25 +219,19 @@ impl Shard {
     }
 
     /// The open quantity of an order becomes `left`; counted so far are its leaves and what the replace has added.
-    fn recount_open(&mut self, order: &crate::order::Order, grown: Qty, left: Qty) {
+    fn recount_open(&mut self, order: &Order, grown: Qty, left: Qty) {
         let counted = order.leaves().checked_add(grown).expect("headroom was checked");
-        let side = order.terms.side;
-        let position = &mut self.ledger.position_mut(order.local, order.position).open;
-        position.take(side, counted);
-        position.add(side, left);
-        let exposure = &mut self.ledger.exposure_mut(order.local, order.exposure).open;
-        exposure.take(side, counted);
-        exposure.add(side, left);
+        self.ledger.take_open(order, counted);
+        self.ledger.add_open(order, left);
     }
 
     fn redate(&mut self, slot: u32, old: &Terms, new: &Terms) {
-        use crate::terms::Tif::Gtd;
-        match (old.tif == Gtd, new.tif == Gtd) {
+        match (old.tif == Tif::Gtd, new.tif == Tif::Gtd) {
             (true, false) => self.dated -= 1,
             (false, true) => self.dated += 1,
             _ => {}
         }
-        if new.tif == Gtd && new.tif_date != old.tif_date {
+        if new.tif == Tif::Gtd && new.tif_date != old.tif_date {
             self.orders.get_mut(slot).terms.tif_date = new.tif_date;
             self.note_date(slot);
         }
