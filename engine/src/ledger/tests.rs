@@ -1,0 +1,149 @@
+//! Positions, cash and recounts, booking by booking.
+
+use super::*;
+
+fn qty(text: &str) -> Qty {
+    Qty::parse(text.as_bytes()).unwrap()
+}
+
+fn price(text: &str) -> Price {
+    Price::parse(text.as_bytes()).unwrap()
+}
+
+fn money(text: &str) -> Money {
+    Money::parse(text.as_bytes()).unwrap()
+}
+
+fn instrument() -> Instrument {
+    Instrument {
+        security: SecurityId(7),
+        local: 0,
+        currency: Currency::parse(b"USD").unwrap(),
+        size: ContractSize::whole(50).unwrap(),
+    }
+}
+
+fn deal(q: &str, p: &str) -> Deal {
+    let qty = qty(q);
+    let kind = if qty.is_negative() { MovementKind::Sell } else { MovementKind::Buy };
+    Deal {
+        kind,
+        account: AccountId(1),
+        qty,
+        price: price(p),
+        commission: money("0.5"),
+        order: OrderHandle::NONE,
+        order_id: IntId::NONE,
+        exec: ExecRef(0),
+    }
+}
+
+fn state(q: &str, cost: &str, realized: &str) -> PositionState {
+    PositionState { qty: qty(q), cost: money(cost), realized: money(realized) }
+}
+
+#[test]
+fn a_position_follows_average_cost() {
+    let mut held = PositionState::default();
+    let story = [
+        ("10", "100", state("10", "50000", "0")),
+        ("10", "110", state("20", "105000", "0")),
+        ("-5", "120", state("15", "78750", "3750")),
+        // Through zero: 15 closed at 100, five opened short.
+        ("-20", "100", state("-5", "-25000", "0")),
+        ("-5", "90", state("-10", "-47500", "0")),
+        ("4", "80", state("-6", "-28500", "3000")),
+        ("6", "80", state("0", "0", "7500")),
+    ];
+    for (q, p, expected) in story {
+        held = after(&held, qty(q), price(p), ContractSize::whole(50).unwrap()).unwrap();
+        assert_eq!(held, expected, "{q}@{p}");
+    }
+}
+
+#[test]
+fn a_flat_position_has_no_cost_whatever_was_rounded() {
+    let mut held =
+        after(&PositionState::default(), qty("3"), price("0.00000001"), ContractSize::from_raw(33_333_333));
+    held = after(&held.unwrap(), qty("4"), price("0.33333333"), ContractSize::from_raw(33_333_333));
+    let mut held = held.unwrap();
+    for _ in 0..7 {
+        held = after(&held, qty("-1"), price("0.1"), ContractSize::from_raw(33_333_333)).unwrap();
+    }
+    assert_eq!((held.qty, held.cost), (Qty::ZERO, Money::ZERO));
+}
+
+#[test]
+fn a_booking_that_cannot_be_counted_changes_nothing() {
+    let mut ledger = Ledger::new(1, 8);
+    let at = ledger.position_index(StrategyId(1), &instrument());
+    let mut huge = deal("90000000000", "90000000000");
+    assert!(ledger.book(Timestamp(1), &instrument(), at, &huge).is_none());
+    huge = deal("1000", "1000000");
+    for _ in 0..3 {
+        // 50,000,000,000 each: the second does not fit.
+        ledger.book(Timestamp(1), &instrument(), at, &huge);
+    }
+    assert_eq!(ledger.position(0, at).state.qty, qty("1000"));
+    assert_eq!(ledger.transactions().len(), 1);
+    assert!(ledger.is_balanced());
+}
+
+#[test]
+fn a_recount_gives_the_same_and_puts_right_what_was_wrong() {
+    let mut ledger = Ledger::new(1, 4);
+    let at = ledger.position_index(StrategyId(1), &instrument());
+    for (q, p) in [("10", "100"), ("-3", "101"), ("-9", "99.5"), ("5", "98"), ("1", "97"), ("-2", "96")] {
+        ledger.book(Timestamp(1), &instrument(), at, &deal(q, p)).unwrap();
+    }
+    let usd = instrument().currency;
+    let credit = Movement {
+        kind: MovementKind::Credit,
+        strategy: StrategyId(1),
+        account: AccountId(1),
+        security: None,
+        qty: Qty::ZERO,
+        price: price("1000"),
+        commission: Money::ZERO,
+        currency: usd,
+        uuid: Uuid(9),
+    };
+    ledger.book_cash(Timestamp(2), &credit, money("1000")).unwrap();
+    assert_eq!(ledger.last_booked().id, TransactionId::of_cash(StrategyId(1), 1));
+    assert_eq!(ledger.transactions().len(), 4);
+    let (right, cash) = (ledger.position(0, at).state, ledger.cash()[0].amount);
+    ledger.recount();
+    assert_eq!(ledger.adjust_position(0, at), None);
+    assert_eq!(ledger.adjust_cash(0), None);
+    ledger.position_mut(0, at).state = PositionState::default();
+    ledger.cash[0].amount = Money::ZERO;
+    assert!(!ledger.is_balanced());
+    ledger.recount();
+    assert_eq!(ledger.adjust_position(0, at), Some((PositionState::default(), right)));
+    assert_eq!(ledger.adjust_cash(0), Some((Money::ZERO, cash)));
+    assert!(ledger.is_balanced());
+    ledger.fold_all();
+    assert_eq!(ledger.transactions().len(), 0);
+    ledger.recount();
+    assert_eq!(ledger.adjust_position(0, at), None);
+    assert_eq!(ledger.adjust_cash(0), None);
+    assert!(ledger.transaction(0).is_none());
+}
+
+#[test]
+fn a_uuid_is_remembered_until_many_came_after_it() {
+    let mut ledger = Ledger::new(0, 1);
+    for n in 0..=UUIDS_MAX as u128 {
+        ledger.remember(Uuid(n), TransactionId(n as u64));
+    }
+    assert!(!ledger.seen(Uuid(0)));
+    assert!(ledger.seen(Uuid(1)) && ledger.seen(Uuid(UUIDS_MAX as u128)));
+}
+
+#[test]
+fn open_quantities_come_and_go() {
+    let mut open = OpenQty::default();
+    open.add(Side::Sell, qty("5"));
+    open.take(Side::Sell, qty("3"));
+    assert_eq!((open.of(Side::Sell), open.of(Side::Buy)), (qty("2"), Qty::ZERO));
+}
