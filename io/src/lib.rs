@@ -5,5 +5,6 @@ pub mod serve;
 pub mod platform;
 pub mod demo;
 pub mod idle;
+pub mod wake;
 pub mod clock;
 pub mod refdata;
