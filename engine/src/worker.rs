@@ -29,6 +29,8 @@ pub struct Worker {
     /// The latest time this worker was told.
     now: Timestamp,
     counts: Counts,
+    /// Who was handed something since [`Worker::take_called`].
+    called: PortMask,
 }
 
 const _: () = {
@@ -59,7 +61,7 @@ impl Worker {
     /// A worker for a shard that has lived before: its last event had this number, its last command this time.
     pub fn restored(shard: Shard, end: ShardEnd, seq: u64, now: Timestamp) -> Worker {
         assert_eq!(shard.id(), end.id(), "a shard works at its own end of the mesh");
-        Worker { shard, end, outbox: Outbox::new(seq), now, counts: Counts::default() }
+        Worker { shard, end, outbox: Outbox::new(seq), now, counts: Counts::default(), called: PortMask::NONE }
     }
 
     pub fn shard(&self) -> &Shard {
@@ -68,6 +70,11 @@ impl Worker {
 
     pub fn counts(&self) -> Counts {
         self.counts
+    }
+
+    /// The ports that were handed something since the last time this was asked: whoever sleeps is to be woken.
+    pub fn take_called(&mut self) -> PortMask {
+        std::mem::replace(&mut self.called, PortMask::NONE)
     }
 
     /// Number of the last event.
@@ -146,6 +153,7 @@ impl Worker {
             for port in ports.ports() {
                 if self.end.send(port, *event).is_ok() {
                     *ports = ports.without(PortMask::one(port));
+                    self.called = self.called.with(PortMask::one(port));
                     handed += 1;
                 }
             }
@@ -223,6 +231,8 @@ mod tests {
         assert_eq!(worker.poll(Timestamp(5)), 4);
         assert_eq!(done(&mut ports[1]), [(7, 1, 5), (8, 2, 5)]);
         assert_eq!(done(&mut ports[0]), []);
+        assert_eq!(worker.take_called(), PortMask::one(PortId(1)));
+        assert!(worker.take_called().is_empty());
         assert_eq!(worker.counts(), Counts { commands: 2, events: 2, ..Counts::default() });
         assert_eq!((worker.seq(), worker.has_work(), worker.shard().id()), (2, false, ShardId(0)));
     }
