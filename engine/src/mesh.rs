@@ -93,6 +93,10 @@ pub struct PortEnd {
 pub struct ShardMask(u128);
 
 impl ShardMask {
+    pub fn with(self, other: ShardMask) -> ShardMask {
+        ShardMask(self.0 | other.0)
+    }
+
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }

@@ -61,7 +61,14 @@ impl Worker {
     /// A worker for a shard that has lived before: its last event had this number, its last command this time.
     pub fn restored(shard: Shard, end: ShardEnd, seq: u64, now: Timestamp) -> Worker {
         assert_eq!(shard.id(), end.id(), "a shard works at its own end of the mesh");
-        Worker { shard, end, outbox: Outbox::new(seq), now, counts: Counts::default(), called: PortMask::NONE }
+        Worker {
+            shard,
+            end,
+            outbox: Outbox::new(seq),
+            now,
+            counts: Counts::default(),
+            called: PortMask::NONE,
+        }
     }
 
     pub fn shard(&self) -> &Shard {

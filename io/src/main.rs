@@ -1,14 +1,17 @@
 //! The binary `pitlane`.
 
-use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Parser;
 use pitlane::args::{Check, Cli, Folder, Serve, Verb};
+use pitlane::platform::PlatformSettings;
 use pitlane::refdata::{self, Faults};
-use pitlane::serve;
+use pitlane::serve::{self, ServeSettings};
+use pitlane::topology::TopologySettings;
 use pitlane_engine::refdata::RefData;
+use pitlane_engine::time::NS_PER_S;
 
 fn main() -> ExitCode {
     match Cli::parse().verb() {
@@ -25,14 +28,24 @@ fn run_serve(serve: &Serve) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    match serve::serve(serve, reference, &mut io::stdout().lock()) {
+    match serve::serve(&settings(serve, &reference), &reference) {
         Ok(()) => ExitCode::SUCCESS,
-        // Whoever read us has heard enough.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("pitlane: {error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+fn settings(args: &Serve, reference: &RefData) -> ServeSettings {
+    let demo = PlatformSettings::demo(reference, args.seed);
+    let securities = reference.securities().len().max(1) as u64;
+    let interval_ns = args.rate.map_or(demo.interval_ns, |rate| (NS_PER_S * securities / rate).max(1));
+    ServeSettings {
+        platform: PlatformSettings { shards: args.shards, interval_ns, ..demo },
+        topology: TopologySettings::default(),
+        quiet: args.quiet,
+        time: args.seconds.map(Duration::from_secs),
     }
 }
 

@@ -1,180 +1,178 @@
-//! `pitlane serve`: a platform on the real clock, a line for every change of an order, and an end in good order.
+//! `pitlane serve`: a platform on the real clock, from its first line to its last.
+//!
+//! ```text
+//! threads ─► Opening: all know what they must ─► Open: "ready" ─► a stop is asked for ─► Closing, Draining, Ended ─► "stopped"
+//! ```
 
-use std::fmt::Write as _;
-use std::io::{self, Write};
+mod panic;
+mod reader;
+mod report;
+
+use std::fmt;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
-use pitlane_engine::event::{Body, Event, What};
-use pitlane_engine::id::Currency;
-use pitlane_engine::mesh::Depths;
-use pitlane_engine::number::Money;
 use pitlane_engine::refdata::RefData;
-use pitlane_engine::time::{NS_PER_S, Timestamp};
-use pitlane_engine::view::View;
-use pitlane_protocols::line::Line;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
+use signal_hook::low_level::pipe;
 
-use crate::args::Serve;
+use self::reader::Reader;
+use self::report::Report;
 use crate::clock::Clock;
-use crate::idle::Idle;
-use crate::platform::{Platform, PlatformSettings};
+use crate::platform::{Parts, PlatformSettings};
+use crate::printer::Printer;
+use crate::topology::bells::Bells;
+use crate::topology::crew::{Bed, pin};
+use crate::topology::life::{Course, Life, Main, Stop};
+use crate::topology::{Plan, TopologySettings, spin_warning};
 
-/// Market events a second for each security, unless told otherwise: lively, and still readable.
-const RATE_PER_SECURITY: u64 = 5;
-/// What the summary is counted in.
-const BASE: &[u8] = b"USD";
-/// At the end: rounds without any work after which nothing is under way any more.
-const QUIET_ROUNDS: u32 = 3;
-/// Longest wait for that. The delays of a venue are shorter.
-const END_NS_MAX: u64 = 5 * NS_PER_S;
+/// How long an orderly end may take. What is not done by then is in the journal, and is done after the next start.
+const END_MAX: Duration = Duration::from_secs(5);
 
-/// Runs until the time is up or a signal asks for the end; a second signal ends the process at once.
-pub fn serve(args: &Serve, reference: Arc<RefData>, out: &mut impl Write) -> io::Result<()> {
-    let stop = stop_by_signal()?;
-    let mut clock = Clock::new();
-    let start = clock.now();
-    let end = args.seconds.map_or(Timestamp::MAX, |seconds| start.plus(seconds.saturating_mul(NS_PER_S)));
-    let mut platform = Platform::new(start, reference.clone(), settings(args, &reference));
-    let mut report = Report::new(args.quiet, out);
-    report.begin(args, &reference)?;
-
-    let mut idle = Idle::default();
-    loop {
-        let now = clock.now();
-        if now >= end || stop.load(Ordering::Relaxed) {
-            break;
-        }
-        idle.after(report.step(&mut platform, now)?);
-    }
-    platform.wind_down();
-    let deadline = clock.now().plus(END_NS_MAX);
-    let mut quiet = 0;
-    while quiet < QUIET_ROUNDS && clock.now() < deadline {
-        quiet = if report.step(&mut platform, clock.now())? == 0 { quiet + 1 } else { 0 };
-    }
-    report.end(platform.view(), &reference)
+#[derive(Clone, Debug)]
+pub struct ServeSettings {
+    pub platform: PlatformSettings,
+    pub topology: TopologySettings,
+    /// Print the first and the last line only.
+    pub quiet: bool,
+    /// End after so long.
+    pub time: Option<Duration>,
 }
 
-fn stop_by_signal() -> io::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        flag::register_conditional_shutdown(signal, 128 + signal, stop.clone())?;
-        flag::register(signal, stop.clone())?;
-    }
-    Ok(stop)
+/// Why it could not start, or did not end in good order.
+#[derive(Debug)]
+pub enum ServeError {
+    /// A thread, a signal or a socket could not be had.
+    System(&'static str, io::Error),
+    /// It had to end.
+    Failed(String),
+    /// It did not end in time.
+    Late(Course),
 }
 
-fn settings(args: &Serve, reference: &RefData) -> PlatformSettings {
-    let securities = reference.securities().len().max(1) as u64;
-    let rate = args.rate.unwrap_or(securities * RATE_PER_SECURITY);
-    PlatformSettings {
-        shards: args.shards,
-        seed: args.seed,
-        interval_ns: (NS_PER_S * securities / rate).max(1),
-        depths: Depths::default(),
-    }
-}
-
-/// What is printed and counted on the way.
-struct Report<'a, W: Write> {
-    out: &'a mut W,
-    quiet: bool,
-    tally: Tally,
-    /// Not yet printed.
-    lines: String,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Tally {
-    ticks: u64,
-    orders: u64,
-    rejected: u64,
-    fills: u64,
-}
-
-impl Tally {
-    fn count(&mut self, event: &Event) {
-        if matches!(event.body, Body::Tick(_)) {
-            self.ticks += 1;
-        }
-        match event.report().map(|report| report.what) {
-            Some(What::Entered) => self.orders += 1,
-            Some(What::Rejected) => self.rejected += 1,
-            Some(What::Filled) => self.fills += 1,
-            Some(
-                What::Accepted
-                | What::CancelPending
-                | What::Canceled
-                | What::Expired
-                | What::ReplacePending
-                | What::Replaced
-                | What::Triggered
-                | What::Corrected
-                | What::Image,
-            )
-            | None => {}
-        }
-    }
-}
-
-impl<'a, W: Write> Report<'a, W> {
-    fn new(quiet: bool, out: &'a mut W) -> Report<'a, W> {
-        Report { out, quiet, tally: Tally::default(), lines: String::new() }
-    }
-
-    fn begin(&mut self, args: &Serve, reference: &RefData) -> io::Result<()> {
-        let (securities, exchanges) = (reference.securities().len(), reference.exchanges().len());
-        let (shards, seed) = (args.shards, args.seed);
-        writeln!(
-            self.out,
-            "ready securities={securities} exchanges={exchanges} shards={shards} seed={seed} durability=none"
-        )?;
-        self.out.flush()
-    }
-
-    /// One round of the platform; what was said is printed at its end.
-    fn step(&mut self, platform: &mut Platform, now: Timestamp) -> io::Result<usize> {
-        let work = platform.poll(now, |view, reference, event| {
-            self.tally.count(event);
-            if !self.quiet {
-                write_line(&mut self.lines, event, view, reference);
+impl fmt::Display for ServeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ServeError::System(what, error) => write!(f, "{what}: {error}"),
+            ServeError::Failed(why) => f.write_str(why),
+            ServeError::Late(course) => {
+                write!(f, "not ended in good order after {END_MAX:?}: stuck in {course:?}")
             }
-        });
-        if !self.lines.is_empty() {
-            self.out.write_all(self.lines.as_bytes())?;
-            self.out.flush()?;
-            self.lines.clear();
         }
-        Ok(work)
-    }
-
-    fn end(&mut self, view: &View, reference: &RefData) -> io::Result<()> {
-        let Tally { ticks, orders, rejected, fills } = self.tally;
-        let base = Currency::parse(BASE).expect("the base currency is one");
-        let portfolio = view.portfolio(None, base, reference);
-        let positions = view.positions().filter(|position| !position.state.qty.is_zero()).count();
-        let shown =
-            |amount: Option<Money>| amount.map_or("uncountable".to_string(), |money| money.to_string());
-        writeln!(
-            self.out,
-            "stopped ticks={ticks} orders={orders} rejected={rejected} fills={fills} open={} positions={positions} \
-             realized={} unrealized={} {base}",
-            view.open_orders_len(),
-            shown(portfolio.realized),
-            shown(portfolio.unrealized),
-        )?;
-        self.out.flush()
     }
 }
 
-/// A line about the order that an event is about, if it is about one.
-fn write_line(lines: &mut String, event: &Event, view: &View, reference: &RefData) {
-    let Some(report) = event.report() else { return };
-    let symbol = reference.security(report.security).map_or("?", |row| row.symbol.as_str());
-    let order = view.order(report.order);
-    if let Some(line) = Line::of_event(event, order.as_ref().map(|order| &order.terms), symbol) {
-        writeln!(lines, "{line}").expect("a string takes everything");
+/// Runs until the time is up or a stop is asked for; a second signal ends the process at once.
+pub fn serve(settings: &ServeSettings, reference: &Arc<RefData>) -> Result<(), ServeError> {
+    panic::end_the_process();
+    let (life, mut main) = Life::begin().map_err(|error| ServeError::System("cannot begin", error))?;
+    let life = Arc::new(life);
+    let signalled =
+        stop_by_signal(&life).map_err(|error| ServeError::System("cannot hear signals", error))?;
+    let begun = Instant::now();
+    let running = Running::start(settings, reference, &life)
+        .map_err(|error| ServeError::System("cannot start a thread", error))?;
+    let wait = Wait { signalled, until: settings.time.map(|time| begun + time) };
+    running.run(&life, &mut main, &wait, &ready_line(settings, reference))
+}
+
+fn ready_line(settings: &ServeSettings, reference: &RefData) -> String {
+    let (securities, exchanges) = (reference.securities().len(), reference.exchanges().len());
+    let PlatformSettings { shards, seed, .. } = settings.platform;
+    format!("ready securities={securities} exchanges={exchanges} shards={shards} seed={seed} durability=none")
+}
+
+/// Signals ring for main; the second one finds the flag set and ends the process.
+fn stop_by_signal(life: &Life) -> io::Result<Arc<AtomicBool>> {
+    let signalled = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        flag::register_conditional_shutdown(signal, 128 + signal, signalled.clone())?;
+        flag::register(signal, signalled.clone())?;
+        pipe::register(signal, life.doorbell()?)?;
+    }
+    Ok(signalled)
+}
+
+/// The threads, once started.
+struct Running {
+    bells: Arc<Bells>,
+    /// Of shards, gateways and the reader.
+    threads: Vec<JoinHandle<()>>,
+    printer: Printer,
+    printing: JoinHandle<()>,
+}
+
+impl Running {
+    fn start(settings: &ServeSettings, reference: &Arc<RefData>, life: &Arc<Life>) -> io::Result<Running> {
+        let ServeSettings { platform, topology, .. } = settings;
+        pin(topology.cores.main);
+        let bed = Bed::default();
+        let bell = bed.bell();
+        let plan = Plan::new(topology.clone(), platform.shards, platform.gateways, bell.clone());
+        if let Some(warning) = spin_warning(plan.spinning()) {
+            eprintln!("pitlane: {warning}");
+        }
+        let bells = plan.bells.clone();
+        let born = Parts::newborn(reference, platform);
+        let parts = Parts::new(Clock::new().now(), reference, platform, born, &bells);
+        let (printer, printing) = Printer::start(life.clone())?;
+        let report = Report::new(printer.clone(), settings.quiet);
+        let reader = Reader::new(parts.http, reference.clone(), report, bells.clone());
+        let mut threads = plan.start(parts.shards, parts.gateways, life)?;
+        threads.push(reader.start(bed, bell, life.clone())?);
+        Ok(Running { bells, threads, printer, printing })
+    }
+
+    /// Waits until all threads have arrived, then for the stop, then for the end.
+    fn run(mut self, life: &Life, main: &mut Main, wait: &Wait, ready: &str) -> Result<(), ServeError> {
+        let failed = |error| ServeError::System("cannot wait", error);
+        let all = self.threads.len() as u32;
+        let is_open = || life.arrived(Course::Opening) == all;
+        main.wait(wait.until, || wait.is_over(life) || is_open()).map_err(failed)?;
+        if is_open() {
+            self.printer.print(&mut format!("{ready}\n"));
+            self.enter(life, Course::Open);
+            main.wait(wait.until, || wait.is_over(life)).map_err(failed)?;
+        }
+        let until = Instant::now() + END_MAX;
+        for course in [Course::Closing, Course::Draining, Course::Ended] {
+            self.enter(life, course);
+            if !main.wait(Some(until), || life.arrived(course) == all).map_err(failed)? {
+                return Err(ServeError::Late(course));
+            }
+        }
+        drop(self.printer);
+        for thread in self.threads {
+            thread.join().map_err(|_| ServeError::Failed("a thread has failed".to_string()))?;
+        }
+        while !self.printing.is_finished() && Instant::now() < until {
+            // Nobody rings for the end of the last line; whoever reads it has waited longer.
+            thread::sleep(Duration::from_millis(1));
+        }
+        match life.stopped() {
+            Some(Stop::Failed(why)) => Err(ServeError::Failed(why.clone())),
+            Some(Stop::Signal | Stop::Asked | Stop::TimeUp | Stop::NobodyListens) | None => Ok(()),
+        }
+    }
+
+    fn enter(&self, life: &Life, course: Course) {
+        life.enter(course);
+        self.bells.wake_all();
+    }
+}
+
+/// What main waits for.
+struct Wait {
+    signalled: Arc<AtomicBool>,
+    until: Option<Instant>,
+}
+
+impl Wait {
+    fn is_over(&self, life: &Life) -> bool {
+        self.signalled.load(Ordering::Relaxed) || life.stopped().is_some()
     }
 }

@@ -63,7 +63,8 @@ impl Shard {
             _ => return Ok(()),
         }
         let subscribers = subscribers.len() as u32;
-        self.say(Said::Subscription { strategy, security, on, subscribers }, out);
+        let to = self.audience.everything.with(self.audience.orders).with(self.audience.budgets);
+        out.say(to, self.now, Said::Subscription { strategy, security, on, subscribers });
         Ok(())
     }
 

@@ -1,0 +1,63 @@
+//! A shard's duty: its worker, with a stamp now and then, and the bells of those it spoke to.
+
+use std::sync::Arc;
+
+use pitlane_engine::time::Timestamp;
+use pitlane_engine::worker::Worker;
+
+use crate::stages::{Recorder, Stage};
+use crate::topology::bells::Bells;
+use crate::topology::life::Course;
+
+#[derive(Debug)]
+pub struct ShardDuty {
+    worker: Worker,
+    bells: Arc<Bells>,
+    recorder: Recorder,
+    /// All is said, and nothing is taken any more.
+    closed: bool,
+}
+
+impl ShardDuty {
+    pub fn new(worker: Worker, bells: Arc<Bells>, recorder: Recorder) -> ShardDuty {
+        ShardDuty { worker, bells, recorder, closed: false }
+    }
+
+    /// Does a bounded amount of work and says how much.
+    pub fn poll(&mut self, now: Timestamp, course: Course) -> usize {
+        if self.closed {
+            return 0;
+        }
+        let recorder = &mut self.recorder;
+        let mut applying = None;
+        let work = self.worker.poll_with(now, |_, _| {
+            // The command before this one is done when this one is taken.
+            if let Some(journaled) = applying.take() {
+                recorder.count(Stage::Apply, journaled, recorder.stamp());
+            }
+            applying = recorder.sample();
+        });
+        if let Some(journaled) = applying {
+            recorder.count(Stage::Apply, journaled, recorder.stamp());
+        }
+        recorder.poll(now);
+        self.bells.wake_ports(self.worker.take_called());
+        // Whoever could send has closed before, so what was taken was the last.
+        self.closed = course >= Course::Draining && work == 0 && !self.worker.has_work();
+        work
+    }
+
+    pub fn is_done(&self, course: Course) -> bool {
+        course < Course::Draining || self.closed
+    }
+
+    /// Whether something said waits for room.
+    pub fn is_waiting(&self) -> bool {
+        !self.closed && self.worker.has_work()
+    }
+
+    pub fn deadline(&self) -> Timestamp {
+        let timers = self.worker.deadline().filter(|_| !self.closed).unwrap_or(Timestamp::MAX);
+        timers.min(self.recorder.deadline())
+    }
+}

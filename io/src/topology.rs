@@ -1,0 +1,147 @@
+//! Which threads there are and how they are joined: the one place that builds the mesh, its ports, and the threads.
+//!
+//! ```text
+//!             shared                              dedicated
+//! shared      shards and gateways                 shard-0 … shard-n     a shard each
+//!                                                 gateway-0 … gateway-m a gateway each
+//! http        readers, requests, the page         the same
+//! main        start, signals, stop                the same
+//! ```
+//!
+//! Both layouts run the same duties; only who steps them differs. A test steps all of them itself, see [`crate::platform`].
+
+pub mod bells;
+pub mod crew;
+pub mod life;
+
+use std::io;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use self::bells::Bells;
+use self::crew::{Bed, Duty, Member};
+use self::life::Life;
+use crate::idle::Strategy;
+use crate::platform::gateway::Gateway;
+use crate::platform::shard::ShardDuty;
+use crate::platform::{self, Home};
+use crate::wake::Bell;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Layout {
+    /// Shards and gateways in one thread, for small machines.
+    #[default]
+    Shared,
+    /// A thread for each.
+    Dedicated,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TopologySettings {
+    pub layout: Layout,
+    pub idle: Strategy,
+    /// Cores that threads are pinned to, in their order; those beyond run anywhere.
+    pub cores: Cores,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cores {
+    /// In the shared layout the first is the one thread's.
+    pub shards: Vec<usize>,
+    pub gateways: Vec<usize>,
+    pub http: Option<usize>,
+    pub journal: Option<usize>,
+    pub main: Option<usize>,
+}
+
+/// The threads that are planned, and the bells that wake them.
+#[derive(Debug)]
+pub struct Plan {
+    settings: TopologySettings,
+    /// By thread.
+    beds: Vec<(String, Bed, Bell)>,
+    pub bells: Arc<Bells>,
+}
+
+impl Plan {
+    /// A plan for so many shards and gateways. `http` wakes the http thread.
+    pub fn new(settings: TopologySettings, shards: u8, gateways: u8, http: Bell) -> Plan {
+        let names: Vec<String> = match settings.layout {
+            Layout::Shared => vec!["shared".to_string()],
+            Layout::Dedicated => {
+                let shards = (0..shards).map(|shard| format!("shard-{shard}"));
+                shards.chain((0..gateways).map(|gateway| format!("gateway-{gateway}"))).collect()
+            }
+        };
+        let with_bed = |name: String| {
+            let bed = Bed::default();
+            let bell = bed.bell();
+            (name, bed, bell)
+        };
+        let beds: Vec<_> = names.into_iter().map(with_bed).collect();
+        let bell = |thread: usize| match settings.layout {
+            Layout::Shared => beds[0].2.clone(),
+            Layout::Dedicated => beds[thread].2.clone(),
+        };
+        let shard_bells: Vec<Bell> = (0..shards as usize).map(bell).collect();
+        let gateway_bell = |gateway: usize| bell(shards as usize + gateway);
+        let port_bells = (0..platform::ports_len(gateways)).map(|port| match platform::home(port) {
+            Home::Gateway(gateway) => gateway_bell(gateway as usize),
+            Home::Http => http.clone(),
+        });
+        let bells = Arc::new(Bells { ports: port_bells.collect(), shards: shard_bells });
+        Plan { settings, beds, bells }
+    }
+
+    /// How many threads spin, at most.
+    pub fn spinning(&self) -> usize {
+        if self.settings.idle == Strategy::Spin { self.beds.len() } else { 0 }
+    }
+
+    /// Threads of shards and gateways.
+    pub fn threads(&self) -> usize {
+        self.beds.len()
+    }
+
+    /// Starts the threads of shards and gateways, each with its duties.
+    pub fn start(
+        self,
+        shards: Vec<ShardDuty>,
+        gateways: Vec<Gateway>,
+        life: &Arc<Life>,
+    ) -> io::Result<Vec<JoinHandle<()>>> {
+        let cores = &self.settings.cores;
+        let cores: Vec<Option<usize>> = match self.settings.layout {
+            Layout::Shared => vec![cores.shards.first().copied()],
+            Layout::Dedicated => {
+                let of = |cores: &[usize], count: usize| -> Vec<Option<usize>> {
+                    (0..count).map(|at| cores.get(at).copied()).collect()
+                };
+                [of(&cores.shards, shards.len()), of(&cores.gateways, gateways.len())].concat()
+            }
+        };
+        let mut duties: Vec<Duty> = shards.into_iter().map(|shard| Duty::Shard(Box::new(shard))).collect();
+        duties.extend(gateways.into_iter().map(|gateway| Duty::Gateway(Box::new(gateway))));
+        let mut duties = duties.into_iter();
+        let strategy = self.settings.idle;
+        let members = self.beds.into_iter().zip(cores).map(|((name, bed, bell), core)| {
+            let duties = match self.settings.layout {
+                Layout::Shared => duties.by_ref().collect(),
+                Layout::Dedicated => duties.by_ref().take(1).collect(),
+            };
+            Member { name, duties, strategy, core, bed, bell }
+        });
+        members.map(|member| member.start(life.clone())).collect()
+    }
+}
+
+/// Says so if more threads spin than there are cores: then they take turns, and each turn lasts milliseconds.
+pub fn spin_warning(spinning: usize) -> Option<String> {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    (spinning > cores).then(|| {
+        format!(
+            "{spinning} threads spin on {cores} cores: some will wait for milliseconds; use topology.idle = \"adaptive\" \
+             or fewer shards and gateways"
+        )
+    })
+}

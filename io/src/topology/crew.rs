@@ -1,0 +1,189 @@
+//! A thread of the platform: a loop around duties, and what it does without work.
+
+use std::hint;
+use std::io;
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, JoinHandle, Thread};
+use std::time::Duration;
+
+use pitlane_engine::time::{NS_PER_MS, Timestamp};
+
+use super::life::{Course, Life};
+use crate::clock::Clock;
+use crate::fault;
+use crate::idle::{Idle, Rest, Strategy};
+use crate::platform::gateway::Gateway;
+use crate::platform::shard::ShardDuty;
+use crate::wake::Bell;
+
+/// Longest sleep. Whoever brings work wakes the thread; only a clock that was set ahead is noticed this late.
+const SLEEP_NS_MAX: u64 = 1_000 * NS_PER_MS;
+/// Longest sleep while something waits for room on a lane: nobody rings for room, since full lanes are rare and whoever
+/// empties one is busy.
+const NAP_NS: u64 = NS_PER_MS / 10;
+
+/// What a thread of the platform does in turn.
+#[derive(Debug)]
+pub enum Duty {
+    Shard(Box<ShardDuty>),
+    Gateway(Box<Gateway>),
+}
+
+impl Duty {
+    fn poll(&mut self, now: Timestamp, course: Course) -> usize {
+        match self {
+            Duty::Shard(shard) => shard.poll(now, course),
+            Duty::Gateway(gateway) => gateway.poll(now, course),
+        }
+    }
+
+    fn is_done(&self, course: Course) -> bool {
+        match self {
+            Duty::Shard(shard) => shard.is_done(course),
+            Duty::Gateway(gateway) => gateway.is_done(course),
+        }
+    }
+
+    fn is_waiting(&self) -> bool {
+        match self {
+            Duty::Shard(shard) => shard.is_waiting(),
+            Duty::Gateway(gateway) => gateway.is_waiting(),
+        }
+    }
+
+    fn deadline(&self, course: Course) -> Timestamp {
+        match self {
+            Duty::Shard(shard) => shard.deadline(),
+            Duty::Gateway(gateway) => gateway.deadline(course),
+        }
+    }
+}
+
+/// Where a thread sleeps: it can be called before there is a thread, as long as it is called only when it dozes.
+#[derive(Clone, Debug, Default)]
+pub struct Bed {
+    thread: Arc<OnceLock<Thread>>,
+}
+
+impl Bed {
+    pub fn bell(&self) -> Bell {
+        let thread = self.thread.clone();
+        Bell::new(move || {
+            if let Some(thread) = thread.get() {
+                thread.unpark();
+            }
+        })
+    }
+
+    /// To be called by the thread whose bed it is, before it dozes for the first time.
+    pub fn occupy(&self) {
+        let _ = self.thread.set(thread::current());
+    }
+
+    pub fn sleep(&self, longest: Duration) {
+        thread::park_timeout(longest);
+    }
+}
+
+/// A thread that is not started yet.
+#[derive(Debug)]
+pub struct Member {
+    pub name: String,
+    pub duties: Vec<Duty>,
+    pub strategy: Strategy,
+    /// The core it is pinned to.
+    pub core: Option<usize>,
+    pub bed: Bed,
+    pub bell: Bell,
+}
+
+impl Member {
+    /// Starts the thread. It ends when the course of life has.
+    pub fn start(self, life: Arc<Life>) -> io::Result<JoinHandle<()>> {
+        thread::Builder::new().name(self.name.clone()).spawn(move || {
+            pin(self.core);
+            self.bed.occupy();
+            Round { idle: Idle::new(self.strategy), member: self, life, clock: Clock::new(), arrived: None }
+                .run();
+        })
+    }
+}
+
+/// Pins the calling thread to a core. One that cannot be had is not fatal: the thread runs anywhere.
+pub fn pin(core: Option<usize>) {
+    let Some(id) = core else { return };
+    if !core_affinity::set_for_current(core_affinity::CoreId { id }) {
+        eprintln!("pitlane: cannot pin {} to core {id}", thread::current().name().unwrap_or("a thread"));
+    }
+}
+
+/// The loop.
+struct Round {
+    member: Member,
+    idle: Idle,
+    life: Arc<Life>,
+    clock: Clock,
+    /// The last part of the course in which this thread had done all it had to do.
+    arrived: Option<Course>,
+}
+
+impl Round {
+    fn run(mut self) {
+        loop {
+            let course = self.life.course();
+            let (now, work) = self.poll(course);
+            if work == 0 && self.has_ended(course) {
+                return;
+            }
+            match self.idle.after(work) {
+                Rest::None => {}
+                Rest::Spin => hint::spin_loop(),
+                Rest::Yield => thread::yield_now(),
+                Rest::Sleep => self.sleep(now, course),
+            }
+        }
+    }
+
+    fn poll(&mut self, course: Course) -> (Timestamp, usize) {
+        let now = self.clock.now();
+        let duties = &mut self.member.duties;
+        let work = duties.iter_mut().map(|duty| duty.poll(now, course)).sum();
+        fault::after_round(&self.member.name, work);
+        (now, work)
+    }
+
+    /// Tells main once in each part of the course when all duties are done with it; says whether it was the last.
+    fn has_ended(&mut self, course: Course) -> bool {
+        if !self.can_arrive(course) {
+            return false;
+        }
+        self.arrived = Some(course);
+        self.life.arrive(course);
+        course == Course::Ended
+    }
+
+    fn can_arrive(&self, course: Course) -> bool {
+        course != Course::Open
+            && self.arrived != Some(course)
+            && self.member.duties.iter().all(|duty| duty.is_done(course))
+    }
+
+    /// Sleeps until called or due, unless there is work after all: see `wake.rs` for why it looks once more.
+    fn sleep(&mut self, now: Timestamp, course: Course) {
+        let bell = self.member.bell.clone();
+        bell.doze();
+        let (_, work) = self.poll(course);
+        if work == 0 && self.life.course() == course && !self.can_arrive(course) {
+            self.member.bed.sleep(self.longest_sleep(now, course));
+        }
+        bell.rise();
+    }
+
+    fn longest_sleep(&self, now: Timestamp, course: Course) -> Duration {
+        let duties = &self.member.duties;
+        let is_waiting = duties.iter().any(Duty::is_waiting);
+        let longest = if is_waiting { NAP_NS } else { SLEEP_NS_MAX };
+        let deadline = duties.iter().map(|duty| duty.deadline(course)).min().unwrap_or(Timestamp::MAX);
+        Duration::from_nanos(deadline.since(now).min(longest))
+    }
+}
