@@ -143,6 +143,7 @@ impl Orders {
         }
         let slot = self.free;
         self.free = self.slots[slot as usize].next;
+        self.fetch(self.free);
         slot
     }
 
@@ -309,11 +310,14 @@ impl Orders {
         order.next = self.free;
         self.free = slot;
         self.held -= 1;
+        let following = line.first;
         if order.orig_id != NIL {
             self.orig_ids_free.push(order.orig_id);
         }
         let newest = std::mem::replace(&mut order.execution, NIL);
         self.free_executions(newest);
+        // Soon its turn, and ended long ago: its memory is far away by now.
+        self.fetch(following);
     }
 
     fn free_executions(&mut self, newest: u32) {
