@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod args;
+pub mod config;
 pub mod serve;
 pub mod platform;
 pub mod demo;
