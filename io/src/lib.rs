@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod args;
+pub mod config;
 pub mod serve;
 pub mod topology;
 pub mod platform;
