@@ -8,18 +8,12 @@
 //!
 //! Any work, and the thread is wide awake again.
 
+use crate::config::IdleBy;
+
 /// Rounds without work before the thread begins to yield, some ten microseconds.
 const SPINS: u32 = 200;
 /// Rounds of yielding before it goes to sleep, some tens of microseconds.
 const YIELDS: u32 = 50;
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Strategy {
-    Spin,
-    #[default]
-    Adaptive,
-    Park,
-}
 
 /// What to do before the next round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,14 +28,14 @@ pub enum Rest {
 
 #[derive(Clone, Copy, Debug)]
 pub struct Idle {
-    strategy: Strategy,
+    by: IdleBy,
     /// Rounds without work, one after the other.
     rounds: u32,
 }
 
 impl Idle {
-    pub fn new(strategy: Strategy) -> Idle {
-        Idle { strategy, rounds: 0 }
+    pub fn new(by: IdleBy) -> Idle {
+        Idle { by, rounds: 0 }
     }
 
     /// To be called after every round, with the work that was done in it.
@@ -51,12 +45,12 @@ impl Idle {
             return Rest::None;
         }
         self.rounds = self.rounds.saturating_add(1);
-        match self.strategy {
-            Strategy::Spin => Rest::Spin,
-            Strategy::Park => Rest::Sleep,
-            Strategy::Adaptive if self.rounds <= SPINS => Rest::Spin,
-            Strategy::Adaptive if self.rounds <= SPINS + YIELDS => Rest::Yield,
-            Strategy::Adaptive => Rest::Sleep,
+        match self.by {
+            IdleBy::Spin => Rest::Spin,
+            IdleBy::Park => Rest::Sleep,
+            IdleBy::Adaptive if self.rounds <= SPINS => Rest::Spin,
+            IdleBy::Adaptive if self.rounds <= SPINS + YIELDS => Rest::Yield,
+            IdleBy::Adaptive => Rest::Sleep,
         }
     }
 }
@@ -66,8 +60,8 @@ mod tests {
     use super::*;
 
     /// What an idle thread does in so many rounds, each kind once.
-    fn course(strategy: Strategy, rounds: u32) -> Vec<Rest> {
-        let mut idle = Idle::new(strategy);
+    fn course(by: IdleBy, rounds: u32) -> Vec<Rest> {
+        let mut idle = Idle::new(by);
         let mut rests: Vec<_> = (0..rounds).map(|_| idle.after(0)).collect();
         assert_eq!(idle.after(1), Rest::None);
         assert_eq!(idle.after(0), rests[0], "after work it begins anew");
@@ -78,8 +72,8 @@ mod tests {
     #[test]
     fn each_strategy_rests_in_its_way() {
         let rounds = SPINS + YIELDS + 10;
-        assert_eq!(course(Strategy::Spin, rounds), [Rest::Spin]);
-        assert_eq!(course(Strategy::Adaptive, rounds), [Rest::Spin, Rest::Yield, Rest::Sleep]);
-        assert_eq!(course(Strategy::Park, rounds), [Rest::Sleep]);
+        assert_eq!(course(IdleBy::Spin, rounds), [Rest::Spin]);
+        assert_eq!(course(IdleBy::Adaptive, rounds), [Rest::Spin, Rest::Yield, Rest::Sleep]);
+        assert_eq!(course(IdleBy::Park, rounds), [Rest::Sleep]);
     }
 }

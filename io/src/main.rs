@@ -6,12 +6,10 @@ use std::time::Duration;
 
 use clap::Parser;
 use pitlane::args::{Check, Cli, Folder, Serve, Verb};
-use pitlane::platform::PlatformSettings;
+use pitlane::config::Config;
 use pitlane::refdata::{self, Faults};
 use pitlane::serve::{self, ServeSettings};
-use pitlane::topology::TopologySettings;
 use pitlane_engine::refdata::RefData;
-use pitlane_engine::time::NS_PER_S;
 
 fn main() -> ExitCode {
     match Cli::parse().verb() {
@@ -28,7 +26,7 @@ fn run_serve(serve: &Serve) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    match serve::serve(&settings(serve, &reference), &reference) {
+    match serve::serve(&settings(serve), &reference) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("pitlane: {error}");
@@ -37,16 +35,13 @@ fn run_serve(serve: &Serve) -> ExitCode {
     }
 }
 
-fn settings(args: &Serve, reference: &RefData) -> ServeSettings {
-    let demo = PlatformSettings::demo(reference, args.seed);
-    let securities = reference.securities().len().max(1) as u64;
-    let interval_ns = args.rate.map_or(demo.interval_ns, |rate| (NS_PER_S * securities / rate).max(1));
-    ServeSettings {
-        platform: PlatformSettings { shards: args.shards, interval_ns, ..demo },
-        topology: TopologySettings::default(),
-        quiet: args.quiet,
-        time: args.seconds.map(Duration::from_secs),
-    }
+fn settings(args: &Serve) -> ServeSettings {
+    let mut config = Config::default();
+    config.topology.shards = args.shards;
+    (config.service.seed, config.feed.seed) = (args.seed, args.seed);
+    config.feed.rate = args.rate;
+    config.demo.on = true;
+    ServeSettings { config, quiet: args.quiet, time: args.seconds.map(Duration::from_secs) }
 }
 
 fn run_check(check: &Check) -> ExitCode {

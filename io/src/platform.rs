@@ -18,7 +18,7 @@ pub mod trader;
 
 use std::sync::Arc;
 
-use pitlane_engine::command::{Body, Limits, Scope, Watch};
+use pitlane_engine::command::{Body, Watch};
 use pitlane_engine::desk::IdBlock;
 use pitlane_engine::event::Event;
 use pitlane_engine::id::{Origin, PortId, Source};
@@ -26,7 +26,7 @@ use pitlane_engine::mesh::{Depths, PortClass, PortEnd, ShardEnd, mesh};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;
-use pitlane_engine::time::{Day, NS_PER_MS, Timestamp};
+use pitlane_engine::time::{Day, NS_PER_S, Timestamp};
 use pitlane_engine::view::{View, ViewSettings};
 use pitlane_engine::worker::Worker;
 
@@ -36,6 +36,7 @@ use self::gateway::Gateway;
 use self::market::Market;
 use self::shard::ShardDuty;
 use self::trader::Trader;
+use crate::config::Config;
 use crate::stages::{self, stages};
 use crate::topology::bells::Bells;
 use crate::topology::life::Course;
@@ -55,10 +56,6 @@ const _: () = assert!(GATEWAYS + GATEWAYS_MAX <= PortId::MAX + 1);
 
 const FIXED_PORTS: [PortClass; GATEWAYS as usize] =
     [PortClass::Control, PortClass::Client, PortClass::Feed, PortClass::Client];
-
-/// Limits of a strategy: far above what the demo trader does, near enough to stop one that runs wild.
-const OPEN_ORDERS_MAX: u32 = 1_000;
-const ORDERS_PER_S_MAX: u32 = 100;
 
 /// The thread that a port lives on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,25 +93,18 @@ pub struct PlatformSettings {
 }
 
 impl PlatformSettings {
-    /// Two shards, a market that moves and a trader that trades.
-    pub fn demo(reference: &RefData, seed: u64) -> PlatformSettings {
-        let limits = Limits {
-            max_open_orders: OPEN_ORDERS_MAX,
-            max_orders_per_s: ORDERS_PER_S_MAX,
-            ..Limits::default()
-        };
-        let limits = reference.strategies().iter().map(|row| (Scope::Strategy(row.id), limits));
-        let mut shard = ShardSettings::default();
-        shard.venue.seed = seed;
+    /// As the config has it. The ids are numbered from one: who lives longer than a day gives other numbers.
+    pub fn of(config: &Config, reference: &RefData) -> PlatformSettings {
+        let Config { topology, lanes, feed, demo, .. } = config;
         PlatformSettings {
-            shards: 2,
-            gateways: 1,
-            shard,
-            depths: Depths::default(),
-            briefing: Briefing { limits: limits.collect(), ..Briefing::of(reference) },
-            seed,
-            interval_ns: 200 * NS_PER_MS,
-            pause_ns: 200 * NS_PER_MS,
+            shards: topology.shards,
+            gateways: topology.gateways,
+            shard: config.shard_settings(reference),
+            depths: *lanes,
+            briefing: Briefing::of(config, reference),
+            seed: feed.seed,
+            interval_ns: if feed.on { feed.interval_ns(reference.securities().len()) } else { 0 },
+            pause_ns: if demo.on { NS_PER_S / demo.rate } else { 0 },
             numbers: IdBlock { next: 1, end: 1 << 48 },
         }
     }

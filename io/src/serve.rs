@@ -23,20 +23,20 @@ use signal_hook::low_level::pipe;
 use self::reader::Reader;
 use self::report::Report;
 use crate::clock::Clock;
+use crate::config::Config;
 use crate::platform::{Parts, PlatformSettings};
 use crate::printer::Printer;
+use crate::topology::Plan;
 use crate::topology::bells::Bells;
 use crate::topology::crew::{Bed, pin};
 use crate::topology::life::{Course, Life, Main, Stop};
-use crate::topology::{Plan, TopologySettings, spin_warning};
 
 /// How long an orderly end may take. What is not done by then is in the journal, and is done after the next start.
 const END_MAX: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug)]
 pub struct ServeSettings {
-    pub platform: PlatformSettings,
-    pub topology: TopologySettings,
+    pub config: Config,
     /// Print the first and the last line only.
     pub quiet: bool,
     /// End after so long.
@@ -82,7 +82,7 @@ pub fn serve(settings: &ServeSettings, reference: &Arc<RefData>) -> Result<(), S
 
 fn ready_line(settings: &ServeSettings, reference: &RefData) -> String {
     let (securities, exchanges) = (reference.securities().len(), reference.exchanges().len());
-    let PlatformSettings { shards, seed, .. } = settings.platform;
+    let (shards, seed) = (settings.config.topology.shards, settings.config.service.seed);
     format!("ready securities={securities} exchanges={exchanges} shards={shards} seed={seed} durability=none")
 }
 
@@ -108,14 +108,12 @@ struct Running {
 
 impl Running {
     fn start(settings: &ServeSettings, reference: &Arc<RefData>, life: &Arc<Life>) -> io::Result<Running> {
-        let ServeSettings { platform, topology, .. } = settings;
-        pin(topology.cores.main);
+        let topology = &settings.config.topology;
+        let platform = &PlatformSettings::of(&settings.config, reference);
+        pin(topology.main_cores.first().copied());
         let bed = Bed::default();
         let bell = bed.bell();
-        let plan = Plan::new(topology.clone(), platform.shards, platform.gateways, bell.clone());
-        if let Some(warning) = spin_warning(plan.spinning()) {
-            eprintln!("pitlane: {warning}");
-        }
+        let plan = Plan::new(topology.clone(), bell.clone());
         let bells = plan.bells.clone();
         let born = Parts::newborn(reference, platform);
         let parts = Parts::new(Clock::new().now(), reference, platform, born, &bells);

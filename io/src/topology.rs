@@ -16,56 +16,30 @@ pub mod life;
 
 use std::io;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 use self::bells::Bells;
 use self::crew::{Bed, Duty, Member};
 use self::life::Life;
-use crate::idle::Strategy;
+use crate::config::{Layout, Topology};
 use crate::platform::gateway::Gateway;
 use crate::platform::shard::ShardDuty;
 use crate::platform::{self, Home};
 use crate::wake::Bell;
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Layout {
-    /// Shards and gateways in one thread, for small machines.
-    #[default]
-    Shared,
-    /// A thread for each.
-    Dedicated,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TopologySettings {
-    pub layout: Layout,
-    pub idle: Strategy,
-    /// Cores that threads are pinned to, in their order; those beyond run anywhere.
-    pub cores: Cores,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Cores {
-    /// In the shared layout the first is the one thread's.
-    pub shards: Vec<usize>,
-    pub gateways: Vec<usize>,
-    pub http: Option<usize>,
-    pub journal: Option<usize>,
-    pub main: Option<usize>,
-}
-
 /// The threads that are planned, and the bells that wake them.
 #[derive(Debug)]
 pub struct Plan {
-    settings: TopologySettings,
+    settings: Topology,
     /// By thread.
     beds: Vec<(String, Bed, Bell)>,
     pub bells: Arc<Bells>,
 }
 
 impl Plan {
-    /// A plan for so many shards and gateways. `http` wakes the http thread.
-    pub fn new(settings: TopologySettings, shards: u8, gateways: u8, http: Bell) -> Plan {
+    /// The threads as they are configured. `http` wakes the http thread.
+    pub fn new(settings: Topology, http: Bell) -> Plan {
+        let (shards, gateways) = (settings.shards, settings.gateways);
         let names: Vec<String> = match settings.layout {
             Layout::Shared => vec!["shared".to_string()],
             Layout::Dedicated => {
@@ -93,16 +67,6 @@ impl Plan {
         Plan { settings, beds, bells }
     }
 
-    /// How many threads spin, at most.
-    pub fn spinning(&self) -> usize {
-        if self.settings.idle == Strategy::Spin { self.beds.len() } else { 0 }
-    }
-
-    /// Threads of shards and gateways.
-    pub fn threads(&self) -> usize {
-        self.beds.len()
-    }
-
     /// Starts the threads of shards and gateways, each with its duties.
     pub fn start(
         self,
@@ -110,38 +74,27 @@ impl Plan {
         gateways: Vec<Gateway>,
         life: &Arc<Life>,
     ) -> io::Result<Vec<JoinHandle<()>>> {
-        let cores = &self.settings.cores;
-        let cores: Vec<Option<usize>> = match self.settings.layout {
-            Layout::Shared => vec![cores.shards.first().copied()],
+        let Topology { shard_cores, gateway_cores, .. } = &self.settings;
+        let cores: Vec<Option<u32>> = match self.settings.layout {
+            Layout::Shared => vec![shard_cores.first().copied()],
             Layout::Dedicated => {
-                let of = |cores: &[usize], count: usize| -> Vec<Option<usize>> {
+                let of = |cores: &[u32], count: usize| -> Vec<Option<u32>> {
                     (0..count).map(|at| cores.get(at).copied()).collect()
                 };
-                [of(&cores.shards, shards.len()), of(&cores.gateways, gateways.len())].concat()
+                [of(shard_cores, shards.len()), of(gateway_cores, gateways.len())].concat()
             }
         };
         let mut duties: Vec<Duty> = shards.into_iter().map(|shard| Duty::Shard(Box::new(shard))).collect();
         duties.extend(gateways.into_iter().map(|gateway| Duty::Gateway(Box::new(gateway))));
         let mut duties = duties.into_iter();
-        let strategy = self.settings.idle;
+        let idle = self.settings.idle;
         let members = self.beds.into_iter().zip(cores).map(|((name, bed, bell), core)| {
             let duties = match self.settings.layout {
                 Layout::Shared => duties.by_ref().collect(),
                 Layout::Dedicated => duties.by_ref().take(1).collect(),
             };
-            Member { name, duties, strategy, core, bed, bell }
+            Member { name, duties, idle, core, bed, bell }
         });
         members.map(|member| member.start(life.clone())).collect()
     }
-}
-
-/// Says so if more threads spin than there are cores: then they take turns, and each turn lasts milliseconds.
-pub fn spin_warning(spinning: usize) -> Option<String> {
-    let cores = thread::available_parallelism().map_or(1, usize::from);
-    (spinning > cores).then(|| {
-        format!(
-            "{spinning} threads spin on {cores} cores: some will wait for milliseconds; use topology.idle = \"adaptive\" \
-             or fewer shards and gateways"
-        )
-    })
 }

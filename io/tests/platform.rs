@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pitlane::config::Config;
 use pitlane::platform::{Platform, PlatformSettings};
 use pitlane::refdata;
 use pitlane_engine::event::{Body, Event};
@@ -27,7 +28,10 @@ fn story(settings: PlatformSettings, seconds: u64) -> (Platform, Vec<Event>) {
 
 fn settings(shards: u8, seed: u64) -> PlatformSettings {
     let reference = refdata::shipped().expect("the shipped set is sound");
-    PlatformSettings { shards, ..PlatformSettings::demo(&reference, seed) }
+    let mut config = Config::default();
+    config.topology.shards = shards;
+    (config.service.seed, config.feed.seed, config.demo.on) = (seed, seed, true);
+    PlatformSettings::of(&config, &reference)
 }
 
 #[test]

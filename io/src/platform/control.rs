@@ -20,6 +20,7 @@ use pitlane_engine::treasury::Treasury;
 
 use super::EVENTS_PER_POLL_MAX;
 use super::errands::Errands;
+use crate::config::{Config, Rules, Service};
 
 /// How often the treasury asks again for what it lent.
 const REMIND_NS: u64 = NS_PER_S;
@@ -37,23 +38,39 @@ pub struct Briefing {
     pub running: Vec<StrategyId>,
     /// Securities that the server itself follows, so that they are quoted.
     pub followed: Vec<SecurityId>,
-    /// How long after midnight UTC a trading day begins.
-    pub day_shift_ns: u64,
+    /// How far the clock that turns the trading day over at its midnight is ahead of UTC.
+    pub day_ahead_ns: i64,
 }
 
 impl Briefing {
-    /// Every strategy that starts by itself runs, every security is followed.
-    pub fn of(reference: &RefData) -> Briefing {
+    /// The limits are the config's; every strategy that starts by itself runs, every security is followed.
+    pub fn of(config: &Config, reference: &RefData) -> Briefing {
         let started = reference.strategies().iter().filter(|row| row.auto_activate);
-        Briefing {
+        let Service { timezone, trading_day_rollover, .. } = config.service;
+        let ahead_s = timezone.offset_s as i64 - trading_day_rollover.0 as i64;
+        let mut briefing = Briefing {
             running: started.map(|row| row.id).collect(),
             followed: reference.securities().iter().map(|row| row.id).collect(),
+            day_ahead_ns: ahead_s * NS_PER_S as i64,
             ..Briefing::default()
+        };
+        for row in reference.strategies() {
+            briefing.rule(Scope::Strategy(row.id), config.risk.of_strategy(&row.name), reference);
         }
+        for row in reference.accounts() {
+            briefing.rule(Scope::Account(row.id), config.risk.of_account(&row.name), reference);
+        }
+        briefing
+    }
+
+    fn rule(&mut self, scope: Scope, rules: &Rules, reference: &RefData) {
+        self.limits.push((scope, rules.limits));
+        self.restrictions
+            .extend(rules.restricted_ids(reference).into_iter().map(|security| (scope, security)));
     }
 
     fn day_at(&self, now: Timestamp) -> Day {
-        Timestamp(now.0.saturating_sub(self.day_shift_ns)).day()
+        Timestamp(now.0.saturating_add_signed(self.day_ahead_ns)).day()
     }
 }
 
@@ -124,7 +141,7 @@ impl Control {
 
     pub fn deadline(&self) -> Timestamp {
         let tomorrow = Day(self.day.0 + 1).start();
-        self.remind.min(tomorrow.plus(self.briefing.day_shift_ns))
+        self.remind.min(Timestamp(tomorrow.0.saturating_add_signed(-self.briefing.day_ahead_ns)))
     }
 
     pub fn take_called(&mut self) -> ShardMask {

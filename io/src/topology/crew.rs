@@ -10,8 +10,9 @@ use pitlane_engine::time::{NS_PER_MS, Timestamp};
 
 use super::life::{Course, Life};
 use crate::clock::Clock;
+use crate::config::IdleBy;
 use crate::fault;
-use crate::idle::{Idle, Rest, Strategy};
+use crate::idle::{Idle, Rest};
 use crate::platform::gateway::Gateway;
 use crate::platform::shard::ShardDuty;
 use crate::wake::Bell;
@@ -90,9 +91,9 @@ impl Bed {
 pub struct Member {
     pub name: String,
     pub duties: Vec<Duty>,
-    pub strategy: Strategy,
+    pub idle: IdleBy,
     /// The core it is pinned to.
-    pub core: Option<usize>,
+    pub core: Option<u32>,
     pub bed: Bed,
     pub bell: Bell,
 }
@@ -103,15 +104,16 @@ impl Member {
         thread::Builder::new().name(self.name.clone()).spawn(move || {
             pin(self.core);
             self.bed.occupy();
-            Round { idle: Idle::new(self.strategy), member: self, life, clock: Clock::new(), arrived: None }
+            Round { idle: Idle::new(self.idle), member: self, life, clock: Clock::new(), arrived: None }
                 .run();
         })
     }
 }
 
 /// Pins the calling thread to a core. One that cannot be had is not fatal: the thread runs anywhere.
-pub fn pin(core: Option<usize>) {
-    let Some(id) = core else { return };
+pub fn pin(core: Option<u32>) {
+    let Some(core) = core else { return };
+    let id = core as usize;
     if !core_affinity::set_for_current(core_affinity::CoreId { id }) {
         eprintln!("pitlane: cannot pin {} to core {id}", thread::current().name().unwrap_or("a thread"));
     }
