@@ -8,6 +8,8 @@ pub const BOOK_RATIO_MAX: f64 = 1.5;
 pub const SHARD_RATIO_MAX: f64 = 6.0;
 /// A lane with a shard behind it beyond the bare ring, at the median.
 pub const LANE_NS_MAX: f64 = 300.0;
+/// What the stamps of stages add to a command's time from lane to lane.
+pub const STAGES_PERCENT_MAX: f64 = 2.0;
 /// The process with a million open orders.
 pub const MEMORY_BYTES_MAX: u64 = 1 << 30;
 

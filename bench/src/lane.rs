@@ -105,8 +105,8 @@ pub fn open_loop(pinning: &Pinning, per_s: u64, commands: usize) -> Loop {
 }
 
 /// The client's side: its port and its open orders.
-struct Client {
-    port: PortEnd,
+pub struct Client {
+    pub port: PortEnd,
     /// Oldest first.
     open: VecDeque<OrderHandle>,
     requests: u64,
@@ -131,14 +131,16 @@ impl Client {
         let partner = Partner::start(pinning, move || {
             worker.poll(Timestamp(START.0 + clock.delta_as_nanos(begin, clock.raw())));
         });
-        (
-            Client { port: ports.remove(0), open: VecDeque::with_capacity(4_096), requests: 0, entered: 0 },
-            partner,
-        )
+        (Client::at(ports.remove(0)), partner)
+    }
+
+    /// A client without orders.
+    pub fn at(port: PortEnd) -> Client {
+        Client { port, open: VecDeque::with_capacity(4_096), requests: 0, entered: 0 }
     }
 
     /// Cancels the oldest order when `open_max` are open, else enters one.
-    fn next_command(&mut self, open_max: usize) -> Command {
+    pub fn next_command(&mut self, open_max: usize) -> Command {
         let oldest = if self.open.len() < open_max { None } else { self.open.pop_front() };
         let Some(order) = oldest else {
             self.entered += 1;
@@ -150,7 +152,7 @@ impl Client {
     }
 
     /// Whether this event is the last of its command.
-    fn hear(&mut self, event: &Event) -> bool {
+    pub fn hear(&mut self, event: &Event) -> bool {
         if let Said::Order(order) = &event.body {
             assert!(order.what == What::Entered, "nothing is refused here, but {:?}", order.reason);
             self.open.push_back(order.order);

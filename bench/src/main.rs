@@ -10,7 +10,7 @@ use pitlane_bench::goals::{self, Verdict};
 use pitlane_bench::measure::{clock_ns, median, percentiles};
 use pitlane_bench::scenario::Scenario;
 use pitlane_bench::workload::{Kind, Workload};
-use pitlane_bench::{lane, memory, read_model, ring};
+use pitlane_bench::{lane, memory, read_model, ring, stages};
 
 #[derive(Parser)]
 #[command(name = "pitlane-bench", about = "How fast, and beside whom", version)]
@@ -51,6 +51,8 @@ enum Task {
     Ring(Trips),
     /// Command lane → shard → event lane, beside the bare ring; then open loop.
     Lane(Trips),
+    /// What the stamps of stages add to a command's time from lane to lane.
+    Stages(Trips),
     /// The read model's time for each event of a shard.
     View(Flow),
     /// The memory of a shard with so many open orders.
@@ -145,7 +147,7 @@ fn main() -> ExitCode {
 impl Task {
     fn checks(&self) -> bool {
         match self {
-            Task::Ring(trips) | Task::Lane(trips) => trips.check,
+            Task::Ring(trips) | Task::Lane(trips) | Task::Stages(trips) => trips.check,
             Task::Memory { check, .. } => *check,
             Task::Compare(rounds) | Task::All(rounds) => rounds.check,
             _ => false,
@@ -170,6 +172,7 @@ fn run(task: Task) -> Result<Verdicts, Failure> {
         Task::Peer { engine, flow } => single(engine, &flow),
         Task::Ring(trips) => Ok(bare_ring(&pinning, &trips)),
         Task::Lane(trips) => Ok(lanes(&pinning, &trips, &OPEN_LOOP_RATES)),
+        Task::Stages(trips) => Ok(stamps(&trips)),
         Task::View(flow) => Ok(view(&flow.load()?)),
         Task::Memory { open, .. } => Ok(million(open)),
         Task::Compare(rounds) => compare(&rounds),
@@ -317,6 +320,16 @@ fn lanes(pinning: &Pinning, trips: &Trips, rates: &[u64]) -> Verdicts {
     Verdicts { wrong: false, goals: vec![first] }
 }
 
+fn stamps(trips: &Trips) -> Verdicts {
+    let roads = stages::roads(trips.rounds.max(1) * trips.trips);
+    let stages::Roads { bare_ns, stamped_ns } = roads;
+    println!(
+        "stages: {bare_ns:.1} ns a command without stamps, {stamped_ns:.1} ns with them, the best rounds"
+    );
+    let goal = Verdict::at_most("stamps of stages", roads.cost_percent(), goals::STAGES_PERCENT_MAX, "%");
+    Verdicts { wrong: false, goals: vec![goal] }
+}
+
 fn view(workload: &Workload) -> Verdicts {
     let applied = read_model::apply(workload);
     let (said, taken) = applied.seq;
@@ -360,6 +373,7 @@ fn all(pinning: &Pinning, rounds: &Rounds) -> Result<Verdicts, Failure> {
     };
     let trips = Trips { trips: 500_000, rounds: rounds.rounds, check: rounds.check };
     add(lanes(pinning, &trips, &OPEN_LOOP_RATES));
+    add(stamps(&trips));
     println!();
     add(view(&generate("s100", Some(1_000_000))?));
     add(compare(rounds)?);
@@ -371,6 +385,7 @@ fn smoke(pinning: &Pinning) -> Result<Verdicts, Failure> {
     let mut add = |more: Verdicts| verdicts.wrong |= more.wrong;
     let trips = Trips { trips: 2_000, rounds: 1, check: false };
     add(lanes(pinning, &trips, &OPEN_LOOP_RATES[..1]));
+    add(stamps(&trips));
     let file = std::env::temp_dir().join(format!("pitlane-smoke-{}.ewl", std::process::id()));
     make("s1", Some(5_000), &file)?;
     let flow = Flow { workload: Some(file.clone()), rounds: 1, ..Flow::default() };

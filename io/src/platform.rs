@@ -90,6 +90,8 @@ pub struct PlatformSettings {
     pub pause_ns: u64,
     /// For ids of the demo trader's orders.
     pub numbers: IdBlock,
+    /// Whether stages are stamped.
+    pub stages: bool,
 }
 
 impl PlatformSettings {
@@ -106,6 +108,7 @@ impl PlatformSettings {
             interval_ns: if feed.on { feed.interval_ns(reference.securities().len()) } else { 0 },
             pause_ns: if demo.on { NS_PER_S / demo.rate } else { 0 },
             numbers: IdBlock { next: 1, end: 1 << 48 },
+            stages: config.metrics.stages,
         }
     }
 }
@@ -161,9 +164,9 @@ impl Parts {
             <[PortEnd; FIXED_PORTS.len()]>::try_from(ports).expect("the mesh has an end for each port");
         let mut readers = Vec::new();
         let mut recorder = |name: String| {
-            let (recorder, reader) = stages();
+            let (recorder, reader) = settings.stages.then(stages)?;
             readers.push((name, reader));
-            recorder
+            Some(recorder)
         };
         let days: Vec<_> = born.iter().map(|born| born.day).collect();
         let shards = born.into_iter().zip(ends).map(|(born, end): (Born, ShardEnd)| {

@@ -18,7 +18,7 @@ use pitlane_engine::time::{NS_PER_S, Timestamp};
 use rtrb::{Consumer, Producer, RingBuffer};
 
 /// Of so many commands one is stamped. Prime, so that no pattern of the flow hides behind it.
-pub const EVERY: u32 = 13;
+pub const EVERY: u32 = 29;
 /// How often a sheet is handed over.
 const TURN_NS: u64 = NS_PER_S;
 /// Longest time counted, in nanoseconds; what took longer counts as this.

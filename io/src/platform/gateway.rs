@@ -24,13 +24,14 @@ pub struct Gateway {
     pub market: Option<Market>,
     pub trader: Option<Trader>,
     bells: Arc<Bells>,
-    recorder: Recorder,
+    /// None: nothing is stamped.
+    recorder: Option<Recorder>,
     /// Whether the last round found anything to hear.
     heard: bool,
 }
 
 impl Gateway {
-    pub fn new(port: PortEnd, bells: Arc<Bells>, recorder: Recorder) -> Gateway {
+    pub fn new(port: PortEnd, bells: Arc<Bells>, recorder: Option<Recorder>) -> Gateway {
         Gateway { port, control: None, market: None, trader: None, bells, recorder, heard: false }
     }
 
@@ -40,7 +41,9 @@ impl Gateway {
         self.heard = heard > 0;
         let said = if course <= Course::Closing { self.speak(now, course) } else { 0 };
         self.ring();
-        self.recorder.poll(now);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.poll(now);
+        }
         heard + said
     }
 
@@ -58,7 +61,7 @@ impl Gateway {
             });
         }
         heard += market.as_mut().map_or(0, Market::hear);
-        heard + trader.as_mut().map_or(0, |trader| trader.hear(recorder))
+        heard + trader.as_mut().map_or(0, |trader| trader.hear(recorder.as_mut()))
     }
 
     fn speak(&mut self, now: Timestamp, course: Course) -> usize {
@@ -75,7 +78,7 @@ impl Gateway {
             said += market.poll(now);
         }
         if let Some(trader) = &mut self.trader {
-            said += trader.poll(now, is_open, &mut self.recorder);
+            said += trader.poll(now, is_open, self.recorder.as_ref());
         }
         said
     }
@@ -109,7 +112,8 @@ impl Gateway {
 
     pub fn deadline(&self, course: Course) -> Timestamp {
         let control = self.control.as_ref().map_or(Timestamp::MAX, Control::deadline);
-        let mut deadline = control.min(self.recorder.deadline());
+        let stages = self.recorder.as_ref().map_or(Timestamp::MAX, Recorder::deadline);
+        let mut deadline = control.min(stages);
         if course == Course::Open {
             let market = self.market.as_ref().map_or(Timestamp::MAX, Market::deadline);
             let trader = self.trader.as_ref().map_or(Timestamp::MAX, Trader::deadline);

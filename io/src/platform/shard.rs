@@ -13,13 +13,14 @@ use crate::topology::life::Course;
 pub struct ShardDuty {
     worker: Worker,
     bells: Arc<Bells>,
-    recorder: Recorder,
+    /// None: nothing is stamped.
+    recorder: Option<Recorder>,
     /// All is said, and nothing is taken any more.
     closed: bool,
 }
 
 impl ShardDuty {
-    pub fn new(worker: Worker, bells: Arc<Bells>, recorder: Recorder) -> ShardDuty {
+    pub fn new(worker: Worker, bells: Arc<Bells>, recorder: Option<Recorder>) -> ShardDuty {
         ShardDuty { worker, bells, recorder, closed: false }
     }
 
@@ -28,19 +29,10 @@ impl ShardDuty {
         if self.closed {
             return 0;
         }
-        let recorder = &mut self.recorder;
-        let mut applying = None;
-        let work = self.worker.poll_with(now, |_, _| {
-            // The command before this one is done when this one is taken.
-            if let Some(journaled) = applying.take() {
-                recorder.count(Stage::Apply, journaled, recorder.stamp());
-            }
-            applying = recorder.sample();
-        });
-        if let Some(journaled) = applying {
-            recorder.count(Stage::Apply, journaled, recorder.stamp());
-        }
-        recorder.poll(now);
+        let work = match &mut self.recorder {
+            None => self.worker.poll(now),
+            Some(recorder) => poll_stamped(&mut self.worker, recorder, now),
+        };
         self.bells.wake_ports(self.worker.take_called());
         // Whoever could send has closed before, so what was taken was the last.
         self.closed = course >= Course::Draining && work == 0 && !self.worker.has_work();
@@ -58,6 +50,22 @@ impl ShardDuty {
 
     pub fn deadline(&self) -> Timestamp {
         let timers = self.worker.deadline().filter(|_| !self.closed).unwrap_or(Timestamp::MAX);
-        timers.min(self.recorder.deadline())
+        timers.min(self.recorder.as_ref().map_or(Timestamp::MAX, Recorder::deadline))
     }
+}
+
+/// A poll of which some commands are timed. One is done when the next is taken, or when the poll ends.
+fn poll_stamped(worker: &mut Worker, recorder: &mut Recorder, now: Timestamp) -> usize {
+    let mut applying = None;
+    let work = worker.poll_with(now, |_, _| {
+        if let Some(journaled) = applying.take() {
+            recorder.count(Stage::Apply, journaled, recorder.stamp());
+        }
+        applying = recorder.sample();
+    });
+    if let Some(journaled) = applying {
+        recorder.count(Stage::Apply, journaled, recorder.stamp());
+    }
+    recorder.poll(now);
+    work
 }

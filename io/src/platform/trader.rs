@@ -69,13 +69,15 @@ impl Trader {
     }
 
     /// Hears what the shards say, up to a bound.
-    pub fn hear(&mut self, recorder: &mut Recorder) -> usize {
+    pub fn hear(&mut self, mut recorder: Option<&mut Recorder>) -> usize {
         for heard in 0..EVENTS_PER_POLL_MAX {
             let Some((shard, event)) = self.port.poll_event() else { return heard };
             if let Some((id, sent)) = self.timed
                 && event.report().is_some_and(|report| report.id == id)
             {
-                recorder.count(Stage::Answer, sent, recorder.stamp());
+                if let Some(recorder) = recorder.as_deref_mut() {
+                    recorder.count(Stage::Answer, sent, recorder.stamp());
+                }
                 self.timed = None;
             }
             self.view.apply(shard, &event);
@@ -86,19 +88,17 @@ impl Trader {
     }
 
     /// Acts if it may and it is time to; sends what waited.
-    pub fn poll(&mut self, now: Timestamp, may_act: bool, recorder: &mut Recorder) -> usize {
+    pub fn poll(&mut self, now: Timestamp, may_act: bool, recorder: Option<&Recorder>) -> usize {
         let mut work = self.errands.poll(&mut self.port) + self.desk.poll(&mut self.port);
         if !may_act || !self.is_ready() {
             return work;
         }
-        let sent = recorder.stamp();
+        let sent = recorder.map(Recorder::stamp);
         let Trader { desk, port, view, reference, demo, .. } = self;
         let Some(act) = demo.poll(now, desk, port, view, reference) else { return work };
         work += 1;
-        if let Some(id) = act
-            && self.timed.is_none()
-        {
-            self.timed = Some((id, sent));
+        if self.timed.is_none() {
+            self.timed = act.zip(sent);
         }
         work
     }
