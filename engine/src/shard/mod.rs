@@ -237,8 +237,20 @@ impl Shard {
     #[inline]
     pub fn approach(&self, command: &Command) {
         match &command.body {
-            Body::Modify { order, .. } | Body::Cancel { order, .. } => self.venue.approach(order.slot()),
-            Body::Submit { .. } => self.venue.nodes().fetch(self.orders.fetch_free()),
+            Body::Modify { order, .. } | Body::Cancel { order, .. } => {
+                self.venue.approach(order.slot());
+                if let Some(order) = self.orders.at(order.slot()) {
+                    self.ledger.fetch(order.local);
+                }
+            }
+            Body::Submit { terms, .. } => {
+                self.venue.nodes().fetch(self.orders.fetch_free());
+                if let Some(local) = self.directory.local(terms.security) {
+                    self.directory.fetch(local);
+                    self.ledger.fetch(local);
+                    self.venue.fetch(local);
+                }
+            }
             _ => {}
         }
     }
