@@ -299,7 +299,7 @@ impl Ledger {
 
     /// Books a transaction of a security, see [`Ledger::last_booked`]. None: it cannot be counted, and nothing has
     /// changed.
-    #[inline]
+    #[inline(always)]
     pub fn book(
         &mut self,
         now: Timestamp,
