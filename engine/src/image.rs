@@ -13,9 +13,12 @@
 //! promises, or [`Damage`].
 
 mod plain;
+mod setup;
 #[cfg(test)]
 mod tests;
 mod words;
+
+pub(crate) use plain::{decode_into, encode_list};
 
 use std::fmt;
 
@@ -113,6 +116,33 @@ impl Sink for Page<'_> {
         let end = self.len + bytes.len();
         self.bytes[self.len..end].copy_from_slice(bytes);
         self.len = end;
+    }
+}
+
+/// A sum of everything put into it. It tells states that differ by accident; who wants to deceive may.
+pub(crate) struct Fold(u64);
+
+impl Fold {
+    pub fn new() -> Fold {
+        Fold(FORMAT as u64)
+    }
+
+    /// The sum, its bits stirred once more.
+    pub fn sum(&self) -> u64 {
+        let x = (self.0 ^ self.0 >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        x ^ x >> 32
+    }
+}
+
+impl Sink for Fold {
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) {
+        for piece in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..piece.len()].copy_from_slice(piece);
+            let mixed = (self.0 ^ u64::from_le_bytes(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            self.0 = mixed.rotate_left(29);
+        }
     }
 }
 

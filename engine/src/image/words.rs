@@ -8,7 +8,7 @@ use crate::command::{
 use crate::event::{Ask, Booking, PositionState, Tick};
 use crate::id::{
     AccountId, AdapterId, Currency, ExchangeId, FamilyId, INT_ID_BYTES, IntId, OrderHandle, Origin, PortId,
-    PortMask, SecurityId, Source, StrategyId, TransactionId, Uuid,
+    PortMask, SecurityId, ShardId, Source, StrategyId, TransactionId, Uuid,
 };
 use crate::number::{ContractSize, Money, Notional, Price, Qty};
 use crate::reason::Reason;
@@ -21,6 +21,7 @@ image!(ExchangeId(id));
 image!(AccountId(id));
 image!(StrategyId(id));
 image!(AdapterId(id));
+image!(ShardId(id));
 image!(PortId(id));
 image!(PortMask(ports));
 image!(TransactionId(id));
