@@ -12,6 +12,8 @@ use pitlane_tests::{seeds, world};
 
 /// Deeds of one run beside the twin: long enough to fill a book, short enough for thousands of runs.
 const DEEDS: usize = 250;
+/// How often a shard is put away and taken out again.
+const RELOADS_PERCENT: u64 = 3;
 
 #[test]
 fn a_shard_says_what_its_twin_predicts() {
@@ -29,6 +31,7 @@ fn duet(seed: u64, trace: bool) -> Result<(), String> {
     let mut workload = Workload::new(dice.fork(), profile);
     let mut pair = Pair::new(world::reference(), settings);
     pair.trace = trace.then(Vec::new);
+    let mut moments = Dice::new(seed ^ 0x10ad);
     let mut run = || {
         for deed in Workload::opening().into_iter().chain(credit.into_iter().flat_map(Workload::credit)) {
             pair.step(&deed)?;
@@ -36,7 +39,11 @@ fn duet(seed: u64, trace: bool) -> Result<(), String> {
         for _ in 0..DEEDS {
             let deed = workload.next(pair.now);
             pair.step(&deed)?;
+            if moments.percent(RELOADS_PERCENT) {
+                pair.reload()?;
+            }
         }
+        pair.replay()?;
         pair.checker.double_entry()
     };
     let outcome = seeds::guarded(&mut run);

@@ -4,6 +4,7 @@
 use crate::command::{Budget, BudgetAct, BudgetKind, Limits, Scope};
 use crate::event::BudgetUse;
 use crate::id::{Currency, SecurityId};
+use crate::image::{Damage, Fold, Image, Problem, Reader, Sink, image};
 use crate::ledger::OpenQty;
 use crate::number::{Money, Price, Qty};
 use crate::reason::Reason;
@@ -121,6 +122,16 @@ impl Guard {
             recent: Vec::new(),
             recent_at: 0,
         }
+    }
+
+    /// The switch, and what is in use.
+    pub(crate) fn fold(&self, sum: &mut Fold) {
+        self.killed.encode(sum);
+        [self.open_orders, self.rate, self.credit].encode(sum);
+    }
+
+    pub(crate) fn is_of(&self, scope: Scope) -> bool {
+        self.scope == scope
     }
 
     pub fn set_limits(&mut self, limits: Limits, shard: u8, shards: u8) {
@@ -332,6 +343,41 @@ impl Guard {
             None => self.recent.push((now, *terms)),
         }
         self.recent_at += 1;
+    }
+}
+
+image!(Share { limited, granted, used });
+
+impl Image for Guard {
+    fn encode(&self, out: &mut impl Sink) {
+        self.scope.encode(out);
+        self.limits.encode(out);
+        self.killed.encode(out);
+        self.restricted.encode(out);
+        [self.open_orders, self.rate, self.credit].encode(out);
+        self.second.encode(out);
+        self.recent.encode(out);
+        self.recent_at.encode(out);
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<Guard, Damage> {
+        let mut guard = Guard::new(Image::decode(from)?);
+        guard.limits = Image::decode(from)?;
+        guard.killed = Image::decode(from)?;
+        guard.restricted = Image::decode(from)?;
+        [guard.open_orders, guard.rate, guard.credit] = Image::decode(from)?;
+        guard.second = Image::decode(from)?;
+        let recent: Vec<(Timestamp, Terms)> = Image::decode(from)?;
+        guard.recent_at = Image::decode(from)?;
+        let sound = guard.restricted.is_sorted_by(|a, b| a < b)
+            && recent.len() <= RECENT_MAX
+            && guard.recent_at <= recent.len();
+        from.check(sound, Problem::Contradiction)?;
+        if guard.limits.duplicate_window_ms > 0 {
+            guard.recent.reserve_exact(RECENT_MAX);
+        }
+        guard.recent.extend(recent);
+        Ok(guard)
     }
 }
 
