@@ -8,3 +8,4 @@ pub mod idle;
 pub mod wake;
 pub mod clock;
 pub mod refdata;
+pub mod journal;

@@ -24,7 +24,7 @@ pub struct Build {
     folder: PathBuf,
     replay: Replay,
     /// Segments still to be read.
-    todo: VecDeque<u64>,
+    todo: VecDeque<Archived>,
     reading: Option<Reading>,
 }
 
@@ -34,6 +34,8 @@ struct Reading {
     salt: u32,
     bytes: Vec<u8>,
     at: usize,
+    /// The last record that counts.
+    last: u64,
 }
 
 impl Build {
@@ -53,7 +55,7 @@ impl Build {
             None => Replay::new(disk, &references, owner),
         };
         let new = archive.iter().filter(|segment| segment.last > replay.seq());
-        let todo = new.map(|segment| segment.number).collect();
+        let todo = new.copied().collect();
         Ok(Build { disk: disk.clone(), folder, replay, todo, reading: None })
     }
 
@@ -65,8 +67,8 @@ impl Build {
             }
             return Ok(None);
         }
-        if let Some(number) = self.todo.pop_front() {
-            let reading = self.open(number).map_err(into_io)?;
+        if let Some(segment) = self.todo.pop_front() {
+            let reading = self.open(segment).map_err(into_io)?;
             self.replay.segment(&reading.piece).map_err(into_io)?;
             self.reading = Some(reading);
             return Ok(None);
@@ -78,15 +80,15 @@ impl Build {
         Ok(Some((kept, bytes.len() as u64)))
     }
 
-    fn open(&self, number: u64) -> Result<Reading, Fault> {
-        let path = segment_path(&self.folder, number);
+    fn open(&self, segment: Archived) -> Result<Reading, Fault> {
+        let path = segment_path(&self.folder, segment.number);
         let bytes = self.disk.read(&path).map_err(Fault::io(&path))?;
         let Ok((header, header_sum)) = Header::decode(&bytes) else {
             return Err(Fault::new(&path, 0, What::HeaderDamaged));
         };
-        let salt = header.owner.salt(number);
+        let salt = header.owner.salt(segment.number);
         let piece = Piece { path, header, header_sum, next: None, bytes: bytes.len() as u64 };
-        Ok(Reading { piece, salt, bytes, at: HEADER_BYTES })
+        Ok(Reading { piece, salt, bytes, at: HEADER_BYTES, last: segment.last })
     }
 }
 
@@ -94,16 +96,15 @@ impl Reading {
     /// True when the segment is read. It is complete and was synced, so a record that is none is damage.
     fn step(&mut self, replay: &mut Replay) -> Result<bool, Fault> {
         for _ in 0..RECORDS_PER_STEP {
-            match Record::decode(self.salt, &self.bytes[self.at..]) {
-                Found::Record { record, bytes, .. } => {
-                    replay.record(&self.piece, self.at, &record)?;
-                    self.at += bytes;
-                }
-                Found::Nothing => return Ok(true),
-                Found::Damage => {
-                    let what = What::RecordDamaged { after: replay.seq() };
-                    return Err(Fault::new(&self.piece.path, self.at, what));
-                }
+            let Found::Record { record, bytes, .. } = Record::decode(self.salt, &self.bytes[self.at..])
+            else {
+                let what = What::RecordDamaged { after: replay.seq() };
+                return Err(Fault::new(&self.piece.path, self.at, what));
+            };
+            replay.record(&self.piece, self.at, &record)?;
+            self.at += bytes;
+            if record.seq >= self.last {
+                return Ok(true);
             }
         }
         Ok(false)

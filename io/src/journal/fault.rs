@@ -22,22 +22,47 @@ pub enum What {
     Format(u32),
     /// Made by another journal, or for another shard.
     Foreign,
-    Shards { journal: u16, asked: u16 },
-    Instance { journal: u64, asked: u64 },
+    Shards {
+        journal: u16,
+        asked: u16,
+    },
+    Instance {
+        journal: u64,
+        asked: u64,
+    },
     /// The segment that this one continues is not there.
-    Missing { number: u64 },
+    Missing {
+        number: u64,
+    },
     /// It does not fit to the one it continues.
-    Chain { number: u64 },
+    Chain {
+        number: u64,
+    },
     /// Something stands here that was good once: later records tell that it was on disk.
-    RecordDamaged { after: u64 },
+    RecordDamaged {
+        after: u64,
+    },
     /// Good by its sum, and not understood.
-    RecordUnknown { seq: u64, kind: u8 },
-    CommandUnknown { seq: u64 },
+    RecordUnknown {
+        seq: u64,
+        kind: u8,
+    },
+    CommandUnknown {
+        seq: u64,
+    },
     /// Replay gives another state than the one that was written down.
-    Digest { seq: u64, told: u64, found: u64 },
+    Digest {
+        seq: u64,
+        told: u64,
+        found: u64,
+    },
     /// No snapshot and not the beginning either.
-    NoBeginning { first: u64 },
-    ReferenceMissing { name: u64 },
+    NoBeginning {
+        first: u64,
+    },
+    ReferenceMissing {
+        name: u64,
+    },
     ReferenceDamaged,
     StateDamaged(String),
     IdentityDamaged,
@@ -85,7 +110,10 @@ impl fmt::Display for What {
             }
             What::CommandUnknown { seq } => write!(f, "the command in record {seq} cannot be read"),
             What::Digest { seq, told, found } => {
-                write!(f, "the state after record {seq} has digest {found:016x}, and {told:016x} was written down")
+                write!(
+                    f,
+                    "the state after record {seq} has digest {found:016x}, and {told:016x} was written down"
+                )
             }
             What::NoBeginning { first } => {
                 write!(f, "the journal begins with record {first}, and no snapshot reaches there")

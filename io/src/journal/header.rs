@@ -73,8 +73,15 @@ impl Header {
         out[8..12].copy_from_slice(&FORMAT.to_le_bytes());
         out[16..32].copy_from_slice(&self.owner.identity.to_le_bytes());
         out[32..48].copy_from_slice(&self.boot.to_le_bytes());
-        let words =
-            [self.number, self.first, self.time, self.digest, self.durable, self.after.number, self.after.end];
+        let words = [
+            self.number,
+            self.first,
+            self.time,
+            self.digest,
+            self.durable,
+            self.after.number,
+            self.after.end,
+        ];
         for (place, word) in out[48..104].chunks_exact_mut(8).zip(words) {
             place.copy_from_slice(&word.to_le_bytes());
         }
@@ -91,7 +98,11 @@ impl Header {
     /// The header and its sum, if that is what `bytes` begin with.
     pub fn decode(bytes: &[u8]) -> Result<(Header, u32), NoHeader> {
         let Some(head) = bytes.first_chunk::<HEADER_BYTES>() else {
-            return Err(if bytes.iter().all(|&byte| byte == 0) { NoHeader::Blank } else { NoHeader::Damaged });
+            return Err(if bytes.iter().all(|&byte| byte == 0) {
+                NoHeader::Blank
+            } else {
+                NoHeader::Damaged
+            });
         };
         if head == &[0; HEADER_BYTES] {
             return Err(NoHeader::Blank);

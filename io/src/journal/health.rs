@@ -60,14 +60,8 @@ pub enum Doing {
     Retention,
 }
 
-const DOINGS: [Doing; 6] = [
-    Doing::Nothing,
-    Doing::Reserving,
-    Doing::Syncing,
-    Doing::Moving,
-    Doing::Snapshot,
-    Doing::Retention,
-];
+const DOINGS: [Doing; 6] =
+    [Doing::Nothing, Doing::Reserving, Doing::Syncing, Doing::Moving, Doing::Snapshot, Doing::Retention];
 
 impl fmt::Display for Doing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -75,7 +75,8 @@ impl<'a> Record<'a> {
             return Found::Nothing;
         }
         let whole = (length as usize).next_multiple_of(8);
-        if !(HEAD_BYTES..=HEAD_BYTES + PAYLOAD_BYTES_MAX).contains(&(length as usize)) || whole > bytes.len() {
+        if !(HEAD_BYTES..=HEAD_BYTES + PAYLOAD_BYTES_MAX).contains(&(length as usize)) || whole > bytes.len()
+        {
             return Found::Damage;
         }
         let told = u32::from_le_bytes(array(&head[4..8]));

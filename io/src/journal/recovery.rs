@@ -75,7 +75,17 @@ pub fn recover(
     let archive = archive_of(&trail, &walked.position, &walked.void);
     let counts = replay.counts();
     let (position, torn) = (walked.position, walked.torn);
-    Ok(Recovered { restored: replay.finish(), position, counts, snapshot, torn, warnings, trail, archive, snapshots })
+    Ok(Recovered {
+        restored: replay.finish(),
+        position,
+        counts,
+        snapshot,
+        torn,
+        warnings,
+        trail,
+        archive,
+        snapshots,
+    })
 }
 
 /// The newest snapshot that can be read, or nothing; and all snapshots up to that one.

@@ -105,8 +105,7 @@ impl Replay {
         let settings = ShardSettings::load(&snapshot.settings).map_err(damaged)?;
         let mut replay = Replay::new(disk, references, snapshot.owner);
         let (id, shards) = replay.place();
-        let shard =
-            Shard::load(&snapshot.state, id, shards, reference, settings.clone()).map_err(damaged)?;
+        let shard = Shard::load(&snapshot.state, id, shards, reference, settings.clone()).map_err(damaged)?;
         check_digest(&path, snapshot.seq, snapshot.digest, &shard)?;
         let outbox = Outbox::new(snapshot.event);
         replay.state = Some(State { shard, outbox, settings, reference: snapshot.reference });
@@ -125,6 +124,16 @@ impl Replay {
     /// None before the first start.
     pub fn shard(&self) -> Option<&Shard> {
         self.state.as_ref().map(|state| &state.shard)
+    }
+
+    /// Whether this snapshot, of the same record, is of the same state.
+    pub fn check(&self, snapshot: &Snapshot) -> Result<(), Fault> {
+        let Some(ours) = self.snapshot() else { return Ok(()) };
+        if ours == *snapshot {
+            return Ok(());
+        }
+        let what = What::Digest { seq: ours.seq, told: snapshot.digest, found: ours.digest };
+        Err(Fault::new(Path::new("snapshot"), 72, what))
     }
 
     /// The state as it is now, to be written down.

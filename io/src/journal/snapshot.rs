@@ -70,8 +70,7 @@ impl Snapshot {
         out[16..32].copy_from_slice(&self.owner.identity.to_le_bytes());
         out[32..48].copy_from_slice(&hash.to_le_bytes());
         let sizes = [self.settings.len() as u64, self.state.len() as u64];
-        let words =
-            [self.seq, self.time, self.event, self.digest, self.reference, sizes[0], sizes[1]];
+        let words = [self.seq, self.time, self.event, self.digest, self.reference, sizes[0], sizes[1]];
         for (place, word) in out[48..104].chunks_exact_mut(8).zip(words) {
             place.copy_from_slice(&word.to_le_bytes());
         }

@@ -20,12 +20,13 @@ use rtrb::{Consumer, Producer};
 
 use super::build::Build;
 use super::disk::{Disk, File};
+use super::fault::{Fault, What};
 use super::header::Owner;
 use super::health::{Doing, Health, Level};
 use super::keeper::Closed;
 use super::reference;
 use super::snapshot::{KEPT, snapshot_path};
-use super::trail::{Piece, segment_path};
+use super::trail::{segment_number, segment_path};
 use super::writer::Spare;
 use super::{Folders, JournalSettings};
 
@@ -46,6 +47,8 @@ pub(super) struct Shard {
     pub folder: PathBuf,
     /// Number of the next segment to be made.
     pub number: u64,
+    /// Segments of an earlier life that were never used.
+    pub blank: Vec<PathBuf>,
     /// Complete segments, oldest first.
     pub archive: VecDeque<Archived>,
     /// Sequences of the snapshots that can be relied on, oldest first.
@@ -86,6 +89,25 @@ pub struct Kept {
 impl Steward {
     pub(super) fn new(shards: Vec<Shard>) -> Steward {
         Steward { shards }
+    }
+
+    /// Makes the segments that each shard begins with, and removes those that were never used.
+    pub(super) fn prepare(&mut self, now: Timestamp) -> Result<(), Fault> {
+        for shard in &mut self.shards {
+            let blank = std::mem::take(&mut shard.blank);
+            let cleared = shard.disk.make_folder(&shard.folder);
+            cleared
+                .and_then(|()| remove_all(&shard.disk, &shard.folder, &blank))
+                .map_err(Fault::io(&shard.folder))?;
+            for _ in 0..2 {
+                if shard.make_spare(now) == 0 {
+                    let words = shard.health.report().last_error.unwrap_or_default();
+                    return Err(Fault::new(&shard.folder, 0, What::StateDamaged(words)));
+                }
+            }
+            shard.count();
+        }
+        Ok(())
     }
 
     /// Does a bounded amount of work and says how much. A segment that is made, or a snapshot that is written, is one piece
@@ -133,8 +155,9 @@ impl Shard {
         if !lacks || self.ends.files.is_full() || now < self.again {
             return 0;
         }
+        let made = self.make_segment();
         let full = &self.health.steward.full;
-        match self.make_segment() {
+        match made {
             Ok((file, spare)) => {
                 // The keeper must know the file before anybody writes to it.
                 let told = self.ends.files.push((spare.number, file)).is_ok();
@@ -196,17 +219,16 @@ impl Shard {
         if now < self.again || self.health.keeper.faults.load(Ordering::Relaxed) > 0 {
             return 0;
         }
-        let build = match &mut self.build {
-            Some(build) => build,
-            None if self.wants_snapshot() => {
-                let begun = Build::new(&self.disk, &self.folders, self.owner, &self.archive, &self.snapshots);
-                match begun {
-                    Ok(build) => self.build.insert(build),
-                    Err(error) => return self.drop_build(now, &error),
-                }
+        if self.build.is_none() {
+            if !self.wants_snapshot() {
+                return 0;
             }
-            None => return 0,
-        };
+            match Build::new(&self.disk, &self.folders, self.owner, &self.archive, &self.snapshots) {
+                Ok(build) => self.build = Some(build),
+                Err(error) => return self.drop_build(now, &error),
+            }
+        }
+        let Some(build) = &mut self.build else { return 0 };
         match build.step() {
             Ok(None) => {}
             Ok(Some((kept, bytes))) => {
@@ -248,9 +270,14 @@ impl Shard {
             _ => 0,
         };
         let young = now.0.saturating_sub(self.settings.keep_days as u64 * NS_PER_DAY);
-        while let Some(segment) = self.archive.pop_front_if(|old| old.last <= needed && old.time < young) {
-            gone.push(segment_path(&self.folder, segment.number));
-        }
+        while self.archive.pop_front_if(|old| old.last <= needed && old.time < young).is_some() {}
+        // With these go the void ones between them.
+        let oldest = self.archive.front().map_or(0, |segment| segment.number);
+        let names = self.disk.list(&self.folder).unwrap_or_default();
+        let numbers = names.iter().filter_map(|name| segment_number(name));
+        gone.extend(
+            numbers.filter(|&number| number < oldest).map(|number| segment_path(&self.folder, number)),
+        );
         let removed = gone.len() as u64;
         let done = remove_all(&self.disk, &self.folder, &gone);
         if let Err(error) = done {

@@ -242,8 +242,7 @@ fn judge(
     let lost = read.seq + 1;
     let same_boot = |header: &Header| header.boot == boot;
     let salt = piece.header.owner.salt(piece.header.number);
-    let mut torn =
-        Torn { path: piece.path.clone(), offset: read.at as u64, bytes: 0, records: 0 };
+    let mut torn = Torn { path: piece.path.clone(), offset: read.at as u64, bytes: 0, records: 0 };
     for record in records_behind(salt, bytes, read.at) {
         if record.seq > lost && (same_boot(&piece.header) || record.durable() >= lost) {
             return Err(fault());

@@ -385,7 +385,8 @@ impl Writer {
         let Some(open) = self.current.as_mut() else { return false };
         for piece in pieces {
             let bytes = piece.region.read(0, piece.at);
-            while let Found::Record { record, bytes: taken, .. } = Record::decode(piece.salt, &bytes[from..]) {
+            while let Found::Record { record, bytes: taken, .. } = Record::decode(piece.salt, &bytes[from..])
+            {
                 if open.at + taken > open.capacity {
                     return false;
                 }
