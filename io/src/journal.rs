@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! DATA/journal/identity            whose this is: a random number, the instance, the count of shards
+//!              boot                in which start of the machine it was written last
 //!              lock                held while a process has it
 //!              refdata/HASH        reference data, as long as something below needs them
 //!              shard-00/000000000001.seg     a header and records, one after the other
@@ -144,6 +145,10 @@ impl Folders {
 
     pub fn references(&self) -> PathBuf {
         self.journal().join("refdata")
+    }
+
+    fn boot(&self) -> PathBuf {
+        self.journal().join("boot")
     }
 
     fn identity(&self) -> PathBuf {
@@ -435,6 +440,11 @@ impl Opened {
         now: Timestamp,
     ) -> Result<(), Fault> {
         self.steward.prepare(now)?;
+        // Not before what an earlier start of the machine left torn is out of the way.
+        let (path, boot) = (folders.boot(), setup.disk.boot());
+        if recovery::last_boot(setup.disk, folders) != Some(boot) {
+            setup.disk.put(&path, &boot.to_le_bytes()).map_err(Fault::io(&path))?;
+        }
         let payload = replay::encode_start(name, &setup.settings);
         for (at, opened) in self.shards.iter_mut().enumerate() {
             let time = now.max(opened.now);

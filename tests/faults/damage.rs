@@ -13,7 +13,7 @@ use pitlane_tests::keep::image;
 use crate::rig::{DATA, Rig, read_back, settings};
 
 /// Deeds: two segments and a part of a third.
-const DEEDS: usize = 400;
+const DEEDS: usize = 600;
 /// The short form looks at one place in so many.
 const STRIDE: usize = 41;
 

@@ -48,7 +48,7 @@ pub fn recover(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Recovered, Fault> {
     let folder = folders.shard(owner.shard);
-    let trail = trail::survey(disk, &folder, owner)?;
+    let trail = trail::survey(disk, &folder, owner, last_boot(disk, folders) != Some(boot))?;
     let mut warnings = Vec::new();
     let (replay, snapshots) = newest_state(disk, folders, owner, &mut warnings)?;
     let snapshot = (replay.seq() > 0).then_some(replay.seq());
@@ -86,6 +86,12 @@ pub fn recover(
         archive,
         snapshots,
     })
+}
+
+/// The boot in which the last life wrote.
+pub fn last_boot(disk: &Disk, folders: &Folders) -> Option<u128> {
+    let bytes = disk.read(&folders.boot()).ok()?;
+    Some(u128::from_le_bytes(bytes.try_into().ok()?))
 }
 
 /// The newest snapshot that can be read, or nothing; and all snapshots up to that one.

@@ -65,8 +65,8 @@ pub struct Torn {
     pub records: u64,
 }
 
-/// Reads the headers of a shard's folder.
-pub fn survey(disk: &Disk, folder: &Path, owner: &Owner) -> Result<Trail, Fault> {
+/// Reads the headers of a shard's folder. `rebooted` tells whether the machine was started again since the last life.
+pub fn survey(disk: &Disk, folder: &Path, owner: &Owner, rebooted: bool) -> Result<Trail, Fault> {
     let mut trail = Trail::default();
     let mut sound: Vec<Piece> = Vec::new();
     let names = disk.list(folder).map_err(Fault::io(folder))?;
@@ -82,9 +82,8 @@ pub fn survey(disk: &Disk, folder: &Path, owner: &Owner) -> Result<Trail, Fault>
             }
             Err(NoHeader::Format(format)) => return Err(Fault::new(&path, 8, What::Format(format))),
             Err(NoHeader::Blank | NoHeader::Damaged) => {
-                // A header is written before its records: if there is one of these, the header was there.
                 let bytes = disk.read(&path).map_err(Fault::io(&path))?;
-                if records_behind(owner.salt(number), &bytes, 0).next().is_some() {
+                if had_header(owner.salt(number), &bytes, rebooted) {
                     return Err(Fault::new(&path, 0, What::HeaderDamaged));
                 }
                 trail.blank.push(path);
@@ -93,6 +92,16 @@ pub fn survey(disk: &Disk, folder: &Path, owner: &Owner) -> Result<Trail, Fault>
     }
     trail.link(sound)?;
     Ok(trail)
+}
+
+/// A header is written before its records, so if there is one of these the header was there; and if one of them knows that
+/// another was on disk, so was the header.
+fn had_header(salt: u32, bytes: &[u8], rebooted: bool) -> bool {
+    let mut first = None;
+    records_behind(salt, bytes, 0).any(|record| {
+        let first = *first.get_or_insert(record.seq);
+        !rebooted || record.durable() >= first
+    })
 }
 
 fn check_owner(path: &Path, header: &Header, owner: &Owner, number: u64) -> Result<(), Fault> {

@@ -15,10 +15,10 @@ use super::disk::Disk;
 use super::fault::Fault;
 use super::header::Owner;
 use super::record::{Record, kind};
-use super::recovery::recover;
+use super::recovery::{last_boot, recover};
 use super::replay::{Replay, decode_start};
 use super::snapshot::{Snapshot, snapshots_in};
-use super::trail::{self, Hear, Piece};
+use super::trail::{self, Hear, Piece, Trail};
 use super::{Folders, read_identity};
 
 #[derive(Debug)]
@@ -83,7 +83,7 @@ impl Default for Part {
 pub fn dump(disk: &Disk, data: &Path, part: &Part, out: &mut impl Write) -> Result<u64, VerbError> {
     let mut lines = 0;
     for owner in owners(disk, data, part)? {
-        let trail = trail::survey(disk, &Folders::new(data).shard(owner.shard), &owner)?;
+        let trail = survey(disk, &Folders::new(data), &owner)?;
         let mut dump =
             Dump { shard: owner.shard, part, out, lines: 0, left: part.limit - lines, broken: None };
         let from = trail.place_of(part.from.saturating_sub(1));
@@ -144,7 +144,7 @@ fn verify_shard(
     out: &mut impl Write,
 ) -> Result<(), VerbError> {
     let folder = folders.shard(owner.shard);
-    let trail = trail::survey(disk, &folder, owner)?;
+    let trail = survey(disk, folders, owner)?;
     for path in &trail.void {
         all.warnings += 1;
         writeln!(out, "shard {}: {} was made void by a later segment", owner.shard, path.display())?;
@@ -257,7 +257,7 @@ pub fn replay(disk: &Disk, data: &Path, part: &Part, out: &mut impl Write) -> Re
 /// From the newest snapshot that is not beyond, or from the beginning.
 fn replay_to(disk: &Disk, folders: &Folders, owner: &Owner, to: u64) -> Result<Replay, VerbError> {
     let (folder, references) = (folders.shard(owner.shard), folders.references());
-    let trail = trail::survey(disk, &folder, owner)?;
+    let trail = survey(disk, folders, owner)?;
     let mut seqs = snapshots_in(disk, &folder)?;
     seqs.retain(|&seq| seq <= to);
     let replay = match seqs.last() {
@@ -271,6 +271,11 @@ fn replay_to(disk: &Disk, folders: &Folders, owner: &Owner, to: u64) -> Result<R
     let mut upto = Upto { replay, to };
     trail::walk(disk, &trail, from, disk.boot(), &mut upto)?;
     Ok(upto.replay)
+}
+
+fn survey(disk: &Disk, folders: &Folders, owner: &Owner) -> Result<Trail, Fault> {
+    let rebooted = last_boot(disk, folders) != Some(disk.boot());
+    trail::survey(disk, &folders.shard(owner.shard), owner, rebooted)
 }
 
 fn owners(disk: &Disk, data: &Path, part: &Part) -> Result<Vec<Owner>, VerbError> {
