@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 
 use crate::event::{Body, EVENTS_PER_COMMAND_MAX, Event};
 use crate::id::PortMask;
-use crate::time::Timestamp;
+use crate::time::{Day, Timestamp};
 
 /// Events that may wait for their commands to be stored. A group of commands is stored in some 2 ms on a common disk; these are
-/// the events of the thousands a shard applies in that time. 1.6 MB, of which a shard that waits for nothing uses a few pages.
+/// the events of the thousands a shard applies in that time. 1.6 MB; a shard that
+/// waits for nothing uses the first few again and again.
 pub const EVENTS_WAITING_MAX: usize = 8_192;
 
 const _: () = assert!(EVENTS_WAITING_MAX >= 2 * EVENTS_PER_COMMAND_MAX, "one step can wait behind another");
@@ -21,10 +22,13 @@ const _: () = assert!(EVENTS_WAITING_MAX >= 2 * EVENTS_PER_COMMAND_MAX, "one ste
 /// ```
 #[derive(Debug)]
 pub struct Outbox {
-    events: Vec<(PortMask, Event)>,
-    /// How many of `events` have been handed on.
+    /// As many places as there is room.
+    events: Box<[(PortMask, Event)]>,
+    /// How many of `events` have been said.
+    said: usize,
+    /// How many of those have been handed on.
     taken: usize,
-    /// How many of `events` may be handed on.
+    /// How many of those said may be handed on.
     ready: usize,
     /// For each command that is waited for: its number, and how many of `events` are there up to its last.
     held: VecDeque<(u64, usize)>,
@@ -47,14 +51,18 @@ impl Outbox {
     }
 
     fn with_room(seq: u64, events: usize) -> Outbox {
-        Outbox { events: Vec::with_capacity(events), taken: 0, ready: 0, held: VecDeque::new(), seq }
+        const NOTHING: Event = Event { seq: 0, at: Timestamp::ZERO, body: Body::TradingDay { day: Day(0) } };
+        let events = vec![(PortMask::NONE, NOTHING); events].into_boxed_slice();
+        Outbox { events, said: 0, taken: 0, ready: 0, held: VecDeque::new(), seq }
     }
 
     #[inline(always)]
     pub fn say(&mut self, to: PortMask, at: Timestamp, body: Body) {
         self.seq += 1;
         if !to.is_empty() {
-            self.events.push((to, Event { seq: self.seq, at, body }));
+            let place = &mut self.events[self.said];
+            *place = (to, Event { seq: self.seq, at, body });
+            self.said += 1;
         }
     }
 
@@ -62,14 +70,17 @@ impl Outbox {
     /// a replay without them gives every event the same.
     pub fn show(&mut self, to: PortMask, at: Timestamp, body: Body) {
         if !to.is_empty() {
-            self.events.push((to, Event { seq: self.seq, at, body }));
+            self.events[self.said] = (to, Event { seq: self.seq, at, body });
+            self.said += 1;
         }
     }
 
     /// Shows an event before all that is held: it tells nothing of a command that is not stored.
     pub fn show_first(&mut self, to: PortMask, at: Timestamp, body: Body) {
         if !to.is_empty() {
-            self.events.insert(self.ready, (to, Event { seq: self.seq, at, body }));
+            self.events[self.said] = (to, Event { seq: self.seq, at, body });
+            self.events[self.ready..=self.said].rotate_right(1);
+            self.said += 1;
             self.ready += 1;
             self.held.iter_mut().for_each(|(_, end)| *end += 1);
         }
@@ -88,12 +99,12 @@ impl Outbox {
     /// Events not yet handed on.
     #[inline]
     pub fn waiting(&self) -> &[(PortMask, Event)] {
-        &self.events[self.taken..]
+        &self.events[self.taken..self.said]
     }
 
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.taken == self.events.len()
+        self.taken == self.said
     }
 
     /// Whether something may be handed on.
@@ -106,7 +117,7 @@ impl Outbox {
     /// among those that are stored.
     #[inline]
     pub fn end_step(&mut self, number: u64, stored: u64) {
-        let end = self.events.len();
+        let end = self.said;
         if number <= stored && self.held.is_empty() {
             self.ready = end;
         } else if end > self.held.back().map_or(self.ready, |&(_, end)| end) {
@@ -131,15 +142,16 @@ impl Outbox {
     /// Whether a step finds room for the most it may say; what was handed on makes room for what waits.
     #[inline]
     pub fn has_room(&mut self) -> bool {
-        if self.events.len() + EVENTS_PER_COMMAND_MAX > self.events.capacity() && self.taken > 0 {
+        if self.said + EVENTS_PER_COMMAND_MAX > self.events.len() && self.taken > 0 {
             self.close_ranks();
         }
-        self.events.len() + EVENTS_PER_COMMAND_MAX <= self.events.capacity()
+        self.said + EVENTS_PER_COMMAND_MAX <= self.events.len()
     }
 
     #[cold]
     fn close_ranks(&mut self) {
-        self.events.drain(..self.taken);
+        self.events.copy_within(self.taken..self.said, 0);
+        self.said -= self.taken;
         self.ready -= self.taken;
         self.held.iter_mut().for_each(|(_, end)| *end -= self.taken);
         self.taken = 0;
@@ -155,16 +167,15 @@ impl Outbox {
     #[inline]
     pub fn pop_front(&mut self) {
         self.taken += 1;
-        if self.taken == self.events.len() {
+        if self.taken == self.said {
             self.clear();
         }
     }
 
     #[inline]
     pub fn clear(&mut self) {
-        self.events.clear();
         self.held.clear();
-        (self.taken, self.ready) = (0, 0);
+        (self.said, self.taken, self.ready) = (0, 0, 0);
     }
 }
 
