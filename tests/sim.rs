@@ -5,6 +5,7 @@ use pitlane_engine::mesh::Depths;
 use pitlane_engine::settings::{FillModel, SelfTrade, ShardSettings, TriggerBy};
 use pitlane_tests::dice::Dice;
 use pitlane_tests::flow::{Flow, Histories};
+use pitlane_tests::life::Life;
 use pitlane_tests::pair::Pair;
 use pitlane_tests::platform::{Platform, Setup};
 use pitlane_tests::workload::{Profile, Workload};
@@ -70,6 +71,28 @@ fn settings(dice: &mut Dice) -> ShardSettings {
     settings.venue.band_bp = dice.pick(&[0, 0, 0, 3, 60]);
     settings.venue.self_trade = dice.pick(&[SelfTrade::CancelNewest, SelfTrade::Allow]);
     settings
+}
+
+/// A life with restarts under other settings is told by its journal, whole or from an image on.
+#[test]
+fn a_journal_gives_the_same_shard_over_many_starts() {
+    seeds::run(1_000, |seed, _| {
+        let mut dice = Dice::new(seed ^ 0x57a7);
+        let profile = Profile { tame: dice.percent(50), ..Profile::random(&mut dice) };
+        let mut workload = Workload::new(dice.fork(), profile);
+        let mut life = Life::new(settings(&mut dice));
+        for deed in Workload::opening() {
+            life.step(&deed)?;
+        }
+        for _ in 0..DEEDS {
+            match dice.below(100) {
+                0..3 => life.begin(&mut dice)?,
+                3..6 => life.reload()?,
+                _ => life.step(&workload.next(life.now()))?,
+            }
+        }
+        life.check_journal()
+    });
 }
 
 #[test]

@@ -17,6 +17,7 @@ pub mod image;
 
 // One shard, from its parts to the whole.
 pub mod settings;
+mod ahead;
 pub mod order;
 pub mod orders;
 pub mod ledger;

@@ -5,6 +5,7 @@ mod image;
 
 use std::ops::{Index, IndexMut};
 
+use crate::ahead::fetch;
 use crate::id::AccountId;
 use crate::number::Qty;
 use crate::order::NIL;
@@ -112,6 +113,14 @@ impl Nodes {
     #[inline]
     pub fn get(&self, slot: u32) -> Option<&Node> {
         self.0.get(slot as usize)
+    }
+
+    /// Has the memory of a slot brought near.
+    #[inline]
+    pub fn fetch(&self, slot: u32) {
+        if let Some(node) = self.0.get(slot as usize) {
+            fetch(node);
+        }
     }
 
     #[inline]

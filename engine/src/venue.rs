@@ -228,6 +228,38 @@ impl Venue {
         self.arrive_plainly(entry);
     }
 
+    /// A new order comes that only has to rest. True if it does, and that is all there is to say; false, and nothing has
+    /// happened, if there is more to it.
+    #[inline]
+    pub fn rest(&mut self, entry: &Entry) -> bool {
+        let free = self.nodes.get(entry.slot).is_some_and(|node| node.is_at(Place::Nowhere));
+        if !free || !self.is_plain(entry) || entry.tif == Tif::Ioc {
+            return false;
+        }
+        let book = &mut self.books[entry.book as usize];
+        let Some(limit) = entry.limit.filter(|_| !book.crosses(entry.side, entry.limit)) else {
+            return false;
+        };
+        let own = &mut book.sides[entry.side as usize];
+        own.insert(&mut self.nodes, entry.slot, entry.node(Place::Book, limit, entry.qty))
+    }
+
+    /// Has the memory brought near that is needed when an order leaves.
+    #[inline]
+    pub fn approach(&self, slot: u32) {
+        if let Some(node) = self.nodes.get(slot).filter(|node| node.is_at(Place::Book)) {
+            self.nodes.fetch(node.prev);
+            self.nodes.fetch(node.next);
+            self.books[node.book as usize].sides[node.side() as usize].fetch(node.ticks);
+        }
+    }
+
+    /// An order that rests leaves. False, and nothing has happened, if it does not rest.
+    #[inline]
+    pub fn withdraw(&mut self, slot: u32) -> bool {
+        self.nodes.get(slot).is_some_and(|node| node.is_at(Place::Book)) && self.leave(slot).is_ok()
+    }
+
     /// An order shall leave.
     #[inline]
     pub fn cancel(&mut self, slot: u32) {

@@ -54,14 +54,20 @@ pub fn reloaded(shard: &Shard, shards: u8) -> Result<Shard, String> {
     Ok(loaded)
 }
 
-/// Whether a journal, played to a shard that was just made, gives this one.
-pub fn check_replay(journal: &[Entry], fresh: Shard, shard: &Shard, seq: u64) -> Result<(), String> {
-    let (mut replayed, mut out) = (fresh, Outbox::new(0));
+/// Whether a journal, played to a shard that stands at its beginning, gives this one; and, if it was the whole journal,
+/// with as many events.
+pub fn check_replay(
+    journal: &[Entry],
+    from: Shard,
+    shard: &Shard,
+    events: Option<u64>,
+) -> Result<(), String> {
+    let (mut replayed, mut out) = (from, Outbox::new(0));
     for entry in journal {
         entry.play(&mut replayed, &mut out);
     }
-    if out.seq() != seq {
-        return Err(format!("a replay says {} events, not {seq}", out.seq()));
+    if events.is_some_and(|events| events != out.seq()) {
+        return Err(format!("a replay says {} events, not {events:?}", out.seq()));
     }
     same_digest(shard, &replayed)?;
     let (ours, theirs) = (image(shard), image(&replayed));

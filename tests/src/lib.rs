@@ -5,6 +5,7 @@ pub mod decode;
 pub mod dice;
 pub mod flow;
 pub mod keep;
+pub mod life;
 pub mod outside;
 pub mod pair;
 pub mod platform;

@@ -125,7 +125,7 @@ impl Pair {
     pub fn replay(&self) -> Result<(), String> {
         let (reference, settings) = (self.shard.reference().clone(), self.shard.settings().clone());
         let fresh = Shard::new(ShardId(0), 1, reference, settings);
-        keep::check_replay(&self.journal, fresh, &self.shard, self.out.seq())
+        keep::check_replay(&self.journal, fresh, &self.shard, Some(self.out.seq()))
     }
 
     fn play(&mut self, command: &Command) -> Vec<Event> {

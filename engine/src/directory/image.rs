@@ -7,25 +7,53 @@ use super::{AccountEntry, Directory, Local, Place, StrategyEntry, enlist};
 use crate::command::Scope;
 use crate::id::{SecurityId, ShardId};
 use crate::image::{Damage, Fold, Image, Problem, Reader, Sink, image};
+use crate::ledger::Instrument;
+use crate::number::{Grid, Price, Qty};
 use crate::refdata::RefData;
 use crate::shard::shard_of;
 
-image!(Local {
-    instrument,
-    tick,
-    lot,
-    commission,
-    exchange,
-    adapter,
-    tradeable,
-    killed,
-    halted,
-    watchers,
-    subscribers
-});
 image!(Place { id, auctions, adapter, session });
 image!(AccountEntry { id, active, admits, guard });
 image!(StrategyEntry { id, phase, guard });
+
+impl Image for Local {
+    fn encode(&self, out: &mut impl Sink) {
+        self.instrument.encode(out);
+        self.tick.encode(out);
+        self.lot.encode(out);
+        self.commission.encode(out);
+        self.exchange.encode(out);
+        self.adapter.encode(out);
+        [self.tradeable, self.killed, self.halted].encode(out);
+        self.watchers.encode(out);
+        self.subscribers.encode(out);
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<Local, Damage> {
+        let instrument: Instrument = Image::decode(from)?;
+        let (tick, lot): (Price, Qty) = Image::decode(from)?;
+        // There are grids of these only.
+        from.check(tick.is_positive() && lot.is_positive(), Problem::Value)?;
+        let commission = Image::decode(from)?;
+        let (exchange, adapter) = Image::decode(from)?;
+        let [tradeable, killed, halted] = Image::decode(from)?;
+        Ok(Local {
+            instrument,
+            tick,
+            lot,
+            ticks: Grid::new(tick.raw()),
+            lots: Grid::new(lot.raw()),
+            commission,
+            exchange,
+            adapter,
+            tradeable,
+            killed,
+            halted,
+            watchers: Image::decode(from)?,
+            subscribers: Image::decode(from)?,
+        })
+    }
+}
 
 impl Directory {
     pub(crate) fn save(&self, out: &mut impl Sink) {
@@ -88,8 +116,6 @@ impl Directory {
                 && shard_of(local.instrument.security, shards) == shard
                 && (local.exchange as usize) < places
                 && local.instrument.size.is_positive()
-                && local.tick.is_positive()
-                && local.lot.is_positive()
                 && local.subscribers.is_sorted_by(|a, b| a < b)
         };
         let account = |account: &AccountEntry| {
