@@ -1,6 +1,8 @@
 //! Positions, cash and the transactions that make them. A booking either counts exactly or is refused whole; the same
 //! arithmetic counts it live, folds it into the opening balance when it is old, and recounts it when asked.
 
+mod image;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::ahead::fetch;
@@ -165,6 +167,15 @@ impl Ledger {
             uuids: BTreeMap::new(),
             uuid_line: VecDeque::new(),
         }
+    }
+
+    /// Keeps so many transactions from now on.
+    pub fn set_bound(&mut self, transactions_max: u32) {
+        self.transactions_max = transactions_max.max(1) as usize;
+        while self.transactions.len() > self.transactions_max {
+            self.fold_oldest();
+        }
+        self.transactions.reserve(self.transactions_max - self.transactions.len());
     }
 
     /// One more security has come into being.

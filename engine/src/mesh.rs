@@ -12,7 +12,7 @@
 
 use crate::command::Command;
 use crate::event::Event;
-use crate::id::{PortId, ShardId};
+use crate::id::{PortId, PortMask, ShardId};
 use crate::lane::{Full, LaneIn, LaneOut, lane};
 
 /// What kind of thread a port is. The shards take commands of a lower kind first, see [`CLASS_BATCH`].
@@ -192,6 +192,7 @@ impl Broadcast {
 #[derive(Debug)]
 pub struct ShardEnd {
     id: ShardId,
+    ports: PortMask,
     /// By port.
     commands: Vec<LaneOut<Command>>,
     /// By port.
@@ -207,11 +208,18 @@ pub struct ShardEnd {
 impl ShardEnd {
     fn new(id: ShardId, ports: &[PortClass]) -> ShardEnd {
         let turns = PortClass::ALL.map(|class| Turns::of(class, ports));
-        ShardEnd { id, commands: Vec::new(), events: Vec::new(), turns, left: CLASS_BATCH, heard: 0 }
+        let all = (0..ports.len()).map(|port| PortMask::one(PortId(port as u8)));
+        let ports = all.fold(PortMask::NONE, PortMask::with);
+        ShardEnd { id, ports, commands: Vec::new(), events: Vec::new(), turns, left: CLASS_BATCH, heard: 0 }
     }
 
     pub fn id(&self) -> ShardId {
         self.id
+    }
+
+    /// All ports there are.
+    pub fn ports(&self) -> PortMask {
+        self.ports
     }
 
     /// Hands an event to a port if its lane has room.

@@ -4,6 +4,7 @@
 use crate::command::{Budget, BudgetAct, BudgetKind, Limits, Scope};
 use crate::event::BudgetUse;
 use crate::id::{Currency, SecurityId};
+use crate::image::{Damage, Fold, Image, Problem, Reader, Sink};
 use crate::ledger::OpenQty;
 use crate::number::{Money, Price, Qty};
 use crate::reason::Reason;
@@ -136,6 +137,16 @@ impl Guard {
             recent: Vec::new(),
             recent_at: 0,
         }
+    }
+
+    /// The switch, and what is in use.
+    pub(crate) fn fold(&self, sum: &mut Fold) {
+        self.killed.encode(sum);
+        [self.open_orders, self.rate, self.credit].encode(sum);
+    }
+
+    pub(crate) fn is_of(&self, scope: Scope) -> bool {
+        self.scope == scope
     }
 
     pub fn set_limits(&mut self, limits: Limits, shard: u8, shards: u8) {
@@ -376,6 +387,56 @@ impl Guard {
         }
         self.recent_at += 1;
         self.newest = now;
+    }
+}
+
+impl Image for Share {
+    fn encode(&self, out: &mut impl Sink) {
+        self.limited.encode(out);
+        self.granted.encode(out);
+        self.used.encode(out);
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<Share, Damage> {
+        let (limited, granted) = (Image::decode(from)?, Image::decode(from)?);
+        let mut share = Share { used: Image::decode(from)?, ..Share::default() };
+        share.grant(limited, granted);
+        Ok(share)
+    }
+}
+
+impl Image for Guard {
+    fn encode(&self, out: &mut impl Sink) {
+        self.scope.encode(out);
+        self.limits.encode(out);
+        self.killed.encode(out);
+        self.restricted.encode(out);
+        [self.open_orders, self.rate, self.credit].encode(out);
+        self.second_ns.encode(out);
+        self.newest.encode(out);
+        self.recent.encode(out);
+        self.recent_at.encode(out);
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<Guard, Damage> {
+        let mut guard = Guard::new(Image::decode(from)?);
+        guard.limits = Image::decode(from)?;
+        guard.killed = Image::decode(from)?;
+        guard.restricted = Image::decode(from)?;
+        [guard.open_orders, guard.rate, guard.credit] = Image::decode(from)?;
+        guard.second_ns = Image::decode(from)?;
+        guard.newest = Image::decode(from)?;
+        let recent: Vec<(Timestamp, Terms)> = Image::decode(from)?;
+        guard.recent_at = Image::decode(from)?;
+        let sound = guard.restricted.is_sorted_by(|a, b| a < b)
+            && recent.len() <= RECENT_MAX
+            && guard.recent_at <= recent.len();
+        from.check(sound, Problem::Contradiction)?;
+        if guard.limits.duplicate_window_ms > 0 {
+            guard.recent.reserve_exact(RECENT_MAX);
+        }
+        guard.recent.extend(recent);
+        Ok(guard)
     }
 }
 

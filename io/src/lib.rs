@@ -14,3 +14,4 @@ pub mod sync;
 pub mod fault;
 pub mod clock;
 pub mod refdata;
+pub mod journal;

@@ -4,6 +4,8 @@ pub mod checks;
 pub mod decode;
 pub mod dice;
 pub mod flow;
+pub mod keep;
+pub mod life;
 pub mod outside;
 pub mod pair;
 pub mod platform;

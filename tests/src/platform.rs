@@ -17,7 +17,7 @@ use pitlane_engine::shard::{Route, Shard, route};
 use pitlane_engine::time::Timestamp;
 use pitlane_engine::treasury::Treasury;
 use pitlane_engine::view::{View, ViewSettings};
-use pitlane_engine::worker::Worker;
+use pitlane_engine::worker::{ALL_STORED, Taken, Worker};
 
 use crate::checks::Checker;
 use crate::dice::Dice;
@@ -237,7 +237,10 @@ impl Platform {
 
     fn poll_worker(&mut self, at: usize) -> Result<(), String> {
         let journal = &mut self.journals[at];
-        self.workers[at].poll_with(self.now, |now, command| journal.push((now, *command)));
+        self.workers[at].poll_with(self.now, ALL_STORED, |_, now, command, _| {
+            journal.push((now, *command));
+            Taken::Yes
+        });
         self.monitor()?;
         if !self.workers[at].has_work() && !self.checkers[at].overflowed {
             self.workers[at].shard().audit();

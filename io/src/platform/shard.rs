@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pitlane_engine::time::Timestamp;
-use pitlane_engine::worker::Worker;
+use pitlane_engine::worker::{ALL_STORED, Taken, Worker};
 
 use crate::stages::{Recorder, Stage};
 use crate::topology::bells::Bells;
@@ -57,11 +57,12 @@ impl ShardDuty {
 /// A poll of which some commands are timed. One is done when the next is taken, or when the poll ends.
 fn poll_stamped(worker: &mut Worker, recorder: &mut Recorder, now: Timestamp) -> usize {
     let mut applying = None;
-    let work = worker.poll_with(now, |_, _| {
+    let work = worker.poll_with(now, ALL_STORED, |_, _, _, _| {
         if let Some(journaled) = applying.take() {
             recorder.count(Stage::Apply, journaled, recorder.stamp());
         }
         applying = recorder.sample();
+        Taken::Yes
     });
     if let Some(journaled) = applying {
         recorder.count(Stage::Apply, journaled, recorder.stamp());
