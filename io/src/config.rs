@@ -59,6 +59,9 @@ pub use words::{Rate, Secret};
 use section::{Findings, Section};
 use tree::{Entry, Table, Value};
 
+/// Name of the settings that are built in.
+pub const BUILT_IN: &str = layers::DEFAULT.0;
+
 /// Every setting, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {

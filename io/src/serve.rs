@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use pitlane_engine::event::{Body, Event, What};
 use pitlane_engine::id::Currency;
-use pitlane_engine::mesh::Depths;
 use pitlane_engine::number::Money;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
@@ -16,13 +16,10 @@ use pitlane_protocols::line::Line;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
-use crate::args::Serve;
 use crate::clock::Clock;
 use crate::idle::Idle;
 use crate::platform::{Platform, PlatformSettings};
 
-/// Market events a second for each security, unless told otherwise: lively, and still readable.
-const RATE_PER_SECURITY: u64 = 5;
 /// What the summary is counted in.
 const BASE: &[u8] = b"USD";
 /// At the end: rounds without any work after which nothing is under way any more.
@@ -30,15 +27,26 @@ const QUIET_ROUNDS: u32 = 3;
 /// Longest wait for that. The delays of a venue are shorter.
 const END_NS_MAX: u64 = 5 * NS_PER_S;
 
+#[derive(Clone, Debug)]
+pub struct ServeSettings {
+    pub platform: PlatformSettings,
+    /// Print the first and the last line only.
+    pub quiet: bool,
+    /// End after so long.
+    pub time: Option<Duration>,
+}
+
 /// Runs until the time is up or a signal asks for the end; a second signal ends the process at once.
-pub fn serve(args: &Serve, reference: Arc<RefData>, out: &mut impl Write) -> io::Result<()> {
+pub fn serve(settings: &ServeSettings, reference: Arc<RefData>, out: &mut impl Write) -> io::Result<()> {
     let stop = stop_by_signal()?;
     let mut clock = Clock::new();
     let start = clock.now();
-    let end = args.seconds.map_or(Timestamp::MAX, |seconds| start.plus(seconds.saturating_mul(NS_PER_S)));
-    let mut platform = Platform::new(start, reference.clone(), settings(args, &reference));
-    let mut report = Report::new(args.quiet, out);
-    report.begin(args, &reference)?;
+    let end = settings
+        .time
+        .map_or(Timestamp::MAX, |time| start.plus(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)));
+    let mut platform = Platform::new(start, reference.clone(), settings.platform);
+    let mut report = Report::new(settings.quiet, out);
+    report.begin(&settings.platform, &reference)?;
 
     let mut idle = Idle::default();
     loop {
@@ -64,17 +72,6 @@ fn stop_by_signal() -> io::Result<Arc<AtomicBool>> {
         flag::register(signal, stop.clone())?;
     }
     Ok(stop)
-}
-
-fn settings(args: &Serve, reference: &RefData) -> PlatformSettings {
-    let securities = reference.securities().len().max(1) as u64;
-    let rate = args.rate.unwrap_or(securities * RATE_PER_SECURITY);
-    PlatformSettings {
-        shards: args.shards,
-        seed: args.seed,
-        interval_ns: (NS_PER_S * securities / rate).max(1),
-        depths: Depths::default(),
-    }
 }
 
 /// What is printed and counted on the way.
@@ -124,9 +121,9 @@ impl<'a, W: Write> Report<'a, W> {
         Report { out, quiet, tally: Tally::default(), lines: String::new() }
     }
 
-    fn begin(&mut self, args: &Serve, reference: &RefData) -> io::Result<()> {
+    fn begin(&mut self, settings: &PlatformSettings, reference: &RefData) -> io::Result<()> {
         let (securities, exchanges) = (reference.securities().len(), reference.exchanges().len());
-        let (shards, seed) = (args.shards, args.seed);
+        let (shards, seed) = (settings.shards, settings.seed);
         writeln!(
             self.out,
             "ready securities={securities} exchanges={exchanges} shards={shards} seed={seed} durability=none"
