@@ -214,8 +214,8 @@ fn data_setting(dir: &std::path::Path) -> Setting {
     shorthand("--data", "service.data_dir", &dir.display().to_string())
 }
 
-fn shorthand(option: &str, key: &str, value: &str) -> Setting {
-    Setting { option: format!("{option} {value}"), key: key.to_string(), value: value.to_string() }
+fn shorthand(option: &'static str, key: &str, value: &str) -> Setting {
+    Setting { option, key: key.to_string(), value: value.to_string() }
 }
 
 #[cfg(test)]

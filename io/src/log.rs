@@ -12,6 +12,7 @@ mod events;
 mod lines;
 mod panic;
 
+use std::env;
 use std::fmt;
 use std::fs::OpenOptions;
 use std::io::{self, IsTerminal, Write};
@@ -66,7 +67,9 @@ pub fn start(settings: &Settings) -> io::Result<(Log, Events)> {
         }
         None => (Box::new(io::stderr()), io::stderr().is_terminal()),
     };
-    let style = Style::of(settings.format, terminal);
+    let mut style = Style::of(settings.format, terminal);
+    // A custom of the command line: https://no-color.org
+    style.colour &= env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let (lines, writer) = lines::queue(LINES_MAX, out, style);
     thread::Builder::new().name("log".to_string()).spawn(move || writer.run())?;
     let (layer, events) = events::events(EVENTS_MAX);

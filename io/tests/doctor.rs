@@ -236,6 +236,9 @@ fn what_was_tried_is_told() {
     assert_eq!((finding.check, finding.verdict), ("clock-sync", Verdict::Unfit));
     let finding = told(Probes { clock_synchronized: None, ..well() }, &[]);
     assert_eq!((finding.check, finding.verdict), ("clock-sync", Verdict::Unknown));
+    let marked = machine("marked", &[("run/systemd/timesync/synchronized", " ")]);
+    let nobody = Probes { clock_synchronized: None, ..well() };
+    assert!(doctor::examine(&pinned(&[]), &marked, &nobody).iter().all(|at| at.verdict == Verdict::Fit));
 
     let address = "127.0.0.1:9090".parse().expect("an address");
     let port = Port { key: "http.listen", address, trouble: Some("Address already in use".to_string()) };

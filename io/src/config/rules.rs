@@ -184,14 +184,21 @@ impl Check<'_> {
         }
     }
 
+    /// Isolated cores are not among the usable ones, unless somebody asks for them by number: so pinned threads count
+    /// against all cores, the others against those that are usable.
     fn spinning(&mut self) {
         let topology = &self.config.topology;
         let (shards, gateways) = topology.threads();
-        let (threads, cores) = (shards + gateways, self.machine.cores_usable);
-        if topology.idle == IdleBy::Spin && threads > cores {
-            let text =
-                format!("topology.idle: {threads} threads spin on {cores} cores and hinder each other");
-            self.warnings.push(text);
+        let loose = |cores: &[u32], threads: usize| if cores.is_empty() { threads } else { 0 };
+        let loose = loose(&topology.shard_cores, shards) + loose(&topology.gateway_cores, gateways);
+        let all = (shards + gateways, self.machine.cores.len());
+        for (threads, cores) in [(loose, self.machine.cores_usable), all] {
+            if topology.idle == IdleBy::Spin && threads > cores {
+                let text =
+                    format!("topology.idle: {threads} threads spin on {cores} cores and hinder each other");
+                self.warnings.push(text);
+                return;
+            }
         }
     }
 
