@@ -165,6 +165,53 @@ impl Doctor {
     }
 }
 
+/// What `pitlane journal` can do.
+#[derive(Clone, Debug, Subcommand)]
+pub enum JournalVerb {
+    /// Print one line for each record
+    #[command(after_help = "Example:
+  pitlane journal dump --data /var/lib/pitlane --shard 0 --from 1000 --limit 20")]
+    Dump(JournalPart),
+    /// Check every sum, link and snapshot, and that replay gives the digests written down
+    #[command(after_help = "Example:
+  pitlane journal verify --data /var/lib/pitlane")]
+    Verify(JournalPart),
+    /// Rebuild the state as a start would, or up to a record, and print what it is
+    #[command(after_help = "Example:
+  pitlane journal replay --data /var/lib/pitlane --shard 0 --to 1000")]
+    Replay(JournalPart),
+}
+
+/// What part of a journal is meant. None of the verbs changes it, and it may be in use.
+#[derive(Clone, Debug, Args)]
+pub struct JournalPart {
+    #[command(flatten)]
+    pub settings: Settings,
+    /// Folder of journal and certificates: service.data_dir
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Only this shard
+    #[arg(long, value_name = "N")]
+    pub shard: Option<u16>,
+    /// First record
+    #[arg(long, value_name = "SEQUENCE", default_value_t = 0)]
+    pub from: u64,
+    /// Last record [default: the last there is]
+    #[arg(long, value_name = "SEQUENCE")]
+    pub to: Option<u64>,
+    /// Lines at most [default: all]
+    #[arg(long, value_name = "N")]
+    pub limit: Option<u64>,
+}
+
+impl JournalPart {
+    pub fn sources(&self) -> Sources {
+        let mut sources = self.settings.sources();
+        sources.options.extend(self.data.as_ref().map(|dir| data_setting(dir)));
+        sources
+    }
+}
+
 #[derive(Clone, Debug, Args)]
 pub struct Completions {
     pub shell: Shell,
@@ -258,6 +305,20 @@ mod tests {
         assert_eq!((config.service.seed, config.topology.shards, config.feed.rate), (7, 3, Some(11)));
         assert_eq!(config.service.data_dir, PathBuf::from("d"));
         assert_eq!(config.refdata.dir, Some(PathBuf::from("r")));
+    }
+
+    #[test]
+    fn a_part_of_a_journal_is_a_shard_and_a_range() {
+        #[derive(Parser)]
+        struct Alone {
+            #[command(subcommand)]
+            verb: JournalVerb,
+        }
+        let words = "journal dump --data d --shard 3 --from 5 --to 9 --limit 2";
+        let JournalVerb::Dump(part) = Alone::parse_from(words.split(' ')).verb else { panic!("{words}") };
+        assert_eq!((part.shard, part.from, part.to, part.limit), (Some(3), 5, Some(9), Some(2)));
+        assert_eq!(part.sources().options[0].key, "service.data_dir");
+        Alone::command().debug_assert();
     }
 
     #[test]

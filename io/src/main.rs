@@ -11,7 +11,6 @@ use pitlane::args::{Check, Cli, Completions, ConfigVerb, Doctor, Serve, Show, Ve
 use pitlane::config::{self, Config, Faults, Loaded, Machine, Mode, Origin, Params, Sources};
 use pitlane::doctor::{self, Probes};
 use pitlane::log;
-use pitlane::platform::PlatformSettings;
 use pitlane::refdata;
 use pitlane::serve::{self, ServeSettings};
 use pitlane_engine::refdata::RefData;
@@ -82,7 +81,7 @@ fn run_serve(serve: &Serve) -> Result<ExitCode, Trouble> {
     for warning in warnings {
         tracing::warn!("{warning}");
     }
-    let settings = serve_settings(serve, &config, &reference);
+    let settings = ServeSettings { config, quiet: serve.quiet, time: serve.seconds.map(Duration::from_secs) };
     serve::serve(&settings, Arc::new(reference), &mut io::stdout().lock())?;
     Ok(ExitCode::SUCCESS)
 }
@@ -95,19 +94,6 @@ fn refuse_other_modes(config: &Config, params: &Params) -> Result<(), Faults> {
         faults.add(&params.origin("service.mode"), "service.mode", problem);
     }
     if faults.is_empty() { Ok(()) } else { Err(faults) }
-}
-
-fn serve_settings(serve: &Serve, config: &Config, reference: &RefData) -> ServeSettings {
-    ServeSettings {
-        platform: PlatformSettings {
-            shards: config.topology.shards,
-            seed: config.service.seed,
-            interval_ns: config.feed.interval_ns(reference.securities().len()),
-            depths: config.lanes,
-        },
-        quiet: serve.quiet,
-        time: serve.seconds.map(Duration::from_secs),
-    }
 }
 
 fn run_check(check: &Check) -> Result<ExitCode, Trouble> {

@@ -17,6 +17,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
 use crate::clock::Clock;
+use crate::config::Config;
 use crate::idle::Idle;
 use crate::platform::{Platform, PlatformSettings};
 
@@ -29,7 +30,7 @@ const END_NS_MAX: u64 = 5 * NS_PER_S;
 
 #[derive(Clone, Debug)]
 pub struct ServeSettings {
-    pub platform: PlatformSettings,
+    pub config: Config,
     /// Print the first and the last line only.
     pub quiet: bool,
     /// End after so long.
@@ -44,9 +45,10 @@ pub fn serve(settings: &ServeSettings, reference: Arc<RefData>, out: &mut impl W
     let end = settings
         .time
         .map_or(Timestamp::MAX, |time| start.plus(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)));
-    let mut platform = Platform::new(start, reference.clone(), settings.platform);
+    let platform = platform_settings(&settings.config, &reference);
     let mut report = Report::new(settings.quiet, out);
-    report.begin(&settings.platform, &reference)?;
+    report.begin(&platform, &reference)?;
+    let mut platform = Platform::new(start, reference.clone(), platform);
 
     let mut idle = Idle::default();
     loop {
@@ -63,6 +65,15 @@ pub fn serve(settings: &ServeSettings, reference: Arc<RefData>, out: &mut impl W
         quiet = if report.step(&mut platform, clock.now())? == 0 { quiet + 1 } else { 0 };
     }
     report.end(platform.view(), &reference)
+}
+
+fn platform_settings(config: &Config, reference: &RefData) -> PlatformSettings {
+    PlatformSettings {
+        shards: config.topology.shards,
+        seed: config.service.seed,
+        interval_ns: config.feed.interval_ns(reference.securities().len()),
+        depths: config.lanes,
+    }
 }
 
 fn stop_by_signal() -> io::Result<Arc<AtomicBool>> {

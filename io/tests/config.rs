@@ -239,7 +239,7 @@ price_collar_pct = 0.001
 restricted = [true]
 
 [journal]
-reserve_bytes = 2024-01-01
+retention_days = 2024-01-01
 
 [demo]
 on = 1
@@ -261,7 +261,7 @@ on = 1
         "wrong.toml:22:1: service.seed: it must be a whole number, not one of more than 64 bits",
         "wrong.toml:25:1: risk.strategies.price_collar_pct: it must be 0 to 100 with at most two decimals",
         "wrong.toml:26:1: risk.strategies.restricted: it must be a list of ids and symbols",
-        "wrong.toml:29:1: journal.reserve_bytes: it must be a whole number, not a date",
+        "wrong.toml:29:1: journal.retention_days: it must be a whole number, not a date",
         "wrong.toml:32:1: demo.on: it must be true or false, not a whole number",
     ] {
         assert!(told.iter().any(|said| said == line), "{line}\nis not among\n{}", told.join("\n"));
@@ -469,6 +469,7 @@ mod rules {
     fn bounds_hold_together() {
         for (words, key) in [
             ("net.per_peer_max=20000", "net.per_peer_max"),
+            ("journal.segment_bytes=2000000", "journal.segment_bytes"),
             ("http.per_peer_max=20000", "http.per_peer_max"),
             ("stomp.head_bytes_max=1024", "stomp.header_line_bytes_max"),
             ("fix.message_bytes_max=8388608", "fix.out_buffer_bytes"),

@@ -221,7 +221,7 @@ fn what_was_tried_is_told() {
     let finding = told(Probes { free_bytes: Some(1 << 20), ..well() }, &[]);
     assert_eq!(
         (finding.check, finding.found.as_str()),
-        ("free-space", "1 MiB of at least 1552 for 3 shards")
+        ("free-space", "1 MiB of at least 1344 for 3 shards")
     );
 
     let finding = told(Probes { sync_us: Ok(9_000), ..well() }, &["journal.level=disk"]);

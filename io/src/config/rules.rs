@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use super::fault::Faults;
+use super::journal::PAGE_BYTES;
 use super::machine::Machine;
 use super::params::Params;
 use super::{AuthMode, Config, Durability, FixSession, IdleBy, Layout};
@@ -246,7 +247,10 @@ impl Check<'_> {
     }
 
     fn bounds(&mut self) {
-        let Config { net, http, stomp, fix, .. } = self.config;
+        let Config { net, http, stomp, fix, journal, .. } = self.config;
+        if !journal.segment_bytes.is_multiple_of(PAGE_BYTES) {
+            self.fault("journal.segment_bytes", format!("it is not a multiple of {PAGE_BYTES}"));
+        }
         if net.per_peer_max > net.connections_max {
             self.fault("net.per_peer_max", "it is more than net.connections_max");
         }

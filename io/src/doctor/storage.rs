@@ -9,8 +9,8 @@ use crate::config::{Config, Durability};
 
 /// A group of orders waits for one sync; slower than this is felt, in microseconds.
 const SYNC_US_MAX: u64 = 1_000;
-/// Journal files there may be of each shard at once: the current one, the next, and those before the oldest snapshot.
-const SEGMENTS_PER_SHARD: u64 = 8;
+/// What two snapshots of a shard and the journal between them take, in bytes of journal.
+const SNAPSHOTS: u64 = 3;
 /// File systems that forget, and those whose sync is a promise of somebody else.
 const FORGETFUL: [&str; 3] = ["tmpfs", "ramfs", "rootfs"];
 const REMOTE: [&str; 6] = ["nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs"];
@@ -54,8 +54,8 @@ fn mount_of<'a>(mounts: &'a str, folder: &Path) -> Option<(&'a str, &'a str)> {
 
 fn room(config: &Config, probes: &Probes) -> Finding {
     let journal = &config.journal;
-    let wanted =
-        journal.segment_bytes * SEGMENTS_PER_SHARD * config.topology.shards as u64 + journal.reserve_bytes;
+    let segments = journal.segment_bytes as u64 * (journal.reserve_segments as u64 + 1);
+    let wanted = (segments + SNAPSHOTS * journal.snapshot_every_bytes) * config.topology.shards as u64;
     match probes.free_bytes {
         None => ROOM.unknown("the system does not tell how much is free"),
         Some(free) if free >= wanted => ROOM.fit(format!("{} MiB of at least {}", free >> 20, wanted >> 20)),
