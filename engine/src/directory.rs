@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
+use crate::ahead::fetch;
 use crate::command::{Phase, Scope, Session};
 use crate::id::{AccountId, AdapterId, ExchangeId, PortMask, SecurityId, ShardId, StrategyId};
 use crate::ledger::Instrument;
-use crate::number::{Money, Price, Qty};
+use crate::number::{Grid, Money, Price, Qty};
 use crate::refdata::{RefData, Security};
 use crate::risk::Guard;
 use crate::shard::shard_of;
@@ -17,6 +18,8 @@ pub struct Local {
     pub instrument: Instrument,
     pub tick: Price,
     pub lot: Qty,
+    pub ticks: Grid,
+    pub lots: Grid,
     /// Per unit of quantity.
     pub commission: Money,
     /// Index of its exchange.
@@ -130,6 +133,8 @@ impl Directory {
             },
             tick: family.tick_size,
             lot: family.lot_size,
+            ticks: Grid::new(family.tick_size.raw()),
+            lots: Grid::new(family.lot_size.raw()),
             commission: family.commission,
             exchange,
             adapter: self.places[exchange as usize].adapter,
@@ -190,6 +195,15 @@ impl Directory {
     #[inline]
     pub fn local(&self, security: SecurityId) -> Option<u32> {
         lookup(&self.local_by_id, security.0)
+    }
+
+    /// Has a security brought near.
+    #[inline]
+    pub fn fetch(&self, local: u32) {
+        let local = &self.locals[local as usize];
+        fetch(&local.instrument);
+        fetch(&local.commission);
+        fetch(&local.tradeable);
     }
 
     #[inline]

@@ -47,20 +47,30 @@ pub struct Guard {
     open_orders: Share,
     rate: Share,
     credit: Share,
-    /// The second `rate` counts.
-    second: u64,
+    /// When the second that `rate` counts began.
+    second_ns: u64,
+    /// When an order was last remembered for the duplicate window.
+    newest: Timestamp,
     /// A ring; the newest stands before `recent_at`.
     recent: Vec<(Timestamp, Terms)>,
     recent_at: usize,
 }
 
 /// This shard's part of a limit that spans securities.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     /// Whether there is a limit at all.
     limited: bool,
     pub granted: i64,
     pub used: i64,
+    /// Half of what was granted: use beyond it is told. The largest number if there is no limit.
+    half: i64,
+}
+
+impl Default for Share {
+    fn default() -> Share {
+        Share { limited: false, granted: 0, used: 0, half: i64::MAX }
+    }
 }
 
 impl Share {
@@ -68,26 +78,32 @@ impl Share {
         !self.limited || more <= 0 || self.used.checked_add(more).is_some_and(|used| used <= self.granted)
     }
 
+    #[inline]
+    fn has_room(&self) -> bool {
+        !self.limited | (self.used < self.granted)
+    }
+
     /// Uses more, or gives back; says whether the use has just passed half of what was granted.
     fn take(&mut self, more: i64) -> bool {
-        let half = self.granted / 2;
-        let below = self.used <= half;
+        let below = self.used <= self.half;
         self.used = self.used.saturating_add(more);
-        self.limited && below && self.used > half
+        below & (self.used > self.half)
+    }
+
+    fn grant(&mut self, limited: bool, granted: i64) {
+        let half = if limited { granted / 2 } else { i64::MAX };
+        *self = Share { limited, granted, used: self.used, half };
     }
 
     fn act(&mut self, act: BudgetAct) -> i64 {
         match act {
-            BudgetAct::Lift => (self.limited, self.granted) = (false, 0),
-            BudgetAct::Set(granted) => (self.limited, self.granted) = (true, granted.max(0)),
-            BudgetAct::Grant(more) => {
-                self.limited = true;
-                self.granted = self.granted.saturating_add(more.max(0));
-            }
+            BudgetAct::Lift => self.grant(false, 0),
+            BudgetAct::Set(granted) => self.grant(true, granted.max(0)),
+            BudgetAct::Grant(more) => self.grant(true, self.granted.saturating_add(more.max(0))),
             BudgetAct::Recall(wanted) => {
                 let unused = self.granted.saturating_sub(self.used.max(0)).max(0);
                 let returned = wanted.clamp(0, unused);
-                self.granted -= returned;
+                self.grant(self.limited, self.granted - returned);
                 return returned;
             }
         }
@@ -98,12 +114,10 @@ impl Share {
     /// shares afterwards.
     fn limit(&mut self, limit: i64, shard: u8, shards: u8) {
         if limit == 0 {
-            *self = Share { limited: false, granted: 0, used: self.used };
-            return;
+            return self.grant(false, 0);
         }
         let even = limit / shards as i64 + ((shard as i64) < limit % shards as i64) as i64;
-        self.granted = if self.limited { self.granted.min(even) } else { even };
-        self.limited = true;
+        self.grant(true, if self.limited { self.granted.min(even) } else { even });
     }
 }
 
@@ -117,7 +131,8 @@ impl Guard {
             open_orders: Share::default(),
             rate: Share::default(),
             credit: Share::default(),
-            second: 0,
+            second_ns: 0,
+            newest: Timestamp::ZERO,
             recent: Vec::new(),
             recent_at: 0,
         }
@@ -158,8 +173,29 @@ impl Guard {
         Ok(())
     }
 
-    /// The limits, in the order of the engine's README. Nothing is used up yet: see [`Guard::take_order`].
+    /// Whether a new order or a change is clear of every switch and limit of this scope, told by a few comparisons. One that is
+    /// not may still pass: then [`Guard::check_switches`] and [`Guard::check_limits`] look rule by rule.
     #[inline]
+    pub fn clears(&self, now: Timestamp, asked: &Asked<'_>, held: &Held) -> bool {
+        let limits = &self.limits;
+        let open = held.open.of(asked.terms.side).raw() as u64;
+        let grows = asked.grows.raw().max(0) as u64;
+        let reach = held.net.raw().unsigned_abs().saturating_add(open).saturating_add(grows);
+        let is_open = limits.trading_enabled & !self.killed & self.restricted.is_empty();
+        let is_small = is_within(asked.terms.qty.raw() as u64, limits.max_order_qty.raw())
+            & is_within(
+                asked.value.map_or(u64::MAX, |value| value.raw() as u64),
+                limits.max_order_value.raw(),
+            )
+            & is_within(reach, limits.max_position.raw());
+        let is_slow = now.0.wrapping_sub(self.second_ns) < NS_PER_S
+            && self.rate.has_room()
+            && self.open_orders.has_room()
+            && now.since(self.newest) >= limits.duplicate_window_ms as u64 * NS_PER_MS;
+        is_open & is_small & is_slow
+    }
+
+    /// The limits, in the order of the engine's README. Nothing is used up yet: see [`Guard::take_order`].
     pub fn check_limits(&mut self, now: Timestamp, asked: &Asked<'_>, held: &Held) -> Result<(), Reason> {
         self.check_size(asked)?;
         self.check_collar(asked)?;
@@ -265,6 +301,13 @@ impl Guard {
         }
     }
 
+    /// A little less than the largest distance from the reference price, in hundredths of a percent; without a limit the
+    /// largest number there is.
+    #[inline]
+    pub fn collar_bp(&self) -> u32 {
+        self.limits.price_collar_bp.wrapping_sub(1)
+    }
+
     fn check_collar(&self, asked: &Asked<'_>) -> Result<(), Reason> {
         let bp = self.limits.price_collar_bp;
         let terms = asked.terms;
@@ -316,9 +359,9 @@ impl Guard {
     }
 
     fn turn_second(&mut self, now: Timestamp) {
-        let second = now.0 / NS_PER_S;
-        if second != self.second {
-            self.second = second;
+        let second_ns = now.0 - now.0 % NS_PER_S;
+        if second_ns != self.second_ns {
+            self.second_ns = second_ns;
             self.rate.used = 0;
         }
     }
@@ -332,10 +375,29 @@ impl Guard {
             None => self.recent.push((now, *terms)),
         }
         self.recent_at += 1;
+        self.newest = now;
     }
 }
 
+/// Whether a magnitude is within a limit; zero is none. One comparison for both: zero less one is the largest there is.
+#[inline]
+fn is_within(magnitude: u64, limit: i64) -> bool {
+    magnitude.saturating_sub(1) <= (limit as u64).wrapping_sub(1)
+}
+
 impl Asked<'_> {
+    /// Whether its limit is surely within a collar, see [`Guard::collar_bp`].
+    #[inline]
+    pub fn is_near(&self, collar_bp: u32) -> bool {
+        let terms = self.terms;
+        collar_bp == u32::MAX
+            || match terms.kind {
+                OrderKind::Limit => self.last.is_some_and(|last| terms.limit.is_within(collar_bp, last)),
+                OrderKind::StopLimit => terms.limit.is_within(collar_bp, terms.stop),
+                OrderKind::Market | OrderKind::Stop => self.last.is_some(),
+            }
+    }
+
     /// Whether a modification raises quantity or price, and so what it may cost.
     fn grows_in_value(&self) -> bool {
         self.before.is_none_or(|before| {

@@ -4,7 +4,7 @@ use super::Shard;
 use super::gate::Passed;
 use crate::event::{Ask, Body as Said, Instruction, OrderTerms, What};
 use crate::id::{AccountId, IntId, OrderHandle, SecurityId, Source, StrategyId};
-use crate::number::{Notional, Price, Qty};
+use crate::number::{Grid, Notional, Qty};
 use crate::order::{Base, NIL, Order};
 use crate::orders::blank;
 use crate::outbox::Outbox;
@@ -88,9 +88,21 @@ impl Shard {
         }
         if terms.kind.has_stop() {
             self.await_trigger(slot, out)
-        } else {
+        } else if !self.rest_at_once(slot, out) {
             self.ask_venue(slot, Ask::New, out)
         }
+    }
+
+    /// The short way of most orders: the simulated venue is at hand and has nothing to do but to put it in line.
+    #[inline]
+    fn rest_at_once(&mut self, slot: u32, out: &mut Outbox) -> bool {
+        if self.delayed || self.orders.get(slot).outside || !self.venue.rest(&self.entry_of(slot)) {
+            return false;
+        }
+        let order = self.orders.get_mut(slot);
+        (order.at_venue, order.base) = (true, Base::Working);
+        self.say_status(slot, What::Accepted, Reason::None, out);
+        true
     }
 
     /// Writes a new order into its slot, field by field: made elsewhere and copied, it would take three times as long.
@@ -159,20 +171,10 @@ impl Shard {
     /// What was sent has arrived at the simulated venue.
     #[inline]
     pub(super) fn reach_venue(&mut self, slot: u32, ask: Ask) {
-        let order = self.orders.get_mut(slot);
         match ask {
             Ask::New => {
-                order.at_venue = true;
-                let entry = Entry {
-                    slot,
-                    book: order.local,
-                    side: order.terms.side,
-                    limit: limit_ticks(&order.terms, self.directory.locals[order.local as usize].tick),
-                    qty: order.leaves(),
-                    tif: order.terms.tif,
-                    account: order.terms.account,
-                };
-                self.venue.enter(&entry);
+                self.orders.get_mut(slot).at_venue = true;
+                self.venue.enter(&self.entry_of(slot));
             }
             // One that leaves moves nobody else, so a sweep may cancel in several securities in one step.
             Ask::Cancel => return self.venue.cancel(slot),
@@ -180,6 +182,21 @@ impl Shard {
             Ask::Query => return,
         }
         self.agenda.busy_with(self.orders.get(slot).local);
+    }
+
+    /// An order as the simulated venue takes it.
+    #[inline]
+    fn entry_of(&self, slot: u32) -> Entry {
+        let order = self.orders.get(slot);
+        Entry {
+            slot,
+            book: order.local,
+            side: order.terms.side,
+            limit: limit_ticks(&order.terms, &self.directory.locals[order.local as usize].ticks),
+            qty: order.leaves(),
+            tif: order.terms.tif,
+            account: order.terms.account,
+        }
     }
 
     fn reach_venue_replace(&mut self, slot: u32) {
@@ -195,7 +212,7 @@ impl Shard {
             // Stop here: what is left is cancelled, see `Shard::ended`.
             return self.venue.cancel(slot);
         }
-        let limit = limit_ticks(&replace.terms, self.directory.locals[order.local as usize].tick);
+        let limit = limit_ticks(&replace.terms, &self.directory.locals[order.local as usize].ticks);
         self.venue.replace(slot, left, limit, replace.terms.tif);
     }
 
@@ -287,10 +304,10 @@ impl Shard {
 }
 
 /// The limit in ticks that an order has at the venue: a triggered stop limit keeps its own, a stop has none.
-fn limit_ticks(terms: &Terms, tick: Price) -> Option<i64> {
+fn limit_ticks(terms: &Terms, grid: &Grid) -> Option<i64> {
     match terms.kind {
         OrderKind::Limit | OrderKind::StopLimit => {
-            Some(terms.limit.ticks(tick).expect("the gate admits prices on the grid only"))
+            Some(grid.steps(terms.limit.raw()).expect("the gate admits prices on the grid only"))
         }
         OrderKind::Market | OrderKind::Stop => None,
     }

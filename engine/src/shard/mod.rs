@@ -37,6 +37,7 @@ use crate::outbox::Outbox;
 use crate::reason::Reason;
 use crate::refdata::RefData;
 use crate::settings::{Delays, ShardSettings};
+use crate::terms::Status;
 use crate::time::Timestamp;
 use crate::timers::{Timers, Way};
 use crate::venue::{BookSpec, Venue};
@@ -222,6 +223,38 @@ impl Shard {
         self.end_step(before, out);
     }
 
+    /// Has memory brought near that a command will need which waits behind others: what can be told from the command alone.
+    #[inline]
+    pub fn foresee(&self, command: &Command) {
+        // The rest is rare, or needs what is near anyway.
+        if let Body::Modify { order, .. } | Body::Cancel { order, .. } = &command.body {
+            self.orders.fetch(order.slot());
+            self.venue.nodes().fetch(order.slot());
+        }
+    }
+
+    /// The same for the command that is next: what takes a look at the memory that was foreseen.
+    #[inline]
+    pub fn approach(&self, command: &Command) {
+        match &command.body {
+            Body::Modify { order, .. } | Body::Cancel { order, .. } => {
+                self.venue.approach(order.slot());
+                if let Some(order) = self.orders.at(order.slot()) {
+                    self.ledger.fetch(order.local);
+                }
+            }
+            Body::Submit { terms, .. } => {
+                self.venue.nodes().fetch(self.orders.fetch_free());
+                if let Some(local) = self.directory.local(terms.security) {
+                    self.directory.fetch(local);
+                    self.ledger.fetch(local);
+                    self.venue.fetch(local);
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// Whether the last command left something to do. Until it is done no command may be applied.
     pub fn has_work(&self) -> bool {
         self.agenda.has_work()
@@ -345,12 +378,12 @@ impl Shard {
     #[inline(never)]
     fn say_report(&self, slot: u32, what: What, reason: Reason, last: (Qty, Price), out: &mut Outbox) {
         let order = self.orders.get(slot);
-        let report = self.image(slot, what, reason, &order.id, self.orders.orig_id(slot), last);
+        let told = (what, self.orders.status(slot), reason);
+        let report = self.image(slot, told, &order.id, self.orders.orig_id(slot), last);
         out.say(self.hearers(order.source), self.now, Said::Status(report));
     }
 
     /// Tells what happened to an order by a request: under the request's id if it has one, with the order's own behind.
-    #[inline(never)]
     fn say_request(
         &self,
         slot: u32,
@@ -360,12 +393,29 @@ impl Shard {
         asker: Source,
         out: &mut Outbox,
     ) {
+        self.say_request_as(slot, what, self.orders.status(slot), reason, id, asker, out);
+    }
+
+    /// The same, with the status it is told under.
+    #[inline(never)]
+    #[expect(clippy::too_many_arguments, reason = "they are what a report is about")]
+    fn say_request_as(
+        &self,
+        slot: u32,
+        what: What,
+        status: Status,
+        reason: Reason,
+        id: &IntId,
+        asker: Source,
+        out: &mut Outbox,
+    ) {
         let order = self.orders.get(slot);
         let none = (Qty::ZERO, Price::ZERO);
-        let report = match id.is_none() {
-            true => self.image(slot, what, reason, &order.id, self.orders.orig_id(slot), none),
-            false => self.image(slot, what, reason, id, &order.id, none),
+        let (id, orig_id) = match id.is_none() {
+            true => (&order.id, self.orders.orig_id(slot)),
+            false => (id, &order.id),
         };
+        let report = self.image(slot, (what, status, reason), id, orig_id, none);
         let to = self.hearers(order.source).with(PortMask::one(asker.port));
         out.say(to, self.now, Said::Status(report));
     }
@@ -374,8 +424,7 @@ impl Shard {
     fn image(
         &self,
         slot: u32,
-        what: What,
-        reason: Reason,
+        (what, status, reason): (What, Status, Reason),
         id: &IntId,
         orig_id: &IntId,
         (last_qty, last_price): (Qty, Price),
@@ -399,7 +448,7 @@ impl Shard {
             strategy: order.terms.strategy,
             account: order.terms.account,
             what,
-            status: self.orders.status(slot),
+            status,
             reason,
             side: order.terms.side,
             kind: order.terms.kind,

@@ -29,6 +29,9 @@ impl Shard {
     /// Hears what the simulated venue has said since.
     #[inline]
     pub(super) fn settle(&mut self, out: &mut Outbox) {
+        if self.venue.outcomes().is_empty() {
+            return;
+        }
         let mut heard = 0;
         // Looking at all orders concerned brings their memory here while the first of them are told.
         let touched =
