@@ -14,8 +14,8 @@ FOR ?= 60
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: ## start the platform with the simulated market (ARGS="--for 10 --seed 7")
-	cargo run --release --package pitlane -- serve $(ARGS)
+run: ## start the platform with the simulated market and a demo trader (ARGS="--for 10 --seed 7")
+	cargo run --release --package pitlane -- serve --config dev $(ARGS)
 
 test: ## all tests, with the simulation's daily portion of seeds
 	cargo test --workspace $(PROFILE) $(if $(TEST),-- $(TEST))

@@ -59,6 +59,9 @@ pub use words::{Rate, Secret};
 use section::{Findings, Section};
 use tree::{Entry, Table, Value};
 
+/// Name of the settings that are built in.
+pub const BUILT_IN: &str = layers::DEFAULT.0;
+
 /// Every setting, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -101,9 +104,11 @@ pub fn load(sources: &Sources, machine: &Machine) -> Result<Loaded, Faults> {
     let mut warnings = Vec::new();
     let tree = layers::read(sources, &mut findings.faults, &mut warnings);
     let config = Config::read(tree, &mut findings);
-    let Findings { mut faults, params } = findings;
+    let Findings { mut faults, mut params } = findings;
     if faults.is_empty() {
         rules::check(&config, machine, &params, &mut faults, &mut warnings);
+        let level = config.durability().to_string();
+        params.add("journal.level.effective".to_string(), level, params.origin("journal.level"));
     }
     if faults.is_empty() { Ok(Loaded { config, params, warnings }) } else { Err(faults) }
 }

@@ -2,6 +2,8 @@
 
 pub mod args;
 pub mod config;
+pub mod doctor;
+pub mod log;
 pub mod serve;
 pub mod topology;
 pub mod platform;

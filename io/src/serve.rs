@@ -4,7 +4,6 @@
 //! threads ─► Opening: all know what they must ─► Open: "ready" ─► a stop is asked for ─► Closing, Draining, Ended ─► "stopped"
 //! ```
 
-mod panic;
 mod reader;
 mod report;
 
@@ -68,7 +67,6 @@ impl fmt::Display for ServeError {
 
 /// Runs until the time is up or a stop is asked for; a second signal ends the process at once.
 pub fn serve(settings: &ServeSettings, reference: &Arc<RefData>) -> Result<(), ServeError> {
-    panic::end_the_process();
     let (life, mut main) = Life::begin().map_err(|error| ServeError::System("cannot begin", error))?;
     let life = Arc::new(life);
     let signalled =

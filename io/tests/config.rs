@@ -84,7 +84,8 @@ fn the_default_file_has_every_key_and_no_other_and_is_what_is_read() {
         let read = params.get(name).unwrap_or_else(|| panic!("{name} is written and not read"));
         assert_eq!(&read.text, text, "{name}");
     }
-    let inherited = |name: &str| name.starts_with("fix.session.1.");
+    // What the second session leaves out, and what follows from the rest.
+    let inherited = |name: &str| name.starts_with("fix.session.1.") || name == "journal.level.effective";
     for (name, _) in params.iter().filter(|(name, _)| !inherited(name)) {
         assert!(written.iter().any(|(known, _)| known == name), "{name} is read and not written");
     }
@@ -159,7 +160,7 @@ fn the_command_line_wins_over_the_environment_and_that_over_files() {
     let origin = |name: &str| params.get(name).expect("it is a setting").origin.to_string();
     assert!(origin("net.backlog").ends_with("order.toml:7:1"), "{}", origin("net.backlog"));
     assert_eq!(origin("demo.rate"), "PITLANE_DEMO__RATE");
-    assert_eq!(origin("lanes.events"), "--set lanes.events=11");
+    assert_eq!(origin("lanes.events"), "--set");
     assert!(origin("lanes.commands").starts_with("config/default.toml:"));
 }
 
@@ -238,7 +239,7 @@ price_collar_pct = 0.001
 restricted = [true]
 
 [journal]
-reserve_bytes = 2024-01-01
+retention_days = 2024-01-01
 
 [demo]
 on = 1
@@ -260,7 +261,7 @@ on = 1
         "wrong.toml:22:1: service.seed: it must be a whole number, not one of more than 64 bits",
         "wrong.toml:25:1: risk.strategies.price_collar_pct: it must be 0 to 100 with at most two decimals",
         "wrong.toml:26:1: risk.strategies.restricted: it must be a list of ids and symbols",
-        "wrong.toml:29:1: journal.reserve_bytes: it must be a whole number, not a date",
+        "wrong.toml:29:1: journal.retention_days: it must be a whole number, not a date",
         "wrong.toml:32:1: demo.on: it must be true or false, not a whole number",
     ] {
         assert!(told.iter().any(|said| said == line), "{line}\nis not among\n{}", told.join("\n"));
@@ -289,22 +290,16 @@ fn variables_and_options_are_named_in_complaints() {
             variables(&[("PITLANE_LANES__EVENTS", "0")]),
             "PITLANE_LANES__EVENTS: lanes.events: it must be 1 to 1048576, not 0",
         ),
-        (
-            options(&["lanes.event=5"]),
-            "--set lanes.event=5: lanes.event: there is no such key (did you mean events?)",
-        ),
-        (
-            options(&["lanes.events=many"]),
-            "--set lanes.events=many: lanes.events: it must be a whole number, not a text",
-        ),
+        (options(&["lanes.event=5"]), "--set: lanes.event: there is no such key (did you mean events?)"),
+        (options(&["lanes.events=many"]), "--set: lanes.events: it must be a whole number, not a text"),
         (
             options(&["fix.session.HeartBtInt=5"]),
-            "--set fix.session.HeartBtInt=5: fix.session.HeartBtInt: fix.session is not a table; give all of it as one TOML value",
+            "--set: fix.session.HeartBtInt: fix.session is not a table; give all of it as one TOML value",
         ),
-        (options(&["lanes=5"]), "--set lanes=5: lanes: it must be a table, not a whole number"),
+        (options(&["lanes=5"]), "--set: lanes: it must be a table, not a whole number"),
         (
             options(&["risk.strategy.X.max_order=5"]),
-            "--set risk.strategy.X.max_order=5: risk.strategy.X.max_order: there is no such key (did you mean max_order_qty?)",
+            "--set: risk.strategy.X.max_order: there is no such key (did you mean max_order_qty?)",
         ),
     ] {
         assert_eq!(load(&sources).expect_err(expected).to_string(), expected);
@@ -355,8 +350,8 @@ mod rules {
         let said = refused(&["http.listen=0.0.0.0:9090"]);
         assert_eq!(
             said,
-            "--set http.listen=0.0.0.0:9090: http.listen: 0.0.0.0:9090 is not loopback: set auth.users_file or auth.tokens_file\n\
-             --set http.listen=0.0.0.0:9090: http.listen: 0.0.0.0:9090 is not loopback and has no TLS: set auth.allow_plaintext to permit it"
+            "--set: http.listen: 0.0.0.0:9090 is not loopback: set auth.users_file or auth.tokens_file\n\
+             --set: http.listen: 0.0.0.0:9090 is not loopback and has no TLS: set auth.allow_plaintext to permit it"
         );
         let users = format!("auth.users_file={}", present());
         assert_eq!(refused(&["http.listen=0.0.0.0:9090", &users]).lines().count(), 1);
@@ -420,6 +415,10 @@ mod rules {
         };
         assert_eq!(spinning("7"), [""; 0]);
         assert_eq!(spinning("8"), ["topology.idle: 9 threads spin on 8 cores and hinder each other"]);
+        // With isolated cores a process may use few by itself, and pins its threads to the others.
+        let isolated = Machine { cores: (0..6).collect(), cores_usable: 2 };
+        let pinned = Sources { files: vec!["pinned".to_string()], ..Sources::default() };
+        assert_eq!(config::load(&pinned, &isolated).expect("it is sound").warnings, [""; 0]);
     }
 
     #[test]
@@ -427,7 +426,12 @@ mod rules {
         let adapter = "adapter=[{ name = \"V\", type = \"FIX\", SenderCompID = \"A\", TargetCompID = \"B\", \
                        SocketConnectHost = \"h\", SocketConnectPort = 1, HeartBtInt = 30, ReconnectInterval = 5, \
                        StartTime = \"00:00:00\", EndTime = \"00:00:00\" }]";
-        let level = |words: &[&str]| load(&options(words)).expect("it is sound").config.durability();
+        let level = |words: &[&str]| {
+            let Loaded { config, params, .. } = load(&options(words)).expect("it is sound");
+            let shown = params.get("journal.level.effective").map(|param| param.text.clone());
+            assert_eq!(shown, Some(config.durability().to_string()));
+            config.durability()
+        };
         assert_eq!(level(&[]), Durability::Os);
         assert_eq!(level(&[adapter]), Durability::Disk);
         assert_eq!(level(&[adapter, "journal.level=os"]), Durability::Os);
@@ -465,6 +469,7 @@ mod rules {
     fn bounds_hold_together() {
         for (words, key) in [
             ("net.per_peer_max=20000", "net.per_peer_max"),
+            ("journal.segment_bytes=2000000", "journal.segment_bytes"),
             ("http.per_peer_max=20000", "http.per_peer_max"),
             ("stomp.head_bytes_max=1024", "stomp.header_line_bytes_max"),
             ("fix.message_bytes_max=8388608", "fix.out_buffer_bytes"),
@@ -505,5 +510,56 @@ mod rules {
         assert_eq!((venues.len(), touch.fill_model), (1, pitlane_engine::settings::FillModel::Touch));
         assert_eq!(touch.quote_levels, VenueSettings::default().quote_levels);
         assert_eq!(config.risk.of_account("NEWYORK").restricted_ids(&reference).len(), 1);
+    }
+}
+
+/// Nothing that stands in a file may do worse than be refused.
+mod hostile {
+    use super::*;
+
+    fn swallow(text: &str) {
+        let mut sources = file("hostile.toml", text);
+        let _ = load(&sources);
+        sources.files.clear();
+        for key in [
+            "fix.session",
+            "http.listen",
+            "lanes.events",
+            "topology.main_cores",
+            "risk.strategy.X.restricted",
+        ] {
+            sources.options =
+                vec![Setting { option: "--set", key: key.to_string(), value: text.to_string() }];
+            let _ = load(&sources);
+        }
+    }
+
+    #[test]
+    fn a_file_cut_anywhere_is_refused_or_read() {
+        for at in (0..DEFAULT.len()).step_by(97).filter(|at| DEFAULT.is_char_boundary(*at)) {
+            swallow(&DEFAULT[..at]);
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let deep = format!("a = {}", "[".repeat(100_000));
+        let tables = format!("[{}x]", "a.".repeat(50_000));
+        let long = format!("[service]\nname = \"{}\"", "x".repeat(200_000));
+        let numbers = format!("[topology]\nmain_cores = [{}]", "1,".repeat(20_000));
+        for text in
+            ["\u{feff}", "\0", "=", "[", "[[fix.session]]", "fix = 5", "[fix]\nsession = 5", "service = []"]
+        {
+            swallow(text);
+        }
+        for text in [deep, tables, long, numbers] {
+            assert!(load(&file("nonsense.toml", &text)).is_err());
+        }
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("bytes.toml");
+        fs::write(&path, [0xff, 0xfe, 0x00]).expect("a file for the test");
+        let sources = Sources { files: vec![path.display().to_string()], ..Sources::default() };
+        assert!(load(&sources).expect_err("it is no text").to_string().ends_with("it is not UTF-8 text"));
+        let folder = Sources { files: vec![env!("CARGO_TARGET_TMPDIR").to_string()], ..Sources::default() };
+        assert!(load(&folder).is_err());
     }
 }

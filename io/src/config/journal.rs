@@ -4,14 +4,20 @@ use std::fmt;
 
 use super::section::Section;
 
+/// What journal files are made of.
+pub const PAGE_BYTES: usize = 4_096;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Journal {
     /// None: by what is configured, see [`super::Config::durability`].
     pub level: Option<Durability>,
-    pub segment_bytes: u64,
-    pub snapshot_every_records: u64,
-    pub retention_snapshots: u32,
-    pub reserve_bytes: u64,
+    /// Whole pages.
+    pub segment_bytes: usize,
+    /// Made ahead of need.
+    pub reserve_segments: usize,
+    pub sync_interval_ms: u32,
+    pub snapshot_every_bytes: u64,
+    pub retention_days: u32,
 }
 
 /// What is safe when a client hears of it.
@@ -47,10 +53,11 @@ impl Journal {
                     ("none", Some(Durability::None)),
                 ],
             ),
-            segment_bytes: section.number("segment_bytes", 1 << 20..=1 << 32),
-            snapshot_every_records: section.number("snapshot_every_records", 1_000..=1_000_000_000),
-            retention_snapshots: section.number("retention_snapshots", 1..=1_000),
-            reserve_bytes: section.number("reserve_bytes", 1 << 20..=1 << 40),
+            segment_bytes: section.number("segment_bytes", 1 << 20..=1 << 30),
+            reserve_segments: section.number("reserve_segments", 2..=64),
+            sync_interval_ms: section.number("sync_interval_ms", 1..=60_000),
+            snapshot_every_bytes: section.number("snapshot_every_bytes", 1 << 20..=1 << 40),
+            retention_days: section.number("retention_days", 0..=36_500),
         }
     }
 }

@@ -44,8 +44,8 @@ pub struct Sources {
 /// A setting of the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// The option as it was given, to be named in complaints.
-    pub option: String,
+    /// The option's name, to be told in complaints; without the value, which may be a secret.
+    pub option: &'static str,
     /// Dotted.
     pub key: String,
     pub value: String,
@@ -56,11 +56,7 @@ impl Setting {
     pub fn parse(text: &str) -> Result<Setting, String> {
         let (key, value) =
             text.split_once('=').ok_or("it must be key=value, such as http.listen=127.0.0.1:0")?;
-        Ok(Setting {
-            option: format!("--set {text}"),
-            key: key.trim().to_string(),
-            value: value.trim().to_string(),
-        })
+        Ok(Setting { option: "--set", key: key.trim().to_string(), value: value.trim().to_string() })
     }
 }
 
@@ -84,7 +80,7 @@ pub fn read(sources: &Sources, faults: &mut Faults, warnings: &mut Vec<String>) 
     }
     for Setting { option, key, value } in &sources.options {
         let path: Vec<&str> = key.split('.').collect();
-        set(&mut tree, &path, Case::Kept, value, &Origin::Option(option.as_str().into()), faults);
+        set(&mut tree, &path, Case::Kept, value, &Origin::Option(option), faults);
     }
     tree
 }

@@ -7,11 +7,10 @@ pub struct Net {
     pub driver: Driver,
     pub connections_max: u32,
     pub per_peer_max: u32,
-    /// Taken from a connection in one read.
+    /// Most that is taken from one connection in one cycle.
     pub read_buffer_bytes: usize,
-    /// Kernel buffers; 0: the system's own.
+    /// The kernel's buffer; 0: the system's own.
     pub send_kernel_bytes: u32,
-    pub receive_kernel_bytes: u32,
     /// 0: never.
     pub keep_alive_s: u32,
     /// 0: as the system has it.
@@ -35,7 +34,6 @@ impl Net {
             per_peer_max: section.number("per_peer_max", 1..=1_000_000),
             read_buffer_bytes: section.number("read_buffer_bytes", 4_096..=1 << 20),
             send_kernel_bytes: section.number("send_kernel_bytes", 0..=1 << 30),
-            receive_kernel_bytes: section.number("receive_kernel_bytes", 0..=1 << 30),
             keep_alive_s: section.number("keep_alive_s", 0..=86_400),
             user_timeout_ms: section.number("user_timeout_ms", 0..=3_600_000),
             backlog: section.number("backlog", 1..=65_535),

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use super::fault::Faults;
+use super::journal::PAGE_BYTES;
 use super::machine::Machine;
 use super::params::Params;
 use super::{AuthMode, Config, Durability, FixSession, IdleBy, Layout};
@@ -184,14 +185,21 @@ impl Check<'_> {
         }
     }
 
+    /// Isolated cores are not among the usable ones, unless somebody asks for them by number: so pinned threads count
+    /// against all cores, the others against those that are usable.
     fn spinning(&mut self) {
         let topology = &self.config.topology;
         let (shards, gateways) = topology.threads();
-        let (threads, cores) = (shards + gateways, self.machine.cores_usable);
-        if topology.idle == IdleBy::Spin && threads > cores {
-            let text =
-                format!("topology.idle: {threads} threads spin on {cores} cores and hinder each other");
-            self.warnings.push(text);
+        let loose = |cores: &[u32], threads: usize| if cores.is_empty() { threads } else { 0 };
+        let loose = loose(&topology.shard_cores, shards) + loose(&topology.gateway_cores, gateways);
+        let all = (shards + gateways, self.machine.cores.len());
+        for (threads, cores) in [(loose, self.machine.cores_usable), all] {
+            if topology.idle == IdleBy::Spin && threads > cores {
+                let text =
+                    format!("topology.idle: {threads} threads spin on {cores} cores and hinder each other");
+                self.warnings.push(text);
+                return;
+            }
         }
     }
 
@@ -239,7 +247,10 @@ impl Check<'_> {
     }
 
     fn bounds(&mut self) {
-        let Config { net, http, stomp, fix, .. } = self.config;
+        let Config { net, http, stomp, fix, journal, .. } = self.config;
+        if !journal.segment_bytes.is_multiple_of(PAGE_BYTES) {
+            self.fault("journal.segment_bytes", format!("it is not a multiple of {PAGE_BYTES}"));
+        }
         if net.per_peer_max > net.connections_max {
             self.fault("net.per_peer_max", "it is more than net.connections_max");
         }

@@ -59,8 +59,8 @@ pub enum Origin {
         column: usize,
     },
     Variable(Arc<str>),
-    /// An option of the command line, as it was given.
-    Option(Arc<str>),
+    /// An option of the command line.
+    Option(&'static str),
 }
 
 impl Origin {
@@ -74,7 +74,8 @@ impl fmt::Display for Origin {
         match self {
             Origin::File { name, line: 0, .. } => f.write_str(name),
             Origin::File { name, line, column } => write!(f, "{name}:{line}:{column}"),
-            Origin::Variable(name) | Origin::Option(name) => f.write_str(name),
+            Origin::Variable(name) => f.write_str(name),
+            Origin::Option(name) => f.write_str(name),
         }
     }
 }
@@ -82,7 +83,7 @@ impl fmt::Display for Origin {
 /// Reads a TOML document; whatever is not TOML becomes a fault, the rest is read all the same.
 pub fn parse(name: &str, text: &str, faults: &mut Faults) -> Table {
     let (document, errors) = DeTable::parse_recoverable(text);
-    let place = Place { name: name.into(), text };
+    let place = Place::new(name, text);
     for error in errors {
         faults.add(&place.origin(error.span().unwrap_or(0..0)), "", error.message());
     }
@@ -92,7 +93,7 @@ pub fn parse(name: &str, text: &str, faults: &mut Faults) -> Table {
 /// A single value in TOML, as the environment and the command line have it.
 pub fn parse_value(text: &str, origin: &Origin) -> Result<Value, String> {
     let parsed = DeValue::parse(text).map_err(|error| error.message().to_string())?;
-    Ok(moved(Place { name: "".into(), text }.value(parsed.get_ref()), origin))
+    Ok(moved(Place::new("", text).value(parsed.get_ref()), origin))
 }
 
 /// The value with every part of it at one origin.
@@ -119,9 +120,16 @@ pub fn overlay(below: &mut Table, above: Table) {
 struct Place<'a> {
     name: Arc<str>,
     text: &'a str,
+    /// Offsets of the first byte of each line.
+    lines: Vec<usize>,
 }
 
-impl Place<'_> {
+impl<'a> Place<'a> {
+    fn new(name: &str, text: &'a str) -> Place<'a> {
+        let after_ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
+        Place { name: name.into(), text, lines: [0].into_iter().chain(after_ends).collect() }
+    }
+
     fn table(&self, table: &DeTable<'_>) -> Table {
         let entry = |(key, value): (&Spanned<DeString<'_>>, &Spanned<DeValue<'_>>)| {
             // A key's place is better known than its table's, which TOML may open twice.
@@ -153,13 +161,10 @@ impl Place<'_> {
     }
 
     fn origin(&self, span: Range<usize>) -> Origin {
-        let before = self.text.get(..span.start).unwrap_or(self.text);
-        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-        Origin::File {
-            name: self.name.clone(),
-            line: 1 + before.bytes().filter(|&byte| byte == b'\n').count(),
-            column: 1 + before[line_start..].chars().count(),
-        }
+        let at = span.start.min(self.text.len());
+        let line = self.lines.partition_point(|start| *start <= at);
+        let before = self.text.get(self.lines[line - 1]..at).unwrap_or_default();
+        Origin::File { name: self.name.clone(), line, column: 1 + before.chars().count() }
     }
 }
 

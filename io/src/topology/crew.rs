@@ -115,7 +115,7 @@ pub fn pin(core: Option<u32>) {
     let Some(core) = core else { return };
     let id = core as usize;
     if !core_affinity::set_for_current(core_affinity::CoreId { id }) {
-        eprintln!("pitlane: cannot pin {} to core {id}", thread::current().name().unwrap_or("a thread"));
+        tracing::warn!(core, thread = thread::current().name(), "cannot pin a thread");
     }
 }
 
