@@ -1,0 +1,2 @@
+mod framing;
+pub mod floor;
