@@ -4,14 +4,15 @@
 
 use pitlane_engine::command::{Body, Watch};
 use pitlane_engine::event::{Body as Said, Event, OrderReport, OrderTerms, What};
-use pitlane_engine::id::OrderHandle;
+use pitlane_engine::id::{IntId, OrderHandle};
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::shard::Shard;
+use pitlane_engine::terms::Terms;
 use pitlane_engine::time::Timestamp;
 
 use crate::platform::{self, SOURCE, START, STEP_NS};
 use crate::units;
-use crate::workload::{Matcher, Outcome, Record, Tally, Workload};
+use crate::workload::{Kind, Matcher, Outcome, Record, Tally, Workload};
 
 #[derive(Debug)]
 pub struct Whole {
@@ -141,6 +142,22 @@ impl Matcher for Whole {
     #[inline]
     fn apply(&mut self, record: &Record) {
         self.apply_before(record, |_| {});
+    }
+
+    /// A worker looks at the command behind the one it applies; whose order that is about, the client has found out
+    /// before it was sent.
+    #[inline]
+    fn foresee(&mut self, coming: &[Record]) {
+        let Some(next) = coming.first() else { return };
+        let handle = self.desk.handles[next.order as usize];
+        let body = match next.kind {
+            Kind::New | Kind::Ioc | Kind::Market => Body::Submit { id: IntId::NONE, terms: Terms::default() },
+            Kind::Cancel | Kind::Replace => Body::Cancel { order: handle, id: IntId::NONE },
+        };
+        self.shard.foresee(&platform::command(body));
+        if let Some(later) = coming.get(1) {
+            prefetch_index::prefetch_index(&self.desk.handles, later.order as usize);
+        }
     }
 
     fn outcome(&self) -> Outcome {

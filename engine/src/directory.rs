@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::command::{Phase, Scope, Session};
 use crate::id::{AccountId, AdapterId, ExchangeId, PortMask, SecurityId, ShardId, StrategyId};
 use crate::ledger::Instrument;
-use crate::number::{Money, Price, Qty};
+use crate::number::{Grid, Money, Price, Qty};
 use crate::refdata::{RefData, Security};
 use crate::risk::Guard;
 use crate::shard::shard_of;
@@ -17,6 +17,8 @@ pub struct Local {
     pub instrument: Instrument,
     pub tick: Price,
     pub lot: Qty,
+    pub ticks: Grid,
+    pub lots: Grid,
     /// Per unit of quantity.
     pub commission: Money,
     /// Index of its exchange.
@@ -130,6 +132,8 @@ impl Directory {
             },
             tick: family.tick_size,
             lot: family.lot_size,
+            ticks: Grid::new(family.tick_size.raw()),
+            lots: Grid::new(family.lot_size.raw()),
             commission: family.commission,
             exchange,
             adapter: self.places[exchange as usize].adapter,

@@ -16,6 +16,7 @@ pub mod event;
 
 // One shard, from its parts to the whole.
 pub mod settings;
+mod ahead;
 pub mod order;
 pub mod orders;
 pub mod ledger;

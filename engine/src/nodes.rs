@@ -3,6 +3,7 @@
 
 use std::ops::{Index, IndexMut};
 
+use crate::ahead::fetch;
 use crate::id::AccountId;
 use crate::number::Qty;
 use crate::order::NIL;
@@ -105,6 +106,14 @@ impl Nodes {
     #[inline]
     pub fn get(&self, slot: u32) -> Option<&Node> {
         self.0.get(slot as usize)
+    }
+
+    /// Has the memory of a slot brought near.
+    #[inline]
+    pub fn fetch(&self, slot: u32) {
+        if let Some(node) = self.0.get(slot as usize) {
+            fetch(node);
+        }
     }
 
     #[inline]

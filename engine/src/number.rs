@@ -210,6 +210,36 @@ impl Qty {
     }
 }
 
+/// A step that others are multiples of, prepared so that to divide by it takes one multiplication: times the inverse of its
+/// odd part, modulo 2⁶⁴, a multiple gives its quotient, and everything else a number too large to be one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grid {
+    inverse: u64,
+    twos: u32,
+    quotient_max: u64,
+}
+
+impl Grid {
+    /// `step` is above zero.
+    pub fn new(step: i64) -> Grid {
+        assert!(step > 0, "a step goes forward");
+        let twos = step.trailing_zeros();
+        let odd = (step as u64) >> twos;
+        // Each round doubles the number of bits that are right, from the three that every odd number has.
+        let inverse =
+            (0..5).fold(odd, |inverse, _| inverse.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(inverse))));
+        Grid { inverse, twos, quotient_max: u64::MAX / step as u64 }
+    }
+
+    /// How many steps a number is; None if it is not a multiple.
+    #[inline]
+    pub fn steps(&self, raw: i64) -> Option<i64> {
+        let quotient = raw.unsigned_abs().wrapping_mul(self.inverse).rotate_right(self.twos);
+        let signed = if raw < 0 { (quotient as i64).wrapping_neg() } else { quotient as i64 };
+        (quotient <= self.quotient_max).then_some(signed)
+    }
+}
+
 /// Division by [`SCALE`], rounded half away from zero. The same as [`divide_rounded`], but amounts of every day (below some
 /// 400,000) need no 128-bit division, which takes longer than all the rest of a booking.
 #[inline]
@@ -245,6 +275,24 @@ fn narrow(value: i128) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_grid_divides_as_division_does() {
+        let steps =
+            [1, 2, 3, 5, 7, 64, 100, 1_000_000, 100_000_000, 12_345_678, 1 << 40, i64::MAX, i64::MAX - 1];
+        for step in steps {
+            let grid = Grid::new(step);
+            let near = |n: i64| [n.wrapping_sub(1), n, n.wrapping_add(1)];
+            let multiples = [0, 1, 2, 3, 10, 99, i64::MAX / step].map(|n| n * step);
+            let others = [i64::MIN, i64::MAX, 1 << 33, -5];
+            for raw in multiples.into_iter().chain(others).flat_map(near) {
+                for raw in [raw, raw.wrapping_neg()] {
+                    let expected = (raw % step == 0).then(|| raw / step);
+                    assert_eq!(grid.steps(raw), expected, "{raw} by {step}");
+                }
+            }
+        }
+    }
 
     fn price(text: &str) -> Price {
         Price::parse(text.as_bytes()).unwrap()

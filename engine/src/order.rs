@@ -13,6 +13,7 @@
 //! is done. None of them knows the others, so a fill cannot forget a pending replace. The [`Status`] that the world is
 //! told is derived, the highest rank first.
 
+use crate::ahead::fetch;
 use crate::id::{IntId, Source};
 use crate::number::{Money, Notional, Price, Qty};
 use crate::reason::Reason;
@@ -81,7 +82,7 @@ impl Base {
 ///
 /// Invariants: `cum ≤ qty` unless the venue overfilled it; `leaves` is zero exactly when it is finished.
 #[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
+#[repr(C, align(64))]
 pub struct Order {
     /// What it is called now; none in a free slot.
     pub id: IntId,
@@ -120,8 +121,20 @@ pub struct Order {
 }
 
 const _: () = assert!(size_of::<Order>() == 192, "an order has three cache lines");
+const _: () =
+    assert!(std::mem::offset_of!(Order, notional) / 64 == 1, "each line is fetched by one of its fields");
+const _: () =
+    assert!(std::mem::offset_of!(Order, reserved) / 64 == 2, "each line is fetched by one of its fields");
 
 impl Order {
+    /// Has its memory brought near.
+    #[inline]
+    pub fn fetch(&self) {
+        fetch(&self.id);
+        fetch(&self.notional);
+        fetch(&self.reserved);
+    }
+
     pub fn status(&self, requests: Option<&Requests>) -> Status {
         match self.base {
             Base::Filled => return Status::Filled,

@@ -146,6 +146,21 @@ impl Orders {
         slot
     }
 
+    /// Has the memory of a slot brought near.
+    #[inline]
+    pub fn fetch(&self, slot: u32) {
+        if let Some(order) = self.slots.get(slot as usize) {
+            order.fetch();
+        }
+    }
+
+    /// Has the memory of the slot brought near that the next order will get.
+    #[inline]
+    pub fn fetch_free(&self) -> u32 {
+        self.fetch(self.free);
+        self.free
+    }
+
     #[inline]
     pub fn handle(&self, slot: u32) -> OrderHandle {
         OrderHandle::new(self.shard, self.slots[slot as usize].generation, slot)

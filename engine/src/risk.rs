@@ -47,8 +47,10 @@ pub struct Guard {
     open_orders: Share,
     rate: Share,
     credit: Share,
-    /// The second `rate` counts.
-    second: u64,
+    /// When the second that `rate` counts began.
+    second_ns: u64,
+    /// When an order was last remembered for the duplicate window.
+    newest: Timestamp,
     /// A ring; the newest stands before `recent_at`.
     recent: Vec<(Timestamp, Terms)>,
     recent_at: usize,
@@ -66,6 +68,11 @@ pub struct Share {
 impl Share {
     fn admits(&self, more: i64) -> bool {
         !self.limited || more <= 0 || self.used.checked_add(more).is_some_and(|used| used <= self.granted)
+    }
+
+    #[inline]
+    fn has_room(&self) -> bool {
+        !self.limited | (self.used < self.granted)
     }
 
     /// Uses more, or gives back; says whether the use has just passed half of what was granted.
@@ -117,7 +124,8 @@ impl Guard {
             open_orders: Share::default(),
             rate: Share::default(),
             credit: Share::default(),
-            second: 0,
+            second_ns: 0,
+            newest: Timestamp::ZERO,
             recent: Vec::new(),
             recent_at: 0,
         }
@@ -158,8 +166,29 @@ impl Guard {
         Ok(())
     }
 
-    /// The limits, in the order of the engine's README. Nothing is used up yet: see [`Guard::take_order`].
+    /// Whether a new order or a change is clear of every switch and limit of this scope, told by a few comparisons. One that is
+    /// not may still pass: then [`Guard::check_switches`] and [`Guard::check_limits`] look rule by rule.
     #[inline]
+    pub fn clears(&self, now: Timestamp, asked: &Asked<'_>, held: &Held) -> bool {
+        let limits = &self.limits;
+        let open = held.open.of(asked.terms.side).raw() as u64;
+        let grows = asked.grows.raw().max(0) as u64;
+        let reach = held.net.raw().unsigned_abs().saturating_add(open).saturating_add(grows);
+        let is_open = limits.trading_enabled & !self.killed & self.restricted.is_empty();
+        let is_small = is_within(asked.terms.qty.raw() as u64, limits.max_order_qty.raw())
+            & is_within(
+                asked.value.map_or(u64::MAX, |value| value.raw() as u64),
+                limits.max_order_value.raw(),
+            )
+            & is_within(reach, limits.max_position.raw());
+        let is_slow = now.0.wrapping_sub(self.second_ns) < NS_PER_S
+            && self.rate.has_room()
+            && self.open_orders.has_room()
+            && now.since(self.newest) >= limits.duplicate_window_ms as u64 * NS_PER_MS;
+        is_open & is_small & is_slow
+    }
+
+    /// The limits, in the order of the engine's README. Nothing is used up yet: see [`Guard::take_order`].
     pub fn check_limits(&mut self, now: Timestamp, asked: &Asked<'_>, held: &Held) -> Result<(), Reason> {
         self.check_size(asked)?;
         self.check_collar(asked)?;
@@ -265,6 +294,13 @@ impl Guard {
         }
     }
 
+    /// A little less than the largest distance from the reference price, in hundredths of a percent; without a limit the
+    /// largest number there is.
+    #[inline]
+    pub fn collar_bp(&self) -> u32 {
+        self.limits.price_collar_bp.wrapping_sub(1)
+    }
+
     fn check_collar(&self, asked: &Asked<'_>) -> Result<(), Reason> {
         let bp = self.limits.price_collar_bp;
         let terms = asked.terms;
@@ -316,9 +352,9 @@ impl Guard {
     }
 
     fn turn_second(&mut self, now: Timestamp) {
-        let second = now.0 / NS_PER_S;
-        if second != self.second {
-            self.second = second;
+        let second_ns = now.0 - now.0 % NS_PER_S;
+        if second_ns != self.second_ns {
+            self.second_ns = second_ns;
             self.rate.used = 0;
         }
     }
@@ -332,10 +368,25 @@ impl Guard {
             None => self.recent.push((now, *terms)),
         }
         self.recent_at += 1;
+        self.newest = now;
     }
 }
 
+/// Whether a magnitude is within a limit; zero is none. One comparison for both: zero less one is the largest there is.
+#[inline]
+fn is_within(magnitude: u64, limit: i64) -> bool {
+    magnitude.saturating_sub(1) <= (limit as u64).wrapping_sub(1)
+}
+
 impl Asked<'_> {
+    /// Whether its limit is surely within a collar, see [`Guard::collar_bp`].
+    #[inline]
+    pub fn is_near(&self, collar_bp: u32) -> bool {
+        let is_limit = self.terms.kind == OrderKind::Limit;
+        collar_bp == u32::MAX
+            || is_limit && self.last.is_some_and(|last| self.terms.limit.is_within(collar_bp, last))
+    }
+
     /// Whether a modification raises quantity or price, and so what it may cost.
     fn grows_in_value(&self) -> bool {
         self.before.is_none_or(|before| {

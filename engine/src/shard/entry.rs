@@ -4,7 +4,7 @@ use super::Shard;
 use super::gate::Passed;
 use crate::event::{Ask, Body as Said, Instruction, OrderTerms, What};
 use crate::id::{AccountId, IntId, OrderHandle, SecurityId, Source, StrategyId};
-use crate::number::{Notional, Price, Qty};
+use crate::number::{Grid, Notional, Qty};
 use crate::order::{Base, NIL, Order};
 use crate::orders::blank;
 use crate::outbox::Outbox;
@@ -167,7 +167,7 @@ impl Shard {
                     slot,
                     book: order.local,
                     side: order.terms.side,
-                    limit: limit_ticks(&order.terms, self.directory.locals[order.local as usize].tick),
+                    limit: limit_ticks(&order.terms, &self.directory.locals[order.local as usize].ticks),
                     qty: order.leaves(),
                     tif: order.terms.tif,
                     account: order.terms.account,
@@ -195,7 +195,7 @@ impl Shard {
             // Stop here: what is left is cancelled, see `Shard::ended`.
             return self.venue.cancel(slot);
         }
-        let limit = limit_ticks(&replace.terms, self.directory.locals[order.local as usize].tick);
+        let limit = limit_ticks(&replace.terms, &self.directory.locals[order.local as usize].ticks);
         self.venue.replace(slot, left, limit, replace.terms.tif);
     }
 
@@ -287,10 +287,10 @@ impl Shard {
 }
 
 /// The limit in ticks that an order has at the venue: a triggered stop limit keeps its own, a stop has none.
-fn limit_ticks(terms: &Terms, tick: Price) -> Option<i64> {
+fn limit_ticks(terms: &Terms, grid: &Grid) -> Option<i64> {
     match terms.kind {
         OrderKind::Limit | OrderKind::StopLimit => {
-            Some(terms.limit.ticks(tick).expect("the gate admits prices on the grid only"))
+            Some(grid.steps(terms.limit.raw()).expect("the gate admits prices on the grid only"))
         }
         OrderKind::Market | OrderKind::Stop => None,
     }

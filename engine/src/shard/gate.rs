@@ -4,7 +4,7 @@ use super::Shard;
 use crate::command::{BudgetKind, Phase, Session};
 use crate::event::{Body as Said, BudgetUse};
 use crate::id::{AdapterId, StrategyId};
-use crate::number::{Money, Notional, Price, Qty};
+use crate::number::{Grid, Money, Notional, Price, Qty};
 use crate::order::Order;
 use crate::outbox::Outbox;
 use crate::reason::Reason;
@@ -13,7 +13,7 @@ use crate::terms::{OrderKind, Side, Terms, Tif};
 use crate::time::Timestamp;
 
 /// Half the range of a number: what may be in use, so that what is under way always fits the other half.
-const HALF: i128 = (i64::MAX / 2) as i128;
+const HALF: u64 = i64::MAX as u64 / 2;
 
 /// What the reference check found: where everything about the order stands.
 #[derive(Clone, Copy, Debug)]
@@ -130,21 +130,21 @@ impl Shard {
         if !terms.qty.is_positive() {
             return Err(Reason::QuantityNotPositive);
         }
-        if !terms.qty.is_multiple_of(security.lot) {
+        if security.lots.steps(terms.qty.raw()).is_none() {
             return Err(Reason::BadLot);
         }
         check_price(
             terms.kind.has_limit(),
             terms.limit_given,
             terms.limit,
-            security.tick,
+            &security.ticks,
             [Reason::LimitMissing, Reason::LimitSuperfluous],
         )?;
         check_price(
             terms.kind.has_stop(),
             terms.stop_given,
             terms.stop,
-            security.tick,
+            &security.ticks,
             [Reason::StopMissing, Reason::StopSuperfluous],
         )?;
         match (terms.tif == Tif::Gtd, terms.tif_date) {
@@ -186,15 +186,14 @@ impl Shard {
     fn check_headroom(&self, side: Side, qty: Qty, value: Money, found: &Found) -> Result<(), Reason> {
         let position = self.ledger.position(found.local, found.position);
         let exposure = self.ledger.exposure(found.local, found.exposure);
-        let fits = |net: Qty, open: Qty| {
-            net.raw().unsigned_abs() as i128 + open.raw() as i128 + qty.raw() as i128 <= HALF
+        let fits = |held: i64, open: i64, more: i64| {
+            held.unsigned_abs().saturating_add(open as u64).saturating_add(more as u64) <= HALF
         };
-        let money = self.ledger.cash_of(position).raw().unsigned_abs() as i128
-            + position.state.cost.raw().unsigned_abs() as i128
-            + value.raw() as i128;
-        let all = fits(position.state.qty, position.open.of(side))
-            && fits(exposure.net, exposure.open.of(side))
-            && money <= HALF;
+        let cash = self.ledger.cash_of(position).raw();
+        let cost = position.state.cost.abs().raw();
+        let all = fits(position.state.qty.raw(), position.open.of(side).raw(), qty.raw())
+            & fits(exposure.net.raw(), exposure.open.of(side).raw(), qty.raw())
+            & fits(cash, cost, value.raw());
         if all { Ok(()) } else { Err(Reason::Overflow) }
     }
 
@@ -205,12 +204,49 @@ impl Shard {
         if terms.side == Side::Sell || !guard.has_credit_in(security.instrument.currency) {
             return Some(Money::ZERO);
         }
+        if security.commission.is_zero() {
+            return value;
+        }
         Some(value?.checked_add(Money::per_unit(security.commission, qty)?).unwrap_or(Money::MAX))
     }
 
-    /// 3. Risk and 4. credit.
+    /// 3. Risk and 4. credit. Most orders are clear of everything, which a few comparisons tell; of the others the rules
+    /// decide, one by one.
     #[inline]
     fn check_risk(&mut self, asked: &Asked<'_>, found: &Found, out: &mut Outbox) -> Result<(), Reason> {
+        if !self.is_clear(asked, found) {
+            self.check_rules(asked, found, out)?;
+        }
+        self.take_order(asked, found, out);
+        Ok(())
+    }
+
+    #[inline]
+    fn is_clear(&self, asked: &Asked<'_>, found: &Found) -> bool {
+        let security = &self.directory.locals[found.local as usize];
+        let strategy = &self.directory.strategies[found.strategy as usize].guard;
+        let account = &self.directory.accounts[found.account as usize].guard;
+        let adapter = &self.adapters[security.adapter.0 as usize];
+        let (mine, ours) = self.held(found);
+        !(self.killed | security.killed | adapter.killed)
+            && strategy.clears(self.now, asked, &mine)
+            && account.clears(self.now, asked, &ours)
+            && asked.is_near(strategy.collar_bp().min(account.collar_bp()))
+            && (!account.has_credit_in(security.instrument.currency) || account.check_credit(asked).is_ok())
+    }
+
+    /// What the strategy and the account hold.
+    #[inline]
+    fn held(&self, found: &Found) -> (Held, Held) {
+        let position = self.ledger.position(found.local, found.position);
+        let exposure = self.ledger.exposure(found.local, found.exposure);
+        let mine = Held { net: position.state.qty, open: position.open };
+        (mine, Held { net: exposure.net, open: exposure.open })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn check_rules(&mut self, asked: &Asked<'_>, found: &Found, out: &mut Outbox) -> Result<(), Reason> {
         let security = &self.directory.locals[found.local as usize];
         let strategy = &self.directory.strategies[found.strategy as usize].guard;
         let account = &self.directory.accounts[found.account as usize].guard;
@@ -225,10 +261,7 @@ impl Shard {
         strategy.check_switches(asked.terms.security)?;
         account.check_switches(asked.terms.security)?;
 
-        let position = self.ledger.position(found.local, found.position);
-        let exposure = self.ledger.exposure(found.local, found.exposure);
-        let mine = Held { net: position.state.qty, open: position.open };
-        let ours = Held { net: exposure.net, open: exposure.open };
+        let (mine, ours) = self.held(found);
         let now = self.now;
         let strategy = &mut self.directory.strategies[found.strategy as usize].guard;
         if let Err(reason) = strategy.check_limits(now, asked, &mine) {
@@ -247,7 +280,6 @@ impl Shard {
             self.say_budget(usage, out);
             return Err(reason);
         }
-        self.take_order(asked, found, out);
         Ok(())
     }
 
@@ -304,14 +336,14 @@ fn check_price(
     wanted: bool,
     given: bool,
     price: Price,
-    tick: Price,
+    ticks: &Grid,
     reasons: [Reason; 2],
 ) -> Result<(), Reason> {
     let [missing, superfluous] = reasons;
     match (wanted, given) {
         (true, false) => Err(missing),
         (false, true) => Err(superfluous),
-        (true, true) if price.ticks(tick).is_none() => Err(Reason::BadTick),
+        (true, true) if ticks.steps(price.raw()).is_none() => Err(Reason::BadTick),
         _ => Ok(()),
     }
 }

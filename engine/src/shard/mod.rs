@@ -222,6 +222,23 @@ impl Shard {
         self.end_step(before, out);
     }
 
+    /// Has the memory brought near that a command will need, while the one before it is worked on.
+    #[inline]
+    pub fn foresee(&self, command: &Command) {
+        match &command.body {
+            Body::Submit { .. } => {
+                let slot = self.orders.fetch_free();
+                self.venue.nodes().fetch(slot);
+            }
+            Body::Modify { order, .. } | Body::Cancel { order, .. } => {
+                self.orders.fetch(order.slot());
+                self.venue.nodes().fetch(order.slot());
+            }
+            // The rest is rare, or needs what is near anyway.
+            _ => {}
+        }
+    }
+
     /// Whether the last command left something to do. Until it is done no command may be applied.
     pub fn has_work(&self) -> bool {
         self.agenda.has_work()
