@@ -75,9 +75,10 @@ pub struct JournalMeter {
     pub snapshots: Counter,
 }
 
-/// How long one stage of the road took in the last second, in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How long one stage of the road took in one thread, in its last second with work; in nanoseconds.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StageSummary {
+    pub thread: String,
     pub stage: &'static str,
     pub count: u64,
     pub p50: u64,

@@ -25,7 +25,8 @@ use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
 use rustls::{
-    DigitallySignedStruct, DistinguishedName, Error as RustlsError, RootCertStore, ServerConfig, SignatureScheme,
+    DigitallySignedStruct, DistinguishedName, Error as RustlsError, RootCertStore, ServerConfig,
+    SignatureScheme,
 };
 
 pub use self::validity::not_after;
@@ -184,10 +185,7 @@ fn load(settings: &TlsSettings, provider: &Arc<CryptoProvider>, now: Timestamp) 
     Ok(InForce { key: Arc::new(certified), clients, not_after })
 }
 
-fn verifier(
-    path: &Path,
-    provider: &Arc<CryptoProvider>,
-) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+fn verifier(path: &Path, provider: &Arc<CryptoProvider>) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(path)? {
         roots.add(certificate).map_err(TlsError::Rustls)?;

@@ -25,8 +25,8 @@ use pitlane_engine::refdata::RefData;
 use pitlane_engine::shard::{Route, route};
 use pitlane_engine::view::{View, ViewSettings};
 
-pub use self::waiting::{Answer, Pending};
 use self::waiting::{Awaited, Waiting};
+pub use self::waiting::{Outcome, Pending};
 use crate::wake::Bell;
 
 /// Events taken in before requests have their turn again: some 100 µs of work.
@@ -67,7 +67,8 @@ impl Floor {
         assert_eq!(bells.len(), port.shards() as usize, "every shard has its bell");
         let id = port.id();
         let source = Source { origin: Origin::Server, port: id, session: 0 };
-        let opening = [Body::Watch { port: id, what: Watch::Everything, on: true }, Body::Snapshot { port: id }];
+        let opening =
+            [Body::Watch { port: id, what: Watch::Everything, on: true }, Body::Snapshot { port: id }];
         let opening = opening.map(|body| Broadcast::new(Command { source, token: waiting::NOBODY, body }));
         Floor {
             view: RefCell::new(View::new(port.shards(), view)),
@@ -172,9 +173,10 @@ impl Floor {
 /// The id by which the answer to a request about an order is known. All else is answered by its token.
 fn order_id(body: &Body) -> Option<IntId> {
     match body {
-        Body::Submit { id, .. } | Body::Modify { id, .. } | Body::Cancel { id, .. } | Body::Close { id, .. } => {
-            Some(*id)
-        }
+        Body::Submit { id, .. }
+        | Body::Modify { id, .. }
+        | Body::Cancel { id, .. }
+        | Body::Close { id, .. } => Some(*id),
         Body::Subscribe { .. }
         | Body::Adapter { .. }
         | Body::Transaction(_)

@@ -62,7 +62,8 @@ fn names() -> Vec<String> {
     let mut names = ["localhost", "127.0.0.1", "::1"].map(String::from).to_vec();
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let host = host.trim();
-    let is_name = !host.is_empty() && host.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'.');
+    let is_name =
+        !host.is_empty() && host.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'.');
     if is_name && !names.iter().any(|name| name == host) {
         names.push(host.to_string());
     }

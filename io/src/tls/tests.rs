@@ -112,7 +112,8 @@ fn a_first_start_makes_a_certificate_that_names_this_machine_and_hides_its_key()
         talk(&tls, Client::trusting(authority(&folder)), name).unwrap();
     }
     assert!(talk(&tls, Client::trusting(authority(&folder)), "example.com").is_err());
-    let mode = |name: &str| fs::metadata(folder.0.join("data").join(name)).unwrap().permissions().mode() & 0o777;
+    let mode =
+        |name: &str| fs::metadata(folder.0.join("data").join(name)).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode("self-signed.key"), 0o600);
     let left: Vec<_> = fs::read_dir(folder.0.join("data")).unwrap().collect();
     assert_eq!(left.len(), 2, "nothing but certificate and key");
@@ -195,10 +196,8 @@ impl Authority {
 fn a_reload_shows_the_new_certificate_and_a_bad_one_changes_nothing() {
     let (folder, authority) = (Folder::new(), Authority::new());
     let (chain, key) = authority.sign("localhost");
-    let files = Certificate::Files {
-        chain: folder.write("chain.pem", &chain),
-        key: folder.write("key.pem", &key),
-    };
+    let files =
+        Certificate::Files { chain: folder.write("chain.pem", &chain), key: folder.write("key.pem", &key) };
     let tls = Tls::open(TlsSettings { certificate: files, client_ca: None }, real_now()).unwrap();
     let see = || talk(&tls, Client::trusting(authority.trusted()), "localhost").unwrap();
     let first = see();

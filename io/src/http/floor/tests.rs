@@ -52,7 +52,7 @@ impl House {
     }
 
     /// The answer, once everything has settled.
-    fn ask(&mut self, body: Body) -> Answer {
+    fn ask(&mut self, body: Body) -> Outcome {
         let mut pending = pin!(self.floor.send(0, body).unwrap());
         assert_eq!(look(pending.as_mut()), None, "nobody has been asked yet");
         self.settle();
@@ -60,7 +60,7 @@ impl House {
     }
 }
 
-fn look(pending: Pin<&mut Pending>) -> Option<Answer> {
+fn look(pending: Pin<&mut Pending>) -> Option<Outcome> {
     match pending.poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => Some(answer),
         Poll::Pending => None,
@@ -92,7 +92,7 @@ fn an_answer_comes_when_every_shard_has_answered_and_the_view_knows() {
         house.workers[shard].poll(NOW);
         house.floor.poll();
     }
-    assert_eq!(look(pending), Some(Answer::Done(Reason::None)));
+    assert_eq!(look(pending), Some(Outcome::Done(Reason::None)));
     assert!(house.floor.view().kills().eq([Scope::Global]));
 }
 
@@ -100,7 +100,7 @@ fn an_answer_comes_when_every_shard_has_answered_and_the_view_knows() {
 fn a_refusal_by_any_shard_is_the_answer() {
     let mut house = House::opened(Depths::default());
     let unknown = Body::Kill { scope: Scope::Strategy(StrategyId(999)), on: true };
-    assert_eq!(house.ask(unknown), Answer::Done(Reason::UnknownScope));
+    assert_eq!(house.ask(unknown), Outcome::Done(Reason::UnknownScope));
     assert_eq!(house.floor.waiting_len(), 0);
 }
 
@@ -122,18 +122,20 @@ fn an_order_is_answered_by_what_is_first_said_of_its_id() {
         limit_given: true,
         ..Terms::default()
     };
-    let Answer::Order(entered) = house.ask(Body::Submit { id: id("a"), terms }) else { panic!() };
+    let Outcome::Order(entered) = house.ask(Body::Submit { id: id("a"), terms }) else { panic!() };
     assert_eq!((entered.id, entered.what, entered.reason), (id("a"), What::Entered, Reason::None));
     assert_eq!(house.floor.view().orders_with_id(&id("a")).len(), 1, "whoever was answered reads it");
 
     let bad = Terms { account: AccountId(999), ..terms };
-    let Answer::Order(rejected) = house.ask(Body::Submit { id: id("b"), terms: bad }) else { panic!() };
+    let Outcome::Order(rejected) = house.ask(Body::Submit { id: id("b"), terms: bad }) else { panic!() };
     assert_eq!((rejected.what, rejected.reason), (What::Rejected, Reason::UnknownAccount));
 
-    let Answer::Order(report) = house.ask(Body::Cancel { order: entered.order, id: id("c") }) else { panic!() };
+    let Outcome::Order(report) = house.ask(Body::Cancel { order: entered.order, id: id("c") }) else {
+        panic!()
+    };
     assert_eq!(report.id, id("c"));
     assert_eq!(house.floor.view().open_orders_len(), 0);
-    let Answer::Refused(refusal) = house.ask(Body::Cancel { order: entered.order, id: id("d") }) else {
+    let Outcome::Refused(refusal) = house.ask(Body::Cancel { order: entered.order, id: id("d") }) else {
         panic!()
     };
     assert_eq!((refusal.request_id, refusal.reason), (id("d"), Reason::OrderFinished));
@@ -151,7 +153,7 @@ fn a_full_lane_sends_nothing_at_all() {
     house.settle();
     assert!(house.floor.view().kills().next().is_none());
     drop(first);
-    assert_eq!(house.ask(KILL), Answer::Done(Reason::None));
+    assert_eq!(house.ask(KILL), Outcome::Done(Reason::None));
 }
 
 #[test]
@@ -169,7 +171,7 @@ fn an_answer_whose_asker_has_gone_is_not_given_to_the_next() {
     let mut house = House::opened(Depths::default());
     drop(house.floor.send(0, Body::Kill { scope: Scope::Strategy(StrategyId(999)), on: true }).unwrap());
     // The same slot, another generation: the refusal above must not reach it.
-    assert_eq!(house.ask(KILL), Answer::Done(Reason::None));
+    assert_eq!(house.ask(KILL), Outcome::Done(Reason::None));
     assert_eq!(house.floor.waiting_len(), 0);
 }
 

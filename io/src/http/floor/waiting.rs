@@ -21,7 +21,7 @@ pub const NOBODY: u32 = 0;
 
 /// What came of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum Outcome {
     /// All shards that were asked have done it, or did not for this reason: the first given other than none.
     Done(Reason),
     /// The first report of the order, or of the request about it.
@@ -52,7 +52,7 @@ struct Slot {
     awaited: Option<Awaited>,
     /// The worst of what the shards have said so far.
     reason: Reason,
-    answer: Option<Answer>,
+    answer: Option<Outcome>,
     waker: Option<Waker>,
 }
 
@@ -104,11 +104,11 @@ impl Waiting {
         match &event.body {
             Body::Done { source, token, reason } if source.port == port => self.done(*token, *reason),
             Body::Refused(refusal) if refusal.source.port == port => {
-                self.order(refusal.source, &refusal.request_id, Answer::Refused(*refusal))
+                self.order(refusal.source, &refusal.request_id, Outcome::Refused(*refusal))
             }
             Body::Order(_) | Body::Status(_) if !self.orders.is_empty() => {
                 let Some(report) = event.report().filter(|report| report.source.port == port) else { return };
-                self.order(report.source, &report.id, Answer::Order(report))
+                self.order(report.source, &report.id, Outcome::Order(report))
             }
             Body::Done { .. }
             | Body::Refused(_)
@@ -144,11 +144,11 @@ impl Waiting {
         *left -= 1;
         if *left == 0 {
             let reason = slot.reason;
-            slot.give(Answer::Done(reason));
+            slot.give(Outcome::Done(reason));
         }
     }
 
-    fn order(&mut self, source: Source, id: &IntId, answer: Answer) {
+    fn order(&mut self, source: Source, id: &IntId, answer: Outcome) {
         if let Some(number) = self.orders.remove(&(source.session, *id)) {
             self.slots[number as usize].give(answer);
         }
@@ -170,7 +170,7 @@ impl Waiting {
 }
 
 impl Slot {
-    fn give(&mut self, answer: Answer) {
+    fn give(&mut self, answer: Outcome) {
         self.answer = Some(answer);
         if let Some(waker) = self.waker.take() {
             waker.wake();
@@ -192,9 +192,9 @@ impl Pending {
 }
 
 impl Future for Pending {
-    type Output = Answer;
+    type Output = Outcome;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answer> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
         let mut waiting = self.waiting.borrow_mut();
         let slot = waiting.slot_of(self.token).expect("the slot is ours until we go");
         match slot.answer {
