@@ -8,6 +8,8 @@ pub const BOOK_RATIO_MAX: f64 = 1.5;
 pub const SHARD_RATIO_MAX: f64 = 6.0;
 /// A lane with a shard behind it beyond the bare ring, at the median.
 pub const LANE_NS_MAX: f64 = 300.0;
+/// A GET of a 2 KB list beside hyper serving the same bytes from memory.
+pub const HTTP_RATIO_MAX: f64 = 1.3;
 /// The process with a million open orders.
 pub const MEMORY_BYTES_MAX: u64 = 1 << 30;
 

@@ -17,7 +17,7 @@ pub async fn read(house: &House, body: Incoming) -> Result<Vec<u8>, Problem> {
         Problem::new(StatusCode::REQUEST_TIMEOUT, "body-too-slow", "the body did not come in time").closing()
     };
     let whole = collect(body, house.rules.body_bytes_max);
-    timeout(house.settings.stall_timeout, whole).await.map_err(slow)?
+    timeout(house.settings.body_timeout, whole).await.map_err(slow)?
 }
 
 async fn collect(mut body: Incoming, max: usize) -> Result<Vec<u8>, Problem> {

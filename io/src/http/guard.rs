@@ -75,10 +75,12 @@ impl<'a> Authority<'a> {
             Some(rest) => rest.split_once(']')?,
             None => text.split_at(text.find(':').unwrap_or(text.len())),
         };
-        let port = port.strip_prefix(':').unwrap_or(if port.is_empty() { "0" } else { return None });
+        let is_port = match port.strip_prefix(':') {
+            Some(digits) => digits.bytes().all(|b| b.is_ascii_digit()) && digits.parse::<u16>().is_ok(),
+            None => port.is_empty(),
+        };
         let is_host =
             !host.is_empty() && host.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._:".contains(&b));
-        let is_port = port.bytes().all(|b| b.is_ascii_digit()) && port.parse::<u16>().is_ok();
         (is_host && is_port).then_some(Authority { text, host })
     }
 }

@@ -24,6 +24,8 @@ pub struct HttpSettings {
     pub idle_timeout: Duration,
     /// Without a byte, in either direction, while a request is being answered.
     pub stall_timeout: Duration,
+    /// For all of a request's body.
+    pub body_timeout: Duration,
     /// For the answer of the shards. They answer in microseconds unless the disk is slow.
     pub answer_timeout: Duration,
     /// For connections to finish when we stop; main waits 5 s in all.
@@ -46,6 +48,7 @@ impl Default for HttpSettings {
             head_timeout: Duration::from_secs(5),
             idle_timeout: Duration::from_secs(60),
             stall_timeout: Duration::from_secs(30),
+            body_timeout: Duration::from_secs(10),
             answer_timeout: Duration::from_secs(10),
             drain_timeout: Duration::from_secs(4),
             connections_max: 4_096,

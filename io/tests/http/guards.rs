@@ -116,7 +116,6 @@ fn a_body_is_json_and_not_too_large() {
     post("Transfer-Encoding: chunked\r\n", "0\r\n\r\n", 415, "not-json");
     let long = "x".repeat(101);
     post(&format!("{json}Content-Length: 101\r\n"), "", 413, "body-too-large");
-    post(&format!("{json}Content-Length: 18446744073709551615\r\n"), "", 400, "");
     post(
         &format!("{json}Transfer-Encoding: chunked\r\n"),
         &format!("65\r\n{long}\r\n0\r\n\r\n"),
@@ -183,6 +182,11 @@ fn a_request_that_can_be_read_in_two_ways_ends_the_connection() {
         assert_eq!(client.receive(false).status, 400, "{headers:?} {body:?}");
         assert!(client.is_closed(), "{headers:?} {body:?}: what was hidden is not answered");
     }
+    // hyper's own word for a length beyond all lengths.
+    let mut client = server.connect();
+    client.send(&format!("POST {SWITCH} HTTP/1.1\r\n{json}Content-Length: 18446744073709551615\r\n\r\n"));
+    assert_eq!(client.receive(false).status, 431);
+    assert!(client.is_closed());
     for first in [
         "POST  /  HTTP/1.1",
         "GET / HTTP/2.0",

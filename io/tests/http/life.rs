@@ -5,6 +5,7 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use pitlane::clock::Clock;
@@ -81,7 +82,9 @@ impl Drop for Folder {
 }
 
 fn over_tls() -> (Server, Folder) {
-    let folder = Folder(std::env::temp_dir().join(format!("pitlane-https-{}", std::process::id())));
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let name = format!("pitlane-https-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    let folder = Folder(std::env::temp_dir().join(name));
     let certificate = Certificate::SelfSigned { folder: folder.0.clone() };
     let tls = Tls::open(TlsSettings { certificate, client_ca: None }, Clock::new().now()).unwrap();
     let settings = HttpSettings {
