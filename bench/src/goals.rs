@@ -10,6 +10,8 @@ pub const SHARD_RATIO_MAX: f64 = 6.0;
 pub const LANE_NS_MAX: f64 = 300.0;
 /// What the stamps of stages add to a command's time from lane to lane.
 pub const STAGES_PERCENT_MAX: f64 = 2.0;
+/// A GET of a 2 KB list beside hyper serving the same bytes from memory.
+pub const HTTP_RATIO_MAX: f64 = 1.3;
 /// The process with a million open orders.
 pub const MEMORY_BYTES_MAX: u64 = 1 << 30;
 

@@ -10,7 +10,7 @@ use pitlane_bench::goals::{self, Verdict};
 use pitlane_bench::measure::{clock_ns, median, percentiles};
 use pitlane_bench::scenario::Scenario;
 use pitlane_bench::workload::{Kind, Workload};
-use pitlane_bench::{lane, memory, read_model, ring, stages};
+use pitlane_bench::{http, lane, memory, read_model, ring, stages};
 
 #[derive(Parser)]
 #[command(name = "pitlane-bench", about = "How fast, and beside whom", version)]
@@ -55,6 +55,8 @@ enum Task {
     Stages(Trips),
     /// The read model's time for each event of a shard.
     View(Flow),
+    /// The http thread beside bare hyper that serves the same bytes.
+    Http(Requests),
     /// The memory of a shard with so many open orders.
     Memory {
         #[arg(long, default_value_t = 1_000_000)]
@@ -93,6 +95,21 @@ struct Trips {
     #[arg(long, default_value_t = 500_000)]
     trips: usize,
     #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Exit with 1 where a goal is missed.
+    #[arg(long)]
+    check: bool,
+}
+
+#[derive(Args, Clone)]
+struct Requests {
+    /// Requests of each round.
+    #[arg(long, default_value_t = 50_000)]
+    requests: usize,
+    /// Connections, each with one request in flight.
+    #[arg(long, default_value_t = 16)]
+    connections: usize,
+    #[arg(long, default_value_t = 7)]
     rounds: usize,
     /// Exit with 1 where a goal is missed.
     #[arg(long)]
@@ -148,6 +165,7 @@ impl Task {
     fn checks(&self) -> bool {
         match self {
             Task::Ring(trips) | Task::Lane(trips) | Task::Stages(trips) => trips.check,
+            Task::Http(requests) => requests.check,
             Task::Memory { check, .. } => *check,
             Task::Compare(rounds) | Task::All(rounds) => rounds.check,
             _ => false,
@@ -174,6 +192,7 @@ fn run(task: Task) -> Result<Verdicts, Failure> {
         Task::Lane(trips) => Ok(lanes(&pinning, &trips, &OPEN_LOOP_RATES)),
         Task::Stages(trips) => Ok(stamps(&trips)),
         Task::View(flow) => Ok(view(&flow.load()?)),
+        Task::Http(requests) => Ok(http_beside_hyper(&pinning, &requests)?),
         Task::Memory { open, .. } => Ok(million(open)),
         Task::Compare(rounds) => compare(&rounds),
         Task::All(rounds) => all(&pinning, &rounds),
@@ -342,6 +361,20 @@ fn view(workload: &Workload) -> Verdicts {
     Verdicts { wrong: said != taken, goals: Vec::new() }
 }
 
+/// Ours and the bare server take turns, so that both meet the same machine.
+fn http_beside_hyper(pinning: &Pinning, requests: &Requests) -> Result<Verdicts, Failure> {
+    if !pinning.has_two_cores() {
+        println!("http {NO_SECOND_CORE}");
+        return Ok(Verdicts::default());
+    }
+    let contest = http::contest(pinning, requests.requests, requests.connections, requests.rounds.max(1))?;
+    println!("http, {} connections, requests a second at the median round", requests.connections);
+    contest.iter().for_each(|standing| println!("{standing}"));
+    let list = contest.last().expect("two answers are measured");
+    let goal = Verdict::at_most("http, a 2 KB list", list.ratio, goals::HTTP_RATIO_MAX, "× hyper's time");
+    Ok(Verdicts { wrong: false, goals: vec![goal] })
+}
+
 fn million(open: u32) -> Verdicts {
     let Some(memory) = memory::open_orders(open) else {
         println!("memory: this system does not tell");
@@ -375,6 +408,9 @@ fn all(pinning: &Pinning, rounds: &Rounds) -> Result<Verdicts, Failure> {
     add(lanes(pinning, &trips, &OPEN_LOOP_RATES));
     add(stamps(&trips));
     println!();
+    let requests = Requests { requests: 50_000, connections: 16, rounds: rounds.rounds, check: rounds.check };
+    add(http_beside_hyper(pinning, &requests)?);
+    println!();
     add(view(&generate("s100", Some(1_000_000))?));
     add(compare(rounds)?);
     Ok(verdicts)
@@ -386,6 +422,8 @@ fn smoke(pinning: &Pinning) -> Result<Verdicts, Failure> {
     let trips = Trips { trips: 2_000, rounds: 1, check: false };
     add(lanes(pinning, &trips, &OPEN_LOOP_RATES[..1]));
     add(stamps(&trips));
+    let requests = Requests { requests: 500, connections: 4, rounds: 1, check: false };
+    add(http_beside_hyper(pinning, &requests)?);
     let file = std::env::temp_dir().join(format!("pitlane-smoke-{}.ewl", std::process::id()));
     make("s1", Some(5_000), &file)?;
     let flow = Flow { workload: Some(file.clone()), rounds: 1, ..Flow::default() };
