@@ -51,18 +51,24 @@ pub struct ShardMeter {
     pub resumed: Counter,
     pub events: Counter,
     pub stalls: Counter,
+    pub waits: Counter,
+    pub refused: Counter,
+    pub dropped: Counter,
     pub journal: JournalMeter,
 }
 
 impl ShardMeter {
-    /// Five stores; cheap enough for every cycle with work in it.
+    /// Eight stores; cheap enough for every cycle with work in it.
     pub fn publish(&self, counts: &Counts) {
-        let Counts { commands, timers, resumed, events, stalls } = *counts;
+        let Counts { commands, timers, resumed, events, stalls, waits, refused, dropped } = *counts;
         self.commands.set(commands);
         self.timers.set(timers);
         self.resumed.set(resumed);
         self.events.set(events);
         self.stalls.set(stalls);
+        self.waits.set(waits);
+        self.refused.set(refused);
+        self.dropped.set(dropped);
     }
 }
 
@@ -95,7 +101,16 @@ mod tests {
     #[test]
     fn what_a_worker_counted_is_what_a_reader_sees() {
         let registry = Registry::new(2);
-        let counts = Counts { commands: 5, timers: 4, resumed: 3, events: 2, stalls: 1 };
+        let counts = Counts {
+            commands: 8,
+            timers: 7,
+            resumed: 6,
+            events: 5,
+            stalls: 4,
+            waits: 3,
+            refused: 2,
+            dropped: 1,
+        };
         registry.shards[1].publish(&counts);
         let meter = &registry.shards[1];
         let seen = Counts {
@@ -104,6 +119,9 @@ mod tests {
             resumed: meter.resumed.get(),
             events: meter.events.get(),
             stalls: meter.stalls.get(),
+            waits: meter.waits.get(),
+            refused: meter.refused.get(),
+            dropped: meter.dropped.get(),
         };
         assert_eq!(seen, counts);
         assert_eq!(registry.shards[0].commands.get(), 0);

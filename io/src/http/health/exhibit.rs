@@ -46,12 +46,17 @@ fn service(house: &House, out: &mut Exposition) {
 type Column = (&'static str, &'static str, fn(&ShardMeter) -> &Counter);
 
 /// What every shard's thread publishes.
-const SHARD: [Column; 9] = [
+const SHARD: [Column; 12] = [
     ("pitlane_shard_commands_total", "Commands applied, timers among them.", |s| &s.commands),
     ("pitlane_shard_timers_total", "Timers applied.", |s| &s.timers),
     ("pitlane_shard_resumed_total", "Steps that went on with an earlier command.", |s| &s.resumed),
     ("pitlane_shard_events_total", "Events handed on, once for each port.", |s| &s.events),
     ("pitlane_shard_stalls_total", "Cycles that ended at a full lane.", |s| &s.stalls),
+    ("pitlane_shard_waits_total", "Cycles that ended because the journal had no room yet.", |s| &s.waits),
+    ("pitlane_shard_refused_total", "Commands refused because the journal did not take them.", |s| {
+        &s.refused
+    }),
+    ("pitlane_shard_dropped_total", "Prices left out because the journal did not take them.", |s| &s.dropped),
     ("pitlane_journal_records_total", "Records written to the journal.", |s| &s.journal.records),
     ("pitlane_journal_bytes_total", "Bytes written to the journal.", |s| &s.journal.bytes),
     ("pitlane_journal_syncs_total", "Times the journal was forced to disk.", |s| &s.journal.syncs),
