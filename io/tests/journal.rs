@@ -186,7 +186,8 @@ fn old_segments_and_snapshots_go_by_themselves() {
     let segments = names.iter().filter(|name| name.ends_with(".seg")).count();
     assert_eq!(snapshots, 2, "{names:?}");
     // What came since the older of two snapshots, and the spares.
-    let written = names.iter().rev().find_map(|name| name.strip_suffix(".seg")?.parse::<usize>().ok()).unwrap();
+    let written =
+        names.iter().rev().find_map(|name| name.strip_suffix(".seg")?.parse::<usize>().ok()).unwrap();
     assert!(written > 50 && segments < written, "{segments} segments: {names:?}");
 }
 
