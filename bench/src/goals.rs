@@ -15,6 +15,12 @@ pub const HTTP_RATIO_MAX: f64 = 1.3;
 /// The process with a million open orders.
 pub const MEMORY_BYTES_MAX: u64 = 1 << 30;
 
+/// What level `os` of the journal adds to an order.
+pub const JOURNAL_NS_MAX: f64 = 100.0;
+/// A start with a million orders.
+pub const RESTART_FROM_SNAPSHOT_S_MAX: f64 = 5.0;
+pub const RESTART_FROM_JOURNAL_S_MAX: f64 = 30.0;
+
 /// What was asked, what came, and whether that is enough.
 #[derive(Clone, Debug)]
 pub struct Verdict {

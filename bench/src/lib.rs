@@ -20,6 +20,7 @@ pub mod goals;
 pub mod measure;
 
 pub mod http;
+pub mod journal;
 pub mod lane;
 pub mod memory;
 pub mod read_model;

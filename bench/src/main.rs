@@ -2,15 +2,17 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use pitlane_bench::conditions::{Conditions, Pinning};
 use pitlane_bench::contest::{Engine, STANDING_HEAD, contest};
 use pitlane_bench::goals::{self, Verdict};
+use pitlane_bench::journal::Folder;
 use pitlane_bench::measure::{clock_ns, median, percentiles};
 use pitlane_bench::scenario::Scenario;
 use pitlane_bench::workload::{Kind, Workload};
-use pitlane_bench::{http, lane, memory, read_model, ring, stages};
+use pitlane_bench::{http, journal, lane, memory, read_model, ring, stages};
 
 #[derive(Parser)]
 #[command(name = "pitlane-bench", about = "How fast, and beside whom", version)]
@@ -61,6 +63,18 @@ enum Task {
     Memory {
         #[arg(long, default_value_t = 1_000_000)]
         open: u32,
+        #[arg(long)]
+        check: bool,
+    },
+    /// What the journal adds to an order, and what a sync shared by many clients gains.
+    Journal(Journal),
+    /// How long a start takes with so many orders, from the journal alone and from a snapshot.
+    Recovery {
+        #[arg(long, default_value_t = 1_000_000)]
+        orders: u32,
+        /// Where the files go; the disk there is what is measured.
+        #[arg(long)]
+        dir: Option<PathBuf>,
         #[arg(long)]
         check: bool,
     },
@@ -117,6 +131,24 @@ struct Requests {
 }
 
 #[derive(Args, Clone)]
+struct Journal {
+    /// Operations of each round.
+    #[arg(long, default_value_t = 500_000)]
+    ops: u32,
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Milliseconds for each count of clients, in each round.
+    #[arg(long, default_value_t = 400)]
+    span_ms: u64,
+    /// Where the files go; the disk there is what is measured.
+    #[arg(long)]
+    dir: Option<PathBuf>,
+    /// Exit with 1 where a goal is missed.
+    #[arg(long)]
+    check: bool,
+}
+
+#[derive(Args, Clone)]
 struct Rounds {
     /// A workload file instead of scenarios.
     #[arg(long, conflicts_with = "scenario")]
@@ -166,7 +198,8 @@ impl Task {
         match self {
             Task::Ring(trips) | Task::Lane(trips) | Task::Stages(trips) => trips.check,
             Task::Http(requests) => requests.check,
-            Task::Memory { check, .. } => *check,
+            Task::Memory { check, .. } | Task::Recovery { check, .. } => *check,
+            Task::Journal(journal) => journal.check,
             Task::Compare(rounds) | Task::All(rounds) => rounds.check,
             _ => false,
         }
@@ -194,6 +227,8 @@ fn run(task: Task) -> Result<Verdicts, Failure> {
         Task::View(flow) => Ok(view(&flow.load()?)),
         Task::Http(requests) => Ok(http_beside_hyper(&pinning, &requests)?),
         Task::Memory { open, .. } => Ok(million(open)),
+        Task::Journal(task) => journals(&pinning, &task),
+        Task::Recovery { orders, dir, .. } => recovery(orders, dir.as_deref()),
         Task::Compare(rounds) => compare(&rounds),
         Task::All(rounds) => all(&pinning, &rounds),
         Task::Smoke => smoke(&pinning),
@@ -397,6 +432,70 @@ fn million(open: u32) -> Verdicts {
     Verdicts { wrong: memory.outcome.resting_orders != open as u64, goals: vec![goal] }
 }
 
+/// Clients with one order under way each.
+const CLIENTS: [usize; 3] = [1, 8, 64];
+
+/// With and without take turns, and so do one sync for each order and one for all.
+fn journals(pinning: &Pinning, task: &Journal) -> Result<Verdicts, Failure> {
+    let folder = Folder::new(task.dir.as_deref());
+    let workload = generate("s100", Some(task.ops))?;
+    println!("files in {}\n", folder.path().display());
+    let (mut added, mut wrong) = (Vec::new(), false);
+    for _ in 0..task.rounds.max(1) {
+        let plain = journal::plain(&workload);
+        let journaled = journal::journaled(&workload, &folder, pinning, false)?;
+        println!("shard {:.1} ns per operation, with level os {:.1}", plain.ns_per_op, journaled.ns_per_op);
+        added.push(journaled.ns_per_op - plain.ns_per_op);
+        wrong |= journaled.outcome != workload.expected || plain.outcome != workload.expected;
+    }
+    let timed = journal::journaled(&workload, &folder, pinning, true)?;
+    println!("{}", percentiles("append", &timed.appends));
+    let span = Duration::from_millis(task.span_ms);
+    let mut rates: [Vec<f64>; CLIENTS.len() + 1] = Default::default();
+    for _ in 0..task.rounds.max(1) {
+        rates[CLIENTS.len()].push(journal::sync_each(span, &folder)?);
+        for (rates, clients) in rates.iter_mut().zip(CLIENTS) {
+            rates.push(journal::group_commit(clients, span, &folder, pinning, &workload)?);
+        }
+    }
+    let each = median(&rates[CLIENTS.len()]);
+    println!("\nlevel disk: one sync for each order {each:.0} orders/s");
+    for (rates, clients) in rates.iter().zip(CLIENTS) {
+        let rate = median(rates);
+        println!("level disk: {clients:>2} clients {rate:.0} orders/s, {:.1} ×", rate / each);
+    }
+    let goal = Verdict::at_most("level os added to an order", median(&added), goals::JOURNAL_NS_MAX, "ns");
+    Ok(Verdicts { wrong, goals: vec![goal] })
+}
+
+fn recovery(orders: u32, dir: Option<&Path>) -> Result<Verdicts, Failure> {
+    let folder = Folder::new(dir);
+    let restart = journal::restart(orders, &folder)?;
+    println!(
+        "restart: {} open orders, journal of {:.0} MiB; {:.3} s from the journal alone, {:.3} s from a snapshot and {} records",
+        restart.orders,
+        restart.bytes as f64 / (1 << 20) as f64,
+        restart.seconds_from_journal,
+        restart.seconds_from_snapshot,
+        restart.tail
+    );
+    let goals = vec![
+        Verdict::at_most(
+            "start from a snapshot",
+            restart.seconds_from_snapshot,
+            goals::RESTART_FROM_SNAPSHOT_S_MAX,
+            "s",
+        ),
+        Verdict::at_most(
+            "start from the journal",
+            restart.seconds_from_journal,
+            goals::RESTART_FROM_JOURNAL_S_MAX,
+            "s",
+        ),
+    ];
+    Ok(Verdicts { wrong: !restart.right, goals })
+}
+
 fn all(pinning: &Pinning, rounds: &Rounds) -> Result<Verdicts, Failure> {
     // Memory first, while the process has taken none.
     let mut verdicts = million(1_000_000);
@@ -412,6 +511,9 @@ fn all(pinning: &Pinning, rounds: &Rounds) -> Result<Verdicts, Failure> {
     add(http_beside_hyper(pinning, &requests)?);
     println!();
     add(view(&generate("s100", Some(1_000_000))?));
+    let (ops, span_ms) = (500_000, 400);
+    add(journals(pinning, &Journal { ops, rounds: rounds.rounds, span_ms, dir: None, check: rounds.check })?);
+    add(recovery(1_000_000, None)?);
     add(compare(rounds)?);
     Ok(verdicts)
 }
@@ -432,6 +534,8 @@ fn smoke(pinning: &Pinning) -> Result<Verdicts, Failure> {
     }
     std::fs::remove_file(&file)?;
     add(view(&generate("s1", Some(5_000))?));
+    add(journals(pinning, &Journal { ops: 2_000, rounds: 1, span_ms: 20, dir: None, check: false })?);
+    add(recovery(5_000, None)?);
     let scenario = ["s1", "s100", "move"].map(String::from).to_vec();
     let rounds =
         Rounds { workload: None, scenario, ops: Some(5_000), rounds: 1, engine: Vec::new(), check: false };

@@ -39,6 +39,8 @@ pub enum Taken {
     Yes,
     /// It is not and will not be: there is no room, or nothing can be stored any more.
     No,
+    /// Not yet, but soon: the command stays with the worker and is offered again in the next poll, before any other.
+    Wait,
 }
 
 /// A shard with its lanes.
@@ -54,6 +56,8 @@ pub struct Worker {
     now: Timestamp,
     /// What venues said while the journal was shut, oldest first.
     reports: VecDeque<Command>,
+    /// A command from the lanes for which the journal had no room yet.
+    slot: Option<Command>,
     counts: Counts,
     /// Who was handed something since [`Worker::take_called`].
     called: PortMask,
@@ -77,7 +81,7 @@ pub struct Counts {
     pub events: u64,
     /// Polls that ended at a full lane.
     pub stalls: u64,
-    /// Polls that ended because too much waited to be stored.
+    /// Polls that ended because too much waited to be stored, or the journal had no room yet.
     pub waits: u64,
     /// Commands refused because the journal did not take them.
     pub refused: u64,
@@ -99,6 +103,7 @@ impl Worker {
             outbox: Outbox::for_waiting(seq),
             now,
             reports: VecDeque::with_capacity(REPORTS_KEPT_MAX),
+            slot: None,
             counts: Counts::default(),
             called: PortMask::NONE,
         }
@@ -135,6 +140,7 @@ impl Worker {
             || self.shard.has_work()
             || self.shard.has_background()
             || !self.reports.is_empty()
+            || self.slot.is_some()
     }
 
     /// When this worker wants to be polled even if no command comes.
@@ -200,13 +206,21 @@ impl Worker {
             self.shard.resume(&mut self.outbox);
         } else if let Some((command, door)) = self.next_command(shut) {
             let number = self.shard.applied() + 1;
-            if journal(number, self.now, &command, &self.shard) == Taken::No {
-                self.put_off(&command, door, shut);
-            } else {
-                self.counts.commands += 1;
-                self.pass(door);
-                self.look_ahead();
-                self.shard.apply(self.now, &command, &mut self.outbox);
+            match journal(number, self.now, &command, &self.shard) {
+                Taken::Yes => {
+                    self.counts.commands += 1;
+                    self.pass(door);
+                    self.look_ahead();
+                    self.shard.apply(self.now, &command, &mut self.outbox);
+                }
+                Taken::No => self.put_off(&command, door, shut),
+                Taken::Wait => {
+                    self.counts.waits += 1;
+                    if door == Door::Lanes {
+                        self.slot = Some(command);
+                    }
+                    return false;
+                }
             }
         } else if self.shard.has_background() {
             self.shard.resume(&mut self.outbox);
@@ -245,7 +259,8 @@ impl Worker {
                 return None;
             }
         }
-        self.end.poll_command().map(|command| (command, Door::Lanes))
+        let next = self.slot.take().or_else(|| self.end.poll_command());
+        next.map(|command| (command, Door::Lanes))
     }
 
     #[inline]

@@ -261,6 +261,23 @@ fn what_venues_say_is_kept_while_the_journal_is_shut() {
 
 /// An answer that tells nothing of what is not stored does not wait for it; one that tells how an order stands does.
 #[test]
+fn a_journal_without_room_yet_is_offered_the_same_command_again() {
+    let (mut ports, mut worker) = platform(1, Depths::default());
+    send(&mut ports[0], 1..4);
+    let mut offered = Vec::new();
+    for patience in [0, 2, 0, 9] {
+        worker.poll_with(Timestamp(1), ALL_STORED, |number, _, command, _| {
+            offered.push((number, command.token));
+            if offered.len() % 10 > patience { Taken::Wait } else { Taken::Yes }
+        });
+    }
+    assert_eq!(offered, [(1, 1), (1, 1), (2, 2), (2, 2), (2, 2), (3, 3)]);
+    assert_eq!(done(&mut ports[0]).iter().map(|done| done.0).collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(worker.counts().waits, 3);
+    assert!(!worker.has_work());
+}
+
+#[test]
 fn a_refusal_waits_only_for_what_it_tells() {
     let (mut ports, mut worker) = platform(1, Depths::default());
     send(&mut ports[0], 0..1);

@@ -4,7 +4,9 @@ use pitlane_engine::command::{Body, Command};
 use pitlane_engine::image::{COMMAND_BYTES_MAX, encode_command};
 use pitlane_engine::shard::Shard;
 use pitlane_engine::time::Timestamp;
+use pitlane_engine::worker::{ALL_STORED, Taken, Worker};
 
+use super::health::Level;
 use super::record::kind;
 use super::writer::{Class, NotTaken, Writer};
 
@@ -41,6 +43,26 @@ pub fn class_of(body: &Body) -> Class {
 }
 
 impl Writer {
+    /// One cycle of a shard with its journal: takes commands as far as there is room for them, hands on what is safe, and
+    /// wakes the keeper for the rest.
+    pub fn poll_worker(&mut self, worker: &mut Worker, now: Timestamp) -> usize {
+        let stored = match self.level() {
+            Level::Disk => self.safe(),
+            Level::Os | Level::None => ALL_STORED,
+        };
+        let work = worker.poll_with(now, stored, |number, now, command, shard| {
+            match self.offer(now, command, shard) {
+                Ok(seq) => {
+                    assert_eq!(seq, number, "the journal counts as the shard does");
+                    Taken::Yes
+                }
+                Err(NotTaken::Wait) => Taken::Wait,
+                Err(NotTaken::Refused(_)) => Taken::No,
+            }
+        });
+        work + self.tend()
+    }
+
     /// Writes a command that `shard` is about to apply, and answers with its number.
     #[inline]
     pub fn offer(&mut self, now: Timestamp, command: &Command, shard: &Shard) -> Result<u64, NotTaken> {
