@@ -19,7 +19,8 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
-use pitlane::http::{Durability, Http, HttpSettings, Parts, Remote, Standing};
+use pitlane::config::Durability;
+use pitlane::http::{Http, HttpSettings, Parts, Remote, Standing};
 use pitlane::metrics::{Registry, StageSummary};
 use pitlane::wake::Bell;
 use pitlane_engine::mesh::{Depths, PortClass, mesh};
@@ -184,6 +185,7 @@ fn start_ours(pinning: &Pinning) -> io::Result<(SocketAddr, Remote)> {
         registry: Arc::new(Registry::new(1)),
         standing: Arc::new(Standing::new(Timestamp::ZERO, Durability::None, Vec::new())),
         stages: Box::new(|| (0..ROWS).map(row).collect()),
+        report: None,
         tls: None,
         tell: Box::new(|_| {}),
     };

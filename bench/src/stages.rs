@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use pitlane::platform::shard::ShardDuty;
+use pitlane::metrics::Registry;
+use pitlane::platform::shard::{Keeping, ShardDuty};
 use pitlane::stages::stages;
 use pitlane::topology::bells::Bells;
 use pitlane::topology::life::Course;
@@ -62,7 +63,9 @@ fn road(stamped: bool, commands: usize) -> f64 {
     let (mut ports, mut ends) = mesh(&[PortClass::Client], 1, Depths::default());
     let worker = Worker::restored(shard, ends.remove(0), outbox.seq(), START);
     let (recorder, mut reader) = stages();
-    let mut duty = ShardDuty::new(worker, Arc::new(Bells::silent(1, 1)), stamped.then_some(recorder));
+    let keeping = Keeping { journal: None, recorder: stamped.then_some(recorder) };
+    let (bells, registry) = (Arc::new(Bells::silent(1, 1)), Arc::new(Registry::new(1)));
+    let mut duty = ShardDuty::new(worker, keeping, bells, registry);
     let mut client = Client::at(ports.remove(0));
     let clock = Clock::new();
     let mut begin = clock.raw();

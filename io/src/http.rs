@@ -45,8 +45,9 @@ use tokio::task::LocalSet;
 use self::house::House;
 pub use self::remote::Remote;
 pub use self::settings::HttpSettings;
-pub use self::standing::{Durability, Journaling, Listener, Phase, Standing};
+pub use self::standing::{Journaling, Listener, Phase, Standing};
 use crate::metrics::{Registry, StageSummary};
+use crate::report::Report;
 use crate::tls::Tls;
 use crate::wake::Bell;
 
@@ -63,6 +64,8 @@ pub struct Parts {
     pub standing: Arc<Standing>,
     /// The newest percentiles of every thread; asked when somebody wants to see them.
     pub stages: Box<dyn FnMut() -> Vec<StageSummary> + Send>,
+    /// Prints what is heard; none: nobody reads along.
+    pub report: Option<Report>,
     /// Needed where there is an HTTPS listener.
     pub tls: Option<Arc<Tls>>,
     /// How this thread speaks to main.
@@ -113,7 +116,7 @@ impl Http {
         &self.listeners
     }
 
-    /// Serves until [`Remote::end`]. Nothing is left behind when it returns.
+    /// Serves until [`Remote::end`], and hears what was said until then. Nothing is left behind when it returns.
     pub fn run(self) -> io::Result<()> {
         let Http { settings, parts, plain, tls, runtime, .. } = self;
         let acceptor = parts.tls.as_ref().map(|tls| tls.config());
@@ -133,11 +136,13 @@ impl Http {
                 )?));
             }
             let turns = tokio::task::spawn_local(turn::take_turns(house.clone(), remote.clone()));
+            tokio::task::spawn_local(turn::collect_stages(house.clone()));
             remote.closing().await;
             doors.iter().for_each(|door| door.abort());
             house.wind_down().await;
             remote.ended().await;
             turns.abort();
+            house.floor.end();
             Ok(())
         })
     }

@@ -9,6 +9,7 @@ pub mod topology;
 pub mod platform;
 pub mod demo;
 pub mod printer;
+pub mod report;
 pub mod stages;
 pub mod idle;
 pub mod wake;

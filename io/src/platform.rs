@@ -26,7 +26,7 @@ use pitlane_engine::mesh::{Depths, PortClass, PortEnd, ShardEnd, mesh};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;
-use pitlane_engine::time::{Day, NS_PER_S, Timestamp};
+use pitlane_engine::time::{NS_PER_S, Timestamp};
 use pitlane_engine::view::{View, ViewSettings};
 use pitlane_engine::worker::Worker;
 
@@ -34,9 +34,11 @@ use self::control::{Briefing, Control};
 use self::errands::Errands;
 use self::gateway::Gateway;
 use self::market::Market;
-use self::shard::ShardDuty;
+use self::shard::{Keeping, ShardDuty};
 use self::trader::Trader;
 use crate::config::Config;
+use crate::journal::Writer;
+use crate::metrics::Registry;
 use crate::stages::{self, stages};
 use crate::topology::bells::Bells;
 use crate::topology::life::Course;
@@ -121,8 +123,8 @@ pub struct Born {
     pub seq: u64,
     /// Time of its last command.
     pub at: Timestamp,
-    /// The trading day it is in.
-    pub day: Option<Day>,
+    /// Its journal; none: nothing is kept.
+    pub writer: Option<Writer>,
 }
 
 /// Everything that the threads of shards and gateways do, and the port of the reader.
@@ -142,7 +144,7 @@ impl Parts {
         let born = |end| {
             Shard::new(pitlane_engine::id::ShardId(end), shards, reference.clone(), settings.shard.clone())
         };
-        let born = |end| Born { shard: born(end), seq: 0, at: Timestamp::ZERO, day: None };
+        let born = |end| Born { shard: born(end), seq: 0, at: Timestamp::ZERO, writer: None };
         (0..shards).map(born).collect()
     }
 
@@ -153,6 +155,7 @@ impl Parts {
         settings: &PlatformSettings,
         born: Vec<Born>,
         bells: &Arc<Bells>,
+        registry: &Arc<Registry>,
     ) -> Parts {
         assert_eq!(born.len(), settings.shards as usize, "every shard is there");
         assert!((1..=GATEWAYS_MAX).contains(&settings.gateways), "there is a gateway, and room for it");
@@ -168,16 +171,17 @@ impl Parts {
             readers.push((name, reader));
             Some(recorder)
         };
-        let days: Vec<_> = born.iter().map(|born| born.day).collect();
         let shards = born.into_iter().zip(ends).map(|(born, end): (Born, ShardEnd)| {
             let recorder = recorder(format!("shard-{}", end.id().0));
-            ShardDuty::new(Worker::restored(born.shard, end, born.seq, born.at), bells.clone(), recorder)
+            let worker = Worker::restored(born.shard, end, born.seq, born.at);
+            let keeping = Keeping { journal: born.writer, recorder };
+            ShardDuty::new(worker, keeping, bells.clone(), registry.clone())
         });
         let shards = shards.collect();
         let gateway = |(at, port)| Gateway::new(port, bells.clone(), recorder(format!("gateway-{at}")));
         let mut gateways: Vec<Gateway> = own.into_iter().enumerate().map(gateway).collect();
         let first = &mut gateways[0];
-        first.control = Some(Control::new(control, now, settings.briefing.clone(), &days));
+        first.control = Some(Control::new(control, now, settings.briefing.clone()));
         first.market = Some(Market::new(feed, reference, settings.seed, settings.interval_ns));
         first.trader = (settings.pause_ns > 0).then(|| {
             Trader::new(trader, reference.clone(), settings.seed, settings.pause_ns, settings.numbers)
@@ -203,7 +207,9 @@ impl Platform {
     pub fn new(now: Timestamp, reference: Arc<RefData>, settings: &PlatformSettings) -> Platform {
         let bells = Arc::new(Bells::silent(settings.shards, ports_len(settings.gateways)));
         let born = Parts::newborn(&reference, settings);
-        let Parts { shards, gateways, http, .. } = Parts::new(now, &reference, settings, born, &bells);
+        let registry = Arc::new(Registry::new(settings.shards));
+        let Parts { shards, gateways, http, .. } =
+            Parts::new(now, &reference, settings, born, &bells, &registry);
         let mut errands = Errands::new(Source { origin: Origin::Server, port: HTTP, session: 0 });
         errands.tell_all(Body::Watch { port: HTTP, what: Watch::Everything, on: true });
         errands.tell_all(Body::Snapshot { port: HTTP });

@@ -1,11 +1,13 @@
 //! `pitlane serve`: a platform on the real clock, from its first line to its last.
 //!
 //! ```text
-//! threads ─► Opening: all know what they must ─► Open: "ready" ─► a stop is asked for ─► Closing, Draining, Ended ─► "stopped"
+//! journal read back ─► certificate, listeners ─► threads ─► Opening: all know what they must ─► Open: "ready"
+//!        a stop is asked for ─► Closing ─► Draining ─► Ended ─► "stopped"
 //! ```
 
-mod reader;
-mod report;
+mod start;
+mod store;
+mod watch;
 
 use std::fmt;
 use std::io;
@@ -19,15 +21,15 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::low_level::pipe;
 
-use self::reader::Reader;
-use self::report::Report;
+use self::store::Store;
+use self::watch::Watch;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::platform::{Parts, PlatformSettings};
+use crate::http::{Phase, Remote, Standing};
+use crate::journal::{Fault, Lock};
 use crate::printer::Printer;
-use crate::topology::Plan;
+use crate::tls::TlsError;
 use crate::topology::bells::Bells;
-use crate::topology::crew::{Bed, pin};
 use crate::topology::life::{Course, Life, Main, Stop};
 
 /// How long an orderly end may take. What is not done by then is in the journal, and is done after the next start.
@@ -45,8 +47,10 @@ pub struct ServeSettings {
 /// Why it could not start, or did not end in good order.
 #[derive(Debug)]
 pub enum ServeError {
-    /// A thread, a signal or a socket could not be had.
-    System(&'static str, io::Error),
+    /// Something of the system could not be had: a thread, a folder, a port.
+    System(String, io::Error),
+    Journal(Fault),
+    Tls(TlsError),
     /// It had to end.
     Failed(String),
     /// It did not end in time.
@@ -57,6 +61,8 @@ impl fmt::Display for ServeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ServeError::System(what, error) => write!(f, "{what}: {error}"),
+            ServeError::Journal(fault) => fault.fmt(f),
+            ServeError::Tls(error) => error.fmt(f),
             ServeError::Failed(why) => f.write_str(why),
             ServeError::Late(course) => {
                 write!(f, "not ended in good order after {END_MAX:?}: stuck in {course:?}")
@@ -65,23 +71,35 @@ impl fmt::Display for ServeError {
     }
 }
 
-/// Runs until the time is up or a stop is asked for; a second signal ends the process at once.
-pub fn serve(settings: &ServeSettings, reference: &Arc<RefData>) -> Result<(), ServeError> {
-    let (life, mut main) = Life::begin().map_err(|error| ServeError::System("cannot begin", error))?;
-    let life = Arc::new(life);
-    let signalled =
-        stop_by_signal(&life).map_err(|error| ServeError::System("cannot hear signals", error))?;
-    let begun = Instant::now();
-    let running = Running::start(settings, reference, &life)
-        .map_err(|error| ServeError::System("cannot start a thread", error))?;
-    let wait = Wait { signalled, until: settings.time.map(|time| begun + time) };
-    running.run(&life, &mut main, &wait, &ready_line(settings, reference))
+impl From<Fault> for ServeError {
+    fn from(fault: Fault) -> ServeError {
+        ServeError::Journal(fault)
+    }
 }
 
-fn ready_line(settings: &ServeSettings, reference: &RefData) -> String {
-    let (securities, exchanges) = (reference.securities().len(), reference.exchanges().len());
-    let (shards, seed) = (settings.config.topology.shards, settings.config.service.seed);
-    format!("ready securities={securities} exchanges={exchanges} shards={shards} seed={seed} durability=none")
+impl From<TlsError> for ServeError {
+    fn from(error: TlsError) -> ServeError {
+        ServeError::Tls(error)
+    }
+}
+
+fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> ServeError {
+    |error| ServeError::System(what.into(), error)
+}
+
+/// Runs until the time is up or a stop is asked for; a second signal ends the process at once.
+pub fn serve(settings: &ServeSettings, reference: &Arc<RefData>) -> Result<(), ServeError> {
+    let (life, main) = Life::begin().map_err(system("cannot begin"))?;
+    let life = Arc::new(life);
+    let signalled = stop_by_signal(&life).map_err(system("cannot hear signals"))?;
+    let until = settings.time.map(|time| Instant::now() + time);
+    let now = Clock::new().now();
+    let config = &settings.config;
+    let folder = store::make_folder(config);
+    folder.map_err(system(format!("service.data_dir {}", config.service.data_dir.display())))?;
+    let store = Store::open(config, reference, now)?;
+    let running = start::start(settings, store, now, &life)?;
+    running.run(&life, main, &Wait { signalled, until })
 }
 
 /// Signals ring for main; the second one finds the flag set and ends the process.
@@ -95,72 +113,6 @@ fn stop_by_signal(life: &Life) -> io::Result<Arc<AtomicBool>> {
     Ok(signalled)
 }
 
-/// The threads, once started.
-struct Running {
-    bells: Arc<Bells>,
-    /// Of shards, gateways and the reader.
-    threads: Vec<JoinHandle<()>>,
-    printer: Printer,
-    printing: JoinHandle<()>,
-}
-
-impl Running {
-    fn start(settings: &ServeSettings, reference: &Arc<RefData>, life: &Arc<Life>) -> io::Result<Running> {
-        let topology = &settings.config.topology;
-        let platform = &PlatformSettings::of(&settings.config, reference);
-        pin(topology.main_cores.first().copied());
-        let bed = Bed::default();
-        let bell = bed.bell();
-        let plan = Plan::new(topology.clone(), bell.clone());
-        let bells = plan.bells.clone();
-        let born = Parts::newborn(reference, platform);
-        let parts = Parts::new(Clock::new().now(), reference, platform, born, &bells);
-        let (printer, printing) = Printer::start(life.clone())?;
-        let report = Report::new(printer.clone(), settings.quiet);
-        let reader = Reader::new(parts.http, reference.clone(), report, bells.clone());
-        let mut threads = plan.start(parts.shards, parts.gateways, life)?;
-        threads.push(reader.start(bed, bell, life.clone())?);
-        Ok(Running { bells, threads, printer, printing })
-    }
-
-    /// Waits until all threads have arrived, then for the stop, then for the end.
-    fn run(mut self, life: &Life, main: &mut Main, wait: &Wait, ready: &str) -> Result<(), ServeError> {
-        let failed = |error| ServeError::System("cannot wait", error);
-        let all = self.threads.len() as u32;
-        let is_open = || life.arrived(Course::Opening) == all;
-        main.wait(wait.until, || wait.is_over(life) || is_open()).map_err(failed)?;
-        if is_open() {
-            self.printer.print(&mut format!("{ready}\n"));
-            self.enter(life, Course::Open);
-            main.wait(wait.until, || wait.is_over(life)).map_err(failed)?;
-        }
-        let until = Instant::now() + END_MAX;
-        for course in [Course::Closing, Course::Draining, Course::Ended] {
-            self.enter(life, course);
-            if !main.wait(Some(until), || life.arrived(course) == all).map_err(failed)? {
-                return Err(ServeError::Late(course));
-            }
-        }
-        drop(self.printer);
-        for thread in self.threads {
-            thread.join().map_err(|_| ServeError::Failed("a thread has failed".to_string()))?;
-        }
-        while !self.printing.is_finished() && Instant::now() < until {
-            // Nobody rings for the end of the last line; whoever reads it has waited longer.
-            thread::sleep(Duration::from_millis(1));
-        }
-        match life.stopped() {
-            Some(Stop::Failed(why)) => Err(ServeError::Failed(why.clone())),
-            Some(Stop::Signal | Stop::Asked | Stop::TimeUp | Stop::NobodyListens) | None => Ok(()),
-        }
-    }
-
-    fn enter(&self, life: &Life, course: Course) {
-        life.enter(course);
-        self.bells.wake_all();
-    }
-}
-
 /// What main waits for.
 struct Wait {
     signalled: Arc<AtomicBool>,
@@ -170,5 +122,92 @@ struct Wait {
 impl Wait {
     fn is_over(&self, life: &Life) -> bool {
         self.signalled.load(Ordering::Relaxed) || life.stopped().is_some()
+    }
+}
+
+/// The threads, once started.
+struct Running {
+    bells: Arc<Bells>,
+    remote: Remote,
+    standing: Arc<Standing>,
+    watch: Watch,
+    /// All that take part in the course of life.
+    threads: Vec<JoinHandle<()>>,
+    printer: Printer,
+    printing: JoinHandle<()>,
+    ready: String,
+    _lock: Option<Lock>,
+}
+
+impl Running {
+    /// Waits until all threads have arrived, then for the stop, then for the end.
+    fn run(mut self, life: &Life, mut main: Main, wait: &Wait) -> Result<(), ServeError> {
+        let all = self.threads.len() as u32;
+        let is_open = || life.arrived(Course::Opening) == all;
+        self.wait(&mut main, wait.until, || wait.is_over(life) || is_open())?;
+        if is_open() {
+            let mut ready = format!("{}\n", self.ready);
+            self.printer.print(&mut ready);
+            self.enter(life, Course::Open);
+            self.wait(&mut main, wait.until, || wait.is_over(life))?;
+        }
+        let until = Some(Instant::now() + END_MAX);
+        for course in [Course::Closing, Course::Draining, Course::Ended] {
+            self.enter(life, course);
+            if !self.wait(&mut main, until, || life.arrived(course) == all)? {
+                return Err(ServeError::Late(course));
+            }
+        }
+        self.end(life, until)
+    }
+
+    /// Waits, and looks after the journal meanwhile.
+    fn wait(
+        &mut self,
+        main: &mut Main,
+        until: Option<Instant>,
+        mut is_so: impl FnMut() -> bool,
+    ) -> Result<bool, ServeError> {
+        loop {
+            let look = Instant::now() + watch::EVERY;
+            let next = until.map_or(look, |until| until.min(look));
+            if main.wait(Some(next), &mut is_so).map_err(system("cannot wait"))? {
+                return Ok(true);
+            }
+            self.watch.look();
+            if until.is_some_and(|until| until <= Instant::now()) {
+                return Ok(false);
+            }
+        }
+    }
+
+    fn enter(&self, life: &Life, course: Course) {
+        life.enter(course);
+        match course {
+            Course::Opening | Course::Draining => {}
+            Course::Open => self.standing.set_phase(Phase::Running),
+            Course::Closing => {
+                self.standing.set_phase(Phase::Stopping);
+                self.remote.close();
+            }
+            Course::Ended => self.remote.end(),
+        }
+        self.bells.wake_all();
+    }
+
+    /// All threads are done; what they said last is printed.
+    fn end(self, life: &Life, until: Option<Instant>) -> Result<(), ServeError> {
+        drop(self.printer);
+        for thread in self.threads {
+            thread.join().map_err(|_| ServeError::Failed("a thread has failed".to_string()))?;
+        }
+        while !self.printing.is_finished() && until.is_none_or(|until| Instant::now() < until) {
+            // Nobody rings when the last line is written; whoever reads it has waited longer than this.
+            thread::sleep(Duration::from_millis(1));
+        }
+        match life.stopped() {
+            Some(Stop::Failed(why)) => Err(ServeError::Failed(why.clone())),
+            Some(Stop::Asked | Stop::NobodyListens) | None => Ok(()),
+        }
     }
 }

@@ -17,6 +17,8 @@ use hdrhistogram::Histogram;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 use rtrb::{Consumer, Producer, RingBuffer};
 
+use crate::metrics::StageSummary;
+
 /// Of so many commands one is stamped. Prime, so that no pattern of the flow hides behind it.
 pub const EVERY: u32 = 29;
 /// How often a sheet is handed over.
@@ -188,18 +190,6 @@ pub struct Reader {
     latest: Box<Sheet>,
 }
 
-/// How long one stage took in the last second in which there was any, in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Summary {
-    pub stage: Stage,
-    pub count: u64,
-    pub p50: u64,
-    pub p90: u64,
-    pub p99: u64,
-    pub p999: u64,
-    pub max: u64,
-}
-
 impl Reader {
     /// Takes in what has been handed over; the newest sheet is the one that is shown.
     pub fn poll(&mut self) {
@@ -210,11 +200,12 @@ impl Reader {
         }
     }
 
-    /// The stages that this thread has.
-    pub fn summaries(&self) -> impl Iterator<Item = Summary> {
+    /// The stages that this thread has, under its name.
+    pub fn summaries(&self, thread: &str) -> impl Iterator<Item = StageSummary> {
         let stages = Stage::ALL.into_iter().zip(&self.latest.stages);
-        stages.filter(|(_, counts)| !counts.is_empty()).map(|(stage, counts)| Summary {
-            stage,
+        stages.filter(|(_, counts)| !counts.is_empty()).map(move |(stage, counts)| StageSummary {
+            thread: thread.to_string(),
+            stage: stage.word(),
             count: counts.len(),
             p50: counts.value_at_quantile(0.5),
             p90: counts.value_at_quantile(0.9),
@@ -238,9 +229,9 @@ mod tests {
     }
 
     /// How often each stage was counted, as shown.
-    fn shown(reader: &mut Reader) -> Vec<(Stage, u64)> {
+    fn shown(reader: &mut Reader) -> Vec<(&'static str, u64)> {
         reader.poll();
-        reader.summaries().map(|summary| (summary.stage, summary.count)).collect()
+        reader.summaries("t").map(|summary| (summary.stage, summary.count)).collect()
     }
 
     #[test]
@@ -254,12 +245,12 @@ mod tests {
         recorder.poll(Timestamp(second(2).0 - 1));
         assert_eq!(shown(&mut reader), []);
         recorder.poll(second(2));
-        assert_eq!(shown(&mut reader), [(Stage::Apply, 5)]);
+        assert_eq!(shown(&mut reader), [("apply", 5)]);
         count(&mut recorder, Stage::Journal, 1);
         recorder.poll(second(3));
-        assert_eq!(shown(&mut reader), [(Stage::Journal, 1)], "a second begins with nothing");
+        assert_eq!(shown(&mut reader), [("journal", 1)], "a second begins with nothing");
         recorder.poll(second(4));
-        assert_eq!(shown(&mut reader), [(Stage::Journal, 1)], "without work the last numbers stay");
+        assert_eq!(shown(&mut reader), [("journal", 1)], "without work the last numbers stay");
     }
 
     #[test]
@@ -270,9 +261,9 @@ mod tests {
             count(&mut recorder, Stage::Answer, 1);
         }
         // Two sheets were handed over; the rest is on the third.
-        assert_eq!(shown(&mut reader), [(Stage::Answer, 1)]);
+        assert_eq!(shown(&mut reader), [("answer", 1)]);
         recorder.poll(Timestamp(11 * NS_PER_S));
-        assert_eq!(shown(&mut reader), [(Stage::Answer, 8)]);
+        assert_eq!(shown(&mut reader), [("answer", 8)]);
     }
 
     #[test]
@@ -287,9 +278,9 @@ mod tests {
         }
         recorder.poll(Timestamp(2 * NS_PER_S));
         reader.poll();
-        let summary = reader.summaries().next().unwrap();
+        let summary = reader.summaries("t").next().unwrap();
         assert_eq!(summary.count, 100);
-        let Summary { p50, p90, p99, p999, max, .. } = summary;
+        let StageSummary { p50, p90, p99, p999, max, .. } = summary;
         assert!(1 <= p50 && p50 <= p90 && p90 <= p99 && p99 <= p999 && p999 <= max);
         for (at, stage) in Stage::ALL.into_iter().enumerate() {
             assert_eq!(stage as usize, at, "{}", stage.word());

@@ -14,13 +14,10 @@ pub mod bells;
 pub mod crew;
 pub mod life;
 
-use std::io;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use self::bells::Bells;
 use self::crew::{Bed, Duty, Member};
-use self::life::Life;
 use crate::config::{Layout, Topology};
 use crate::platform::gateway::Gateway;
 use crate::platform::shard::ShardDuty;
@@ -67,13 +64,8 @@ impl Plan {
         Plan { settings, beds, bells }
     }
 
-    /// Starts the threads of shards and gateways, each with its duties.
-    pub fn start(
-        self,
-        shards: Vec<ShardDuty>,
-        gateways: Vec<Gateway>,
-        life: &Arc<Life>,
-    ) -> io::Result<Vec<JoinHandle<()>>> {
+    /// The threads of shards and gateways, each with its duties.
+    pub fn members(self, shards: Vec<ShardDuty>, gateways: Vec<Gateway>) -> Vec<Member> {
         let Topology { shard_cores, gateway_cores, .. } = &self.settings;
         let cores: Vec<Option<u32>> = match self.settings.layout {
             Layout::Shared => vec![shard_cores.first().copied()],
@@ -95,6 +87,6 @@ impl Plan {
             };
             Member { name, duties, idle, core, bed, bell }
         });
-        members.map(|member| member.start(life.clone())).collect()
+        members.collect()
     }
 }

@@ -174,6 +174,7 @@ impl Shard {
     }
 
     fn trading_day(&mut self, day: Day) -> Result<(), Reason> {
+        self.day = Some(day);
         self.ledger.fold_all();
         for local in 0..self.directory.locals.len() as u32 {
             self.venue.market_mut(local).volume = Default::default();

@@ -37,6 +37,7 @@ impl Shard {
         self.setup_sum().encode(out);
         self.applied.encode(out);
         self.now.encode(out);
+        self.day.encode(out);
         self.killed.encode(out);
         self.adapters.encode(out);
         self.audience.encode(out);
@@ -70,6 +71,7 @@ impl Shard {
         let mut sum = Fold::new();
         self.applied.encode(&mut sum);
         self.now.encode(&mut sum);
+        self.day.encode(&mut sum);
         self.killed.encode(&mut sum);
         (self.dated, (self.timers.len(), self.timers.deadline())).encode(&mut sum);
         self.orders.fold(&mut sum);
@@ -92,6 +94,7 @@ impl Shard {
         let setup_sum = u64::decode(from)?;
         let applied = Image::decode(from)?;
         let now = Image::decode(from)?;
+        let day = Image::decode(from)?;
         let killed = Image::decode(from)?;
         let adapters: [AdapterState; 256] = Image::decode(from)?;
         from.check(adapters[AdapterId::SIM.0 as usize].connected, Problem::Contradiction)?;
@@ -112,6 +115,7 @@ impl Shard {
             settings,
             applied,
             now,
+            day,
             directory,
             orders,
             ledger,

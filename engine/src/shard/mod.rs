@@ -40,7 +40,7 @@ use crate::reason::Reason;
 use crate::refdata::RefData;
 use crate::settings::{Delays, ShardSettings};
 use crate::terms::Status;
-use crate::time::Timestamp;
+use crate::time::{Day, Timestamp};
 use crate::timers::{Timers, Way};
 use crate::venue::{BookSpec, Venue};
 
@@ -109,6 +109,8 @@ pub struct Shard {
     applied: u64,
     /// The time of the command that is being worked on.
     now: Timestamp,
+    /// The trading day that was begun last.
+    day: Option<Day>,
     directory: Directory,
     orders: Orders,
     ledger: Ledger,
@@ -156,6 +158,7 @@ impl Shard {
             shards,
             applied: 0,
             now: Timestamp::ZERO,
+            day: None,
             orders: Orders::new(id, settings.orders_max, settings.executions_max),
             ledger: Ledger::new(0, settings.transactions_max),
             venue: Venue::new(Vec::new(), settings.orders_max as usize),

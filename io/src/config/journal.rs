@@ -31,13 +31,19 @@ pub enum Durability {
     None,
 }
 
-impl fmt::Display for Durability {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl Durability {
+    pub fn word(self) -> &'static str {
+        match self {
             Durability::Disk => "disk",
             Durability::Os => "os",
             Durability::None => "none",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Durability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
     }
 }
 
@@ -54,7 +60,7 @@ impl Journal {
                 ],
             ),
             segment_bytes: section.number("segment_bytes", 1 << 20..=1 << 30),
-            reserve_segments: section.number("reserve_segments", 2..=64),
+            reserve_segments: section.number("reserve_segments", 2..=16),
             sync_interval_ms: section.number("sync_interval_ms", 1..=60_000),
             snapshot_every_bytes: section.number("snapshot_every_bytes", 1 << 20..=1 << 40),
             retention_days: section.number("retention_days", 0..=36_500),

@@ -27,6 +27,7 @@ use pitlane_engine::view::{View, ViewSettings};
 
 use self::waiting::{Awaited, Waiting};
 pub use self::waiting::{Outcome, Pending};
+use crate::report::Report;
 use crate::wake::Bell;
 
 /// Events taken in before requests have their turn again: some 100 µs of work.
@@ -47,6 +48,7 @@ pub struct Floor {
     /// What every shard is told first, as far as there was no room yet.
     opening: RefCell<VecDeque<Broadcast>>,
     heard: Cell<Heard>,
+    report: RefCell<Option<Report>>,
 }
 
 /// What was heard since the start, snapshots left out.
@@ -78,7 +80,13 @@ impl Floor {
             waiting: Rc::new(RefCell::new(Waiting::default())),
             opening: RefCell::new(opening.into()),
             heard: Cell::new(Heard::default()),
+            report: RefCell::new(None),
         }
+    }
+
+    /// Who prints what is heard.
+    pub fn set_report(&mut self, report: Option<Report>) {
+        self.report = RefCell::new(report);
     }
 
     /// The copy of what the shards know. Not to be held over an await.
@@ -143,15 +151,30 @@ impl Floor {
         let mut port = self.port.borrow_mut();
         let mut waiting = self.waiting.borrow_mut();
         let mut heard = self.heard.get();
+        let mut report = self.report.borrow_mut();
         for _ in 0..EVENTS_PER_TURN_MAX {
             let Some((shard, event)) = port.poll_event() else { break };
             view.apply(shard, &event);
             heard.count(&event);
+            if let Some(report) = report.as_mut() {
+                report.hear(&view, &self.reference, &event);
+            }
             waiting.handle_event(port.id(), &event);
             work += 1;
         }
         self.heard.set(heard);
+        if let Some(report) = report.as_mut() {
+            report.flush();
+        }
         work
+    }
+
+    /// Hears what is left on the lanes, and has the last line printed. Nobody speaks any more.
+    pub fn end(&self) {
+        while self.poll() > 0 {}
+        if let Some(report) = self.report.take() {
+            report.end(&self.view(), &self.reference);
+        }
     }
 
     /// Tells the shards what they are told first. Each answers when it is done, so that we come back here.

@@ -46,9 +46,11 @@ pub struct House {
 
 impl House {
     pub fn new(settings: HttpSettings, parts: Parts) -> House {
-        let Parts { port, bells, reference, remote, registry, standing, stages, tls, tell } = parts;
+        let Parts { port, bells, reference, remote, registry, standing, stages, report, tls, tell } = parts;
+        let mut floor = Floor::new(port, bells, reference, settings.view);
+        floor.set_report(report);
         House {
-            floor: Floor::new(port, bells, reference, settings.view),
+            floor,
             rules: Rules::new(&settings),
             routes: Routes::new(),
             seats: Seats::new(settings.connections_max, settings.connections_per_peer_max),

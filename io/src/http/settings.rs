@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use pitlane_engine::view::ViewSettings;
 
+use crate::config::Config;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpSettings {
     /// Each can be switched off.
@@ -34,6 +36,28 @@ pub struct HttpSettings {
     pub connections_max: usize,
     pub connections_per_peer_max: usize,
     pub view: ViewSettings,
+}
+
+impl HttpSettings {
+    /// As the config has it.
+    pub fn of(config: &Config) -> HttpSettings {
+        let Config { http, https, view, .. } = config;
+        let ms = |ms: u32| Duration::from_millis(ms as u64);
+        HttpSettings {
+            http: http.listen,
+            https: https.listen,
+            public_hosts: http.hosts_allowed.iter().chain(&http.public_host).cloned().collect(),
+            cors_origins: http.cors_origins.clone(),
+            body_bytes_max: http.body_bytes_max,
+            head_bytes_max: http.head_bytes_max,
+            head_timeout: ms(http.head_timeout_ms),
+            idle_timeout: ms(http.idle_timeout_ms),
+            connections_max: http.connections_max as usize,
+            connections_per_peer_max: http.per_peer_max as usize,
+            view: *view,
+            ..HttpSettings::default()
+        }
+    }
 }
 
 impl Default for HttpSettings {

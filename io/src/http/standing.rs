@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use pitlane_engine::time::Timestamp;
 
+use crate::config::Durability;
+
 #[derive(Debug)]
 pub struct Standing {
     phase: AtomicU8,
@@ -40,24 +42,6 @@ impl Phase {
             Phase::Starting => "STARTING",
             Phase::Running => "RUNNING",
             Phase::Stopping => "STOPPING",
-        }
-    }
-}
-
-/// What an acknowledgement survives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Durability {
-    Disk,
-    Os,
-    None,
-}
-
-impl Durability {
-    pub fn word(self) -> &'static str {
-        match self {
-            Durability::Disk => "disk",
-            Durability::Os => "os",
-            Durability::None => "none",
         }
     }
 }

@@ -19,6 +19,17 @@ const MOMENT: Duration = Duration::from_millis(1);
 /// From so many events in a turn on, more are on their way already.
 const MANY: usize = 64;
 
+/// Between two looks at what other threads have counted: as often as they hand it over.
+const COLLECT: Duration = Duration::from_secs(1);
+
+/// Takes over the counts of other threads, so that they are of now whenever somebody asks.
+pub async fn collect_stages(house: Rc<House>) {
+    loop {
+        sleep(COLLECT).await;
+        house.stages();
+    }
+}
+
 pub async fn take_turns(house: Rc<House>, remote: Remote) {
     let mut complete = false;
     loop {

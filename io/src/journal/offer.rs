@@ -46,21 +46,32 @@ impl Writer {
     /// One cycle of a shard with its journal: takes commands as far as there is room for them, hands on what is safe, and
     /// wakes the keeper for the rest.
     pub fn poll_worker(&mut self, worker: &mut Worker, now: Timestamp) -> usize {
-        let stored = match self.level() {
+        let stored = self.stored();
+        let take = |number, now, command: &Command, shard: &Shard| self.take(number, now, command, shard);
+        let work = worker.poll_with(now, stored, take);
+        work + self.tend()
+    }
+
+    /// Up to which command a worker may hand on what it said.
+    #[inline]
+    pub fn stored(&self) -> u64 {
+        match self.level() {
             Level::Disk => self.safe(),
             Level::Os | Level::None => ALL_STORED,
-        };
-        let work = worker.poll_with(now, stored, |number, now, command, shard| {
-            match self.offer(now, command, shard) {
-                Ok(seq) => {
-                    assert_eq!(seq, number, "the journal counts as the shard does");
-                    Taken::Yes
-                }
-                Err(NotTaken::Wait) => Taken::Wait,
-                Err(NotTaken::Refused(_)) => Taken::No,
+        }
+    }
+
+    /// Takes the command that a worker is about to apply, or not.
+    #[inline]
+    pub fn take(&mut self, number: u64, now: Timestamp, command: &Command, shard: &Shard) -> Taken {
+        match self.offer(now, command, shard) {
+            Ok(seq) => {
+                assert_eq!(seq, number, "the journal counts as the shard does");
+                Taken::Yes
             }
-        });
-        work + self.tend()
+            Err(NotTaken::Wait) => Taken::Wait,
+            Err(NotTaken::Refused(_)) => Taken::No,
+        }
     }
 
     /// Writes a command that `shard` is about to apply, and answers with its number.

@@ -105,16 +105,14 @@ struct Known {
 }
 
 impl Control {
-    /// `days` are the trading days that the shards are in, where known.
-    pub fn new(port: PortEnd, now: Timestamp, briefing: Briefing, days: &[Option<Day>]) -> Control {
+    pub fn new(port: PortEnd, now: Timestamp, briefing: Briefing) -> Control {
         let id = port.id();
         let source = |session| Source { origin: Origin::Server, port: id, session };
         let mut errands = Errands::new(source(0));
         errands.tell_all(Body::Watch { port: id, what: Watch::Budgets, on: true });
         errands.tell_all(Body::Snapshot { port: id });
         let shards = port.shards();
-        let day_of = |shard: u8| days.get(shard as usize).copied().flatten();
-        let known = (0..shards).map(|shard| Known { day: day_of(shard), ..Known::default() }).collect();
+        let known = (0..shards).map(|_| Known::default()).collect();
         Control {
             errands,
             treasury: Treasury::new(shards, source(1)),

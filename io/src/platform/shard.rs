@@ -1,10 +1,12 @@
-//! A shard's duty: its worker, with a stamp now and then, and the bells of those it spoke to.
+//! A shard's duty: its worker with its journal, a stamp now and then, and the bells of those it spoke to.
 
 use std::sync::Arc;
 
 use pitlane_engine::time::Timestamp;
 use pitlane_engine::worker::{ALL_STORED, Taken, Worker};
 
+use crate::journal::Writer;
+use crate::metrics::Registry;
 use crate::stages::{Recorder, Stage};
 use crate::topology::bells::Bells;
 use crate::topology::life::Course;
@@ -12,16 +14,25 @@ use crate::topology::life::Course;
 #[derive(Debug)]
 pub struct ShardDuty {
     worker: Worker,
+    keeping: Keeping,
     bells: Arc<Bells>,
-    /// None: nothing is stamped.
-    recorder: Option<Recorder>,
+    registry: Arc<Registry>,
     /// All is said, and nothing is taken any more.
     closed: bool,
 }
 
+/// What is kept of the shard's commands: themselves, and how long they took.
+#[derive(Debug)]
+pub struct Keeping {
+    /// None: nothing is journaled.
+    pub journal: Option<Writer>,
+    /// None: nothing is stamped.
+    pub recorder: Option<Recorder>,
+}
+
 impl ShardDuty {
-    pub fn new(worker: Worker, bells: Arc<Bells>, recorder: Option<Recorder>) -> ShardDuty {
-        ShardDuty { worker, bells, recorder, closed: false }
+    pub fn new(worker: Worker, keeping: Keeping, bells: Arc<Bells>, registry: Arc<Registry>) -> ShardDuty {
+        ShardDuty { worker, keeping, bells, registry, closed: false }
     }
 
     /// Does a bounded amount of work and says how much.
@@ -29,11 +40,12 @@ impl ShardDuty {
         if self.closed {
             return 0;
         }
-        let work = match &mut self.recorder {
-            None => self.worker.poll(now),
-            Some(recorder) => poll_stamped(&mut self.worker, recorder, now),
-        };
+        let work = self.keeping.poll(&mut self.worker, now);
         self.bells.wake_ports(self.worker.take_called());
+        if work > 0 {
+            let shard = self.worker.shard().id().0 as usize;
+            self.registry.shards[shard].publish(&self.worker.counts());
+        }
         // Whoever could send has closed before, so what was taken was the last.
         self.closed = course >= Course::Draining && work == 0 && !self.worker.has_work();
         work
@@ -43,30 +55,54 @@ impl ShardDuty {
         course < Course::Draining || self.closed
     }
 
-    /// Whether something said waits for room.
+    /// Whether something waits for room, on a lane or in the journal.
     pub fn is_waiting(&self) -> bool {
         !self.closed && self.worker.has_work()
     }
 
     pub fn deadline(&self) -> Timestamp {
         let timers = self.worker.deadline().filter(|_| !self.closed).unwrap_or(Timestamp::MAX);
-        timers.min(self.recorder.as_ref().map_or(Timestamp::MAX, Recorder::deadline))
+        timers.min(self.keeping.recorder.as_ref().map_or(Timestamp::MAX, Recorder::deadline))
     }
 }
 
-/// A poll of which some commands are timed. One is done when the next is taken, or when the poll ends.
-fn poll_stamped(worker: &mut Worker, recorder: &mut Recorder, now: Timestamp) -> usize {
-    let mut applying = None;
-    let work = worker.poll_with(now, ALL_STORED, |_, _, _, _| {
-        if let Some(journaled) = applying.take() {
-            recorder.count(Stage::Apply, journaled, recorder.stamp());
+impl Keeping {
+    /// A poll in which each command is journaled before it is applied, and some are timed. One is applied when the next is
+    /// taken, or when the poll ends.
+    fn poll(&mut self, worker: &mut Worker, now: Timestamp) -> usize {
+        let Keeping { journal, recorder } = self;
+        let stored = journal.as_ref().map_or(ALL_STORED, Writer::stored);
+        let mut applying = None;
+        let mut work = worker.poll_with(now, stored, |number, now, command, shard| {
+            let mut timed = None;
+            if let Some(recorder) = recorder.as_mut() {
+                if let Some(journaled) = applying.take() {
+                    recorder.count(Stage::Apply, journaled, recorder.stamp());
+                }
+                timed = recorder.sample();
+            }
+            let taken = match journal.as_mut() {
+                Some(journal) => journal.take(number, now, command, shard),
+                None => Taken::Yes,
+            };
+            if let Some((recorder, begun)) = recorder.as_mut().zip(timed)
+                && taken == Taken::Yes
+            {
+                let journaled = recorder.stamp();
+                recorder.count(Stage::Journal, begun, journaled);
+                applying = Some(journaled);
+            }
+            taken
+        });
+        if let Some(journal) = journal {
+            work += journal.tend();
         }
-        applying = recorder.sample();
-        Taken::Yes
-    });
-    if let Some(journaled) = applying {
-        recorder.count(Stage::Apply, journaled, recorder.stamp());
+        if let Some(recorder) = recorder {
+            if let Some(journaled) = applying {
+                recorder.count(Stage::Apply, journaled, recorder.stamp());
+            }
+            recorder.poll(now);
+        }
+        work
     }
-    recorder.poll(now);
-    work
 }

@@ -13,6 +13,7 @@ use crate::clock::Clock;
 use crate::config::IdleBy;
 use crate::fault;
 use crate::idle::{Idle, Rest};
+use crate::journal::{Keeper, Steward};
 use crate::platform::gateway::Gateway;
 use crate::platform::shard::ShardDuty;
 use crate::wake::Bell;
@@ -28,6 +29,32 @@ const NAP_NS: u64 = NS_PER_MS / 10;
 pub enum Duty {
     Shard(Box<ShardDuty>),
     Gateway(Box<Gateway>),
+    Keeper(Box<KeeperDuty>),
+    Steward(Box<Steward>),
+}
+
+/// The journal's keeper, who tells the steward when there may be something to put away.
+#[derive(Debug)]
+pub struct KeeperDuty {
+    pub keeper: Keeper,
+    pub steward: Bell,
+    /// Everything is on disk, for good.
+    pub finished: bool,
+}
+
+impl KeeperDuty {
+    fn poll(&mut self, now: Timestamp, course: Course) -> usize {
+        let work = self.keeper.poll(now);
+        if work > 0 {
+            self.steward.wake();
+        }
+        // The shards have closed, so this was the last they wrote.
+        if course == Course::Ended && work == 0 && !self.finished {
+            self.keeper.finish(now);
+            self.finished = true;
+        }
+        work
+    }
 }
 
 impl Duty {
@@ -35,6 +62,9 @@ impl Duty {
         match self {
             Duty::Shard(shard) => shard.poll(now, course),
             Duty::Gateway(gateway) => gateway.poll(now, course),
+            Duty::Keeper(keeper) => keeper.poll(now, course),
+            Duty::Steward(steward) if course <= Course::Open => steward.poll(now),
+            Duty::Steward(_) => 0,
         }
     }
 
@@ -42,6 +72,8 @@ impl Duty {
         match self {
             Duty::Shard(shard) => shard.is_done(course),
             Duty::Gateway(gateway) => gateway.is_done(course),
+            Duty::Keeper(keeper) => course != Course::Ended || keeper.finished,
+            Duty::Steward(_) => true,
         }
     }
 
@@ -49,6 +81,7 @@ impl Duty {
         match self {
             Duty::Shard(shard) => shard.is_waiting(),
             Duty::Gateway(gateway) => gateway.is_waiting(),
+            Duty::Keeper(_) | Duty::Steward(_) => false,
         }
     }
 
@@ -56,6 +89,9 @@ impl Duty {
         match self {
             Duty::Shard(shard) => shard.deadline(),
             Duty::Gateway(gateway) => gateway.deadline(course),
+            Duty::Keeper(keeper) => keeper.keeper.deadline().unwrap_or(Timestamp::MAX),
+            // It looks by itself as often as anybody does.
+            Duty::Steward(_) => Timestamp::MAX,
         }
     }
 }

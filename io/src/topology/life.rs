@@ -32,13 +32,11 @@ impl Course {
         [Course::Opening, Course::Open, Course::Closing, Course::Draining, Course::Ended];
 }
 
-/// Why the platform stops.
+/// Why a thread asks for the end. Signals and the clock are main's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
-    Signal,
-    /// Asked over http.
+    /// Over http.
     Asked,
-    TimeUp,
     /// Whoever read our output has gone.
     NobodyListens,
     /// Something we cannot do without has failed.
@@ -170,7 +168,7 @@ mod tests {
         let past = Some(Instant::now());
         assert!(!main.wait(past, || life.stopped().is_some()).unwrap());
         life.stop(Stop::Asked);
-        life.stop(Stop::TimeUp);
+        life.stop(Stop::NobodyListens);
         assert!(main.wait(None, || life.stopped().is_some()).unwrap());
         assert_eq!(life.stopped(), Some(&Stop::Asked));
     }

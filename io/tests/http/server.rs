@@ -8,7 +8,8 @@ use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle, Thread};
 
 use pitlane::clock::Clock;
-use pitlane::http::{Durability, Http, HttpSettings, News, Parts, Phase, Remote, Standing};
+use pitlane::config::Durability;
+use pitlane::http::{Http, HttpSettings, News, Parts, Phase, Remote, Standing};
 use pitlane::metrics::{Registry, StageSummary};
 use pitlane::refdata;
 use pitlane::tls::Tls;
@@ -76,6 +77,7 @@ impl Server {
             registry: registry.clone(),
             standing: standing.clone(),
             stages: Box::new(|| vec![stage()]),
+            report: None,
             tls: plan.tls,
             tell: Box::new(move |news| tell.send(news).unwrap_or_default()),
         };

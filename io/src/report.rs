@@ -1,4 +1,4 @@
-//! What is printed and counted on the way.
+//! What is printed for people: a line for every change of an order, and a last one with the sums.
 
 use std::fmt::Write as _;
 
