@@ -150,9 +150,8 @@ impl Worker {
     /// commands are applied as long as there is room for what they say. With [`ALL_STORED`] nothing is ever held.
     ///
     /// A command that the journal does not take does not touch the shard. Whoever asked is answered with
-    /// [`Reason::StorageFailed`]; prices are dropped; what venues and the treasury say is kept; the timer
-    /// comes again. Which commands may use a
-    /// last reserve (cancels, the kill switch) is for the journal to say: it is offered every one.
+    /// [`Reason::StorageFailed`]; prices are dropped; what venues and the treasury say is kept; the timer comes again. Which
+    /// commands may use a last reserve (cancels, the kill switch) is for the journal to say: it is offered every one.
     pub fn poll_with(
         &mut self,
         now: Timestamp,
@@ -194,11 +193,14 @@ impl Worker {
             self.shard.resume(&mut self.outbox);
         } else if let Some((command, door)) = self.next_command(shut) {
             let number = self.shard.applied() + 1;
-            if journal(number, self.now, &command, &self.shard) == Taken::No {
+            // Facts come in their order: none passes those that wait.
+            let waits = door == Door::Lanes && !self.facts.is_empty() && is_fact(&command.body);
+            if waits || journal(number, self.now, &command, &self.shard) == Taken::No {
                 self.put_off(&command, door, shut);
             } else {
                 self.counts.commands += 1;
                 self.pass(door);
+                self.look_ahead();
                 self.shard.apply(self.now, &command, &mut self.outbox);
             }
         } else if self.shard.has_background() {
@@ -213,6 +215,16 @@ impl Worker {
         // What a snapshot tells has happened by the last command.
         self.outbox.end_step(self.shard.applied(), stored);
         true
+    }
+
+    /// Has memory brought near for the two commands behind the one that is about to be applied.
+    #[inline]
+    fn look_ahead(&mut self) {
+        let shard = &self.shard;
+        self.end.look_ahead(2, |distance, command| match distance {
+            0 => shard.approach(command),
+            _ => shard.foresee(command),
+        });
     }
 
     #[inline]
@@ -246,7 +258,7 @@ impl Worker {
         match (door, &command.body) {
             (Door::Clock, _) => shut.clock = true,
             (Door::Kept, _) => shut.facts = true,
-            (Door::Lanes, Body::Report { .. } | Body::Adapter { .. } | Body::Budget(_)) => {
+            (Door::Lanes, body) if is_fact(body) => {
                 shut.facts = true;
                 self.facts.push_back(*command);
             }
@@ -314,6 +326,11 @@ enum Door {
 struct Shut {
     clock: bool,
     facts: bool,
+}
+
+/// Whether it has happened elsewhere, so that it cannot be refused here.
+fn is_fact(body: &Body) -> bool {
+    matches!(body, Body::Report { .. } | Body::Adapter { .. } | Body::Budget(_))
 }
 
 /// The answer to a command about no order there is.

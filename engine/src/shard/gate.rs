@@ -206,7 +206,7 @@ impl Shard {
         Some(value?.checked_add(Money::per_unit(security.commission, qty)?).unwrap_or(Money::MAX))
     }
 
-    /// 3. Risk and 4. credit. Most orders are clear of everything, which a few comparisons tell; of the others the rules
+    /// Rules 3, risk, and 4, credit. Most orders are clear of everything, which a few comparisons tell; of the others the rules
     /// decide, one by one.
     #[inline]
     fn check_risk(&mut self, asked: &Asked<'_>, found: &Found, out: &mut Outbox) -> Result<(), Reason> {
