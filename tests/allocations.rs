@@ -55,11 +55,14 @@ fn a_worker_that_waits_for_storage_allocates_nothing() {
     let mut worker = Worker::new(shard, ends.remove(0));
     let (mut bytes, mut stored, mut heard) = ([0; COMMAND_BYTES_MAX], 0, 0);
     let mut round = |number: u64| {
-        let mut terms = limit(SecurityId(5), Side::BOTH[(number % 2) as usize], "1", "100");
-        (terms.strategy, terms.tif) = (StrategyId::SERVER, Tif::Ioc);
+        // A buyer, then a seller: everything trades.
+        let turn = (number % 2) as usize;
+        let mut terms = limit(SecurityId(5), Side::BOTH[turn], "1", "100");
+        (terms.strategy, terms.account) = (StrategyId::SERVER, world::HOME_ACCOUNTS[turn]);
+        terms.qty = Qty::from_raw(lot(SecurityId(5)));
         let body = Body::Submit { id: IntId::numbered(b'o', number), terms };
         let _ = ports[0].send(ShardId(0), Command { source: world::source(0, 1), token: 1, body });
-        if number % GROUP == 0 {
+        if number.is_multiple_of(GROUP) {
             stored = number;
         }
         worker.poll_with(Timestamp(number), stored, |_, _, command, shard| {
