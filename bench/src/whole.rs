@@ -93,7 +93,10 @@ impl Desk {
     #[inline]
     fn outline(&self, record: &Record) -> Command {
         platform::command(match record.kind {
-            Kind::New | Kind::Ioc | Kind::Market => Body::Submit { id: IntId::NONE, terms: Terms::default() },
+            Kind::New | Kind::Ioc | Kind::Market => {
+                let terms = Terms { security: platform::security_id(record.security), ..Terms::default() };
+                Body::Submit { id: IntId::NONE, terms }
+            }
             Kind::Cancel | Kind::Replace => {
                 Body::Cancel { order: self.handles[record.order as usize], id: IntId::NONE }
             }

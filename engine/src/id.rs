@@ -156,6 +156,7 @@ impl IntId {
     }
 
     /// An id of ours, made of a number: `prefix` and the number in decimal.
+    #[inline]
     pub fn numbered(prefix: u8, number: u64) -> IntId {
         let mut id = [0; INT_ID_BYTES];
         if let Some(digits) = text::digits_of(number) {

@@ -258,6 +258,19 @@ impl Ledger {
         self.exposure_mut(order.local, order.exposure).open.take(order.terms.side, qty);
     }
 
+    /// Has what is counted of a security brought near.
+    #[inline]
+    pub fn fetch(&self, local: u32) {
+        if let (Some(positions), Some(exposures)) =
+            (self.positions.get(local as usize), self.exposures.get(local as usize))
+        {
+            positions.first().inspect(|position| fetch(*position));
+            positions.first().inspect(|position| fetch(&position.open));
+            exposures.first().inspect(|exposure| fetch(*exposure));
+            exposures.get(1).inspect(|exposure| fetch(*exposure));
+        }
+    }
+
     pub fn exposures(&self, local: u32) -> &[Exposure] {
         &self.exposures[local as usize]
     }
@@ -297,7 +310,7 @@ impl Ledger {
 
     /// Books a transaction of a security, see [`Ledger::last_booked`]. None: it cannot be counted, and nothing has
     /// changed.
-    #[inline]
+    #[inline(always)]
     pub fn book(
         &mut self,
         now: Timestamp,

@@ -161,6 +161,9 @@ impl Money {
     /// The share `part / whole` of this amount, rounded once. `whole` is not zero.
     pub fn share(self, part: Qty, whole: Qty) -> Option<Money> {
         assert!(!whole.is_zero(), "a share is of something");
+        if part == whole {
+            return Some(self);
+        }
         narrow(divide_rounded(self.0 as i128 * part.0 as i128, whole.0 as i128)).map(Money)
     }
 

@@ -192,6 +192,12 @@ impl Orders {
         !self.slots[slot as usize].id.is_none()
     }
 
+    /// What is in a slot, if there is such a slot.
+    #[inline]
+    pub fn at(&self, slot: u32) -> Option<&Order> {
+        self.slots.get(slot as usize)
+    }
+
     #[inline]
     pub fn get(&self, slot: u32) -> &Order {
         &self.slots[slot as usize]

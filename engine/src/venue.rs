@@ -20,6 +20,7 @@ mod take;
 #[cfg(test)]
 mod tests;
 
+use crate::ahead::fetch;
 use crate::chance::Chance;
 use crate::command::{Quote, Session, Trade};
 use crate::id::{AccountId, SecurityId};
@@ -242,6 +243,17 @@ impl Venue {
         };
         let own = &mut book.sides[entry.side as usize];
         own.insert(&mut self.nodes, entry.slot, entry.node(Place::Book, limit, entry.qty))
+    }
+
+    /// Has a book brought near.
+    #[inline]
+    pub fn fetch(&self, book: u32) {
+        if let (Some(front), Some(market)) = (self.books.get(book as usize), self.markets.get(book as usize))
+        {
+            fetch(&front.sides);
+            fetch(&front.mode);
+            fetch(market);
+        }
     }
 
     /// Has the memory brought near that is needed when an order leaves.

@@ -15,15 +15,15 @@ use crate::venue::Entry;
 
 impl Shard {
     #[inline]
-    pub(super) fn submit(&mut self, source: Source, id: IntId, terms: &Terms, out: &mut Outbox) {
+    pub(super) fn submit(&mut self, source: Source, id: &IntId, terms: &Terms, out: &mut Outbox) {
         if id.is_none() {
-            return self.say_entered(OrderHandle::NONE, source, &id, terms, Reason::BadId, out);
+            return self.say_entered(OrderHandle::NONE, source, id, terms, Reason::BadId, out);
         }
         if !self.make_room(out) {
-            return self.say_entered(OrderHandle::NONE, source, &id, terms, Reason::ShardFull, out);
+            return self.say_entered(OrderHandle::NONE, source, id, terms, Reason::ShardFull, out);
         }
         match self.admit(terms, out) {
-            Ok(passed) => self.enter(source, &id, terms, &passed, out),
+            Ok(passed) => self.enter(source, id, terms, &passed, out),
             Err(reason) => self.record_refused(source, id, terms, reason, out),
         }
     }
@@ -33,7 +33,7 @@ impl Shard {
     pub(super) fn close(
         &mut self,
         source: Source,
-        id: IntId,
+        id: &IntId,
         strategy: StrategyId,
         account: AccountId,
         security: SecurityId,
@@ -62,7 +62,7 @@ impl Shard {
         &mut self,
         local: u32,
         source: Source,
-        id: IntId,
+        id: &IntId,
         mut terms: Terms,
         out: &mut Outbox,
     ) {
@@ -243,15 +243,29 @@ impl Shard {
     }
 
     /// An order that failed a check is an order all the same: it is told, and can be read until it is forgotten.
-    fn record_refused(&mut self, source: Source, id: IntId, terms: &Terms, reason: Reason, out: &mut Outbox) {
+    fn record_refused(
+        &mut self,
+        source: Source,
+        id: &IntId,
+        terms: &Terms,
+        reason: Reason,
+        out: &mut Outbox,
+    ) {
         if id.is_none() || !self.make_room(out) {
-            return self.say_entered(OrderHandle::NONE, source, &id, terms, reason, out);
+            return self.say_entered(OrderHandle::NONE, source, id, terms, reason, out);
         }
         let local = self.directory.local(terms.security).unwrap_or(NIL);
-        let order =
-            Order { id, terms: *terms, submitted: self.now, source, local, base: Base::Rejected, ..blank() };
+        let order = Order {
+            id: *id,
+            terms: *terms,
+            submitted: self.now,
+            source,
+            local,
+            base: Base::Rejected,
+            ..blank()
+        };
         let slot = self.orders.insert(order);
-        self.say_entered(self.orders.handle(slot), source, &id, terms, reason, out);
+        self.say_entered(self.orders.handle(slot), source, id, terms, reason, out);
         self.line_up_finished(slot, out);
     }
 

@@ -208,11 +208,11 @@ impl Shard {
         self.now = now;
         let source = command.source;
         match &command.body {
-            Body::Submit { id, terms } => self.submit(source, *id, terms, out),
-            Body::Modify { order, id, changes } => self.modify(source, *order, *id, changes, out),
-            Body::Cancel { order, id } => self.cancel(source, *order, *id, out),
+            Body::Submit { id, terms } => self.submit(source, id, terms, out),
+            Body::Modify { order, id, changes } => self.modify(source, *order, id, changes, out),
+            Body::Cancel { order, id } => self.cancel(source, *order, id, out),
             Body::Close { id, strategy, account, security, qty } => {
-                self.close(source, *id, *strategy, *account, *security, *qty, out)
+                self.close(source, id, *strategy, *account, *security, *qty, out)
             }
             Body::Quote { security, quote } => self.tick(*security, Some(quote), None),
             Body::Trade { security, trade } => self.tick(*security, None, Some(trade)),
@@ -253,8 +253,20 @@ impl Shard {
     #[inline]
     pub fn approach(&self, command: &Command) {
         match &command.body {
-            Body::Modify { order, .. } | Body::Cancel { order, .. } => self.venue.approach(order.slot()),
-            Body::Submit { .. } => self.venue.nodes().fetch(self.orders.fetch_free()),
+            Body::Modify { order, .. } | Body::Cancel { order, .. } => {
+                self.venue.approach(order.slot());
+                if let Some(order) = self.orders.at(order.slot()) {
+                    self.ledger.fetch(order.local);
+                }
+            }
+            Body::Submit { terms, .. } => {
+                self.venue.nodes().fetch(self.orders.fetch_free());
+                if let Some(local) = self.directory.local(terms.security) {
+                    self.directory.fetch(local);
+                    self.ledger.fetch(local);
+                    self.venue.fetch(local);
+                }
+            }
             _ => {}
         }
     }
@@ -283,7 +295,17 @@ impl Shard {
         self.timers.deadline()
     }
 
+    /// The end of every step. Most commands leave nothing: no word of the venue, no security at work, nobody to tell.
+    #[inline]
     fn end_step(&mut self, before: usize, out: &mut Outbox) {
+        if !self.venue.outcomes().is_empty() || self.agenda.is_begun() || self.snapshots.is_running() {
+            self.end_busy_step(before, out);
+        }
+        assert!(out.waiting().len() - before <= EVENTS_PER_COMMAND_MAX, "a step has its bound");
+    }
+
+    #[inline(never)]
+    fn end_busy_step(&mut self, before: usize, out: &mut Outbox) {
         self.settle(out);
         self.wind_up(out);
         if self.snapshots.is_running() {
@@ -293,7 +315,6 @@ impl Shard {
                 out,
             );
         }
-        assert!(out.waiting().len() - before <= EVENTS_PER_COMMAND_MAX, "a step has its bound");
     }
 
     /// Books, ledger places and ways for securities that have none yet.

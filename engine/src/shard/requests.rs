@@ -14,7 +14,7 @@ impl Shard {
         &mut self,
         source: Source,
         handle: OrderHandle,
-        id: IntId,
+        id: &IntId,
         changes: &Changes,
         out: &mut Outbox,
     ) {
@@ -22,7 +22,7 @@ impl Shard {
             return self.refuse_unknown(source, handle, id, Request::Replace, out);
         };
         match self.check_modify(slot, id, changes, out) {
-            Ok(replace) => self.begin_replace(slot, Replace { id, source, ..replace }, out),
+            Ok(replace) => self.begin_replace(slot, Replace { source, ..replace }, out),
             Err(reason) => self.refuse(slot, Request::Replace, id, source, reason, out),
         }
     }
@@ -30,7 +30,7 @@ impl Shard {
     fn check_modify(
         &mut self,
         slot: u32,
-        id: IntId,
+        id: &IntId,
         changes: &Changes,
         out: &mut Outbox,
     ) -> Result<Replace, Reason> {
@@ -52,7 +52,7 @@ impl Shard {
         }
         let (terms, qty) = (changes.applied_to(&order.terms), order.terms.qty);
         let mut replace =
-            Replace { id, source: order.source, terms, reserved: Default::default(), grown: Qty::ZERO };
+            Replace { id: *id, source: order.source, terms, reserved: Default::default(), grown: Qty::ZERO };
         if terms.qty.is_positive() && terms.qty <= order.cum {
             // Stop here: less than nothing is asked of the market, so there is nothing to check.
             return Ok(replace);
@@ -87,7 +87,7 @@ impl Shard {
         self.send_request(slot, ask, out);
     }
 
-    pub(super) fn cancel(&mut self, source: Source, handle: OrderHandle, id: IntId, out: &mut Outbox) {
+    pub(super) fn cancel(&mut self, source: Source, handle: OrderHandle, id: &IntId, out: &mut Outbox) {
         let Some(slot) = self.orders.find(handle) else {
             return self.refuse_unknown(source, handle, id, Request::Cancel, out);
         };
@@ -105,7 +105,7 @@ impl Shard {
     pub(super) fn begin_cancel(
         &mut self,
         slot: u32,
-        id: IntId,
+        id: &IntId,
         source: Source,
         reason: Reason,
         out: &mut Outbox,
@@ -114,8 +114,8 @@ impl Shard {
             return;
         }
         let waits = self.waits_here(slot);
-        self.orders.requests_mut(slot).cancel = Some(CancelRequest { id, source, reason, sent: false });
-        self.say_request(slot, What::CancelPending, Reason::None, &id, source, out);
+        self.orders.requests_mut(slot).cancel = Some(CancelRequest { id: *id, source, reason, sent: false });
+        self.say_request(slot, What::CancelPending, Reason::None, id, source, out);
         if waits {
             self.ended(slot, Step::Cancel, Reason::Requested, out)
         } else {
@@ -129,7 +129,7 @@ impl Shard {
     fn cancel_at_once(
         &mut self,
         slot: u32,
-        id: IntId,
+        id: &IntId,
         source: Source,
         reason: Reason,
         out: &mut Outbox,
@@ -141,9 +141,9 @@ impl Shard {
         }
         let left = order.leaves();
         let pending = Status::PendingCancel;
-        self.say_request_as(slot, What::CancelPending, pending, Reason::None, &id, source, out);
+        self.say_request_as(slot, What::CancelPending, pending, Reason::None, id, source, out);
         self.orders.get_mut(slot).base = Base::Canceled;
-        self.say_request_as(slot, What::Canceled, Status::Canceled, reason, &id, source, out);
+        self.say_request_as(slot, What::Canceled, Status::Canceled, reason, id, source, out);
         self.finish(slot, left, out);
         true
     }
@@ -268,7 +268,7 @@ impl Shard {
         &self,
         slot: u32,
         request: Request,
-        request_id: IntId,
+        request_id: &IntId,
         source: Source,
         reason: Reason,
         out: &mut Outbox,
@@ -283,7 +283,7 @@ impl Shard {
         let refusal = Refusal {
             order: self.orders.handle(slot),
             id: self.orders.get(slot).id,
-            request_id,
+            request_id: *request_id,
             source,
             request,
             status: self.orders.status(slot),
@@ -313,14 +313,14 @@ impl Shard {
         &self,
         source: Source,
         order: OrderHandle,
-        request_id: IntId,
+        request_id: &IntId,
         request: Request,
         out: &mut Outbox,
     ) {
         let refusal = Refusal {
             order,
             id: IntId::NONE,
-            request_id,
+            request_id: *request_id,
             source,
             request,
             status: Status::Rejected,
