@@ -9,7 +9,7 @@ TARGET ?= commands
 FOR ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check sim fuzz bench smoke pure cover clean
+.PHONY: help run test check sim faults fuzz bench smoke pure cover clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ check: pure ## format, lints, documentation, purity
 sim: ## repeat one simulation (SEED=…), or run many (SEEDS=10000)
 	$(if $(SEED),PITLANE_SEED=$(SEED)) $(if $(SEEDS),PITLANE_SEEDS=$(SEEDS)) \
 		cargo test --package pitlane-tests $(PROFILE) --test sim -- --nocapture
+
+faults: ## loss of power at every write, every byte of a journal flipped, disks that fail and run full: all of it
+	PITLANE_FAULTS=full cargo test --package pitlane-tests $(PROFILE) --test faults
 
 fuzz: ## any input into any state (TARGET=commands FOR=60)
 	@command -v cargo-fuzz >/dev/null || cargo install cargo-fuzz --locked

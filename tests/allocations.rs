@@ -3,12 +3,15 @@
 use pitlane_engine::command::{Body, Command, ExecRef, Quote, Report, Trade, Watch};
 use pitlane_engine::event::Body as Said;
 use pitlane_engine::id::{IntId, OrderHandle, PortId, SecurityId, ShardId, StrategyId};
+use pitlane_engine::image::{COMMAND_BYTES_MAX, encode_command};
+use pitlane_engine::mesh::{Depths, PortClass, mesh};
 use pitlane_engine::number::Qty;
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;
 use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
 use pitlane_engine::time::Timestamp;
+use pitlane_engine::worker::{Taken, Worker};
 use pitlane_tests::dice::Dice;
 use pitlane_tests::stage::limit;
 use pitlane_tests::workload::{lot, tick};
@@ -38,6 +41,42 @@ fn a_warm_shard_allocates_nothing() {
     }
     assert_eq!(total, 0, "at most {} in one round: {}", worst.0, worst.1);
     assert!(floor.fills > 1_000, "only {} fills: the flow does not trade", floor.fills);
+}
+
+/// Commands between two groups that are stored together.
+const GROUP: u64 = 100;
+
+#[test]
+fn a_worker_that_waits_for_storage_allocates_nothing() {
+    let depths = Depths { commands: 256, events: 4_096 };
+    let (mut ports, mut ends) = mesh(&[PortClass::Client], 1, depths);
+    let settings = ShardSettings { orders_max: 1_024, finished_max: 64, ..ShardSettings::default() };
+    let shard = Shard::new(ShardId(0), 1, world::reference(), settings);
+    let mut worker = Worker::new(shard, ends.remove(0));
+    let (mut bytes, mut stored, mut heard) = ([0; COMMAND_BYTES_MAX], 0, 0);
+    let mut round = |number: u64| {
+        // A buyer, then a seller: everything trades.
+        let turn = (number % 2) as usize;
+        let mut terms = limit(SecurityId(5), Side::BOTH[turn], "1", "100");
+        (terms.strategy, terms.account) = (StrategyId::SERVER, world::HOME_ACCOUNTS[turn]);
+        terms.qty = Qty::from_raw(lot(SecurityId(5)));
+        let body = Body::Submit { id: IntId::numbered(b'o', number), terms };
+        let _ = ports[0].send(ShardId(0), Command { source: world::source(0, 1), token: 1, body });
+        if number.is_multiple_of(GROUP) {
+            stored = number;
+        }
+        worker.poll_with(Timestamp(number), stored, |_, _, command, shard| {
+            std::hint::black_box((encode_command(command, &mut bytes), shard.digest()));
+            Taken::Yes
+        });
+        while ports[0].poll_event().is_some() {
+            heard += 1;
+        }
+    };
+    (1..=10 * GROUP).for_each(&mut round);
+    let info = allocation_counter::measure(|| (10 * GROUP + 1..=20 * GROUP).for_each(&mut round));
+    assert_eq!(info.count_total, 0);
+    assert!(heard >= 3 * 19 * GROUP, "only {heard} events: nothing was stored");
 }
 
 /// A busy trading floor in fixed memory.

@@ -7,7 +7,7 @@ use pitlane_tests::dice::Dice;
 use pitlane_tests::flow::{Flow, Histories};
 use pitlane_tests::life::Life;
 use pitlane_tests::pair::Pair;
-use pitlane_tests::platform::{Platform, Setup};
+use pitlane_tests::platform::{Platform, Setup, Storage};
 use pitlane_tests::workload::{Profile, Workload};
 use pitlane_tests::{seeds, world};
 
@@ -78,7 +78,8 @@ fn settings(dice: &mut Dice) -> ShardSettings {
 fn a_journal_gives_the_same_shard_over_many_starts() {
     seeds::run(1_000, |seed, _| {
         let mut dice = Dice::new(seed ^ 0x57a7);
-        let profile = Profile { tame: dice.percent(50), ..Profile::random(&mut dice) };
+        // Nobody hears what is said at a start, so nobody would know of a fill that could not be counted.
+        let profile = Profile { tame: true, ..Profile::random(&mut dice) };
         let mut workload = Workload::new(dice.fork(), profile);
         let mut life = Life::new(settings(&mut dice));
         for deed in Workload::opening() {
@@ -137,6 +138,11 @@ fn chaos(seed: u64, trace: bool) -> Result<u64, String> {
         settings,
         profile,
         limits: dice.percent(50).then_some(limits),
+        storage: Storage {
+            slow: dice.percent(50),
+            shuts_permille: dice.pick(&[0, 0, 5]),
+            reloads_permille: dice.pick(&[0, 10]),
+        },
         steps: STEPS,
     };
     let mut platform = Platform::new(seed, &setup);

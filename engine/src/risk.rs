@@ -390,6 +390,7 @@ impl Guard {
     }
 }
 
+/// Half of what was granted follows.
 impl Image for Share {
     fn encode(&self, out: &mut impl Sink) {
         self.limited.encode(out);
@@ -398,9 +399,10 @@ impl Image for Share {
     }
 
     fn decode(from: &mut Reader<'_>) -> Result<Share, Damage> {
-        let (limited, granted) = (Image::decode(from)?, Image::decode(from)?);
-        let mut share = Share { used: Image::decode(from)?, ..Share::default() };
+        let mut share = Share::default();
+        let (limited, granted) = Image::decode(from)?;
         share.grant(limited, granted);
+        share.used = Image::decode(from)?;
         Ok(share)
     }
 }

@@ -60,7 +60,7 @@ pub fn digits_of(number: u64) -> Option<u64> {
         return None;
     }
     // Two numbers of four digits, four of two, eight of one. The products are exact divisions in the ranges they meet.
-    let fours = number / 10_000 | number % 10_000 << 32;
+    let fours = (number / 10_000) | ((number % 10_000) << 32);
     let hundreds = (fours * 10_486) >> 20 & 0x0000_007f_0000_007f;
     let twos = hundreds | (fours - hundreds * 100) << 16;
     let tens = (twos * 103) >> 10 & 0x000f_000f_000f_000f;

@@ -25,9 +25,10 @@ use crate::time::Timestamp;
 /// take, some 20 µs; and a cycle's fixed cost is spread over enough of them.
 pub const STEPS_PER_POLL_MAX: usize = 64;
 
-/// What venues say while the journal is shut, kept until it is open again: it is a fact, and cannot be refused. Enough for
-/// what a venue has under way; when it is full the worker takes no command at all.
-pub const REPORTS_KEPT_MAX: usize = 1_024;
+/// What venues and the treasury say while the journal is shut, kept until it is open again: what has been traded, or given to
+/// somebody else, is a fact and cannot be refused. Enough for what a venue has under way; when it is full the worker takes
+/// no command at all.
+pub const FACTS_KEPT_MAX: usize = 1_024;
 
 /// Commands that are spoken of at once: nothing has to be waited for.
 pub const ALL_STORED: u64 = u64::MAX;
@@ -54,8 +55,8 @@ pub struct Worker {
     outbox: Outbox,
     /// The latest time this worker was told.
     now: Timestamp,
-    /// What venues said while the journal was shut, oldest first.
-    reports: VecDeque<Command>,
+    /// Facts told while the journal was shut, oldest first.
+    facts: VecDeque<Command>,
     /// A command from the lanes for which the journal had no room yet.
     slot: Option<Command>,
     counts: Counts,
@@ -102,7 +103,7 @@ impl Worker {
             end,
             outbox: Outbox::for_waiting(seq),
             now,
-            reports: VecDeque::with_capacity(REPORTS_KEPT_MAX),
+            facts: VecDeque::with_capacity(FACTS_KEPT_MAX),
             slot: None,
             counts: Counts::default(),
             called: PortMask::NONE,
@@ -139,7 +140,7 @@ impl Worker {
         !self.outbox.is_empty()
             || self.shard.has_work()
             || self.shard.has_background()
-            || !self.reports.is_empty()
+            || !self.facts.is_empty()
             || self.slot.is_some()
     }
 
@@ -163,8 +164,8 @@ impl Worker {
     /// commands are applied as long as there is room for what they say. With [`ALL_STORED`] nothing is ever held.
     ///
     /// A command that the journal does not take does not touch the shard. Whoever asked is answered with
-    /// [`Reason::StorageFailed`]; prices are dropped; what venues say is kept; the timer comes again. Which commands may use a
-    /// last reserve (cancels, the kill switch) is for the journal to say: it is offered every one.
+    /// [`Reason::StorageFailed`]; prices are dropped; what venues and the treasury say is kept; the timer comes again. Which
+    /// commands may use a last reserve (cancels, the kill switch) is for the journal to say: it is offered every one.
     pub fn poll_with(
         &mut self,
         now: Timestamp,
@@ -206,7 +207,10 @@ impl Worker {
             self.shard.resume(&mut self.outbox);
         } else if let Some((command, door)) = self.next_command(shut) {
             let number = self.shard.applied() + 1;
-            match journal(number, self.now, &command, &self.shard) {
+            // Facts come in their order: none passes those that wait.
+            let waits = door == Door::Lanes && !self.facts.is_empty() && is_fact(&command.body);
+            let taken = if waits { Taken::No } else { journal(number, self.now, &command, &self.shard) };
+            match taken {
                 Taken::Yes => {
                     self.counts.commands += 1;
                     self.pass(door);
@@ -251,11 +255,11 @@ impl Worker {
         if !shut.clock && self.shard.deadline().is_some_and(|deadline| deadline <= self.now) {
             return Some((TIMER, Door::Clock));
         }
-        if !self.reports.is_empty() {
-            if !shut.venues {
-                return self.reports.front().map(|&report| (report, Door::Kept));
+        if !self.facts.is_empty() {
+            if !shut.facts {
+                return self.facts.front().map(|&fact| (fact, Door::Kept));
             }
-            if self.reports.len() == REPORTS_KEPT_MAX {
+            if self.facts.len() == FACTS_KEPT_MAX {
                 return None;
             }
         }
@@ -267,7 +271,7 @@ impl Worker {
     fn pass(&mut self, door: Door) {
         match door {
             Door::Clock => self.counts.timers += 1,
-            Door::Kept => drop(self.reports.pop_front()),
+            Door::Kept => drop(self.facts.pop_front()),
             Door::Lanes => {}
         }
     }
@@ -277,10 +281,10 @@ impl Worker {
     fn put_off(&mut self, command: &Command, door: Door, shut: &mut Shut) {
         match (door, &command.body) {
             (Door::Clock, _) => shut.clock = true,
-            (Door::Kept, _) => shut.venues = true,
-            (Door::Lanes, Body::Report { .. } | Body::Adapter { .. }) => {
-                shut.venues = true;
-                self.reports.push_back(*command);
+            (Door::Kept, _) => shut.facts = true,
+            (Door::Lanes, body) if is_fact(body) => {
+                shut.facts = true;
+                self.facts.push_back(*command);
             }
             (Door::Lanes, Body::Quote { .. } | Body::Trade { .. } | Body::Tick { .. }) => {
                 self.counts.dropped += 1;
@@ -338,7 +342,7 @@ impl Worker {
 enum Door {
     Lanes,
     Clock,
-    /// What a venue said while the journal was shut.
+    /// A fact told while the journal was shut.
     Kept,
 }
 
@@ -346,7 +350,12 @@ enum Door {
 #[derive(Clone, Copy, Debug, Default)]
 struct Shut {
     clock: bool,
-    venues: bool,
+    facts: bool,
+}
+
+/// Whether it has happened elsewhere, so that it cannot be refused here.
+fn is_fact(body: &Body) -> bool {
+    matches!(body, Body::Report { .. } | Body::Adapter { .. } | Body::Budget(_))
 }
 
 /// The answer to a command about no order there is.

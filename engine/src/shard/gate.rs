@@ -206,8 +206,9 @@ impl Shard {
         Some(value?.checked_add(Money::per_unit(security.commission, qty)?).unwrap_or(Money::MAX))
     }
 
-    /// 3. Risk and 4. credit. Most orders are clear of everything, which a few comparisons tell; of the others the rules
-    /// decide, one by one.
+    /// 3. Risk and 4. credit.
+    ///
+    /// Most orders are clear of everything, which a few comparisons tell; of the others the rules decide, one by one.
     #[inline]
     fn check_risk(&mut self, asked: &Asked<'_>, found: &Found, out: &mut Outbox) -> Result<(), Reason> {
         if !self.is_clear(asked, found) {

@@ -23,24 +23,51 @@ pub enum Disk {
 
 impl Disk {
     /// Makes a file of so many bytes, all zero, with room on the disk for each of them, and maps it. It is an error if the
-    /// file exists. Every page is touched once, so that whoever writes later does not stop for the kernel to find it one.
-    pub fn create(&self, path: &Path, bytes: usize) -> io::Result<(File, Region)> {
+    /// file exists. Its name is on disk when this returns; its zeroes are if they are to be `synced`: then a later sync has
+    /// nothing to tell the file system. Every page is touched once, so that whoever writes later does not stop for the
+    /// kernel to find it one.
+    pub fn create(&self, path: &Path, bytes: usize, synced: bool) -> io::Result<(File, Region)> {
         assert!(bytes > 0 && bytes.is_multiple_of(PAGE_BYTES), "a segment is some whole pages");
-        match self {
-            Disk::Real => create_real(path, bytes).inspect_err(|_| {
-                // What could not be made whole is not left in the way of the next attempt.
-                let _ = fs::remove_file(path);
-            }),
-            Disk::Simulated(disk) => {
-                let file = disk.create(path, vec![0; bytes])?;
-                Ok((File::Simulated(file.clone()), Region(Memory::Simulated(file, bytes))))
-            }
+        let made = match self {
+            Disk::Real => self.create_real(path, bytes),
+            Disk::Simulated(disk) => self.create_simulated(disk, path, bytes),
+        };
+        let made =
+            made.and_then(
+                |(file, region)| {
+                    if synced { file.sync().map(|()| (file, region)) } else { Ok((file, region)) }
+                },
+            );
+        // What could not be made whole is not left in the way of the next attempt.
+        made.inspect_err(|_| drop(self.remove(path)))
+    }
+
+    fn create_real(&self, path: &Path, bytes: usize) -> io::Result<(File, Region)> {
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+        match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes as u64) {
+            Ok(()) => {}
+            // The file system cannot reserve; zeroes that were written are as good.
+            Err(Errno::OPNOTSUPP) => write_zeroes(&file, bytes)?,
+            Err(error) => return Err(error.into()),
         }
+        // Before the pages are touched: this may write them out, and a page that was must be asked for again.
+        self.sync_folder(folder_of(path))?;
+        let pages = bytes / PAGE_BYTES;
+        let mut segment = Segment::<Page>::open_rw(path, pages)?;
+        for _ in 0..pages {
+            assert!(segment.push_within_capacity([0; PAGE_BYTES]).is_ok(), "the segment has so many pages");
+        }
+        Ok((File::Real(file), Region(Memory::Mapped(segment))))
+    }
+
+    fn create_simulated(&self, disk: &Simulated, path: &Path, bytes: usize) -> io::Result<(File, Region)> {
+        let file = disk.create(path, vec![0; bytes])?;
+        self.sync_folder(folder_of(path))?;
+        Ok((File::Simulated(file.clone()), Region(Memory::Simulated(file, bytes))))
     }
 
     /// Makes or replaces a small file: after a crash the old or the new one is there, whole.
     pub fn put(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        let folder = path.parent().unwrap_or(Path::new("."));
         let beside = path.with_extension("new");
         match self {
             Disk::Real => {
@@ -57,7 +84,7 @@ impl Disk {
                 disk.rename(&beside, path)?;
             }
         }
-        self.sync_folder(folder)
+        self.sync_folder(folder_of(path))
     }
 
     pub fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
@@ -159,20 +186,8 @@ impl Disk {
     }
 }
 
-fn create_real(path: &Path, bytes: usize) -> io::Result<(File, Region)> {
-    let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
-    match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes as u64) {
-        Ok(()) => {}
-        // The file system cannot reserve; zeroes that were written are as good.
-        Err(Errno::OPNOTSUPP) => write_zeroes(&file, bytes)?,
-        Err(error) => return Err(error.into()),
-    }
-    let pages = bytes / PAGE_BYTES;
-    let mut segment = Segment::<Page>::open_rw(path, pages)?;
-    for _ in 0..pages {
-        assert!(segment.push_within_capacity([0; PAGE_BYTES]).is_ok(), "the segment has so many pages");
-    }
-    Ok((File::Real(file), Region(Memory::Mapped(segment))))
+fn folder_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new("."))
 }
 
 fn write_zeroes(mut file: &fs::File, bytes: usize) -> io::Result<()> {

@@ -107,7 +107,7 @@ impl Shard {
         Shard {
             level,
             interval_ns,
-            due: Timestamp::ZERO,
+            due: Timestamp::MAX,
             files: VecDeque::new(),
             left: VecDeque::new(),
             closing: VecDeque::new(),
@@ -124,9 +124,11 @@ impl Shard {
         let seq = self.health.writer.appended.load(Ordering::Acquire);
         let mut work = self.hear();
         if self.wants_sync(now, seq) {
-            self.due = now.plus(self.interval_ns);
             self.sync(seq, bytes);
             work += 1;
+        }
+        if seq == self.health.keeper.synced.load(Ordering::Relaxed) {
+            self.due = now.plus(self.interval_ns);
         }
         work + self.hand_over()
     }

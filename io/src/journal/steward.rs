@@ -181,19 +181,10 @@ impl Shard {
     fn make_segment(&mut self) -> io::Result<(File, Spare)> {
         let number = self.number;
         let path = segment_path(&self.folder, number);
-        let (file, region) = self.disk.create(&path, self.settings.segment_bytes)?;
+        let synced = self.settings.level == Level::Disk;
         // A number is never used twice, whatever becomes of the file.
         self.number += 1;
-        let kept = match self.settings.level {
-            // Zeroes that are on disk already: from here on a sync has nothing to tell the file system.
-            Level::Disk => file.sync(),
-            Level::Os | Level::None => Ok(()),
-        };
-        if let Err(error) = kept.and_then(|()| self.disk.sync_folder(&self.folder)) {
-            drop(region);
-            let _ = self.disk.remove(&path);
-            return Err(error);
-        }
+        let (file, region) = self.disk.create(&path, self.settings.segment_bytes, synced)?;
         Ok((file, Spare { number, region }))
     }
 
