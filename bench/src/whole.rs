@@ -2,13 +2,14 @@
 //!
 //! What a client would do is done here: learn the handle of an order from its first event, and count trades from reports.
 
-use pitlane_engine::command::{Body, Watch};
+use pitlane_engine::command::{Body, Command, Watch};
 use pitlane_engine::event::{Body as Said, Event, OrderReport, OrderTerms, What};
 use pitlane_engine::id::{IntId, OrderHandle};
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::shard::Shard;
 use pitlane_engine::terms::Terms;
 use pitlane_engine::time::Timestamp;
+use prefetch_index::prefetch_index;
 
 use crate::platform::{self, SOURCE, START, STEP_NS};
 use crate::units;
@@ -88,6 +89,20 @@ impl Whole {
 }
 
 impl Desk {
+    /// A command with the kind and the order of a record, and nothing else.
+    #[inline]
+    fn outline(&self, record: &Record) -> Command {
+        platform::command(match record.kind {
+            Kind::New | Kind::Ioc | Kind::Market => {
+                let terms = Terms { security: platform::security_id(record.security), ..Terms::default() };
+                Body::Submit { id: IntId::NONE, terms }
+            }
+            Kind::Cancel | Kind::Replace => {
+                Body::Cancel { order: self.handles[record.order as usize], id: IntId::NONE }
+            }
+        })
+    }
+
     #[inline]
     fn hear(&mut self, taker: u64, outbox: &Outbox) {
         for (_, event) in outbox.waiting() {
@@ -144,19 +159,18 @@ impl Matcher for Whole {
         self.apply_before(record, |_| {});
     }
 
-    /// A worker looks at the command behind the one it applies; whose order that is about, the client has found out
-    /// before it was sent.
+    /// A worker looks at the commands behind the one it applies. Which order they are about the client has found out before
+    /// they were sent, so that is looked up ahead of everything.
     #[inline]
     fn foresee(&mut self, coming: &[Record]) {
-        let Some(next) = coming.first() else { return };
-        let handle = self.desk.handles[next.order as usize];
-        let body = match next.kind {
-            Kind::New | Kind::Ioc | Kind::Market => Body::Submit { id: IntId::NONE, terms: Terms::default() },
-            Kind::Cancel | Kind::Replace => Body::Cancel { order: handle, id: IntId::NONE },
-        };
-        self.shard.foresee(&platform::command(body));
-        if let Some(later) = coming.get(1) {
-            prefetch_index::prefetch_index(&self.desk.handles, later.order as usize);
+        if let Some(next) = coming.first() {
+            self.shard.approach(&self.desk.outline(next));
+        }
+        if let Some(second) = coming.get(1) {
+            self.shard.foresee(&self.desk.outline(second));
+        }
+        if let Some(third) = coming.get(2) {
+            prefetch_index(&self.desk.handles, third.order as usize);
         }
     }
 

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::ahead::fetch;
 use crate::command::{Phase, Scope, Session};
 use crate::id::{AccountId, AdapterId, ExchangeId, PortMask, SecurityId, ShardId, StrategyId};
 use crate::ledger::Instrument;
@@ -194,6 +195,15 @@ impl Directory {
     #[inline]
     pub fn local(&self, security: SecurityId) -> Option<u32> {
         lookup(&self.local_by_id, security.0)
+    }
+
+    /// Has a security brought near.
+    #[inline]
+    pub fn fetch(&self, local: u32) {
+        let local = &self.locals[local as usize];
+        fetch(&local.instrument);
+        fetch(&local.commission);
+        fetch(&local.tradeable);
     }
 
     #[inline]

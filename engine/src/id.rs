@@ -152,10 +152,17 @@ impl IntId {
     }
 
     /// An id of ours, made of a number: `prefix` and the number in decimal.
+    #[inline]
     pub fn numbered(prefix: u8, number: u64) -> IntId {
         let mut id = [0; INT_ID_BYTES];
-        id[0] = prefix;
-        text::write_u64(number, &mut id[1..]);
+        if let Some(digits) = text::digits_of(number) {
+            // Written in whole words, since it will be read so.
+            let word = (digits as u128) << 8 | prefix as u128;
+            id[..16].copy_from_slice(&word.to_le_bytes());
+        } else {
+            id[0] = prefix;
+            text::write_u64(number, &mut id[1..]);
+        }
         IntId(id)
     }
 
@@ -400,7 +407,9 @@ mod tests {
         assert_eq!(next("n17.9").as_deref(), Some("n17.10"));
         assert_eq!(next("a.b").as_deref(), Some("a.b.1"));
         assert_eq!(next(&"x".repeat(47)), None);
-        assert_eq!(IntId::numbered(b'n', u64::MAX).as_str(), "n18446744073709551615");
+        for number in [0, 7, 10, 12_345, 99_999_999, 100_000_000, 100_000_001, u64::MAX] {
+            assert_eq!(IntId::numbered(b'n', number).as_str(), format!("n{number}"));
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::ahead::fetch;
 use crate::nodes::{Line, Node, Nodes};
 use crate::number::Qty;
 use crate::order::NIL;
@@ -204,6 +205,14 @@ impl Ladder {
         let rank = self.rank(node.ticks);
         if let Some(level) = self.level_mut(rank) {
             level.qty -= by.raw();
+        }
+    }
+
+    /// Has the memory of a price brought near.
+    #[inline]
+    pub fn fetch(&self, ticks: i64) {
+        if let Some(ring) = &self.ring {
+            fetch(&ring.levels[place(self.rank(ticks))]);
         }
     }
 

@@ -36,6 +36,15 @@ impl<T: Copy> LaneOut<T> {
     pub fn take(&mut self) -> Option<T> {
         self.0.pop().ok()
     }
+
+    /// Shows the values that will be taken next, nearest first, as far as they are here and at most `count`.
+    #[inline]
+    pub fn look_ahead(&mut self, count: usize, mut see: impl FnMut(usize, &T)) {
+        let count = count.min(self.0.slots());
+        let Ok(coming) = self.0.read_chunk(count) else { return };
+        let (first, second) = coming.as_slices();
+        first.iter().chain(second).enumerate().for_each(|(distance, value)| see(distance, value));
+    }
 }
 
 #[cfg(test)]
@@ -58,6 +67,24 @@ mod tests {
                     assert_eq!(head.take(), Some((round, i)));
                 }
             }
+        }
+    }
+
+    #[test]
+    fn looking_ahead_takes_nothing() {
+        let (mut tail, mut head) = lane(3);
+        let look = |head: &mut LaneOut<u32>| {
+            let mut seen = Vec::new();
+            head.look_ahead(2, |distance, &value| seen.push((distance, value)));
+            seen
+        };
+        assert_eq!(look(&mut head), []);
+        for value in 0..7 {
+            tail.send(value).unwrap();
+            assert_eq!(look(&mut head), [(0, value)]);
+            tail.send(100 + value).unwrap();
+            assert_eq!(look(&mut head), [(0, value), (1, 100 + value)]);
+            assert_eq!((head.take(), head.take(), head.take()), (Some(value), Some(100 + value), None));
         }
     }
 

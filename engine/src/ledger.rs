@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use crate::ahead::fetch;
 use crate::command::{ExecRef, Movement, MovementKind};
 use crate::event::{Booking, PositionState};
 use crate::id::{AccountId, Currency, IntId, OrderHandle, SecurityId, StrategyId, TransactionId, Uuid};
@@ -13,6 +14,9 @@ use crate::time::Timestamp;
 
 /// UUIDs of movements remembered, to make a repeated call harmless. A day of manual work is far below it.
 pub const UUIDS_MAX: usize = 65_536;
+
+/// How far ahead of its turn the memory of an old transaction is asked for: one execution makes two of them.
+const FOLD_AHEAD: usize = 2;
 
 /// What booking needs to know of a security.
 #[derive(Clone, Copy, Debug)]
@@ -243,6 +247,19 @@ impl Ledger {
         self.exposure_mut(order.local, order.exposure).open.take(order.terms.side, qty);
     }
 
+    /// Has what is counted of a security brought near.
+    #[inline]
+    pub fn fetch(&self, local: u32) {
+        if let (Some(positions), Some(exposures)) =
+            (self.positions.get(local as usize), self.exposures.get(local as usize))
+        {
+            positions.first().inspect(|position| fetch(*position));
+            positions.first().inspect(|position| fetch(&position.open));
+            exposures.first().inspect(|exposure| fetch(*exposure));
+            exposures.get(1).inspect(|exposure| fetch(*exposure));
+        }
+    }
+
     pub fn exposures(&self, local: u32) -> &[Exposure] {
         &self.exposures[local as usize]
     }
@@ -282,7 +299,7 @@ impl Ledger {
 
     /// Books a transaction of a security, see [`Ledger::last_booked`]. None: it cannot be counted, and nothing has
     /// changed.
-    #[inline]
+    #[inline(always)]
     pub fn book(
         &mut self,
         now: Timestamp,
@@ -467,6 +484,13 @@ impl Ledger {
         self.cash[oldest.cash as usize].opening = oldest.booking.cash;
         self.folded += 1;
         self.transactions.pop_front();
+        // Those that are next in turn have not been looked at since they were written.
+        if let Some(coming) = self.transactions.get(FOLD_AHEAD) {
+            fetch(coming);
+            fetch(&coming.booking.order_id);
+            fetch(&coming.booking.position);
+            fetch(&coming.cash);
+        }
     }
 
     fn cash_index(&mut self, strategy: StrategyId, currency: Currency) -> u32 {

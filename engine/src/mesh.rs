@@ -166,12 +166,14 @@ pub struct ShardEnd {
     turns: [Turns; 4],
     /// What is left of [`CLASS_BATCH`] in this round.
     left: [u32; 4],
+    /// The port whose command was taken last.
+    heard: u8,
 }
 
 impl ShardEnd {
     fn new(id: ShardId, ports: &[PortClass]) -> ShardEnd {
         let turns = PortClass::ALL.map(|class| Turns::of(class, ports));
-        ShardEnd { id, commands: Vec::new(), events: Vec::new(), turns, left: CLASS_BATCH }
+        ShardEnd { id, commands: Vec::new(), events: Vec::new(), turns, left: CLASS_BATCH, heard: 0 }
     }
 
     pub fn id(&self) -> ShardId {
@@ -194,13 +196,23 @@ impl ShardEnd {
         self.poll_round()
     }
 
+    /// Shows at most `count` commands that wait behind the one taken last, nearest first. When other ports speak too they
+    /// may come between.
+    #[inline]
+    pub fn look_ahead(&mut self, count: usize, see: impl FnMut(usize, &Command)) {
+        if let Some(lane) = self.commands.get_mut(self.heard as usize) {
+            lane.look_ahead(count, see);
+        }
+    }
+
     fn poll_round(&mut self) -> Option<Command> {
         for (turns, left) in self.turns.iter_mut().zip(&mut self.left) {
             if *left == 0 {
                 continue;
             }
-            if let Some(command) = turns.poll(&mut self.commands) {
+            if let Some((port, command)) = turns.poll(&mut self.commands) {
                 *left -= 1;
+                self.heard = port;
                 return Some(command);
             }
         }
@@ -221,12 +233,12 @@ impl Turns {
         Turns { ports: ports.collect(), next: 0 }
     }
 
-    fn poll(&mut self, lanes: &mut [LaneOut<Command>]) -> Option<Command> {
+    fn poll(&mut self, lanes: &mut [LaneOut<Command>]) -> Option<(u8, Command)> {
         for _ in 0..self.ports.len() {
             let port = self.ports[self.next];
             self.next = if self.next + 1 == self.ports.len() { 0 } else { self.next + 1 };
             if let Some(command) = lanes[port as usize].take() {
-                return Some(command);
+                return Some((port, command));
             }
         }
         None

@@ -161,6 +161,9 @@ impl Money {
     /// The share `part / whole` of this amount, rounded once. `whole` is not zero.
     pub fn share(self, part: Qty, whole: Qty) -> Option<Money> {
         assert!(!whole.is_zero(), "a share is of something");
+        if part == whole {
+            return Some(self);
+        }
         narrow(divide_rounded(self.0 as i128 * part.0 as i128, whole.0 as i128)).map(Money)
     }
 
@@ -283,9 +286,10 @@ mod tests {
         for step in steps {
             let grid = Grid::new(step);
             let near = |n: i64| [n.wrapping_sub(1), n, n.wrapping_add(1)];
-            let multiples = [0, 1, 2, 3, 10, 99, i64::MAX / step].map(|n| n * step);
+            let multiples =
+                [0, 1, 2, 3, 10, 99, i64::MAX / step].into_iter().filter_map(|n| step.checked_mul(n));
             let others = [i64::MIN, i64::MAX, 1 << 33, -5];
-            for raw in multiples.into_iter().chain(others).flat_map(near) {
+            for raw in multiples.chain(others).flat_map(near) {
                 for raw in [raw, raw.wrapping_neg()] {
                     let expected = (raw % step == 0).then(|| raw / step);
                     assert_eq!(grid.steps(raw), expected, "{raw} by {step}");

@@ -143,6 +143,7 @@ impl Orders {
         }
         let slot = self.free;
         self.free = self.slots[slot as usize].next;
+        self.fetch(self.free);
         slot
     }
 
@@ -180,6 +181,12 @@ impl Orders {
     #[inline]
     pub fn in_use(&self, slot: u32) -> bool {
         !self.slots[slot as usize].id.is_none()
+    }
+
+    /// What is in a slot, if there is such a slot.
+    #[inline]
+    pub fn at(&self, slot: u32) -> Option<&Order> {
+        self.slots.get(slot as usize)
     }
 
     #[inline]
@@ -309,11 +316,14 @@ impl Orders {
         order.next = self.free;
         self.free = slot;
         self.held -= 1;
+        let following = line.first;
         if order.orig_id != NIL {
             self.orig_ids_free.push(order.orig_id);
         }
         let newest = std::mem::replace(&mut order.execution, NIL);
         self.free_executions(newest);
+        // Soon its turn, and ended long ago: its memory is far away by now.
+        self.fetch(following);
     }
 
     fn free_executions(&mut self, newest: u32) {

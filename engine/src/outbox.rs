@@ -2,14 +2,16 @@
 
 use crate::event::{Body, EVENTS_PER_COMMAND_MAX, Event};
 use crate::id::PortMask;
-use crate::time::Timestamp;
+use crate::time::{Day, Timestamp};
 
 /// Events in the order they were said, each with the ports that are to hear it. Numbered here, so that every event of
 /// a shard has its number, and one that nobody listens to costs nothing but that.
 #[derive(Debug)]
 pub struct Outbox {
-    events: Vec<(PortMask, Event)>,
-    /// How many of `events` have been handed on.
+    events: Box<[(PortMask, Event); EVENTS_PER_COMMAND_MAX]>,
+    /// How many of `events` have been said.
+    said: usize,
+    /// How many of those have been handed on.
     taken: usize,
     seq: u64,
 }
@@ -17,14 +19,19 @@ pub struct Outbox {
 impl Outbox {
     /// An outbox for a shard whose last event had this number.
     pub fn new(seq: u64) -> Outbox {
-        Outbox { events: Vec::with_capacity(EVENTS_PER_COMMAND_MAX), taken: 0, seq }
+        const NOTHING: Event = Event { seq: 0, at: Timestamp::ZERO, body: Body::TradingDay { day: Day(0) } };
+        let events = vec![(PortMask::NONE, NOTHING); EVENTS_PER_COMMAND_MAX];
+        let events = events.into_boxed_slice().try_into().expect("as many as there is room for");
+        Outbox { events, said: 0, taken: 0, seq }
     }
 
     #[inline(always)]
     pub fn say(&mut self, to: PortMask, at: Timestamp, body: Body) {
         self.seq += 1;
         if !to.is_empty() {
-            self.events.push((to, Event { seq: self.seq, at, body }));
+            let place = &mut self.events[self.said];
+            *place = (to, Event { seq: self.seq, at, body });
+            self.said += 1;
         }
     }
 
@@ -32,7 +39,8 @@ impl Outbox {
     /// a replay without them gives every event the same.
     pub fn show(&mut self, to: PortMask, at: Timestamp, body: Body) {
         if !to.is_empty() {
-            self.events.push((to, Event { seq: self.seq, at, body }));
+            self.events[self.said] = (to, Event { seq: self.seq, at, body });
+            self.said += 1;
         }
     }
 
@@ -49,30 +57,29 @@ impl Outbox {
     /// Events not yet handed on.
     #[inline]
     pub fn waiting(&self) -> &[(PortMask, Event)] {
-        &self.events[self.taken..]
+        &self.events[self.taken..self.said]
     }
 
     pub fn is_empty(&self) -> bool {
-        self.taken == self.events.len()
+        self.taken == self.said
     }
 
     /// The next event and the ports that have not had it; the caller strikes off those it served.
     pub fn front_mut(&mut self) -> Option<&mut (PortMask, Event)> {
-        self.events.get_mut(self.taken)
+        self.events[..self.said].get_mut(self.taken)
     }
 
     /// Strikes off the next event. The last one struck makes the outbox empty.
     pub fn pop_front(&mut self) {
         self.taken += 1;
-        if self.taken == self.events.len() {
+        if self.taken == self.said {
             self.clear();
         }
     }
 
     #[inline]
     pub fn clear(&mut self) {
-        self.events.clear();
-        self.taken = 0;
+        (self.said, self.taken) = (0, 0);
     }
 }
 

@@ -57,12 +57,20 @@ pub struct Guard {
 }
 
 /// This shard's part of a limit that spans securities.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     /// Whether there is a limit at all.
     limited: bool,
     pub granted: i64,
     pub used: i64,
+    /// Half of what was granted: use beyond it is told. The largest number if there is no limit.
+    half: i64,
+}
+
+impl Default for Share {
+    fn default() -> Share {
+        Share { limited: false, granted: 0, used: 0, half: i64::MAX }
+    }
 }
 
 impl Share {
@@ -77,24 +85,25 @@ impl Share {
 
     /// Uses more, or gives back; says whether the use has just passed half of what was granted.
     fn take(&mut self, more: i64) -> bool {
-        let half = self.granted / 2;
-        let below = self.used <= half;
+        let below = self.used <= self.half;
         self.used = self.used.saturating_add(more);
-        self.limited && below && self.used > half
+        below & (self.used > self.half)
+    }
+
+    fn grant(&mut self, limited: bool, granted: i64) {
+        let half = if limited { granted / 2 } else { i64::MAX };
+        *self = Share { limited, granted, used: self.used, half };
     }
 
     fn act(&mut self, act: BudgetAct) -> i64 {
         match act {
-            BudgetAct::Lift => (self.limited, self.granted) = (false, 0),
-            BudgetAct::Set(granted) => (self.limited, self.granted) = (true, granted.max(0)),
-            BudgetAct::Grant(more) => {
-                self.limited = true;
-                self.granted = self.granted.saturating_add(more.max(0));
-            }
+            BudgetAct::Lift => self.grant(false, 0),
+            BudgetAct::Set(granted) => self.grant(true, granted.max(0)),
+            BudgetAct::Grant(more) => self.grant(true, self.granted.saturating_add(more.max(0))),
             BudgetAct::Recall(wanted) => {
                 let unused = self.granted.saturating_sub(self.used.max(0)).max(0);
                 let returned = wanted.clamp(0, unused);
-                self.granted -= returned;
+                self.grant(self.limited, self.granted - returned);
                 return returned;
             }
         }
@@ -105,12 +114,10 @@ impl Share {
     /// shares afterwards.
     fn limit(&mut self, limit: i64, shard: u8, shards: u8) {
         if limit == 0 {
-            *self = Share { limited: false, granted: 0, used: self.used };
-            return;
+            return self.grant(false, 0);
         }
         let even = limit / shards as i64 + ((shard as i64) < limit % shards as i64) as i64;
-        self.granted = if self.limited { self.granted.min(even) } else { even };
-        self.limited = true;
+        self.grant(true, if self.limited { self.granted.min(even) } else { even });
     }
 }
 
@@ -382,9 +389,13 @@ impl Asked<'_> {
     /// Whether its limit is surely within a collar, see [`Guard::collar_bp`].
     #[inline]
     pub fn is_near(&self, collar_bp: u32) -> bool {
-        let is_limit = self.terms.kind == OrderKind::Limit;
+        let terms = self.terms;
         collar_bp == u32::MAX
-            || is_limit && self.last.is_some_and(|last| self.terms.limit.is_within(collar_bp, last))
+            || match terms.kind {
+                OrderKind::Limit => self.last.is_some_and(|last| terms.limit.is_within(collar_bp, last)),
+                OrderKind::StopLimit => terms.limit.is_within(collar_bp, terms.stop),
+                OrderKind::Market | OrderKind::Stop => self.last.is_some(),
+            }
     }
 
     /// Whether a modification raises quantity or price, and so what it may cost.

@@ -52,6 +52,23 @@ pub fn parse_u64(bytes: &[u8]) -> Result<u64, TextError> {
     Ok(value)
 }
 
+/// A number below 10⁸ in decimal, first digit in the lowest byte, zero bytes behind the last; None if it is larger. All digits
+/// are made at once, in the lanes of one word.
+#[inline]
+pub fn digits_of(number: u64) -> Option<u64> {
+    if number >= 100_000_000 {
+        return None;
+    }
+    // Two numbers of four digits, four of two, eight of one. The products are exact divisions in the ranges they meet.
+    let fours = (number / 10_000) | ((number % 10_000) << 32);
+    let hundreds = (fours * 10_486) >> 20 & 0x0000_007f_0000_007f;
+    let twos = hundreds | (fours - hundreds * 100) << 16;
+    let tens = (twos * 103) >> 10 & 0x000f_000f_000f_000f;
+    let ones = tens | (twos - tens * 10) << 8;
+    let leading = (ones.trailing_zeros() / 8).min(7) * 8;
+    Some((ones | 0x3030_3030_3030_3030) >> leading)
+}
+
 /// Writes a number in decimal and returns its length. `out` must hold 20 bytes, or the number must be known to fit.
 pub fn write_u64(mut value: u64, out: &mut [u8]) -> usize {
     let len = value.checked_ilog10().map_or(1, |log| log as usize + 1);

@@ -19,6 +19,7 @@ mod take;
 #[cfg(test)]
 mod tests;
 
+use crate::ahead::fetch;
 use crate::chance::Chance;
 use crate::command::{Quote, Session, Trade};
 use crate::id::{AccountId, SecurityId};
@@ -214,6 +215,49 @@ impl Venue {
         }
         self.say(entry.slot, Outcome::Accepted);
         self.arrive_plainly(entry);
+    }
+
+    /// A new order comes that only has to rest. True if it does, and that is all there is to say; false, and nothing has
+    /// happened, if there is more to it.
+    #[inline]
+    pub fn rest(&mut self, entry: &Entry) -> bool {
+        let free = self.nodes.get(entry.slot).is_some_and(|node| node.is_at(Place::Nowhere));
+        if !free || !self.is_plain(entry) || entry.tif == Tif::Ioc {
+            return false;
+        }
+        let book = &mut self.books[entry.book as usize];
+        let Some(limit) = entry.limit.filter(|_| !book.crosses(entry.side, entry.limit)) else {
+            return false;
+        };
+        let own = &mut book.sides[entry.side as usize];
+        own.insert(&mut self.nodes, entry.slot, entry.node(Place::Book, limit, entry.qty))
+    }
+
+    /// Has a book brought near.
+    #[inline]
+    pub fn fetch(&self, book: u32) {
+        if let (Some(front), Some(market)) = (self.books.get(book as usize), self.markets.get(book as usize))
+        {
+            fetch(&front.sides);
+            fetch(&front.mode);
+            fetch(market);
+        }
+    }
+
+    /// Has the memory brought near that is needed when an order leaves.
+    #[inline]
+    pub fn approach(&self, slot: u32) {
+        if let Some(node) = self.nodes.get(slot).filter(|node| node.is_at(Place::Book)) {
+            self.nodes.fetch(node.prev);
+            self.nodes.fetch(node.next);
+            self.books[node.book as usize].sides[node.side() as usize].fetch(node.ticks);
+        }
+    }
+
+    /// An order that rests leaves. False, and nothing has happened, if it does not rest.
+    #[inline]
+    pub fn withdraw(&mut self, slot: u32) -> bool {
+        self.nodes.get(slot).is_some_and(|node| node.is_at(Place::Book)) && self.leave(slot).is_ok()
     }
 
     /// An order shall leave.

@@ -117,6 +117,7 @@ impl Worker {
         } else if let Some(command) = self.next_command() {
             self.counts.commands += 1;
             journal(self.now, &command);
+            self.look_ahead();
             self.shard.apply(self.now, &command, &mut self.outbox);
         } else if self.shard.has_background() {
             self.shard.resume(&mut self.outbox);
@@ -128,6 +129,16 @@ impl Worker {
             "a step says no more than the outbox holds"
         );
         true
+    }
+
+    /// Has memory brought near for the two commands behind the one that is about to be applied.
+    #[inline]
+    fn look_ahead(&mut self) {
+        let shard = &self.shard;
+        self.end.look_ahead(2, |distance, command| match distance {
+            0 => shard.approach(command),
+            _ => shard.foresee(command),
+        });
     }
 
     fn next_command(&mut self) -> Option<Command> {

@@ -110,6 +110,12 @@ impl Agenda {
         self.busy.is_some() || self.sweep.is_some()
     }
 
+    /// Whether anything at all was put down here since all was done.
+    #[inline]
+    pub fn is_begun(&self) -> bool {
+        self.has_work() || self.done.is_some()
+    }
+
     #[inline]
     pub fn busy_with(&mut self, local: u32) {
         assert!(self.busy.is_none_or(|busy| busy == local), "one security at a time");
@@ -147,9 +153,9 @@ impl Agenda {
         self.sweep = Some(Sweep::Cancel { which, reason, cursor: 0, then: None });
     }
 
-    pub fn begin_close(&mut self, local: u32, source: Source, id: IntId, terms: Terms) {
+    pub fn begin_close(&mut self, local: u32, source: Source, id: &IntId, terms: Terms) {
         let which = Which::Position(terms.strategy, local);
-        let then = Some(Closing { local, source, id, terms });
+        let then = Some(Closing { local, source, id: *id, terms });
         self.sweep = Some(Sweep::Cancel { which, reason: Reason::Requested, cursor: 0, then });
     }
 
@@ -281,7 +287,7 @@ impl Shard {
             |shard, slot, out| {
                 if shard.orders.requests(slot).is_none_or(|requests| requests.cancel.is_none()) {
                     let source = Source { port: shard.orders.get(slot).source.port, ..Source::default() };
-                    shard.begin_cancel(slot, IntId::NONE, source, reason, out);
+                    shard.begin_cancel(slot, &IntId::NONE, source, reason, out);
                 }
             },
             out,
@@ -291,7 +297,7 @@ impl Shard {
         }
         if let Some(Closing { local, source, id, terms }) = then {
             self.settle(out);
-            self.close_rest(local, source, id, terms, out);
+            self.close_rest(local, source, &id, terms, out);
         }
         None
     }

@@ -15,15 +15,15 @@ use crate::venue::Entry;
 
 impl Shard {
     #[inline]
-    pub(super) fn submit(&mut self, source: Source, id: IntId, terms: &Terms, out: &mut Outbox) {
+    pub(super) fn submit(&mut self, source: Source, id: &IntId, terms: &Terms, out: &mut Outbox) {
         if id.is_none() {
-            return self.say_entered(OrderHandle::NONE, source, &id, terms, Reason::BadId, out);
+            return self.say_entered(OrderHandle::NONE, source, id, terms, Reason::BadId, out);
         }
         if !self.orders.has_room() && !self.forget_oldest(out) {
-            return self.say_entered(OrderHandle::NONE, source, &id, terms, Reason::ShardFull, out);
+            return self.say_entered(OrderHandle::NONE, source, id, terms, Reason::ShardFull, out);
         }
         match self.admit(terms, out) {
-            Ok(passed) => self.enter(source, &id, terms, &passed, out),
+            Ok(passed) => self.enter(source, id, terms, &passed, out),
             Err(reason) => self.record_refused(source, id, terms, reason, out),
         }
     }
@@ -33,7 +33,7 @@ impl Shard {
     pub(super) fn close(
         &mut self,
         source: Source,
-        id: IntId,
+        id: &IntId,
         strategy: StrategyId,
         account: AccountId,
         security: SecurityId,
@@ -62,7 +62,7 @@ impl Shard {
         &mut self,
         local: u32,
         source: Source,
-        id: IntId,
+        id: &IntId,
         mut terms: Terms,
         out: &mut Outbox,
     ) {
@@ -88,9 +88,21 @@ impl Shard {
         }
         if terms.kind.has_stop() {
             self.await_trigger(slot, out)
-        } else {
+        } else if !self.rest_at_once(slot, out) {
             self.ask_venue(slot, Ask::New, out)
         }
+    }
+
+    /// The short way of most orders: the simulated venue is at hand and has nothing to do but to put it in line.
+    #[inline]
+    fn rest_at_once(&mut self, slot: u32, out: &mut Outbox) -> bool {
+        if self.delayed || self.orders.get(slot).outside || !self.venue.rest(&self.entry_of(slot)) {
+            return false;
+        }
+        let order = self.orders.get_mut(slot);
+        (order.at_venue, order.base) = (true, Base::Working);
+        self.say_status(slot, What::Accepted, Reason::None, out);
+        true
     }
 
     /// Writes a new order into its slot, field by field: made elsewhere and copied, it would take three times as long.
@@ -159,20 +171,10 @@ impl Shard {
     /// What was sent has arrived at the simulated venue.
     #[inline]
     pub(super) fn reach_venue(&mut self, slot: u32, ask: Ask) {
-        let order = self.orders.get_mut(slot);
         match ask {
             Ask::New => {
-                order.at_venue = true;
-                let entry = Entry {
-                    slot,
-                    book: order.local,
-                    side: order.terms.side,
-                    limit: limit_ticks(&order.terms, &self.directory.locals[order.local as usize].ticks),
-                    qty: order.leaves(),
-                    tif: order.terms.tif,
-                    account: order.terms.account,
-                };
-                self.venue.enter(&entry);
+                self.orders.get_mut(slot).at_venue = true;
+                self.venue.enter(&self.entry_of(slot));
             }
             // One that leaves moves nobody else, so a sweep may cancel in several securities in one step.
             Ask::Cancel => return self.venue.cancel(slot),
@@ -180,6 +182,21 @@ impl Shard {
             Ask::Query => return,
         }
         self.agenda.busy_with(self.orders.get(slot).local);
+    }
+
+    /// An order as the simulated venue takes it.
+    #[inline]
+    fn entry_of(&self, slot: u32) -> Entry {
+        let order = self.orders.get(slot);
+        Entry {
+            slot,
+            book: order.local,
+            side: order.terms.side,
+            limit: limit_ticks(&order.terms, &self.directory.locals[order.local as usize].ticks),
+            qty: order.leaves(),
+            tif: order.terms.tif,
+            account: order.terms.account,
+        }
     }
 
     fn reach_venue_replace(&mut self, slot: u32) {
@@ -226,15 +243,29 @@ impl Shard {
     }
 
     /// An order that failed a check is an order all the same: it is told, and can be read until it is forgotten.
-    fn record_refused(&mut self, source: Source, id: IntId, terms: &Terms, reason: Reason, out: &mut Outbox) {
+    fn record_refused(
+        &mut self,
+        source: Source,
+        id: &IntId,
+        terms: &Terms,
+        reason: Reason,
+        out: &mut Outbox,
+    ) {
         if id.is_none() || (!self.orders.has_room() && !self.forget_oldest(out)) {
-            return self.say_entered(OrderHandle::NONE, source, &id, terms, reason, out);
+            return self.say_entered(OrderHandle::NONE, source, id, terms, reason, out);
         }
         let local = self.directory.local(terms.security).unwrap_or(NIL);
-        let order =
-            Order { id, terms: *terms, submitted: self.now, source, local, base: Base::Rejected, ..blank() };
+        let order = Order {
+            id: *id,
+            terms: *terms,
+            submitted: self.now,
+            source,
+            local,
+            base: Base::Rejected,
+            ..blank()
+        };
         let slot = self.orders.insert(order);
-        self.say_entered(self.orders.handle(slot), source, &id, terms, reason, out);
+        self.say_entered(self.orders.handle(slot), source, id, terms, reason, out);
         self.line_up_finished(slot, out);
     }
 

@@ -5,7 +5,6 @@ use crate::command::{BudgetKind, Phase, Session};
 use crate::event::{Body as Said, BudgetUse};
 use crate::id::{AdapterId, StrategyId};
 use crate::number::{Grid, Money, Notional, Price, Qty};
-use crate::order::Order;
 use crate::outbox::Outbox;
 use crate::reason::Reason;
 use crate::risk::{Asked, Held};
@@ -55,25 +54,22 @@ impl Shard {
     }
 
     /// Checks new terms of an order and counts the change where it passes: the credit set aside on top.
-    pub(super) fn admit_change(
-        &mut self,
-        order: &Order,
-        new: &Terms,
-        out: &mut Outbox,
-    ) -> Result<Money, Reason> {
+    pub(super) fn admit_change(&mut self, slot: u32, new: &Terms, out: &mut Outbox) -> Result<Money, Reason> {
+        let order = self.orders.get(slot);
+        let (cum, open, reserved, before) = (order.cum, order.leaves(), order.reserved, order.terms);
         let found = self.look_up(new)?;
         self.check_form(new, &found)?;
         let value = self.value_of(new, new.qty, found.local)?;
-        let left = new.qty.checked_sub(order.cum).ok_or(Reason::Overflow)?;
-        let grows = left.checked_sub(order.leaves()).ok_or(Reason::Overflow)?;
+        let left = new.qty.checked_sub(cum).ok_or(Reason::Overflow)?;
+        let grows = left.checked_sub(open).ok_or(Reason::Overflow)?;
         if grows.is_positive() {
             self.check_headroom(new.side, grows, value.unwrap_or_default(), &found)?;
         }
         let left_value = self.value_of(new, left, found.local)?;
         let cost = self.cost_of(new, left, left_value, &found);
-        let credit = cost.map(|cost| cost.checked_sub(order.reserved).unwrap_or(Money::MAX));
+        let credit = cost.map(|cost| cost.checked_sub(reserved).unwrap_or(Money::MAX));
         let last = self.last_price(found.local);
-        let asked = Asked { terms: new, before: Some(&order.terms), last, value, grows, credit };
+        let asked = Asked { terms: new, before: Some(&before), last, value, grows, credit };
         self.check_risk(&asked, &found, out)?;
         let more = credit.filter(|more| more.is_positive()).unwrap_or_default();
         Ok(self.take_credit(more, &found, out))
@@ -210,8 +206,9 @@ impl Shard {
         Some(value?.checked_add(Money::per_unit(security.commission, qty)?).unwrap_or(Money::MAX))
     }
 
-    /// 3. Risk and 4. credit. Most orders are clear of everything, which a few comparisons tell; of the others the rules
-    /// decide, one by one.
+    /// 3. Risk and 4. credit.
+    ///
+    /// Most orders are clear of everything, which a few comparisons tell; of the others the rules decide, one by one.
     #[inline]
     fn check_risk(&mut self, asked: &Asked<'_>, found: &Found, out: &mut Outbox) -> Result<(), Reason> {
         if !self.is_clear(asked, found) {

@@ -37,6 +37,7 @@ use crate::outbox::Outbox;
 use crate::reason::Reason;
 use crate::refdata::RefData;
 use crate::settings::{Delays, ShardSettings};
+use crate::terms::Status;
 use crate::time::Timestamp;
 use crate::timers::{Timers, Way};
 use crate::venue::{BookSpec, Venue};
@@ -191,11 +192,11 @@ impl Shard {
         self.now = now;
         let source = command.source;
         match &command.body {
-            Body::Submit { id, terms } => self.submit(source, *id, terms, out),
-            Body::Modify { order, id, changes } => self.modify(source, *order, *id, changes, out),
-            Body::Cancel { order, id } => self.cancel(source, *order, *id, out),
+            Body::Submit { id, terms } => self.submit(source, id, terms, out),
+            Body::Modify { order, id, changes } => self.modify(source, *order, id, changes, out),
+            Body::Cancel { order, id } => self.cancel(source, *order, id, out),
             Body::Close { id, strategy, account, security, qty } => {
-                self.close(source, *id, *strategy, *account, *security, *qty, out)
+                self.close(source, id, *strategy, *account, *security, *qty, out)
             }
             Body::Quote { security, quote } => self.tick(*security, Some(quote), None),
             Body::Trade { security, trade } => self.tick(*security, None, Some(trade)),
@@ -222,19 +223,34 @@ impl Shard {
         self.end_step(before, out);
     }
 
-    /// Has the memory brought near that a command will need, while the one before it is worked on.
+    /// Has memory brought near that a command will need which waits behind others: what can be told from the command alone.
     #[inline]
     pub fn foresee(&self, command: &Command) {
+        // The rest is rare, or needs what is near anyway.
+        if let Body::Modify { order, .. } | Body::Cancel { order, .. } = &command.body {
+            self.orders.fetch(order.slot());
+            self.venue.nodes().fetch(order.slot());
+        }
+    }
+
+    /// The same for the command that is next: what takes a look at the memory that was foreseen.
+    #[inline]
+    pub fn approach(&self, command: &Command) {
         match &command.body {
-            Body::Submit { .. } => {
-                let slot = self.orders.fetch_free();
-                self.venue.nodes().fetch(slot);
-            }
             Body::Modify { order, .. } | Body::Cancel { order, .. } => {
-                self.orders.fetch(order.slot());
-                self.venue.nodes().fetch(order.slot());
+                self.venue.approach(order.slot());
+                if let Some(order) = self.orders.at(order.slot()) {
+                    self.ledger.fetch(order.local);
+                }
             }
-            // The rest is rare, or needs what is near anyway.
+            Body::Submit { terms, .. } => {
+                self.venue.nodes().fetch(self.orders.fetch_free());
+                if let Some(local) = self.directory.local(terms.security) {
+                    self.directory.fetch(local);
+                    self.ledger.fetch(local);
+                    self.venue.fetch(local);
+                }
+            }
             _ => {}
         }
     }
@@ -263,7 +279,17 @@ impl Shard {
         self.timers.deadline()
     }
 
+    /// The end of every step. Most commands leave nothing: no word of the venue, no security at work, nobody to tell.
+    #[inline]
     fn end_step(&mut self, before: usize, out: &mut Outbox) {
+        if !self.venue.outcomes().is_empty() || self.agenda.is_begun() || self.snapshots.is_running() {
+            self.end_busy_step(before, out);
+        }
+        assert!(out.waiting().len() - before <= EVENTS_PER_COMMAND_MAX, "a step has its bound");
+    }
+
+    #[inline(never)]
+    fn end_busy_step(&mut self, before: usize, out: &mut Outbox) {
         self.settle(out);
         self.wind_up(out);
         if self.snapshots.is_running() {
@@ -273,7 +299,6 @@ impl Shard {
                 out,
             );
         }
-        assert!(out.waiting().len() - before <= EVENTS_PER_COMMAND_MAX, "a step has its bound");
     }
 
     /// Books, ledger places and ways for securities that have none yet.
@@ -362,12 +387,12 @@ impl Shard {
     #[inline(never)]
     fn say_report(&self, slot: u32, what: What, reason: Reason, last: (Qty, Price), out: &mut Outbox) {
         let order = self.orders.get(slot);
-        let report = self.image(slot, what, reason, &order.id, self.orders.orig_id(slot), last);
+        let told = (what, self.orders.status(slot), reason);
+        let report = self.image(slot, told, &order.id, self.orders.orig_id(slot), last);
         out.say(self.hearers(order.source), self.now, Said::Status(report));
     }
 
     /// Tells what happened to an order by a request: under the request's id if it has one, with the order's own behind.
-    #[inline(never)]
     fn say_request(
         &self,
         slot: u32,
@@ -377,12 +402,29 @@ impl Shard {
         asker: Source,
         out: &mut Outbox,
     ) {
+        self.say_request_as(slot, what, self.orders.status(slot), reason, id, asker, out);
+    }
+
+    /// The same, with the status it is told under.
+    #[inline(never)]
+    #[expect(clippy::too_many_arguments, reason = "they are what a report is about")]
+    fn say_request_as(
+        &self,
+        slot: u32,
+        what: What,
+        status: Status,
+        reason: Reason,
+        id: &IntId,
+        asker: Source,
+        out: &mut Outbox,
+    ) {
         let order = self.orders.get(slot);
         let none = (Qty::ZERO, Price::ZERO);
-        let report = match id.is_none() {
-            true => self.image(slot, what, reason, &order.id, self.orders.orig_id(slot), none),
-            false => self.image(slot, what, reason, id, &order.id, none),
+        let (id, orig_id) = match id.is_none() {
+            true => (&order.id, self.orders.orig_id(slot)),
+            false => (id, &order.id),
         };
+        let report = self.image(slot, (what, status, reason), id, orig_id, none);
         let to = self.hearers(order.source).with(PortMask::one(asker.port));
         out.say(to, self.now, Said::Status(report));
     }
@@ -391,8 +433,7 @@ impl Shard {
     fn image(
         &self,
         slot: u32,
-        what: What,
-        reason: Reason,
+        (what, status, reason): (What, Status, Reason),
         id: &IntId,
         orig_id: &IntId,
         (last_qty, last_price): (Qty, Price),
@@ -416,7 +457,7 @@ impl Shard {
             strategy: order.terms.strategy,
             account: order.terms.account,
             what,
-            status: self.orders.status(slot),
+            status,
             reason,
             side: order.terms.side,
             kind: order.terms.kind,

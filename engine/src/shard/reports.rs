@@ -211,7 +211,7 @@ impl Shard {
     }
 
     /// The transaction a fill makes; None if its commission cannot be counted.
-    #[inline]
+    #[inline(always)]
     fn deal_of(&self, slot: u32, exec: ExecRef, qty: Qty, price: Price) -> Option<Deal> {
         let order = self.orders.get(slot);
         let rate = self.directory.locals[order.local as usize].commission;
@@ -288,7 +288,7 @@ impl Shard {
             Some(cancel) => {
                 self.orders.requests_mut(slot).cancel = None;
                 self.orders.tidy(slot);
-                self.refuse(slot, Request::Cancel, cancel.id, cancel.source, reason, out);
+                self.refuse(slot, Request::Cancel, &cancel.id, cancel.source, reason, out);
             }
             None if stop_here => self.replace_refused(slot, reason, out),
             // Answered already: the order ended first.
@@ -307,7 +307,7 @@ impl Shard {
     fn replace_refused(&mut self, slot: u32, reason: Reason, out: &mut Outbox) {
         match self.drop_replace(slot) {
             Some(replace) => {
-                self.refuse(slot, Request::Replace, replace.id, replace.source, reason, out);
+                self.refuse(slot, Request::Replace, &replace.id, replace.source, reason, out);
                 self.send_cancel(slot, out);
             }
             None if self.orders.get(slot).base.is_finished() => {}
@@ -392,12 +392,12 @@ impl Shard {
             self.give_credit_back(slot, reserved);
         }
         if let Some(replace) = replace {
-            self.refuse(slot, Request::Replace, replace.id, replace.source, Reason::OrderFinished, out);
+            self.refuse(slot, Request::Replace, &replace.id, replace.source, Reason::OrderFinished, out);
         }
         if asked && let Some(cancel) = self.orders.requests(slot).and_then(|requests| requests.cancel) {
             self.orders.requests_mut(slot).cancel = None;
             self.orders.tidy(slot);
-            self.refuse(slot, Request::Cancel, cancel.id, cancel.source, Reason::OrderFinished, out);
+            self.refuse(slot, Request::Cancel, &cancel.id, cancel.source, Reason::OrderFinished, out);
         }
         self.line_up_finished(slot, out);
     }

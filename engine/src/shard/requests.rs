@@ -14,7 +14,7 @@ impl Shard {
         &mut self,
         source: Source,
         handle: OrderHandle,
-        id: IntId,
+        id: &IntId,
         changes: &Changes,
         out: &mut Outbox,
     ) {
@@ -22,7 +22,7 @@ impl Shard {
             return self.refuse_unknown(source, handle, id, Request::Replace, out);
         };
         match self.check_modify(slot, id, changes, out) {
-            Ok(replace) => self.begin_replace(slot, Replace { id, source, ..replace }, out),
+            Ok(replace) => self.begin_replace(slot, Replace { source, ..replace }, out),
             Err(reason) => self.refuse(slot, Request::Replace, id, source, reason, out),
         }
     }
@@ -30,11 +30,11 @@ impl Shard {
     fn check_modify(
         &mut self,
         slot: u32,
-        id: IntId,
+        id: &IntId,
         changes: &Changes,
         out: &mut Outbox,
     ) -> Result<Replace, Reason> {
-        let order = *self.orders.get(slot);
+        let order = self.orders.get(slot);
         if order.base.is_finished() {
             return Err(Reason::OrderFinished);
         }
@@ -50,15 +50,15 @@ impl Shard {
         if id.is_none() {
             return Err(Reason::BadId);
         }
-        let terms = changes.applied_to(&order.terms);
+        let (terms, qty) = (changes.applied_to(&order.terms), order.terms.qty);
         let mut replace =
-            Replace { id, source: order.source, terms, reserved: Default::default(), grown: Qty::ZERO };
+            Replace { id: *id, source: order.source, terms, reserved: Default::default(), grown: Qty::ZERO };
         if terms.qty.is_positive() && terms.qty <= order.cum {
             // Stop here: less than nothing is asked of the market, so there is nothing to check.
             return Ok(replace);
         }
-        replace.reserved = self.admit_change(&order, &terms, out)?;
-        let grows = terms.qty.checked_sub(order.terms.qty).unwrap_or_default();
+        replace.reserved = self.admit_change(slot, &terms, out)?;
+        let grows = terms.qty.checked_sub(qty).unwrap_or_default();
         if grows.is_positive() {
             replace.grown = grows;
         }
@@ -87,7 +87,7 @@ impl Shard {
         self.send_request(slot, ask, out);
     }
 
-    pub(super) fn cancel(&mut self, source: Source, handle: OrderHandle, id: IntId, out: &mut Outbox) {
+    pub(super) fn cancel(&mut self, source: Source, handle: OrderHandle, id: &IntId, out: &mut Outbox) {
         let Some(slot) = self.orders.find(handle) else {
             return self.refuse_unknown(source, handle, id, Request::Cancel, out);
         };
@@ -105,20 +105,47 @@ impl Shard {
     pub(super) fn begin_cancel(
         &mut self,
         slot: u32,
-        id: IntId,
+        id: &IntId,
         source: Source,
         reason: Reason,
         out: &mut Outbox,
     ) {
-        // Asked first, so that the venue's memory is on its way while the request is told.
+        if self.cancel_at_once(slot, id, source, reason, out) {
+            return;
+        }
         let waits = self.waits_here(slot);
-        self.orders.requests_mut(slot).cancel = Some(CancelRequest { id, source, reason, sent: false });
-        self.say_request(slot, What::CancelPending, Reason::None, &id, source, out);
+        self.orders.requests_mut(slot).cancel = Some(CancelRequest { id: *id, source, reason, sent: false });
+        self.say_request(slot, What::CancelPending, Reason::None, id, source, out);
         if waits {
             self.ended(slot, Step::Cancel, Reason::Requested, out)
         } else {
             self.send_cancel(slot, out)
         }
+    }
+
+    /// The short way of most cancels: the simulated venue is at hand and the order rests there, so that the request is told
+    /// and answered in one go and need not be kept.
+    #[inline]
+    fn cancel_at_once(
+        &mut self,
+        slot: u32,
+        id: &IntId,
+        source: Source,
+        reason: Reason,
+        out: &mut Outbox,
+    ) -> bool {
+        let order = self.orders.get(slot);
+        let is_plain = order.base == Base::Working && order.requests == NIL && !order.outside;
+        if self.delayed || !is_plain || !self.venue.withdraw(slot) {
+            return false;
+        }
+        let left = order.leaves();
+        let pending = Status::PendingCancel;
+        self.say_request_as(slot, What::CancelPending, pending, Reason::None, id, source, out);
+        self.orders.get_mut(slot).base = Base::Canceled;
+        self.say_request_as(slot, What::Canceled, Status::Canceled, reason, id, source, out);
+        self.finish(slot, left, out);
+        true
     }
 
     /// Sends a pending cancel when the venue can take it: the simulated one always; others after they have acknowledged
@@ -241,7 +268,7 @@ impl Shard {
         &self,
         slot: u32,
         request: Request,
-        request_id: IntId,
+        request_id: &IntId,
         source: Source,
         reason: Reason,
         out: &mut Outbox,
@@ -256,7 +283,7 @@ impl Shard {
         let refusal = Refusal {
             order: self.orders.handle(slot),
             id: self.orders.get(slot).id,
-            request_id,
+            request_id: *request_id,
             source,
             request,
             status: self.orders.status(slot),
@@ -270,14 +297,14 @@ impl Shard {
         &self,
         source: Source,
         order: OrderHandle,
-        request_id: IntId,
+        request_id: &IntId,
         request: Request,
         out: &mut Outbox,
     ) {
         let refusal = Refusal {
             order,
             id: IntId::NONE,
-            request_id,
+            request_id: *request_id,
             source,
             request,
             status: Status::Rejected,

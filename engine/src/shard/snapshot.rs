@@ -215,8 +215,7 @@ impl Shard {
             let none = (Qty::ZERO, Price::ZERO);
             let report = self.image(
                 slot,
-                What::Image,
-                Reason::None,
+                (What::Image, self.orders.status(slot), Reason::None),
                 &self.orders.get(slot).id,
                 self.orders.orig_id(slot),
                 none,
