@@ -100,19 +100,20 @@ struct Server {
 }
 
 impl Server {
-    /// Runs a server on the second core.
+    /// Runs a server on the second core, in a thread that a profiler can tell by its name.
     fn start(
         pinning: &Pinning,
+        name: &str,
         address: SocketAddr,
         run: impl FnOnce() + Send + 'static,
     ) -> io::Result<Server> {
         let (tell, told) = mpsc::channel();
         let core = pinning.second;
-        thread::spawn(move || {
+        thread::Builder::new().name(name.to_string()).spawn(move || {
             core.map(core_affinity::set_for_current);
             tell.send(fs::read_link("/proc/thread-self")).expect("somebody waits for it");
             run();
-        });
+        })?;
         let thread = told.recv().map_err(io::Error::other)??;
         Ok(Server { address, account: Path::new("/proc").join(thread).join("schedstat") })
     }
@@ -223,7 +224,7 @@ fn start_ours(pinning: &Pinning) -> io::Result<(Server, Remote)> {
     let settings = HttpSettings { http: Some(any_port()), https: None, ..HttpSettings::default() };
     let http = Http::bind(settings, parts)?;
     let address = http.listeners()[0].address;
-    let server = Server::start(pinning, address, || http.run().expect("it served before"))?;
+    let server = Server::start(pinning, "ours", address, || http.run().expect("it served before"))?;
     Ok((server, remote))
 }
 
@@ -251,7 +252,7 @@ fn start_bare(pinning: &Pinning, body: Bytes) -> io::Result<Server> {
     listener.set_nonblocking(true)?;
     let address = listener.local_addr()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-    Server::start(pinning, address, move || {
+    Server::start(pinning, "bare", address, move || {
         LocalSet::new().block_on(&runtime, serve_bare(listener, body)).expect("it served before");
     })
 }
