@@ -1,14 +1,17 @@
 //! The http thread beside bare hyper that serves the same bytes. What ours takes on top is guards, routing, headers, deadlines,
 //! and making the answer.
 //!
-//! Closed loop, by choice: the question is the time of the server's core for a request, so it is kept busy.
+//! Closed loop, by choice: the question is the server thread's time on its core for a request (the kernel's account of it),
+//! which is the same whatever else the machine does.
 
 use std::convert::Infallible;
 use std::fmt;
+use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll};
 use std::thread;
 
@@ -26,7 +29,6 @@ use pitlane::wake::Bell;
 use pitlane_engine::mesh::{Depths, PortClass, mesh};
 use pitlane_engine::refdata::{RefData, Rows};
 use pitlane_engine::time::Timestamp;
-use quanta::Clock;
 use tokio::task::LocalSet;
 
 use crate::conditions::Pinning;
@@ -43,18 +45,18 @@ const END: &[u8] = b"\r\n0\r\n\r\n";
 pub struct Beside {
     path: &'static str,
     bytes: usize,
-    ours_per_s: f64,
-    bare_per_s: f64,
+    ours_ns: f64,
+    bare_ns: f64,
     /// Our time to theirs: the median over rounds.
     pub ratio: f64,
 }
 
 impl fmt::Display for Beside {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Beside { path, bytes, ours_per_s, bare_per_s, ratio } = self;
+        let Beside { path, bytes, ours_ns, bare_ns, ratio } = self;
         write!(
             f,
-            "{path:<20} {bytes:>5} bytes  ours {ours_per_s:>8.0}  hyper {bare_per_s:>8.0}  {ratio:.3} × its time"
+            "{path:<20} {bytes:>5} bytes  ours {ours_ns:>6.0} ns  hyper {bare_ns:>6.0} ns  {ratio:.3} × its time"
         )
     }
 }
@@ -69,10 +71,10 @@ pub fn contest(
     let (ours, remote) = start_ours(pinning)?;
     let mut standings = Vec::new();
     for path in PATHS {
-        let body = body_of(&exchange(&mut TcpStream::connect(ours)?, path)?);
+        let body = body_of(&exchange(&mut TcpStream::connect(ours.address)?, path)?);
         let bare = start_bare(pinning, body.clone())?;
         let (mut ours_at, mut bare_at) =
-            (Crowd::new(ours, path, connections)?, Crowd::new(bare, path, connections)?);
+            (Crowd::new(&ours, path, connections)?, Crowd::new(&bare, path, connections)?);
         let (mut ours_ns, mut bare_ns, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..rounds {
             let (bare, ours) = (bare_at.ns_per_request(requests)?, ours_at.ns_per_request(requests)?);
@@ -83,8 +85,8 @@ pub fn contest(
         standings.push(Beside {
             path,
             bytes: body.len(),
-            ours_per_s: 1e9 / median(&ours_ns),
-            bare_per_s: 1e9 / median(&bare_ns),
+            ours_ns: median(&ours_ns),
+            bare_ns: median(&bare_ns),
             ratio: median(&ratios),
         });
     }
@@ -92,36 +94,68 @@ pub fn contest(
     Ok(standings)
 }
 
+/// Where a server listens, and where the kernel tells how long its thread has been on a core.
+struct Server {
+    address: SocketAddr,
+    account: PathBuf,
+}
+
+impl Server {
+    /// Runs a server on the second core, in a thread that a profiler can tell by its name.
+    fn start(
+        pinning: &Pinning,
+        name: &str,
+        address: SocketAddr,
+        run: impl FnOnce() + Send + 'static,
+    ) -> io::Result<Server> {
+        let (tell, told) = mpsc::channel();
+        let core = pinning.second;
+        thread::Builder::new().name(name.to_string()).spawn(move || {
+            core.map(core_affinity::set_for_current);
+            tell.send(fs::read_link("/proc/thread-self")).expect("somebody waits for it");
+            run();
+        })?;
+        let thread = told.recv().map_err(io::Error::other)??;
+        Ok(Server { address, account: Path::new("/proc").join(thread).join("schedstat") })
+    }
+
+    fn on_core_ns(&self) -> io::Result<f64> {
+        let account = fs::read_to_string(&self.account)?;
+        let ns = account.split(' ').next().and_then(|ns| ns.parse().ok());
+        ns.ok_or_else(|| io::Error::other("the kernel keeps no account of threads"))
+    }
+}
+
 /// Connections with one request in flight each.
-struct Crowd {
+struct Crowd<'a> {
+    server: &'a Server,
     sockets: Vec<TcpStream>,
     request: String,
     buffer: Vec<u8>,
 }
 
-impl Crowd {
-    fn new(address: SocketAddr, path: &str, connections: usize) -> io::Result<Crowd> {
+impl<'a> Crowd<'a> {
+    fn new(server: &'a Server, path: &str, connections: usize) -> io::Result<Crowd<'a>> {
         let connect = |_| {
-            let socket = TcpStream::connect(address)?;
+            let socket = TcpStream::connect(server.address)?;
             socket.set_nodelay(true)?;
             Ok(socket)
         };
         let sockets = (0..connections).map(connect).collect::<io::Result<_>>()?;
-        Ok(Crowd { sockets, request: request(path), buffer: vec![0; 16 * 1_024] })
+        Ok(Crowd { server, sockets, request: request(path), buffer: vec![0; 16 * 1_024] })
     }
 
     fn ns_per_request(&mut self, requests: usize) -> io::Result<f64> {
         let turns = requests.div_ceil(self.sockets.len()).max(1);
         self.turns(turns.div_ceil(10))?;
-        let clock = Clock::new();
-        let begin = clock.raw();
+        let begin = self.server.on_core_ns()?;
         self.turns(turns)?;
-        Ok(clock.delta_as_nanos(begin, clock.raw()) as f64 / (turns * self.sockets.len()) as f64)
+        Ok((self.server.on_core_ns()? - begin) / (turns * self.sockets.len()) as f64)
     }
 
     /// Every connection asks before any is read, so that the server always has something to do.
     fn turns(&mut self, turns: usize) -> io::Result<()> {
-        let Crowd { sockets, request, buffer } = self;
+        let Crowd { sockets, request, buffer, .. } = self;
         for socket in sockets.iter_mut() {
             socket.write_all(request.as_bytes())?;
         }
@@ -173,7 +207,7 @@ fn body_of(answer: &[u8]) -> Bytes {
 }
 
 /// Our http thread, without shards behind it: nothing here asks them.
-fn start_ours(pinning: &Pinning) -> io::Result<(SocketAddr, Remote)> {
+fn start_ours(pinning: &Pinning) -> io::Result<(Server, Remote)> {
     let (mut ports, _shards) = mesh(&[PortClass::Client], 1, Depths::default());
     let reference = RefData::check(Rows::default()).expect("nothing in it, nothing wrong with it");
     let remote = Remote::new();
@@ -192,12 +226,8 @@ fn start_ours(pinning: &Pinning) -> io::Result<(SocketAddr, Remote)> {
     let settings = HttpSettings { http: Some(any_port()), https: None, ..HttpSettings::default() };
     let http = Http::bind(settings, parts)?;
     let address = http.listeners()[0].address;
-    let core = pinning.second;
-    thread::spawn(move || {
-        core.map(core_affinity::set_for_current);
-        http.run().expect("it served before");
-    });
-    Ok((address, remote))
+    let server = Server::start(pinning, "ours", address, || http.run().expect("it served before"))?;
+    Ok((server, remote))
 }
 
 fn row(n: usize) -> StageSummary {
@@ -219,17 +249,14 @@ fn any_port() -> SocketAddr {
 }
 
 /// hyper and nothing else, on the same runtime, for as long as the process lives.
-fn start_bare(pinning: &Pinning, body: Bytes) -> io::Result<SocketAddr> {
+fn start_bare(pinning: &Pinning, body: Bytes) -> io::Result<Server> {
     let listener = TcpListener::bind(any_port())?;
     listener.set_nonblocking(true)?;
     let address = listener.local_addr()?;
-    let core = pinning.second;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-    thread::spawn(move || {
-        core.map(core_affinity::set_for_current);
+    Server::start(pinning, "bare", address, move || {
         LocalSet::new().block_on(&runtime, serve_bare(listener, body)).expect("it served before");
-    });
-    Ok(address)
+    })
 }
 
 async fn serve_bare(listener: TcpListener, body: Bytes) -> io::Result<()> {

@@ -403,7 +403,7 @@ fn http_beside_hyper(pinning: &Pinning, requests: &Requests) -> Result<Verdicts,
         return Ok(Verdicts::default());
     }
     let contest = http::contest(pinning, requests.requests, requests.connections, requests.rounds.max(1))?;
-    println!("http, {} connections, requests a second at the median round", requests.connections);
+    println!("http, {} connections, the server's time on its core for a request", requests.connections);
     contest.iter().for_each(|standing| println!("{standing}"));
     let list = contest.last().expect("two answers are measured");
     let goal = Verdict::at_most("http, a 2 KB list", list.ratio, goals::HTTP_RATIO_MAX, "× hyper's time");

@@ -14,6 +14,9 @@ use serde::Serialize;
 
 use super::connection::Link;
 
+/// Room for a usual answer, so that it does not grow in small steps.
+const JSON_BYTES: usize = 2_048;
+
 /// What a handler gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
@@ -45,8 +48,9 @@ impl Answer {
     }
 
     pub fn json(value: &impl Serialize) -> Answer {
+        let mut bytes = Vec::with_capacity(JSON_BYTES);
         // Only maps with keys that are no text cannot be written, and our values have none.
-        let bytes = serde_json::to_vec(value).expect("our values can be written as JSON");
+        serde_json::to_writer(&mut bytes, value).expect("our values can be written as JSON");
         Answer { status: StatusCode::OK, kind: Kind::Json, bytes: bytes.into() }
     }
 

@@ -103,12 +103,12 @@ fn authority(head: &Head) -> Result<Authority<'_>, Problem> {
 
 /// The port is not looked at: behind a forwarded port it is another, and a page cannot choose the name we see.
 fn is_ours(rules: &Rules, local: IpAddr, host: &str) -> bool {
-    if let Ok(address) = host.parse::<IpAddr>() {
-        let address = address.to_canonical();
-        return address.is_loopback() || address == local.to_canonical();
-    }
     let mut names = ["localhost"].into_iter().chain(rules.hosts.iter().map(String::as_str));
-    names.any(|name| name.eq_ignore_ascii_case(host))
+    if names.any(|name| name.eq_ignore_ascii_case(host)) {
+        return true;
+    }
+    let address = host.parse::<IpAddr>().map(|address| address.to_canonical());
+    address.is_ok_and(|address| address.is_loopback() || address == local.to_canonical())
 }
 
 fn judge_origin(rules: &Rules, head: &Head, authority: &str) -> Result<(), Problem> {

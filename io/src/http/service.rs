@@ -81,7 +81,7 @@ async fn route(
         Found::Options(route) => route,
     };
     *cors = route.cors;
-    headers.insert(ALLOW, text(&route.allow()));
+    headers.insert(ALLOW, text(route.allow()));
     Ok(Answer::empty())
 }
 
@@ -103,7 +103,7 @@ async fn handle(house: &Rc<House>, call: Call, body: Incoming) -> Result<Answer,
 
 fn show(problem: &Problem, head: &Head, id: &HeaderValue, headers: &mut HeaderMap) -> Answer {
     if let Some(allow) = &problem.allow {
-        headers.insert(ALLOW, text(allow));
+        headers.insert(ALLOW, text(allow.clone()));
     }
     if let Some(seconds) = problem.retry_after {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
@@ -143,10 +143,10 @@ fn request_id(house: &House, headers: &HeaderMap) -> HeaderValue {
     };
     match headers.get(X_REQUEST_ID).filter(is_sane) {
         Some(id) => id.clone(),
-        None => text(&format!("{:x}-{}", house.standing.started().0 / 1_000_000, house.next_request())),
+        None => text(format!("{:x}-{}", house.standing.started().0 / 1_000_000, house.next_request())),
     }
 }
 
-fn text(text: &str) -> HeaderValue {
-    HeaderValue::from_str(text).expect("our own words are plain ASCII")
+fn text(text: String) -> HeaderValue {
+    HeaderValue::try_from(text).expect("our own words are plain ASCII")
 }
