@@ -6,5 +6,6 @@ pub mod platform;
 pub mod demo;
 pub mod idle;
 pub mod wake;
+pub mod net;
 pub mod clock;
 pub mod refdata;
