@@ -67,7 +67,6 @@ fn megabytes_come_back_as_they_went() {
         let mut writer = client.try_clone().unwrap();
         let sent = bytes.clone();
         let writing = std::thread::spawn(move || {
-            writer.set_nonblocking(false).unwrap();
             let mut rest = &sent[..];
             while !rest.is_empty() {
                 match writer.write(rest) {

@@ -140,8 +140,9 @@ impl Connection {
         if self.is_leaving() {
             self.input.consume(self.input.bytes().len());
         }
+        // The system tells of a fault once only, and that was when we wrote; then it is as if the peer had said goodbye.
         match (took, self.broken) {
-            (Took::Nothing, Some(why)) => Took::Over(why),
+            (Took::Nothing | Took::Over(Why::ByPeer | Why::Truncated), Some(why)) => Took::Over(why),
             _ => took,
         }
     }
