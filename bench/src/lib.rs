@@ -20,6 +20,7 @@ pub mod goals;
 pub mod measure;
 
 pub mod lane;
+pub mod net;
 pub mod memory;
 pub mod read_model;
 pub mod ring;

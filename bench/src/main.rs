@@ -10,7 +10,7 @@ use pitlane_bench::goals::{self, Verdict};
 use pitlane_bench::measure::{clock_ns, median, percentiles};
 use pitlane_bench::scenario::Scenario;
 use pitlane_bench::workload::{Kind, Workload};
-use pitlane_bench::{lane, memory, read_model, ring};
+use pitlane_bench::{lane, memory, net, read_model, ring};
 
 #[derive(Parser)]
 #[command(name = "pitlane-bench", about = "How fast, and beside whom", version)]
@@ -51,6 +51,8 @@ enum Task {
     Ring(Trips),
     /// Command lane → shard → event lane, beside the bare ring; then open loop.
     Lane(Trips),
+    /// Sockets over loopback: a ping-pong beside a bare echo, and one message to many consumers.
+    Net(Trips),
     /// The read model's time for each event of a shard.
     View(Flow),
     /// The memory of a shard with so many open orders.
@@ -170,6 +172,7 @@ fn run(task: Task) -> Result<Verdicts, Failure> {
         Task::Peer { engine, flow } => single(engine, &flow),
         Task::Ring(trips) => Ok(bare_ring(&pinning, &trips)),
         Task::Lane(trips) => Ok(lanes(&pinning, &trips, &OPEN_LOOP_RATES)),
+        Task::Net(trips) => Ok(sockets(&pinning, &trips)),
         Task::View(flow) => Ok(view(&flow.load()?)),
         Task::Memory { open, .. } => Ok(million(open)),
         Task::Compare(rounds) => compare(&rounds),
@@ -317,6 +320,41 @@ fn lanes(pinning: &Pinning, trips: &Trips, rates: &[u64]) -> Verdicts {
     Verdicts { wrong: false, goals: vec![first] }
 }
 
+/// Consumers of one message.
+const FAN_OUTS: [usize; 3] = [1, 10, 100];
+
+/// Bare echoes and drivers take turns, so that all meet the same machine.
+fn sockets(pinning: &Pinning, trips: &Trips) -> Verdicts {
+    if !pinning.has_two_cores() {
+        println!("net {NO_SECOND_CORE}");
+        return Verdicts::default();
+    }
+    let here = |server: &net::Server| match server.forbidden() {
+        Some(reason) => {
+            println!("{:<10} skipped: {reason}", server.word());
+            false
+        }
+        None => true,
+    };
+    let servers: Vec<net::Server> = net::Server::ALL.into_iter().filter(here).collect();
+    println!("ping-pong of 128 bytes over loopback");
+    for _ in 0..trips.rounds.max(1) {
+        for &server in &servers {
+            println!("{}", percentiles(server.word(), &net::ping_pong(pinning, server, trips.trips)));
+        }
+    }
+    println!("\n200-octet messages to many consumers, million deliveries a second");
+    for consumers in FAN_OUTS {
+        for &server in &servers {
+            let net::Server::Driver(driver) = server else { continue };
+            let rate = net::fan_out(pinning, driver, consumers, trips.trips * 4 / consumers.min(20));
+            println!("{:<10} {consumers:>3} consumers {:.2} M/s", server.word(), rate / 1e6);
+        }
+    }
+    println!();
+    Verdicts::default()
+}
+
 fn view(workload: &Workload) -> Verdicts {
     let applied = read_model::apply(workload);
     let (said, taken) = applied.seq;
@@ -361,6 +399,7 @@ fn all(pinning: &Pinning, rounds: &Rounds) -> Result<Verdicts, Failure> {
     let trips = Trips { trips: 500_000, rounds: rounds.rounds, check: rounds.check };
     add(lanes(pinning, &trips, &OPEN_LOOP_RATES));
     println!();
+    add(sockets(pinning, &Trips { trips: 100_000, ..trips }));
     add(view(&generate("s100", Some(1_000_000))?));
     add(compare(rounds)?);
     Ok(verdicts)
@@ -371,6 +410,7 @@ fn smoke(pinning: &Pinning) -> Result<Verdicts, Failure> {
     let mut add = |more: Verdicts| verdicts.wrong |= more.wrong;
     let trips = Trips { trips: 2_000, rounds: 1, check: false };
     add(lanes(pinning, &trips, &OPEN_LOOP_RATES[..1]));
+    add(sockets(pinning, &trips));
     let file = std::env::temp_dir().join(format!("pitlane-smoke-{}.ewl", std::process::id()));
     make("s1", Some(5_000), &file)?;
     let flow = Flow { workload: Some(file.clone()), rounds: 1, ..Flow::default() };

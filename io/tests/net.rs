@@ -63,7 +63,8 @@ fn megabytes_come_back_as_they_went() {
         let mut world = World::with(NetSettings { driver, ..NetSettings::default() }, listener);
         world.gateway.manners = Manners::Bytes;
         let (client, _) = world.client();
-        let bytes: Vec<u8> = (0..8 << 20).map(|at: u32| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        let bytes: Vec<u8> =
+            (0..8 << 20).map(|at: u32| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
         let mut writer = client.try_clone().unwrap();
         let sent = bytes.clone();
         let writing = std::thread::spawn(move || {
@@ -384,7 +385,9 @@ fn two_threads_may_accept_from_one_listener() {
         let now = world.now;
         let mut seen = 0;
         world.until("all are accepted", |world| {
-            other.turn(now, |_, happening| seen += usize::from(matches!(happening, Happening::Accepted { .. })));
+            other.turn(now, |_, happening| {
+                seen += usize::from(matches!(happening, Happening::Accepted { .. }))
+            });
             seen + world.gateway.accepted().len() == 50
         });
         assert!(clients.iter_mut().all(|client| {

@@ -25,7 +25,8 @@ fn a_storm_of_connections_is_taken_in_portions_and_leaves_nothing_behind() {
         const STORM: usize = 1_000;
         let mut world = World::new(driver);
         let address = world.address;
-        let storm: Vec<_> = (0..4).map(|side| thread::spawn(move || rush(address, side, STORM / 4))).collect();
+        let storm: Vec<_> =
+            (0..4).map(|side| thread::spawn(move || rush(address, side, STORM / 4))).collect();
         let mut before = 0;
         world.until("all have come", |world| {
             let accepted = world.gateway.accepted().len();
@@ -46,7 +47,7 @@ fn a_storm_of_connections_is_taken_in_portions_and_leaves_nothing_behind() {
 fn rush(address: SocketAddr, side: usize, count: usize) {
     for number in 0..count {
         let mut client = connect(address);
-        if (number + side) % 2 == 0 {
+        if (number + side).is_multiple_of(2) {
             client.write_all(b"hello and goodbye\n").unwrap();
         }
     }
@@ -223,7 +224,7 @@ fn wander(first: DriverKind, second: DriverKind) {
     let home = |driver, inbox: mpsc::Receiver<Detached>, outbox: mpsc::Sender<Detached>| {
         let (send_bells, send_address, stop) = (send_bells.clone(), send_address.clone(), Arc::clone(&stop));
         let (give_other, other) = mpsc::channel::<pitlane::wake::Bell>();
-        let thread = thread::spawn(move || {
+        thread::spawn(move || {
             let mut world = World::new(driver);
             let bell = world.net.bell();
             send_bells.send((world.net.bell(), give_other)).unwrap();
@@ -250,8 +251,7 @@ fn wander(first: DriverKind, second: DriverKind) {
             }
             assert!(world.sockets().is_empty() || world.sockets().len() == 1);
             (world.sockets().counts().adopted, world.sockets().counts().released)
-        });
-        thread
+        })
     };
     let threads = [home(first, from_second, to_second), home(second, from_first, to_first)];
     let (a, b) = (bells.recv().unwrap(), bells.recv().unwrap());
@@ -268,7 +268,8 @@ fn wander(first: DriverKind, second: DriverKind) {
         assert_eq!(answer[..], *format!("line {number:03}\n").as_bytes());
     }
     stop.store(true, Ordering::Relaxed);
-    (a.0.wake(), b.0.wake());
+    a.0.wake();
+    b.0.wake();
     let counts = threads.map(|thread| thread.join().unwrap());
     assert_eq!(counts[0].1 + counts[1].1, LINES as u64, "released after every line");
 }
@@ -338,7 +339,9 @@ fn a_gateway_may_do_anything_while_it_is_told() {
                 let Happening::Received { id } = happening else { return };
                 sockets.close(id);
                 ids.iter().filter(|other| other.slot() % 3 == 1).for_each(|other| sockets.finish(*other));
-                ids.iter().filter(|other| other.slot() % 3 == 2).for_each(|other| drop(sockets.release(*other)));
+                ids.iter()
+                    .filter(|other| other.slot() % 3 == 2)
+                    .for_each(|other| drop(sockets.release(*other)));
             });
         }
         for (client, _) in &mut clients {

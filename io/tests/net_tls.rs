@@ -15,7 +15,9 @@ use pitlane::net::listener::ListenerId;
 use pitlane::net::settings::{DriverKind, Limits, ListenerSettings, NetSettings};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::version::{TLS12, TLS13};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, StreamOwned, SupportedProtocolVersion};
+use rustls::{
+    ClientConfig, ClientConnection, RootCertStore, ServerConfig, StreamOwned, SupportedProtocolVersion,
+};
 
 type Client = StreamOwned<ClientConnection, TcpStream>;
 
@@ -230,8 +232,7 @@ fn a_new_certificate_is_for_new_connections() {
         });
         let mut before = serve(&mut world, talk);
         world.sockets().set_tls(ListenerId(0), Arc::clone(&new.config));
-        let (mut refused, mut after) =
-            (old.client(world.address, &TLS13), new.client(world.address, &TLS12));
+        let (mut refused, mut after) = (old.client(world.address, &TLS13), new.client(world.address, &TLS12));
         let talk = thread::spawn(move || {
             ping(&mut before);
             ping(&mut after);

@@ -37,6 +37,8 @@ pub(super) struct Connection {
     pub(super) writable: bool,
     /// The end is near: a short read does not mean that there is nothing more.
     pub(super) ended: bool,
+    /// All that the peer said has been read.
+    pub(super) end_seen: bool,
     /// Writing failed; what was received before is still read.
     pub(super) broken: Option<Why>,
     pub(super) paused: bool,
@@ -91,6 +93,7 @@ impl Connection {
             // A new socket takes something; if not, the first write tells.
             writable: true,
             ended: false,
+            end_seen: false,
             broken: None,
             paused: false,
             again: false,

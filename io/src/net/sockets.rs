@@ -426,8 +426,7 @@ impl Sockets {
             let Some(connection) = self.connections.get_mut(id) else { continue };
             connection.entry = None;
             if connection.guard.is_some_and(|guard| guard <= now) {
-                let why =
-                    if connection.phase == Phase::Handshake { Why::HandshakeSlow } else { Why::Silent };
+                let why = if connection.phase == Phase::Handshake { Why::HandshakeSlow } else { Why::Silent };
                 self.over(id, why, handle);
                 continue;
             }
@@ -531,7 +530,7 @@ impl Sockets {
         if connection.phase == Phase::Finishing {
             connection.stream.shutdown_write();
             connection.phase = Phase::Lingering;
-            if connection.ended {
+            if connection.end_seen {
                 self.remove(id);
             }
             return;
@@ -557,9 +556,10 @@ impl Sockets {
     fn over(&mut self, id: ConnectionId, why: Why, handle: &mut impl FnMut(&mut Sockets, Happening)) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let (known, leaving) = (connection.is_open(), connection.is_leaving());
-        connection.ended = true;
-        // Answers to what came before a goodbye are still sent.
-        if known && why == Why::ByPeer && connection.has_output() {
+        connection.end_seen = true;
+        // A goodbye is answered by one where there is such a thing; and answers to what came before it are still sent.
+        let more_to_say = connection.has_output() || connection.tls.is_some();
+        if known && why == Why::ByPeer && more_to_say {
             self.begin_finishing(id);
         } else {
             self.remove(id);

@@ -38,7 +38,12 @@ impl Tls {
     }
 
     /// Takes in what the wire carried. Plain text goes to `input`, what must be answered waits for `write`.
-    pub(super) fn decrypt(&mut self, mut wire: &[u8], input: &mut Input, spare: &mut Spare) -> Result<(), Why> {
+    pub(super) fn decrypt(
+        &mut self,
+        mut wire: &[u8],
+        input: &mut Input,
+        spare: &mut Spare,
+    ) -> Result<(), Why> {
         while !wire.is_empty() && !self.peer_left {
             let handshaking = self.is_handshaking();
             let taken = self.connection.read_tls(&mut wire).map_err(|error| Why::of(&error))?;

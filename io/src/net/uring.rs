@@ -53,7 +53,8 @@ impl Uring {
     /// Or the reason, in words, why it cannot be.
     pub(super) fn open() -> Result<Uring, String> {
         probe()?;
-        let process = pidfd_open(getpid(), PidfdFlags::empty()).map_err(|error| format!("pidfd_open: {error}"))?;
+        let process =
+            pidfd_open(getpid(), PidfdFlags::empty()).map_err(|error| format!("pidfd_open: {error}"))?;
         let executor = LocalExecutorBuilder::new(Placement::Unbound)
             .ring_depth(RING_DEPTH)
             .io_memory(IO_MEMORY_BYTES)
