@@ -14,6 +14,7 @@
 pub mod settings;
 pub mod happening;
 pub mod sockets;
+mod cycle;
 mod connection;
 mod tls;
 mod input;

@@ -205,6 +205,37 @@ fn a_bell_wakes_a_waiting_thread_every_time() {
 }
 
 #[test]
+fn what_a_wait_has_heard_is_not_forgotten_by_the_next() {
+    on_each_driver(|driver| {
+        let mut world = World::new(driver);
+        let (mut client, _) = world.client();
+        while world.step() > 0 {}
+        client.write_all(b"heard\n").unwrap();
+        // Told once by the system; the gateway looks only after the second wait.
+        world.net.wait(world.now, PATIENCE);
+        world.net.wait(world.now, PATIENCE);
+        assert_eq!(world.read(&mut client, 6), b"heard\n");
+    });
+}
+
+#[test]
+fn a_wait_ends_with_a_deadline() {
+    on_each_driver(|driver| {
+        let mut world = World::new(driver);
+        let (_client, id) = world.client();
+        while world.step() > 0 {}
+        let due = world.now.plus(5_000_000);
+        world.sockets().set_deadline(id, Some(due));
+        let begin = Instant::now();
+        world.net.wait(world.now, 10 * PATIENCE);
+        assert!(begin.elapsed() < PATIENCE, "it slept through");
+        world.now = due;
+        world.step();
+        assert!(world.gateway.told.contains(&Happening::Due { id }));
+    });
+}
+
+#[test]
 fn a_connection_wanders_between_threads_with_all_it_has() {
     on_each_driver(|first| {
         on_each_driver(|second| {

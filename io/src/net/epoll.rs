@@ -19,9 +19,8 @@ const EVENTS_MAX: usize = 1_024;
 pub(super) struct Epoll {
     poll: Poll,
     events: Events,
+    /// Heard and not yet handled.
     ready: Vec<Ready>,
-    /// `ready` is from a wait that has just ended: no need to look again.
-    waited: bool,
     bell: Bell,
 }
 
@@ -31,7 +30,7 @@ impl Epoll {
         let waker = Arc::new(Waker::new(poll.registry(), Token(BELL))?);
         let bell = Bell::new(move || waker.wake().expect("an eventfd takes a one at any time"));
         let ready = Vec::with_capacity(EVENTS_MAX);
-        Ok(Epoll { poll, events: Events::with_capacity(EVENTS_MAX), ready, waited: false, bell })
+        Ok(Epoll { poll, events: Events::with_capacity(EVENTS_MAX), ready, bell })
     }
 
     pub(super) fn registrar(&self) -> io::Result<Registrar> {
@@ -43,20 +42,22 @@ impl Epoll {
     }
 
     pub(super) fn turn<R>(&mut self, inside: impl FnOnce(&[Ready]) -> R) -> R {
-        if !self.waited {
+        if self.ready.is_empty() {
             self.look(Duration::ZERO);
         }
-        self.waited = false;
-        inside(&self.ready)
+        let result = inside(&self.ready);
+        self.ready.clear();
+        result
     }
 
     pub(super) fn wait(&mut self, at_most: Duration) {
-        self.look(at_most);
-        self.waited = true;
+        // Each change is told once: what a wait has heard is kept until the next turn.
+        if self.ready.is_empty() {
+            self.look(at_most);
+        }
     }
 
     fn look(&mut self, at_most: Duration) {
-        self.ready.clear();
         match self.poll.poll(&mut self.events, Some(at_most)) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return,
