@@ -9,10 +9,12 @@ use std::net::TcpStream;
 use std::os::fd::AsRawFd;
 
 use net_world::{World, connect, on_each_driver};
+use pitlane::net::Net;
+use pitlane::net::settings::{DriverKind, NetSettings};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use socket2::{Domain, Socket, Type};
 
-/// One test, since both parts change the limit of the whole process.
+/// One test, since its parts change limits of the whole process.
 #[test]
 fn descriptors_many_and_none() {
     on_each_driver(|driver| {
@@ -23,6 +25,7 @@ fn descriptors_many_and_none() {
         let mut world = World::new(driver);
         without_descriptors_new_ones_are_turned_away_and_old_ones_go_on(&mut world);
     });
+    without_locked_memory_epoll_runs_and_says_why();
 }
 
 fn five_thousand_idle_ones_while_one_pings(world: &mut World) {
@@ -86,4 +89,14 @@ fn without_descriptors_new_ones_are_turned_away_and_old_ones_go_on(world: &mut W
     // After a pause in which nobody was accepted, if there was one.
     world.now = world.now.plus(1_000_000_000);
     assert_eq!(world.read(&mut new, 8), b"welcome\n");
+}
+
+fn without_locked_memory_epoll_runs_and_says_why() {
+    let limit = getrlimit(Resource::Memlock);
+    setrlimit(Resource::Memlock, Rlimit { current: Some(1_000), ..limit }).unwrap();
+    let net = Net::open(NetSettings { driver: DriverKind::Uring, ..NetSettings::default() }).unwrap();
+    assert_eq!(net.driver(), DriverKind::Epoll);
+    let reason = net.fallback().unwrap();
+    assert!(!reason.is_empty() && !reason.contains('\n'), "{reason}");
+    setrlimit(Resource::Memlock, limit).unwrap();
 }
