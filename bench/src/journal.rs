@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use pitlane::clock::Clock;
-use pitlane::idle::Idle;
+use pitlane::config::IdleBy;
+use pitlane::idle::{Idle, Rest};
 use pitlane::journal::disk::Disk;
 use pitlane::journal::record::kind;
 use pitlane::journal::{
@@ -320,11 +321,20 @@ fn beside<T>(mut keeper: Keeper, mut steward: Steward, pinning: &Pinning, work: 
     })
 }
 
+/// Of a thread that nobody wakes here.
+const NAP: Duration = Duration::from_millis(1);
+
 /// As the service does it: spins a little, yields a little, then sleeps.
 fn cycle(done: &AtomicBool, mut poll: impl FnMut(Timestamp) -> usize) {
-    let (mut clock, mut idle) = (Clock::new(), Idle::default());
+    let mut clock = Clock::new();
+    let mut idle = Idle::new(IdleBy::Adaptive);
     while !done.load(Ordering::Relaxed) {
-        idle.after(poll(clock.now()));
+        match idle.after(poll(clock.now())) {
+            Rest::None => {}
+            Rest::Spin => hint::spin_loop(),
+            Rest::Yield => thread::yield_now(),
+            Rest::Sleep => thread::park_timeout(NAP),
+        }
     }
 }
 

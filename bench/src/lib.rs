@@ -22,6 +22,7 @@ pub mod measure;
 pub mod http;
 pub mod journal;
 pub mod lane;
+pub mod net;
 pub mod memory;
 pub mod read_model;
 pub mod ring;

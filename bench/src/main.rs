@@ -12,7 +12,7 @@ use pitlane_bench::journal::Folder;
 use pitlane_bench::measure::{clock_ns, median, percentiles};
 use pitlane_bench::scenario::Scenario;
 use pitlane_bench::workload::{Kind, Workload};
-use pitlane_bench::{http, journal, lane, memory, read_model, ring, stages};
+use pitlane_bench::{http, journal, lane, memory, net, read_model, ring, stages};
 
 #[derive(Parser)]
 #[command(name = "pitlane-bench", about = "How fast, and beside whom", version)]
@@ -55,6 +55,8 @@ enum Task {
     Lane(Trips),
     /// What the stamps of stages add to a command's time from lane to lane.
     Stages(Trips),
+    /// Sockets over loopback: a ping-pong beside a bare echo, and one message to many consumers.
+    Net(Trips),
     /// The read model's time for each event of a shard.
     View(Flow),
     /// The http thread beside bare hyper that serves the same bytes.
@@ -224,6 +226,7 @@ fn run(task: Task) -> Result<Verdicts, Failure> {
         Task::Ring(trips) => Ok(bare_ring(&pinning, &trips)),
         Task::Lane(trips) => Ok(lanes(&pinning, &trips, &OPEN_LOOP_RATES)),
         Task::Stages(trips) => Ok(stamps(&trips)),
+        Task::Net(trips) => Ok(sockets(&pinning, &trips)),
         Task::View(flow) => Ok(view(&flow.load()?)),
         Task::Http(requests) => Ok(http_beside_hyper(&pinning, &requests)?),
         Task::Memory { open, .. } => Ok(million(open)),
@@ -384,6 +387,41 @@ fn stamps(trips: &Trips) -> Verdicts {
     Verdicts { wrong: false, goals: vec![goal] }
 }
 
+/// Consumers of one message.
+const FAN_OUTS: [usize; 3] = [1, 10, 100];
+
+/// Bare echoes and drivers take turns, so that all meet the same machine.
+fn sockets(pinning: &Pinning, trips: &Trips) -> Verdicts {
+    if !pinning.has_two_cores() {
+        println!("net {NO_SECOND_CORE}");
+        return Verdicts::default();
+    }
+    let here = |server: &net::Server| match server.forbidden() {
+        Some(reason) => {
+            println!("{:<10} skipped: {reason}", server.word());
+            false
+        }
+        None => true,
+    };
+    let servers: Vec<net::Server> = net::Server::ALL.into_iter().filter(here).collect();
+    println!("ping-pong of 128 bytes over loopback");
+    for _ in 0..trips.rounds.max(1) {
+        for &server in &servers {
+            println!("{}", percentiles(server.word(), &net::ping_pong(pinning, server, trips.trips)));
+        }
+    }
+    println!("\n200-octet messages to many consumers, million deliveries a second");
+    for consumers in FAN_OUTS {
+        for &server in &servers {
+            let net::Server::Driver(driver) = server else { continue };
+            let rate = net::fan_out(pinning, driver, consumers, trips.trips * 4 / consumers.min(20));
+            println!("{:<10} {consumers:>3} consumers {:.2} M/s", server.word(), rate / 1e6);
+        }
+    }
+    println!();
+    Verdicts::default()
+}
+
 fn view(workload: &Workload) -> Verdicts {
     let applied = read_model::apply(workload);
     let (said, taken) = applied.seq;
@@ -513,6 +551,7 @@ fn all(pinning: &Pinning, rounds: &Rounds) -> Result<Verdicts, Failure> {
     let requests = Requests { requests: 50_000, connections: 16, rounds: rounds.rounds, check: rounds.check };
     add(http_beside_hyper(pinning, &requests)?);
     println!();
+    add(sockets(pinning, &Trips { trips: 100_000, ..trips }));
     add(view(&generate("s100", Some(1_000_000))?));
     let (ops, span_ms) = (500_000, 400);
     add(journals(pinning, &Journal { ops, rounds: rounds.rounds, span_ms, dir: None, check: rounds.check })?);
@@ -529,6 +568,7 @@ fn smoke(pinning: &Pinning) -> Result<Verdicts, Failure> {
     add(stamps(&trips));
     let requests = Requests { requests: 500, connections: 4, rounds: 1, check: false };
     add(http_beside_hyper(pinning, &requests)?);
+    add(sockets(pinning, &trips));
     let file = std::env::temp_dir().join(format!("pitlane-smoke-{}.ewl", std::process::id()));
     make("s1", Some(5_000), &file)?;
     let flow = Flow { workload: Some(file.clone()), rounds: 1, ..Flow::default() };

@@ -18,6 +18,7 @@ pub mod fault;
 pub mod http;
 pub mod tls;
 pub mod metrics;
+pub mod net;
 pub mod clock;
 pub mod refdata;
 pub mod journal;
