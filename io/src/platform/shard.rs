@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pitlane_engine::time::Timestamp;
 use pitlane_engine::worker::{ALL_STORED, Taken, Worker};
 
+use crate::fault;
 use crate::journal::Writer;
 use crate::metrics::Registry;
 use crate::stages::{Recorder, Stage};
@@ -82,7 +83,13 @@ impl Keeping {
                 timed = recorder.sample();
             }
             let taken = match journal.as_mut() {
-                Some(journal) => journal.take(number, now, command, shard),
+                Some(journal) => {
+                    let taken = journal.take(number, now, command, shard);
+                    if taken == Taken::Yes {
+                        fault::after_write();
+                    }
+                    taken
+                }
                 None => Taken::Yes,
             };
             if let Some((recorder, begun)) = recorder.as_mut().zip(timed)
