@@ -222,7 +222,9 @@ pub fn open(setup: Setup<'_>, now: Timestamp, progress: &mut dyn FnMut(Progress)
     let owner = |shard: u16| Owner { identity, shard, shards: setup.shards as u16 };
     let mut recovered = Vec::new();
     for shard in 0..setup.shards as u16 {
-        recovered.push(recover(setup.disk, &folders, &owner(shard), boot, progress)?);
+        let read = recover(setup.disk, &folders, &owner(shard), boot, progress)?;
+        read.settle(setup.disk, boot)?;
+        recovered.push(read);
     }
     let reference = Arc::new(succeed(&setup.reference, &recovered, &folders)?);
     let name = reference::keep(setup.disk, &folders.references(), &reference)?;

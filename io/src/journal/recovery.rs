@@ -88,6 +88,17 @@ pub fn recover(
     })
 }
 
+impl Recovered {
+    /// Puts on disk whatever was read back and may still be in the page cache only: what comes next builds on it.
+    pub(super) fn settle(&self, disk: &Disk, boot: u128) -> Result<(), Fault> {
+        // What has been through a start of the machine was on disk, or would not be here.
+        for piece in self.trail.pieces.iter().filter(|piece| piece.header.boot == boot) {
+            disk.sync_file(&piece.path).map_err(Fault::io(&piece.path))?;
+        }
+        Ok(())
+    }
+}
+
 /// The boot in which the last life wrote.
 pub fn last_boot(disk: &Disk, folders: &Folders) -> Option<u128> {
     let bytes = disk.read(&folders.boot()).ok()?;
