@@ -10,6 +10,8 @@ use crate::rig::{Rig, settings};
 const DEEDS: usize = 700;
 /// Crash points of the short form.
 const POINTS: u64 = 60;
+/// Runs of the full form, each with crashes at all of its points.
+const SEEDS: u64 = 4;
 /// Lives in a row, each ended by a crash.
 const LIVES: usize = 3;
 
@@ -54,7 +56,12 @@ fn at_level_os_a_loss_of_power_leaves_a_beginning() {
 }
 
 fn everywhere(level: Level, crash: Crash) {
-    let seed = 7;
+    for seed in 0..if crate::is_full() { SEEDS } else { 1 } {
+        everywhere_in(level, crash, seed);
+    }
+}
+
+fn everywhere_in(level: Level, crash: Crash, seed: u64) {
     let changes = changes_of_a_run(level, seed);
     let points = if crate::is_full() { changes } else { POINTS };
     let mut with_snapshot = 0;
@@ -62,7 +69,9 @@ fn everywhere(level: Level, crash: Crash) {
         let fuse = point * changes / points;
         match lives(level, crash, seed, fuse) {
             Ok(snapshot) => with_snapshot += u64::from(snapshot),
-            Err(problem) => panic!("{level}, {crash:?} after {fuse} of {changes} changes: {problem}"),
+            Err(problem) => {
+                panic!("seed {seed}, {level}, {crash:?} after {fuse} of {changes} changes: {problem}")
+            }
         }
     }
     assert!(with_snapshot > points / 10, "{with_snapshot} of {points} came back from a snapshot");

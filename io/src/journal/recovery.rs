@@ -90,12 +90,13 @@ pub fn recover(
 
 impl Recovered {
     /// Puts on disk whatever was read back and may still be in the page cache only: what comes next builds on it.
-    pub(super) fn settle(&self, disk: &Disk, boot: u128) -> Result<(), Fault> {
+    pub(super) fn settle(&self, disk: &Disk, folder: &Path, boot: u128) -> Result<(), Fault> {
         // What has been through a start of the machine was on disk, or would not be here.
         for piece in self.trail.pieces.iter().filter(|piece| piece.header.boot == boot) {
             disk.sync_file(&piece.path).map_err(Fault::io(&piece.path))?;
         }
-        Ok(())
+        // Snapshots are synced before they have their name, which may not be.
+        disk.make_folder(folder).and_then(|()| disk.sync_folder(folder)).map_err(Fault::io(folder))
     }
 }
 
