@@ -138,10 +138,12 @@ fn newest_state(
 }
 
 /// The segments must begin where the snapshot ends, or before.
-fn check_beginning(folder: &Path, trail: &Trail, snapshot: u64) -> Result<(), Fault> {
+pub fn check_beginning(folder: &Path, trail: &Trail, snapshot: u64) -> Result<(), Fault> {
     match trail.pieces.first() {
         Some(piece) if piece.header.first > snapshot + 1 => {
-            Err(Fault::new(&piece.path, 56, What::NoBeginning { first: piece.header.first }))
+            let first = piece.header.first;
+            let what = trail.gap.map_or(What::NoBeginning { first }, |number| What::Missing { number });
+            Err(Fault::new(&piece.path, 56, what))
         }
         None if snapshot > 0 => Err(Fault::new(folder, 0, What::Missing { number: trail.number + 1 })),
         Some(_) | None => Ok(()),

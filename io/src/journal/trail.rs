@@ -52,6 +52,9 @@ pub struct Trail {
     pub blank: Vec<PathBuf>,
     /// Segments that continue one whose header went with the power. Nothing in them may be known to have been on disk.
     pub orphans: Vec<Piece>,
+    /// The first piece continues this one, and it is not there though older ones are: removed in any order when they were no
+    /// longer needed, or missing.
+    pub gap: Option<u64>,
     /// The highest number of any.
     pub number: u64,
 }
@@ -138,7 +141,8 @@ impl Trail {
                 continue;
             }
             if before.is_none() && after.number != 0 && !sound.is_empty() {
-                return Err(Fault::new(&piece.path, 88, What::Missing { number: after.number }));
+                self.gap = Some(after.number);
+                self.void.extend(sound.drain(..).map(|old| old.path));
             }
             if let Some(before) = &before
                 && before.header_sum != after.header_sum
