@@ -222,8 +222,12 @@ pub fn open(setup: Setup<'_>, now: Timestamp, progress: &mut dyn FnMut(Progress)
     let owner = |shard: u16| Owner { identity, shard, shards: setup.shards as u16 };
     let mut recovered = Vec::new();
     for shard in 0..setup.shards as u16 {
-        recovered.push(recover(setup.disk, &folders, &owner(shard), boot, progress)?);
+        let read = recover(setup.disk, &folders, &owner(shard), boot, progress)?;
+        read.settle(setup.disk, &folders.shard(shard), boot)?;
+        recovered.push(read);
     }
+    // Names that the life before has made and not yet synced: what comes next builds on them.
+    setup.disk.sync_folder(&folders.journal()).map_err(Fault::io(&folders.journal()))?;
     let reference = Arc::new(succeed(&setup.reference, &recovered, &folders)?);
     let name = reference::keep(setup.disk, &folders.references(), &reference)?;
     let mut parts = Parts::default();
@@ -406,6 +410,7 @@ impl Parts {
             folder: life.folders.shard(life.owner.shard),
             number: recovered.trail.number + 1,
             blank: recovered.trail.blank,
+            orphans: recovered.trail.orphans.into_iter().map(|piece| piece.path).collect(),
             archive: recovered.archive.into(),
             snapshots: recovered.snapshots.into(),
             reference: life.name,

@@ -1,6 +1,6 @@
 //! The journal on the real disk, with its owners in threads of their own.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -38,20 +38,20 @@ fn shard_settings() -> ShardSettings {
     ShardSettings { orders_max: 1_000, instance: 7, ..ShardSettings::default() }
 }
 
-fn open_with(data: &PathBuf, journal: JournalSettings, shards: u8, instance: u64) -> Result<Opened, Fault> {
+fn open_with(data: &Path, journal: JournalSettings, shards: u8, instance: u64) -> Result<Opened, Fault> {
     let setup = Setup {
         disk: &Disk::Real,
         data,
         journal,
         shards,
-        reference: RefData::check(Rows::default()).unwrap(),
+        reference: RefData::check(Rows::default()).expect("no rows are sound"),
         settings: ShardSettings { instance, ..shard_settings() },
     };
     journal::open(setup, Clock::new().now(), &mut |_| {})
 }
 
-fn open(data: &PathBuf, level: Level) -> Opened {
-    open_with(data, settings(level), 2, 7).unwrap()
+fn open(data: &Path, level: Level) -> Opened {
+    open_with(data, settings(level), 2, 7).expect("the journal is sound")
 }
 
 fn command(token: u32) -> Command {
@@ -90,7 +90,7 @@ fn live(opened: Opened, commands: u32) -> Vec<Shard> {
         });
         talk(&mut ports[0], commands);
         stop.store(true, Ordering::Relaxed);
-        running.into_iter().map(|thread| thread.join().unwrap()).collect()
+        running.into_iter().map(|thread| thread.join().expect("a shard does not panic")).collect()
     });
     // What was left to do when the shards ended.
     let now = Clock::new().now();
@@ -157,20 +157,20 @@ fn lives_go_on_where_the_last_one_ended() {
     }
 }
 
-fn check_verbs(data: &PathBuf, records: u64) {
+fn check_verbs(data: &Path, records: u64) {
     let mut out = Vec::new();
-    let verified = verbs::verify(&Disk::Real, data, &Part::default(), &mut out).unwrap();
+    let verified = verbs::verify(&Disk::Real, data, &Part::default(), &mut out).expect("it can be read");
     let text = String::from_utf8_lossy(&out).into_owned();
     assert_eq!(verified.faults, 0, "{text}");
     assert!(verified.snapshots >= 2 && verified.digests > 10, "{text}");
     assert!(text.contains("sound: "), "{text}");
     let mut out = Vec::new();
     let part = Part { shard: Some(1), from: records - 4, to: records - 1, limit: 3 };
-    assert_eq!(verbs::dump(&Disk::Real, data, &part, &mut out).unwrap(), 3);
+    assert_eq!(verbs::dump(&Disk::Real, data, &part, &mut out).expect("it can be read"), 3);
     let text = String::from_utf8_lossy(&out).into_owned();
     assert!(text.lines().all(|line| line.starts_with("1/") && line.contains("command Watch")), "{text}");
     let mut out = Vec::new();
-    verbs::replay(&Disk::Real, data, &Part::default(), &mut out).unwrap();
+    verbs::replay(&Disk::Real, data, &Part::default(), &mut out).expect("it can be read");
     let text = String::from_utf8_lossy(&out).into_owned();
     assert!(text.contains("digest") && text.contains("from the snapshot of"), "{text}");
     let nowhere = Part { shard: Some(2), ..Part::default() };

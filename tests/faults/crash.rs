@@ -10,6 +10,8 @@ use crate::rig::{Rig, settings};
 const DEEDS: usize = 700;
 /// Crash points of the short form.
 const POINTS: u64 = 60;
+/// Runs of the full form, each with crashes at all of its points.
+const SEEDS: u64 = 4;
 /// Lives in a row, each ended by a crash.
 const LIVES: usize = 3;
 
@@ -17,6 +19,9 @@ const LIVES: usize = 3;
 enum Crash {
     Power,
     Kill,
+    /// Kills and losses of power as they come: what a killed process left in the page cache, and the next one built on,
+    /// must not be gone with the power.
+    Either,
 }
 
 #[test]
@@ -27,6 +32,16 @@ fn at_level_disk_a_loss_of_power_takes_nothing_that_was_told() {
 #[test]
 fn at_level_disk_a_kill_takes_nothing_that_was_told() {
     everywhere(Level::Disk, Crash::Kill);
+}
+
+#[test]
+fn at_level_disk_kills_and_losses_of_power_in_turn_take_nothing_that_was_told() {
+    everywhere(Level::Disk, Crash::Either);
+}
+
+#[test]
+fn at_level_os_kills_and_losses_of_power_in_turn_leave_a_beginning() {
+    everywhere(Level::Os, Crash::Either);
 }
 
 #[test]
@@ -41,7 +56,12 @@ fn at_level_os_a_loss_of_power_leaves_a_beginning() {
 }
 
 fn everywhere(level: Level, crash: Crash) {
-    let seed = 7;
+    for seed in 0..if crate::is_full() { SEEDS } else { 1 } {
+        everywhere_in(level, crash, seed);
+    }
+}
+
+fn everywhere_in(level: Level, crash: Crash, seed: u64) {
     let changes = changes_of_a_run(level, seed);
     let points = if crate::is_full() { changes } else { POINTS };
     let mut with_snapshot = 0;
@@ -49,14 +69,17 @@ fn everywhere(level: Level, crash: Crash) {
         let fuse = point * changes / points;
         match lives(level, crash, seed, fuse) {
             Ok(snapshot) => with_snapshot += u64::from(snapshot),
-            Err(problem) => panic!("{level}, {crash:?} after {fuse} of {changes} changes: {problem}"),
+            Err(problem) => {
+                panic!("seed {seed}, {level}, {crash:?} after {fuse} of {changes} changes: {problem}")
+            }
         }
     }
     assert!(with_snapshot > points / 10, "{with_snapshot} of {points} came back from a snapshot");
 }
 
 fn changes_of_a_run(level: Level, seed: u64) -> u64 {
-    let mut rig = Rig::begin(Simulated::new(seed), settings(level), Vec::new(), 0, seed).unwrap();
+    let mut rig = Rig::begin(Simulated::new(seed), settings(level), Vec::new(), 0, seed)
+        .expect("an empty disk is taken");
     rig.run(DEEDS);
     rig.disk.changes()
 }
@@ -77,11 +100,9 @@ fn lives(level: Level, crash: Crash, seed: u64, fuse: u64) -> Result<bool, Strin
             begun?;
         }
         let wreck = disk.wreck().unwrap_or_else(|| disk.kill());
-        disk = match crash {
-            Crash::Power => wreck.power_loss(),
-            Crash::Kill => wreck,
-        };
-        if level == Level::Os && crash == Crash::Power {
+        let power = crash == Crash::Power || crash == Crash::Either && dice.percent(50);
+        disk = if power { wreck.power_loss() } else { wreck };
+        if level == Level::Os && power {
             told = 0;
         }
         fuse = dice.below(2_000);

@@ -26,7 +26,7 @@ struct Sample {
 
 fn sample(level: Level, snapshot_bytes: u64) -> Sample {
     let journal = pitlane::journal::JournalSettings { snapshot_bytes, ..settings(level) };
-    let mut rig = Rig::begin(Simulated::new(5), journal, Vec::new(), 0, 5).unwrap();
+    let mut rig = Rig::begin(Simulated::new(5), journal, Vec::new(), 0, 5).expect("an empty disk is taken");
     rig.run(DEEDS);
     rig.settle();
     let disk = rig.disk.kill();
@@ -76,7 +76,7 @@ impl Sample {
         let stride = if crate::is_full() { 1 } else { STRIDE };
         let mut counts = [0; 3];
         for path in &self.files {
-            let length = self.disk.read(path).unwrap().len();
+            let length = self.disk.read(path).expect("the file is there").len();
             for at in (0..length).step_by(stride) {
                 let disk = if reboot { self.disk.power_loss() } else { self.disk.kill() };
                 disk.meddle(path, |bytes| bytes[at] ^= 1 << (at % 8));
@@ -166,7 +166,7 @@ fn a_segment_that_is_missing_swapped_or_old_is_found() {
 impl Sample {
     /// Segments that hold something; the rest were made ahead.
     fn used_segments(&self) -> usize {
-        let used = |path: &&PathBuf| self.disk.read(path).unwrap()[..8] != [0; 8];
+        let used = |path: &&PathBuf| self.disk.read(path).expect("the file is there")[..8] != [0; 8];
         self.files.iter().filter(used).count()
     }
 }

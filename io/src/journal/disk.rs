@@ -141,6 +141,14 @@ impl Disk {
         }
     }
 
+    /// Syncs a file that somebody else has written.
+    pub fn sync_file(&self, path: &Path) -> io::Result<()> {
+        match self {
+            Disk::Real => fs::File::open(path)?.sync_all(),
+            Disk::Simulated(disk) => disk.open(path)?.sync(),
+        }
+    }
+
     /// Makes the folder and those above it; their names are on disk when this returns.
     pub fn make_folder(&self, folder: &Path) -> io::Result<()> {
         match self {

@@ -127,7 +127,7 @@ impl Shard {
             self.sync(seq, bytes);
             work += 1;
         }
-        if seq == self.health.keeper.synced.load(Ordering::Relaxed) {
+        if self.due == Timestamp::MAX || seq == self.health.keeper.synced.load(Ordering::Relaxed) {
             self.due = now.plus(self.interval_ns);
         }
         work + self.hand_over()

@@ -88,6 +88,18 @@ pub fn recover(
     })
 }
 
+impl Recovered {
+    /// Puts on disk whatever was read back and may still be in the page cache only: what comes next builds on it.
+    pub(super) fn settle(&self, disk: &Disk, folder: &Path, boot: u128) -> Result<(), Fault> {
+        // What has been through a start of the machine was on disk, or would not be here.
+        for piece in self.trail.pieces.iter().filter(|piece| piece.header.boot == boot) {
+            disk.sync_file(&piece.path).map_err(Fault::io(&piece.path))?;
+        }
+        // Snapshots are synced before they have their name, which may not be.
+        disk.make_folder(folder).and_then(|()| disk.sync_folder(folder)).map_err(Fault::io(folder))
+    }
+}
+
 /// The boot in which the last life wrote.
 pub fn last_boot(disk: &Disk, folders: &Folders) -> Option<u128> {
     let bytes = disk.read(&folders.boot()).ok()?;
@@ -126,10 +138,12 @@ fn newest_state(
 }
 
 /// The segments must begin where the snapshot ends, or before.
-fn check_beginning(folder: &Path, trail: &Trail, snapshot: u64) -> Result<(), Fault> {
+pub fn check_beginning(folder: &Path, trail: &Trail, snapshot: u64) -> Result<(), Fault> {
     match trail.pieces.first() {
         Some(piece) if piece.header.first > snapshot + 1 => {
-            Err(Fault::new(&piece.path, 56, What::NoBeginning { first: piece.header.first }))
+            let first = piece.header.first;
+            let what = trail.gap.map_or(What::NoBeginning { first }, |number| What::Missing { number });
+            Err(Fault::new(&piece.path, 56, what))
         }
         None if snapshot > 0 => Err(Fault::new(folder, 0, What::Missing { number: trail.number + 1 })),
         Some(_) | None => Ok(()),

@@ -19,6 +19,8 @@ pub fn keep(disk: &Disk, folder: &Path, reference: &RefData) -> Result<u64, Faul
     let name = xxh3_64(&bytes);
     let path = path_of(folder, name);
     if disk.read(&path).is_ok_and(|found| found == bytes) {
+        // Whoever put it there may not have lived to see its name on disk.
+        disk.sync_folder(folder).map_err(Fault::io(folder))?;
         return Ok(name);
     }
     disk.make_folder(folder).and_then(|()| disk.put(&path, &bytes)).map_err(Fault::io(&path))?;

@@ -47,8 +47,9 @@ pub(super) struct Shard {
     pub folder: PathBuf,
     /// Number of the next segment to be made.
     pub number: u64,
-    /// Segments of an earlier life that were never used.
+    /// Segments of an earlier life that were never used, or torn; and before these, those that continue them.
     pub blank: Vec<PathBuf>,
+    pub orphans: Vec<PathBuf>,
     /// Complete segments, oldest first.
     pub archive: VecDeque<Archived>,
     /// Sequences of the snapshots that can be relied on, oldest first.
@@ -94,11 +95,7 @@ impl Steward {
     /// Makes the segments that each shard begins with, and removes those that were never used.
     pub(super) fn prepare(&mut self, now: Timestamp) -> Result<(), Fault> {
         for shard in &mut self.shards {
-            let blank = std::mem::take(&mut shard.blank);
-            let cleared = shard.disk.make_folder(&shard.folder);
-            cleared
-                .and_then(|()| remove_all(&shard.disk, &shard.folder, &blank))
-                .map_err(Fault::io(&shard.folder))?;
+            shard.clear().map_err(Fault::io(&shard.folder))?;
             for _ in 0..2 {
                 if shard.make_spare(now) == 0 {
                     let words = shard.health.report().last_error.unwrap_or_default();
@@ -139,6 +136,14 @@ impl Steward {
 }
 
 impl Shard {
+    /// The folder without what an earlier life left in it to no use. Whoever continues a torn segment goes before it: as long
+    /// as it is there it must be seen what it continues.
+    fn clear(&mut self) -> io::Result<()> {
+        self.disk.make_folder(&self.folder)?;
+        remove_all(&self.disk, &self.folder, &std::mem::take(&mut self.orphans))?;
+        remove_all(&self.disk, &self.folder, &std::mem::take(&mut self.blank))
+    }
+
     fn poll(&mut self, now: Timestamp) -> usize {
         let mut work = 0;
         while let Ok(closed) = self.ends.closed.pop() {

@@ -50,6 +50,11 @@ pub struct Trail {
     pub void: Vec<PathBuf>,
     /// Made ahead of need and never used, or torn before anything in them counted.
     pub blank: Vec<PathBuf>,
+    /// Segments that continue one whose header went with the power. Nothing in them may be known to have been on disk.
+    pub orphans: Vec<Piece>,
+    /// The first piece continues this one, and it is not there though older ones are: removed in any order when they were no
+    /// longer needed, or missing.
+    pub gap: Option<u64>,
     /// The highest number of any.
     pub number: u64,
 }
@@ -90,7 +95,7 @@ pub fn survey(disk: &Disk, folder: &Path, owner: &Owner, rebooted: bool) -> Resu
             }
         }
     }
-    trail.link(sound)?;
+    trail.link(folder, sound, rebooted)?;
     Ok(trail)
 }
 
@@ -118,7 +123,7 @@ fn check_owner(path: &Path, header: &Header, owner: &Owner, number: u64) -> Resu
 
 impl Trail {
     /// Goes back from the last segment to the first.
-    fn link(&mut self, mut sound: Vec<Piece>) -> Result<(), Fault> {
+    fn link(&mut self, folder: &Path, mut sound: Vec<Piece>, rebooted: bool) -> Result<(), Fault> {
         sound.sort_by_key(|piece| piece.header.number);
         let Some(mut piece) = sound.pop() else { return Ok(()) };
         loop {
@@ -128,8 +133,16 @@ impl Trail {
                 self.void.extend(sound.pop().map(|other| other.path));
             }
             let before = sound.pop_if(|other| other.header.number == after.number);
+            if before.is_none() && rebooted && self.blank.contains(&segment_path(folder, after.number)) {
+                self.orphans.append(&mut self.pieces);
+                self.orphans.push(piece);
+                let Some(last) = sound.pop() else { return Ok(()) };
+                piece = last;
+                continue;
+            }
             if before.is_none() && after.number != 0 && !sound.is_empty() {
-                return Err(Fault::new(&piece.path, 88, What::Missing { number: after.number }));
+                self.gap = Some(after.number);
+                self.void.extend(sound.drain(..).map(|old| old.path));
             }
             if let Some(before) = &before
                 && before.header_sum != after.header_sum
@@ -194,7 +207,7 @@ pub fn walk(
         let whole = match piece.next {
             // Behind what the next one continues there may be anything.
             Some(next) => next.end == read.link.end,
-            None => bytes[read.at..].iter().all(|&byte| byte == 0),
+            None => trail.orphans.is_empty() && bytes[read.at..].iter().all(|&byte| byte == 0),
         };
         if whole {
             if piece.next.is_some_and(|next| next.chain != read.link.chain) {
@@ -202,8 +215,8 @@ pub fn walk(
             }
             continue;
         }
-        let rest = &trail.pieces[at + 1..];
-        walked.torn = Some(judge(disk, piece, &bytes, &read, rest, boot)?);
+        let rest: Vec<&Piece> = trail.pieces[at + 1..].iter().chain(&trail.orphans).collect();
+        walked.torn = Some(judge(disk, piece, &bytes, &read, &rest, boot)?);
         walked.void = rest.iter().map(|piece| piece.path.clone()).collect();
         break;
     }
@@ -244,7 +257,7 @@ fn judge(
     piece: &Piece,
     bytes: &[u8],
     read: &Read,
-    rest: &[Piece],
+    rest: &[&Piece],
     boot: u128,
 ) -> Result<Torn, Fault> {
     let fault = || Fault::new(&piece.path, read.at, What::RecordDamaged { after: read.seq });

@@ -15,7 +15,7 @@ use super::disk::Disk;
 use super::fault::Fault;
 use super::header::Owner;
 use super::record::{Record, kind};
-use super::recovery::{last_boot, recover};
+use super::recovery::{check_beginning, last_boot, recover};
 use super::replay::{Replay, decode_start};
 use super::snapshot::{Snapshot, snapshots_in};
 use super::trail::{self, Hear, Piece, Trail};
@@ -147,7 +147,12 @@ fn verify_shard(
     let trail = survey(disk, folders, owner)?;
     for path in &trail.void {
         all.warnings += 1;
-        writeln!(out, "shard {}: {} was made void by a later segment", owner.shard, path.display())?;
+        writeln!(
+            out,
+            "shard {}: {} counts no more: a later segment or a snapshot stands for it",
+            owner.shard,
+            path.display()
+        )?;
     }
     let mut snapshots = Vec::new();
     for seq in snapshots_in(disk, &folder)? {
@@ -167,6 +172,7 @@ fn verify_shard(
         (false, Some(oldest)) => Replay::from_snapshot(disk, &references, &folder, oldest)?,
         _ => Replay::new(disk, &references, *owner),
     };
+    check_beginning(&folder, &trail, replay.seq())?;
     let mut check = Check { replay, snapshots, records: 0, met: 0 };
     check.meet()?;
     let walked = trail::walk(disk, &trail, 0, disk.boot(), &mut check);

@@ -131,6 +131,7 @@ impl Writer {
     ) -> Writer {
         assert!(level != Level::None, "without a journal there is no writer");
         health.writer.appended.store(position.seq, Ordering::Release);
+        health.keeper.synced.store(position.seq, Ordering::Release);
         Writer {
             level,
             owner,
