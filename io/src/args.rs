@@ -65,6 +65,9 @@ pub enum Verb {
   pitlane doctor --config pinned
   pitlane doctor --json | jq '.findings[] | select(.verdict == \"unfit\")'")]
     Doctor(Doctor),
+    /// Look into the journal
+    #[command(subcommand)]
+    Journal(JournalVerb),
     /// Print completions for a shell
     #[command(after_help = "Example:
   pitlane completions bash > /etc/bash_completion.d/pitlane")]

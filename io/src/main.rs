@@ -7,9 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{CommandFactory, Parser};
-use pitlane::args::{Check, Cli, Completions, ConfigVerb, Doctor, Serve, Show, Verb};
+use pitlane::args::{Check, Cli, Completions, ConfigVerb, Doctor, JournalVerb, Serve, Show, Verb};
 use pitlane::config::{self, Config, Faults, Loaded, Machine, Mode, Origin, Params, Sources};
 use pitlane::doctor::{self, Probes};
+use pitlane::journal::disk::Disk;
+use pitlane::journal::verbs::{self, Part, VerbError};
 use pitlane::log;
 use pitlane::refdata;
 use pitlane::serve::{self, ServeError, ServeSettings};
@@ -24,6 +26,7 @@ fn main() -> ExitCode {
         Verb::Check(check) => run_check(&check),
         Verb::Config(ConfigVerb::Show(show)) => run_show(&show),
         Verb::Doctor(doctor) => run_doctor(&doctor),
+        Verb::Journal(verb) => run_journal(&verb),
         Verb::Completions(completions) => run_completions(&completions),
     };
     match done {
@@ -42,6 +45,7 @@ enum Trouble {
     Config(Faults),
     Refdata(refdata::Faults),
     Serve(ServeError),
+    Journal(VerbError),
     Output(io::Error),
 }
 
@@ -50,6 +54,7 @@ impl std::fmt::Display for Trouble {
         match self {
             Trouble::Config(faults) => faults.fmt(f),
             Trouble::Refdata(faults) => faults.fmt(f),
+            Trouble::Journal(error) => write!(f, "pitlane: {error}"),
             Trouble::Serve(error) => write!(f, "pitlane: {error}"),
             Trouble::Output(error) => write!(f, "pitlane: {error}"),
         }
@@ -71,6 +76,15 @@ impl From<refdata::Faults> for Trouble {
 impl From<ServeError> for Trouble {
     fn from(error: ServeError) -> Trouble {
         Trouble::Serve(error)
+    }
+}
+
+impl From<VerbError> for Trouble {
+    fn from(error: VerbError) -> Trouble {
+        match error {
+            VerbError::Output(error) => Trouble::Output(error),
+            other => Trouble::Journal(other),
+        }
     }
 }
 
@@ -154,6 +168,29 @@ fn run_doctor(args: &Doctor) -> Result<ExitCode, Trouble> {
         }
     }
     Ok(if unfit == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn run_journal(verb: &JournalVerb) -> Result<ExitCode, Trouble> {
+    let (JournalVerb::Dump(args) | JournalVerb::Verify(args) | JournalVerb::Replay(args)) = verb;
+    let config = config::load(&args.sources(), &Machine::of(Path::new(ROOT)))?.config;
+    let data = config.service.data_dir.as_path();
+    let all = Part::default();
+    let part = Part {
+        shard: args.shard,
+        from: args.from,
+        to: args.to.unwrap_or(all.to),
+        limit: args.limit.unwrap_or(all.limit),
+    };
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let is_sound = match verb {
+        JournalVerb::Dump(_) => verbs::dump(&Disk::Real, data, &part, &mut out).map(|_| true),
+        JournalVerb::Verify(_) => {
+            verbs::verify(&Disk::Real, data, &part, &mut out).map(|found| found.faults == 0)
+        }
+        JournalVerb::Replay(_) => verbs::replay(&Disk::Real, data, &part, &mut out).map(|_| true),
+    };
+    out.flush()?;
+    Ok(if is_sound? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn run_completions(completions: &Completions) -> Result<ExitCode, Trouble> {

@@ -40,7 +40,7 @@ pub struct ServeSettings {
     pub config: Config,
     /// Print the first and the last line only.
     pub quiet: bool,
-    /// End after so long.
+    /// End so long after it was ready.
     pub time: Option<Duration>,
 }
 
@@ -92,14 +92,13 @@ pub fn serve(settings: &ServeSettings, reference: &Arc<RefData>) -> Result<(), S
     let (life, main) = Life::begin().map_err(system("cannot begin"))?;
     let life = Arc::new(life);
     let signalled = stop_by_signal(&life).map_err(system("cannot hear signals"))?;
-    let until = settings.time.map(|time| Instant::now() + time);
     let now = Clock::new().now();
     let config = &settings.config;
     let folder = store::make_folder(config);
     folder.map_err(system(format!("service.data_dir {}", config.service.data_dir.display())))?;
     let store = Store::open(config, reference, now)?;
     let running = start::start(settings, store, now, &life)?;
-    running.run(&life, main, &Wait { signalled, until })
+    running.run(&life, main, &Wait { signalled, time: settings.time })
 }
 
 /// Signals ring for main; the second one finds the flag set and ends the process.
@@ -116,7 +115,8 @@ fn stop_by_signal(life: &Life) -> io::Result<Arc<AtomicBool>> {
 /// What main waits for.
 struct Wait {
     signalled: Arc<AtomicBool>,
-    until: Option<Instant>,
+    /// From when it is ready.
+    time: Option<Duration>,
 }
 
 impl Wait {
@@ -144,12 +144,13 @@ impl Running {
     fn run(mut self, life: &Life, mut main: Main, wait: &Wait) -> Result<(), ServeError> {
         let all = self.threads.len() as u32;
         let is_open = || life.arrived(Course::Opening) == all;
-        self.wait(&mut main, wait.until, || wait.is_over(life) || is_open())?;
+        self.wait(&mut main, None, || wait.is_over(life) || is_open())?;
         if is_open() {
             let mut ready = format!("{}\n", self.ready);
             self.printer.print(&mut ready);
             self.enter(life, Course::Open);
-            self.wait(&mut main, wait.until, || wait.is_over(life))?;
+            let until = wait.time.map(|time| Instant::now() + time);
+            self.wait(&mut main, until, || wait.is_over(life))?;
         }
         let until = Some(Instant::now() + END_MAX);
         for course in [Course::Closing, Course::Draining, Course::Ended] {

@@ -13,6 +13,14 @@ fn pitlane(words: &str) -> Command {
     command
 }
 
+/// What follows `serve`, with a folder of its own and any free port.
+fn serving(name: &str, words: &str) -> String {
+    let data = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("binary").join(name);
+    let _ = fs::remove_dir_all(&data);
+    let data = data.display();
+    format!("serve --data {data} --set http.listen=127.0.0.1:0 --set https.listen=127.0.0.1:0 {words}")
+}
+
 fn run(words: &str) -> (Option<i32>, String, String) {
     let Output { status, stdout, stderr } = pitlane(words).output().expect("the binary starts");
     let text = |bytes| String::from_utf8(bytes).expect("it prints text");
@@ -21,10 +29,12 @@ fn run(words: &str) -> (Option<i32>, String, String) {
 
 #[test]
 fn serve_shows_orders_and_stops_when_the_time_is_up() {
-    let (code, said, complaints) = run("serve --config dev --for 1 --seed 7 --shards 3");
+    let (code, said, complaints) = run(&serving("orders", "--config dev --for 1 --seed 7 --shards 3"));
     assert_eq!((code, complaints.as_str()), (Some(0), ""));
     let lines: Vec<&str> = said.lines().collect();
-    assert!(lines[0].starts_with("ready securities=27 exchanges=3 shards=3 seed=7"), "{said}");
+    assert!(lines[0].starts_with("ready http=127.0.0.1:"), "{said}");
+    assert!(lines[0].contains(" https=127.0.0.1:"), "{said}");
+    assert!(lines[0].ends_with("durability=os securities=27 exchanges=3 shards=3 seed=7"), "{said}");
     let last = lines[lines.len() - 1];
     assert!(last.starts_with("stopped ticks=") && last.ends_with(" USD"), "{said}");
     assert!(!last.contains("ticks=0 ") && !last.contains("orders=0 "), "{said}");
@@ -35,14 +45,15 @@ fn serve_shows_orders_and_stops_when_the_time_is_up() {
 
 #[test]
 fn quiet_says_the_first_and_the_last_line_only() {
-    let (code, said, _) = run("--for 1 --quiet");
+    let (code, said, _) = run(&serving("quiet", "--config dev --for 1 --quiet"));
     assert_eq!((code, said.lines().count()), (Some(0), 2), "{said}");
 }
 
 #[test]
 fn a_signal_ends_it_in_good_order() {
     for signal in ["INT", "TERM"] {
-        let mut child = pitlane("--quiet").stdout(Stdio::piped()).spawn().expect("the binary starts");
+        let mut child =
+            pitlane(&serving("signal", "--quiet")).stdout(Stdio::piped()).spawn().expect("the binary starts");
         let mut out = BufReader::new(child.stdout.take().expect("its output is ours"));
         let mut line = String::new();
         out.read_line(&mut line).expect("it says that it is ready");
@@ -59,7 +70,8 @@ fn a_signal_ends_it_in_good_order() {
 
 #[test]
 fn whoever_stops_reading_ends_it_too() {
-    let mut child = pitlane("--for 20").stdout(Stdio::piped()).spawn().expect("the binary starts");
+    let mut child =
+        pitlane(&serving("pipe", "--for 20")).stdout(Stdio::piped()).spawn().expect("the binary starts");
     drop(child.stdout.take());
     assert_eq!(child.wait().expect("it ends").code(), Some(0));
 }
@@ -121,7 +133,8 @@ fn check_and_serve_name_every_wrong_setting() {
 
 #[test]
 fn warnings_are_said_and_the_start_goes_on() {
-    let (code, said, complaints) = run("serve --for 0 --set journal.level=none --set log.format=text");
+    let (code, said, complaints) =
+        run(&serving("warned", "--for 0 --set journal.level=none --set log.format=text"));
     assert_eq!((code, said.lines().count()), (Some(0), 2), "{said}");
     assert!(complaints.contains("WARN pitlane: journal.level: nothing survives"), "{complaints}");
     let (code, _, complaints) = run("check --set journal.level=none");
@@ -177,9 +190,27 @@ fn help_teaches_by_example_and_names_the_codes() {
     let (code, said, _) = run("--help");
     assert_eq!(code, Some(0));
     assert!(said.contains("Exit codes:") && said.contains("doctor"), "{said}");
-    for verb in ["serve", "check", "config show", "doctor", "completions"] {
+    let verbs = ["serve", "check", "config show", "doctor", "journal dump", "journal verify", "completions"];
+    for verb in verbs {
         let (code, said, _) = run(&format!("{verb} --help"));
         assert_eq!(code, Some(0));
         assert!(said.contains("Example") && said.contains("  pitlane "), "{said}");
     }
+}
+
+#[test]
+fn the_journal_of_a_service_can_be_looked_into() {
+    let serve = serving("journal", "--config dev --for 1 --quiet");
+    assert_eq!(run(&serve).0, Some(0));
+    let data = serve.split_whitespace().nth(2).expect("the folder was given");
+    let (code, said, complaints) = run(&format!("journal verify --data {data}"));
+    assert_eq!((code, complaints.as_str()), (Some(0), ""), "{said}");
+    let (code, said, _) = run(&format!("journal replay --data {data} --shard 1"));
+    assert_eq!(code, Some(0));
+    assert!(said.starts_with("shard 1: record "), "{said}");
+    let (code, said, _) = run(&format!("journal dump --data {data} --limit 5"));
+    assert_eq!((code, said.lines().count()), (Some(0), 5), "{said}");
+    let (code, _, complaints) = run("journal verify --data /nowhere");
+    assert_eq!(code, Some(1));
+    assert!(complaints.starts_with("pitlane: there is no journal in /nowhere"), "{complaints}");
 }

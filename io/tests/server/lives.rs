@@ -99,14 +99,16 @@ fn state(data: &Path) -> View {
         let Some(restored) = recovered.restored else { continue };
         let mut shard_now = restored.shard;
         shard_now.audit();
-        let port = PortId(0);
+        // A port of nobody's: what was being told to others when the life ended is not for us.
+        let port = PortId(PortId::MAX);
         let source = Source { port, ..Source::default() };
         let mut out = Outbox::new(restored.event);
         let bodies = [Body::Watch { port, what: Watch::Everything, on: true }, Body::Snapshot { port }];
         for body in bodies {
             shard_now.apply(restored.time, &Command { source, token: 0, body }, &mut out);
             loop {
-                out.waiting().iter().for_each(|(_, event)| view.apply(ShardId(shard as u8), event));
+                let ours = out.waiting().iter().filter(|(ports, _)| ports.contains(port));
+                ours.for_each(|(_, event)| view.apply(ShardId(shard as u8), event));
                 out.clear();
                 if !shard_now.has_work() && !shard_now.has_background() {
                     break;
