@@ -131,8 +131,9 @@ fn no_life_loses_or_doubles_what_was_told() {
         let at = 1 + life * stride % FARTHEST;
         // Half of the lives with a thread for each, so that shards die in the middle of each other's work.
         let layout = if life % 2 == 0 { "topology.layout=shared" } else { "topology.layout=dedicated" };
-        let mut service =
-            Service::start(&data, &[&LIVELY[..], &[layout]].concat(), Some(&format!("kill:{at}")));
+        // Every order of every life is kept, so that each can be asked for.
+        let settings = [&LIVELY[..], &[layout, "shard.finished_max=100000"]].concat();
+        let mut service = Service::start(&data, &settings, Some(&format!("kill:{at}")));
         loop {
             let line = service.line();
             if line.is_empty() {

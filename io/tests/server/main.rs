@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
 
-use service::{Service, folder};
+use service::{Service, dump, folder};
 
 const SIGABRT: i32 = 6;
 /// A market and a trader, quick.
@@ -180,4 +180,23 @@ fn at_rest_it_costs_less_than_two_percent_of_a_core() {
     // The start has its own cost, which both have.
     let cost = idle_cpu(11).saturating_sub(idle_cpu(1));
     assert!(cost < 20, "{cost} hundredths of a second in ten seconds");
+}
+
+/// Shards remember: a second start of the same day begins no other day and repeats no subscription and no limit.
+#[test]
+fn a_restart_tells_the_shards_only_what_they_lack() {
+    let data = folder("again");
+    let mut counts = Vec::new();
+    for _ in 0..2 {
+        let service = Service::start(&data, &STILL, None);
+        assert!(service.is_ready(), "{}", service.ready);
+        service.signal("TERM");
+        assert!(service.end().is_orderly());
+        let dump = dump(&data);
+        let count = |word: &str| dump.lines().filter(|line| line.contains(word)).count();
+        counts.push(["Subscribe", "Phase", "Limits", "TradingDay"].map(count));
+    }
+    assert!(counts[0].iter().all(|count| *count > 0), "{counts:?}");
+    // Unless midnight came between the two.
+    assert_eq!(counts[0], counts[1]);
 }

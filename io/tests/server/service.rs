@@ -32,6 +32,14 @@ fn command(data: &Path, settings: &[&str]) -> Command {
     command
 }
 
+/// Every record of the journal, a line each.
+pub fn dump(data: &Path) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pitlane"));
+    let output = command.args(["journal", "dump", "--data"]).arg(data).output().expect("the binary starts");
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).expect("it prints text")
+}
+
 pub struct Service {
     child: Child,
     out: BufReader<ChildStdout>,
