@@ -29,8 +29,8 @@ use crate::http::{Phase, Remote, Standing};
 use crate::journal::{Fault, Lock};
 use crate::printer::Printer;
 use crate::tls::TlsError;
-use crate::topology::bells::Bells;
 use crate::topology::life::{Course, Life, Main, Stop};
+use crate::wake::{Bell, wake_all};
 
 /// How long an orderly end may take. What is not done by then is in the journal, and is done after the next start.
 const END_MAX: Duration = Duration::from_secs(5);
@@ -127,7 +127,8 @@ impl Wait {
 
 /// The threads, once started.
 struct Running {
-    bells: Arc<Bells>,
+    /// Of all threads of the platform.
+    bells: Vec<Bell>,
     remote: Remote,
     standing: Arc<Standing>,
     watch: Watch,
@@ -193,7 +194,7 @@ impl Running {
             }
             Course::Ended => self.remote.end(),
         }
-        self.bells.wake_all();
+        wake_all(&self.bells);
     }
 
     /// All threads are done; what they said last is printed.

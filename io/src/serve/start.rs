@@ -68,6 +68,7 @@ pub fn start(
     standing.set_listeners(http.listeners().to_vec());
     let ready = ready_line(config, &reference, http.listeners());
 
+    let bells = members.iter().map(|member| member.bell.clone()).collect();
     let start = |member: Member| member.start(life.clone());
     let threads: io::Result<Vec<_>> = members.into_iter().map(start).collect();
     let mut threads = threads.map_err(system(NO_THREAD))?;

@@ -32,8 +32,4 @@ impl Bells {
             wake_all(called.ports().map(|port| &self.ports[port.0 as usize]));
         }
     }
-
-    pub fn wake_all(&self) {
-        wake_all(self.shards.iter().chain(&self.ports));
-    }
 }

@@ -87,7 +87,7 @@ impl Witness {
 
 /// An order that was modified often is known by its last two ids only.
 fn find(view: &View, id: &str) -> Vec<Order> {
-    let first = IntId::parse(id.as_bytes()).unwrap();
+    let first = IntId::parse(id.as_bytes()).expect("it was printed");
     let versions = std::iter::successors(Some(first), IntId::next_version).take(NAMES_PER_ORDER_MAX as usize);
     versions.map(|id| view.orders_with_id(&id)).find(|found| !found.is_empty()).unwrap_or_default()
 }
@@ -95,7 +95,7 @@ fn find(view: &View, id: &str) -> Vec<Order> {
 /// The state on disk, told as a reader is told it.
 fn state(data: &Path) -> View {
     let mut view = View::new(SHARDS, ViewSettings::default());
-    for (shard, recovered) in read_back(&Disk::Real, data).unwrap().into_iter().enumerate() {
+    for (shard, recovered) in read_back(&Disk::Real, data).expect("it can be read").into_iter().enumerate() {
         let Some(restored) = recovered.restored else { continue };
         let mut shard_now = restored.shard;
         shard_now.audit();
