@@ -19,6 +19,7 @@ use std::sync::Arc;
 use self::bells::Bells;
 use self::crew::{Bed, Duty, Member};
 use crate::config::{Layout, Topology};
+use crate::net::settings::NetSettings;
 use crate::platform::gateway::Gateway;
 use crate::platform::shard::ShardDuty;
 use crate::platform::{self, Home};
@@ -65,7 +66,7 @@ impl Plan {
     }
 
     /// The threads of shards and gateways, each with its duties.
-    pub fn members(self, shards: Vec<ShardDuty>, gateways: Vec<Gateway>) -> Vec<Member> {
+    pub fn members(self, shards: Vec<ShardDuty>, gateways: Vec<Gateway>, net: &NetSettings) -> Vec<Member> {
         let Topology { shard_cores, gateway_cores, .. } = &self.settings;
         let cores: Vec<Option<u32>> = match self.settings.layout {
             Layout::Shared => vec![shard_cores.first().copied()],
@@ -81,11 +82,13 @@ impl Plan {
         let mut duties = duties.into_iter();
         let idle = self.settings.idle;
         let members = self.beds.into_iter().zip(cores).map(|((name, bed, bell), core)| {
-            let duties = match self.settings.layout {
+            let duties: Vec<Duty> = match self.settings.layout {
                 Layout::Shared => duties.by_ref().collect(),
                 Layout::Dedicated => duties.by_ref().take(1).collect(),
             };
-            Member { name, duties, idle, core, bed, bell }
+            let has_gateway = duties.iter().any(|duty| matches!(duty, Duty::Gateway(_)));
+            let net = has_gateway.then(|| net.clone());
+            Member { name, duties, idle, core, bed, bell, net }
         });
         members.collect()
     }

@@ -36,6 +36,11 @@ impl Bell {
         wake_all([self]);
     }
 
+    /// Ends the sleep, whether it dozes or not: for whoever has a bell of his own before this one.
+    pub fn call(&self) {
+        (self.shared.call)();
+    }
+
     fn call_if_dozing(&self) {
         let dozing = &self.shared.dozing;
         // Of several who come at once, one calls.

@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::config::{Driver, Net};
+
 /// Of one thread's sockets.
 #[derive(Clone, Debug)]
 pub struct NetSettings {
@@ -22,6 +24,33 @@ pub struct NetSettings {
     /// Microseconds in which a read asks the network card itself. Only for cards whose driver can.
     pub busy_poll_us: Option<u32>,
 }
+
+impl NetSettings {
+    /// As the config has it.
+    pub fn of(config: &Net) -> NetSettings {
+        let usual = NetSettings::default();
+        let idle = match config.keep_alive_s {
+            0 => NEVER,
+            seconds => Duration::from_secs(seconds as u64),
+        };
+        NetSettings {
+            driver: match config.driver {
+                Driver::Epoll => DriverKind::Epoll,
+                Driver::Uring => DriverKind::Uring,
+            },
+            connections_max: config.connections_max,
+            per_peer_max: config.per_peer_max,
+            read_bytes: config.read_buffer_bytes,
+            keep_alive: KeepAlive { idle, ..usual.keep_alive },
+            user_timeout: Duration::from_millis(config.user_timeout_ms as u64),
+            busy_poll_us: (config.busy_poll_us > 0).then_some(config.busy_poll_us),
+            ..usual
+        }
+    }
+}
+
+/// Longest silence that the system can be told to bear, nearly.
+const NEVER: Duration = Duration::from_secs(30_000);
 
 impl Default for NetSettings {
     fn default() -> NetSettings {

@@ -15,6 +15,7 @@ use crate::config::Config;
 use crate::http::{Http, HttpSettings, Listener, News, Parts as HttpParts, Remote, Standing};
 use crate::journal::header;
 use crate::metrics::{Registry, StageSummary};
+use crate::net::settings::NetSettings;
 use crate::platform::{Parts, PlatformSettings};
 use crate::printer::Printer;
 use crate::report::Report;
@@ -49,7 +50,7 @@ pub fn start(
     }
     let platform = PlatformSettings { numbers, ..PlatformSettings::of(config, &reference) };
     let parts = Parts::new(now, &reference, &platform, born, &bells, &registry);
-    members.extend(plan.members(parts.shards, parts.gateways));
+    members.extend(plan.members(parts.shards, parts.gateways, &NetSettings::of(&config.net)));
 
     let (printer, printing) = Printer::start(life.clone()).map_err(system(NO_THREAD))?;
     let http = HttpParts {

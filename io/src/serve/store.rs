@@ -120,6 +120,7 @@ impl Staff {
             core,
             bed,
             bell,
+            net: None,
         };
         let (keeping, stewarding) = (Bed::default(), Bed::default());
         let (keeper_bell, steward_bell) = (keeping.bell(), stewarding.bell());

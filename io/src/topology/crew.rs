@@ -8,12 +8,14 @@ use std::time::Duration;
 
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 
-use super::life::{Course, Life};
+use super::life::{Course, Life, Stop};
 use crate::clock::Clock;
 use crate::config::IdleBy;
 use crate::fault;
 use crate::idle::{Idle, Rest};
 use crate::journal::{Keeper, Steward};
+use crate::net::Net;
+use crate::net::settings::NetSettings;
 use crate::platform::gateway::Gateway;
 use crate::platform::shard::ShardDuty;
 use crate::wake::Bell;
@@ -99,26 +101,33 @@ impl Duty {
 /// Where a thread sleeps: it can be called before there is a thread, as long as it is called only when it dozes.
 #[derive(Clone, Debug, Default)]
 pub struct Bed {
-    thread: Arc<OnceLock<Thread>>,
+    caller: Arc<OnceLock<Caller>>,
+}
+
+/// What ends the sleep of a thread.
+#[derive(Debug)]
+enum Caller {
+    Thread(Thread),
+    /// It sleeps among its sockets.
+    Sockets(Bell),
 }
 
 impl Bed {
     pub fn bell(&self) -> Bell {
-        let thread = self.thread.clone();
-        Bell::new(move || {
-            if let Some(thread) = thread.get() {
-                thread.unpark();
-            }
+        let caller = self.caller.clone();
+        Bell::new(move || match caller.get() {
+            Some(Caller::Thread(thread)) => thread.unpark(),
+            Some(Caller::Sockets(bell)) => bell.call(),
+            None => {}
         })
     }
 
     /// To be called by the thread whose bed it is, before it dozes for the first time.
-    pub fn occupy(&self) {
-        let _ = self.thread.set(thread::current());
-    }
-
-    pub fn sleep(&self, longest: Duration) {
-        thread::park_timeout(longest);
+    fn occupy(&self, net: Option<&Net>) {
+        let _ = self.caller.set(match net {
+            Some(net) => Caller::Sockets(net.bell()),
+            None => Caller::Thread(thread::current()),
+        });
     }
 }
 
@@ -132,6 +141,8 @@ pub struct Member {
     pub core: Option<u32>,
     pub bed: Bed,
     pub bell: Bell,
+    /// For threads with a gateway: how their sockets are set up.
+    pub net: Option<NetSettings>,
 }
 
 impl Member {
@@ -139,11 +150,27 @@ impl Member {
     pub fn start(self, life: Arc<Life>) -> io::Result<JoinHandle<()>> {
         thread::Builder::new().name(self.name.clone()).spawn(move || {
             pin(self.core);
-            self.bed.occupy();
-            Round { idle: Idle::new(self.idle), member: self, life, clock: Clock::new(), arrived: None }
-                .run();
+            let net = self.net.clone().and_then(|settings| open_net(settings, &life));
+            self.bed.occupy(net.as_ref());
+            let (idle, clock) = (Idle::new(self.idle), Clock::new());
+            Round { idle, member: self, net, life, clock, arrived: None }.run();
         })
     }
+}
+
+/// The sockets of this thread, which must be made here.
+fn open_net(settings: NetSettings, life: &Life) -> Option<Net> {
+    let net = match Net::open(settings) {
+        Ok(net) => net,
+        Err(error) => {
+            life.stop(Stop::Failed(format!("cannot open sockets: {error}")));
+            return None;
+        }
+    };
+    if let Some(reason) = net.fallback() {
+        tracing::warn!("net.driver: {reason}");
+    }
+    Some(net)
 }
 
 /// Pins the calling thread to a core. One that cannot be had is not fatal: the thread runs anywhere.
@@ -158,6 +185,8 @@ pub fn pin(core: Option<u32>) {
 /// The loop.
 struct Round {
     member: Member,
+    /// FIX and STOMP will listen here; until then it is where a gateway's thread sleeps.
+    net: Option<Net>,
     idle: Idle,
     life: Arc<Life>,
     clock: Clock,
@@ -212,7 +241,14 @@ impl Round {
         bell.doze();
         let (_, work) = self.poll(course);
         if work == 0 && self.life.course() == course && !self.can_arrive(course) {
-            self.member.bed.sleep(self.longest_sleep(now, course));
+            let longest = self.longest_sleep(now, course);
+            match &mut self.net {
+                Some(net) => {
+                    net.wait(now, longest);
+                    net.turn(now, |_, _| {});
+                }
+                None => thread::park_timeout(longest),
+            }
         }
         bell.rise();
     }
