@@ -49,15 +49,15 @@ impl Bed {
     fn bell(&self) -> Bell {
         let bed = self.clone();
         Bell::new(move || {
-            *bed.0.0.lock().unwrap() = true;
+            *bed.0.0.lock().expect("nobody fails holding it") = true;
             bed.0.1.notify_one();
         })
     }
 
     fn block(&self) {
-        let mut called = self.0.0.lock().unwrap();
+        let mut called = self.0.0.lock().expect("nobody fails holding it");
         while !*called {
-            called = self.0.1.wait(called).unwrap();
+            called = self.0.1.wait(called).expect("nobody fails holding it");
         }
         *called = false;
     }
@@ -123,7 +123,7 @@ fn bring(bringers: usize, times: usize) {
     let lanes = puts.into_iter().map(|put| Lane { put, taken: 0 }).collect();
     sleeper(&bed, &bell, lanes, bringers * times);
     for thread in threads {
-        thread.join().unwrap();
+        thread.join().expect("it ends well");
     }
 }
 
@@ -162,7 +162,7 @@ fn two_sleepers_wake_each_other() {
         there.store(1, Ordering::Release);
         wake_all([&ring_other]);
         sleeper(&my_bed, &my_bell, vec![Lane { put: back, taken: 0 }], 1);
-        other.join().unwrap();
+        other.join().expect("it ends well");
     });
 }
 
@@ -188,7 +188,7 @@ fn a_sleeper_that_does_not_look_again_is_caught() {
             if looks_again {
                 found += lane.take();
             }
-            bringer.join().unwrap();
+            bringer.join().expect("it ends well");
             if found == 0 && called.load(Ordering::Relaxed) == 0 {
                 seen.store(true, Ordering::Relaxed);
             }
