@@ -195,6 +195,13 @@ pub fn walk(
     hear: &mut impl Hear,
 ) -> Result<Walked, Fault> {
     let mut walked = Walked::default();
+    let orphans: Vec<&Piece> = trail.orphans.iter().collect();
+    if let (true, Some(orphan)) = (trail.pieces.is_empty(), orphans.first())
+        && count_later(disk, &orphans, 1)?.is_none()
+    {
+        // Not even the first record is there, and it was.
+        return Err(Fault::new(&orphan.path, 88, What::Missing { number: orphan.header.after.number }));
+    }
     for (at, piece) in trail.pieces.iter().enumerate().skip(from) {
         let bytes = disk.read(&piece.path).map_err(Fault::io(&piece.path))?;
         let goes_on = walked.position.link.number == 0 || walked.position.seq + 1 == piece.header.first;
@@ -272,20 +279,32 @@ fn judge(
         torn.records += 1;
     }
     torn.bytes = bytes[read.at..].iter().rposition(|&byte| byte != 0).map_or(0, |last| last as u64 + 1);
-    for later in rest {
-        if same_boot(&piece.header) || later.header.durable >= lost {
-            return Err(fault());
-        }
-        let bytes = disk.read(&later.path).map_err(Fault::io(&later.path))?;
-        for record in records_behind(later.header.owner.salt(later.header.number), &bytes, HEADER_BYTES) {
-            if record.durable() >= lost {
-                return Err(fault());
-            }
-            torn.records += 1;
-        }
-        torn.bytes += bytes.len() as u64;
+    if !rest.is_empty() && same_boot(&piece.header) {
+        return Err(fault());
     }
-    Ok(torn)
+    let (records, bytes) = count_later(disk, rest, lost)?.ok_or_else(fault)?;
+    Ok(Torn { records: torn.records + records, bytes: torn.bytes + bytes, ..torn })
+}
+
+/// Records and bytes of segments behind a lost record; none if one of them knows that it was on disk.
+fn count_later(disk: &Disk, rest: &[&Piece], lost: u64) -> Result<Option<(u64, u64)>, Fault> {
+    let mut counted = (0, 0);
+    for later in rest {
+        let bytes = disk.read(&later.path).map_err(Fault::io(&later.path))?;
+        let salt = later.header.owner.salt(later.header.number);
+        let mut records = 0;
+        for record in records_behind(salt, &bytes, HEADER_BYTES) {
+            if record.durable() >= lost {
+                return Ok(None);
+            }
+            records += 1;
+        }
+        if later.header.durable >= lost {
+            return Ok(None);
+        }
+        counted = (counted.0 + records, counted.1 + bytes.len() as u64);
+    }
+    Ok(Some(counted))
 }
 
 /// Every whole record from `at` on, wherever it stands.
