@@ -147,6 +147,8 @@ impl Running {
         let is_open = || life.arrived(Course::Opening) == all;
         self.wait(&mut main, None, || wait.is_over(life) || is_open())?;
         if is_open() {
+            // Whoever reads the line may ask at once; and what is traded comes after the line.
+            self.standing.set_phase(Phase::Running);
             let mut ready = format!("{}\n", self.ready);
             self.printer.print(&mut ready);
             self.enter(life, Course::Open);
@@ -186,8 +188,7 @@ impl Running {
     fn enter(&self, life: &Life, course: Course) {
         life.enter(course);
         match course {
-            Course::Opening | Course::Draining => {}
-            Course::Open => self.standing.set_phase(Phase::Running),
+            Course::Opening | Course::Open | Course::Draining => {}
             Course::Closing => {
                 self.standing.set_phase(Phase::Stopping);
                 self.remote.close();
