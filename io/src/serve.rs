@@ -17,7 +17,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use pitlane_engine::refdata::RefData;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::low_level::pipe;
 
@@ -112,6 +112,13 @@ fn stop_by_signal(life: &Life) -> io::Result<Arc<AtomicBool>> {
     Ok(signalled)
 }
 
+/// SIGHUP asks for the certificate to be read again.
+fn reload_by_signal() -> io::Result<Arc<AtomicBool>> {
+    let asked = Arc::new(AtomicBool::new(false));
+    flag::register(SIGHUP, asked.clone())?;
+    Ok(asked)
+}
+
 /// What main waits for.
 struct Wait {
     signalled: Arc<AtomicBool>,
@@ -165,7 +172,7 @@ impl Running {
         self.end(life, until)
     }
 
-    /// Waits, and looks after the journal meanwhile.
+    /// Waits, and looks after journal and certificate meanwhile.
     fn wait(
         &mut self,
         main: &mut Main,

@@ -10,7 +10,7 @@ use pitlane_engine::time::Timestamp;
 
 use super::store::{Staff, Store};
 use super::watch::Watch;
-use super::{Running, ServeError, ServeSettings, system};
+use super::{Running, ServeError, ServeSettings, reload_by_signal, system};
 use crate::config::Config;
 use crate::http::{Http, HttpSettings, Listener, News, Parts as HttpParts, Remote, Standing};
 use crate::journal::header;
@@ -53,6 +53,7 @@ pub fn start(
     members.extend(plan.members(parts.shards, parts.gateways, &NetSettings::of(&config.net)));
 
     let (printer, printing) = Printer::start(life.clone()).map_err(system(NO_THREAD))?;
+    let tls = open_tls(config, now)?;
     let http = HttpParts {
         port: parts.http,
         bells: bells.shards.clone(),
@@ -62,7 +63,7 @@ pub fn start(
         standing: standing.clone(),
         stages: shown(parts.stages),
         report: Some(Report::new(printer.clone(), settings.quiet)),
-        tls: open_tls(config, now)?,
+        tls: tls.clone(),
         tell: told(life.clone()),
     };
     let http = Http::bind(HttpSettings::of(config), http).map_err(system("http.listen or https.listen"))?;
@@ -75,7 +76,8 @@ pub fn start(
     let mut threads = threads.map_err(system(NO_THREAD))?;
     let core = topology.http_cores.first().copied();
     threads.push(start_http(http, core, life.clone()).map_err(system(NO_THREAD))?);
-    let watch = Watch::new(healths, registry, standing.clone());
+    let reload = reload_by_signal().map_err(system("cannot hear signals"))?;
+    let watch = Watch::new(healths, registry, standing.clone()).with_certificate(tls, reload);
     Ok(Running { bells, remote, standing, watch, threads, printer, printing, ready, _lock: lock })
 }
 

@@ -46,7 +46,7 @@ struct Told {
 }
 
 #[derive(Default)]
-struct Witness {
+pub struct Witness {
     /// By id.
     orders: BTreeMap<String, Told>,
     /// Ids of orders that were entered, in all lives.
@@ -55,7 +55,7 @@ struct Witness {
 
 impl Witness {
     /// `TIME ID SYMBOL SIDE KIND QTY… STATUS filled QTY …`
-    fn hear(&mut self, line: &str) {
+    pub fn hear(&mut self, line: &str) {
         let words: Vec<&str> = line.split_whitespace().collect();
         let Some(at) = words.iter().position(|word| *word == "filled") else { return };
         let (id, status) = (words[1].to_string(), words[at - 1].to_string());
@@ -73,8 +73,13 @@ impl Witness {
         }
     }
 
+    /// Orders that were told.
+    pub fn len(&self) -> usize {
+        self.orders.len()
+    }
+
     /// Everything told is in the state.
-    fn check(&self, view: &View, life: u64) {
+    pub fn check(&self, view: &View, life: u64) {
         for (id, told) in &self.orders {
             let found = find(view, id);
             assert_eq!(found.len(), 1, "life {life}: {id} was told {told:?}");
@@ -95,7 +100,7 @@ fn find(view: &View, id: &str) -> Vec<Order> {
 }
 
 /// The state on disk, told as a reader is told it.
-fn state(data: &Path) -> View {
+pub fn state(data: &Path) -> View {
     let mut view = View::new(SHARDS, ViewSettings::default());
     for (shard, recovered) in read_back(&Disk::Real, data).expect("it can be read").into_iter().enumerate() {
         let Some(restored) = recovered.restored else { continue };

@@ -1,6 +1,7 @@
 //! The running service: start, requests, both layouts, every way to end, and what is there after a restart.
 
 mod lives;
+mod power;
 mod service;
 
 use std::io::Write;
@@ -45,6 +46,25 @@ fn the_stages_of_an_order_are_shown() {
         service.line();
     };
     assert!(stages.contains("\"shard-0\"") && stages.contains("\"gateway-0\""), "{stages}");
+    service.signal("TERM");
+    assert!(service.end().is_orderly());
+}
+
+#[test]
+fn a_certificate_is_read_again_when_asked_for() {
+    let data = folder("certificate");
+    let service = Service::start(&data, &[&STILL[..], &["https.listen=127.0.0.1:0"]].concat(), None);
+    let files = ["self-signed.pem", "self-signed.key"].map(|name| data.join(name));
+    for file in &files {
+        std::fs::remove_file(file).expect("it was made at the start");
+    }
+    service.signal("HUP");
+    let end = Instant::now() + Duration::from_secs(30);
+    // Where there is none any more another is made.
+    while !files.iter().all(|file| file.exists()) {
+        assert!(Instant::now() < end, "nobody made a certificate");
+        assert_eq!(service.ask("GET /health/live").0, 200);
+    }
     service.signal("TERM");
     assert!(service.end().is_orderly());
 }
