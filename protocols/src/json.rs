@@ -1,0 +1,366 @@
+//! JSON of the hot path, written straight into a buffer that is used again: numbers from scaled integers, exact to the last
+//! digit, and no memory of its own. Also tells whether octets from outside are JSON.
+
+use pitlane_engine::text::{DECIMALS, SCALE};
+use pitlane_engine::time::{NS_PER_S, Timestamp};
+
+/// An object being written. Absent values are left out, not `null`.
+#[derive(Debug)]
+pub struct Object<'a> {
+    out: &'a mut Vec<u8>,
+    is_empty: bool,
+}
+
+impl<'a> Object<'a> {
+    pub fn new(out: &'a mut Vec<u8>) -> Object<'a> {
+        out.push(b'{');
+        Object { out, is_empty: true }
+    }
+
+    pub fn end(self) {
+        self.out.push(b'}');
+    }
+
+    pub fn text(&mut self, name: &str, value: &str) {
+        self.name(name);
+        push_text(self.out, value);
+    }
+
+    pub fn number(&mut self, name: &str, value: u64) {
+        self.name(name);
+        push_number(self.out, value);
+    }
+
+    /// In units of 10⁻⁸.
+    pub fn decimal(&mut self, name: &str, raw: i64) {
+        self.name(name);
+        push_decimal(self.out, raw);
+    }
+
+    pub fn flag(&mut self, name: &str, value: bool) {
+        self.name(name);
+        self.out.extend_from_slice(if value { b"true" } else { b"false" });
+    }
+
+    pub fn time(&mut self, name: &str, value: Timestamp) {
+        self.name(name);
+        self.out.push(b'"');
+        push_time(self.out, value);
+        self.out.push(b'"');
+    }
+
+    /// What is known to be JSON already.
+    pub fn json(&mut self, name: &str, value: &[u8]) {
+        self.name(name);
+        self.out.extend_from_slice(value);
+    }
+
+    /// Begins a member and gives the buffer, into which its value must be written.
+    pub fn value(&mut self, name: &str) -> &mut Vec<u8> {
+        self.name(name);
+        self.out
+    }
+
+    /// Names are ours and need no escapes.
+    fn name(&mut self, name: &str) {
+        self.out.extend_from_slice(if self.is_empty { b"\"" } else { b",\"" });
+        self.out.extend_from_slice(name.as_bytes());
+        self.out.extend_from_slice(b"\":");
+        self.is_empty = false;
+    }
+}
+
+pub fn push_number(out: &mut Vec<u8>, value: u64) {
+    out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+}
+
+/// Units of 10⁻⁸ as a decimal without trailing zeros.
+pub fn push_decimal(out: &mut Vec<u8>, raw: i64) {
+    if raw < 0 {
+        out.push(b'-');
+    }
+    let magnitude = raw.unsigned_abs();
+    let (whole, part) = (magnitude / SCALE as u64, magnitude % SCALE as u64);
+    push_number(out, whole);
+    if part == 0 {
+        return;
+    }
+    // A one before the decimals keeps their leading zeros; the point takes its place.
+    let mut buffer = itoa::Buffer::new();
+    let digits = buffer.format(part + SCALE as u64).as_bytes();
+    let start = out.len();
+    out.extend_from_slice(digits);
+    out[start] = b'.';
+    let zeros = digits.iter().rev().take_while(|digit| **digit == b'0').count();
+    out.truncate(start + 1 + DECIMALS - zeros);
+}
+
+pub fn push_text(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    let mut rest = text.as_bytes();
+    while let Some(at) = rest.iter().position(|octet| matches!(octet, b'"' | b'\\' | 0..=0x1f)) {
+        out.extend_from_slice(&rest[..at]);
+        push_escape(out, rest[at]);
+        rest = &rest[at + 1..];
+    }
+    out.extend_from_slice(rest);
+    out.push(b'"');
+}
+
+fn push_escape(out: &mut Vec<u8>, octet: u8) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    match octet {
+        b'"' => out.extend_from_slice(b"\\\""),
+        b'\\' => out.extend_from_slice(b"\\\\"),
+        b'\n' => out.extend_from_slice(b"\\n"),
+        b'\r' => out.extend_from_slice(b"\\r"),
+        b'\t' => out.extend_from_slice(b"\\t"),
+        _ => {
+            out.extend_from_slice(b"\\u00");
+            out.extend_from_slice(&[HEX[(octet >> 4) as usize], HEX[(octet & 15) as usize]]);
+        }
+    }
+}
+
+/// An instant as RFC 3339 in UTC, the same text as its `Display`.
+pub fn push_time(out: &mut Vec<u8>, at: Timestamp) {
+    let (year, month, day) = pitlane_engine::text::date_of(at.day().0);
+    let second = (at.0 / NS_PER_S % 86_400) as u32;
+    push_padded(out, year as u32, 4);
+    for (mark, part) in
+        [(b'-', month), (b'-', day), (b'T', second / 3_600), (b':', second / 60 % 60), (b':', second % 60)]
+    {
+        out.extend_from_slice(&[mark, b'0' + (part / 10) as u8, b'0' + (part % 10) as u8]);
+    }
+    let ns = (at.0 % NS_PER_S) as u32;
+    if ns != 0 {
+        out.push(b'.');
+        match (ns % 1_000_000, ns % 1_000) {
+            (0, _) => push_padded(out, ns / 1_000_000, 3),
+            (_, 0) => push_padded(out, ns / 1_000, 6),
+            _ => push_padded(out, ns, 9),
+        }
+    }
+    out.push(b'Z');
+}
+
+fn push_padded(out: &mut Vec<u8>, mut value: u32, width: usize) {
+    let start = out.len();
+    out.resize(start + width, b'0');
+    for digit in out[start..].iter_mut().rev() {
+        *digit = b'0' + (value % 10) as u8;
+        value /= 10;
+    }
+}
+
+/// Deeper nesting is an attack on whoever reads it with recursion.
+pub const DEPTH_MAX: usize = 64;
+
+/// Whether octets are exactly one JSON value (RFC 8259) nested at most [`DEPTH_MAX`] deep.
+pub fn is_json(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_ok() && Check { rest: bytes }.whole().is_some()
+}
+
+/// A walk over the octets with a stack of open brackets in place of recursion.
+struct Check<'a> {
+    rest: &'a [u8],
+}
+
+impl Check<'_> {
+    fn whole(mut self) -> Option<()> {
+        let mut open = [0u8; DEPTH_MAX];
+        let mut depth = 0;
+        loop {
+            // A value stands here, unless a bracket just opened is closed again at once.
+            self.space();
+            match self.next()? {
+                bracket @ (b'{' | b'[') => {
+                    *open.get_mut(depth)? = bracket;
+                    depth += 1;
+                    self.space();
+                    if self.rest.first() != Some(&closing(bracket)) {
+                        if bracket == b'{' {
+                            self.name()?;
+                        }
+                        continue;
+                    }
+                }
+                b'"' => self.string()?,
+                first @ (b'-' | b'0'..=b'9') => self.number(first)?,
+                b't' => self.word(b"rue")?,
+                b'f' => self.word(b"alse")?,
+                b'n' => self.word(b"ull")?,
+                _ => return None,
+            }
+            // Behind a value: brackets close, until a comma leads on.
+            loop {
+                self.space();
+                if depth == 0 {
+                    return self.rest.is_empty().then_some(());
+                }
+                match self.next()? {
+                    b',' if open[depth - 1] == b'{' => {
+                        self.space();
+                        self.name()?;
+                        break;
+                    }
+                    b',' => break,
+                    octet if octet == closing(open[depth - 1]) => depth -= 1,
+                    _ => return None,
+                }
+            }
+        }
+    }
+
+    fn next(&mut self) -> Option<u8> {
+        let (first, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        Some(*first)
+    }
+
+    fn space(&mut self) {
+        while let [b' ' | b'\t' | b'\n' | b'\r', rest @ ..] = self.rest {
+            self.rest = rest;
+        }
+    }
+
+    /// A string and the colon behind it.
+    fn name(&mut self) -> Option<()> {
+        (self.next()? == b'"').then_some(())?;
+        self.string()?;
+        self.space();
+        (self.next()? == b':').then_some(())
+    }
+
+    fn string(&mut self) -> Option<()> {
+        loop {
+            match self.next()? {
+                b'"' => return Some(()),
+                0..=0x1f => return None,
+                b'\\' => match self.next()? {
+                    b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => {}
+                    b'u' => {
+                        for _ in 0..4 {
+                            self.next()?.is_ascii_hexdigit().then_some(())?;
+                        }
+                    }
+                    _ => return None,
+                },
+                _ => {}
+            }
+        }
+    }
+
+    fn number(&mut self, first: u8) -> Option<()> {
+        let first = if first == b'-' { self.next()? } else { first };
+        match first {
+            b'0' => {}
+            b'1'..=b'9' => {
+                self.digits();
+            }
+            _ => return None,
+        }
+        if self.rest.first() == Some(&b'.') {
+            self.next();
+            (self.digits() > 0).then_some(())?;
+        }
+        if let Some(b'e' | b'E') = self.rest.first() {
+            self.next();
+            if let Some(b'+' | b'-') = self.rest.first() {
+                self.next();
+            }
+            (self.digits() > 0).then_some(())?;
+        }
+        Some(())
+    }
+
+    fn digits(&mut self) -> usize {
+        let count = self.rest.iter().take_while(|octet| octet.is_ascii_digit()).count();
+        self.rest = &self.rest[count..];
+        count
+    }
+
+    fn word(&mut self, word: &[u8]) -> Option<()> {
+        self.rest = self.rest.strip_prefix(word)?;
+        Some(())
+    }
+}
+
+fn closing(bracket: u8) -> u8 {
+    if bracket == b'{' { b'}' } else { b']' }
+}
+
+#[cfg(test)]
+mod tests {
+    use pitlane_engine::number::Price;
+    use pitlane_engine::time::{Day, NS_PER_MS};
+
+    use super::*;
+
+    fn text(write: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        write(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn decimals_are_exact() {
+        let mut value = 1i64;
+        for step in 0..50_000u32 {
+            value = value.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let raw = value >> (step % 64);
+            assert_eq!(text(|out| push_decimal(out, raw)), Price::from_raw(raw).to_string());
+        }
+        for raw in [0, 1, -1, SCALE, -SCALE, 10 * SCALE, SCALE / 2, i64::MAX, i64::MIN] {
+            assert_eq!(text(|out| push_decimal(out, raw)), Price::from_raw(raw).to_string());
+        }
+    }
+
+    #[test]
+    fn times_are_those_of_display() {
+        let start = Day::parse(b"2026-11-14").unwrap().start();
+        for ns in [0, 1, 1_000, NS_PER_MS, 123_456_789, 86_399 * NS_PER_S + 999_999_999] {
+            let at = start.plus(ns);
+            assert_eq!(text(|out| push_time(out, at)), at.to_string());
+        }
+        assert_eq!(text(|out| push_time(out, Timestamp::ZERO)), Timestamp::ZERO.to_string());
+    }
+
+    #[test]
+    fn an_object_is_json_whatever_its_texts_hold() {
+        let nasty = "a\"b\\c\nd\u{1}e/ü€";
+        let written = text(|out| {
+            let mut object = Object::new(out);
+            object.text("text", nasty);
+            object.number("number", u64::MAX);
+            object.flag("flag", true);
+            object.json("json", b"[1,2]");
+            object.end();
+        });
+        assert_eq!(
+            written,
+            r#"{"text":"a\"b\\c\nd\u0001e/ü€","number":18446744073709551615,"flag":true,"json":[1,2]}"#
+        );
+        assert!(is_json(written.as_bytes()));
+        assert_eq!(text(|out| Object::new(out).end()), "{}");
+    }
+
+    #[test]
+    fn json_is_told_from_what_is_not() {
+        for good in [
+            "0", "-0.5e+10", "true", "null", "\"\"", "[]", "{}", " [ 1 , {\"a\" : [ ] , \"b\":{}} ] ",
+            r#""\u00e9\n""#, "[[[]]]", "10", "1E5",
+        ] {
+            assert!(is_json(good.as_bytes()), "{good}");
+        }
+        for bad in [
+            "", " ", "01", "-", "1.", ".5", "1e", "+1", "[1,]", "[,1]", "{\"a\"}", "{\"a\":}", "{a:1}", "{\"a\":1,}",
+            "[1 2]", "[1", "]", "tru", "nul", "\"\\x\"", "\"\\u12g4\"", "\"a", "{} {}", "[}", "{]", "NaN", "'a'",
+        ] {
+            assert!(!is_json(bad.as_bytes()), "{bad}");
+        }
+        assert!(!is_json(b"\"\xff\"") && !is_json(b"\"\x01\""));
+        let nested = |depth: usize| ["[".repeat(depth), "]".repeat(depth)].concat();
+        assert!(is_json(nested(DEPTH_MAX).as_bytes()) && !is_json(nested(DEPTH_MAX + 1).as_bytes()));
+    }
+}
