@@ -61,6 +61,17 @@ impl<'a> Object<'a> {
         self.out
     }
 
+    /// A text under a name that is not ours.
+    pub fn text_named(&mut self, name: &str, value: &str) {
+        if !self.is_empty {
+            self.out.push(b',');
+        }
+        self.is_empty = false;
+        push_text(self.out, name);
+        self.out.push(b':');
+        push_text(self.out, value);
+    }
+
     /// Names are ours and need no escapes.
     fn name(&mut self, name: &str) {
         self.out.extend_from_slice(if self.is_empty { b"\"" } else { b",\"" });

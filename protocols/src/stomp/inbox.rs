@@ -30,7 +30,7 @@ impl Inbox {
 
     /// The next frame of what was kept and of `fresh`, which shrinks by what was taken; None if it is not whole yet, and
     /// then `fresh` is used up.
-    pub fn next<'a>(&'a mut self, fresh: &mut &'a [u8]) -> Result<Option<Frame<'a>>, Broken> {
+    pub fn next<'a, 'b: 'a>(&'a mut self, fresh: &mut &'b [u8]) -> Result<Option<Frame<'a>>, Broken> {
         if self.read > 0 && self.read == self.kept.len() {
             self.kept.clear();
             self.read = 0;

@@ -1,6 +1,8 @@
 //! Topics as types. Their names exist only on the wire: segments separated by dots, each free of the characters that mean
 //! something there.
 
+use std::borrow::Cow;
+
 use pitlane_engine::id::{Currency, IntId, SecurityId};
 
 /// What a message is about. Names of strategies come from the reference data, which admits no dot, `*` or `>` in them.
@@ -218,6 +220,36 @@ impl Topic<'_> {
     }
 }
 
+/// What a name that begins with this segment is about; None if there are no such topics.
+pub fn kind_of_family(first: &str, naming: &Naming) -> Option<Kind> {
+    match first {
+        "tick" | "book" | "bar" => Some(Kind::MarketData),
+        "order" | "position" | "transaction" | "cash-balance" => Some(Kind::Order),
+        "subscription" | "session" | "lifecycle" | "log-event" | "generic-event" => Some(Kind::System),
+        _ => (first == naming.prefix).then_some(Kind::Order),
+    }
+}
+
+/// The name that a segment stands for. What is no code of ours stays as it is.
+pub fn decode_segment(segment: &str) -> Cow<'_, str> {
+    const CODES: [(&str, &str); 5] = [("%2E", "."), ("%2A", "*"), ("%3E", ">"), ("%2F", "/"), ("%25", "%")];
+    if !segment.contains('%') {
+        return Cow::Borrowed(segment);
+    }
+    let mut name = String::with_capacity(segment.len());
+    let mut rest = segment;
+    while let Some(at) = rest.find('%') {
+        name.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let code = CODES.iter().find(|(code, _)| rest.starts_with(code));
+        let (len, meant) = code.map_or((1, "%"), |(code, meant)| (code.len(), meant));
+        name.push_str(meant);
+        rest = &rest[len..];
+    }
+    name.push_str(rest);
+    Cow::Owned(name)
+}
+
 fn push_number(out: &mut Vec<u8>, security: SecurityId) {
     out.push(b'.');
     out.extend_from_slice(itoa::Buffer::new().format(security.0).as_bytes());
@@ -264,6 +296,18 @@ mod tests {
         check(Topic::Lifecycle { strategy }, "lifecycle.MOMENTUM");
         check(Topic::LogEvent("error"), "log-event.error");
         check(Topic::GenericEvent("signal.x"), "generic-event.signal%2Ex");
+    }
+
+    #[test]
+    fn a_segment_is_read_as_it_was_written() {
+        for name in ["plain", "a.b*c>d/e%f", "%2E", "100%", "%", "ü%2"] {
+            let mut out = Vec::new();
+            push_segment(&mut out, name);
+            let segment = std::str::from_utf8(&out[1..]).unwrap();
+            assert!(!segment.contains(['.', '*', '>', '/']));
+            assert_eq!(decode_segment(segment), name);
+        }
+        assert_eq!(decode_segment("50%x"), "50%x");
     }
 
     #[test]
