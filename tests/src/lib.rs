@@ -9,6 +9,7 @@ pub mod pair;
 pub mod platform;
 pub mod seeds;
 pub mod stage;
+pub mod stomp;
 pub mod twin;
 pub mod workload;
 pub mod world;

@@ -22,8 +22,8 @@ use pitlane_engine::number::Money;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 
-pub use self::interest::Interest;
 use self::events::OwnIds;
+pub use self::interest::Interest;
 use self::interest::Interests;
 use super::access::Access;
 use super::cause::Cause;
@@ -263,7 +263,7 @@ impl Broker {
         for slot in 0..self.connections.len() as u32 {
             let Some(Some(connection)) = self.connections.get(slot as usize) else { continue };
             let interval = self.interval(connection.transport);
-            self.connection(slot).session.set_interval(now, interval);
+            self.connection(slot).session.set_interval(interval);
             self.settle(now, slot);
         }
     }
@@ -301,6 +301,7 @@ impl Broker {
                 Err(broken) => session.fail(now, Cause::Frame(broken.error), broken.receipt),
             }
             self.act(now, slot);
+            self.connection(slot).session.conclude(now);
         }
     }
 
@@ -313,9 +314,7 @@ impl Broker {
                 Act::Login { login, passcode, host } => {
                     self.commands.push_back(Command::Login { session, login, passcode, host })
                 }
-                Act::Send { name, body } => {
-                    self.commands.push_back(Command::Generic { session, name, body })
-                }
+                Act::Send { name, body } => self.commands.push_back(Command::Generic { session, name, body }),
                 Act::Subscribe { place, last_value } => self.subscribe(now, slot, place, last_value),
                 Act::Unsubscribe { place, pattern } => {
                     self.index.remove(&pattern, Subscriber { session: slot, subscription: place });

@@ -68,7 +68,7 @@ impl Cause {
             Cause::SendNotPermitted => "SEND is not permitted",
             Cause::SendNotJson => "the body of a generic event must be JSON",
             Cause::SlowConsumer => "slow consumer",
-            Cause::Stuck => "slow consumer: nothing was read for 10 s",
+            Cause::Stuck => "slow consumer, nothing was read for 10 s",
             Cause::Ended => "the service ends this session",
         }
     }

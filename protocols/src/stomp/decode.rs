@@ -60,7 +60,7 @@ impl FrameError {
 
     pub fn words(self) -> &'static str {
         match self {
-            FrameError::CommandTooLong => "the command is longer than 16 octets: this is not STOMP",
+            FrameError::CommandTooLong => "the command is longer than 16 octets, this is not STOMP",
             FrameError::UnknownCommand => "unknown command",
             FrameError::LineTooLong => "a header line is longer than 8 KiB",
             FrameError::TooManyHeaders => "more than 64 headers",
@@ -73,7 +73,7 @@ impl FrameError {
             FrameError::Utf8 => "a header is not UTF-8",
             FrameError::NulInHead => "the frame ends within its head",
             FrameError::ContentLength => "content-length is not a number",
-            FrameError::NoNulAfterBody => "the body is not followed by a NUL: content-length is wrong",
+            FrameError::NoNulAfterBody => "the body is not followed by a NUL, content-length is wrong",
         }
     }
 }

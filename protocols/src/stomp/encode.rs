@@ -97,10 +97,7 @@ mod tests {
             text(|out| connected(out, Version::V10, "Pitlane/1", 7)),
             "CONNECTED\nversion:1.0\nserver:Pitlane/1\nsession:7\n\n\0"
         );
-        assert_eq!(
-            text(|out| receipt(out, "a:b\n", Escaping::V11)),
-            "RECEIPT\nreceipt-id:a\\cb\\n\n\n\0"
-        );
+        assert_eq!(text(|out| receipt(out, "a:b\n", Escaping::V11)), "RECEIPT\nreceipt-id:a\\cb\\n\n\n\0");
         assert_eq!(
             text(|out| error(out, "oh: no", Some("r:1"), true, Escaping::None)),
             "ERROR\nmessage:oh: no\nreceipt-id:r:1\nversion:1.0,1.1,1.2\ncontent-type:text/plain\ncontent-length:6\n\noh: no\0"

@@ -70,7 +70,11 @@ impl Index {
             at = self.child(at, segment);
         }
         let node = &mut self.nodes[at as usize];
-        if pattern.below() { node.below.push(subscriber) } else { node.here.push(subscriber) }
+        if pattern.below() {
+            node.below.push(subscriber)
+        } else {
+            node.here.push(subscriber)
+        }
         self.generation += 1;
         self.len += 1;
     }

@@ -157,7 +157,8 @@ impl Market {
         found.clear();
         let has_message = |topic: &u32| self.entries[*topic as usize].at.is_some();
         if pattern.is_exact() {
-            let names: Vec<&str> = (0..pattern.segments().len()).filter_map(|at| pattern.name_at(at)).collect();
+            let names: Vec<&str> =
+                (0..pattern.segments().len()).filter_map(|at| pattern.name_at(at)).collect();
             found.extend(self.by_name.get(&names.join(".")).filter(|topic| has_message(topic)));
             return;
         }

@@ -117,8 +117,10 @@ pub struct Session {
     said: Timestamp,
     /// When what waits began to wait, or something of it was taken.
     moved: Timestamp,
-    /// Asked for in CONNECT, given after CONNECTED.
-    greeting_receipt: Option<String>,
+    /// Asked for by the frame in hand; by CONNECT, until it is answered.
+    owed: Option<String>,
+    /// The frame in hand is a DISCONNECT.
+    is_leaving: bool,
     /// By place; a place is used again after UNSUBSCRIBE.
     subscriptions: Vec<Option<Box<Subscription>>>,
     free: Vec<u16>,
@@ -155,7 +157,8 @@ impl Session {
             heard: now,
             said: now,
             moved: now,
-            greeting_receipt: None,
+            owed: None,
+            is_leaving: false,
             subscriptions: Vec::new(),
             free: Vec::new(),
             by_id: BTreeMap::new(),
@@ -265,23 +268,25 @@ impl Session {
         if self.state != State::Asking {
             return;
         }
-        let receipt = self.greeting_receipt.take();
         match access {
-            Some(access) => self.welcome(now, server, access, receipt),
-            None => self.fail(now, Cause::LoginRefused, receipt),
+            Some(access) => {
+                self.welcome(now, server, access);
+                self.conclude(now);
+            }
+            None => {
+                let receipt = self.owed.take();
+                self.fail(now, Cause::LoginRefused, receipt);
+            }
         }
     }
 
-    fn welcome(&mut self, now: Timestamp, server: &str, access: Access, receipt: Option<String>) {
+    fn welcome(&mut self, now: Timestamp, server: &str, access: Access) {
         let version = self.version.expect("it was agreed on before anybody was asked");
         (self.state, self.access) = (State::Connected, access);
         // The beats of both sides count from here.
         (self.heard, self.said) = (now, now);
         let number = self.number;
         self.say(now, |out| encode::connected(out, version, server, number));
-        if let Some(receipt) = receipt {
-            self.receipt(now, &receipt);
-        }
     }
 
     /// Ends the session with an ERROR, which is its last frame.

@@ -318,6 +318,9 @@ mod tests {
         assert_eq!(Naming::new("a", &[""]), Err(NamingError::NotASegment));
         assert_eq!(Naming::new("a", &["b"; 9]), Err(NamingError::TooMany));
         let naming = Naming::new("acme", &["x y"]).unwrap();
-        assert_eq!((naming.prefix(), naming.alias_of("x y"), naming.alias(0)), ("acme", Some(0), Some("x y")));
+        assert_eq!(
+            (naming.prefix(), naming.alias_of("x y"), naming.alias(0)),
+            ("acme", Some(0), Some("x y"))
+        );
     }
 }

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use pitlane_engine::command::Phase;
 use pitlane_engine::event::{Adjustment, Body, Booking, Event, OrderReport, OrderTerms, PositionState, What};
-use pitlane_engine::id::{
-    AdapterId, Currency, IntId, OrderHandle, SecurityId, ShardId, StrategyId,
-};
+use pitlane_engine::id::{AdapterId, Currency, IntId, OrderHandle, SecurityId, ShardId, StrategyId};
 use pitlane_engine::number::Money;
 use pitlane_engine::time::Timestamp;
 
@@ -34,7 +32,9 @@ impl Broker {
                 });
             }
             Body::Phase { strategy, phase } => self.tell_phase(now, stamp, *strategy, *phase),
-            Body::Adapter { adapter, connected } => self.tell_adapter(now, shard, stamp, *adapter, *connected),
+            Body::Adapter { adapter, connected } => {
+                self.tell_adapter(now, shard, stamp, *adapter, *connected)
+            }
             Body::Forgotten { order, .. } => self.own_ids.forget(*order),
             // Nothing of these has a topic: refusals of requests are the requester's, the rest is ours.
             Body::Refused(_)
@@ -118,7 +118,11 @@ impl Broker {
                     ("before", before.qty.to_string()),
                     ("after", after.qty.to_string()),
                 ];
-                self.warn(now, "position recomputed", &fields.each_ref().map(|(name, text)| (*name, text.as_str())));
+                self.warn(
+                    now,
+                    "position recomputed",
+                    &fields.each_ref().map(|(name, text)| (*name, text.as_str())),
+                );
             }
             Adjustment::Cash { currency, before, after } => {
                 let cash = self.cash_is(shard, strategy, currency, after);
@@ -132,7 +136,11 @@ impl Broker {
                     ("before", before.to_string()),
                     ("after", after.to_string()),
                 ];
-                self.warn(now, "cash recomputed", &fields.each_ref().map(|(name, text)| (*name, text.as_str())));
+                self.warn(
+                    now,
+                    "cash recomputed",
+                    &fields.each_ref().map(|(name, text)| (*name, text.as_str())),
+                );
             }
         }
     }
@@ -171,7 +179,13 @@ impl Broker {
     }
 
     /// Notes a shard's part, and gives the sum of all; None if it cannot be counted.
-    fn cash_is(&mut self, shard: ShardId, strategy: StrategyId, currency: Currency, part: Money) -> Option<Money> {
+    fn cash_is(
+        &mut self,
+        shard: ShardId,
+        strategy: StrategyId,
+        currency: Currency,
+        part: Money,
+    ) -> Option<Money> {
         let parts = self.cash.entry((strategy, currency)).or_default();
         parts.insert(shard, part);
         let sum: i128 = parts.values().map(|part| part.raw() as i128).sum();
@@ -186,13 +200,18 @@ impl Broker {
         let reference = self.reference.clone();
         let Some(row) = reference.strategy(strategy) else { return };
         let topic = Topic::Lifecycle { strategy: &row.name };
-        self.publish(now, &topic, stamp.at, |out| {
-            system::lifecycle(out, stamp, strategy, &row.name, phase)
-        });
+        self.publish(now, &topic, stamp.at, |out| system::lifecycle(out, stamp, strategy, &row.name, phase));
     }
 
     /// An adapter is connected when every shard that spoke of it says so; told when that changes.
-    fn tell_adapter(&mut self, now: Timestamp, shard: ShardId, stamp: Stamp, adapter: AdapterId, connected: bool) {
+    fn tell_adapter(
+        &mut self,
+        now: Timestamp,
+        shard: ShardId,
+        stamp: Stamp,
+        adapter: AdapterId,
+        connected: bool,
+    ) {
         let words = self.adapters.entry(adapter).or_default();
         let before = (!words.is_empty()).then(|| words.values().all(|word| *word));
         words.insert(shard, connected);

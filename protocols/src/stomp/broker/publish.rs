@@ -5,9 +5,9 @@ use pitlane_engine::time::Timestamp;
 
 use super::Broker;
 use crate::stomp::market::Market;
+use crate::stomp::payload::Stamp;
 use crate::stomp::payload::market_data::{Bar, Book};
 use crate::stomp::payload::system::{self, Level, Link, LogEvent};
-use crate::stomp::payload::Stamp;
 use crate::stomp::topic::Topic;
 
 impl Broker {

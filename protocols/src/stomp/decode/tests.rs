@@ -57,11 +57,7 @@ fn frames_come_out_wherever_the_octets_are_cut() {
             "SEND \"\" \"hello\"",
         ],
     );
-    check(
-        None,
-        b"STOMP\nlogin:a\\tb\n\n\0",
-        &["CONNECT \"login:a\\\\tb\\n\" \"\""],
-    );
+    check(None, b"STOMP\nlogin:a\\tb\n\n\0", &["CONNECT \"login:a\\\\tb\\n\" \"\""]);
 }
 
 #[test]

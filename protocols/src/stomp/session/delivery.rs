@@ -64,9 +64,7 @@ impl Session {
         let is_open = self.is_below_mark() && subscription.has_room();
         let is_turn = match self.interval {
             None => self.slots_line.is_empty(),
-            Some(interval) => {
-                is_rare || self.slots_line.is_empty() && self.pace.due(interval) <= now
-            }
+            Some(interval) => is_rare || self.slots_line.is_empty() && self.pace.due(interval) <= now,
         };
         if !is_open || !is_turn {
             return self.wait(now, place, topic);
@@ -119,9 +117,9 @@ impl Session {
     }
 
     /// Another rate, or none.
-    pub fn set_interval(&mut self, now: Timestamp, interval: Option<u64>) {
+    pub fn set_interval(&mut self, interval: Option<u64>) {
         self.interval = interval;
-        self.pace.change(now, interval.unwrap_or(0));
+        self.pace.change(interval.unwrap_or(0));
     }
 
     pub(super) fn take_acknowledgement(&mut self, message: MessageId) {

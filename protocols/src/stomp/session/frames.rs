@@ -43,12 +43,21 @@ impl Session {
             (State::Connected, Command::Disconnect) => Ok(()),
         };
         match (done, receipt) {
-            (Err(cause), receipt) => return self.fail(now, cause, receipt),
-            (Ok(()), receipt) if self.state == State::Asking => self.greeting_receipt = receipt,
-            (Ok(()), Some(receipt)) => self.receipt(now, &receipt),
-            (Ok(()), None) => {}
+            (Err(cause), receipt) => self.fail(now, cause, receipt),
+            (Ok(()), receipt) => self.owed = receipt,
         }
-        if frame.command == Command::Disconnect {
+        self.is_leaving = frame.command == Command::Disconnect;
+    }
+
+    /// The broker has done what the frame asked for: now its receipt is due.
+    pub fn conclude(&mut self, now: Timestamp) {
+        if self.state == State::Asking {
+            return;
+        }
+        if let Some(receipt) = self.owed.take() {
+            self.receipt(now, &receipt);
+        }
+        if self.is_leaving && self.state == State::Connected {
             self.end(now.plus(GOODBYE_NS_MAX), Cause::Disconnected);
         }
     }
@@ -64,12 +73,14 @@ impl Session {
             None => Version::V10,
             Some(list) => Version::highest_of(&list).ok_or(Cause::NoCommonVersion)?,
         };
-        if version > Version::V10 && let Some(text) = frame.header("heart-beat") {
+        if version > Version::V10
+            && let Some(text) = frame.header("heart-beat")
+        {
             self.heartbeat = Heartbeat::agree(&text).map_err(|_| Cause::BadHeartbeat)?;
         }
         self.version = Some(version);
         if !settings.login {
-            self.welcome(now, &settings.server, Access::default(), None);
+            self.welcome(now, &settings.server, Access::default());
             return Ok(());
         }
         let text = |name| frame.header(name).map(Cow::into_owned);
@@ -78,7 +89,12 @@ impl Session {
         Ok(())
     }
 
-    fn subscribe(&mut self, frame: &Frame<'_>, settings: &Settings, acts: &mut Vec<Act>) -> Result<(), Cause> {
+    fn subscribe(
+        &mut self,
+        frame: &Frame<'_>,
+        settings: &Settings,
+        acts: &mut Vec<Act>,
+    ) -> Result<(), Cause> {
         let version = self.version.expect("it is connected");
         let destination = frame.header("destination").ok_or(Cause::Missing("destination"))?.into_owned();
         let id = frame.header("id").map(Cow::into_owned);
