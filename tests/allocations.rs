@@ -194,3 +194,45 @@ impl Floor {
         self.tell(Body::Tick { security, quote, trade });
     }
 }
+
+/// STOMP: a tick to ten consumers that keep up, and a status of an order to the same, take no memory once all is warm.
+#[test]
+fn a_warm_broker_allocates_nothing_per_message_and_subscriber() {
+    use pitlane_engine::event::Tick;
+    use pitlane_engine::number::Price;
+    use pitlane_protocols::stomp::broker::Broker;
+    use pitlane_protocols::stomp::payload::system::{Level, LogEvent};
+    use pitlane_protocols::stomp::session::Transport;
+    use pitlane_protocols::stomp::settings::Settings;
+    use pitlane_tests::stomp::wire;
+
+    let now = world::start();
+    let mut broker = Broker::new(Settings::default(), world::reference());
+    let mut consumers = Vec::new();
+    for _ in 0..10 {
+        let id = broker.open(now, Transport::Tcp).expect("there is room");
+        for frame in ["CONNECT|accept-version:1.2||", "SUBSCRIBE|id:1|destination:/topic/>||"] {
+            broker.handle_bytes(now, id, &wire::frame(frame));
+        }
+        consumers.push(id);
+    }
+    let mut sent = 0;
+    let mut turn = |seq: u64| {
+        let now = now.plus(seq * 1_000);
+        let bid = Price::from_raw(seq as i64);
+        let security = SecurityId((seq % 7 + 1) as u32);
+        let tick = Tick { security, bid, bid_size: Qty::from_raw(1), at: now, ..Tick::default() };
+        broker.publish_tick(now, seq, now, &tick);
+        let event = LogEvent { level: Level::Warn, logger: "l", message: "m", fields: &[] };
+        broker.publish_log_event(now, &event);
+        while let Some(id) = broker.poll_active() {
+            let len = broker.transmit(id).map_or(0, |transmit| transmit.bytes.len());
+            broker.handle_taken(now, id, len);
+            sent += len;
+        }
+    };
+    (1..1_000).for_each(&mut turn);
+    let info = allocation_counter::measure(|| (1_000..3_000).for_each(&mut turn));
+    assert_eq!(info.count_total, 0);
+    assert!(sent > 3_000 * 10 * 2 * 200, "only {sent} octets were sent");
+}

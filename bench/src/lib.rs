@@ -23,3 +23,4 @@ pub mod lane;
 pub mod memory;
 pub mod read_model;
 pub mod ring;
+pub mod stomp;

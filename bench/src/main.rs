@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{Args, Parser, Subcommand};
 use pitlane_bench::conditions::{Conditions, Pinning};
@@ -10,7 +11,7 @@ use pitlane_bench::goals::{self, Verdict};
 use pitlane_bench::measure::{clock_ns, median, percentiles};
 use pitlane_bench::scenario::Scenario;
 use pitlane_bench::workload::{Kind, Workload};
-use pitlane_bench::{lane, memory, read_model, ring};
+use pitlane_bench::{lane, memory, platform, read_model, ring, stomp};
 
 #[derive(Parser)]
 #[command(name = "pitlane-bench", about = "How fast, and beside whom", version)]
@@ -53,6 +54,12 @@ enum Task {
     Lane(Trips),
     /// The read model's time for each event of a shard.
     View(Flow),
+    /// The pure half of the STOMP broker: decode, render, fan-out.
+    Stomp {
+        /// Ticks of each measurement.
+        #[arg(long, default_value_t = 1_000_000)]
+        ticks: usize,
+    },
     /// The memory of a shard with so many open orders.
     Memory {
         #[arg(long, default_value_t = 1_000_000)]
@@ -171,6 +178,7 @@ fn run(task: Task) -> Result<Verdicts, Failure> {
         Task::Ring(trips) => Ok(bare_ring(&pinning, &trips)),
         Task::Lane(trips) => Ok(lanes(&pinning, &trips, &OPEN_LOOP_RATES)),
         Task::View(flow) => Ok(view(&flow.load()?)),
+        Task::Stomp { ticks } => Ok(broker(ticks)),
         Task::Memory { open, .. } => Ok(million(open)),
         Task::Compare(rounds) => compare(&rounds),
         Task::All(rounds) => all(&pinning, &rounds),
@@ -329,6 +337,19 @@ fn view(workload: &Workload) -> Verdicts {
     Verdicts { wrong: said != taken, goals: Vec::new() }
 }
 
+fn broker(ticks: usize) -> Verdicts {
+    let reference = Arc::new(platform::reference(100));
+    println!("stomp decode: {:.0} ns a frame", stomp::decode(ticks));
+    let (ns, octets) = stomp::render(ticks, &reference);
+    println!("stomp render: {ns:.0} ns a tick of {octets} octets");
+    for consumers in [1, 10, 100] {
+        let (ns, octets) = stomp::fan_out(consumers, ticks / consumers, reference.clone());
+        println!("stomp fan-out: {ns:.0} ns a delivery of {octets} octets to {consumers} consumers, without sockets");
+    }
+    println!();
+    Verdicts::default()
+}
+
 fn million(open: u32) -> Verdicts {
     let Some(memory) = memory::open_orders(open) else {
         println!("memory: this system does not tell");
@@ -362,6 +383,7 @@ fn all(pinning: &Pinning, rounds: &Rounds) -> Result<Verdicts, Failure> {
     add(lanes(pinning, &trips, &OPEN_LOOP_RATES));
     println!();
     add(view(&generate("s100", Some(1_000_000))?));
+    add(broker(1_000_000));
     add(compare(rounds)?);
     Ok(verdicts)
 }
@@ -379,6 +401,7 @@ fn smoke(pinning: &Pinning) -> Result<Verdicts, Failure> {
     }
     std::fs::remove_file(&file)?;
     add(view(&generate("s1", Some(5_000))?));
+    add(broker(5_000));
     let scenario = ["s1", "s100", "move"].map(String::from).to_vec();
     let rounds =
         Rounds { workload: None, scenario, ops: Some(5_000), rounds: 1, engine: Vec::new(), check: false };
