@@ -344,7 +344,9 @@ fn broker(ticks: usize) -> Verdicts {
     println!("stomp render: {ns:.0} ns a tick of {octets} octets");
     for consumers in [1, 10, 100] {
         let (ns, octets) = stomp::fan_out(consumers, ticks / consumers, reference.clone());
-        println!("stomp fan-out: {ns:.0} ns a delivery of {octets} octets to {consumers} consumers, without sockets");
+        println!(
+            "stomp fan-out: {ns:.0} ns a delivery of {octets} octets to {consumers} consumers, without sockets"
+        );
     }
     println!();
     Verdicts::default()

@@ -16,7 +16,8 @@ use pitlane_protocols::stomp::frame::Version;
 use pitlane_protocols::stomp::payload::market_data;
 use pitlane_protocols::stomp::session::Transport;
 use pitlane_protocols::stomp::settings::Settings;
-use quanta::Clock;
+
+use crate::measure::spent;
 
 const START: Timestamp = Timestamp(1_794_816_000_000_000_000);
 const FRAME: &[u8] = b"SUBSCRIBE\nid:sub-17\ndestination:/topic/tick.42\nack:client\nreceipt:rcpt-17\n\n\0";
@@ -28,18 +29,18 @@ pub fn decode(frames: usize) -> f64 {
     let stream = FRAME.repeat(64);
     let mut decoder = Decoder::default();
     decoder.speak(Version::V12);
-    let clock = Clock::new();
-    let begin = clock.raw();
     let mut count = 0;
-    while count < frames {
-        let mut rest = black_box(stream.as_slice());
-        while let Ok(Decoded::Message { message, consumed }) = decoder.decode(rest) {
-            black_box((message.header("id"), message.header("destination")));
-            rest = &rest[consumed..];
-            count += 1;
+    let ns = spent(|| {
+        while count < frames {
+            let mut rest = black_box(stream.as_slice());
+            while let Ok(Decoded::Message { message, consumed }) = decoder.decode(rest) {
+                black_box((message.header("id"), message.header("destination")));
+                rest = &rest[consumed..];
+                count += 1;
+            }
         }
-    }
-    clock.delta_as_nanos(begin, clock.raw()) as f64 / count as f64
+    });
+    ns / count as f64
 }
 
 /// Nanoseconds for the body of each tick, and its octets.
@@ -48,14 +49,15 @@ pub fn render(ticks: usize, reference: &RefData) -> (f64, usize) {
     let mut fixed = Vec::new();
     market_data::fixed_members(&mut fixed, security, reference);
     let mut out = Vec::new();
-    let clock = Clock::new();
-    let begin = clock.raw();
-    for number in 0..ticks as u64 {
-        out.clear();
-        market_data::tick(&mut out, number, START.plus(number), &fixed, black_box(&tick(security, number)));
-        black_box(&out);
-    }
-    (clock.delta_as_nanos(begin, clock.raw()) as f64 / ticks as f64, out.len())
+    let ns = spent(|| {
+        for number in 0..ticks as u64 {
+            out.clear();
+            let tick = black_box(tick(security, number));
+            market_data::tick(&mut out, number, START.plus(number), &fixed, &tick);
+            black_box(&out);
+        }
+    });
+    (ns / ticks as f64, out.len())
 }
 
 /// Nanoseconds for each delivery to so many consumers, and the octets of one.
@@ -68,20 +70,19 @@ pub fn fan_out(consumers: usize, ticks: usize, reference: Arc<RefData>) -> (f64,
         broker.handle_bytes(START, id, hello);
         take(&mut broker, id);
     }
-    let clock = Clock::new();
-    let begin = clock.raw();
     let mut octets = 0;
-    for number in 0..ticks as u64 {
-        let now = START.plus(number * 1_000);
-        let security = securities[number as usize % securities.len()];
-        broker.publish_tick(now, number, now, black_box(&tick(security, number)));
-        if number % TURN == TURN - 1 {
-            while let Some(id) = broker.poll_active() {
-                octets += take(&mut broker, id);
+    let ns = spent(|| {
+        for number in 0..ticks as u64 {
+            let now = START.plus(number * 1_000);
+            let security = securities[number as usize % securities.len()];
+            broker.publish_tick(now, number, now, black_box(&tick(security, number)));
+            if number % TURN == TURN - 1 {
+                while let Some(id) = broker.poll_active() {
+                    octets += take(&mut broker, id);
+                }
             }
         }
-    }
-    let ns = clock.delta_as_nanos(begin, clock.raw()) as f64;
+    });
     let deliveries = ticks / TURN as usize * TURN as usize * consumers;
     (ns / deliveries.max(1) as f64, octets / deliveries.max(1))
 }

@@ -246,9 +246,15 @@ impl Broker {
         self.alive(session)?.session.poll_close(now)
     }
 
-    /// Whether the connection should be read: not while a login is looked at, so that nothing piles up here.
+    /// Sessions that [`Broker::poll_active`] would give now. A fair turn writes to so many and leaves the rest to the next.
+    pub fn active_len(&self) -> usize {
+        self.active.len()
+    }
+
+    /// Whether the connection should be read: not while a login is looked at or its answers pile up, so that TCP slows the
+    /// client instead of us.
     pub fn wants_bytes(&self, session: SessionId) -> bool {
-        self.alive(session).is_some_and(|connection| connection.session.state() != State::Asking)
+        self.alive(session).is_some_and(|connection| connection.session.wants_bytes())
     }
 
     /// How a session stands, for those who look after it.
@@ -343,14 +349,14 @@ impl Broker {
         let Some(Some(connection)) = self.connections.get_mut(slot as usize) else { return };
         connection.session.pump(now, &mut self.market);
         let is_ending = matches!(connection.session.state(), State::Ending(_));
-        let has_output = !connection.session.transmit().bytes.is_empty();
+        let has_output = connection.session.has_output();
         if (has_output || is_ending) && !connection.is_listed {
             connection.is_listed = true;
             self.active.push_back(slot);
         }
         if let Some(next) = connection.session.poll_timeout() {
             // Choice: a deadline that moved later is left to fire early and is armed anew then.
-            let next = next.max(now.plus(NS_PER_MS));
+            let next = if next > now { next } else { now.plus(NS_PER_MS) };
             if connection.armed.is_none_or(|armed| next < armed) {
                 if let Some(old) = connection.armed.replace(next) {
                     self.timers.remove(&(old, slot));

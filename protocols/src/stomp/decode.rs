@@ -6,6 +6,8 @@
 
 use std::borrow::Cow;
 
+use pitlane_engine::text;
+
 use super::escape;
 use super::frame::{Command, Escaping, Frame, Version, find};
 use crate::decoded::Decoded;
@@ -20,6 +22,8 @@ pub const HEAD_BYTES_MAX: usize = 64 * 1_024;
 pub const BODY_BYTES_MAX: usize = 64 * 1_024;
 /// Everything before the session is connected: a stranger holds no more of our memory.
 pub const GREETING_BYTES_MAX: usize = 4 * 1_024;
+
+const CONTENT_LENGTH: &[u8] = b"content-length:";
 
 /// Why octets are no frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -93,6 +97,8 @@ pub struct Decoder {
     headers: usize,
     command: Option<Command>,
     flaw: Option<FrameError>,
+    /// Where the value of the first content-length stands.
+    length: Option<(usize, usize)>,
     body: usize,
     body_len: Option<usize>,
     /// Octets before CONNECTED that are no longer in the buffer.
@@ -182,7 +188,7 @@ impl Decoder {
         };
         if line.is_empty() {
             // The blank line is no header.
-            self.end_head(&bytes[self.head..start])?;
+            self.end_head(bytes, start)?;
             return Ok(true);
         }
         self.headers += 1;
@@ -190,6 +196,9 @@ impl Decoder {
             return Err(FrameError::TooManyHeaders);
         }
         self.flaw = self.flaw.or_else(|| self.flaw_of(line));
+        if self.length.is_none() && line.starts_with(CONTENT_LENGTH) {
+            self.length = Some((start + CONTENT_LENGTH.len(), start + line.len()));
+        }
         Ok(true)
     }
 
@@ -198,23 +207,22 @@ impl Decoder {
             None => Some(FrameError::NoColon),
             Some(0) => Some(FrameError::NoName),
             Some(_) if !escape::is_sound(line, self.escaping()) => Some(FrameError::Escape),
-            Some(_) if std::str::from_utf8(line).is_err() => Some(FrameError::Utf8),
             Some(_) => None,
         }
     }
 
-    fn end_head(&mut self, head: &[u8]) -> Result<(), FrameError> {
+    fn end_head(&mut self, bytes: &[u8], end: usize) -> Result<(), FrameError> {
         if let Some(flaw) = self.flaw {
             return Err(flaw);
         }
-        let head = std::str::from_utf8(head).map_err(|_| FrameError::Utf8)?;
-        if let Some(text) = find(head, "content-length", self.escaping()) {
-            let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-            if !is_number {
+        std::str::from_utf8(&bytes[self.head..end]).map_err(|_| FrameError::Utf8)?;
+        if let Some((from, to)) = self.length {
+            let text = &bytes[from..to];
+            if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
                 return Err(FrameError::ContentLength);
             }
-            let len = text.parse().ok().filter(|len| *len <= BODY_BYTES_MAX);
-            self.body_len = Some(len.ok_or(FrameError::BodyTooLong)?);
+            let len = text::parse_u64(text).ok().filter(|len| *len <= BODY_BYTES_MAX as u64);
+            self.body_len = Some(len.ok_or(FrameError::BodyTooLong)? as usize);
         }
         (self.part, self.body) = (Part::Body, self.seen);
         self.within_greeting(self.seen + self.body_len.unwrap_or(0))

@@ -138,12 +138,26 @@ impl fmt::Debug for Frame<'_> {
 
 /// The first header of this name among complete lines.
 pub(super) fn find<'a>(head: &'a str, name: &str, escaping: Escaping) -> Option<Cow<'a, str>> {
-    let is_named = |written: &str| {
-        written == name
-            || (written.contains('\\') && escape::unescape(written, escaping).is_ok_and(|text| text == name))
-    };
-    let (_, value) = lines(head).find(|(written, _)| is_named(written))?;
-    escape::unescape(value, escaping).ok()
+    // Names without escapes, which are nearly all, are compared where they stand.
+    let has_escapes = escaping != Escaping::None && memchr::memchr(b'\\', head.as_bytes()).is_some();
+    let mut rest = head;
+    while let Some(end) = memchr::memchr(b'\n', rest.as_bytes()) {
+        let (line, behind) = (&rest[..end], &rest[end + 1..]);
+        rest = behind;
+        let plain = line.strip_prefix(name).and_then(|value| value.strip_prefix(':'));
+        let value = plain.or_else(|| if has_escapes { escaped(line, name, escaping) } else { None });
+        if let Some(value) = value {
+            return escape::unescape(value.strip_suffix('\r').unwrap_or(value), escaping).ok();
+        }
+    }
+    None
+}
+
+/// The value of a line whose name has escapes.
+fn escaped<'a>(line: &'a str, name: &str, escaping: Escaping) -> Option<&'a str> {
+    let (written, value) = line.split_once(':')?;
+    let is_named = escape::unescape(written, escaping).is_ok_and(|text| text == name);
+    is_named.then_some(value)
 }
 
 fn lines(head: &str) -> impl Iterator<Item = (&str, &str)> {

@@ -7,6 +7,9 @@ use super::decode::{Decoder, FrameError};
 use super::frame::{Frame, Version};
 use crate::decoded::Decoded;
 
+/// Memory that an empty inbox keeps: most frames fit, and thousands of idle sessions may have it.
+const KEEP_BYTES_MAX: usize = 1_024;
+
 #[derive(Debug, Default)]
 pub struct Inbox {
     decoder: Decoder,
@@ -33,6 +36,7 @@ impl Inbox {
     pub fn next<'a, 'b: 'a>(&'a mut self, fresh: &mut &'b [u8]) -> Result<Option<Frame<'a>>, Broken> {
         if self.read > 0 && self.read == self.kept.len() {
             self.kept.clear();
+            self.kept.shrink_to(KEEP_BYTES_MAX);
             self.read = 0;
         }
         if self.kept.is_empty() {

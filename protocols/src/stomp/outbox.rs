@@ -6,6 +6,9 @@ use std::collections::VecDeque;
 /// Taken octets that are kept at the front before the rest is moved there.
 const COMPACT_BYTES: usize = 64 * 1_024;
 
+/// Memory that an empty outbox keeps: a turn of a busy consumer needs no more, and thousands of idle ones may have it.
+const KEEP_BYTES_MAX: usize = 128 * 1_024;
+
 #[derive(Debug, Default)]
 pub struct Outbox {
     bytes: Vec<u8>,
@@ -88,6 +91,9 @@ impl Outbox {
         if self.taken == self.bytes.len() {
             self.bytes.clear();
             self.taken = 0;
+            if self.bytes.capacity() > KEEP_BYTES_MAX {
+                self.bytes = Vec::new();
+            }
         } else if self.taken >= COMPACT_BYTES && self.taken * 2 >= self.bytes.len() {
             self.bytes.drain(..std::mem::take(&mut self.taken));
         }

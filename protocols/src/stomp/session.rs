@@ -205,6 +205,15 @@ impl Session {
         self.counters.bytes_in += bytes as u64;
     }
 
+    /// Whether the next frame may be read. Market data never fills the outbox so far, only receipts nobody takes do.
+    pub fn wants_bytes(&self) -> bool {
+        self.state != State::Asking && self.outbox.pending() < self.limits.mark_bytes.saturating_mul(2)
+    }
+
+    pub fn has_output(&self) -> bool {
+        !self.outbox.is_empty()
+    }
+
     /// What can be written now.
     pub fn transmit(&self) -> Transmit<'_> {
         self.outbox.transmit(self.limits.turn_bytes_max, self.limits.turn_frames_max)
@@ -215,7 +224,12 @@ impl Session {
         if count == 0 {
             return;
         }
+        let was_deaf = !self.wants_bytes();
         self.outbox.take(count);
+        if was_deaf {
+            // Its silence was ours.
+            self.heard = now;
+        }
         (self.said, self.moved) = (now, now);
         self.counters.bytes_out += count as u64;
     }
@@ -238,7 +252,7 @@ impl Session {
             State::Ending(_) => Some(self.until),
             State::Connected => {
                 let beat = self.heartbeat.send_by(self.said).filter(|_| self.outbox.is_empty());
-                let silence = self.heartbeat.hear_by(self.heard);
+                let silence = self.heartbeat.hear_by(self.heard).filter(|_| self.wants_bytes());
                 [stuck, beat, silence, self.pump_at()].into_iter().flatten().min()
             }
         }
@@ -249,7 +263,7 @@ impl Session {
         match self.state {
             State::Greeting if now >= self.until => self.fail(now, Cause::NoGreeting, None),
             State::Connected => {
-                if self.heartbeat.hear_by(self.heard).is_some_and(|by| now >= by) {
+                if self.wants_bytes() && self.heartbeat.hear_by(self.heard).is_some_and(|by| now >= by) {
                     return self.fail(now, Cause::Silence, None);
                 }
                 if !self.outbox.is_empty() && now >= self.moved.plus(STUCK_NS_MAX) {

@@ -1,5 +1,6 @@
 //! How the broker of one thread is set up.
 
+use super::access::Access;
 use super::throttle::Throttle;
 use super::topic::Naming;
 
@@ -11,8 +12,8 @@ pub struct Settings {
     pub instance: u64,
     pub naming: Naming,
     pub throttle: Throttle,
-    /// Whether the caller is asked to verify each login; else everybody may do what `Access::default` says.
-    pub login: bool,
+    /// What everybody may do; None: the caller is asked to verify each login.
+    pub guest: Option<Access>,
     /// Connections at once, over all transports of this thread. An idle one costs less than 1 KiB.
     pub sessions_max: u32,
     pub limits: Limits,
@@ -40,7 +41,7 @@ impl Default for Settings {
             instance: 0,
             naming: Naming::default(),
             throttle: Throttle::default(),
-            login: false,
+            guest: Some(Access::default()),
             sessions_max: 10_000,
             limits: Limits::default(),
         }

@@ -112,7 +112,7 @@ impl Scene {
         let is_look = matches!(word, "<" | "x" | "x!" | "?" | "fill:");
         // Input that follows input may have been answered already.
         let is_input = word.starts_with('>');
-        if !is_look && !(is_input && self.was_input) {
+        if !(is_look || is_input && self.was_input) {
             self.expect_nothing()?;
         }
         self.was_input = is_input;
@@ -150,7 +150,7 @@ impl Scene {
             let rate = || Rate::parse(value.as_bytes()).map_err(|_| format!("{option} is no rate"));
             match name {
                 "ws" => transport = Transport::WebSocket,
-                "login" => self.settings.login = true,
+                "login" => self.settings.guest = None,
                 "rate" => self.settings.throttle.max_rate_per_connection = rate()?,
                 "minRate" => self.settings.throttle.min_rate_per_consumer = rate()?,
                 "mark" => self.settings.limits.mark_bytes = number()?,

@@ -143,8 +143,8 @@ struct Scene {
 impl Scene {
     fn new(choice: u8) -> Scene {
         let now = world::start();
-        let settings =
-            Settings { login: choice % 2 == 1, limits: LIMITS, sessions_max: 8, ..Settings::default() };
+        let guest = choice.is_multiple_of(2).then(|| Access { may_send: true, ..Access::default() });
+        let settings = Settings { guest, limits: LIMITS, sessions_max: 8, ..Settings::default() };
         let mut broker = Broker::new(settings, world::reference());
         let clients = (0..CLIENTS).map(|number| client(&mut broker, now, choice >> number)).collect();
         Scene { broker, now, clients, asked: Vec::new(), seq: 0 }

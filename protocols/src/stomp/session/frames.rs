@@ -6,7 +6,6 @@ use pitlane_engine::time::Timestamp;
 
 use super::{Act, GOODBYE_NS_MAX, SUBSCRIPTIONS_MAX, Session, State};
 use crate::json;
-use crate::stomp::access::Access;
 use crate::stomp::cause::Cause;
 use crate::stomp::frame::{Command, Frame, Version};
 use crate::stomp::heartbeat::Heartbeat;
@@ -79,8 +78,8 @@ impl Session {
             self.heartbeat = Heartbeat::agree(&text).map_err(|_| Cause::BadHeartbeat)?;
         }
         self.version = Some(version);
-        if !settings.login {
-            self.welcome(now, &settings.server, Access::default());
+        if let Some(access) = &settings.guest {
+            self.welcome(now, &settings.server, access.clone());
             return Ok(());
         }
         let text = |name| frame.header(name).map(Cow::into_owned);
