@@ -195,6 +195,46 @@ impl Floor {
     }
 }
 
+/// STOMP: 100 consumers who stopped reading, each of 1,000 instruments, cost less than 64 MiB in all.
+#[test]
+fn stalled_consumers_cost_little_memory() {
+    use pitlane_engine::event::Tick;
+    use pitlane_engine::number::Price;
+    use pitlane_protocols::stomp::broker::Broker;
+    use pitlane_protocols::stomp::session::Transport;
+    use pitlane_protocols::stomp::settings::Settings;
+    use pitlane_tests::stomp::wire;
+
+    const CONSUMERS: usize = 100;
+    const INSTRUMENTS: u64 = 1_000;
+    const BYTES_MAX: u64 = 64 << 20;
+
+    let now = world::start();
+    let mut broker = Broker::new(Settings::default(), world::reference());
+    let mut ids = Vec::new();
+    let info = allocation_counter::measure(|| {
+        for _ in 0..CONSUMERS {
+            let id = broker.open(now, Transport::Tcp).expect("there is room");
+            for frame in ["CONNECT|accept-version:1.2||", "SUBSCRIBE|id:1|destination:/topic/tick.*||"] {
+                broker.handle_bytes(now, id, &wire::frame(frame));
+            }
+            ids.push(id);
+        }
+        for seq in 0..5 * INSTRUMENTS {
+            let security = SecurityId((seq % INSTRUMENTS) as u32);
+            let (bid, bid_size) = (Price::from_raw(seq as i64), Qty::from_raw(1));
+            let tick = Tick { security, bid, bid_size, at: now, ..Tick::default() };
+            broker.publish_tick(now, seq, now, &tick);
+        }
+    });
+    for id in ids {
+        let (_, counters, fill) = broker.look(id).expect("it is stalled, not gone");
+        assert_eq!(fill.slots, INSTRUMENTS as usize, "every instrument waits once");
+        assert!(counters.conflated > 1_000, "{counters:?}");
+    }
+    assert!(info.bytes_max < BYTES_MAX, "{} octets", info.bytes_max);
+}
+
 /// STOMP: a tick to ten consumers that keep up, and a status of an order to the same, take no memory once all is warm.
 #[test]
 fn a_warm_broker_allocates_nothing_per_message_and_subscriber() {

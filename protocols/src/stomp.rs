@@ -26,3 +26,4 @@ pub mod transaction;
 pub mod session;
 
 pub mod broker;
+pub mod sub_protocol;

@@ -69,6 +69,8 @@ struct Connection {
     is_indexed: bool,
 }
 
+const _: () = assert!(size_of::<Connection>() <= 1_024, "an idle connection is small");
+
 #[derive(Debug)]
 pub struct Broker {
     settings: Settings,

@@ -6,6 +6,8 @@ use std::collections::VecDeque;
 /// Taken octets that are kept at the front before the rest is moved there.
 const COMPACT_BYTES: usize = 64 * 1_024;
 
+/// By how much a long buffer grows.
+const STEP_BYTES: usize = 64 * 1_024;
 /// Memory that an empty outbox keeps: a turn of a busy consumer needs no more, and thousands of idle ones may have it.
 const KEEP_BYTES_MAX: usize = 128 * 1_024;
 
@@ -50,6 +52,10 @@ impl Outbox {
     /// Appends one frame, which `write` writes.
     pub fn frame(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let before = self.bytes.len();
+        // A long buffer grows by steps rather than twofold: a hundred stalled consumers would have twice what they hold.
+        if before >= STEP_BYTES && self.bytes.capacity() - before < STEP_BYTES / 8 {
+            self.bytes.reserve_exact(STEP_BYTES);
+        }
         write(&mut self.bytes);
         let len = self.bytes.len() - before;
         if len > 0 {

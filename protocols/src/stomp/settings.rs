@@ -24,7 +24,7 @@ pub struct Settings {
 pub struct Limits {
     /// Encoded octets that the kernel has not taken; above them nothing more is encoded.
     pub mark_bytes: usize,
-    /// Market data topics that wait, over all subscriptions of a session. 16 octets each, at most twice that.
+    /// Market data topics that wait, over all subscriptions of a session. At most some 50 octets each.
     pub slots_max: usize,
     /// Other messages that wait.
     pub backlog_bytes_max: usize,
