@@ -140,6 +140,7 @@ mod throttle {
     use pitlane_engine::event::Tick;
     use pitlane_engine::id::SecurityId;
     use pitlane_engine::number::{Price, Qty};
+    use pitlane_engine::text::SCALE;
     use pitlane_engine::time::{NS_PER_MS, NS_PER_S, Timestamp};
     use pitlane_protocols::stomp::broker::{Broker, SessionId};
     use pitlane_protocols::stomp::payload::system::{Level, LogEvent};
@@ -171,7 +172,7 @@ mod throttle {
         fn new() -> Consumer {
             let now = world::start();
             let mut broker = Broker::new(Settings::default(), world::reference());
-            let id = broker.open(now, Transport::WebSocket).unwrap();
+            let id = broker.open(now, Transport::WebSocket).expect("there is room");
             for frame in ["CONNECT|accept-version:1.2||", "SUBSCRIBE|id:1|destination:/topic/>||"] {
                 broker.handle_bytes(now, id, &wire::frame(frame));
             }
@@ -183,7 +184,7 @@ mod throttle {
 
         fn tick(&mut self, security: SecurityId) {
             self.seq += 1;
-            let (bid, size) = (Price::whole(self.seq as i64).unwrap(), Qty::whole(1).unwrap());
+            let (bid, size) = (Price::from_raw(self.seq as i64 * SCALE), Qty::from_raw(SCALE));
             let tick = Tick { security, bid, bid_size: size, at: self.now, ..Tick::default() };
             self.newest.insert(security.0, self.seq as i64);
             self.broker.publish_tick(self.now, self.seq, self.now, &tick);
@@ -210,7 +211,7 @@ mod throttle {
 
         fn take(&mut self) {
             loop {
-                let bytes = self.broker.transmit(self.id).unwrap().bytes.to_vec();
+                let bytes = self.broker.transmit(self.id).expect("it is connected").bytes.to_vec();
                 if bytes.is_empty() {
                     return;
                 }
@@ -229,7 +230,7 @@ mod throttle {
                 self.logs += 1;
                 return;
             }
-            let bid = between("\"bid\":", ",").unwrap().parse().unwrap();
+            let bid = between("\"bid\":", ",").and_then(|bid| bid.parse().ok()).expect("a tick has a bid");
             self.came.push((self.now, topic, bid));
         }
 
