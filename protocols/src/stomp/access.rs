@@ -1,5 +1,7 @@
 //! What a user may do here, as the caller who verified the login says.
 
+use std::fmt;
+
 /// Default: everything can be read and nothing sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
@@ -14,6 +16,16 @@ pub enum Strategies {
     #[default]
     All,
     Only(Vec<String>),
+}
+
+/// A passcode. It is never shown, not even to those who debug.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(pub String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
 }
 
 impl Access {

@@ -25,7 +25,7 @@ use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use self::events::OwnIds;
 pub use self::interest::Interest;
 use self::interest::Interests;
-use super::access::Access;
+use super::access::{Access, Secret};
 use super::cause::Cause;
 use super::decode::{FrameError, GREETING_BYTES_MAX};
 use super::inbox::Inbox;
@@ -48,7 +48,7 @@ pub struct SessionId {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Verify it and answer with [`Broker::handle_verdict`]; the session is not read meanwhile.
-    Login { session: SessionId, login: Option<String>, passcode: Option<String>, host: Option<String> },
+    Login { session: SessionId, login: Option<String>, passcode: Option<Secret>, host: Option<String> },
     /// A client sent a generic event: give it to [`Broker::publish_generic_event`] of every thread.
     Generic { session: SessionId, name: String, body: Vec<u8> },
     /// Events that are wanted here from now on, or no longer.

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
-use super::access::Access;
+use super::access::{Access, Secret};
 use super::cause::Cause;
 use super::encode;
 use super::frame::{Escaping, Version};
@@ -72,7 +72,7 @@ pub enum Close {
 /// What the broker must do for a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Act {
-    Login { login: Option<String>, passcode: Option<String>, host: Option<String> },
+    Login { login: Option<String>, passcode: Option<Secret>, host: Option<String> },
     Subscribe { place: u16, last_value: bool },
     Unsubscribe { place: u16, pattern: Pattern },
     Send { name: String, body: Vec<u8> },

@@ -342,7 +342,8 @@ impl Scene {
         while let Some(command) = self.broker().poll_command() {
             match command {
                 Command::Login { session, login, passcode, host } => {
-                    let words = [login, passcode, host].map(|word| word.unwrap_or("-".to_string()));
+                    let words = [login, passcode.map(|secret| secret.0), host]
+                        .map(|word| word.unwrap_or("-".to_string()));
                     self.logins.push_back((session, words.join(" ")));
                 }
                 Command::Generic { name, body, .. } => self.broker().publish_generic_event(now, &name, &body),

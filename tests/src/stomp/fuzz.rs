@@ -73,7 +73,7 @@ const PHRASES: [&str; 22] = [
     "CONNECT|accept-version:1.2|heart-beat:1000,1000||",
     "CONNECT|accept-version:1.1||",
     "CONNECT||",
-    "SUBSCRIBE|id:1|destination:/topic/tick.*|last-value:true||",
+    "SUBSCRIBE|id:1|destination:/topic/tick.*|last-value:true|receipt:l||",
     "SUBSCRIBE|id:2|destination:/topic/>|ack:client|prefetch-count:3||",
     "SUBSCRIBE|id:3|destination:/topic/tick.1|ack:client-individual|prefetch-count:2||",
     "SUBSCRIBE|id:4|destination:/topic/log-event.*|receipt:s||",

@@ -6,6 +6,7 @@ use pitlane_engine::time::Timestamp;
 
 use super::{Act, GOODBYE_NS_MAX, SUBSCRIPTIONS_MAX, Session, State};
 use crate::json;
+use crate::stomp::access::Secret;
 use crate::stomp::cause::Cause;
 use crate::stomp::frame::{Command, Frame, Version};
 use crate::stomp::heartbeat::Heartbeat;
@@ -50,13 +51,14 @@ impl Session {
 
     /// The broker has done what the frame asked for: now its receipt is due.
     pub fn conclude(&mut self, now: Timestamp) {
-        if self.state == State::Asking {
+        if self.state != State::Connected {
+            // Not yet, or never more: an ERROR is the last frame.
             return;
         }
         if let Some(receipt) = self.owed.take() {
             self.receipt(now, &receipt);
         }
-        if self.is_leaving && self.state == State::Connected {
+        if self.is_leaving {
             self.end(now.plus(GOODBYE_NS_MAX), Cause::Disconnected);
         }
     }
@@ -83,7 +85,8 @@ impl Session {
             return Ok(());
         }
         let text = |name| frame.header(name).map(Cow::into_owned);
-        acts.push(Act::Login { login: text("login"), passcode: text("passcode"), host: text("host") });
+        let passcode = text("passcode").map(Secret);
+        acts.push(Act::Login { login: text("login"), passcode, host: text("host") });
         self.state = State::Asking;
         Ok(())
     }
