@@ -10,7 +10,7 @@ use pitlane_engine::shard::Shard;
 use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
 use pitlane_engine::time::Timestamp;
 use pitlane_tests::dice::Dice;
-use pitlane_tests::stage::limit;
+use pitlane_tests::stage::{Stage, limit};
 use pitlane_tests::workload::{lot, tick};
 use pitlane_tests::world;
 
@@ -235,7 +235,8 @@ fn stalled_consumers_cost_little_memory() {
     assert!(info.bytes_max < BYTES_MAX, "{} octets", info.bytes_max);
 }
 
-/// STOMP: a tick to ten consumers that keep up, and a status of an order to the same, take no memory once all is warm.
+/// STOMP: a tick, a log event, and the entry and fill of an order to ten consumers that keep up take no memory once all is
+/// warm.
 #[test]
 fn a_warm_broker_allocates_nothing_per_message_and_subscriber() {
     use pitlane_engine::event::Tick;
@@ -256,6 +257,12 @@ fn a_warm_broker_allocates_nothing_per_message_and_subscriber() {
         }
         consumers.push(id);
     }
+    broker.name_fix_session(PortId(0), 1, "CLIENT1");
+    let mut stage = Stage::new(ShardSettings::default());
+    let (order, mut events) = stage.submit(limit(world::ABROAD[0], Side::Buy, "10", "100"));
+    events.extend(stage.report(order, Report::Accepted));
+    events.extend(stage.fill(order, 1, "4", "99.5"));
+    assert!(events.iter().any(|event| matches!(event.body, Said::Booked(_))), "it was filled");
     let mut sent = 0;
     let mut turn = |seq: u64| {
         let now = now.plus(seq * 1_000);
@@ -265,6 +272,7 @@ fn a_warm_broker_allocates_nothing_per_message_and_subscriber() {
         broker.publish_tick(now, seq, now, &tick);
         let event = LogEvent { level: Level::Warn, logger: "l", message: "m", fields: &[] };
         broker.publish_log_event(now, &event);
+        events.iter().for_each(|event| broker.handle_event(now, ShardId(0), event));
         while let Some(id) = broker.poll_active() {
             let len = broker.transmit(id).map_or(0, |transmit| transmit.bytes.len());
             broker.handle_taken(now, id, len);

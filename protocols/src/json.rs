@@ -3,6 +3,8 @@
 
 mod check;
 
+use std::fmt::{self, Write};
+
 use pitlane_engine::text::{DECIMALS, SCALE};
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
@@ -53,6 +55,14 @@ impl<'a> Object<'a> {
         self.out.push(b'"');
     }
 
+    /// A value that shows itself in characters which need no escapes.
+    pub fn shown(&mut self, name: &str, value: impl fmt::Display) {
+        self.name(name);
+        self.out.push(b'"');
+        write!(Text(self.out), "{value}").expect("a buffer takes everything");
+        self.out.push(b'"');
+    }
+
     /// What is known to be JSON already.
     pub fn json(&mut self, name: &str, value: &[u8]) {
         self.name(name);
@@ -82,6 +92,16 @@ impl<'a> Object<'a> {
         self.out.extend_from_slice(name.as_bytes());
         self.out.extend_from_slice(b"\":");
         self.is_empty = false;
+    }
+}
+
+/// A buffer as a place for text.
+struct Text<'a>(&'a mut Vec<u8>);
+
+impl fmt::Write for Text<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.extend_from_slice(text.as_bytes());
+        Ok(())
     }
 }
 

@@ -94,7 +94,8 @@ pub struct Broker {
     /// As last told, since every shard tells it.
     phases: BTreeMap<StrategyId, Phase>,
     adapters: BTreeMap<AdapterId, BTreeMap<ShardId, bool>>,
-    fix_sessions: BTreeMap<(PortId, u16), String>,
+    /// As orders show them: `FIX:CLIENT1`.
+    fix_sessions: BTreeMap<(PortId, u16), Arc<str>>,
     // Used again and again, so that nothing is allocated per message.
     rendered: Rendered,
     found: Vec<Subscriber>,
@@ -283,7 +284,7 @@ impl Broker {
 
     /// The name of a FIX session, by which its orders are known.
     pub fn name_fix_session(&mut self, port: PortId, session: u16, name: &str) {
-        self.fix_sessions.insert((port, session), name.to_string());
+        self.fix_sessions.insert((port, session), ["FIX:", name].concat().into());
     }
 
     fn read(&mut self, now: Timestamp, slot: u32, mut fresh: &[u8]) {

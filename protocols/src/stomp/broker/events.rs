@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pitlane_engine::command::Phase;
 use pitlane_engine::event::{Adjustment, Body, Booking, Event, OrderReport, OrderTerms, PositionState, What};
-use pitlane_engine::id::{AdapterId, Currency, IntId, OrderHandle, SecurityId, ShardId, StrategyId};
+use pitlane_engine::id::{AdapterId, Currency, IntId, OrderHandle, Origin, SecurityId, ShardId, StrategyId};
 use pitlane_engine::number::Money;
 use pitlane_engine::time::Timestamp;
 
@@ -61,7 +61,9 @@ impl Broker {
         let Some(strategy) = reference.strategy(told.terms.strategy) else { return };
         if told.what != What::Image {
             let topic = Topic::Order { strategy: &strategy.name, order: told.id };
-            let name = self.fix_sessions.get(&(told.source.port, told.source.session)).cloned();
+            let source = told.source;
+            let known = self.fix_sessions.get(&(source.port, source.session));
+            let name = known.filter(|_| source.origin == Origin::Fix).cloned();
             self.publish(now, &topic, stamp.at, |out| {
                 orders::order(out, stamp, told, name.as_deref(), &reference)
             });

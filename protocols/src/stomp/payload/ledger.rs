@@ -17,7 +17,7 @@ pub fn transaction(out: &mut Vec<u8>, stamp: Stamp, booking: &Booking, instance:
     // A movement keeps the UUID its sender gave it, which makes it idempotent.
     let is_trade = matches!(booking.kind, MovementKind::Buy | MovementKind::Sell);
     let uuid = if is_trade || booking.exec.0 == 0 { booking.id.uuid(instance) } else { Uuid(booking.exec.0) };
-    object.text("uuid", &uuid.to_string());
+    object.shown("uuid", uuid);
     object.time("dateTime", stamp.at);
     object.text("transactionType", booking.kind.word());
     strategy(&mut object, booking.strategy, reference);

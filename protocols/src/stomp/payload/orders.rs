@@ -1,7 +1,7 @@
 //! Orders as they are submitted and modified, and what happens to them.
 
 use pitlane_engine::event::{OrderReport, OrderTerms};
-use pitlane_engine::id::{IntId, Origin};
+use pitlane_engine::id::IntId;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
 
@@ -47,14 +47,8 @@ pub fn status(
     object.end();
 }
 
-/// OrderVO. `fix_session` is the name of the FIX session it came from, where known.
-pub fn order(
-    out: &mut Vec<u8>,
-    stamp: Stamp,
-    told: &OrderTerms,
-    fix_session: Option<&str>,
-    reference: &RefData,
-) {
+/// OrderVO. `session` is the FIX session it came from, where its name is known: `FIX:CLIENT1`.
+pub fn order(out: &mut Vec<u8>, stamp: Stamp, told: &OrderTerms, session: Option<&str>, reference: &RefData) {
     let terms = &told.terms;
     let mut object = begin(out, "ORDER", stamp);
     identity(&mut object, (&told.id, &told.orig_id));
@@ -84,10 +78,7 @@ pub fn order(
     object.flag("exchangeOrder", terms.exchange_order);
     object.text("status", told.status.word());
     reason(&mut object, told.reason);
-    match (told.source.origin, fix_session) {
-        (Origin::Fix, Some(name)) => object.text("source", &["FIX:", name].concat()),
-        (origin, _) => object.text("source", origin.word()),
-    }
+    object.text("source", session.unwrap_or(told.source.origin.word()));
     object.time("dateTime", stamp.at);
     object.end();
 }
