@@ -27,3 +27,4 @@ pub mod memory;
 pub mod read_model;
 pub mod ring;
 pub mod stages;
+pub mod stomp;

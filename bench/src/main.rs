@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
@@ -12,7 +13,7 @@ use pitlane_bench::journal::Folder;
 use pitlane_bench::measure::{clock_ns, median, percentiles};
 use pitlane_bench::scenario::Scenario;
 use pitlane_bench::workload::{Kind, Workload};
-use pitlane_bench::{http, journal, lane, memory, net, read_model, ring, stages};
+use pitlane_bench::{http, journal, lane, memory, net, platform, read_model, ring, stages, stomp};
 
 #[derive(Parser)]
 #[command(name = "pitlane-bench", about = "How fast, and beside whom", version)]
@@ -61,6 +62,12 @@ enum Task {
     View(Flow),
     /// The http thread beside bare hyper that serves the same bytes.
     Http(Requests),
+    /// The pure half of the STOMP broker: decode, render, fan-out.
+    Stomp {
+        /// Ticks of each measurement.
+        #[arg(long, default_value_t = 1_000_000)]
+        ticks: usize,
+    },
     /// The memory of a shard with so many open orders.
     Memory {
         #[arg(long, default_value_t = 1_000_000)]
@@ -229,6 +236,7 @@ fn run(task: Task) -> Result<Verdicts, Failure> {
         Task::Net(trips) => Ok(sockets(&pinning, &trips)),
         Task::View(flow) => Ok(view(&flow.load()?)),
         Task::Http(requests) => Ok(http_beside_hyper(&pinning, &requests)?),
+        Task::Stomp { ticks } => Ok(broker(ticks)),
         Task::Memory { open, .. } => Ok(million(open)),
         Task::Journal(task) => journals(&pinning, &task),
         Task::Recovery { orders, dir, .. } => recovery(orders, dir.as_deref()),
@@ -448,6 +456,21 @@ fn http_beside_hyper(pinning: &Pinning, requests: &Requests) -> Result<Verdicts,
     Ok(Verdicts { wrong: false, goals: vec![goal] })
 }
 
+fn broker(ticks: usize) -> Verdicts {
+    let reference = Arc::new(platform::reference(100));
+    println!("stomp decode: {:.0} ns a frame", stomp::decode(ticks));
+    let (ns, octets) = stomp::render(ticks, &reference);
+    println!("stomp render: {ns:.0} ns a tick of {octets} octets");
+    for consumers in [1, 10, 100] {
+        let (ns, octets) = stomp::fan_out(consumers, ticks / consumers, reference.clone());
+        println!(
+            "stomp fan-out: {ns:.0} ns a delivery of {octets} octets to {consumers} consumers, without sockets"
+        );
+    }
+    println!();
+    Verdicts::default()
+}
+
 fn million(open: u32) -> Verdicts {
     let Some(memory) = memory::open_orders(open) else {
         println!("memory: this system does not tell");
@@ -556,6 +579,7 @@ fn all(pinning: &Pinning, rounds: &Rounds) -> Result<Verdicts, Failure> {
     let (ops, span_ms) = (500_000, 400);
     add(journals(pinning, &Journal { ops, rounds: rounds.rounds, span_ms, dir: None, check: rounds.check })?);
     add(recovery(1_000_000, None)?);
+    add(broker(1_000_000));
     add(compare(rounds)?);
     Ok(verdicts)
 }
@@ -579,6 +603,7 @@ fn smoke(pinning: &Pinning) -> Result<Verdicts, Failure> {
     add(view(&generate("s1", Some(5_000))?));
     add(journals(pinning, &Journal { ops: 2_000, rounds: 1, span_ms: 20, dir: None, check: false })?);
     add(recovery(5_000, None)?);
+    add(broker(5_000));
     let scenario = ["s1", "s100", "move"].map(String::from).to_vec();
     let rounds =
         Rounds { workload: None, scenario, ops: Some(5_000), rounds: 1, engine: Vec::new(), check: false };

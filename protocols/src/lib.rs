@@ -3,3 +3,8 @@
 pub mod words;
 
 pub mod line;
+
+pub mod decoded;
+pub mod json;
+
+pub mod stomp;

@@ -11,6 +11,7 @@ pub mod pair;
 pub mod platform;
 pub mod seeds;
 pub mod stage;
+pub mod stomp;
 pub mod twin;
 pub mod workload;
 pub mod world;
