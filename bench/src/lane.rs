@@ -20,7 +20,7 @@ use crate::conditions::Pinning;
 use crate::measure::histogram;
 use crate::platform::{self, START};
 use crate::ring::{Partner, WARM_UP};
-use crate::workload::{Outcome, Workload};
+use crate::workload::Workload;
 
 const SHARD: ShardId = ShardId(0);
 /// Open orders in the open loop: the oldest is cancelled when there are so many.
@@ -115,15 +115,7 @@ pub struct Client {
 
 impl Client {
     fn start(pinning: &Pinning) -> (Client, Partner) {
-        let workload = Workload {
-            securities: 1,
-            seed: 0,
-            order_id_max: 0,
-            prefill: Vec::new(),
-            timed: Vec::new(),
-            expected: Outcome::default(),
-        };
-        let (shard, outbox) = platform::shard_for(&workload);
+        let (shard, outbox) = platform::shard_for(&Workload::still());
         let (mut ports, mut ends) = mesh(&[PortClass::Client], 1, Depths::default());
         let mut worker = Worker::restored(shard, ends.remove(0), outbox.seq(), START);
         let clock = Clock::new();

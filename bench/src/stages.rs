@@ -16,7 +16,7 @@ use quanta::Clock;
 
 use crate::lane::Client;
 use crate::platform::{self, START};
-use crate::workload::{Outcome, Workload};
+use crate::workload::Workload;
 
 /// Open orders: the oldest is cancelled when there are so many.
 const OPEN_MAX: usize = 1_000;
@@ -51,15 +51,7 @@ pub fn roads(commands: usize) -> Roads {
 
 /// Nanoseconds of a command from its lane to the last event it causes.
 fn road(stamped: bool, commands: usize) -> f64 {
-    let workload = Workload {
-        securities: 1,
-        seed: 0,
-        order_id_max: 0,
-        prefill: Vec::new(),
-        timed: Vec::new(),
-        expected: Outcome::default(),
-    };
-    let (shard, outbox) = platform::shard_for(&workload);
+    let (shard, outbox) = platform::shard_for(&Workload::still());
     let (mut ports, mut ends) = mesh(&[PortClass::Client], 1, Depths::default());
     let worker = Worker::restored(shard, ends.remove(0), outbox.seq(), START);
     let (recorder, mut reader) = stages();

@@ -258,16 +258,16 @@ impl Ledger {
         self.exposure_mut(order.local, order.exposure).open.take(order.terms.side, qty);
     }
 
-    /// Has what is counted of a security brought near.
+    /// Has what is counted of a security brought near, as far as most have it: one strategy, an account or two.
     #[inline]
     pub fn fetch(&self, local: u32) {
-        if let (Some(positions), Some(exposures)) =
-            (self.positions.get(local as usize), self.exposures.get(local as usize))
-        {
-            positions.first().inspect(|position| fetch(*position));
-            positions.first().inspect(|position| fetch(&position.open));
-            exposures.first().inspect(|exposure| fetch(*exposure));
-            exposures.get(1).inspect(|exposure| fetch(*exposure));
+        let local = local as usize;
+        if let Some(position) = self.positions.get(local).and_then(|positions| positions.first()) {
+            fetch(position);
+            fetch(&position.open);
+        }
+        if let Some(exposures) = self.exposures.get(local) {
+            exposures.iter().take(2).for_each(fetch);
         }
     }
 

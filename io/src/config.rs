@@ -39,7 +39,7 @@ use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::view::ViewSettings;
 
 pub use auth::{Auth, AuthMode, Tls};
-pub use fault::{FAULTS_MAX, Fault, Faults};
+pub use fault::{Fault, Faults};
 pub use fix::{Adapter, Addresses, ExecTypes, Fix, FixSession};
 pub use http::{Http, Https};
 pub use journal::{Durability, Journal};

@@ -2,69 +2,35 @@
 
 use std::fmt::Write as _;
 
-use pitlane_engine::event::{Body, Event, What};
+use pitlane_engine::event::{Event, What};
 use pitlane_engine::id::Currency;
 use pitlane_engine::number::Money;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::view::View;
 use pitlane_protocols::line::Line;
 
+use crate::heard::Heard;
 use crate::printer::Printer;
 
 /// What the summary is counted in.
 const BASE: &[u8] = b"USD";
 
-/// Lines of one round, and the count of all.
+/// Lines of one round.
 #[derive(Debug)]
 pub struct Report {
     printer: Printer,
     quiet: bool,
-    tally: Tally,
     /// Not yet given to the printer.
     lines: String,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Tally {
-    ticks: u64,
-    orders: u64,
-    rejected: u64,
-    fills: u64,
-}
-
-impl Tally {
-    fn count(&mut self, event: &Event) {
-        if matches!(event.body, Body::Tick(_)) {
-            self.ticks += 1;
-        }
-        match event.report().map(|report| report.what) {
-            Some(What::Entered) => self.orders += 1,
-            Some(What::Rejected) => self.rejected += 1,
-            Some(What::Filled) => self.fills += 1,
-            Some(
-                What::Accepted
-                | What::CancelPending
-                | What::Canceled
-                | What::Expired
-                | What::ReplacePending
-                | What::Replaced
-                | What::Triggered
-                | What::Corrected
-                | What::Image,
-            )
-            | None => {}
-        }
-    }
-}
-
 impl Report {
     pub fn new(printer: Printer, quiet: bool) -> Report {
-        Report { printer, quiet, tally: Tally::default(), lines: String::new() }
+        Report { printer, quiet, lines: String::new() }
     }
 
     /// Takes note of an event that the view has taken in.
     pub fn hear(&mut self, view: &View, reference: &RefData, event: &Event) {
-        self.tally.count(event);
         if self.quiet {
             return;
         }
@@ -82,8 +48,8 @@ impl Report {
     }
 
     /// The last line, after all others.
-    pub fn end(mut self, view: &View, reference: &RefData) {
-        let Tally { ticks, orders, rejected, fills } = self.tally;
+    pub fn end(mut self, view: &View, reference: &RefData, heard: Heard) {
+        let Heard { ticks, orders, rejected, fills, .. } = heard;
         let base = Currency::parse(BASE).expect("the base currency is one");
         let portfolio = view.portfolio(None, base, reference);
         let positions = view.positions().filter(|position| !position.state.qty.is_zero()).count();

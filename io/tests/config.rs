@@ -4,9 +4,10 @@ use std::fs;
 use std::path::PathBuf;
 
 use pitlane::config::{
-    self, Config, Demo, Durability, FAULTS_MAX, Faults, IdleBy, Layout, Loaded, Machine, Mode, PRESETS, Rate,
-    Setting, Sources,
+    self, Config, Demo, Durability, Faults, IdleBy, Layout, Loaded, Machine, Mode, PRESETS, Rate, Setting,
+    Sources,
 };
+use pitlane::faults::FAULTS_MAX;
 use pitlane::refdata;
 use pitlane_engine::mesh::Depths;
 use pitlane_engine::settings::{ShardSettings, VenueSettings};

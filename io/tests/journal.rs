@@ -7,7 +7,7 @@ use std::thread;
 use pitlane::clock::Clock;
 use pitlane::journal::disk::Disk;
 use pitlane::journal::verbs::{self, Part};
-use pitlane::journal::{self, Fault, JournalSettings, Level, Opened, SEGMENT_BYTES_MIN, Setup, What};
+use pitlane::journal::{self, Fault, JournalSettings, Level, Opened, SEGMENT_BYTES_MIN, Setup, What, Writer};
 use pitlane_engine::command::{Body, Command, Watch};
 use pitlane_engine::event::Body as Said;
 use pitlane_engine::id::{PortId, ShardId, Source};
@@ -60,6 +60,13 @@ fn command(token: u32) -> Command {
     Command { source, token, body: Body::Watch { port, what: Watch::Budgets, on: token.is_multiple_of(2) } }
 }
 
+/// One cycle of a shard with its journal.
+fn turn(writer: &mut Writer, worker: &mut Worker, now: Timestamp) -> usize {
+    let stored = writer.stored();
+    let take = |number, now, command: &Command, shard: &Shard| writer.take(number, now, command, shard);
+    worker.poll_with(now, stored, take) + writer.tend()
+}
+
 /// Runs a life with all its threads until so many commands of each shard were answered; gives the shards as they ended.
 fn live(opened: Opened, commands: u32) -> Vec<Shard> {
     let (mut ports, ends) = mesh(&[PortClass::Client], 2, Depths::default());
@@ -74,7 +81,7 @@ fn live(opened: Opened, commands: u32) -> Vec<Shard> {
                 let (mut writer, stop) = (life.writer, &stop);
                 scope.spawn(move || {
                     let mut clock = Clock::new();
-                    cycle(stop, || writer.poll_worker(&mut worker, clock.now()));
+                    cycle(stop, || turn(&mut writer, &mut worker, clock.now()));
                     worker.into_parts().0
                 })
             })

@@ -68,8 +68,8 @@ impl Shard {
     pub(super) fn watch_stop(&mut self, slot: u32, out: &mut Outbox) {
         let order = self.orders.get(slot);
         let (local, side) = (order.local, order.terms.side);
-        let tick = self.directory.locals[local as usize].tick;
-        let ticks = order.terms.stop.ticks(tick).expect("the gate admits prices on the grid only");
+        let grid = &self.directory.locals[local as usize].ticks;
+        let ticks = grid.steps(order.terms.stop.raw()).expect("the gate admits prices on the grid only");
         if !self.stops.push(self.venue.nodes_mut(), local, slot, side, ticks) {
             self.venue.nodes_mut().set(slot, Node::default());
             // It is on no ladder, and `at_venue` keeps it from being taken off one.

@@ -3,9 +3,7 @@
 use std::fmt;
 
 use super::tree::Origin;
-
-/// Faults told in one go. Whoever has more than a hundred has one mistake a hundred times.
-pub const FAULTS_MAX: usize = 100;
+use crate::faults;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
@@ -25,43 +23,10 @@ impl fmt::Display for Fault {
     }
 }
 
-/// All faults that were found, up to [`FAULTS_MAX`]; of the others only the number is kept.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Faults {
-    told: Vec<Fault>,
-    untold: usize,
-}
+pub type Faults = faults::Faults<Fault>;
 
 impl Faults {
     pub fn add(&mut self, origin: &Origin, key: &str, problem: impl Into<String>) {
-        if self.told.len() == FAULTS_MAX {
-            self.untold += 1;
-            return;
-        }
-        let fault = Fault { origin: origin.clone(), key: key.to_string(), problem: problem.into() };
-        self.told.push(fault);
-    }
-
-    pub fn told(&self) -> &[Fault] {
-        &self.told
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.told.is_empty()
+        self.tell(Fault { origin: origin.clone(), key: key.to_string(), problem: problem.into() });
     }
 }
-
-impl fmt::Display for Faults {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, fault) in self.told.iter().enumerate() {
-            let line_end = if at == 0 { "" } else { "\n" };
-            write!(f, "{line_end}{fault}")?;
-        }
-        if self.untold > 0 {
-            write!(f, "\nand {} more", self.untold)?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for Faults {}

@@ -6,7 +6,7 @@ use std::io::Read;
 
 use super::fault::Faults;
 use super::tree::{self, Entry, Origin, Table, Value};
-use crate::refdata::suggestion;
+use crate::faults::suggestion;
 
 /// A file of settings larger than this is something else.
 const FILE_BYTES_MAX: u64 = 1 << 20;

@@ -10,7 +10,7 @@ use super::fault::Faults;
 use super::params::Params;
 use super::risk::{Restricted, Rules};
 use super::{Config, Origin};
-use crate::refdata::suggestion;
+use crate::faults::suggestion;
 
 /// What exchanges and accounts of simulated venues have as their adapter.
 const SIMULATED: &str = "SIM";

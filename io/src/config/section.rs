@@ -18,7 +18,7 @@ use super::fault::Faults;
 use super::params::Params;
 use super::tree::{self, Entry, Origin, Table, Value};
 use super::words::{Rate, Secret};
-use crate::refdata::suggestion;
+use crate::faults::suggestion;
 
 /// Tables, lists and texts longer than this are a mistake.
 const ITEMS_MAX: usize = 10_000;

@@ -18,7 +18,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use pitlane_engine::command::{Body, Command, Watch};
-use pitlane_engine::event::{Body as Said, Event, What};
 use pitlane_engine::id::{IntId, Origin, ShardId, Source};
 use pitlane_engine::mesh::{Broadcast, PortEnd};
 use pitlane_engine::refdata::RefData;
@@ -27,6 +26,7 @@ use pitlane_engine::view::{View, ViewSettings};
 
 use self::waiting::{Awaited, Waiting};
 pub use self::waiting::{Outcome, Pending};
+use crate::heard::Heard;
 use crate::report::Report;
 use crate::wake::Bell;
 
@@ -49,18 +49,6 @@ pub struct Floor {
     opening: RefCell<VecDeque<Broadcast>>,
     heard: Cell<Heard>,
     report: RefCell<Option<Report>>,
-}
-
-/// What was heard since the start, snapshots left out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Heard {
-    pub events: u64,
-    pub ticks: u64,
-    pub orders: u64,
-    pub rejected: u64,
-    pub fills: u64,
-    pub refusals: u64,
-    pub transactions: u64,
 }
 
 impl Floor {
@@ -173,7 +161,7 @@ impl Floor {
     pub fn end(&self) {
         while self.poll() > 0 {}
         if let Some(report) = self.report.take() {
-            report.end(&self.view(), &self.reference);
+            report.end(&self.view(), &self.reference, self.heard());
         }
     }
 
@@ -218,53 +206,6 @@ fn order_id(body: &Body) -> Option<IntId> {
         | Body::Snapshot { .. } => None,
         Body::Quote { .. } | Body::Trade { .. } | Body::Tick { .. } | Body::Report { .. } | Body::Timer => {
             unreachable!("prices, reports and the clock are never answered, and no handler sends them")
-        }
-    }
-}
-
-impl Heard {
-    fn count(&mut self, event: &Event) {
-        self.events += 1;
-        match &event.body {
-            Said::Tick(_) => self.ticks += 1,
-            Said::Booked(_) => self.transactions += 1,
-            Said::Refused(_) => self.refusals += 1,
-            Said::Order(_)
-            | Said::Status(_)
-            | Said::Forgotten { .. }
-            | Said::Adjusted { .. }
-            | Said::Subscription { .. }
-            | Said::Session { .. }
-            | Said::Halt { .. }
-            | Said::TradingDay { .. }
-            | Said::Phase { .. }
-            | Said::Adapter { .. }
-            | Said::Limits { .. }
-            | Said::Restrict { .. }
-            | Said::Kill { .. }
-            | Said::Alert { .. }
-            | Said::ToVenue(_)
-            | Said::Budget(_)
-            | Said::Done { .. }
-            | Said::SnapshotBegin { .. }
-            | Said::SnapshotEnd { .. } => {}
-        }
-        match event.report().map(|report| report.what) {
-            Some(What::Entered) => self.orders += 1,
-            Some(What::Rejected) => self.rejected += 1,
-            Some(What::Filled) => self.fills += 1,
-            Some(
-                What::Accepted
-                | What::CancelPending
-                | What::Canceled
-                | What::Expired
-                | What::ReplacePending
-                | What::Replaced
-                | What::Triggered
-                | What::Corrected
-                | What::Image,
-            )
-            | None => {}
         }
     }
 }

@@ -149,7 +149,7 @@ pub enum NoHeader {
     Format(u32),
 }
 
-fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
+pub(super) fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
     bytes.try_into().expect("the range is as long as the number")
 }
 

@@ -4,7 +4,7 @@ use pitlane_engine::command::{Body, Command};
 use pitlane_engine::image::{COMMAND_BYTES_MAX, encode_command};
 use pitlane_engine::shard::Shard;
 use pitlane_engine::time::Timestamp;
-use pitlane_engine::worker::{ALL_STORED, Taken, Worker};
+use pitlane_engine::worker::{ALL_STORED, Taken};
 
 use super::health::Level;
 use super::record::kind;
@@ -43,15 +43,6 @@ pub fn class_of(body: &Body) -> Class {
 }
 
 impl Writer {
-    /// One cycle of a shard with its journal: takes commands as far as there is room for them, hands on what is safe, and
-    /// wakes the keeper for the rest.
-    pub fn poll_worker(&mut self, worker: &mut Worker, now: Timestamp) -> usize {
-        let stored = self.stored();
-        let take = |number, now, command: &Command, shard: &Shard| self.take(number, now, command, shard);
-        let work = worker.poll_with(now, stored, take);
-        work + self.tend()
-    }
-
     /// Up to which command a worker may hand on what it said.
     #[inline]
     pub fn stored(&self) -> u64 {

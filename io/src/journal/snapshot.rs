@@ -17,7 +17,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::disk::Disk;
 use super::fault::{Fault, What};
-use super::header::Owner;
+use super::header::{Owner, array};
 
 const HEADER_BYTES: usize = 128;
 const MAGIC: [u8; 8] = *b"PITLANES";
@@ -135,10 +135,6 @@ impl Snapshot {
             state: body[settings..].to_vec(),
         })
     }
-}
-
-fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
-    bytes.try_into().expect("the range is as long as the number")
 }
 
 #[cfg(test)]

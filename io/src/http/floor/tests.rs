@@ -5,6 +5,7 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
 use pitlane_engine::command::{Phase, Scope};
+use pitlane_engine::event::What;
 use pitlane_engine::id::{AccountId, IntId, SecurityId, StrategyId};
 use pitlane_engine::mesh::{Depths, PortClass, mesh};
 use pitlane_engine::number::{Price, Qty};
