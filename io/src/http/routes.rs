@@ -1,10 +1,11 @@
-//! The table of paths: which methods each has, what they call, and whose pages may call it.
+//! The table of paths: which methods each has, what they call, who may do so, and whose pages.
 
 use std::collections::HashMap;
 
 use hyper::Method;
 
 use super::cors::Cors;
+use crate::auth::Role;
 
 /// What can be asked for. A closed list; [`super::service`] matches it to a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,11 +57,11 @@ impl Verb {
 pub struct Route {
     pub path: &'static str,
     pub cors: Cors,
-    pub calls: &'static [(Verb, Call)],
+    pub calls: &'static [(Verb, Role, Call)],
 }
 
 impl Route {
-    const fn new(path: &'static str, calls: &'static [(Verb, Call)]) -> Route {
+    const fn new(path: &'static str, calls: &'static [(Verb, Role, Call)]) -> Route {
         Route { path, cors: Cors::Listed, calls }
     }
 
@@ -70,25 +71,25 @@ impl Route {
 
     /// For the header of that name.
     pub fn allow(&self) -> String {
-        let mut words: Vec<_> = self.calls.iter().map(|(verb, _)| verb.words()).collect();
+        let mut words: Vec<_> = self.calls.iter().map(|(verb, _, _)| verb.words()).collect();
         words.push("OPTIONS");
         words.join(", ")
     }
 }
 
 static ROUTES: [Route; 9] = [
-    Route::new("/", &[(Verb::Get, Call::Home)]),
-    Route::new("/health/live", &[(Verb::Get, Call::Live)]),
-    Route::new("/health/ready", &[(Verb::Get, Call::Ready)]),
-    Route::new("/version", &[(Verb::Get, Call::Version)]),
-    Route::new("/metrics", &[(Verb::Get, Call::Metrics)]),
-    Route::new("/rest/account", &[(Verb::Get, Call::Accounts)]).open_to(Cors::Anyone),
-    Route::new("/rest/ext/latency", &[(Verb::Get, Call::Latency)]),
+    Route::new("/", &[(Verb::Get, Role::Read, Call::Home)]),
+    Route::new("/health/live", &[(Verb::Get, Role::Read, Call::Live)]),
+    Route::new("/health/ready", &[(Verb::Get, Role::Read, Call::Ready)]),
+    Route::new("/version", &[(Verb::Get, Role::Read, Call::Version)]),
+    Route::new("/metrics", &[(Verb::Get, Role::Read, Call::Metrics)]),
+    Route::new("/rest/account", &[(Verb::Get, Role::Read, Call::Accounts)]).open_to(Cors::Anyone),
+    Route::new("/rest/ext/latency", &[(Verb::Get, Role::Read, Call::Latency)]),
     Route::new(
         "/rest/ext/kill-switch",
-        &[(Verb::Post, Call::KillSwitchOn), (Verb::Delete, Call::KillSwitchOff)],
+        &[(Verb::Post, Role::Admin, Call::KillSwitchOn), (Verb::Delete, Role::Admin, Call::KillSwitchOff)],
     ),
-    Route::new("/rest/runtime/exit-vm", &[(Verb::Post, Call::ExitVm)]),
+    Route::new("/rest/runtime/exit-vm", &[(Verb::Post, Role::Admin, Call::ExitVm)]),
 ];
 
 /// What a path and a method come to.
@@ -96,6 +97,8 @@ static ROUTES: [Route; 9] = [
 pub enum Found<'a> {
     Call {
         route: &'static Route,
+        /// What one must at least be.
+        role: Role,
         call: Call,
         segments: Segments<'a>,
     },
@@ -133,9 +136,9 @@ impl Routes {
             return Found::Options(route);
         }
         let verb = Verb::of(method);
-        let call = route.calls.iter().find(|(other, _)| Some(*other) == verb);
+        let call = route.calls.iter().find(|(other, _, _)| Some(*other) == verb);
         match call {
-            Some(&(_, call)) => Found::Call { route, call, segments },
+            Some(&(_, role, call)) => Found::Call { route, role, call, segments },
             None => Found::WrongMethod(route),
         }
     }
@@ -163,10 +166,10 @@ mod tests {
     use super::*;
 
     static SAMPLE: [Route; 4] = [
-        Route::new("/a", &[(Verb::Get, Call::Live)]),
-        Route::new("/a/{}", &[(Verb::Get, Call::Ready), (Verb::Put, Call::Version)]),
-        Route::new("/a/{}/b/{}", &[(Verb::Delete, Call::Home)]),
-        Route::new("/a/fixed", &[(Verb::Get, Call::Metrics)]),
+        Route::new("/a", &[(Verb::Get, Role::Read, Call::Live)]),
+        Route::new("/a/{}", &[(Verb::Get, Role::Read, Call::Ready), (Verb::Put, Role::Admin, Call::Version)]),
+        Route::new("/a/{}/b/{}", &[(Verb::Delete, Role::Admin, Call::Home)]),
+        Route::new("/a/fixed", &[(Verb::Get, Role::Read, Call::Metrics)]),
     ];
 
     fn called(method: Method, path: &str) -> Option<(Call, Vec<&str>)> {
@@ -211,8 +214,8 @@ mod tests {
         paths.dedup();
         assert_eq!(paths.len(), ROUTES.len());
         for route in &ROUTES {
-            for (at, (verb, _)) in route.calls.iter().enumerate() {
-                assert!(route.calls[..at].iter().all(|(other, _)| other != verb), "{}", route.path);
+            for (at, (verb, _, _)) in route.calls.iter().enumerate() {
+                assert!(route.calls[..at].iter().all(|(other, _, _)| other != verb), "{}", route.path);
             }
         }
     }

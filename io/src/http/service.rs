@@ -70,7 +70,7 @@ async fn route(
 ) -> Result<Answer, Problem> {
     let path = head.uri.path();
     let route = match house.routes.find(&head.method, path) {
-        Found::Call { route, call, segments: _ } => {
+        Found::Call { route, role: _, call, segments: _ } => {
             *cors = route.cors;
             return handle(house, call, body).await;
         }
