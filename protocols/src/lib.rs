@@ -8,3 +8,5 @@ pub mod decoded;
 pub mod json;
 
 pub mod stomp;
+
+pub mod rest;
