@@ -23,7 +23,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use pitlane::config::Durability;
-use pitlane::http::{Http, HttpSettings, Parts, Remote, Standing};
+use pitlane::http::{Http, HttpSettings, Numbers, Parts, Remote, Standing};
 use pitlane::metrics::{Registry, StageSummary};
 use pitlane::wake::Bell;
 use pitlane_engine::mesh::{Depths, PortClass, mesh};
@@ -220,6 +220,7 @@ fn start_ours(pinning: &Pinning) -> io::Result<(Server, Remote)> {
         standing: Arc::new(Standing::new(Timestamp::ZERO, Durability::None, Vec::new())),
         stages: Box::new(|| (0..ROWS).map(row).collect()),
         report: None,
+        numbers: Numbers::default(),
         tls: None,
         tell: Box::new(|_| {}),
     };

@@ -10,11 +10,14 @@
 //! Handlers run on this thread only, so what they share is plain memory without locks. `async` ends here: below are
 //! lanes and pure functions.
 
-mod account;
+mod about;
 mod answer;
+mod ask;
 mod body;
+mod calls;
 mod connection;
 mod cors;
+mod entry;
 mod floor;
 mod framing;
 mod guard;
@@ -24,13 +27,20 @@ mod latency;
 mod listen;
 mod meter;
 mod operator;
+mod orders;
+mod position;
 mod problem;
+mod reference;
 mod remote;
+mod risk;
 mod routes;
 mod service;
 mod settings;
 mod standing;
+mod subscription;
+mod transaction;
 mod turn;
+mod wealth;
 
 use std::io;
 use std::net::TcpListener;
@@ -42,6 +52,7 @@ use pitlane_engine::refdata::RefData;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::LocalSet;
 
+pub use self::floor::Numbers;
 use self::house::House;
 pub use self::remote::Remote;
 pub use self::settings::HttpSettings;
@@ -66,6 +77,8 @@ pub struct Parts {
     pub stages: Box<dyn FnMut() -> Vec<StageSummary> + Send>,
     /// Prints what is heard; none: nobody reads along.
     pub report: Option<Report>,
+    /// For the ids of orders that come over REST.
+    pub numbers: Numbers,
     /// Needed where there is an HTTPS listener.
     pub tls: Option<Arc<Tls>>,
     /// How this thread speaks to main.

@@ -24,7 +24,7 @@ use signal_hook::low_level::pipe;
 use self::store::Store;
 use self::watch::Watch;
 use crate::clock::Clock;
-use crate::config::Config;
+use crate::config::{Config, Params};
 use crate::http::{Phase, Remote, Standing};
 use crate::journal::{Fault, Lock};
 use crate::printer::Printer;
@@ -38,6 +38,8 @@ const END_MAX: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct ServeSettings {
     pub config: Config,
+    /// Every setting, to be shown.
+    pub params: Params,
     /// Print the first and the last line only.
     pub quiet: bool,
     /// End so long after it was ready.

@@ -34,7 +34,7 @@ pub fn start(
     let config = &settings.config;
     let topology = &config.topology;
     pin(topology.main_cores.first().copied());
-    let Store { mut born, reference, staff, numbers } = store;
+    let Store { mut born, reference, staff, numbers, rest_numbers, supply } = store;
     let remote = Remote::new();
     let plan = Plan::new(topology.clone(), remote.bell().clone());
     let bells = plan.bells.clone();
@@ -63,10 +63,12 @@ pub fn start(
         standing: standing.clone(),
         stages: shown(parts.stages),
         report: Some(Report::new(printer.clone(), settings.quiet)),
+        numbers: rest_numbers,
         tls: tls.clone(),
         tell: told(life.clone()),
     };
-    let http = Http::bind(HttpSettings::of(config), http).map_err(system("http.listen or https.listen"))?;
+    let http = Http::bind(HttpSettings::of(config, &settings.params), http)
+        .map_err(system("http.listen or https.listen"))?;
     standing.set_listeners(http.listeners().to_vec());
     let ready = ready_line(config, &reference, http.listeners());
 
@@ -77,7 +79,7 @@ pub fn start(
     let core = topology.http_cores.first().copied();
     threads.push(start_http(http, core, life.clone()).map_err(system(NO_THREAD))?);
     let reload = reload_by_signal().map_err(system("cannot hear signals"))?;
-    let watch = Watch::new(healths, registry, standing.clone()).with_certificate(tls, reload);
+    let watch = Watch::new(healths, registry, standing.clone(), supply).with_certificate(tls, reload);
     Ok(Running { bells, remote, standing, watch, threads, printer, printing, ready, _lock: lock })
 }
 

@@ -1,10 +1,11 @@
-//! Main's eye on journal and certificate: once a second it looks how the journal is, and tells whoever shows it; and whether
-//! the certificate shall be read again.
+//! Main's eye on journal and certificate: once a second it looks how the journal is, and tells whoever shows it; whether the
+//! certificate shall be read again; and that there are numbers for ids.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use super::store::Supply;
 use crate::clock::wall;
 use crate::http::{Journaling, Standing};
 use crate::journal::{Door, Health};
@@ -25,12 +26,19 @@ pub struct Watch {
     tls: Option<Arc<Tls>>,
     /// Whether the certificate shall be read again.
     reload: Arc<AtomicBool>,
+    /// Of numbers for ids; none where nothing is kept.
+    supply: Option<Supply>,
 }
 
 impl Watch {
-    pub fn new(healths: Vec<Arc<Health>>, registry: Arc<Registry>, standing: Arc<Standing>) -> Watch {
+    pub fn new(
+        healths: Vec<Arc<Health>>,
+        registry: Arc<Registry>,
+        standing: Arc<Standing>,
+        supply: Option<Supply>,
+    ) -> Watch {
         let reload = Arc::default();
-        Watch { healths, registry, standing, door: Door::Open, tls: None, reload }
+        Watch { healths, registry, standing, door: Door::Open, tls: None, reload, supply }
     }
 
     /// To read this certificate again whenever it is asked for.
@@ -40,6 +48,11 @@ impl Watch {
 
     pub fn look(&mut self) {
         self.look_at_journal();
+        if let Some(supply) = &mut self.supply
+            && let Err(fault) = supply.fill()
+        {
+            tracing::error!(%fault, "no numbers for ids of REST orders; those at hand last a while");
+        }
         if self.reload.swap(false, Ordering::Relaxed)
             && let Some(tls) = &self.tls
         {

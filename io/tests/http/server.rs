@@ -9,11 +9,12 @@ use std::thread::{self, JoinHandle, Thread};
 
 use pitlane::clock::Clock;
 use pitlane::config::Durability;
-use pitlane::http::{Http, HttpSettings, News, Parts, Phase, Remote, Standing};
+use pitlane::http::{Http, HttpSettings, News, Numbers, Parts, Phase, Remote, Standing};
 use pitlane::metrics::{Registry, StageSummary};
 use pitlane::refdata;
 use pitlane::tls::Tls;
 use pitlane::wake::Bell;
+use pitlane_engine::desk::IdBlock;
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, ShardEnd, mesh};
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;
@@ -78,6 +79,7 @@ impl Server {
             standing: standing.clone(),
             stages: Box::new(|| vec![stage()]),
             report: None,
+            numbers: Numbers::only(IdBlock { next: 1, end: 1 << 32 }),
             tls: plan.tls,
             tell: Box::new(move |news| tell.send(news).unwrap_or_default()),
         };

@@ -20,8 +20,8 @@ pub const QUERY_BYTES_MAX: usize = 256;
 /// Most terms in one query: each is looked for in every security.
 pub const TERMS_MAX: usize = 16;
 
-/// A query that was understood.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A query that was understood. The empty one finds all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Search {
     terms: Vec<Term>,
 }
