@@ -1,7 +1,7 @@
 //! What the service is made of: its settings, its addresses, its ways to venues.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use hyper::header::HOST;
 use pitlane_engine::command::Scope;
@@ -22,8 +22,9 @@ pub fn params(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
 /// Where STOMP is spoken over TCP. Behind TLS if there is no other listener.
 pub fn broker_main(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
     ask.no_query()?;
-    let find = |name| house.listener(name).map(|address| address.port());
-    let (scheme, port) = match (find("stomp"), find("stomp-tls")) {
+    let find = |name, set: Option<SocketAddr>| house.listener(name).or(set).map(|address| address.port());
+    let settings = &house.settings;
+    let (scheme, port) = match (find("stomp", settings.stomp), find("stomp-tls", settings.stomp_tls)) {
         (Some(port), _) => ("stomp", port),
         (None, Some(port)) => ("stomp+ssl", port),
         (None, None) => return Err(Problem::unknown("no-listener", "STOMP over TCP is switched off")),

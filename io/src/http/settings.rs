@@ -42,6 +42,9 @@ pub struct HttpSettings {
     pub view: ViewSettings,
     /// The host in addresses we give out; None: the one the client used.
     pub public_host: Option<String>,
+    /// Where STOMP is spoken over TCP, plainly or behind TLS, if the threads that do so have not said it.
+    pub stomp: Option<SocketAddr>,
+    pub stomp_tls: Option<SocketAddr>,
     /// Number of this installation, from which UUIDs are derived.
     pub instance: u64,
     /// In which portfolios are summed up.
@@ -73,6 +76,8 @@ impl HttpSettings {
             orders_max: http.orders_max,
             view: *view,
             public_host: http.public_host.clone(),
+            stomp: config.stomp.listen,
+            stomp_tls: config.stomp.tls_listen,
             instance: config.shard.instance,
             base_currency: config.service.base_currency,
             simulation: config.service.mode == Mode::Simulation,
@@ -103,6 +108,8 @@ impl Default for HttpSettings {
             orders_max: 10_000,
             view: ViewSettings::default(),
             public_host: None,
+            stomp: None,
+            stomp_tls: None,
             instance: 0,
             base_currency: Currency::default(),
             simulation: false,
