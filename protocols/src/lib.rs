@@ -3,3 +3,6 @@
 pub mod words;
 
 pub mod line;
+
+pub mod decoded;
+pub mod fix;

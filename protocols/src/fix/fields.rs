@@ -1,0 +1,380 @@
+//! The fields of a frame, read in one pass: each becomes a tag and a place in the buffer, the header is picked out, and the
+//! first fault of structure is kept. Nothing is copied and nothing allocated; the table is the caller's and used again.
+
+use super::frame::{Frame, SOH};
+use super::tag;
+
+/// Fields of one message. A new order has some twenty; more than this is nobody's order.
+pub const FIELDS_MAX: usize = 256;
+
+/// SessionRejectReason (373).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum RejectReason {
+    InvalidTag = 0,
+    RequiredTagMissing = 1,
+    TagNotForMessage = 2,
+    UndefinedTag = 3,
+    NoValue = 4,
+    ValueIncorrect = 5,
+    IncorrectFormat = 6,
+    CompIdProblem = 9,
+    SendingTimeAccuracy = 10,
+    InvalidMsgType = 11,
+    TagTwice = 13,
+    OutOfOrder = 14,
+    GroupOutOfOrder = 15,
+    GroupCount = 16,
+    DelimiterInValue = 17,
+    Other = 99,
+}
+
+impl RejectReason {
+    pub fn words(self) -> &'static str {
+        match self {
+            RejectReason::InvalidTag => "Invalid tag number",
+            RejectReason::RequiredTagMissing => "Required tag missing",
+            RejectReason::TagNotForMessage => "Tag not defined for this message type",
+            RejectReason::UndefinedTag => "Undefined tag",
+            RejectReason::NoValue => "Tag specified without a value",
+            RejectReason::ValueIncorrect => "Value is incorrect (out of range) for this tag",
+            RejectReason::IncorrectFormat => "Incorrect data format for value",
+            RejectReason::CompIdProblem => "CompID problem",
+            RejectReason::SendingTimeAccuracy => "SendingTime accuracy problem",
+            RejectReason::InvalidMsgType => "Invalid MsgType",
+            RejectReason::TagTwice => "Tag appears more than once",
+            RejectReason::OutOfOrder => "Tag specified out of required order",
+            RejectReason::GroupOutOfOrder => "Repeating group fields out of order",
+            RejectReason::GroupCount => "Incorrect NumInGroup count for repeating group",
+            RejectReason::DelimiterInValue => "Non \"data\" value includes field delimiter",
+            RejectReason::Other => "Too many fields",
+        }
+    }
+}
+
+/// What is wrong with a message, and with which of its fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    pub reason: RejectReason,
+    /// The tag at fault; zero: none can be named.
+    pub tag: u32,
+    /// Which field of the message it is, so that of two faults the first can be told.
+    pub at: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    tag: u32,
+    start: u32,
+    len: u32,
+}
+
+/// Where the fields of one message are. Kept by the caller from message to message.
+#[derive(Clone, Debug)]
+pub struct Fields {
+    places: [Place; FIELDS_MAX],
+    len: usize,
+}
+
+impl Default for Fields {
+    fn default() -> Fields {
+        Fields { places: [Place::default(); FIELDS_MAX], len: 0 }
+    }
+}
+
+/// The fields of the standard header that a session looks at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Header<'a> {
+    pub msg_seq_num: Option<&'a [u8]>,
+    pub sender_comp_id: Option<&'a [u8]>,
+    pub target_comp_id: Option<&'a [u8]>,
+    pub sending_time: Option<&'a [u8]>,
+    pub orig_sending_time: Option<&'a [u8]>,
+    pub poss_dup: bool,
+    pub poss_resend: bool,
+}
+
+/// A frame with its fields.
+#[derive(Clone, Copy, Debug)]
+pub struct Message<'a> {
+    pub frame: Frame<'a>,
+    pub msg_type: &'a [u8],
+    pub header: Header<'a>,
+    /// The first fault of structure.
+    pub fault: Option<Fault>,
+    fields: &'a Fields,
+}
+
+impl<'a> Message<'a> {
+    /// Fields behind the type, the check sum not among them.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &'a [u8])> {
+        let bytes = self.frame.bytes;
+        let places = &self.fields.places[..self.fields.len];
+        places.iter().map(move |place| {
+            let start = place.start as usize;
+            (place.tag, &bytes[start..start + place.len as usize])
+        })
+    }
+
+    /// The value of the first field with this tag.
+    pub fn get(&self, tag: u32) -> Option<&'a [u8]> {
+        self.iter().find(|field| field.0 == tag).map(|field| field.1)
+    }
+
+    pub fn len(&self) -> usize {
+        self.fields.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.fields.len == 0
+    }
+}
+
+/// Reads the fields of a frame.
+#[inline]
+pub fn read<'a>(frame: Frame<'a>, fields: &'a mut Fields) -> Message<'a> {
+    let mut pass = Pass { bytes: frame.bytes, end: frame.end, header: Header::default(), seen: Seen::default() };
+    let mut fault = None;
+    let mut len = 0;
+    // The type stands first: the frame has seen to it.
+    let type_end = find_soh(frame.bytes, frame.body + 3);
+    let msg_type = &frame.bytes[frame.body + 3..type_end];
+    if msg_type.is_empty() {
+        fault = Some(Fault { reason: RejectReason::NoValue, tag: tag::MSG_TYPE, at: 0 });
+    }
+    let mut at = type_end + 1;
+    let mut raw = None;
+    let mut part = tag::HEADER;
+    while at < frame.end {
+        if len == FIELDS_MAX {
+            fault = fault.or(Some(Fault { reason: RejectReason::Other, tag: 0, at: len }));
+            break;
+        }
+        let (place, reason) = pass.field(at, &mut raw, &mut part);
+        if let Some(reason) = reason
+            && fault.is_none()
+        {
+            fault = Some(Fault { reason, tag: place.tag, at: len });
+        }
+        if pass.seen.add(place.tag, &fields.places[..len]) && fault.is_none() {
+            fault = Some(Fault { reason: RejectReason::TagTwice, tag: place.tag, at: len });
+        }
+        fields.places[len] = place;
+        len += 1;
+        at = (place.start + place.len) as usize + 1;
+    }
+    if let Some((length, _, _)) = raw {
+        fault = fault.or(Some(Fault { reason: RejectReason::IncorrectFormat, tag: length, at: len }));
+    }
+    fields.len = len;
+    Message { frame, msg_type, header: pass.header, fault, fields }
+}
+
+/// What the pass knows on its way.
+struct Pass<'a> {
+    bytes: &'a [u8],
+    end: usize,
+    header: Header<'a>,
+    seen: Seen,
+}
+
+/// Raw data that must come next: the tag of its length, its own, and its length.
+type Raw = Option<(u32, u32, usize)>;
+
+impl<'a> Pass<'a> {
+    /// The field at `at`, and what is wrong with it. `part` is the part of the message we are in.
+    #[inline]
+    fn field(&mut self, at: usize, raw: &mut Raw, part: &mut u8) -> (Place, Option<RejectReason>) {
+        let (tag, start) = match self.tag(at) {
+            Ok(found) => found,
+            Err(reason) => {
+                let end = find_soh(self.bytes, at);
+                *raw = None;
+                return (Place { tag: 0, start: at as u32, len: (end - at) as u32 }, Some(reason));
+            }
+        };
+        let class = tag::class(tag);
+        let mut fault = None;
+        let announced = raw.take();
+        let end = match announced {
+            Some((_, data, len)) if data == tag && self.raw_fits(start, len) => start + len,
+            Some((length, _, _)) => {
+                fault = Some((RejectReason::IncorrectFormat, length));
+                find_soh(self.bytes, start)
+            }
+            None => find_soh(self.bytes, start),
+        };
+        let value = &self.bytes[start..end];
+        if class != 0 {
+            let misplaced = self.structure(tag, class, value, announced.is_some(), raw, part);
+            fault = fault.or(misplaced.map(|reason| (reason, tag)));
+        } else {
+            // The header is over; raw data or a trailer before it, and the order is wrong.
+            if *part == tag::TRAILER {
+                fault = fault.or(Some((RejectReason::OutOfOrder, tag)));
+            }
+            *part &= !tag::HEADER;
+        }
+        if value.is_empty() {
+            fault = fault.or(Some((RejectReason::NoValue, tag)));
+        }
+        let told = fault.map_or(tag, |fault| fault.1);
+        let place = Place { tag, start: start as u32, len: value.len() as u32 };
+        match fault {
+            // The length is at fault, and the field that shows it is kept under its own tag.
+            Some((reason, length)) if told != tag => (Place { tag: length, ..place }, Some(reason)),
+            other => (place, other.map(|fault| fault.0)),
+        }
+    }
+
+    /// The tag at `at`, and where its value begins.
+    #[inline]
+    fn tag(&self, at: usize) -> Result<(u32, usize), RejectReason> {
+        let mut value = 0u64;
+        let mut here = at;
+        loop {
+            let byte = self.bytes[here];
+            match byte.wrapping_sub(b'0') {
+                digit @ 0..=9 if value <= tag::TAG_MAX as u64 => value = value * 10 + digit as u64,
+                0..=9 => return Err(RejectReason::InvalidTag),
+                _ if byte == b'=' => break,
+                // A field without `=` is the rest of a value that had a delimiter in it.
+                _ if byte == SOH => return Err(RejectReason::DelimiterInValue),
+                _ => {
+                    let rest = &self.bytes[here..find_soh(self.bytes, here)];
+                    let is_field = rest.contains(&b'=');
+                    return Err(if is_field { RejectReason::InvalidTag } else { RejectReason::DelimiterInValue });
+                }
+            }
+            here += 1;
+        }
+        // Neither `=x`, nor zero, nor a leading zero.
+        if here == at || self.bytes[at] == b'0' || value > tag::TAG_MAX as u64 {
+            return Err(RejectReason::InvalidTag);
+        }
+        Ok((value as u32, here + 1))
+    }
+
+    /// What a tag of the header, of the trailer, of raw data or of a group must keep to.
+    #[inline]
+    fn structure(
+        &mut self,
+        tag: u32,
+        class: u8,
+        value: &'a [u8],
+        announced: bool,
+        raw: &mut Raw,
+        part: &mut u8,
+    ) -> Option<RejectReason> {
+        let mut fault = None;
+        if class & tag::HEADER != 0 {
+            if *part & tag::HEADER == 0 {
+                fault = Some(RejectReason::OutOfOrder);
+            }
+            self.header_field(tag, value);
+        } else if class & tag::TRAILER != 0 {
+            *part = tag::TRAILER;
+            // The sum stands behind the body, so this is a second one.
+            if tag == tag::CHECK_SUM {
+                fault = Some(RejectReason::OutOfOrder);
+            }
+        } else {
+            if *part == tag::TRAILER {
+                fault = Some(RejectReason::OutOfOrder);
+            }
+            *part &= !tag::HEADER;
+        }
+        if class & tag::DATA != 0 && !announced {
+            fault = fault.or(Some(RejectReason::OutOfOrder));
+        }
+        if class & tag::LENGTH != 0 {
+            match (tag::data_of(tag), small_number(value)) {
+                (Some(data), Some(len)) if len > 0 => *raw = Some((tag, data, len)),
+                _ => fault = fault.or(Some(RejectReason::IncorrectFormat)),
+            }
+        }
+        fault
+    }
+
+    #[inline]
+    fn header_field(&mut self, tag: u32, value: &'a [u8]) {
+        let header = &mut self.header;
+        let keep = |place: &mut Option<&'a [u8]>| {
+            if place.is_none() {
+                *place = Some(value);
+            }
+        };
+        match tag {
+            tag::MSG_SEQ_NUM => keep(&mut header.msg_seq_num),
+            tag::SENDER_COMP_ID => keep(&mut header.sender_comp_id),
+            tag::TARGET_COMP_ID => keep(&mut header.target_comp_id),
+            tag::SENDING_TIME => keep(&mut header.sending_time),
+            tag::ORIG_SENDING_TIME => keep(&mut header.orig_sending_time),
+            tag::POSS_DUP_FLAG => header.poss_dup = value == b"Y",
+            tag::POSS_RESEND => header.poss_resend = value == b"Y",
+            _ => {}
+        }
+    }
+
+    /// Whether raw data of this length ends within the frame, with a delimiter behind it.
+    fn raw_fits(&self, start: usize, len: usize) -> bool {
+        start + len < self.end && self.bytes[start + len] == SOH
+    }
+}
+
+/// The tags there have been. 8, 9 and 35 have been there before the first.
+struct Seen([u64; tag::COMMON_TAGS / 64]);
+
+impl Default for Seen {
+    fn default() -> Seen {
+        let mut bits = [0; tag::COMMON_TAGS / 64];
+        bits[0] = 1 << tag::BEGIN_STRING | 1 << tag::BODY_LENGTH | 1 << tag::MSG_TYPE;
+        Seen(bits)
+    }
+}
+
+impl Seen {
+    /// Notes a tag; answers whether it was there before and may not come again.
+    #[inline]
+    fn add(&mut self, tag: u32, before: &[Place]) -> bool {
+        let Some(word) = self.0.get_mut(tag as usize / 64) else {
+            return before.iter().any(|place| place.tag == tag);
+        };
+        let bit = 1 << (tag % 64);
+        let twice = *word & bit != 0;
+        *word |= bit;
+        twice && tag != 0 && tag::class(tag) & tag::MEMBER == 0
+    }
+}
+
+/// A number of at most five digits: the length of something in a frame.
+fn small_number(value: &[u8]) -> Option<usize> {
+    if value.is_empty() || value.len() > 5 || !value.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    Some(value.iter().fold(0, |number, &digit| number * 10 + (digit - b'0') as usize))
+}
+
+/// Where the next delimiter is, at or behind `at`; a frame ends with one. Values are short as a rule, so a few words are
+/// looked at before the long way is taken.
+#[inline]
+fn find_soh(bytes: &[u8], at: usize) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGHS: u64 = 0x8080_8080_8080_8080;
+    let mut here = at;
+    for _ in 0..4 {
+        let Some(word) = bytes.get(here..).and_then(|rest| rest.first_chunk::<8>()) else { break };
+        // A byte of SOH becomes zero, and the lowest zero byte shows its highest bit.
+        let zeroed = u64::from_le_bytes(*word) ^ ONES;
+        let found = zeroed.wrapping_sub(ONES) & !zeroed & HIGHS;
+        if found != 0 {
+            return here + found.trailing_zeros() as usize / 8;
+        }
+        here += 8;
+    }
+    let rest = bytes.get(here..).unwrap_or_default();
+    memchr::memchr(SOH, rest).map_or(bytes.len() - 1, |found| here + found)
+}
+
+#[cfg(test)]
+mod tests;
