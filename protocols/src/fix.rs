@@ -13,3 +13,20 @@ pub mod fields;
 pub mod stamp;
 pub mod encode;
 pub mod order;
+
+// What a session stands on.
+pub mod store;
+pub mod schedule;
+pub mod flood;
+
+// Orders.
+pub mod book;
+pub mod why;
+pub mod resolve;
+pub mod entry;
+pub mod report;
+
+// The session.
+pub mod dictionary;
+pub mod session;
+pub mod greeting;

@@ -3,6 +3,7 @@
 pub mod checks;
 pub mod decode;
 pub mod dice;
+pub mod fix;
 pub mod flow;
 pub mod outside;
 pub mod pair;

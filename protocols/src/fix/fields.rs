@@ -94,18 +94,18 @@ pub struct Header<'a> {
     pub poss_resend: bool,
 }
 
-/// A frame with its fields.
+/// A frame with its fields: borrowed from the bytes, and from the table.
 #[derive(Clone, Copy, Debug)]
-pub struct Message<'a> {
+pub struct Message<'a, 'f> {
     pub frame: Frame<'a>,
     pub msg_type: &'a [u8],
     pub header: Header<'a>,
     /// The first fault of structure.
     pub fault: Option<Fault>,
-    fields: &'a Fields,
+    fields: &'f Fields,
 }
 
-impl<'a> Message<'a> {
+impl<'a> Message<'a, '_> {
     /// Fields behind the type, the check sum not among them.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &'a [u8])> {
         let bytes = self.frame.bytes;
@@ -132,7 +132,7 @@ impl<'a> Message<'a> {
 
 /// Reads the fields of a frame.
 #[inline]
-pub fn read<'a>(frame: Frame<'a>, fields: &'a mut Fields) -> Message<'a> {
+pub fn read<'a, 'f>(frame: Frame<'a>, fields: &'f mut Fields) -> Message<'a, 'f> {
     let mut pass = Pass { bytes: frame.bytes, end: frame.end, header: Header::default(), seen: Seen::default() };
     let mut fault = None;
     let mut len = 0;

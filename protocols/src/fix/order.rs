@@ -41,7 +41,7 @@ pub struct OrderFields<'a> {
 
 impl<'a> OrderFields<'a> {
     #[inline]
-    pub fn read(message: &Message<'a>) -> Result<OrderFields<'a>, Fault> {
+    pub fn read(message: &Message<'a, '_>) -> Result<OrderFields<'a>, Fault> {
         let mut order = OrderFields::default();
         for (at, (tag, value)) in message.iter().enumerate() {
             order.take(tag, value).map_err(|reason| Fault { reason, tag, at })?;
