@@ -89,8 +89,8 @@ pub struct Stage {
     ports: Vec<PortEnd>,
     /// A request whose lane was full.
     slot: Option<Request>,
-    /// Bytes of a connection that has not named its session yet; None without a connection.
-    greeting: Option<Vec<u8>>,
+    /// A connection that has not named its session yet.
+    lobby: Option<greeting::Lobby>,
     /// What was sent to the client and not looked at.
     wire: Vec<u8>,
     /// Why the last connection was closed.
@@ -136,7 +136,7 @@ impl Stage {
             worker: Worker::new(shard, ends.remove(0)),
             ports,
             slot: None,
-            greeting: None,
+            lobby: None,
             wire: Vec::new(),
             closed: None,
             reads: true,
@@ -227,45 +227,38 @@ impl Stage {
     }
 
     pub fn connect(&mut self) {
-        self.greeting = Some(Vec::new());
+        self.lobby = Some(greeting::Lobby::new(self.now));
         self.closed = None;
         self.wire.clear();
     }
 
     pub fn disconnect(&mut self) {
-        self.greeting = None;
+        self.lobby = None;
         self.session.disconnect(self.now);
     }
 
     pub fn is_connected(&self) -> bool {
-        self.greeting.is_some() || !matches!(self.session.state(), State::Offline)
+        self.lobby.is_some() || !matches!(self.session.state(), State::Offline)
     }
 
     /// Bytes from the client, cut as they are given.
     pub fn bytes(&mut self, bytes: &[u8]) {
         let mut rest = bytes.to_vec();
-        if let Some(greeting) = &mut self.greeting {
-            greeting.extend_from_slice(&rest);
-            match greeting::identify(greeting) {
+        if let Some(lobby) = &mut self.lobby {
+            let ending = match lobby.handle_bytes(&rest) {
                 Ok(Decoded::Incomplete) => return,
-                Ok(Decoded::Message { message, .. }) if is_ours(&self.settings, &message) => {
-                    rest = self.greeting.take().expect("it was there");
-                    if !self.session.connect(self.now) {
-                        self.closed = Some(Ending::Identity);
-                        return;
-                    }
-                }
-                Ok(Decoded::Message { .. }) => {
-                    self.greeting = None;
-                    self.closed = Some(Ending::Identity);
-                    return;
-                }
-                Err(ending) => {
-                    self.greeting = None;
-                    self.closed = Some(ending);
-                    return;
-                }
+                Ok(Decoded::Message { message, .. }) if is_ours(&self.settings, &message) => None,
+                Ok(Decoded::Message { .. }) => Some(Ending::Identity),
+                Err(ending) => Some(ending),
+            };
+            let lobby = self.lobby.take().expect("it was there");
+            // A session has one connection; another one is refused.
+            let ending = ending.or_else(|| (!self.session.connect(self.now)).then_some(Ending::Identity));
+            if ending.is_some() {
+                self.closed = ending;
+                return;
             }
+            rest = lobby.into_bytes();
         }
         let mut at = 0;
         while at < rest.len() {
@@ -282,6 +275,10 @@ impl Stage {
     /// Lets time pass, with every timer at its time.
     pub fn wait(&mut self, ns: u64) {
         let until = self.now.plus(ns);
+        if self.lobby.as_ref().is_some_and(|lobby| lobby.poll_timeout() <= until) {
+            self.lobby = None;
+            self.closed = Some(Ending::LogonTimeout);
+        }
         while let Some(at) = self.session.poll_timeout().filter(|&at| at <= until) {
             self.now = self.now.max(at);
             self.session.handle_timeout(self.now);

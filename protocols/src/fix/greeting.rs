@@ -1,10 +1,45 @@
 //! Whose connection it is: the first frame, looked at before it is given to its session. Whoever does not begin as a client of ours
 //! is not answered.
 
+use pitlane_engine::time::Timestamp;
+
 use super::fields::{Fields, read};
 use super::frame::{self, BEGIN_STRING};
-use super::session::{Ending, GREETING_BYTES_MAX};
+use super::session::{Ending, GREETING_BYTES_MAX, LOGON_NS_MAX};
 use crate::decoded::Decoded;
+
+/// A connection that has not said yet whose it is: few bytes and a short time, which bytes that trickle in do not prolong.
+#[derive(Debug)]
+pub struct Lobby {
+    bytes: Vec<u8>,
+    until: Timestamp,
+}
+
+impl Lobby {
+    pub fn new(now: Timestamp) -> Lobby {
+        Lobby { bytes: Vec::new(), until: now.plus(LOGON_NS_MAX) }
+    }
+
+    /// Takes what has come. The names, once they are known; then [`Lobby::into_bytes`] is for their session.
+    pub fn handle_bytes(&mut self, bytes: &[u8]) -> Result<Decoded<Greeting<'_>>, Ending> {
+        // A peer that sends much at once has its Logon at the beginning, or it has none.
+        let known = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        match identify(&self.bytes) {
+            Ok(Decoded::Incomplete) if known + bytes.len() > GREETING_BYTES_MAX => Err(Ending::NotLogon),
+            outcome => outcome,
+        }
+    }
+
+    /// When patience ends: [`Ending::LogonTimeout`].
+    pub fn poll_timeout(&self) -> Timestamp {
+        self.until
+    }
+
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+}
 
 /// The pair of names that a connection gives, as the client writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

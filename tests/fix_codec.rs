@@ -1,0 +1,2 @@
+//! The FIX codec beside another one.
+use fefix as _;
