@@ -4,6 +4,7 @@ pub mod checks;
 pub mod decode;
 pub mod dice;
 pub mod fix;
+pub mod fix_fuzz;
 pub mod flow;
 pub mod outside;
 pub mod pair;
