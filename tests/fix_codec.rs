@@ -63,8 +63,20 @@ fn is_framed(bytes: &[u8]) -> bool {
 const TYPES: [&str; 8] = ["0", "1", "2", "5", "A", "D", "F", "G"];
 const TAGS: [u32; 24] =
     [34, 49, 52, 56, 43, 122, 1, 11, 21, 38, 40, 41, 44, 54, 55, 58, 59, 60, 99, 112, 167, 207, 7001, 7003];
-const VALUES: [&str; 12] =
-    ["1", "A", "20261116-08:00:00.123", "187.25", "-1", "a=b", " ", "CLIENT1", "Y", "0", "longer than a word or two", "é"];
+const VALUES: [&str; 12] = [
+    "1",
+    "A",
+    "20261116-08:00:00.123",
+    "187.25",
+    "-1",
+    "a=b",
+    " ",
+    "CLIENT1",
+    "Y",
+    "0",
+    "longer than a word or two",
+    "é",
+];
 
 fn message(dice: &mut Dice) -> Vec<u8> {
     let mut body = format!("35={}|", dice.pick(&TYPES));
@@ -138,8 +150,16 @@ fn frames_and_fields_are_read_as_another_codec_reads_them() {
         }
     }
     let _ = std::panic::take_hook();
-    assert!(failures.is_empty(), "{} differ\n{}", failures.len(), failures[..failures.len().min(10)].join("\n"));
-    assert!(taken > 1_000 && refused > 1_000, "{taken} taken, {refused} refused, {silent} without an opinion");
+    assert!(
+        failures.is_empty(),
+        "{} differ\n{}",
+        failures.len(),
+        failures[..failures.len().min(10)].join("\n")
+    );
+    assert!(
+        taken > 1_000 && refused > 1_000,
+        "{taken} taken, {refused} refused, {silent} without an opinion"
+    );
 }
 
 #[test]

@@ -11,6 +11,11 @@ pub const LANE_NS_MAX: f64 = 300.0;
 /// The process with a million open orders.
 pub const MEMORY_BYTES_MAX: u64 = 1 << 30;
 
+/// A New Order Single from bytes to fourteen typed fields.
+pub const FIX_DECODE_NS_MAX: f64 = 250.0;
+/// The same beside `fefix`: at most this part of its time.
+pub const FIX_DECODE_PEER_RATIO_MAX: f64 = 0.25;
+
 /// What was asked, what came, and whether that is enough.
 #[derive(Clone, Debug)]
 pub struct Verdict {

@@ -10,7 +10,7 @@ use pitlane_bench::goals::{self, Verdict};
 use pitlane_bench::measure::{clock_ns, median, percentiles};
 use pitlane_bench::scenario::Scenario;
 use pitlane_bench::workload::{Kind, Workload};
-use pitlane_bench::{lane, memory, read_model, ring};
+use pitlane_bench::{fix, lane, memory, platform, read_model, ring};
 
 #[derive(Parser)]
 #[command(name = "pitlane-bench", about = "How fast, and beside whom", version)]
@@ -53,6 +53,8 @@ enum Task {
     Lane(Trips),
     /// The read model's time for each event of a shard.
     View(Flow),
+    /// The FIX codec: a New Order Single read, an Execution Report written; beside `fefix` with the feature `peers`.
+    FixCodec(Codec),
     /// The memory of a shard with so many open orders.
     Memory {
         #[arg(long, default_value_t = 1_000_000)]
@@ -91,6 +93,18 @@ struct Trips {
     #[arg(long, default_value_t = 500_000)]
     trips: usize,
     #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Exit with 1 where a goal is missed.
+    #[arg(long)]
+    check: bool,
+}
+
+#[derive(Args, Clone)]
+struct Codec {
+    /// Messages of each round.
+    #[arg(long, default_value_t = 500_000)]
+    ops: usize,
+    #[arg(long, default_value_t = 7)]
     rounds: usize,
     /// Exit with 1 where a goal is missed.
     #[arg(long)]
@@ -146,6 +160,7 @@ impl Task {
     fn checks(&self) -> bool {
         match self {
             Task::Ring(trips) | Task::Lane(trips) => trips.check,
+            Task::FixCodec(codec) => codec.check,
             Task::Memory { check, .. } => *check,
             Task::Compare(rounds) | Task::All(rounds) => rounds.check,
             _ => false,
@@ -171,6 +186,7 @@ fn run(task: Task) -> Result<Verdicts, Failure> {
         Task::Ring(trips) => Ok(bare_ring(&pinning, &trips)),
         Task::Lane(trips) => Ok(lanes(&pinning, &trips, &OPEN_LOOP_RATES)),
         Task::View(flow) => Ok(view(&flow.load()?)),
+        Task::FixCodec(codec) => Ok(fix_codec(&codec)),
         Task::Memory { open, .. } => Ok(million(open)),
         Task::Compare(rounds) => compare(&rounds),
         Task::All(rounds) => all(&pinning, &rounds),
@@ -329,6 +345,23 @@ fn view(workload: &Workload) -> Verdicts {
     Verdicts { wrong: said != taken, goals: Vec::new() }
 }
 
+fn fix_codec(codec: &Codec) -> Verdicts {
+    let result = fix::codec(&platform::reference(1), codec.ops, codec.rounds);
+    println!(
+        "fix codec: {:.0} ns to read a New Order Single of {} bytes into 14 typed fields, {:.0} ns to write an Execution \
+         Report of {} bytes; {} of each, hash {:016x}",
+        result.decode_ns, result.bytes_in, result.encode_ns, result.bytes_out, codec.ops, result.hash
+    );
+    let mut goals =
+        vec![Verdict::at_most("fix decode", result.decode_ns, goals::FIX_DECODE_NS_MAX, "ns for 14 fields")];
+    if let Some(peer_ns) = result.peer_decode_ns {
+        println!("fefix 0.7: {peer_ns:.0} ns for the same fields");
+        let ratio = result.decode_ns / peer_ns;
+        goals.push(Verdict::at_most("fix decode", ratio, goals::FIX_DECODE_PEER_RATIO_MAX, "× fefix"));
+    }
+    Verdicts { wrong: !result.agree, goals }
+}
+
 fn million(open: u32) -> Verdicts {
     let Some(memory) = memory::open_orders(open) else {
         println!("memory: this system does not tell");
@@ -362,6 +395,7 @@ fn all(pinning: &Pinning, rounds: &Rounds) -> Result<Verdicts, Failure> {
     add(lanes(pinning, &trips, &OPEN_LOOP_RATES));
     println!();
     add(view(&generate("s100", Some(1_000_000))?));
+    add(fix_codec(&Codec { ops: 500_000, rounds: rounds.rounds, check: rounds.check }));
     add(compare(rounds)?);
     Ok(verdicts)
 }
@@ -378,6 +412,7 @@ fn smoke(pinning: &Pinning) -> Result<Verdicts, Failure> {
         add(single(engine, &flow)?);
     }
     std::fs::remove_file(&file)?;
+    add(fix_codec(&Codec { ops: 2_000, rounds: 1, check: false }));
     add(view(&generate("s1", Some(5_000))?));
     let scenario = ["s1", "s100", "move"].map(String::from).to_vec();
     let rounds =

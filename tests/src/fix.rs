@@ -3,10 +3,12 @@
 
 use std::sync::{Arc, Mutex};
 
-use pitlane_engine::command::{Body as Told, Command, ExecRef, Phase, Quote, Report, Session as Hours, Watch};
+use pitlane_engine::command::{
+    Body as Told, Command, ExecRef, Phase, Quote, Report, Session as Hours, Watch,
+};
 use pitlane_engine::desk::{Desk, DeskSettings, IdBlock};
 use pitlane_engine::event::{Body, What};
-use pitlane_engine::id::{IntId, Origin, OrderHandle, PortId, SecurityId, ShardId, Source};
+use pitlane_engine::id::{IntId, OrderHandle, Origin, PortId, SecurityId, ShardId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::settings::ShardSettings;
@@ -46,7 +48,10 @@ impl SharedStore {
         self.0.lock().expect("one thread").1 = true;
     }
 
-    fn with<T>(&self, act: impl FnOnce(&mut MemoryStore) -> Result<T, StoreFailed>) -> Result<T, StoreFailed> {
+    fn with<T>(
+        &self,
+        act: impl FnOnce(&mut MemoryStore) -> Result<T, StoreFailed>,
+    ) -> Result<T, StoreFailed> {
         let mut inner = self.0.lock().expect("one thread");
         if inner.1 { Err(StoreFailed) } else { act(&mut inner.0) }
     }
@@ -144,7 +149,8 @@ impl Stage {
             password: "secret".to_string(),
             execs: 0,
         };
-        stage.tell(CONTROL, Told::Watch { port: VENUE, what: Watch::Venue(world::OUTSIDE_ADAPTER), on: true });
+        stage
+            .tell(CONTROL, Told::Watch { port: VENUE, what: Watch::Venue(world::OUTSIDE_ADAPTER), on: true });
         for strategy in world::STRATEGIES {
             stage.tell(CONTROL, Told::Phase { strategy, phase: Phase::Running });
         }
@@ -181,8 +187,13 @@ impl Stage {
 
     pub fn quote(&mut self, security: SecurityId, bid: &str, ask: &str) {
         let size = world::qty("100");
-        let quote =
-            Quote { bid: world::price(bid), bid_size: size, ask: world::price(ask), ask_size: size, at: self.now };
+        let quote = Quote {
+            bid: world::price(bid),
+            bid_size: size,
+            ask: world::price(ask),
+            ask_size: size,
+            at: self.now,
+        };
         self.tell(CONTROL, Told::Quote { security, quote });
     }
 
@@ -196,11 +207,9 @@ impl Stage {
         let report = match words {
             ["accept"] => Report::Accepted,
             ["reject"] => Report::Rejected(Reason::VenueRejected),
-            ["fill", qty, price] => Report::Filled {
-                exec: ExecRef(self.execs),
-                qty: world::qty(qty),
-                price: world::price(price),
-            },
+            ["fill", qty, price] => {
+                Report::Filled { exec: ExecRef(self.execs), qty: world::qty(qty), price: world::price(price) }
+            }
             ["cancelled"] => Report::Canceled(Reason::Requested),
             ["cancel"] => Report::Canceled(Reason::VenueCancelled),
             ["expire"] => Report::Expired(Reason::ExpiredDay),
@@ -397,7 +406,8 @@ pub fn frame_of(text: &str, number: u64, now: Timestamp) -> Vec<u8> {
     let msg_type = fields.next().unwrap_or_default();
     let rest = fields.next().unwrap_or_default();
     let mut body = format!("{msg_type}|");
-    for (tag, value) in [("49=", "CLIENT1".to_string()), ("56=", "PITLANE".to_string()), ("34=", number.to_string())]
+    for (tag, value) in
+        [("49=", "CLIENT1".to_string()), ("56=", "PITLANE".to_string()), ("34=", number.to_string())]
     {
         if !has(tag) {
             body += &format!("{tag}{value}|");

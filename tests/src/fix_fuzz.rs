@@ -27,7 +27,10 @@ pub fn decode(bytes: &[u8]) {
                 rest = &rest[skip..];
             }
             Ok(Decoded::Message { message, consumed }) => {
-                assert!(consumed <= rest.len() && message.bytes.len() == consumed, "a frame lies in its bytes");
+                assert!(
+                    consumed <= rest.len() && message.bytes.len() == consumed,
+                    "a frame lies in its bytes"
+                );
                 for cut in [0, 1, consumed / 2, consumed - 1] {
                     let cut = frame::decode(&rest[..cut], BODY_BYTES_MAX);
                     assert!(matches!(cut, Ok(Decoded::Incomplete)), "half a frame is none: {cut:?}");

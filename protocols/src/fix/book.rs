@@ -61,7 +61,8 @@ impl Order {
 
     /// Forgets a request that came to nothing. Answers whether it was one of the client's.
     pub fn forget(&mut self, request: &IntId) -> bool {
-        let mine = [&mut self.cancel, &mut self.replace].into_iter().find(|id| !id.is_none() && **id == *request);
+        let mine =
+            [&mut self.cancel, &mut self.replace].into_iter().find(|id| !id.is_none() && **id == *request);
         mine.map(std::mem::take).is_some()
     }
 

@@ -190,7 +190,15 @@ impl Draft<'_> {
             out.splice(length_at..length_at + LENGTH_DIGITS, text[..digits].iter().copied());
         }
         let sum = check_sum(&out[start..]);
-        out.extend_from_slice(&[b'1', b'0', b'=', b'0' + sum / 100, b'0' + sum / 10 % 10, b'0' + sum % 10, SOH]);
+        out.extend_from_slice(&[
+            b'1',
+            b'0',
+            b'=',
+            b'0' + sum / 100,
+            b'0' + sum / 10 % 10,
+            b'0' + sum % 10,
+            SOH,
+        ]);
         start
     }
 }

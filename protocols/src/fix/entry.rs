@@ -58,11 +58,7 @@ pub fn missing(msg_type: u8, order: &OrderFields) -> Option<Missing> {
 }
 
 /// The terms of a new order.
-pub fn terms(
-    settings: &SessionSettings,
-    reference: &RefData,
-    order: &OrderFields,
-) -> Result<Terms, Why> {
+pub fn terms(settings: &SessionSettings, reference: &RefData, order: &OrderFields) -> Result<Terms, Why> {
     let security = resolve::security(reference, order)?;
     let account = resolve::account(reference, order, settings.account, security)?;
     let strategy = resolve::strategy(reference, order, settings.strategy)?;

@@ -4,16 +4,10 @@
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
 /// Requests a second; zero: as many as it likes. As many may come at once after a second of rest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FloodSettings {
     pub orders_per_s: u32,
     pub cancels_per_s: u32,
-}
-
-impl Default for FloodSettings {
-    fn default() -> FloodSettings {
-        FloodSettings { orders_per_s: 0, cancels_per_s: 0 }
-    }
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -35,7 +35,8 @@ const TRAILER_BYTES: usize = 7;
 const BODY_BYTES_MIN: usize = 5;
 
 /// Bytes of a frame around its body: the longest head and the trailer.
-pub const FRAME_BYTES_AROUND: usize = 2 + BEGIN_STRING_BYTES_MAX + 1 + 2 + LENGTH_DIGITS_MAX + 1 + TRAILER_BYTES;
+pub const FRAME_BYTES_AROUND: usize =
+    2 + BEGIN_STRING_BYTES_MAX + 1 + 2 + LENGTH_DIGITS_MAX + 1 + TRAILER_BYTES;
 
 /// A frame whose length and check sum are right, and whose third field is its type.
 ///

@@ -86,12 +86,14 @@ mod tests {
 
     #[test]
     fn only_a_logon_names_a_session() {
-        let logon = b"8=FIX.4.4\x019=32\x0135=A\x0149=CLIENT1\x0156=PITLANE\x0134=1\x0110=151\x01";
+        let mut logon = b"8=FIX.4.4\x019=32\x0135=A\x0149=CLIENT1\x0156=PITLANE\x0134=1\x01".to_vec();
+        let sum = frame::check_sum(&logon);
+        logon.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
         for cut in 0..logon.len() {
             assert_eq!(identify(&logon[..cut]), Ok(Decoded::Incomplete));
         }
         let expected = Greeting { sender_comp_id: b"CLIENT1", target_comp_id: b"PITLANE" };
-        assert_eq!(identify(logon), Ok(Decoded::Message { message: expected, consumed: logon.len() }));
+        assert_eq!(identify(&logon), Ok(Decoded::Message { message: expected, consumed: logon.len() }));
         assert_eq!(identify(b"GET / HTTP/1.1\r\n"), Err(Ending::NotLogon));
         assert_eq!(identify(b"8=FIX.4.4\x019=999999999\x0135=A\x01"), Err(Ending::NotLogon));
     }

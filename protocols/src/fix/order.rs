@@ -40,44 +40,60 @@ pub struct OrderFields<'a> {
 }
 
 impl<'a> OrderFields<'a> {
+    /// The fields as they are asked for, so that messages of one shape take one way.
     #[inline]
     pub fn read(message: &Message<'a, '_>) -> Result<OrderFields<'a>, Fault> {
-        let mut order = OrderFields::default();
-        for (at, (tag, value)) in message.iter().enumerate() {
-            order.take(tag, value).map_err(|reason| Fault { reason, tag, at })?;
+        let mut asked = Asked { message, fault: None };
+        let order = OrderFields {
+            cl_ord_id: asked.typed(tag::CL_ORD_ID, id),
+            orig_cl_ord_id: asked.typed(tag::ORIG_CL_ORD_ID, id),
+            account: message.get(tag::ACCOUNT),
+            symbol: message.get(tag::SYMBOL),
+            security_id: message.get(tag::SECURITY_ID),
+            security_id_source: message.get(tag::SECURITY_ID_SOURCE),
+            security_exchange: message.get(tag::SECURITY_EXCHANGE),
+            security_type: message.get(tag::SECURITY_TYPE),
+            currency: message.get(tag::CURRENCY),
+            side: asked.typed(tag::SIDE, code),
+            ord_type: asked.typed(tag::ORD_TYPE, code),
+            time_in_force: asked.typed(tag::TIME_IN_FORCE, code),
+            order_qty: asked.typed(tag::ORDER_QTY, |value| decimal(Qty::parse(value))),
+            price: asked.typed(tag::PRICE, |value| decimal(Price::parse(value))),
+            stop_px: asked.typed(tag::STOP_PX, |value| decimal(Price::parse(value))),
+            transact_time: asked.typed(tag::TRANSACT_TIME, instant),
+            expire_time: asked.typed(tag::EXPIRE_TIME, instant),
+            expire_date: asked
+                .typed(tag::EXPIRE_DATE, |value| parse_date(value).ok_or(RejectReason::IncorrectFormat)),
+            strategy_id: message.get(tag::STRATEGY_ID),
+            strategy_name: message.get(tag::STRATEGY_NAME),
+            exchange_order: asked.typed(tag::EXCHANGE_ORDER, flag),
+        };
+        match asked.fault {
+            Some(fault) => Err(fault),
+            None => Ok(order),
         }
-        Ok(order)
     }
+}
 
+/// A message that is asked for its fields, and the first of them that is not written as its type.
+struct Asked<'m, 'a, 'f> {
+    message: &'m Message<'a, 'f>,
+    fault: Option<Fault>,
+}
+
+impl Asked<'_, '_, '_> {
     #[inline]
-    fn take(&mut self, tag: u32, value: &'a [u8]) -> Result<(), RejectReason> {
-        match tag {
-            tag::CL_ORD_ID => self.cl_ord_id = Some(id(value)?),
-            tag::ORIG_CL_ORD_ID => self.orig_cl_ord_id = Some(id(value)?),
-            tag::ACCOUNT => self.account = Some(value),
-            tag::SYMBOL => self.symbol = Some(value),
-            tag::SECURITY_ID => self.security_id = Some(value),
-            tag::SECURITY_ID_SOURCE => self.security_id_source = Some(value),
-            tag::SECURITY_EXCHANGE => self.security_exchange = Some(value),
-            tag::SECURITY_TYPE => self.security_type = Some(value),
-            tag::CURRENCY => self.currency = Some(value),
-            tag::SIDE => self.side = Some(code(value)?),
-            tag::ORD_TYPE => self.ord_type = Some(code(value)?),
-            tag::TIME_IN_FORCE => self.time_in_force = Some(code(value)?),
-            tag::ORDER_QTY => self.order_qty = Some(decimal(Qty::parse(value))?),
-            tag::PRICE => self.price = Some(decimal(Price::parse(value))?),
-            tag::STOP_PX => self.stop_px = Some(decimal(Price::parse(value))?),
-            tag::TRANSACT_TIME => self.transact_time = Some(instant(value)?),
-            tag::EXPIRE_TIME => self.expire_time = Some(instant(value)?),
-            tag::EXPIRE_DATE => {
-                self.expire_date = Some(parse_date(value).ok_or(RejectReason::IncorrectFormat)?)
+    fn typed<T>(&mut self, tag: u32, parse: impl Fn(&[u8]) -> Result<T, RejectReason>) -> Option<T> {
+        let (at, value) = self.message.find(tag)?;
+        match parse(value) {
+            Ok(value) => Some(value),
+            Err(reason) => {
+                if self.fault.is_none_or(|fault| at < fault.at) {
+                    self.fault = Some(Fault { reason, tag, at });
+                }
+                None
             }
-            tag::STRATEGY_ID => self.strategy_id = Some(value),
-            tag::STRATEGY_NAME => self.strategy_name = Some(value),
-            tag::EXCHANGE_ORDER => self.exchange_order = Some(flag(value)?),
-            _ => {}
         }
-        Ok(())
     }
 }
 
@@ -136,16 +152,22 @@ mod tests {
 
     #[test]
     fn fields_have_their_types() {
-        check("11=o1|38=1.5|40=2|44=187.25|54=1|55=AAPL|59=6|60=20261116-08:00:00|432=20261117|7003=Y|", |order| {
-            let order = order.unwrap();
-            assert_eq!(order.cl_ord_id.unwrap().as_str(), "o1");
-            assert_eq!(order.order_qty, Some(Ok(Qty::from_raw(150_000_000))));
-            assert_eq!(order.price, Some(Price::parse(b"187.25")));
-            assert_eq!((order.side, order.ord_type, order.time_in_force), (Some(b'1'), Some(b'2'), Some(b'6')));
-            assert_eq!(order.symbol, Some(&b"AAPL"[..]));
-            assert_eq!(order.expire_date.unwrap().to_string(), "2026-11-17");
-            assert_eq!((order.exchange_order, order.stop_px), (Some(true), None));
-        });
+        check(
+            "11=o1|38=1.5|40=2|44=187.25|54=1|55=AAPL|59=6|60=20261116-08:00:00|432=20261117|7003=Y|",
+            |order| {
+                let order = order.unwrap();
+                assert_eq!(order.cl_ord_id.unwrap().as_str(), "o1");
+                assert_eq!(order.order_qty, Some(Ok(Qty::from_raw(150_000_000))));
+                assert_eq!(order.price, Some(Price::parse(b"187.25")));
+                assert_eq!(
+                    (order.side, order.ord_type, order.time_in_force),
+                    (Some(b'1'), Some(b'2'), Some(b'6'))
+                );
+                assert_eq!(order.symbol, Some(&b"AAPL"[..]));
+                assert_eq!(order.expire_date.unwrap().to_string(), "2026-11-17");
+                assert_eq!((order.exchange_order, order.stop_px), (Some(true), None));
+            },
+        );
     }
 
     #[test]
@@ -153,7 +175,11 @@ mod tests {
         for bad in ["NaN", "inf", "1e308", "+5", " 5", "1,000", "0x10", "--1", "1.2.3"] {
             check(&format!("11=o1|38={bad}|"), |order| {
                 let fault = order.unwrap_err();
-                assert_eq!((fault.reason, fault.tag, fault.at), (RejectReason::IncorrectFormat, 38, 1), "{bad}");
+                assert_eq!(
+                    (fault.reason, fault.tag, fault.at),
+                    (RejectReason::IncorrectFormat, 38, 1),
+                    "{bad}"
+                );
             });
         }
         let digits = "9".repeat(400);

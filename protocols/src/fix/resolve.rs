@@ -92,11 +92,7 @@ pub fn named_account(reference: &RefData, named: &[u8]) -> Option<AccountId> {
 }
 
 /// The strategy that 7001 and 7002 name, which must agree; without them the session's own.
-pub fn strategy(
-    reference: &RefData,
-    order: &OrderFields,
-    default: StrategyId,
-) -> Result<StrategyId, Reason> {
+pub fn strategy(reference: &RefData, order: &OrderFields, default: StrategyId) -> Result<StrategyId, Reason> {
     let by_id = match order.strategy_id {
         Some(id) => {
             let number = parse_u64(id).ok().and_then(|id| u16::try_from(id).ok());

@@ -44,9 +44,9 @@ use super::store::{Numbers, Store};
 use crate::decoded::Decoded;
 
 pub use self::logon::{Credentials, Login};
-pub use self::timers::{FRAME_NS_MAX, LOGON_NS_MAX, LOGOUT_NS_MAX};
 pub use self::settings::SessionSettings;
 pub use self::state::{State, Step};
+pub use self::timers::{FRAME_NS_MAX, LOGON_NS_MAX, LOGOUT_NS_MAX};
 
 /// Bytes of a body before anybody has logged on: a Logon has some two hundred.
 pub const GREETING_BYTES_MAX: usize = 4_096;
@@ -330,7 +330,8 @@ impl Session {
 
     /// Looks at a message that came too early.
     fn read_early(&mut self, now: Timestamp, bytes: &[u8], desk: &Desk) {
-        let Ok(Decoded::Message { message, .. }) = frame::decode(bytes, self.settings.message_bytes_max) else {
+        let Ok(Decoded::Message { message, .. }) = frame::decode(bytes, self.settings.message_bytes_max)
+        else {
             return;
         };
         let mut fields = self.fields.take().expect("one message is read at a time");

@@ -18,7 +18,8 @@ pub fn parse_timestamp(bytes: &[u8]) -> Option<Timestamp> {
     let ns = match decimals {
         [] => 0,
         [b'.', digits @ ..] if matches!(digits.len(), 3 | 6 | 9) => {
-            let value = digits.iter().try_fold(0u64, |value, &byte| Some(value * 10 + digit(byte)? as u64))?;
+            let value =
+                digits.iter().try_fold(0u64, |value, &byte| Some(value * 10 + digit(byte)? as u64))?;
             value * 10u64.pow(9 - digits.len() as u32)
         }
         _ => return None,
@@ -99,7 +100,8 @@ mod tests {
     #[test]
     fn an_instant_survives_the_way_through_text() {
         let mut stamp = Stamp::default();
-        for ns in [0, 1_795_161_600_123_000_000, 951_868_799_999_000_000, NS_PER_DAY - NS_PER_MS, NS_PER_DAY] {
+        for ns in [0, 1_795_161_600_123_000_000, 951_868_799_999_000_000, NS_PER_DAY - NS_PER_MS, NS_PER_DAY]
+        {
             let text = *stamp.text(Timestamp(ns));
             assert_eq!(parse_timestamp(&text), Some(Timestamp(ns)), "{}", String::from_utf8_lossy(&text));
         }

@@ -284,7 +284,9 @@ impl Session {
 
     /// Resend Request for what is missing, once.
     pub(super) fn ask_for_gap(&mut self, now: Timestamp) {
-        let (State::LoggedOn, Some(gap), false) = (self.state, self.gap, self.resend.is_active()) else { return };
+        let (State::LoggedOn, Some(gap), false) = (self.state, self.gap, self.resend.is_active()) else {
+            return;
+        };
         if gap.asked.is_some() {
             return;
         }
@@ -320,7 +322,8 @@ pub(super) fn too_low(expected: u64, received: u64) -> ([u8; 96], usize) {
     let mut text = [0; 96];
     let mut len = 0;
     // At most 29 + 20 + 14 + 20 bytes.
-    for (words, number) in [(&b"MsgSeqNum too low, expecting "[..], expected), (b" but received ", received)] {
+    for (words, number) in [(&b"MsgSeqNum too low, expecting "[..], expected), (b" but received ", received)]
+    {
         text[len..len + words.len()].copy_from_slice(words);
         len += words.len();
         len += write_u64(number, &mut text[len..]);

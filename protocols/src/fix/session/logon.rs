@@ -40,7 +40,8 @@ impl Session {
         if self.login != Login::Asked {
             return None;
         }
-        let Ok(Decoded::Message { message, .. }) = frame::decode(self.input.pending(), GREETING_BYTES_MAX) else {
+        let Ok(Decoded::Message { message, .. }) = frame::decode(self.input.pending(), GREETING_BYTES_MAX)
+        else {
             return None;
         };
         let message = read(message, self.fields.as_mut()?);

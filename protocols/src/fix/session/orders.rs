@@ -27,12 +27,32 @@ const NOT_AUTHORISED: u8 = 6;
 
 /// What the client asks.
 impl Session {
-    pub(super) fn handle_order_message(&mut self, now: Timestamp, message: &Message, number: u64, desk: &Desk) {
+    pub(super) fn handle_order_message(
+        &mut self,
+        now: Timestamp,
+        message: &Message,
+        number: u64,
+        desk: &Desk,
+    ) {
         if !self.settings.may_trade {
-            return self.business_reject(now, message, number, NOT_AUTHORISED, None, "The session may not trade");
+            return self.business_reject(
+                now,
+                message,
+                number,
+                NOT_AUTHORISED,
+                None,
+                "The session may not trade",
+            );
         }
         if !self.ready {
-            return self.business_reject(now, message, number, NOT_AVAILABLE, None, "Orders are not taken now");
+            return self.business_reject(
+                now,
+                message,
+                number,
+                NOT_AVAILABLE,
+                None,
+                "Orders are not taken now",
+            );
         }
         let order = match OrderFields::read(message) {
             Ok(order) => order,
@@ -152,7 +172,12 @@ impl Session {
             }
             Asked::Replace => {
                 let changes = entry::changes(&self.settings, &self.reference, order, known)?;
-                Ok(Request::Modify { ticket: self.ticket(id), root: known.root, order: known.cl_ord_id, changes })
+                Ok(Request::Modify {
+                    ticket: self.ticket(id),
+                    root: known.root,
+                    order: known.cl_ord_id,
+                    changes,
+                })
             }
         }
     }
@@ -274,7 +299,9 @@ impl Session {
         }
         let order = order.copied();
         let reject = CancelReject::of_refusal(refusal, order.as_ref());
-        self.tell(now, b'9', |draft, settings, _| report::cancel_reject(draft, settings.profile, now, &reject));
+        self.tell(now, b'9', |draft, settings, _| {
+            report::cancel_reject(draft, settings.profile, now, &reject)
+        });
     }
 
     /// One report for each open order, after a reset has made the client forget what it was told.
@@ -384,6 +411,8 @@ impl Session {
             request,
             why,
         };
-        self.tell(now, b'9', |draft, settings, _| report::cancel_reject(draft, settings.profile, now, &reject));
+        self.tell(now, b'9', |draft, settings, _| {
+            report::cancel_reject(draft, settings.profile, now, &reject)
+        });
     }
 }

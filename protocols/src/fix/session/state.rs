@@ -56,7 +56,10 @@ impl State {
             (State::Greeting | State::LoggedOn | State::LoggingOut | State::Closing, Step::Disconnect) => {
                 Some(State::Offline)
             }
-            (State::Offline, Step::Admit | Step::SayLogout | Step::HearLogout | Step::Cut | Step::Disconnect)
+            (
+                State::Offline,
+                Step::Admit | Step::SayLogout | Step::HearLogout | Step::Cut | Step::Disconnect,
+            )
             | (State::Greeting, Step::Connect | Step::HearLogout)
             | (State::LoggedOn, Step::Connect | Step::Admit)
             | (State::LoggingOut, Step::Connect | Step::Admit | Step::SayLogout)

@@ -46,7 +46,13 @@ pub struct Timers {
 
 impl Timers {
     pub fn connect(&mut self, now: Timestamp) {
-        *self = Timers { connected_at: now, heard_at: now, said_at: now, cancel_at: self.cancel_at, ..Timers::default() };
+        *self = Timers {
+            connected_at: now,
+            heard_at: now,
+            said_at: now,
+            cancel_at: self.cancel_at,
+            ..Timers::default()
+        };
     }
 
     /// `cancel_at`: when orders are to be cancelled, if somebody was logged on.
@@ -125,7 +131,9 @@ impl Session {
                 stuck(STUCK_NS_MAX),
                 self.gap.map(|gap| gap.asked_at.plus(GAP_NS_MAX)),
             ],
-            State::LoggingOut => [Some(timers.logout_until), stuck(STUCK_NS_MAX), None, None, None, None, None],
+            State::LoggingOut => {
+                [Some(timers.logout_until), stuck(STUCK_NS_MAX), None, None, None, None, None]
+            }
             State::Closing => [stuck(CLOSING_NS_MAX), None, None, None, None, None, None],
         };
         deadlines.into_iter().flatten().min()
