@@ -74,21 +74,22 @@ struct Place {
 pub struct Fields {
     places: [Place; FIELDS_MAX],
     len: usize,
-    /// Which of the common tags there have been; only for these does `first` mean something, so that it need not be cleared.
-    seen: [u64; tag::COMMON_TAGS / 64],
-    /// Which place is the first with a common tag.
-    first: [u8; tag::COMMON_TAGS],
+    /// Which of the tags with a slot there have been; only for these does `first` mean something, so that it need not be cleared.
+    seen: [u64; tag::SLOTS / 64],
+    /// Which place is the first with such a tag.
+    first: [u8; tag::SLOTS],
 }
 
 const _: () = assert!(FIELDS_MAX <= 256, "a place has its number in a byte");
+const _: () = assert!(tag::SLOTS.is_multiple_of(64), "whole words hold all slots");
 
 impl Default for Fields {
     fn default() -> Fields {
         Fields {
             places: [Place::default(); FIELDS_MAX],
             len: 0,
-            seen: [0; tag::COMMON_TAGS / 64],
-            first: [0; tag::COMMON_TAGS],
+            seen: [0; tag::SLOTS / 64],
+            first: [0; tag::SLOTS],
         }
     }
 }
@@ -97,27 +98,26 @@ impl Fields {
     /// Begins with a new message: 8, 9 and 35 have been there.
     fn clear(&mut self) {
         self.len = 0;
-        self.seen = [0; tag::COMMON_TAGS / 64];
+        self.seen = [0; tag::SLOTS / 64];
         self.seen[0] = 1 << tag::BEGIN_STRING | 1 << tag::BODY_LENGTH | 1 << tag::MSG_TYPE;
     }
 
     /// Adds a field; answers whether its tag was there before and may not come again.
     #[inline]
     fn add(&mut self, place: Place) -> bool {
-        let tag = place.tag as usize;
         let at = self.len;
-        let mut twice = false;
-        if let (Some(word), Some(first)) = (self.seen.get_mut(tag / 64), self.first.get_mut(tag)) {
-            let bit = 1 << (tag % 64);
-            if *word & bit == 0 {
-                *word |= bit;
-                *first = at as u8;
-            } else {
-                twice = tag != 0 && tag::class(place.tag) & tag::MEMBER == 0;
+        let twice = match tag::slot(place.tag) {
+            Some(slot) => {
+                let (word, bit) = (&mut self.seen[slot / 64], 1 << (slot % 64));
+                let twice = *word & bit != 0;
+                if !twice {
+                    *word |= bit;
+                    self.first[slot] = at as u8;
+                }
+                twice && slot != 0 && tag::class(place.tag) & tag::MEMBER == 0
             }
-        } else {
-            twice = self.places[..at].iter().any(|before| before.tag == place.tag);
-        }
+            None => self.places[..at].iter().any(|before| before.tag == place.tag),
+        };
         self.places[at] = place;
         self.len = at + 1;
         twice
@@ -126,14 +126,12 @@ impl Fields {
     /// The first place with this tag.
     #[inline]
     fn find(&self, tag: u32) -> Option<usize> {
-        match self.seen.get(tag as usize / 64) {
-            Some(word) if word & 1 << (tag % 64) != 0 => {
-                let is_framing = matches!(tag, tag::BEGIN_STRING | tag::BODY_LENGTH | tag::MSG_TYPE);
-                (!is_framing).then(|| self.first[tag as usize] as usize)
-            }
-            Some(_) => None,
-            None => self.places[..self.len].iter().position(|place| place.tag == tag),
-        }
+        let Some(slot) = tag::slot(tag) else {
+            return self.places[..self.len].iter().position(|place| place.tag == tag);
+        };
+        let is_framing = matches!(tag, tag::BEGIN_STRING | tag::BODY_LENGTH | tag::MSG_TYPE);
+        let is_there = self.seen[slot / 64] & 1 << (slot % 64) != 0 && !is_framing;
+        is_there.then(|| self.first[slot] as usize)
     }
 }
 

@@ -57,6 +57,24 @@ pub const EXCHANGE_ORDER: u32 = 7003;
 /// Tags of FIX 4.4 lie below; those above are looked up slowly.
 pub const COMMON_TAGS: usize = 1_024;
 
+/// Tags of our own, and their neighbours.
+const OWN_TAGS: u32 = 7_000;
+const OWN_TAGS_COUNT: usize = 64;
+
+/// Tags that have a place of their own in a table.
+pub const SLOTS: usize = COMMON_TAGS + OWN_TAGS_COUNT;
+
+/// The place of a tag in such a table: those of FIX 4.4, then ours. Others have none and are searched for.
+#[inline]
+pub fn slot(tag: u32) -> Option<usize> {
+    let own = tag.wrapping_sub(OWN_TAGS) as usize;
+    match tag as usize {
+        tag if tag < COMMON_TAGS => Some(tag),
+        _ if own < OWN_TAGS_COUNT => Some(COMMON_TAGS + own),
+        _ => None,
+    }
+}
+
 /// The largest tag that is read. Larger ones are no tags, and never wrap into one.
 pub const TAG_MAX: u32 = i32::MAX as u32;
 
@@ -160,5 +178,7 @@ mod tests {
         assert_eq!(class(STRATEGY_ID), 0);
         assert_eq!(class(u32::MAX), 0);
         assert_eq!((data_of(95), data_of(96)), (Some(96), None));
+        assert_eq!([0, 1_023, 7_000, 7_063].map(slot), [Some(0), Some(1_023), Some(1_024), Some(1_087)]);
+        assert_eq!([1_024, 6_999, 7_064, u32::MAX].map(slot), [None; 4]);
     }
 }
