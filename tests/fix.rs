@@ -64,6 +64,55 @@ fn every_dialogue_holds_wherever_the_bytes_are_cut() {
     assert!(failures.is_empty(), "{} dialogues went otherwise\n{}", failures.len(), failures.join("\n"));
 }
 
+/// R9, H8: a resend that does not fit the output goes on as the client reads; what happens meanwhile follows it, in order.
+#[test]
+fn a_long_resend_goes_in_steps_and_what_happens_meanwhile_follows_it() {
+    let mut settings = settings();
+    settings.reset_on_logon = false;
+    let mut stage = Stage::new(settings);
+    stage.connect();
+    stage.bytes(&frame_of("35=A|98=0|108=0", 1, stage.now));
+    let order = "55=S8|54=1|38=10|40=2|44=100|1=6|60=20261116-08:00:00";
+    for nth in 0..1_500 {
+        stage.bytes(&frame_of(&format!("35=D|11=o{nth}|{order}"), 2 + nth, stage.now));
+    }
+    assert_eq!(stage.said().len(), 1_501);
+    stage.reads = false;
+    stage.bytes(&frame_of("35=2|7=1|16=0", 1_502, stage.now));
+    let waiting = stage.session.poll_transmit().len();
+    assert!((256 * 1_024..512 * 1_024).contains(&waiting), "{waiting} bytes are written ahead");
+    stage.venue(&["accept"]);
+    stage.venue(&["fill", "10", "100"]);
+    stage.bytes(&frame_of("35=1|112=after", 1_503, stage.now));
+    stage.reads = true;
+    stage.settle();
+    let said = stage.said();
+    let number = |message: &str| {
+        let field = message.split('|').find_map(|field| field.strip_prefix("34="));
+        field.and_then(|number| number.parse::<u64>().ok()).expect("a number")
+    };
+    // One gap fill for the Logon, the orders again, then the two reports and the answer, as they are.
+    assert_eq!(
+        said.iter().map(|message| number(message)).collect::<Vec<_>>(),
+        (1..=1_504).collect::<Vec<_>>()
+    );
+    let marked = said.iter().map(|message| message.contains("|43=Y|"));
+    assert!(marked.eq((1..=1_504).map(|number| number <= 1_501)), "only what was said before is marked");
+    assert!(said[1_503].contains("|112=after|"), "{}", said[1_503]);
+}
+
+/// L13, hostile 11: another connection of a session that is logged on is refused without a word, and the first goes on.
+#[test]
+fn a_second_connection_is_refused_and_the_first_goes_on() {
+    let mut stage = Stage::new(settings());
+    stage.connect();
+    stage.bytes(&frame_of("35=A|98=0|108=30", 1, stage.now));
+    assert_eq!(stage.said().len(), 1);
+    assert!(!stage.session.connect(stage.now), "there is one already");
+    stage.bytes(&frame_of("35=1|112=x", 2, stage.now));
+    assert!(stage.said()[0].contains("|112=x|"));
+}
+
 /// A dialogue on its way.
 struct Play {
     stage: Stage,
