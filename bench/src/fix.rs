@@ -9,7 +9,7 @@ use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::terms::{OrderKind, Status, Terms};
-use pitlane_engine::time::{Day, NS_PER_MS, Timestamp};
+use pitlane_engine::time::{Day, NS_PER_MS};
 use pitlane_protocols::decoded::Decoded;
 use pitlane_protocols::fix::encode::Encoder;
 use pitlane_protocols::fix::fields::{Fields, read};
@@ -87,7 +87,7 @@ fn timed<T>(ops: usize, work: impl FnOnce() -> T) -> (f64, T) {
 }
 
 /// Number, time, id, account, symbol, exchange, side, quantity, type, price, time in force, time, strategy id and name.
-pub fn new_order(nth: usize) -> Vec<u8> {
+fn new_order(nth: usize) -> Vec<u8> {
     let at = Day(20_773).start().plus(nth as u64 * 7 * NS_PER_MS);
     let stamp = String::from_utf8_lossy(Stamp::default().text(at)).into_owned();
     let (qty, price) = (1 + nth % 900, 100 + nth % 90);
@@ -180,7 +180,7 @@ fn peer(messages: &[Vec<u8>], ops: usize) -> u64 {
         }
         let qty = Qty::parse(raw(38)).unwrap_or_default();
         let price = Price::parse(raw(44)).unwrap_or_default();
-        let at = pitlane_protocols::fix::stamp::parse_timestamp(raw(60)).unwrap_or(Timestamp::ZERO);
+        let at = pitlane_protocols::fix::stamp::parse_timestamp(raw(60)).unwrap_or_default();
         // Theirs has 8 and 35 among its fields.
         let len = message.len() as u64 - 2;
         hash = hash.wrapping_mul(31).wrapping_add((qty.raw() ^ price.raw()) as u64 ^ at.0 ^ len);
