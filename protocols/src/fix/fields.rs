@@ -271,6 +271,8 @@ impl<'a> Pass<'a> {
     /// which parts of the message may follow. The tag is read in one word, without a branch for each digit.
     #[inline]
     fn plain_field(&self, at: usize, part: u8) -> Option<(Place, u8)> {
+        // From the field's beginning, so that the next field need not wait until this one's tag is read.
+        let end = find_soh(self.bytes, at);
         let word = u64::from_le_bytes(*self.bytes.get(at..)?.first_chunk()?);
         let digits = first_byte(word, b'=')?;
         if digits == 0 || digits > 4 {
@@ -287,11 +289,12 @@ impl<'a> Pass<'a> {
         let pairs = (values * 10 + (values >> 8)) & 0x00ff_00ff;
         let tag = (pairs * 100 + (pairs >> 16)) & 0xffff;
         let start = at + digits as usize + 1;
-        let end = find_soh(self.bytes, start);
         let class = tag::class(tag);
         let in_place = class == 0 && part != tag::TRAILER || class == tag::HEADER && part == tag::HEADER;
-        let place = Place { tag, start: start as u32, len: (end - start) as u32 };
-        (in_place && end > start).then_some((place, class))
+        if !in_place || end <= start {
+            return None;
+        }
+        Some((Place { tag, start: start as u32, len: (end - start) as u32 }, class))
     }
 
     /// The field at `at`, and what is wrong with it. `part` is the part of the message we are in.
