@@ -9,13 +9,13 @@ TARGET ?= commands
 FOR ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check sim fuzz bench smoke pure cover clean
+.PHONY: help run test check sim faults fuzz oracle bench smoke pure cover clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: ## start the platform with the simulated market (ARGS="--for 10 --seed 7")
-	cargo run --release --package pitlane -- serve $(ARGS)
+run: ## start the platform with the simulated market and a demo trader (ARGS="--for 10 --seed 7")
+	cargo run --release --package pitlane -- serve --config dev $(ARGS)
 
 test: ## all tests, with the simulation's daily portion of seeds
 	cargo test --workspace $(PROFILE) $(if $(TEST),-- $(TEST))
@@ -29,11 +29,19 @@ sim: ## repeat one simulation (SEED=…), or run many (SEEDS=10000)
 	$(if $(SEED),PITLANE_SEED=$(SEED)) $(if $(SEEDS),PITLANE_SEEDS=$(SEEDS)) \
 		cargo test --package pitlane-tests $(PROFILE) --test sim -- --nocapture
 
+faults: ## loss of power at every write, every byte of a journal flipped, disks that fail and run full, processes killed: all of it
+	PITLANE_FAULTS=full cargo test --package pitlane-tests $(PROFILE) --test faults
+	PITLANE_FAULTS=full cargo test --package pitlane $(PROFILE) --test server
+
 fuzz: ## any input into any state (TARGET=commands FOR=60)
 	@command -v cargo-fuzz >/dev/null || cargo install cargo-fuzz --locked
 	@mkdir -p tests/fuzz/found/$(TARGET)
 	cargo fuzz run --fuzz-dir tests/fuzz --sanitizer none $(TARGET) \
 		tests/fuzz/found/$(TARGET) tests/fuzz/corpus/$(TARGET) -- -max_total_time=$(FOR)
+
+oracle: ## our FIX codec beside fefix: the same frames and fields, and how fast (builds for a quarter of an hour, once)
+	cargo test --release --manifest-path tests/oracle/Cargo.toml
+	cargo run --release --manifest-path tests/oracle/Cargo.toml
 
 bench: ## how fast, with all conditions printed
 	cargo run --release --package pitlane-bench --features peers -- all

@@ -3,14 +3,17 @@
 use pitlane_engine::command::{Body, Command, ExecRef, Quote, Report, Trade, Watch};
 use pitlane_engine::event::Body as Said;
 use pitlane_engine::id::{IntId, OrderHandle, PortId, SecurityId, ShardId, StrategyId};
+use pitlane_engine::image::{COMMAND_BYTES_MAX, encode_command};
+use pitlane_engine::mesh::{Depths, PortClass, mesh};
 use pitlane_engine::number::Qty;
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;
 use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
 use pitlane_engine::time::Timestamp;
+use pitlane_engine::worker::{Taken, Worker};
 use pitlane_tests::dice::Dice;
-use pitlane_tests::stage::limit;
+use pitlane_tests::stage::{Stage, limit};
 use pitlane_tests::workload::{lot, tick};
 use pitlane_tests::world;
 
@@ -38,6 +41,42 @@ fn a_warm_shard_allocates_nothing() {
     }
     assert_eq!(total, 0, "at most {} in one round: {}", worst.0, worst.1);
     assert!(floor.fills > 1_000, "only {} fills: the flow does not trade", floor.fills);
+}
+
+/// Commands between two groups that are stored together.
+const GROUP: u64 = 100;
+
+#[test]
+fn a_worker_that_waits_for_storage_allocates_nothing() {
+    let depths = Depths { commands: 256, events: 4_096 };
+    let (mut ports, mut ends) = mesh(&[PortClass::Client], 1, depths);
+    let settings = ShardSettings { orders_max: 1_024, finished_max: 64, ..ShardSettings::default() };
+    let shard = Shard::new(ShardId(0), 1, world::reference(), settings);
+    let mut worker = Worker::new(shard, ends.remove(0));
+    let (mut bytes, mut stored, mut heard) = ([0; COMMAND_BYTES_MAX], 0, 0);
+    let mut round = |number: u64| {
+        // A buyer, then a seller: everything trades.
+        let turn = (number % 2) as usize;
+        let mut terms = limit(SecurityId(5), Side::BOTH[turn], "1", "100");
+        (terms.strategy, terms.account) = (StrategyId::SERVER, world::HOME_ACCOUNTS[turn]);
+        terms.qty = Qty::from_raw(lot(SecurityId(5)));
+        let body = Body::Submit { id: IntId::numbered(b'o', number), terms };
+        let _ = ports[0].send(ShardId(0), Command { source: world::source(0, 1), token: 1, body });
+        if number.is_multiple_of(GROUP) {
+            stored = number;
+        }
+        worker.poll_with(Timestamp(number), stored, |_, _, command, shard| {
+            std::hint::black_box((encode_command(command, &mut bytes), shard.digest()));
+            Taken::Yes
+        });
+        while ports[0].poll_event().is_some() {
+            heard += 1;
+        }
+    };
+    (1..=10 * GROUP).for_each(&mut round);
+    let info = allocation_counter::measure(|| (10 * GROUP + 1..=20 * GROUP).for_each(&mut round));
+    assert_eq!(info.count_total, 0);
+    assert!(heard >= 3 * 19 * GROUP, "only {heard} events: nothing was stored");
 }
 
 /// A busy trading floor in fixed memory.
@@ -193,4 +232,94 @@ impl Floor {
         let trade = Trade { price: quote.bid, size: size(&mut self.dice), at: self.now };
         self.tell(Body::Tick { security, quote, trade });
     }
+}
+
+/// STOMP: 100 consumers who stopped reading, each of 1,000 instruments, cost less than 64 MiB in all.
+#[test]
+fn stalled_consumers_cost_little_memory() {
+    use pitlane_engine::event::Tick;
+    use pitlane_engine::number::Price;
+    use pitlane_protocols::stomp::broker::Broker;
+    use pitlane_protocols::stomp::session::Transport;
+    use pitlane_protocols::stomp::settings::Settings;
+    use pitlane_tests::stomp::wire;
+
+    const CONSUMERS: usize = 100;
+    const INSTRUMENTS: u64 = 1_000;
+    const BYTES_MAX: u64 = 64 << 20;
+
+    let now = world::start();
+    let mut broker = Broker::new(Settings::default(), world::reference());
+    let mut ids = Vec::new();
+    let info = allocation_counter::measure(|| {
+        for _ in 0..CONSUMERS {
+            let id = broker.open(now, Transport::Tcp).expect("there is room");
+            for frame in ["CONNECT|accept-version:1.2||", "SUBSCRIBE|id:1|destination:/topic/tick.*||"] {
+                broker.handle_bytes(now, id, &wire::frame(frame));
+            }
+            ids.push(id);
+        }
+        for seq in 0..5 * INSTRUMENTS {
+            let security = SecurityId((seq % INSTRUMENTS) as u32);
+            let (bid, bid_size) = (Price::from_raw(seq as i64), Qty::from_raw(1));
+            let tick = Tick { security, bid, bid_size, at: now, ..Tick::default() };
+            broker.publish_tick(now, seq, now, &tick);
+        }
+    });
+    for id in ids {
+        let (_, counters, fill) = broker.look(id).expect("it is stalled, not gone");
+        assert_eq!(fill.slots, INSTRUMENTS as usize, "every instrument waits once");
+        assert!(counters.conflated > 1_000, "{counters:?}");
+    }
+    assert!(info.bytes_max < BYTES_MAX, "{} octets", info.bytes_max);
+}
+
+/// STOMP: a tick, a log event, and the entry and fill of an order to ten consumers that keep up take no memory once all is
+/// warm.
+#[test]
+fn a_warm_broker_allocates_nothing_per_message_and_subscriber() {
+    use pitlane_engine::event::Tick;
+    use pitlane_engine::number::Price;
+    use pitlane_protocols::stomp::broker::Broker;
+    use pitlane_protocols::stomp::payload::system::{Level, LogEvent};
+    use pitlane_protocols::stomp::session::Transport;
+    use pitlane_protocols::stomp::settings::Settings;
+    use pitlane_tests::stomp::wire;
+
+    let now = world::start();
+    let mut broker = Broker::new(Settings::default(), world::reference());
+    let mut consumers = Vec::new();
+    for _ in 0..10 {
+        let id = broker.open(now, Transport::Tcp).expect("there is room");
+        for frame in ["CONNECT|accept-version:1.2||", "SUBSCRIBE|id:1|destination:/topic/>||"] {
+            broker.handle_bytes(now, id, &wire::frame(frame));
+        }
+        consumers.push(id);
+    }
+    broker.name_fix_session(PortId(0), 1, "CLIENT1");
+    let mut stage = Stage::new(ShardSettings::default());
+    let (order, mut events) = stage.submit(limit(world::ABROAD[0], Side::Buy, "10", "100"));
+    events.extend(stage.report(order, Report::Accepted));
+    events.extend(stage.fill(order, 1, "4", "99.5"));
+    assert!(events.iter().any(|event| matches!(event.body, Said::Booked(_))), "it was filled");
+    let mut sent = 0;
+    let mut turn = |seq: u64| {
+        let now = now.plus(seq * 1_000);
+        let bid = Price::from_raw(seq as i64);
+        let security = SecurityId((seq % 7 + 1) as u32);
+        let tick = Tick { security, bid, bid_size: Qty::from_raw(1), at: now, ..Tick::default() };
+        broker.publish_tick(now, seq, now, &tick);
+        let event = LogEvent { level: Level::Warn, logger: "l", message: "m", fields: &[] };
+        broker.publish_log_event(now, &event);
+        events.iter().for_each(|event| broker.handle_event(now, ShardId(0), event));
+        while let Some(id) = broker.poll_active() {
+            let len = broker.transmit(id).map_or(0, |transmit| transmit.bytes.len());
+            broker.handle_taken(now, id, len);
+            sent += len;
+        }
+    };
+    (1..1_000).for_each(&mut turn);
+    let info = allocation_counter::measure(|| (1_000..3_000).for_each(&mut turn));
+    assert_eq!(info.count_total, 0);
+    assert!(sent > 3_000 * 10 * 2 * 200, "only {sent} octets were sent");
 }

@@ -21,6 +21,10 @@ use pitlane_engine::id::SecurityId;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::terms::OrderKind;
 use pitlane_engine::time::{TimeOfDay, Timestamp};
+use pitlane_protocols::decoded::Decoded;
+use pitlane_protocols::fix::fields::{Fields, read};
+use pitlane_protocols::fix::frame;
+use pitlane_protocols::fix::order::OrderFields;
 use pitlane_protocols::fix::session::SessionSettings;
 use pitlane_protocols::fix::stamp::Stamp;
 use pitlane_protocols::words::{Code, Profile};
@@ -369,4 +373,23 @@ impl Play {
             None => Ok(()),
         }
     }
+}
+
+#[test]
+fn a_new_order_is_read_without_a_heap() {
+    let body = "35=D|49=CLIENT1|56=PITLANE|34=215|52=20261116-08:00:00.123|11=o1|1=A1|55=S1|54=1|38=100|40=2|44=187.25|\
+                59=0|60=20261116-08:00:00.123|7001=1|";
+    let bytes = sealed("FIX.4.4", body);
+    let mut fields = Fields::default();
+    let count = allocation_counter::measure(|| {
+        for _ in 0..100 {
+            let Ok(Decoded::Message { message, .. }) = frame::decode(&bytes, 65_536) else {
+                panic!("a good frame")
+            };
+            let message = read(message, &mut fields);
+            let order = OrderFields::read(&message).expect("a good order");
+            assert_eq!(order.price, Some(Ok(world::price("187.25"))));
+        }
+    });
+    assert_eq!(count.count_total, 0);
 }

@@ -1,18 +1,20 @@
-//! Any bytes into a shard, into the FIX codec, into a FIX session: no panic, and the rules hold. The corpus of each fuzz target is
-//! replayed, then bytes at random.
+//! Any bytes into a shard, into the codecs and sessions of FIX and STOMP: no panic, and the rules hold. The corpus of each
+//! fuzz target is replayed, then bytes at random.
 
 use std::path::Path;
 
 use pitlane_tests::dice::Dice;
+use pitlane_tests::stomp::fuzz as stomp;
 use pitlane_tests::{decode, fix_fuzz, seeds};
 
 /// Length of a random input: some hundred commands.
 const BYTES: u64 = 4_000;
 
-/// Length of a random script for a session.
-const SCRIPT_BYTES: u64 = 300;
+/// Length of a random script for a FIX session.
+const SCRIPT_BYTES: usize = 300;
 
-fn replay(target: &str, play: impl Fn(&[u8])) {
+/// Plays everything that a fuzz target has kept.
+fn replay(target: &str, play: fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
     let mut count = 0;
     for entry in std::fs::read_dir(&folder).expect("the corpus is part of the repository") {
@@ -23,14 +25,24 @@ fn replay(target: &str, play: impl Fn(&[u8])) {
     assert!(count > 0, "an empty corpus proves nothing");
 }
 
-fn at_random(seed: u64, length_max: u64) -> Vec<u8> {
-    let mut dice = Dice::new(seed ^ 0xf022);
-    (0..dice.below(length_max)).map(|_| dice.roll() as u8).collect()
+fn at_random(count: u64, play: impl Fn(&[u8]) + Sync) {
+    seeds::run(count, |seed, _| {
+        let mut dice = Dice::new(seed ^ 0xf022);
+        let length = dice.below(BYTES);
+        let bytes: Vec<u8> = (0..length).map(|_| dice.roll() as u8).collect();
+        play(&bytes);
+        Ok(())
+    });
 }
 
 #[test]
 fn the_corpus_is_survived() {
     replay("commands", decode::play);
+}
+
+#[test]
+fn bytes_at_random_are_survived() {
+    at_random(400, decode::play);
 }
 
 #[test]
@@ -44,17 +56,53 @@ fn the_corpus_of_the_fix_session_is_survived() {
 }
 
 #[test]
-fn bytes_at_random_are_survived() {
-    seeds::run(400, |seed, _| {
-        decode::play(&at_random(seed, BYTES));
-        Ok(())
-    });
+fn scripts_at_random_are_survived_by_a_fix_session() {
+    at_random(2_000, |bytes| fix_fuzz::session(&bytes[..bytes.len().min(SCRIPT_BYTES)]));
 }
 
 #[test]
-fn scripts_at_random_are_survived_by_a_fix_session() {
-    seeds::run(2_000, |seed, _| {
-        fix_fuzz::session(&at_random(seed, SCRIPT_BYTES));
-        Ok(())
+fn the_corpus_of_the_stomp_decoder_is_survived() {
+    replay("stomp_decode", stomp::decode);
+}
+
+#[test]
+fn the_corpus_of_the_stomp_broker_is_survived() {
+    replay("stomp_broker", stomp::play);
+}
+
+#[test]
+fn deeds_at_random_are_survived_by_the_stomp_broker() {
+    at_random(400, stomp::play);
+}
+
+/// Octets at random are no frames; pieces of frames in disorder come near to some.
+#[test]
+fn pieces_of_frames_are_decoded_the_same_wherever_they_are_cut() {
+    const PIECES: [&[u8]; 20] = [
+        b"CONNECT",
+        b"SEND",
+        b"SUBSCRIBE",
+        b"ACK",
+        b"\n",
+        b"\n",
+        b"\n",
+        b"\r\n",
+        b"\r",
+        b"\0",
+        b"\0",
+        b":",
+        b"id:1",
+        b"receipt:r\\c1",
+        b"content-length:",
+        b"3",
+        b"-1",
+        b"abc",
+        b"\\",
+        b"\xff",
+    ];
+    at_random(3_000, |bytes| {
+        let pieces = bytes.iter().skip(1).take(60).flat_map(|octet| PIECES[*octet as usize % PIECES.len()]);
+        let stream: Vec<u8> = bytes.iter().take(1).chain(pieces).copied().collect();
+        stomp::decode(&stream);
     });
 }

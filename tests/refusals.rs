@@ -441,6 +441,7 @@ const ELSEWHERE: &[(Reason, &str)] = &[
     (Reason::LaneFull, "the desk's, see the test below"),
     (Reason::Adjusted, "a reset finds nothing wrong unless we are wrong"),
     (Reason::Halted, "a word for gateways: the shard lets orders collect"),
+    (Reason::StorageFailed, "the worker's, when the journal takes nothing more; see its tests"),
     (Reason::UnknownPosition, "the REST interface's: it finds positions by id"),
 ];
 

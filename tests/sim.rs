@@ -5,13 +5,16 @@ use pitlane_engine::mesh::Depths;
 use pitlane_engine::settings::{FillModel, SelfTrade, ShardSettings, TriggerBy};
 use pitlane_tests::dice::Dice;
 use pitlane_tests::flow::{Flow, Histories};
+use pitlane_tests::life::Life;
 use pitlane_tests::pair::Pair;
-use pitlane_tests::platform::{Platform, Setup};
+use pitlane_tests::platform::{Platform, Setup, Storage};
 use pitlane_tests::workload::{Profile, Workload};
 use pitlane_tests::{seeds, world};
 
 /// Deeds of one run beside the twin: long enough to fill a book, short enough for thousands of runs.
 const DEEDS: usize = 250;
+/// How often a shard is put away and taken out again.
+const RELOADS_PERCENT: u64 = 3;
 
 #[test]
 fn a_shard_says_what_its_twin_predicts() {
@@ -29,6 +32,7 @@ fn duet(seed: u64, trace: bool) -> Result<(), String> {
     let mut workload = Workload::new(dice.fork(), profile);
     let mut pair = Pair::new(world::reference(), settings);
     pair.trace = trace.then(Vec::new);
+    let mut moments = Dice::new(seed ^ 0x10ad);
     let mut run = || {
         for deed in Workload::opening().into_iter().chain(credit.into_iter().flat_map(Workload::credit)) {
             pair.step(&deed)?;
@@ -36,7 +40,11 @@ fn duet(seed: u64, trace: bool) -> Result<(), String> {
         for _ in 0..DEEDS {
             let deed = workload.next(pair.now);
             pair.step(&deed)?;
+            if moments.percent(RELOADS_PERCENT) {
+                pair.reload()?;
+            }
         }
+        pair.replay()?;
         pair.checker.double_entry()
     };
     let outcome = seeds::guarded(&mut run);
@@ -63,6 +71,29 @@ fn settings(dice: &mut Dice) -> ShardSettings {
     settings.venue.band_bp = dice.pick(&[0, 0, 0, 3, 60]);
     settings.venue.self_trade = dice.pick(&[SelfTrade::CancelNewest, SelfTrade::Allow]);
     settings
+}
+
+/// A life with restarts under other settings is told by its journal, whole or from an image on.
+#[test]
+fn a_journal_gives_the_same_shard_over_many_starts() {
+    seeds::run(1_000, |seed, _| {
+        let mut dice = Dice::new(seed ^ 0x57a7);
+        // Nobody hears what is said at a start, so nobody would know of a fill that could not be counted.
+        let profile = Profile { tame: true, ..Profile::random(&mut dice) };
+        let mut workload = Workload::new(dice.fork(), profile);
+        let mut life = Life::new(settings(&mut dice));
+        for deed in Workload::opening() {
+            life.step(&deed)?;
+        }
+        for _ in 0..DEEDS {
+            match dice.below(100) {
+                0..3 => life.begin(&mut dice)?,
+                3..6 => life.reload()?,
+                _ => life.step(&workload.next(life.now()))?,
+            }
+        }
+        life.check_journal()
+    });
 }
 
 #[test]
@@ -107,6 +138,11 @@ fn chaos(seed: u64, trace: bool) -> Result<u64, String> {
         settings,
         profile,
         limits: dice.percent(50).then_some(limits),
+        storage: Storage {
+            slow: dice.percent(50),
+            shuts_permille: dice.pick(&[0, 0, 5]),
+            reloads_permille: dice.pick(&[0, 10]),
+        },
         steps: STEPS,
     };
     let mut platform = Platform::new(seed, &setup);

@@ -1,5 +1,5 @@
 //! The FIX codec alone: a New Order Single from bytes to fourteen typed fields, and an Execution Report into a reused buffer;
-//! beside `fefix` where it is built in.
+//! beside another codec where one is given (`tests/oracle` brings `fefix`).
 
 use std::hint::black_box;
 
@@ -33,7 +33,7 @@ pub struct FixCodec {
     pub encode_ns: f64,
     pub bytes_in: usize,
     pub bytes_out: usize,
-    /// Of `fefix`, over the same messages in turn with ours.
+    /// Of the other codec, over the same messages in turn with ours.
     pub peer_decode_ns: Option<f64>,
     /// Sums of what was read and written: nothing was left out.
     pub hash: u64,
@@ -41,8 +41,11 @@ pub struct FixCodec {
     pub agree: bool,
 }
 
+/// Another codec: reads so many of the messages in turn and gives the same sum of them as ours.
+pub type Peer = fn(messages: &[Vec<u8>], ops: usize) -> u64;
+
 /// Rounds in turn, so that a busy moment hits all alike.
-pub fn codec(reference: &RefData, ops: usize, rounds: usize) -> FixCodec {
+pub fn codec(reference: &RefData, ops: usize, rounds: usize, peer: Option<Peer>) -> FixCodec {
     let messages: Vec<Vec<u8>> = (0..MESSAGES).map(new_order).collect();
     let (mut decode_ns, mut encode_ns, mut peer_ns) = (Vec::new(), Vec::new(), Vec::new());
     let (mut hash, mut agree) = (0u64, true);
@@ -54,22 +57,19 @@ pub fn codec(reference: &RefData, ops: usize, rounds: usize) -> FixCodec {
         encode_ns.push(ns);
         bytes_out = written / ops.max(1);
         hash = read.rotate_left(7) ^ sum;
-        #[cfg(feature = "peers")]
-        {
+        if let Some(peer) = peer {
             let (ns, theirs) = timed(ops, || peer(&messages, ops));
             peer_ns.push(ns);
             agree &= theirs == read;
         }
     }
-    let middle = |ns: &[f64]| if ns.is_empty() { None } else { Some(median(ns)) };
-    let peer_decode_ns = middle(&std::mem::take(&mut peer_ns));
     agree &= hash != 0;
     FixCodec {
         decode_ns: median(&decode_ns),
         encode_ns: median(&encode_ns),
         bytes_in: messages[0].len(),
         bytes_out,
-        peer_decode_ns,
+        peer_decode_ns: peer.map(|_| median(&peer_ns)),
         hash,
         agree,
     }
@@ -161,29 +161,4 @@ fn encode(reference: &RefData, ops: usize) -> (usize, u64) {
         }
     }
     (written, hash)
-}
-
-/// The same fields by `fefix`, and the same sum of them.
-#[cfg(feature = "peers")]
-fn peer(messages: &[Vec<u8>], ops: usize) -> u64 {
-    use fefix::prelude::*;
-    use fefix::tagvalue::{Config, Decoder, FieldAccess};
-    let mut decoder = Decoder::<Config>::new(fefix::Dictionary::fix44());
-    decoder.config_mut().set_decode_assoc(true);
-    let mut hash = 0u64;
-    for nth in 0..ops {
-        let bytes = black_box(&messages[nth % messages.len()]);
-        let Ok(message) = decoder.decode(bytes.as_slice()) else { return 0 };
-        let raw = |tag: u32| FieldAccess::<u32>::fv_raw(&message, &tag).unwrap_or_default();
-        for tag in [34, 52, 11, 1, 55, 207, 54, 40, 59, 7001, 7002] {
-            black_box(raw(tag));
-        }
-        let qty = Qty::parse(raw(38)).unwrap_or_default();
-        let price = Price::parse(raw(44)).unwrap_or_default();
-        let at = pitlane_protocols::fix::stamp::parse_timestamp(raw(60)).unwrap_or_default();
-        // Theirs has 8 and 35 among its fields.
-        let len = message.len() as u64 - 2;
-        hash = hash.wrapping_mul(31).wrapping_add((qty.raw() ^ price.raw()) as u64 ^ at.0 ^ len);
-    }
-    hash
 }

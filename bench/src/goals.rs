@@ -8,6 +8,10 @@ pub const BOOK_RATIO_MAX: f64 = 1.5;
 pub const SHARD_RATIO_MAX: f64 = 6.0;
 /// A lane with a shard behind it beyond the bare ring, at the median.
 pub const LANE_NS_MAX: f64 = 300.0;
+/// What the stamps of stages add to a command's time from lane to lane.
+pub const STAGES_PERCENT_MAX: f64 = 2.0;
+/// A GET of a 2 KB list beside hyper serving the same bytes from memory.
+pub const HTTP_RATIO_MAX: f64 = 1.3;
 /// The process with a million open orders.
 pub const MEMORY_BYTES_MAX: u64 = 1 << 30;
 
@@ -15,6 +19,11 @@ pub const MEMORY_BYTES_MAX: u64 = 1 << 30;
 pub const FIX_DECODE_NS_MAX: f64 = 250.0;
 /// The same beside `fefix`: at most this part of its time.
 pub const FIX_DECODE_PEER_RATIO_MAX: f64 = 0.25;
+/// What level `os` of the journal adds to an order.
+pub const JOURNAL_NS_MAX: f64 = 100.0;
+/// A start with a million orders.
+pub const RESTART_FROM_SNAPSHOT_S_MAX: f64 = 5.0;
+pub const RESTART_FROM_JOURNAL_S_MAX: f64 = 30.0;
 
 /// What was asked, what came, and whether that is enough.
 #[derive(Clone, Debug)]

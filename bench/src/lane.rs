@@ -20,7 +20,7 @@ use crate::conditions::Pinning;
 use crate::measure::histogram;
 use crate::platform::{self, START};
 use crate::ring::{Partner, WARM_UP};
-use crate::workload::{Outcome, Workload};
+use crate::workload::Workload;
 
 const SHARD: ShardId = ShardId(0);
 /// Open orders in the open loop: the oldest is cancelled when there are so many.
@@ -105,8 +105,8 @@ pub fn open_loop(pinning: &Pinning, per_s: u64, commands: usize) -> Loop {
 }
 
 /// The client's side: its port and its open orders.
-struct Client {
-    port: PortEnd,
+pub struct Client {
+    pub port: PortEnd,
     /// Oldest first.
     open: VecDeque<OrderHandle>,
     requests: u64,
@@ -115,15 +115,7 @@ struct Client {
 
 impl Client {
     fn start(pinning: &Pinning) -> (Client, Partner) {
-        let workload = Workload {
-            securities: 1,
-            seed: 0,
-            order_id_max: 0,
-            prefill: Vec::new(),
-            timed: Vec::new(),
-            expected: Outcome::default(),
-        };
-        let (shard, outbox) = platform::shard_for(&workload);
+        let (shard, outbox) = platform::shard_for(&Workload::still());
         let (mut ports, mut ends) = mesh(&[PortClass::Client], 1, Depths::default());
         let mut worker = Worker::restored(shard, ends.remove(0), outbox.seq(), START);
         let clock = Clock::new();
@@ -131,14 +123,16 @@ impl Client {
         let partner = Partner::start(pinning, move || {
             worker.poll(Timestamp(START.0 + clock.delta_as_nanos(begin, clock.raw())));
         });
-        (
-            Client { port: ports.remove(0), open: VecDeque::with_capacity(4_096), requests: 0, entered: 0 },
-            partner,
-        )
+        (Client::at(ports.remove(0)), partner)
+    }
+
+    /// A client without orders.
+    pub fn at(port: PortEnd) -> Client {
+        Client { port, open: VecDeque::with_capacity(4_096), requests: 0, entered: 0 }
     }
 
     /// Cancels the oldest order when `open_max` are open, else enters one.
-    fn next_command(&mut self, open_max: usize) -> Command {
+    pub fn next_command(&mut self, open_max: usize) -> Command {
         let oldest = if self.open.len() < open_max { None } else { self.open.pop_front() };
         let Some(order) = oldest else {
             self.entered += 1;
@@ -150,7 +144,7 @@ impl Client {
     }
 
     /// Whether this event is the last of its command.
-    fn hear(&mut self, event: &Event) -> bool {
+    pub fn hear(&mut self, event: &Event) -> bool {
         if let Said::Order(order) = &event.body {
             assert!(order.what == What::Entered, "nothing is refused here, but {:?}", order.reason);
             self.open.push_back(order.order);

@@ -20,7 +20,12 @@ pub mod goals;
 pub mod measure;
 
 pub mod fix;
+pub mod http;
+pub mod journal;
 pub mod lane;
+pub mod net;
 pub mod memory;
 pub mod read_model;
 pub mod ring;
+pub mod stages;
+pub mod stomp;

@@ -2,15 +2,18 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use pitlane_bench::conditions::{Conditions, Pinning};
 use pitlane_bench::contest::{Engine, STANDING_HEAD, contest};
 use pitlane_bench::goals::{self, Verdict};
+use pitlane_bench::journal::Folder;
 use pitlane_bench::measure::{clock_ns, median, percentiles};
 use pitlane_bench::scenario::Scenario;
 use pitlane_bench::workload::{Kind, Workload};
-use pitlane_bench::{fix, lane, memory, platform, read_model, ring};
+use pitlane_bench::{fix, http, journal, lane, memory, net, platform, read_model, ring, stages, stomp};
 
 #[derive(Parser)]
 #[command(name = "pitlane-bench", about = "How fast, and beside whom", version)]
@@ -51,14 +54,38 @@ enum Task {
     Ring(Trips),
     /// Command lane → shard → event lane, beside the bare ring; then open loop.
     Lane(Trips),
+    /// What the stamps of stages add to a command's time from lane to lane.
+    Stages(Trips),
+    /// Sockets over loopback: a ping-pong beside a bare echo, and one message to many consumers.
+    Net(Trips),
     /// The read model's time for each event of a shard.
     View(Flow),
-    /// The FIX codec: a New Order Single read, an Execution Report written; beside `fefix` with the feature `peers`.
+    /// The FIX codec: a New Order Single read, an Execution Report written.
     FixCodec(Codec),
+    /// The http thread beside bare hyper that serves the same bytes.
+    Http(Requests),
+    /// The pure half of the STOMP broker: decode, render, fan-out.
+    Stomp {
+        /// Ticks of each measurement.
+        #[arg(long, default_value_t = 1_000_000)]
+        ticks: usize,
+    },
     /// The memory of a shard with so many open orders.
     Memory {
         #[arg(long, default_value_t = 1_000_000)]
         open: u32,
+        #[arg(long)]
+        check: bool,
+    },
+    /// What the journal adds to an order, and what a sync shared by many clients gains.
+    Journal(Journal),
+    /// How long a start takes with so many orders, from the journal alone and from a snapshot.
+    Recovery {
+        #[arg(long, default_value_t = 1_000_000)]
+        orders: u32,
+        /// Where the files go; the disk there is what is measured.
+        #[arg(long)]
+        dir: Option<PathBuf>,
         #[arg(long)]
         check: bool,
     },
@@ -112,6 +139,39 @@ struct Codec {
 }
 
 #[derive(Args, Clone)]
+struct Requests {
+    /// Requests of each round.
+    #[arg(long, default_value_t = 50_000)]
+    requests: usize,
+    /// Connections, each with one request in flight.
+    #[arg(long, default_value_t = 16)]
+    connections: usize,
+    #[arg(long, default_value_t = 7)]
+    rounds: usize,
+    /// Exit with 1 where a goal is missed.
+    #[arg(long)]
+    check: bool,
+}
+
+#[derive(Args, Clone)]
+struct Journal {
+    /// Operations of each round.
+    #[arg(long, default_value_t = 500_000)]
+    ops: u32,
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Milliseconds for each count of clients, in each round.
+    #[arg(long, default_value_t = 400)]
+    span_ms: u64,
+    /// Where the files go; the disk there is what is measured.
+    #[arg(long)]
+    dir: Option<PathBuf>,
+    /// Exit with 1 where a goal is missed.
+    #[arg(long)]
+    check: bool,
+}
+
+#[derive(Args, Clone)]
 struct Rounds {
     /// A workload file instead of scenarios.
     #[arg(long, conflicts_with = "scenario")]
@@ -159,9 +219,11 @@ fn main() -> ExitCode {
 impl Task {
     fn checks(&self) -> bool {
         match self {
-            Task::Ring(trips) | Task::Lane(trips) => trips.check,
+            Task::Ring(trips) | Task::Lane(trips) | Task::Stages(trips) => trips.check,
             Task::FixCodec(codec) => codec.check,
-            Task::Memory { check, .. } => *check,
+            Task::Http(requests) => requests.check,
+            Task::Memory { check, .. } | Task::Recovery { check, .. } => *check,
+            Task::Journal(journal) => journal.check,
             Task::Compare(rounds) | Task::All(rounds) => rounds.check,
             _ => false,
         }
@@ -185,9 +247,15 @@ fn run(task: Task) -> Result<Verdicts, Failure> {
         Task::Peer { engine, flow } => single(engine, &flow),
         Task::Ring(trips) => Ok(bare_ring(&pinning, &trips)),
         Task::Lane(trips) => Ok(lanes(&pinning, &trips, &OPEN_LOOP_RATES)),
+        Task::Stages(trips) => Ok(stamps(&trips)),
+        Task::Net(trips) => Ok(sockets(&pinning, &trips)),
         Task::View(flow) => Ok(view(&flow.load()?)),
         Task::FixCodec(codec) => Ok(fix_codec(&codec)),
+        Task::Http(requests) => Ok(http_beside_hyper(&pinning, &requests)?),
+        Task::Stomp { ticks } => Ok(broker(ticks)),
         Task::Memory { open, .. } => Ok(million(open)),
+        Task::Journal(task) => journals(&pinning, &task),
+        Task::Recovery { orders, dir, .. } => recovery(orders, dir.as_deref()),
         Task::Compare(rounds) => compare(&rounds),
         Task::All(rounds) => all(&pinning, &rounds),
         Task::Smoke => smoke(&pinning),
@@ -333,6 +401,51 @@ fn lanes(pinning: &Pinning, trips: &Trips, rates: &[u64]) -> Verdicts {
     Verdicts { wrong: false, goals: vec![first] }
 }
 
+fn stamps(trips: &Trips) -> Verdicts {
+    let roads = stages::roads(trips.rounds.max(1) * trips.trips);
+    let stages::Roads { bare_ns, stamped_ns } = roads;
+    println!(
+        "stages: {bare_ns:.1} ns a command without stamps, {stamped_ns:.1} ns with them, the best rounds"
+    );
+    let goal = Verdict::at_most("stamps of stages", roads.cost_percent(), goals::STAGES_PERCENT_MAX, "%");
+    Verdicts { wrong: false, goals: vec![goal] }
+}
+
+/// Consumers of one message.
+const FAN_OUTS: [usize; 3] = [1, 10, 100];
+
+/// Bare echoes and drivers take turns, so that all meet the same machine.
+fn sockets(pinning: &Pinning, trips: &Trips) -> Verdicts {
+    if !pinning.has_two_cores() {
+        println!("net {NO_SECOND_CORE}");
+        return Verdicts::default();
+    }
+    let here = |server: &net::Server| match server.forbidden() {
+        Some(reason) => {
+            println!("{:<10} skipped: {reason}", server.word());
+            false
+        }
+        None => true,
+    };
+    let servers: Vec<net::Server> = net::Server::ALL.into_iter().filter(here).collect();
+    println!("ping-pong of 128 bytes over loopback");
+    for _ in 0..trips.rounds.max(1) {
+        for &server in &servers {
+            println!("{}", percentiles(server.word(), &net::ping_pong(pinning, server, trips.trips)));
+        }
+    }
+    println!("\n200-octet messages to many consumers, million deliveries a second");
+    for consumers in FAN_OUTS {
+        for &server in &servers {
+            let net::Server::Driver(driver) = server else { continue };
+            let rate = net::fan_out(pinning, driver, consumers, trips.trips * 4 / consumers.min(20));
+            println!("{:<10} {consumers:>3} consumers {:.2} M/s", server.word(), rate / 1e6);
+        }
+    }
+    println!();
+    Verdicts::default()
+}
+
 fn view(workload: &Workload) -> Verdicts {
     let applied = read_model::apply(workload);
     let (said, taken) = applied.seq;
@@ -346,20 +459,44 @@ fn view(workload: &Workload) -> Verdicts {
 }
 
 fn fix_codec(codec: &Codec) -> Verdicts {
-    let result = fix::codec(&platform::reference(1), codec.ops, codec.rounds);
+    let result = fix::codec(&platform::reference(1), codec.ops, codec.rounds, None);
     println!(
         "fix codec: {:.0} ns to read a New Order Single of {} bytes into 14 typed fields, {:.0} ns to write an Execution \
          Report of {} bytes; {} of each, hash {:016x}",
         result.decode_ns, result.bytes_in, result.encode_ns, result.bytes_out, codec.ops, result.hash
     );
-    let mut goals =
+    let goals =
         vec![Verdict::at_most("fix decode", result.decode_ns, goals::FIX_DECODE_NS_MAX, "ns for 14 fields")];
-    if let Some(peer_ns) = result.peer_decode_ns {
-        println!("fefix 0.7: {peer_ns:.0} ns for the same fields");
-        let ratio = result.decode_ns / peer_ns;
-        goals.push(Verdict::at_most("fix decode", ratio, goals::FIX_DECODE_PEER_RATIO_MAX, "× fefix"));
-    }
     Verdicts { wrong: !result.agree, goals }
+}
+
+/// Ours and the bare server take turns, so that both meet the same machine.
+fn http_beside_hyper(pinning: &Pinning, requests: &Requests) -> Result<Verdicts, Failure> {
+    if !pinning.has_two_cores() {
+        println!("http {NO_SECOND_CORE}");
+        return Ok(Verdicts::default());
+    }
+    let contest = http::contest(pinning, requests.requests, requests.connections, requests.rounds.max(1))?;
+    println!("http, {} connections, the server's time on its core for a request", requests.connections);
+    contest.iter().for_each(|standing| println!("{standing}"));
+    let list = contest.last().expect("two answers are measured");
+    let goal = Verdict::at_most("http, a 2 KB list", list.ratio, goals::HTTP_RATIO_MAX, "× hyper's time");
+    Ok(Verdicts { wrong: false, goals: vec![goal] })
+}
+
+fn broker(ticks: usize) -> Verdicts {
+    let reference = Arc::new(platform::reference(100));
+    println!("stomp decode: {:.0} ns a frame", stomp::decode(ticks));
+    let (ns, octets) = stomp::render(ticks, &reference);
+    println!("stomp render: {ns:.0} ns a tick of {octets} octets");
+    for consumers in [1, 10, 100] {
+        let (ns, octets) = stomp::fan_out(consumers, ticks / consumers, reference.clone());
+        println!(
+            "stomp fan-out: {ns:.0} ns a delivery of {octets} octets to {consumers} consumers, without sockets"
+        );
+    }
+    println!();
+    Verdicts::default()
 }
 
 fn million(open: u32) -> Verdicts {
@@ -384,6 +521,73 @@ fn million(open: u32) -> Verdicts {
     Verdicts { wrong: memory.outcome.resting_orders != open as u64, goals: vec![goal] }
 }
 
+/// Clients with one order under way each.
+const CLIENTS: [usize; 3] = [1, 8, 64];
+
+/// With and without take turns, and so do one sync for each order and one for all.
+fn journals(pinning: &Pinning, task: &Journal) -> Result<Verdicts, Failure> {
+    let folder = Folder::new(task.dir.as_deref());
+    let workload = generate("s100", Some(task.ops))?;
+    println!("files in {}\n", folder.path().display());
+    let (mut added, mut means, mut wrong) = (Vec::new(), Vec::new(), false);
+    for _ in 0..task.rounds.max(1) {
+        let plain = journal::plain(&workload);
+        let journaled = journal::journaled(&workload, &folder, pinning, false)?;
+        let (without, with) = (plain.ns_per_op, journaled.ns_per_op);
+        println!("shard {without:.1} ns per operation, with level os {with:.1}; {} waits", journaled.waits);
+        means.push(journaled.ns_per_op - plain.ns_per_op);
+        wrong |= journaled.outcome != workload.expected || plain.outcome != workload.expected;
+        let timed = journal::journaled(&workload, &folder, pinning, true)?;
+        println!("{}", percentiles("append", &timed.appends));
+        added.push(timed.appends.value_at_quantile(0.5).saturating_sub(clock_ns()) as f64);
+    }
+    println!("\nlevel os adds {:.0} ns at the mean, caches that it fills included", median(&means));
+    let span = Duration::from_millis(task.span_ms);
+    let mut rates: [Vec<f64>; CLIENTS.len() + 1] = Default::default();
+    for _ in 0..task.rounds.max(1) {
+        rates[CLIENTS.len()].push(journal::sync_each(span, &folder)?);
+        for (rates, clients) in rates.iter_mut().zip(CLIENTS) {
+            rates.push(journal::group_commit(clients, span, &folder, pinning, &workload)?);
+        }
+    }
+    let each = median(&rates[CLIENTS.len()]);
+    println!("\nlevel disk: one sync for each order {each:.0} orders/s");
+    for (rates, clients) in rates.iter().zip(CLIENTS) {
+        let rate = median(rates);
+        println!("level disk: {clients:>2} clients {rate:.0} orders/s, {:.1} ×", rate / each);
+    }
+    let goal = Verdict::at_most("level os, added at the median", median(&added), goals::JOURNAL_NS_MAX, "ns");
+    Ok(Verdicts { wrong, goals: vec![goal] })
+}
+
+fn recovery(orders: u32, dir: Option<&Path>) -> Result<Verdicts, Failure> {
+    let folder = Folder::new(dir);
+    let restart = journal::restart(orders, &folder)?;
+    println!(
+        "restart: {} open orders, journal of {:.0} MiB; {:.3} s from the journal alone, {:.3} s from a snapshot and {} records",
+        restart.orders,
+        restart.bytes as f64 / (1 << 20) as f64,
+        restart.seconds_from_journal,
+        restart.seconds_from_snapshot,
+        restart.tail
+    );
+    let goals = vec![
+        Verdict::at_most(
+            "start from a snapshot",
+            restart.seconds_from_snapshot,
+            goals::RESTART_FROM_SNAPSHOT_S_MAX,
+            "s",
+        ),
+        Verdict::at_most(
+            "start from the journal",
+            restart.seconds_from_journal,
+            goals::RESTART_FROM_JOURNAL_S_MAX,
+            "s",
+        ),
+    ];
+    Ok(Verdicts { wrong: !restart.right, goals })
+}
+
 fn all(pinning: &Pinning, rounds: &Rounds) -> Result<Verdicts, Failure> {
     // Memory first, while the process has taken none.
     let mut verdicts = million(1_000_000);
@@ -393,9 +597,18 @@ fn all(pinning: &Pinning, rounds: &Rounds) -> Result<Verdicts, Failure> {
     };
     let trips = Trips { trips: 500_000, rounds: rounds.rounds, check: rounds.check };
     add(lanes(pinning, &trips, &OPEN_LOOP_RATES));
+    add(stamps(&trips));
     println!();
+    let requests = Requests { requests: 50_000, connections: 16, rounds: rounds.rounds, check: rounds.check };
+    add(http_beside_hyper(pinning, &requests)?);
+    println!();
+    add(sockets(pinning, &Trips { trips: 100_000, ..trips }));
     add(view(&generate("s100", Some(1_000_000))?));
     add(fix_codec(&Codec { ops: 500_000, rounds: rounds.rounds, check: rounds.check }));
+    let (ops, span_ms) = (500_000, 400);
+    add(journals(pinning, &Journal { ops, rounds: rounds.rounds, span_ms, dir: None, check: rounds.check })?);
+    add(recovery(1_000_000, None)?);
+    add(broker(1_000_000));
     add(compare(rounds)?);
     Ok(verdicts)
 }
@@ -405,6 +618,10 @@ fn smoke(pinning: &Pinning) -> Result<Verdicts, Failure> {
     let mut add = |more: Verdicts| verdicts.wrong |= more.wrong;
     let trips = Trips { trips: 2_000, rounds: 1, check: false };
     add(lanes(pinning, &trips, &OPEN_LOOP_RATES[..1]));
+    add(stamps(&trips));
+    let requests = Requests { requests: 500, connections: 4, rounds: 1, check: false };
+    add(http_beside_hyper(pinning, &requests)?);
+    add(sockets(pinning, &trips));
     let file = std::env::temp_dir().join(format!("pitlane-smoke-{}.ewl", std::process::id()));
     make("s1", Some(5_000), &file)?;
     let flow = Flow { workload: Some(file.clone()), rounds: 1, ..Flow::default() };
@@ -414,6 +631,9 @@ fn smoke(pinning: &Pinning) -> Result<Verdicts, Failure> {
     std::fs::remove_file(&file)?;
     add(fix_codec(&Codec { ops: 2_000, rounds: 1, check: false }));
     add(view(&generate("s1", Some(5_000))?));
+    add(journals(pinning, &Journal { ops: 2_000, rounds: 1, span_ms: 20, dir: None, check: false })?);
+    add(recovery(5_000, None)?);
+    add(broker(5_000));
     let scenario = ["s1", "s100", "move"].map(String::from).to_vec();
     let rounds =
         Rounds { workload: None, scenario, ops: Some(5_000), rounds: 1, engine: Vec::new(), check: false };

@@ -38,6 +38,15 @@ pub fn throughput<M: Matcher>(workload: &Workload, mut matcher: M) -> Pass {
     }
 }
 
+/// Nanoseconds that the thread was on its core for a piece of work; those on the wall where the system does not tell.
+pub fn spent(work: impl FnOnce()) -> f64 {
+    let clock = Clock::new();
+    let (on_core, begin) = (on_core_ns(), clock.raw());
+    work();
+    let wall = clock.delta_as_nanos(begin, clock.raw());
+    on_core_ns().zip(on_core).map_or(wall, |(after, before)| after - before) as f64
+}
+
 /// Latencies by kind, in nanoseconds, the clock's own time included.
 pub struct Latencies {
     kinds: [Histogram<u64>; 5],

@@ -189,6 +189,18 @@ pub trait Matcher {
 }
 
 impl Workload {
+    /// One security, and nothing to do.
+    pub fn still() -> Workload {
+        Workload {
+            securities: 1,
+            seed: 0,
+            order_id_max: 0,
+            prefill: Vec::new(),
+            timed: Vec::new(),
+            expected: Outcome::default(),
+        }
+    }
+
     /// All records, the pre-fill first.
     pub fn records(&self) -> impl Iterator<Item = &Record> {
         self.prefill.iter().chain(&self.timed)

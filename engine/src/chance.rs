@@ -1,6 +1,8 @@
 //! Chance that repeats: a seeded stream of numbers (xoshiro256**, seeded by SplitMix64). Nobody should guess it on
 //! purpose, and nothing secret may hang on it.
 
+use crate::image::{Damage, Image, Problem, Reader, Sink};
+
 /// One stream. Equal seeds give equal numbers, on every machine and for ever.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chance {
@@ -38,6 +40,18 @@ impl Chance {
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         ((self.next_u64() as u128 * n as u128) >> 64) as u64
+    }
+}
+
+impl Image for Chance {
+    fn encode(&self, out: &mut impl Sink) {
+        self.state.encode(out);
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<Chance, Damage> {
+        let state = Image::decode(from)?;
+        from.check(state != [0; 4], Problem::Value)?;
+        Ok(Chance { state })
     }
 }
 

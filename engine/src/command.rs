@@ -343,6 +343,6 @@ pub enum Watch {
     Everything,
     /// What leaves for this venue: for its adapter.
     Venue(AdapterId),
-    /// Use of budgets: for the treasury.
+    /// Use of budgets, and subscriptions: for the treasury and the feed.
     Budgets,
 }

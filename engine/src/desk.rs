@@ -324,6 +324,11 @@ impl Desk {
         self.len() == 0
     }
 
+    /// Whether a cancel waits here for the handle of its order, or for room.
+    pub fn has_requests(&self) -> bool {
+        self.held > 0 || !self.ready.is_empty()
+    }
+
     /// Orders and ids of ours that a shard told of and the tables had no room for: they cannot be found by id.
     pub fn untracked(&self) -> u64 {
         self.untracked

@@ -30,7 +30,17 @@ const _: () = assert!(size_of::<Event>() <= 192, "an event has three cache lines
 impl Event {
     /// ExecID: unique for ever, the same in a replay.
     pub fn exec_id(&self, instance: u64, shard: ShardId) -> Uuid {
-        Uuid::derived(instance ^ (shard.0 as u64) << 48, 0, self.seq)
+        let instance = instance ^ (shard.0 as u64) << 48;
+        match &self.body {
+            // This answer was given in the shard's place, and has no number of its own.
+            Body::Order(order) if order.reason == Reason::StorageFailed => {
+                let words = order.id.padded().as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
+                let stir =
+                    |sum: u64, word: u64| (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+                Uuid::derived(instance, 2, words.fold(self.at.0, stir))
+            }
+            _ => Uuid::derived(instance, 0, self.seq),
+        }
     }
 
     /// What this event reports of an order, whichever form it has. New terms of an old order are no report: a

@@ -267,7 +267,7 @@ fn usual_price(kind: SecurityKind) -> Price {
 mod tests {
     use super::*;
     use crate::id::{AdapterId, Currency, ExchangeId, FamilyId};
-    use crate::number::{ContractSize, Money};
+    use crate::number::{ContractSize, Grid, Money};
     use crate::refdata::{Exchange, Family, OptionKind, Rows};
     use crate::time::{Day, TimeOfDay};
 
@@ -424,12 +424,12 @@ mod tests {
             if let Some(quote) = quote_of(body) {
                 assert!(quote.bid.is_positive() && quote.bid < quote.ask);
                 assert!(quote.bid.ticks(tick).is_some() && quote.ask.ticks(tick).is_some());
-                assert!(quote.bid_size >= lot && quote.bid_size.is_multiple_of(lot));
-                assert!(quote.ask_size >= lot && quote.ask_size.is_multiple_of(lot));
+                assert!(quote.bid_size >= lot && Grid::new(lot.raw()).steps(quote.bid_size.raw()).is_some());
+                assert!(quote.ask_size >= lot && Grid::new(lot.raw()).steps(quote.ask_size.raw()).is_some());
             }
             if let Some(trade) = trade_of(body) {
                 assert!(trade.price.is_positive() && trade.price.ticks(tick).is_some());
-                assert!(trade.size.is_positive() && trade.size.is_multiple_of(lot));
+                assert!(trade.size.is_positive() && Grid::new(lot.raw()).steps(trade.size.raw()).is_some());
             }
         }
     }

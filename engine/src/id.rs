@@ -84,6 +84,10 @@ impl PortMask {
         PortMask(self.0 & !other.0)
     }
 
+    pub fn and(self, other: PortMask) -> PortMask {
+        PortMask(self.0 & other.0)
+    }
+
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }

@@ -1,6 +1,8 @@
 //! Positions, cash and the transactions that make them. A booking either counts exactly or is refused whole; the same
 //! arithmetic counts it live, folds it into the opening balance when it is old, and recounts it when asked.
 
+mod image;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::ahead::fetch;
@@ -167,6 +169,15 @@ impl Ledger {
         }
     }
 
+    /// Keeps so many transactions from now on.
+    pub fn set_bound(&mut self, transactions_max: u32) {
+        self.transactions_max = transactions_max.max(1) as usize;
+        while self.transactions.len() > self.transactions_max {
+            self.fold_oldest();
+        }
+        self.transactions.reserve(self.transactions_max - self.transactions.len());
+    }
+
     /// One more security has come into being.
     pub fn add_security(&mut self) {
         self.positions.push(Vec::new());
@@ -247,16 +258,16 @@ impl Ledger {
         self.exposure_mut(order.local, order.exposure).open.take(order.terms.side, qty);
     }
 
-    /// Has what is counted of a security brought near.
+    /// Has what is counted of a security brought near, as far as most have it: one strategy, an account or two.
     #[inline]
     pub fn fetch(&self, local: u32) {
-        if let (Some(positions), Some(exposures)) =
-            (self.positions.get(local as usize), self.exposures.get(local as usize))
-        {
-            positions.first().inspect(|position| fetch(*position));
-            positions.first().inspect(|position| fetch(&position.open));
-            exposures.first().inspect(|exposure| fetch(*exposure));
-            exposures.get(1).inspect(|exposure| fetch(*exposure));
+        let local = local as usize;
+        if let Some(position) = self.positions.get(local).and_then(|positions| positions.first()) {
+            fetch(position);
+            fetch(&position.open);
+        }
+        if let Some(exposures) = self.exposures.get(local) {
+            exposures.iter().take(2).for_each(fetch);
         }
     }
 

@@ -13,6 +13,7 @@ pub mod terms;
 pub mod refdata;
 pub mod command;
 pub mod event;
+pub mod image;
 
 // One shard, from its parts to the whole.
 pub mod settings;

@@ -12,7 +12,7 @@
 
 use crate::command::Command;
 use crate::event::Event;
-use crate::id::{PortId, ShardId};
+use crate::id::{PortId, PortMask, ShardId};
 use crate::lane::{Full, LaneIn, LaneOut, lane};
 
 /// What kind of thread a port is. The shards take commands of a lower kind first, see [`CLASS_BATCH`].
@@ -84,11 +84,42 @@ pub struct PortEnd {
     events: Vec<LaneOut<Event>>,
     /// The shard that is listened to next.
     next: usize,
+    /// Who was sent something since [`PortEnd::take_called`].
+    called: ShardMask,
+}
+
+/// A set of shards, a bit for each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShardMask(u128);
+
+impl ShardMask {
+    pub fn with(self, other: ShardMask) -> ShardMask {
+        ShardMask(self.0 | other.0)
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The shards of this set, lowest first.
+    pub fn shards(self) -> impl Iterator<Item = ShardId> {
+        let mut rest = self.0;
+        std::iter::from_fn(move || {
+            let shard = rest.trailing_zeros();
+            rest &= rest.wrapping_sub(1);
+            (shard < u128::BITS).then_some(ShardId(shard as u8))
+        })
+    }
 }
 
 impl PortEnd {
     fn new(id: PortId) -> PortEnd {
-        PortEnd { id, commands: Vec::new(), events: Vec::new(), next: 0 }
+        PortEnd { id, commands: Vec::new(), events: Vec::new(), next: 0, called: ShardMask::default() }
+    }
+
+    /// The shards that were sent something since the last time this was asked: whoever sleeps is to be woken.
+    pub fn take_called(&mut self) -> ShardMask {
+        std::mem::take(&mut self.called)
     }
 
     pub fn id(&self) -> PortId {
@@ -101,7 +132,9 @@ impl PortEnd {
 
     /// Sends a command, or not: then the caller keeps it in its slot and tries again later.
     pub fn send(&mut self, shard: ShardId, command: Command) -> Result<(), Full> {
-        self.commands[shard.0 as usize].send(command)
+        self.commands[shard.0 as usize].send(command)?;
+        self.called.0 |= 1 << shard.0;
+        Ok(())
     }
 
     /// Whether the next [`PortEnd::send`] to this shard succeeds.
@@ -116,6 +149,7 @@ impl PortEnd {
             let bit = 1 << shard;
             if broadcast.served & bit == 0 && lane.send(broadcast.command).is_ok() {
                 broadcast.served |= bit;
+                self.called.0 |= bit;
             }
         }
         broadcast.served.count_ones() as usize == self.commands.len()
@@ -158,6 +192,7 @@ impl Broadcast {
 #[derive(Debug)]
 pub struct ShardEnd {
     id: ShardId,
+    ports: PortMask,
     /// By port.
     commands: Vec<LaneOut<Command>>,
     /// By port.
@@ -173,11 +208,18 @@ pub struct ShardEnd {
 impl ShardEnd {
     fn new(id: ShardId, ports: &[PortClass]) -> ShardEnd {
         let turns = PortClass::ALL.map(|class| Turns::of(class, ports));
-        ShardEnd { id, commands: Vec::new(), events: Vec::new(), turns, left: CLASS_BATCH, heard: 0 }
+        let all = (0..ports.len()).map(|port| PortMask::one(PortId(port as u8)));
+        let ports = all.fold(PortMask::NONE, PortMask::with);
+        ShardEnd { id, ports, commands: Vec::new(), events: Vec::new(), turns, left: CLASS_BATCH, heard: 0 }
     }
 
     pub fn id(&self) -> ShardId {
         self.id
+    }
+
+    /// All ports there are.
+    pub fn ports(&self) -> PortMask {
+        self.ports
     }
 
     /// Hands an event to a port if its lane has room.
@@ -289,6 +331,21 @@ mod tests {
             }
             assert_eq!(port.poll_event(), None);
         }
+    }
+
+    #[test]
+    fn a_port_remembers_whom_it_called() {
+        let (mut ports, _shards) = mesh(&[PortClass::Client], 128, depths(1));
+        let port = &mut ports[0];
+        assert!(port.take_called().is_empty());
+        for shard in [127, 3] {
+            port.send(ShardId(shard), command(0, 1)).unwrap();
+            assert_eq!(port.send(ShardId(shard), command(0, 2)), Err(Full));
+        }
+        assert_eq!(port.take_called().shards().collect::<Vec<_>>(), [ShardId(3), ShardId(127)]);
+        assert!(port.take_called().is_empty());
+        port.send_all(&mut Broadcast::new(command(0, 3)));
+        assert_eq!(port.take_called().shards().count(), 126);
     }
 
     #[test]

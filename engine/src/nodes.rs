@@ -1,6 +1,8 @@
 //! Orders as ladders and lines know them: nodes in one slab, linked by slot. The slots are the shard's own, so an order
 //! and its node have the same number, and an order is in at most one line.
 
+mod image;
+
 use std::ops::{Index, IndexMut};
 
 use crate::ahead::fetch;
@@ -95,6 +97,11 @@ pub struct Nodes(Vec<Node>);
 impl Nodes {
     pub fn with_capacity(orders: usize) -> Nodes {
         Nodes(Vec::with_capacity(orders))
+    }
+
+    /// Room for so many orders.
+    pub fn reserve(&mut self, orders: usize) {
+        self.0.reserve(orders.saturating_sub(self.0.len()));
     }
 
     /// The place of a slot; nowhere if it was never used.

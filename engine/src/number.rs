@@ -203,11 +203,6 @@ impl Price {
 }
 
 impl Qty {
-    /// Whether it is a whole number of lots. `lot` is positive.
-    pub fn is_multiple_of(self, lot: Qty) -> bool {
-        self.0 % lot.0 == 0
-    }
-
     pub fn min(self, other: Qty) -> Qty {
         Qty(self.0.min(other.0))
     }
@@ -375,8 +370,9 @@ mod tests {
         assert_eq!(price("1.10007").ticks(price("0.00005")), None);
         assert_eq!(Price::from_ticks(22_001, price("0.00005")), Some(price("1.10005")));
         assert_eq!(Price::from_ticks(i64::MAX, price("2")), None);
-        assert!(qty("300").is_multiple_of(qty("100")));
-        assert!(!qty("350").is_multiple_of(qty("100")));
+        let lots = Grid::new(qty("100").raw());
+        assert!(lots.steps(qty("300").raw()).is_some());
+        assert!(lots.steps(qty("350").raw()).is_none());
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! All orders of a shard: one slab with a free list, lines of finished orders of which the oldest are forgotten, former
 //! ids and pending requests beside it. Nothing allocates once the slab has grown to the number of orders there are.
 
+mod image;
+
 use crate::command::ExecRef;
 use crate::id::{GENERATIONS, IntId, OrderHandle, ShardId, Source};
 use crate::number::{Money, Notional, Price, Qty};
@@ -98,6 +100,13 @@ impl Orders {
             executions_held: 0,
             executions_max,
         }
+    }
+
+    /// Other bounds. What is held beyond a smaller one stays.
+    pub fn set_bounds(&mut self, max: u32, executions_max: u32) {
+        assert!(max < NIL, "one slot number means none");
+        (self.max, self.executions_max) = (max, executions_max);
+        self.slots.reserve((max as usize).saturating_sub(self.slots.len()));
     }
 
     /// Slots there are, in use or not: the range a walk over all orders covers.
@@ -352,7 +361,7 @@ impl Orders {
 
     /// Remembers an execution; false if the memory is full.
     pub fn remember(&mut self, slot: u32, exec: ExecRef, qty: Qty, price: Price) -> bool {
-        if self.executions_held == self.executions_max {
+        if self.executions_held >= self.executions_max {
             return false;
         }
         let next = self.slots[slot as usize].execution;

@@ -1,28 +1,59 @@
 //! What a shard has said and a worker has not yet handed on.
 
+use std::collections::VecDeque;
+
 use crate::event::{Body, EVENTS_PER_COMMAND_MAX, Event};
 use crate::id::PortMask;
 use crate::time::{Day, Timestamp};
 
+/// Events that may wait for their commands to be stored. A group of commands is stored in some 2 ms on a common disk; these are
+/// the events of the thousands a shard applies in that time. 1.6 MB; a shard that
+/// waits for nothing uses the first few again and again.
+pub const EVENTS_WAITING_MAX: usize = 8_192;
+
+const _: () = assert!(EVENTS_WAITING_MAX >= 2 * EVENTS_PER_COMMAND_MAX, "one step can wait behind another");
+
 /// Events in the order they were said, each with the ports that are to hear it. Numbered here, so that every event of
 /// a shard has its number, and one that nobody listens to costs nothing but that.
+///
+/// ```text
+///   handed on │ may be handed on │ held: their commands are not stored yet │ being said
+///             └ taken            └ ready                                    └ the last end in `held`
+/// ```
 #[derive(Debug)]
 pub struct Outbox {
-    events: Box<[(PortMask, Event); EVENTS_PER_COMMAND_MAX]>,
+    /// As many places as there is room.
+    events: Box<[(PortMask, Event)]>,
     /// How many of `events` have been said.
     said: usize,
     /// How many of those have been handed on.
     taken: usize,
+    /// How many of those said may be handed on.
+    ready: usize,
+    /// For each command that is waited for: its number, and how many of `events` are there up to its last.
+    held: VecDeque<(u64, usize)>,
+    /// Number of the last event.
     seq: u64,
 }
 
 impl Outbox {
-    /// An outbox for a shard whose last event had this number.
+    /// An outbox for one step of a shard whose last event had this number.
     pub fn new(seq: u64) -> Outbox {
+        Outbox::with_room(seq, EVENTS_PER_COMMAND_MAX)
+    }
+
+    /// An outbox in which events can wait.
+    pub fn for_waiting(seq: u64) -> Outbox {
+        let mut outbox = Outbox::with_room(seq, EVENTS_WAITING_MAX);
+        // What is held has an event at least.
+        outbox.held.reserve(EVENTS_WAITING_MAX);
+        outbox
+    }
+
+    fn with_room(seq: u64, events: usize) -> Outbox {
         const NOTHING: Event = Event { seq: 0, at: Timestamp::ZERO, body: Body::TradingDay { day: Day(0) } };
-        let events = vec![(PortMask::NONE, NOTHING); EVENTS_PER_COMMAND_MAX];
-        let events = events.into_boxed_slice().try_into().expect("as many as there is room for");
-        Outbox { events, said: 0, taken: 0, seq }
+        let events = vec![(PortMask::NONE, NOTHING); events].into_boxed_slice();
+        Outbox { events, said: 0, taken: 0, ready: 0, held: VecDeque::new(), seq }
     }
 
     #[inline(always)]
@@ -44,6 +75,17 @@ impl Outbox {
         }
     }
 
+    /// Shows an event before all that is held: it tells nothing of a command that is not stored.
+    pub fn show_first(&mut self, to: PortMask, at: Timestamp, body: Body) {
+        if !to.is_empty() {
+            self.events[self.said] = (to, Event { seq: self.seq, at, body });
+            self.events[self.ready..=self.said].rotate_right(1);
+            self.said += 1;
+            self.ready += 1;
+            self.held.iter_mut().for_each(|(_, end)| *end += 1);
+        }
+    }
+
     /// Counts an event that nobody listens to, without making it.
     pub fn skip(&mut self) {
         self.seq += 1;
@@ -60,16 +102,69 @@ impl Outbox {
         &self.events[self.taken..self.said]
     }
 
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.taken == self.said
     }
 
-    /// The next event and the ports that have not had it; the caller strikes off those it served.
+    /// Whether something may be handed on.
+    #[inline]
+    pub fn is_ready(&self) -> bool {
+        self.taken < self.ready
+    }
+
+    /// A step of the command with this number has been said. It may be handed on if the command, and all before it, are
+    /// among those that are stored.
+    #[inline]
+    pub fn end_step(&mut self, number: u64, stored: u64) {
+        let end = self.said;
+        if number <= stored && self.held.is_empty() {
+            self.ready = end;
+        } else if end > self.held.back().map_or(self.ready, |&(_, end)| end) {
+            match self.held.back_mut() {
+                Some(last) if last.0 == number => last.1 = end,
+                _ => self.held.push_back((number, end)),
+            }
+        }
+    }
+
+    /// All commands up to this number are stored.
+    #[inline]
+    pub fn release(&mut self, stored: u64) {
+        while let Some(&(number, end)) = self.held.front()
+            && number <= stored
+        {
+            self.ready = end;
+            self.held.pop_front();
+        }
+    }
+
+    /// Whether a step finds room for the most it may say; what was handed on makes room for what waits.
+    #[inline]
+    pub fn has_room(&mut self) -> bool {
+        if self.said + EVENTS_PER_COMMAND_MAX > self.events.len() && self.taken > 0 {
+            self.close_ranks();
+        }
+        self.said + EVENTS_PER_COMMAND_MAX <= self.events.len()
+    }
+
+    #[cold]
+    fn close_ranks(&mut self) {
+        self.events.copy_within(self.taken..self.said, 0);
+        self.said -= self.taken;
+        self.ready -= self.taken;
+        self.held.iter_mut().for_each(|(_, end)| *end -= self.taken);
+        self.taken = 0;
+    }
+
+    /// The next event that may be handed on, and the ports that have not had it; the caller strikes off those it served.
+    #[inline]
     pub fn front_mut(&mut self) -> Option<&mut (PortMask, Event)> {
-        self.events[..self.said].get_mut(self.taken)
+        self.events[..self.ready].get_mut(self.taken)
     }
 
     /// Strikes off the next event. The last one struck makes the outbox empty.
+    #[inline]
     pub fn pop_front(&mut self) {
         self.taken += 1;
         if self.taken == self.said {
@@ -79,7 +174,8 @@ impl Outbox {
 
     #[inline]
     pub fn clear(&mut self) {
-        (self.said, self.taken) = (0, 0);
+        self.held.clear();
+        (self.said, self.taken, self.ready) = (0, 0, 0);
     }
 }
 
@@ -95,9 +191,72 @@ mod tests {
         outbox.say(PortMask::NONE, Timestamp(1), DAY);
         outbox.say(PortMask::one(PortId(2)), Timestamp(1), DAY);
         assert_eq!(outbox.waiting().len(), 1);
+        outbox.end_step(1, 1);
         assert_eq!(outbox.front_mut().unwrap().1.seq, 9);
         outbox.pop_front();
         assert!(outbox.is_empty() && outbox.front_mut().is_none());
         assert_eq!(outbox.seq(), 9);
+    }
+    const DONE: Body = Body::TradingDay { day: crate::time::Day(2) };
+
+    /// Says so many events in one step of a command.
+    fn step(outbox: &mut Outbox, events: usize, number: u64, stored: u64) {
+        for _ in 0..events {
+            outbox.say(PortMask::one(PortId(1)), Timestamp(1), DONE);
+        }
+        outbox.end_step(number, stored);
+    }
+
+    fn hand_on(outbox: &mut Outbox) -> Vec<u64> {
+        std::iter::from_fn(|| {
+            let seq = outbox.front_mut()?.1.seq;
+            outbox.pop_front();
+            Some(seq)
+        })
+        .collect()
+    }
+
+    #[test]
+    fn what_is_not_stored_is_held_in_its_order() {
+        let mut outbox = Outbox::for_waiting(0);
+        step(&mut outbox, 1, 1, 1);
+        step(&mut outbox, 2, 2, 1);
+        // A second step of the same command, one that says nothing, and one whose command is stored: it is behind others.
+        step(&mut outbox, 1, 2, 1);
+        step(&mut outbox, 0, 3, 1);
+        step(&mut outbox, 1, 4, 4);
+        assert_eq!(hand_on(&mut outbox), [1]);
+        assert!(!outbox.is_ready() && !outbox.is_empty());
+        outbox.show_first(PortMask::one(PortId(1)), Timestamp(1), DONE);
+        assert_eq!(hand_on(&mut outbox), [5], "under the number of the last, and before them all");
+        outbox.release(1);
+        assert_eq!(hand_on(&mut outbox), []);
+        outbox.release(3);
+        assert_eq!(hand_on(&mut outbox), [2, 3, 4]);
+        outbox.release(4);
+        assert_eq!(hand_on(&mut outbox), [5]);
+        assert!(outbox.is_empty());
+        step(&mut outbox, 1, 5, u64::MAX);
+        assert_eq!(hand_on(&mut outbox), [6]);
+    }
+
+    #[test]
+    fn there_is_room_for_a_step_or_none_is_taken() {
+        let mut outbox = Outbox::for_waiting(0);
+        let (mut number, mut said, mut heard) = (0, 0, Vec::new());
+        let place = outbox.events.as_ptr();
+        for round in 0..200 {
+            while outbox.has_room() {
+                number += 1;
+                step(&mut outbox, EVENTS_PER_COMMAND_MAX, number, 0);
+                said += EVENTS_PER_COMMAND_MAX as u64;
+            }
+            assert!(outbox.waiting().len() > EVENTS_WAITING_MAX - EVENTS_PER_COMMAND_MAX);
+            outbox.release(number - round % 60);
+            heard.extend(hand_on(&mut outbox));
+        }
+        assert!(heard.iter().copied().eq(1..=heard.len() as u64), "in order, none twice, none lost");
+        assert!(said - heard.len() as u64 == outbox.waiting().len() as u64);
+        assert_eq!(outbox.events.as_ptr(), place, "and never in other memory");
     }
 }

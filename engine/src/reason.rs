@@ -115,6 +115,8 @@ reasons! {
     UnknownScope = "unknown-scope", "there is no such strategy, account or security";
     InDoubt = "in-doubt", "the connection was lost before the venue answered";
     Adjusted = "adjusted", "recomputed from the transactions";
+    // The journal's. From here on new reasons come last, whatever they are about: they are stored by their number.
+    StorageFailed = "storage-failed", "the platform cannot store it now, so it did not take it";
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! must hold between one set and the next in `succession`.
 
 mod check;
+mod image;
 #[cfg(test)]
 mod sample;
 mod succession;

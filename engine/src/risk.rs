@@ -4,6 +4,7 @@
 use crate::command::{Budget, BudgetAct, BudgetKind, Limits, Scope};
 use crate::event::BudgetUse;
 use crate::id::{Currency, SecurityId};
+use crate::image::{Damage, Fold, Image, Problem, Reader, Sink};
 use crate::ledger::OpenQty;
 use crate::number::{Money, Price, Qty};
 use crate::reason::Reason;
@@ -136,6 +137,16 @@ impl Guard {
             recent: Vec::new(),
             recent_at: 0,
         }
+    }
+
+    /// The switch, and what is in use.
+    pub(crate) fn fold(&self, sum: &mut Fold) {
+        self.killed.encode(sum);
+        [self.open_orders, self.rate, self.credit].encode(sum);
+    }
+
+    pub(crate) fn is_of(&self, scope: Scope) -> bool {
+        self.scope == scope
     }
 
     pub fn set_limits(&mut self, limits: Limits, shard: u8, shards: u8) {
@@ -379,6 +390,58 @@ impl Guard {
     }
 }
 
+/// Half of what was granted follows.
+impl Image for Share {
+    fn encode(&self, out: &mut impl Sink) {
+        self.limited.encode(out);
+        self.granted.encode(out);
+        self.used.encode(out);
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<Share, Damage> {
+        let mut share = Share::default();
+        let (limited, granted) = Image::decode(from)?;
+        share.grant(limited, granted);
+        share.used = Image::decode(from)?;
+        Ok(share)
+    }
+}
+
+impl Image for Guard {
+    fn encode(&self, out: &mut impl Sink) {
+        self.scope.encode(out);
+        self.limits.encode(out);
+        self.killed.encode(out);
+        self.restricted.encode(out);
+        [self.open_orders, self.rate, self.credit].encode(out);
+        self.second_ns.encode(out);
+        self.newest.encode(out);
+        self.recent.encode(out);
+        self.recent_at.encode(out);
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<Guard, Damage> {
+        let mut guard = Guard::new(Image::decode(from)?);
+        guard.limits = Image::decode(from)?;
+        guard.killed = Image::decode(from)?;
+        guard.restricted = Image::decode(from)?;
+        [guard.open_orders, guard.rate, guard.credit] = Image::decode(from)?;
+        guard.second_ns = Image::decode(from)?;
+        guard.newest = Image::decode(from)?;
+        let recent: Vec<(Timestamp, Terms)> = Image::decode(from)?;
+        guard.recent_at = Image::decode(from)?;
+        let sound = guard.restricted.is_sorted_by(|a, b| a < b)
+            && recent.len() <= RECENT_MAX
+            && guard.recent_at <= recent.len();
+        from.check(sound, Problem::Contradiction)?;
+        if guard.limits.duplicate_window_ms > 0 {
+            guard.recent.reserve_exact(RECENT_MAX);
+        }
+        guard.recent.extend(recent);
+        Ok(guard)
+    }
+}
+
 /// Whether a magnitude is within a limit; zero is none. One comparison for both: zero less one is the largest there is.
 #[inline]
 fn is_within(magnitude: u64, limit: i64) -> bool {
@@ -409,217 +472,4 @@ impl Asked<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::id::StrategyId;
-
-    const SCOPE: Scope = Scope::Strategy(StrategyId(1));
-
-    fn terms(qty: i64, limit: i64) -> Terms {
-        Terms {
-            qty: Qty::from_raw(qty),
-            limit: Price::from_raw(limit),
-            kind: OrderKind::Limit,
-            limit_given: true,
-            ..Terms::default()
-        }
-    }
-
-    fn asked(terms: &Terms) -> Asked<'_> {
-        Asked {
-            terms,
-            before: None,
-            last: Some(Price::from_raw(1_000)),
-            value: Some(Money::from_raw(terms.qty.raw() * 10)),
-            grows: terms.qty,
-            credit: Some(Money::from_raw(terms.qty.raw() * 10)),
-        }
-    }
-
-    fn guard(limits: Limits) -> Guard {
-        let mut guard = Guard::new(SCOPE);
-        guard.set_limits(limits, 0, 1);
-        guard
-    }
-
-    const FLAT: Held = Held { net: Qty::ZERO, open: OpenQty { buy: Qty::ZERO, sell: Qty::ZERO } };
-
-    fn check(limits: Limits, terms: &Terms) -> Result<(), Reason> {
-        guard(limits).check_limits(Timestamp(1), &asked(terms), &FLAT)
-    }
-
-    #[test]
-    fn without_limits_everything_passes() {
-        assert_eq!(check(Limits::default(), &terms(i64::MAX / 100, 1)), Ok(()));
-    }
-
-    #[test]
-    fn each_limit_refuses_beyond_itself_and_names_itself() {
-        let cases = [
-            (Limits { max_order_qty: Qty::from_raw(10), ..Limits::default() }, Reason::MaxOrderQty),
-            (Limits { max_order_value: Money::from_raw(100), ..Limits::default() }, Reason::MaxOrderValue),
-            (Limits { max_position: Qty::from_raw(10), ..Limits::default() }, Reason::MaxPosition),
-        ];
-        for (limits, reason) in cases {
-            assert_eq!(check(limits, &terms(10, 1_000)), Ok(()), "{reason:?}");
-            assert_eq!(check(limits, &terms(11, 1_000)), Err(reason));
-        }
-        let collar = Limits { price_collar_bp: 500, ..Limits::default() };
-        assert_eq!(check(collar, &terms(1, 1_050)), Ok(()));
-        assert_eq!(check(collar, &terms(1, 950)), Ok(()));
-        assert_eq!(check(collar, &terms(1, 1_051)), Err(Reason::PriceCollar));
-        assert_eq!(check(collar, &terms(1, i64::MIN)), Err(Reason::PriceCollar));
-    }
-
-    #[test]
-    fn without_a_last_price_nothing_can_be_valued_or_collared() {
-        let order = terms(1, 1_000);
-        let blind = Asked { last: None, value: None, credit: None, ..asked(&order) };
-        let mut collar = guard(Limits { price_collar_bp: 5, ..Limits::default() });
-        assert_eq!(collar.check_limits(Timestamp(1), &blind, &FLAT), Err(Reason::NoReferencePrice));
-        let mut value = guard(Limits { max_order_value: Money::from_raw(1), ..Limits::default() });
-        assert_eq!(value.check_limits(Timestamp(1), &blind, &FLAT), Err(Reason::NoReferencePrice));
-        let credit = guard(Limits { credit: Money::from_raw(1), ..Limits::default() });
-        assert_eq!(credit.check_credit(&blind), Err(Reason::NoReferencePrice));
-    }
-
-    #[test]
-    fn a_stop_limit_is_collared_by_its_own_stop() {
-        let mut order = terms(1, 2_000);
-        (order.kind, order.stop, order.stop_given) = (OrderKind::StopLimit, Price::from_raw(1_999), true);
-        let collar = Limits { price_collar_bp: 10, ..Limits::default() };
-        assert_eq!(check(collar, &order), Ok(()));
-        order.stop = Price::from_raw(1_990);
-        assert_eq!(check(collar, &order), Err(Reason::PriceCollar));
-    }
-
-    #[test]
-    fn a_second_holds_so_many_orders() {
-        let mut guard = guard(Limits { max_orders_per_s: 2, ..Limits::default() });
-        let order = terms(1, 1_000);
-        for at in [0, 1] {
-            assert_eq!(guard.check_limits(Timestamp(at), &asked(&order), &FLAT), Ok(()));
-            guard.take_order(Timestamp(at), &asked(&order));
-        }
-        let refused = guard.check_limits(Timestamp(NS_PER_S - 1), &asked(&order), &FLAT);
-        assert_eq!(refused, Err(Reason::OrderRate));
-        assert_eq!(guard.check_limits(Timestamp(NS_PER_S), &asked(&order), &FLAT), Ok(()));
-    }
-
-    #[test]
-    fn the_same_order_within_the_window_is_a_duplicate() {
-        let mut guard = guard(Limits { duplicate_window_ms: 10, ..Limits::default() });
-        let order = terms(1, 1_000);
-        guard.take_order(Timestamp(0), &asked(&order));
-        let again = |guard: &mut Guard, at| guard.check_limits(Timestamp(at), &asked(&order), &FLAT);
-        assert_eq!(again(&mut guard, 10 * NS_PER_MS - 1), Err(Reason::DuplicateOrder));
-        assert_eq!(again(&mut guard, 10 * NS_PER_MS), Ok(()));
-        for n in 0..RECENT_MAX as i64 {
-            guard.take_order(Timestamp(1), &asked(&terms(2 + n, 1_000)));
-        }
-        assert_eq!(again(&mut guard, 2), Ok(()));
-    }
-
-    #[test]
-    fn open_orders_are_counted_until_they_end() {
-        let mut guard = guard(Limits { max_open_orders: 1, ..Limits::default() });
-        let order = terms(1, 1_000);
-        assert_eq!(guard.take_order(Timestamp(0), &asked(&order)), [false, true]);
-        assert_eq!(guard.check_limits(Timestamp(0), &asked(&order), &FLAT), Err(Reason::MaxOpenOrders));
-        let modified = Asked { before: Some(&order), ..asked(&order) };
-        assert_eq!(guard.check_limits(Timestamp(0), &modified, &FLAT), Ok(()));
-        guard.count_open(-1);
-        assert_eq!(guard.check_limits(Timestamp(0), &asked(&order), &FLAT), Ok(()));
-    }
-
-    #[test]
-    fn an_order_towards_zero_is_never_too_large_for_the_position() {
-        let mut guard = guard(Limits { max_position: Qty::from_raw(10), ..Limits::default() });
-        let long = Held { net: Qty::from_raw(50), open: OpenQty::default() };
-        let mut sell = terms(30, 1_000);
-        sell.side = Side::Sell;
-        assert_eq!(guard.check_limits(Timestamp(0), &asked(&sell), &long), Ok(()));
-        sell.qty = Qty::from_raw(61);
-        assert_eq!(guard.check_limits(Timestamp(0), &asked(&sell), &long), Err(Reason::MaxPosition));
-        let buy = terms(1, 1_000);
-        assert_eq!(guard.check_limits(Timestamp(0), &asked(&buy), &long), Err(Reason::MaxPosition));
-        let brim = Held { net: Qty::MAX, open: OpenQty::default() };
-        assert_eq!(guard.check_limits(Timestamp(0), &asked(&buy), &brim), Err(Reason::MaxPosition));
-    }
-
-    #[test]
-    fn credit_covers_buys_only_up_to_itself() {
-        let mut guard = guard(Limits { credit: Money::from_raw(100), ..Limits::default() });
-        assert!(guard.has_credit_in(Currency::default()));
-        assert_eq!(guard.check_credit(&asked(&terms(10, 1))), Ok(()));
-        assert_eq!(guard.check_credit(&asked(&terms(11, 1))), Err(Reason::InsufficientFunds));
-        assert!(guard.take_credit(Money::from_raw(51)));
-        assert_eq!(guard.check_credit(&asked(&terms(5, 1))), Err(Reason::InsufficientFunds));
-        let mut sell = terms(1_000, 1);
-        sell.side = Side::Sell;
-        assert_eq!(guard.check_credit(&asked(&sell)), Ok(()));
-    }
-
-    #[test]
-    fn a_modification_is_checked_on_the_increase() {
-        let limits = Limits {
-            max_order_qty: Qty::from_raw(5),
-            max_order_value: Money::from_raw(50),
-            ..Limits::default()
-        };
-        let mut guard = guard(limits);
-        let (large, smaller, larger) = (terms(20, 1_000), terms(10, 1_000), terms(21, 1_000));
-        let to = |terms| Asked { before: Some(&large), grows: Qty::ZERO, ..asked(terms) };
-        assert_eq!(guard.check_limits(Timestamp(0), &to(&smaller), &FLAT), Ok(()));
-        assert_eq!(guard.check_limits(Timestamp(0), &to(&larger), &FLAT), Err(Reason::MaxOrderQty));
-        let dearer = terms(20, 1_001);
-        assert_eq!(guard.check_limits(Timestamp(0), &to(&dearer), &FLAT), Err(Reason::MaxOrderValue));
-    }
-
-    #[test]
-    fn switches_and_restrictions_hold() {
-        let mut guard = guard(Limits { trading_enabled: false, ..Limits::default() });
-        assert_eq!(guard.check_switches(SecurityId(1)), Err(Reason::TradingDisabled));
-        guard.limits.trading_enabled = true;
-        for _ in 0..2 {
-            guard.restrict(SecurityId(1), true);
-        }
-        assert_eq!(guard.check_switches(SecurityId(1)), Err(Reason::Restricted));
-        assert_eq!(guard.check_switches(SecurityId(2)), Ok(()));
-        assert_eq!(guard.restricted(), [SecurityId(1)]);
-        guard.restrict(SecurityId(1), false);
-        guard.restrict(SecurityId(1), false);
-        assert_eq!(guard.check_switches(SecurityId(1)), Ok(()));
-    }
-
-    #[test]
-    fn shares_of_a_limit_never_add_up_to_more_than_it() {
-        for limit in [1, 2, 3, 10, 101] {
-            for shards in [1, 2, 5, 7] {
-                let parts = (0..shards).map(|shard| {
-                    let mut share = Share::default();
-                    share.limit(limit, shard, shards);
-                    share.granted
-                });
-                assert_eq!(parts.sum::<i64>(), limit);
-            }
-        }
-    }
-
-    #[test]
-    fn the_treasury_gives_and_takes() {
-        let mut guard = guard(Limits { max_open_orders: 10, ..Limits::default() });
-        guard.count_open(4);
-        let kind = BudgetKind::OpenOrders;
-        let mut act = |act| guard.budget(&Budget { scope: SCOPE, kind, act });
-        assert_eq!(act(BudgetAct::Recall(20)).returned, 6);
-        assert_eq!(act(BudgetAct::Recall(20)).returned, 0);
-        assert_eq!(act(BudgetAct::Grant(5)).granted, 9);
-        assert_eq!(act(BudgetAct::Grant(-5)).granted, 9);
-        assert_eq!(act(BudgetAct::Set(3)).granted, 3);
-        assert_eq!(act(BudgetAct::Recall(1)).returned, 0);
-        let used = act(BudgetAct::Lift);
-        assert_eq!((used.used, used.scope), (4, SCOPE));
-        assert!(guard.share(kind).admits(1_000));
-    }
-}
+mod tests;

@@ -28,6 +28,13 @@ pub struct ShardSettings {
     pub venues: BTreeMap<ExchangeId, VenueSettings>,
 }
 
+impl ShardSettings {
+    /// Those of an exchange's simulated venue.
+    pub fn venue_of(&self, exchange: ExchangeId) -> &VenueSettings {
+        self.venues.get(&exchange).unwrap_or(&self.venue)
+    }
+}
+
 impl Default for ShardSettings {
     fn default() -> ShardSettings {
         ShardSettings {

@@ -8,6 +8,7 @@ use crate::chance::Chance;
 use crate::command::Report;
 use crate::event::{Ask, Tick};
 use crate::id::OrderHandle;
+use crate::image::{Damage, Image, Problem, Reader, Sink, encode_list, image};
 use crate::time::Timestamp;
 
 /// Dates of orders that have ended stay in the heap up to this many beyond those that matter; then it is swept.
@@ -78,6 +79,21 @@ impl Timers {
         Some(entry.what)
     }
 
+    /// Everything on its way arrives now: first what comes from a venue, then what goes there, each in its order. So
+    /// nothing that a venue says then overtakes what it had said before.
+    pub fn hasten(&mut self, now: Timestamp) {
+        let mut entries = std::mem::take(&mut self.heap).into_sorted_vec();
+        // Sorted by a reversed order, the last is the earliest.
+        entries.reverse();
+        let (dates, mut under_way): (Vec<_>, Vec<_>) =
+            entries.into_iter().partition(|entry| matches!(entry.what, Timed::Date(_)));
+        under_way.sort_by_key(|entry| matches!(entry.what, Timed::ToVenue { .. }));
+        self.heap = BinaryHeap::from(dates);
+        for entry in under_way {
+            self.push(now, entry.what);
+        }
+    }
+
     pub fn len(&self) -> usize {
         self.heap.len()
     }
@@ -100,6 +116,29 @@ impl Timers {
     }
 }
 
+image!(Entry { at, seq, what });
+image!(enum Timed { 0 = Date(order), 1 = ToVenue { order, ask }, 2 = FromVenue { order, report }, 3 = Shown(tick) });
+image!(Way { last, chance });
+
+/// In the order in which they will come due, whatever the heap looks like.
+impl Image for Timers {
+    fn encode(&self, out: &mut impl Sink) {
+        let mut entries: Vec<&Entry> = self.heap.iter().collect();
+        entries.sort_unstable_by(|a, b| b.cmp(a));
+        encode_list(entries.into_iter(), out);
+        self.seq.encode(out);
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<Timers, Damage> {
+        let entries: Vec<Entry> = Image::decode(from)?;
+        let seq = Image::decode(from)?;
+        let sound = entries.is_sorted_by(|a, b| a > b) && entries.iter().all(|entry| entry.seq <= seq);
+        from.check(sound, Problem::Contradiction)?;
+        let dates = entries.iter().filter(|entry| matches!(entry.what, Timed::Date(_))).count();
+        Ok(Timers { heap: BinaryHeap::from(entries), seq, dates })
+    }
+}
+
 /// One way to or from a venue for one security: what is sent later never arrives earlier.
 #[derive(Debug)]
 pub struct Way {
@@ -110,6 +149,11 @@ pub struct Way {
 impl Way {
     pub fn new(seed: u64) -> Way {
         Way { last: Timestamp::ZERO, chance: Chance::new(seed) }
+    }
+
+    /// Nothing is on this way any more.
+    pub fn clear(&mut self, now: Timestamp) {
+        self.last = self.last.min(now);
     }
 
     /// When something sent now arrives.

@@ -15,6 +15,7 @@
 mod auction;
 mod book;
 mod feed;
+mod image;
 mod take;
 #[cfg(test)]
 mod tests;
@@ -203,6 +204,17 @@ impl Venue {
             work: Work::None,
         });
         u32::try_from(self.books.len() - 1).expect("ids of securities have 20 bits")
+    }
+
+    /// Other settings for a book in which nothing is going on. What the feed shows stays used up as far as it is, and the
+    /// dice roll on.
+    pub fn set_up(&mut self, book: u32, settings: VenueSettings) {
+        assert!(!self.has_work(book), "a book with work left is told nothing");
+        let back = &mut self.backs[book as usize];
+        back.shown.iter_mut().for_each(|shown| shown.limit(&settings));
+        self.books[book as usize].set_self_trade(settings.self_trade);
+        back.spec.settings = settings;
+        self.update_mode(book);
     }
 
     /// A new order comes.

@@ -1,26 +1,53 @@
-//! The worker: a shard's duty cycle. It takes a command when everything said before has been handed on, and asks
-//! nothing of the thread around it but to be called.
+//! The worker: a shard's duty cycle. It takes a command when there is room for all it may say, has it stored, applies it, and
+//! hands on what was said once the command is safe. It asks nothing of the thread around it but to be called.
 //!
 //! ```text
-//! lanes of the ports ─► ShardEnd ─► journal, Shard::apply ─► Outbox ─► ShardEnd ─► lanes of the ports
+//! lanes of the ports ─► ShardEnd ─► journal ─► Shard::apply ─► Outbox ─ stored? ─► ShardEnd ─► lanes of the ports
+//!                                      └ shut: refused, without touching the shard ──┘
 //! ```
 
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+
 use crate::command::{Body, Command};
-use crate::event::{EVENTS_PER_COMMAND_MAX, Event};
-use crate::id::{Origin, PortId, PortMask, Source};
+use crate::event::{Body as Said, EVENTS_PER_COMMAND_MAX, Event, OrderTerms, Request, What};
+use crate::id::{IntId, OrderHandle, Origin, PortId, PortMask, Source};
 use crate::mesh::ShardEnd;
 use crate::outbox::Outbox;
+use crate::reason::Reason;
 use crate::shard::Shard;
+use crate::terms::{Status, Terms};
 use crate::time::Timestamp;
 
 /// Most steps of a shard in one [`Worker::poll`]. Where a gateway shares the thread it waits no longer than these
 /// take, some 20 µs; and a cycle's fixed cost is spread over enough of them.
 pub const STEPS_PER_POLL_MAX: usize = 64;
 
+/// What venues and the treasury say while the journal is shut, kept until it is open again: what has been traded, or given to
+/// somebody else, is a fact and cannot be refused. Enough for what a venue has under way; when it is full the worker takes
+/// no command at all.
+pub const FACTS_KEPT_MAX: usize = 1_024;
+
+/// Commands that are spoken of at once: nothing has to be waited for.
+pub const ALL_STORED: u64 = u64::MAX;
+
+/// What a journal answers to a command it is offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It is in the journal under its number, and will be stored with all before it.
+    Yes,
+    /// It is not and will not be: there is no room, or nothing can be stored any more.
+    No,
+    /// Not yet, but soon: the command stays with the worker and is offered again in the next poll, before any other.
+    Wait,
+}
+
 /// A shard with its lanes.
 ///
 /// No poll needs the heap: commands and events are copied from slot to slot, and the outbox was given room for the
-/// most that a step may say. The assertion in [`Worker::step`] holds the shard to that.
+/// most that may wait. The assertion in [`Worker::step`] holds the shard to its part of that.
 #[derive(Debug)]
 pub struct Worker {
     shard: Shard,
@@ -28,7 +55,13 @@ pub struct Worker {
     outbox: Outbox,
     /// The latest time this worker was told.
     now: Timestamp,
+    /// Facts told while the journal was shut, oldest first.
+    facts: VecDeque<Command>,
+    /// A command from the lanes for which the journal had no room yet.
+    slot: Option<Command>,
     counts: Counts,
+    /// Who was handed something since [`Worker::take_called`].
+    called: PortMask,
 }
 
 const _: () = {
@@ -49,6 +82,12 @@ pub struct Counts {
     pub events: u64,
     /// Polls that ended at a full lane.
     pub stalls: u64,
+    /// Polls that ended because too much waited to be stored, or the journal had no room yet.
+    pub waits: u64,
+    /// Commands refused because the journal did not take them.
+    pub refused: u64,
+    /// Prices dropped for the same reason.
+    pub dropped: u64,
 }
 
 impl Worker {
@@ -59,15 +98,35 @@ impl Worker {
     /// A worker for a shard that has lived before: its last event had this number, its last command this time.
     pub fn restored(shard: Shard, end: ShardEnd, seq: u64, now: Timestamp) -> Worker {
         assert_eq!(shard.id(), end.id(), "a shard works at its own end of the mesh");
-        Worker { shard, end, outbox: Outbox::new(seq), now, counts: Counts::default() }
+        Worker {
+            shard,
+            end,
+            outbox: Outbox::for_waiting(seq),
+            now,
+            facts: VecDeque::with_capacity(FACTS_KEPT_MAX),
+            slot: None,
+            counts: Counts::default(),
+            called: PortMask::NONE,
+        }
     }
 
+    /// The shard, between polls: for its digest, or its image if it has no work.
     pub fn shard(&self) -> &Shard {
         &self.shard
     }
 
+    /// Gives the shard and its lanes back. What waits to be handed on is lost.
+    pub fn into_parts(self) -> (Shard, ShardEnd) {
+        (self.shard, self.end)
+    }
+
     pub fn counts(&self) -> Counts {
         self.counts
+    }
+
+    /// The ports that were handed something since the last time this was asked: whoever sleeps is to be woken.
+    pub fn take_called(&mut self) -> PortMask {
+        std::mem::replace(&mut self.called, PortMask::NONE)
     }
 
     /// Number of the last event.
@@ -75,9 +134,14 @@ impl Worker {
         self.outbox.seq()
     }
 
-    /// Whether there is something to do that needs no new command: events wait for room, or a command is half done.
+    /// Whether there is something to do that needs no new command: events wait for room or to be stored, or a command is
+    /// half done.
     pub fn has_work(&self) -> bool {
-        !self.outbox.is_empty() || self.shard.has_work() || self.shard.has_background()
+        !self.outbox.is_empty()
+            || self.shard.has_work()
+            || self.shard.has_background()
+            || !self.facts.is_empty()
+            || self.slot.is_some()
     }
 
     /// When this worker wants to be polled even if no command comes.
@@ -85,23 +149,44 @@ impl Worker {
         self.shard.deadline()
     }
 
-    /// Does a bounded amount of work and says how much.
+    /// Does a bounded amount of work and says how much. Nothing is stored and nothing waited for.
     pub fn poll(&mut self, now: Timestamp) -> usize {
-        self.poll_with(now, |_, _| {})
+        self.poll_with(now, ALL_STORED, |_, _, _, _| Taken::Yes)
     }
 
-    /// The same, for a journal: `journal` sees each command and its time before it is applied, so before anybody
-    /// hears of it. Applying the same commands at the same times to an equal shard says the same.
-    pub fn poll_with(&mut self, now: Timestamp, mut journal: impl FnMut(Timestamp, &Command)) -> usize {
+    /// The same, with a journal.
+    ///
+    /// `journal` is offered each command, before it is applied, with its number, its time and the shard as it is before it.
+    /// Numbers are those of [`Shard::applied`]: consecutive, and a new start has one too. Applying the same commands at the
+    /// same times to an equal shard says the same.
+    ///
+    /// `stored` is the highest number that may be spoken of: what was said to later commands is held back, while further
+    /// commands are applied as long as there is room for what they say. With [`ALL_STORED`] nothing is ever held.
+    ///
+    /// A command that the journal does not take does not touch the shard. Whoever asked is answered with
+    /// [`Reason::StorageFailed`]; prices are dropped; what venues and the treasury say is kept; the timer comes again. Which
+    /// commands may use a last reserve (cancels, the kill switch) is for the journal to say: it is offered every one.
+    pub fn poll_with(
+        &mut self,
+        now: Timestamp,
+        stored: u64,
+        mut journal: impl FnMut(u64, Timestamp, &Command, &Shard) -> Taken,
+    ) -> usize {
         // A clock that was put back must not turn the order of things.
         self.now = self.now.max(now);
+        self.outbox.release(stored);
         let mut work = self.hand_on();
+        let mut shut = Shut::default();
         for _ in 0..STEPS_PER_POLL_MAX {
-            if !self.outbox.is_empty() {
+            if self.outbox.is_ready() {
                 self.counts.stalls += 1;
                 break;
             }
-            if !self.step(&mut journal) {
+            if !self.outbox.has_room() {
+                self.counts.waits += 1;
+                break;
+            }
+            if !self.step(stored, &mut shut, &mut journal) {
                 break;
             }
             work += 1 + self.hand_on();
@@ -110,24 +195,48 @@ impl Worker {
     }
 
     /// One step of the shard, if there is one to take.
-    fn step(&mut self, journal: &mut impl FnMut(Timestamp, &Command)) -> bool {
+    fn step(
+        &mut self,
+        stored: u64,
+        shut: &mut Shut,
+        journal: &mut impl FnMut(u64, Timestamp, &Command, &Shard) -> Taken,
+    ) -> bool {
+        let before = self.outbox.waiting().len();
         if self.shard.has_work() {
             self.counts.resumed += 1;
             self.shard.resume(&mut self.outbox);
-        } else if let Some(command) = self.next_command() {
-            self.counts.commands += 1;
-            journal(self.now, &command);
-            self.look_ahead();
-            self.shard.apply(self.now, &command, &mut self.outbox);
+        } else if let Some((command, door)) = self.next_command(shut) {
+            let number = self.shard.applied() + 1;
+            // Facts come in their order: none passes those that wait.
+            let waits = door == Door::Lanes && !self.facts.is_empty() && is_fact(&command.body);
+            let taken = if waits { Taken::No } else { journal(number, self.now, &command, &self.shard) };
+            match taken {
+                Taken::Yes => {
+                    self.counts.commands += 1;
+                    self.pass(door);
+                    self.look_ahead();
+                    self.shard.apply(self.now, &command, &mut self.outbox);
+                }
+                Taken::No => self.put_off(&command, door, shut),
+                Taken::Wait => {
+                    self.counts.waits += 1;
+                    if door == Door::Lanes {
+                        self.slot = Some(command);
+                    }
+                    return false;
+                }
+            }
         } else if self.shard.has_background() {
             self.shard.resume(&mut self.outbox);
         } else {
             return false;
         }
         assert!(
-            self.outbox.waiting().len() <= EVENTS_PER_COMMAND_MAX,
-            "a step says no more than the outbox holds"
+            self.outbox.waiting().len() - before <= EVENTS_PER_COMMAND_MAX,
+            "a step says no more than the outbox has room for"
         );
+        // What a snapshot tells has happened by the last command.
+        self.outbox.end_step(self.shard.applied(), stored);
         true
     }
 
@@ -141,22 +250,80 @@ impl Worker {
         });
     }
 
-    fn next_command(&mut self) -> Option<Command> {
-        if self.shard.deadline().is_some_and(|deadline| deadline <= self.now) {
-            self.counts.timers += 1;
-            return Some(TIMER);
+    #[inline]
+    fn next_command(&mut self, shut: &Shut) -> Option<(Command, Door)> {
+        if !shut.clock && self.shard.deadline().is_some_and(|deadline| deadline <= self.now) {
+            return Some((TIMER, Door::Clock));
         }
-        self.end.poll_command()
+        if !self.facts.is_empty() {
+            if !shut.facts {
+                return self.facts.front().map(|&fact| (fact, Door::Kept));
+            }
+            if self.facts.len() == FACTS_KEPT_MAX {
+                return None;
+            }
+        }
+        let next = self.slot.take().or_else(|| self.end.poll_command());
+        next.map(|command| (command, Door::Lanes))
+    }
+
+    #[inline]
+    fn pass(&mut self, door: Door) {
+        match door {
+            Door::Clock => self.counts.timers += 1,
+            Door::Kept => drop(self.facts.pop_front()),
+            Door::Lanes => {}
+        }
+    }
+
+    /// The journal did not take a command.
+    #[cold]
+    fn put_off(&mut self, command: &Command, door: Door, shut: &mut Shut) {
+        match (door, &command.body) {
+            (Door::Clock, _) => shut.clock = true,
+            (Door::Kept, _) => shut.facts = true,
+            (Door::Lanes, body) if is_fact(body) => {
+                shut.facts = true;
+                self.facts.push_back(*command);
+            }
+            (Door::Lanes, Body::Quote { .. } | Body::Trade { .. } | Body::Tick { .. }) => {
+                self.counts.dropped += 1;
+            }
+            (Door::Lanes, _) => self.refuse(command),
+        }
+    }
+
+    /// Answers a command that was not stored. The answer has no number of its own, since a replay will not give it.
+    fn refuse(&mut self, command: &Command) {
+        self.counts.refused += 1;
+        let (to, reason) = (PortMask::one(command.source.port), Reason::StorageFailed);
+        let in_turn = match command.body {
+            Body::Modify { order, id, .. } => Some((order, id, Request::Replace)),
+            Body::Cancel { order, id } => Some((order, id, Request::Cancel)),
+            _ => None,
+        };
+        let Some((order, id, request)) = in_turn else {
+            // It tells nothing of what came before, so it need not wait for that to be stored.
+            let body = refusal(command, reason);
+            return self.outbox.show_first(to, self.now, body);
+        };
+        // This tells how the order stands, which may be by commands that are not stored yet.
+        let refusal = self.shard.refusal(order, request, id, command.source, reason);
+        self.outbox.show(to, self.now, Said::Refused(refusal));
     }
 
     /// Hands events on in their order, each to those of its ports that have room. One that is not through stops all
     /// behind it: every port hears the events in the same order.
     fn hand_on(&mut self) -> usize {
         let mut handed = 0;
+        // Orders of an earlier process may have come by a port that this one does not have.
+        let all = self.end.ports();
         while let Some((ports, event)) = self.outbox.front_mut() {
+            *ports = ports.and(all);
             for port in ports.ports() {
                 if self.end.send(port, *event).is_ok() {
                     *ports = ports.without(PortMask::one(port));
+                    self.called = self.called.with(PortMask::one(port));
                     handed += 1;
                 }
             }
@@ -170,184 +337,53 @@ impl Worker {
     }
 }
 
+/// Where a command comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Door {
+    Lanes,
+    Clock,
+    /// A fact told while the journal was shut.
+    Kept,
+}
+
+/// What the journal has not taken in this poll, and is not offered again before the next.
+#[derive(Clone, Copy, Debug, Default)]
+struct Shut {
+    clock: bool,
+    facts: bool,
+}
+
+/// Whether it has happened elsewhere, so that it cannot be refused here.
+fn is_fact(body: &Body) -> bool {
+    matches!(body, Body::Report { .. } | Body::Adapter { .. } | Body::Budget(_))
+}
+
+/// The answer to a command about no order there is.
+fn refusal(command: &Command, reason: Reason) -> Said {
+    let source = command.source;
+    let (id, terms) = match command.body {
+        Body::Submit { id, terms } => (id, terms),
+        Body::Close { id, strategy, account, security, qty } => {
+            let terms = Terms { qty, security, strategy, account, reduce_only: true, ..Terms::default() };
+            (id, terms)
+        }
+        _ => return Said::Done { source, token: command.token, reason },
+    };
+    Said::Order(OrderTerms {
+        order: OrderHandle::NONE,
+        id,
+        orig_id: IntId::NONE,
+        source,
+        what: What::Rejected,
+        status: Status::Rejected,
+        reason,
+        terms,
+    })
+}
+
 /// The clock's command is nobody's: its consequences find their listeners by themselves.
 const TIMER: Command = Command {
     source: Source { origin: Origin::Server, port: PortId(0), session: 0 },
     token: 0,
     body: Body::Timer,
 };
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use super::*;
-    use crate::command::Watch;
-    use crate::event::Body as Said;
-    use crate::id::ShardId;
-    use crate::mesh::{Depths, PortClass, PortEnd, mesh};
-    use crate::refdata::{RefData, Rows};
-    use crate::settings::ShardSettings;
-
-    fn platform(ports: usize, depths: Depths) -> (Vec<PortEnd>, Worker) {
-        let (ports, mut shards) = mesh(&vec![PortClass::Client; ports], 1, depths);
-        (ports, Worker::new(shard(), shards.remove(0)))
-    }
-
-    fn shard() -> Shard {
-        let reference = RefData::check(Rows::default()).unwrap();
-        Shard::new(ShardId(0), 1, Arc::new(reference), ShardSettings::default())
-    }
-
-    fn depths(commands: usize, events: usize) -> Depths {
-        Depths { commands, events }
-    }
-
-    /// A command that is answered with nothing but that it is done.
-    fn command(port: u8, token: u32) -> Command {
-        let port = PortId(port);
-        let source = Source { port, ..Source::default() };
-        Command { source, token, body: Body::Watch { port, what: Watch::Budgets, on: false } }
-    }
-
-    fn send(port: &mut PortEnd, tokens: std::ops::Range<u32>) {
-        for token in tokens {
-            port.send(ShardId(0), command(port.id().0, token)).unwrap();
-        }
-    }
-
-    /// Tokens of all that is said to be done, with their event numbers and times.
-    fn done(port: &mut PortEnd) -> Vec<(u32, u64, u64)> {
-        let said = std::iter::from_fn(|| port.poll_event());
-        said.filter_map(|(_, event)| match event.body {
-            Said::Done { token, .. } => Some((token, event.seq, event.at.0)),
-            _ => None,
-        })
-        .collect()
-    }
-
-    #[test]
-    fn a_command_is_answered_in_the_poll_that_takes_it() {
-        let (mut ports, mut worker) = platform(2, Depths::default());
-        assert_eq!(worker.poll(Timestamp(5)), 0);
-        send(&mut ports[1], 7..9);
-        assert_eq!(worker.poll(Timestamp(5)), 4);
-        assert_eq!(done(&mut ports[1]), [(7, 1, 5), (8, 2, 5)]);
-        assert_eq!(done(&mut ports[0]), []);
-        assert_eq!(worker.counts(), Counts { commands: 2, events: 2, ..Counts::default() });
-        assert_eq!((worker.seq(), worker.has_work(), worker.shard().id()), (2, false, ShardId(0)));
-    }
-
-    #[test]
-    fn a_poll_takes_no_more_than_its_bound() {
-        let (mut ports, mut worker) = platform(1, depths(1_000, 1_000));
-        send(&mut ports[0], 0..1_000);
-        let mut steps = Vec::new();
-        while steps.last() != Some(&0) {
-            steps.push(worker.poll(Timestamp(1)) / 2);
-        }
-        assert_eq!(steps[..15], [STEPS_PER_POLL_MAX; 15]);
-        assert_eq!(steps[15..], [1_000 - 15 * STEPS_PER_POLL_MAX, 0]);
-        assert_eq!(done(&mut ports[0]).len(), 1_000);
-    }
-
-    #[test]
-    fn a_full_lane_stops_the_shard_and_loses_nothing() {
-        for depth in [1, 2, 3, 7] {
-            let (mut ports, mut worker) = platform(2, depths(16, depth));
-            send(&mut ports[0], 0..16);
-            send(&mut ports[1], 100..116);
-            let mut heard = Vec::new();
-            // Nobody listens at first: the worker comes to rest at the full lane.
-            while worker.poll(Timestamp(1)) > 0 {}
-            let taken = worker.counts().commands;
-            assert!(worker.has_work());
-            assert!(taken <= 2 * depth as u64 + 1, "{taken} taken at depth {depth}");
-            assert_eq!(worker.poll(Timestamp(1)), 0);
-            assert!(worker.counts().stalls >= 2);
-            for _ in 0..100 {
-                for port in &mut ports {
-                    heard.extend(port.poll_event().map(|(_, event)| event.seq));
-                }
-                worker.poll(Timestamp(1));
-            }
-            heard.sort_unstable();
-            assert!(heard.iter().copied().eq(1..=32), "every event once at depth {depth}");
-            assert!(!worker.has_work());
-        }
-    }
-
-    #[test]
-    fn a_port_with_room_does_not_wait_for_one_without_but_for_the_order() {
-        let (mut ports, mut worker) = platform(2, depths(4, 1));
-        let day = Said::TradingDay { day: crate::time::Day(1) };
-        let both = PortMask::one(PortId(0)).with(PortMask::one(PortId(1)));
-        worker.outbox.say(PortMask::one(PortId(0)), Timestamp(1), day);
-        worker.outbox.say(both, Timestamp(1), day);
-        worker.outbox.say(PortMask::one(PortId(1)), Timestamp(1), day);
-        assert_eq!(worker.poll(Timestamp(1)), 2);
-        assert_eq!(ports[1].poll_event().unwrap().1.seq, 2);
-        assert_eq!(worker.poll(Timestamp(1)), 0);
-        assert!(ports[1].poll_event().is_none(), "the third waits behind the second");
-        assert_eq!(ports[0].poll_event().unwrap().1.seq, 1);
-        assert_eq!(worker.poll(Timestamp(1)), 2);
-        assert_eq!(ports[0].poll_event().unwrap().1.seq, 2);
-        assert_eq!(ports[1].poll_event().unwrap().1.seq, 3);
-        assert!(worker.outbox.is_empty());
-    }
-
-    #[test]
-    fn the_journal_sees_each_command_before_anybody_hears_of_it() {
-        let (mut ports, mut worker) = platform(2, Depths::default());
-        send(&mut ports[1], 0..3);
-        let listener = &mut ports[1];
-        let mut journal = Vec::new();
-        worker.poll_with(Timestamp(9), |now, command| {
-            let heard = std::iter::from_fn(|| listener.poll_event()).last();
-            let heard = heard.map(|(_, event)| event.seq);
-            journal.push((now, command.token, heard));
-        });
-        let at = Timestamp(9);
-        assert_eq!(journal, [(at, 0, None), (at, 1, Some(1)), (at, 2, Some(2))]);
-    }
-
-    #[test]
-    fn time_never_goes_back() {
-        let (mut ports, mut worker) = platform(1, Depths::default());
-        for now in [5, 3, 6] {
-            send(&mut ports[0], 0..1);
-            worker.poll(Timestamp(now));
-        }
-        let times: Vec<_> = done(&mut ports[0]).into_iter().map(|(_, _, at)| at).collect();
-        assert_eq!(times, [5, 5, 6]);
-    }
-
-    #[test]
-    fn a_restored_worker_goes_on_from_number_and_time() {
-        let (mut ports, mut shards) = mesh(&[PortClass::Client], 1, Depths::default());
-        let mut worker = Worker::restored(shard(), shards.remove(0), 41, Timestamp(8));
-        send(&mut ports[0], 0..1);
-        worker.poll(Timestamp(2));
-        assert_eq!(done(&mut ports[0]), [(0, 42, 8)]);
-        assert_eq!(worker.deadline(), None);
-    }
-
-    /// A full lane keeps an event in the outbox, so that its place in memory can be seen: it is the same after a
-    /// thousand polls as after the first, so the outbox was never given other memory.
-    #[test]
-    fn polling_needs_no_memory() {
-        let (mut ports, mut worker) = platform(1, depths(1, 1));
-        let mut place = None;
-        for token in 0..1_000 {
-            let _ = ports[0].send(ShardId(0), command(0, token));
-            worker.poll(Timestamp(1));
-            if worker.outbox.is_empty() {
-                continue;
-            }
-            let here = worker.outbox.waiting().as_ptr();
-            assert_eq!(*place.get_or_insert(here), here);
-            ports[0].poll_event();
-        }
-        assert!(place.is_some());
-    }
-}

@@ -1,13 +1,27 @@
 //! The command line.
 
+use std::env;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
 use pitlane_engine::id::ShardId;
+
+use crate::config::{Setting, Sources};
+
+const CODES: &str = "\
+Exit codes:
+  0    done; for check, doctor and verify: nothing is wrong
+  1    something is wrong, or it could not be done; standard error says what
+  2    the command line is wrong
+  130  SIGINT came a second time (143: SIGTERM), so it did not end in good order
+  134  a bug of ours ended the process; its last line says where
+
+Settings: config/default.toml explains every key; `pitlane config show` prints what holds.";
 
 /// A low-latency sharded trading platform.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "pitlane", version, args_conflicts_with_subcommands = true)]
+#[command(name = "pitlane", version, args_conflicts_with_subcommands = true, after_help = CODES)]
 pub struct Cli {
     #[command(subcommand)]
     verb: Option<Verb>,
@@ -24,23 +38,58 @@ impl Cli {
 
 #[derive(Clone, Debug, Subcommand)]
 pub enum Verb {
-    /// Run the platform with the simulated venue and feed (the default)
+    /// Run the platform (the default)
+    ///
+    /// Without options: the simulated venue and feed, on loopback only. The first line says `ready`; SIGINT or SIGTERM ends
+    /// it in good order.
+    #[command(after_help = "Examples:
+  pitlane serve
+  pitlane serve --config dev --set http.listen=127.0.0.1:8080
+  pitlane serve --config pinned --config /etc/pitlane.toml --data /var/lib/pitlane")]
     Serve(Serve),
-    /// Read the reference data and say what is wrong
+    /// Read settings and reference data and say what is wrong
+    ///
+    /// Every fault with file, line and key; 1 if there is one.
+    #[command(after_help = "Examples:
+  pitlane check --config mine.toml
+  pitlane check --refdata config/refdata")]
     Check(Check),
+    /// Look at the settings
+    #[command(subcommand)]
+    Config(ConfigVerb),
+    /// Say whether this machine is fit for low latency
+    ///
+    /// Looks at cores, clocks, memory, limits, ports and disk, with the settings given; each finding with the command that
+    /// mends it. 1 if something should be mended.
+    #[command(after_help = "Examples:
+  pitlane doctor --config pinned
+  pitlane doctor --json | jq '.findings[] | select(.verdict == \"unfit\")'")]
+    Doctor(Doctor),
+    /// Look into the journal
+    #[command(subcommand)]
+    Journal(JournalVerb),
+    /// Print completions for a shell
+    #[command(after_help = "Example:
+  pitlane completions bash > /etc/bash_completion.d/pitlane")]
+    Completions(Completions),
 }
 
 #[derive(Clone, Debug, Args)]
 pub struct Serve {
     #[command(flatten)]
+    pub settings: Settings,
+    #[command(flatten)]
     pub refdata: Folder,
-    /// Where chance begins: market, venue and demo trader
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub seed: u64,
-    /// Owners the securities are spread over
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=ShardId::MAX as i64 + 1))]
-    pub shards: u8,
-    /// Market events a second, all securities together [default: 5 for each]
+    /// Folder of journal and certificates: service.data_dir
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Where chance begins: service.seed
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Owners the securities are spread over: topology.shards
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=ShardId::MAX as i64 + 1))]
+    pub shards: Option<u8>,
+    /// Market events a second, all securities together: feed.rate
     #[arg(long, value_name = "EVENTS", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     pub rate: Option<u64>,
     /// Stop after so many seconds
@@ -51,22 +100,178 @@ pub struct Serve {
     pub quiet: bool,
 }
 
+impl Serve {
+    /// The shorthands are laid over `--set`.
+    pub fn sources(&self) -> Sources {
+        let mut sources = self.settings.sources();
+        sources.options.extend(self.refdata.setting());
+        sources.options.extend(self.data.as_ref().map(|dir| data_setting(dir)));
+        sources.options.extend(self.seed.map(|seed| shorthand("--seed", "service.seed", &seed.to_string())));
+        let shards = self.shards.map(|shards| shorthand("--shards", "topology.shards", &shards.to_string()));
+        sources.options.extend(shards);
+        sources.options.extend(self.rate.map(|rate| shorthand("--rate", "feed.rate", &rate.to_string())));
+        sources
+    }
+}
+
 #[derive(Clone, Debug, Args)]
 pub struct Check {
+    #[command(flatten)]
+    pub settings: Settings,
     #[command(flatten)]
     pub refdata: Folder,
 }
 
+impl Check {
+    pub fn sources(&self) -> Sources {
+        let mut sources = self.settings.sources();
+        sources.options.extend(self.refdata.setting());
+        sources
+    }
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub enum ConfigVerb {
+    /// Print every setting that holds, and where it came from
+    #[command(after_help = "Examples:
+  pitlane config show --config pinned
+  pitlane config show --changed")]
+    Show(Show),
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct Show {
+    #[command(flatten)]
+    pub settings: Settings,
+    /// Only what is not as it is built in
+    #[arg(long)]
+    pub changed: bool,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct Doctor {
+    #[command(flatten)]
+    pub settings: Settings,
+    /// Folder of journal and certificates: service.data_dir
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// For machines
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl Doctor {
+    pub fn sources(&self) -> Sources {
+        let mut sources = self.settings.sources();
+        sources.options.extend(self.data.as_ref().map(|dir| data_setting(dir)));
+        sources
+    }
+}
+
+/// What `pitlane journal` can do.
+#[derive(Clone, Debug, Subcommand)]
+pub enum JournalVerb {
+    /// Print one line for each record
+    #[command(after_help = "Example:
+  pitlane journal dump --data /var/lib/pitlane --shard 0 --from 1000 --limit 20")]
+    Dump(JournalPart),
+    /// Check every sum, link and snapshot, and that replay gives the digests written down
+    #[command(after_help = "Example:
+  pitlane journal verify --data /var/lib/pitlane")]
+    Verify(JournalPart),
+    /// Rebuild the state as a start would, or up to a record, and print what it is
+    #[command(after_help = "Example:
+  pitlane journal replay --data /var/lib/pitlane --shard 0 --to 1000")]
+    Replay(JournalPart),
+}
+
+/// What part of a journal is meant. None of the verbs changes it, and it may be in use.
+#[derive(Clone, Debug, Args)]
+pub struct JournalPart {
+    #[command(flatten)]
+    pub settings: Settings,
+    /// Folder of journal and certificates: service.data_dir
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Only this shard
+    #[arg(long, value_name = "N")]
+    pub shard: Option<u16>,
+    /// First record
+    #[arg(long, value_name = "SEQUENCE", default_value_t = 0)]
+    pub from: u64,
+    /// Last record [default: the last there is]
+    #[arg(long, value_name = "SEQUENCE")]
+    pub to: Option<u64>,
+    /// Lines at most [default: all]
+    #[arg(long, value_name = "N")]
+    pub limit: Option<u64>,
+}
+
+impl JournalPart {
+    pub fn sources(&self) -> Sources {
+        let mut sources = self.settings.sources();
+        sources.options.extend(self.data.as_ref().map(|dir| data_setting(dir)));
+        sources
+    }
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct Completions {
+    pub shell: Shell,
+}
+
+/// Where settings come from, for every verb that has any.
+#[derive(Clone, Debug, Args)]
+pub struct Settings {
+    /// A file of settings, or a preset: dev, pinned, simulation, distributed; repeated, the later wins
+    #[arg(long, value_name = "FILE|PRESET")]
+    pub config: Vec<String>,
+    /// One setting, over files and environment
+    #[arg(long, value_name = "KEY=VALUE", value_parser = Setting::parse)]
+    pub set: Vec<Setting>,
+}
+
+impl Settings {
+    pub fn sources(&self) -> Sources {
+        let text = |(name, value): (_, _)| Some((os_text(name)?, os_text(value)?));
+        Sources {
+            files: self.config.clone(),
+            environment: env::vars_os().filter_map(text).collect(),
+            options: self.set.clone(),
+        }
+    }
+}
+
+/// Text of the system, if it is text.
+fn os_text(text: std::ffi::OsString) -> Option<String> {
+    text.into_string().ok()
+}
+
 #[derive(Clone, Debug, Args)]
 pub struct Folder {
-    /// Folder with exchanges.csv, families.csv, securities.csv, accounts.csv and strategies.csv [default: built in]
+    /// Folder with exchanges.csv, families.csv, securities.csv, accounts.csv and strategies.csv: refdata.dir
     #[arg(long = "refdata", value_name = "DIR")]
     pub dir: Option<PathBuf>,
+}
+
+impl Folder {
+    fn setting(&self) -> Option<Setting> {
+        self.dir.as_ref().map(|dir| shorthand("--refdata", "refdata.dir", &dir.display().to_string()))
+    }
+}
+
+fn data_setting(dir: &std::path::Path) -> Setting {
+    shorthand("--data", "service.data_dir", &dir.display().to_string())
+}
+
+fn shorthand(option: &'static str, key: &str, value: &str) -> Setting {
+    Setting { option, key: key.to_string(), value: value.to_string() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{self, Machine};
     use clap::CommandFactory;
 
     fn verb(words: &str) -> Result<Verb, clap::Error> {
@@ -82,9 +287,41 @@ mod tests {
     fn serve_is_what_happens_without_a_verb() {
         for words in ["pitlane --seed 7 --for 1 --quiet", "pitlane serve --seed 7 --for 1 --quiet"] {
             let Verb::Serve(serve) = verb(words).unwrap() else { panic!("{words}") };
-            assert_eq!((serve.seed, serve.seconds, serve.quiet, serve.shards), (7, Some(1), true, 2));
+            assert_eq!(
+                (serve.seed, serve.seconds, serve.quiet, serve.shards),
+                (Some(7), Some(1), true, None)
+            );
         }
         assert!(matches!(verb("pitlane check --refdata x"), Ok(Verb::Check(_))));
+        assert!(matches!(verb("pitlane doctor --json"), Ok(Verb::Doctor(_))));
+        assert!(matches!(verb("pitlane completions zsh"), Ok(Verb::Completions(_))));
+        assert!(matches!(verb("pitlane config show"), Ok(Verb::Config(ConfigVerb::Show(_)))));
+    }
+
+    #[test]
+    fn shorthands_are_settings_and_win_over_set() {
+        let words = "pitlane --set service.seed=5 --set feed.rate=9 --seed 7 --shards 3 --rate 11 --data d --refdata r";
+        let Verb::Serve(serve) = verb(words).unwrap() else { panic!("{words}") };
+        let sources = Sources { environment: Vec::new(), ..serve.sources() };
+        let machine = Machine { cores: vec![0], cores_usable: 1 };
+        let config = config::load(&sources, &machine).unwrap().config;
+        assert_eq!((config.service.seed, config.topology.shards, config.feed.rate), (7, 3, Some(11)));
+        assert_eq!(config.service.data_dir, PathBuf::from("d"));
+        assert_eq!(config.refdata.dir, Some(PathBuf::from("r")));
+    }
+
+    #[test]
+    fn a_part_of_a_journal_is_a_shard_and_a_range() {
+        #[derive(Parser)]
+        struct Alone {
+            #[command(subcommand)]
+            verb: JournalVerb,
+        }
+        let words = "journal dump --data d --shard 3 --from 5 --to 9 --limit 2";
+        let JournalVerb::Dump(part) = Alone::parse_from(words.split(' ')).verb else { panic!("{words}") };
+        assert_eq!((part.shard, part.from, part.to, part.limit), (Some(3), 5, Some(9), Some(2)));
+        assert_eq!(part.sources().options[0].key, "service.data_dir");
+        Alone::command().debug_assert();
     }
 
     #[test]
@@ -96,6 +333,9 @@ mod tests {
             "pitlane --sede 7",
             "pitlane dance",
             "pitlane check --seed 1",
+            "pitlane --set lanes.events",
+            "pitlane completions cobol",
+            "pitlane config",
         ] {
             assert!(verb(words).is_err(), "{words}");
         }

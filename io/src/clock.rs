@@ -40,6 +40,11 @@ impl Default for Clock {
     }
 }
 
+/// The wall clock as it is, for log lines: it may go back.
+pub fn wall() -> Timestamp {
+    Timestamp(wall_ns())
+}
+
 fn wall_ns() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)

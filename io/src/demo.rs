@@ -4,16 +4,14 @@
 use pitlane_engine::chance::Chance;
 use pitlane_engine::desk::{Closing, Desk, Ticket};
 use pitlane_engine::event::Tick;
-use pitlane_engine::id::{Origin, Source, StrategyId};
+use pitlane_engine::id::{IntId, Origin, Source, StrategyId};
 use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::refdata::{Family, RefData};
 use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
-use pitlane_engine::time::{NS_PER_MS, NS_PER_S, Timestamp};
+use pitlane_engine::time::{NS_PER_S, Timestamp};
 use pitlane_engine::view::{Order, View};
 
-/// Longest pause between two acts; the mean is half of it. Slow enough to be read.
-const PAUSE_NS_MAX: u64 = 400 * NS_PER_MS;
 /// Open orders from which on it only cancels, so that the list stays readable and memory bounded.
 const OPEN_MAX: usize = 40;
 /// How far from the market its prices are, in ticks.
@@ -24,19 +22,27 @@ const LOTS_MAX: u64 = 10;
 pub struct Demo {
     chance: Chance,
     strategies: Vec<StrategyId>,
+    /// Mean time between two acts.
+    pause_ns: u64,
     next: Timestamp,
     token: u32,
 }
 
 impl Demo {
     /// A trader in the name of every strategy that is started by itself.
-    pub fn new(reference: &RefData, seed: u64) -> Demo {
+    pub fn new(reference: &RefData, seed: u64, pause_ns: u64) -> Demo {
         let started = reference.strategies().iter().filter(|row| row.auto_activate);
         let strategies = started.map(|row| row.id).collect();
-        Demo { chance: Chance::new(seed), strategies, next: Timestamp::ZERO, token: 0 }
+        Demo { chance: Chance::new(seed), strategies, pause_ns, next: Timestamp::ZERO, token: 0 }
     }
 
-    /// Acts once if it is time to, and says whether it did.
+    /// When it acts next.
+    pub fn next_at(&self) -> Timestamp {
+        self.next
+    }
+
+    /// Acts once if it is time to. Gives the id of what it asked for, none if that was declined; no answer at all if
+    /// it did nothing.
     pub fn poll(
         &mut self,
         now: Timestamp,
@@ -44,23 +50,22 @@ impl Demo {
         port: &mut PortEnd,
         view: &View,
         reference: &RefData,
-    ) -> usize {
+    ) -> Option<Option<IntId>> {
         if now < self.next {
-            return 0;
+            return None;
         }
-        self.next = now.plus(self.chance.below(PAUSE_NS_MAX));
+        self.next = now.plus(1 + self.chance.below(2 * self.pause_ns));
         self.token = self.token.wrapping_add(1);
         let source = Source { origin: Origin::Strategy, port: port.id(), session: 0 };
         let ticket = Ticket { source, token: self.token, ..Ticket::default() };
         // Whatever is declined was worth a try; the next act comes soon.
-        match self.choose(now, view, reference) {
-            Some(Act::Submit(terms)) => _ = desk.submit(port, ticket, terms),
-            Some(Act::Modify(order, changes)) => _ = desk.modify(port, ticket, &order.id, changes),
-            Some(Act::Cancel(order)) => _ = desk.cancel(port, ticket, &order.id),
-            Some(Act::Close(closing)) => _ = desk.close(port, ticket, closing),
-            None => return 0,
-        }
-        1
+        let asked = match self.choose(now, view, reference)? {
+            Act::Submit(terms) => desk.submit(port, ticket, terms),
+            Act::Modify(order, changes) => desk.modify(port, ticket, &order.id, changes),
+            Act::Cancel(order) => desk.cancel(port, ticket, &order.id),
+            Act::Close(closing) => desk.close(port, ticket, closing),
+        };
+        Some(asked.ok())
     }
 
     fn choose(&mut self, now: Timestamp, view: &View, reference: &RefData) -> Option<Act> {

@@ -1,10 +1,27 @@
 #![doc = include_str!("../README.md")]
 
 pub mod args;
+pub mod config;
+pub mod doctor;
+pub mod log;
 pub mod serve;
+pub mod topology;
 pub mod platform;
 pub mod demo;
+pub mod printer;
+pub mod report;
+pub mod heard;
+pub mod stages;
 pub mod idle;
 pub mod wake;
+pub mod sync;
+pub mod fault;
+pub mod http;
+pub mod auth;
+pub mod tls;
+pub mod metrics;
+pub mod net;
 pub mod clock;
+pub mod faults;
 pub mod refdata;
+pub mod journal;

@@ -1,64 +1,213 @@
 //! The binary `pitlane`.
 
-use std::io;
+use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
-use clap::Parser;
-use pitlane::args::{Check, Cli, Folder, Serve, Verb};
-use pitlane::refdata::{self, Faults};
-use pitlane::serve;
+use clap::{CommandFactory, Parser};
+use pitlane::args::{Check, Cli, Completions, ConfigVerb, Doctor, JournalVerb, Serve, Show, Verb};
+use pitlane::config::{self, Config, Faults, Loaded, Machine, Mode, Origin, Params, Sources};
+use pitlane::doctor::{self, Probes};
+use pitlane::journal::disk::Disk;
+use pitlane::journal::verbs::{self, Part, VerbError};
+use pitlane::log;
+use pitlane::refdata;
+use pitlane::serve::{self, ServeError, ServeSettings};
 use pitlane_engine::refdata::RefData;
 
+/// Where the kernel's files are.
+const ROOT: &str = "/";
+
 fn main() -> ExitCode {
-    match Cli::parse().verb() {
+    let done = match Cli::parse().verb() {
         Verb::Serve(serve) => run_serve(&serve),
         Verb::Check(check) => run_check(&check),
-    }
-}
-
-fn run_serve(serve: &Serve) -> ExitCode {
-    let reference = match read_refdata(&serve.refdata) {
-        Ok(reference) => Arc::new(reference),
-        Err(faults) => {
-            eprintln!("{faults}");
-            return ExitCode::FAILURE;
-        }
+        Verb::Config(ConfigVerb::Show(show)) => run_show(&show),
+        Verb::Doctor(doctor) => run_doctor(&doctor),
+        Verb::Journal(verb) => run_journal(&verb),
+        Verb::Completions(completions) => run_completions(&completions),
     };
-    match serve::serve(serve, reference, &mut io::stdout().lock()) {
-        Ok(()) => ExitCode::SUCCESS,
+    match done {
+        Ok(code) => code,
         // Whoever read us has heard enough.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("pitlane: {error}");
+        Err(Trouble::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(trouble) => {
+            let _ = writeln!(io::stderr(), "{trouble}");
             ExitCode::FAILURE
         }
     }
 }
 
-fn run_check(check: &Check) -> ExitCode {
-    match read_refdata(&check.refdata) {
-        Ok(data) => {
-            println!(
-                "ok: {} exchanges, {} families, {} securities, {} accounts, {} strategies",
-                data.exchanges().len(),
-                data.families().len(),
-                data.securities().len(),
-                data.accounts().len(),
-                data.strategies().len()
-            );
-            ExitCode::SUCCESS
-        }
-        Err(faults) => {
-            eprintln!("{faults}");
-            ExitCode::FAILURE
+/// Why it could not be done.
+enum Trouble {
+    Config(Faults),
+    Refdata(refdata::Faults),
+    Serve(ServeError),
+    Journal(VerbError),
+    Output(io::Error),
+}
+
+impl std::fmt::Display for Trouble {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Trouble::Config(faults) => faults.fmt(f),
+            Trouble::Refdata(faults) => faults.fmt(f),
+            Trouble::Journal(error) => write!(f, "pitlane: {error}"),
+            Trouble::Serve(error) => write!(f, "pitlane: {error}"),
+            Trouble::Output(error) => write!(f, "pitlane: {error}"),
         }
     }
 }
 
-fn read_refdata(folder: &Folder) -> Result<RefData, Faults> {
-    match &folder.dir {
-        Some(dir) => refdata::read(dir),
-        None => refdata::shipped(),
+impl From<Faults> for Trouble {
+    fn from(faults: Faults) -> Trouble {
+        Trouble::Config(faults)
     }
+}
+
+impl From<refdata::Faults> for Trouble {
+    fn from(faults: refdata::Faults) -> Trouble {
+        Trouble::Refdata(faults)
+    }
+}
+
+impl From<ServeError> for Trouble {
+    fn from(error: ServeError) -> Trouble {
+        Trouble::Serve(error)
+    }
+}
+
+impl From<VerbError> for Trouble {
+    fn from(error: VerbError) -> Trouble {
+        match error {
+            VerbError::Output(error) => Trouble::Output(error),
+            other => Trouble::Journal(other),
+        }
+    }
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Trouble {
+        Trouble::Output(error)
+    }
+}
+
+fn run_serve(serve: &Serve) -> Result<ExitCode, Trouble> {
+    let (loaded, reference) = read(&serve.sources())?;
+    let Loaded { config, params, warnings } = loaded;
+    refuse_other_modes(&config, &params)?;
+    let (log, _events) = log::start(&config.log)?;
+    log::abort_on_panic(log.lines(), config.durability());
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
+    let settings = ServeSettings { config, quiet: serve.quiet, time: serve.seconds.map(Duration::from_secs) };
+    serve::serve(&settings, &Arc::new(reference))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A mode that is not there yet must not look as if it were.
+fn refuse_other_modes(config: &Config, params: &Params) -> Result<(), Faults> {
+    let mut faults = Faults::default();
+    if config.service.mode != Mode::Embedded {
+        let problem = "serve runs in embedded mode only, as yet";
+        faults.add(&params.origin("service.mode"), "service.mode", problem);
+    }
+    if faults.is_empty() { Ok(()) } else { Err(faults) }
+}
+
+fn run_check(check: &Check) -> Result<ExitCode, Trouble> {
+    let (loaded, data) = read(&check.sources())?;
+    for warning in loaded.warnings {
+        writeln!(io::stderr(), "warning: {warning}")?;
+    }
+    writeln!(
+        io::stdout(),
+        "ok: {} exchanges, {} families, {} securities, {} accounts, {} strategies",
+        data.exchanges().len(),
+        data.families().len(),
+        data.securities().len(),
+        data.accounts().len(),
+        data.strategies().len()
+    )?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run_show(show: &Show) -> Result<ExitCode, Trouble> {
+    let Loaded { params, warnings, .. } =
+        config::load(&show.settings.sources(), &Machine::of(Path::new(ROOT)))?;
+    let is_built_in =
+        |origin: &Origin| matches!(origin, Origin::File { name, .. } if &**name == config::BUILT_IN);
+    let mut out = io::stdout().lock();
+    for (name, param) in params.iter().filter(|(_, param)| !show.changed || !is_built_in(&param.origin)) {
+        writeln!(out, "{:<56} # {}", format!("{name} = {}", param.text), param.origin)?;
+    }
+    for warning in warnings {
+        writeln!(io::stderr(), "warning: {warning}")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run_doctor(args: &Doctor) -> Result<ExitCode, Trouble> {
+    let root = Path::new(ROOT);
+    let config = config::load(&args.sources(), &Machine::of(root))?.config;
+    let findings = doctor::examine(&config, root, &Probes::take(&config));
+    let mut out = io::stdout().lock();
+    let unfit = doctor::unfit(&findings);
+    if args.json {
+        writeln!(out, "{:#}", doctor::to_json(&findings))?;
+    } else {
+        for finding in &findings {
+            writeln!(out, "{finding}")?;
+        }
+        match unfit {
+            0 => writeln!(out, "\nfit")?,
+            _ => writeln!(out, "\n{unfit} of {} to be mended", findings.len())?,
+        }
+    }
+    Ok(if unfit == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn run_journal(verb: &JournalVerb) -> Result<ExitCode, Trouble> {
+    let (JournalVerb::Dump(args) | JournalVerb::Verify(args) | JournalVerb::Replay(args)) = verb;
+    let config = config::load(&args.sources(), &Machine::of(Path::new(ROOT)))?.config;
+    let data = config.service.data_dir.as_path();
+    let all = Part::default();
+    let part = Part {
+        shard: args.shard,
+        from: args.from,
+        to: args.to.unwrap_or(all.to),
+        limit: args.limit.unwrap_or(all.limit),
+    };
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let is_sound = match verb {
+        JournalVerb::Dump(_) => verbs::dump(&Disk::Real, data, &part, &mut out).map(|_| true),
+        JournalVerb::Verify(_) => {
+            verbs::verify(&Disk::Real, data, &part, &mut out).map(|found| found.faults == 0)
+        }
+        JournalVerb::Replay(_) => verbs::replay(&Disk::Real, data, &part, &mut out).map(|_| true),
+    };
+    out.flush()?;
+    Ok(if is_sound? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn run_completions(completions: &Completions) -> Result<ExitCode, Trouble> {
+    // Into memory first: whoever pipes it away must not make the generator fail.
+    let mut text = Vec::new();
+    clap_complete::generate(completions.shell, &mut Cli::command(), "pitlane", &mut text);
+    io::stdout().write_all(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Settings and reference data that fit together.
+fn read(sources: &Sources) -> Result<(Loaded, RefData), Trouble> {
+    let loaded = config::load(sources, &Machine::of(Path::new(ROOT)))?;
+    let reference = match &loaded.config.refdata.dir {
+        Some(dir) => refdata::read(dir)?,
+        None => refdata::shipped()?,
+    };
+    loaded.config.check_names(&reference, &loaded.params)?;
+    Ok((loaded, reference))
 }

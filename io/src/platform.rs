@@ -1,91 +1,221 @@
-//! A platform in one thread: the shards' workers, the feed, a desk with its trader and the view, stepped in turn.
+//! The parts of a platform, joined by lanes: shards, gateways with control, market and trader, and a port for readers.
 //!
 //! ```text
-//!            ┌── Control ──► workers ──► View, Control, and whoever listens
-//!   poll ────┼── Market ───►    │
-//!            └── Desk ─────►    └──────► Desk ◄── Demo
+//! gateway: control ─┐                    ┌─► control, trader
+//!          market ──┼─► lanes ─► shards ─┤
+//!          trader ──┘                    └─► http: the read model
 //! ```
 //!
-//! It is told the time, so it runs on the real clock as on a virtual one.
+//! Each part is told the time and does a bounded amount of work when it is polled. [`crate::topology`] gives them threads;
+//! [`Platform`] steps all of them in one, for tests and on a virtual clock.
 
-mod control;
-mod market;
+pub mod control;
+pub mod errands;
+pub mod gateway;
+pub mod market;
+pub mod shard;
+pub mod trader;
 
 use std::sync::Arc;
 
-use pitlane_engine::desk::{Desk, DeskSettings, IdBlock};
-use pitlane_engine::event::{Body, Event};
-use pitlane_engine::id::PortId;
+use pitlane_engine::command::{Body, Watch};
+use pitlane_engine::desk::IdBlock;
+use pitlane_engine::event::Event;
+use pitlane_engine::id::{Origin, PortId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, ShardEnd, mesh};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;
-use pitlane_engine::time::Timestamp;
+use pitlane_engine::time::{NS_PER_S, Timestamp};
 use pitlane_engine::view::{View, ViewSettings};
 use pitlane_engine::worker::Worker;
 
-use self::control::Control;
+use self::control::{Briefing, Control};
+use self::errands::Errands;
+use self::gateway::Gateway;
 use self::market::Market;
-use crate::demo::Demo;
+use self::shard::{Keeping, ShardDuty};
+use self::trader::Trader;
+use crate::config::Config;
+use crate::journal::Writer;
+use crate::metrics::Registry;
+use crate::stages::{self, stages};
+use crate::topology::bells::Bells;
+use crate::topology::life::Course;
 
 /// Events heard in one poll, by port: the others want their turn too.
-const EVENTS_PER_POLL_MAX: usize = 4_096;
-/// Numbers for order ids; without a journal they begin anew with each start.
-const NUMBERS: IdBlock = IdBlock { next: 1, end: 1 << 48 };
+pub const EVENTS_PER_POLL_MAX: usize = 4_096;
 
-/// The ports of the mesh. Operator, clock, treasury and view are one of them.
-const CONTROL: PortId = PortId(0);
-const DESK: PortId = PortId(1);
-const FEED: PortId = PortId(2);
-const PORTS: [PortClass; 3] = [PortClass::Control, PortClass::Client, PortClass::Feed];
+/// The ports of the mesh. Orders remember theirs, so a number never changes its meaning: new ones are added behind.
+pub const CONTROL: PortId = PortId(0);
+pub const HTTP: PortId = PortId(1);
+pub const FEED: PortId = PortId(2);
+pub const TRADER: PortId = PortId(3);
+/// The gateways' own ports begin here.
+pub const GATEWAYS: u8 = 4;
+pub const GATEWAYS_MAX: u8 = 16;
+const _: () = assert!(GATEWAYS + GATEWAYS_MAX <= PortId::MAX + 1);
 
+const FIXED_PORTS: [PortClass; GATEWAYS as usize] =
+    [PortClass::Control, PortClass::Client, PortClass::Feed, PortClass::Client];
+
+/// The thread that a port lives on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PlatformSettings {
-    pub shards: u8,
-    /// Of the market, the venue and the trader.
-    pub seed: u64,
-    /// Mean time between two market events of one security.
-    pub interval_ns: u64,
-    pub depths: Depths,
+pub enum Home {
+    Gateway(u8),
+    Http,
 }
 
+pub fn home(port: usize) -> Home {
+    match PortId(port as u8) {
+        HTTP => Home::Http,
+        PortId(port) => Home::Gateway(port.saturating_sub(GATEWAYS)),
+    }
+}
+
+pub fn ports_len(gateways: u8) -> usize {
+    FIXED_PORTS.len() + gateways as usize
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlatformSettings {
+    pub shards: u8,
+    pub gateways: u8,
+    pub shard: ShardSettings,
+    pub depths: Depths,
+    pub briefing: Briefing,
+    /// Of market and trader.
+    pub seed: u64,
+    /// Mean time between two market events of one security; zero: there are none.
+    pub interval_ns: u64,
+    /// Mean time between two acts of the demo trader; zero: there is none.
+    pub pause_ns: u64,
+    /// For ids of the demo trader's orders.
+    pub numbers: IdBlock,
+    /// Whether stages are stamped.
+    pub stages: bool,
+}
+
+impl PlatformSettings {
+    /// As the config has it. The ids are numbered from one: who lives longer than a day gives other numbers.
+    pub fn of(config: &Config, reference: &RefData) -> PlatformSettings {
+        let Config { topology, lanes, feed, demo, .. } = config;
+        PlatformSettings {
+            shards: topology.shards,
+            gateways: topology.gateways,
+            shard: config.shard_settings(reference),
+            depths: *lanes,
+            briefing: Briefing::of(config, reference),
+            seed: feed.seed,
+            interval_ns: if feed.on { feed.interval_ns(reference.securities().len()) } else { 0 },
+            pause_ns: if demo.on { NS_PER_S / demo.rate } else { 0 },
+            numbers: IdBlock { next: 1, end: 1 << 48 },
+            stages: config.metrics.stages,
+        }
+    }
+}
+
+/// A shard as it comes to life: new, or as it was when it last lived.
+#[derive(Debug)]
+pub struct Born {
+    pub shard: Shard,
+    /// Number of its last event.
+    pub seq: u64,
+    /// Time of its last command.
+    pub at: Timestamp,
+    /// Its journal; none: nothing is kept.
+    pub writer: Option<Writer>,
+}
+
+/// Everything that the threads of shards and gateways do, and the port of the reader.
+#[derive(Debug)]
+pub struct Parts {
+    pub shards: Vec<ShardDuty>,
+    pub gateways: Vec<Gateway>,
+    pub http: PortEnd,
+    /// How long things take, by who does them.
+    pub stages: Vec<(String, stages::Reader)>,
+}
+
+impl Parts {
+    /// Shards without a past.
+    pub fn newborn(reference: &Arc<RefData>, settings: &PlatformSettings) -> Vec<Born> {
+        let shards = settings.shards;
+        let born = |end| {
+            Shard::new(pitlane_engine::id::ShardId(end), shards, reference.clone(), settings.shard.clone())
+        };
+        let born = |end| Born { shard: born(end), seq: 0, at: Timestamp::ZERO, writer: None };
+        (0..shards).map(born).collect()
+    }
+
+    /// Joins all parts. They come to life by being polled.
+    pub fn new(
+        now: Timestamp,
+        reference: &Arc<RefData>,
+        settings: &PlatformSettings,
+        born: Vec<Born>,
+        bells: &Arc<Bells>,
+        registry: &Arc<Registry>,
+    ) -> Parts {
+        assert_eq!(born.len(), settings.shards as usize, "every shard is there");
+        assert!((1..=GATEWAYS_MAX).contains(&settings.gateways), "there is a gateway, and room for it");
+        let mut classes = FIXED_PORTS.to_vec();
+        classes.resize(ports_len(settings.gateways), PortClass::Client);
+        let (mut ports, ends) = mesh(&classes, settings.shards, settings.depths);
+        let own = ports.split_off(GATEWAYS as usize);
+        let [control, http, feed, trader] =
+            <[PortEnd; FIXED_PORTS.len()]>::try_from(ports).expect("the mesh has an end for each port");
+        let mut readers = Vec::new();
+        let mut recorder = |name: String| {
+            let (recorder, reader) = settings.stages.then(stages)?;
+            readers.push((name, reader));
+            Some(recorder)
+        };
+        let shards = born.into_iter().zip(ends).map(|(born, end): (Born, ShardEnd)| {
+            let recorder = recorder(format!("shard-{}", end.id().0));
+            let worker = Worker::restored(born.shard, end, born.seq, born.at);
+            let keeping = Keeping { journal: born.writer, recorder };
+            ShardDuty::new(worker, keeping, bells.clone(), registry.clone())
+        });
+        let shards = shards.collect();
+        let gateway = |(at, port)| Gateway::new(port, bells.clone(), recorder(format!("gateway-{at}")));
+        let mut gateways: Vec<Gateway> = own.into_iter().enumerate().map(gateway).collect();
+        let first = &mut gateways[0];
+        first.control = Some(Control::new(control, now, settings.briefing.clone()));
+        first.market = Some(Market::new(feed, reference, settings.seed, settings.interval_ns));
+        first.trader = (settings.pause_ns > 0).then(|| {
+            Trader::new(trader, reference.clone(), settings.seed, settings.pause_ns, settings.numbers)
+        });
+        Parts { shards, gateways, http, stages: readers }
+    }
+}
+
+/// A whole platform in one thread, stepped by its owner.
 #[derive(Debug)]
 pub struct Platform {
+    shards: Vec<ShardDuty>,
+    gateways: Vec<Gateway>,
     reference: Arc<RefData>,
-    workers: Vec<Worker>,
-    control: Control,
-    market: Market,
-    desk: Desk,
-    desk_port: PortEnd,
-    demo: Demo,
+    port: PortEnd,
+    errands: Errands,
     view: View,
-    /// Whether trader and market still act.
-    open: bool,
+    course: Course,
 }
 
 impl Platform {
-    /// A platform at the beginning of a trading day. It comes to life by being polled.
-    pub fn new(now: Timestamp, reference: Arc<RefData>, settings: PlatformSettings) -> Platform {
-        let shards = settings.shards;
-        let (ports, ends) = mesh(&PORTS, shards, settings.depths);
-        let [control, desk_port, feed_port] =
-            <[PortEnd; PORTS.len()]>::try_from(ports).expect("the mesh has an end for each port");
-        let mut shard_settings = ShardSettings::default();
-        shard_settings.venue.seed = settings.seed;
-        let work = |end: ShardEnd| {
-            Worker::new(Shard::new(end.id(), shards, reference.clone(), shard_settings.clone()), end)
-        };
-        Platform {
-            workers: ends.into_iter().map(work).collect(),
-            control: Control::new(control, now, &reference),
-            market: Market::new(feed_port, &reference, &settings),
-            desk: Desk::new(desk_settings(shards, settings.seed), NUMBERS),
-            desk_port,
-            demo: Demo::new(&reference, settings.seed),
-            view: View::new(shards, ViewSettings { seed: settings.seed, ..ViewSettings::default() }),
-            open: true,
-            reference,
-        }
+    /// A platform without a past. It comes to life by being polled.
+    pub fn new(now: Timestamp, reference: Arc<RefData>, settings: &PlatformSettings) -> Platform {
+        let bells = Arc::new(Bells::silent(settings.shards, ports_len(settings.gateways)));
+        let born = Parts::newborn(&reference, settings);
+        let registry = Arc::new(Registry::new(settings.shards));
+        let Parts { shards, gateways, http, .. } =
+            Parts::new(now, &reference, settings, born, &bells, &registry);
+        let mut errands = Errands::new(Source { origin: Origin::Server, port: HTTP, session: 0 });
+        errands.tell_all(Body::Watch { port: HTTP, what: Watch::Everything, on: true });
+        errands.tell_all(Body::Snapshot { port: HTTP });
+        let view =
+            View::new(settings.shards, ViewSettings { seed: settings.seed, ..ViewSettings::default() });
+        Platform { shards, gateways, reference, port: http, errands, view, course: Course::Opening }
     }
 
     pub fn reference(&self) -> &RefData {
@@ -98,58 +228,25 @@ impl Platform {
 
     /// From now on no new orders and prices come in; what is under way is done.
     pub fn wind_down(&mut self) {
-        self.open = false;
+        self.course = Course::Closing;
     }
 
     /// Does a bounded amount of work and says how much. `hear` is told every event, after the view.
     pub fn poll(&mut self, now: Timestamp, mut hear: impl FnMut(&View, &RefData, &Event)) -> usize {
-        let mut work = self.control.poll(now);
-        if self.open {
-            work += self.market.poll(now);
-        }
-        work += self.workers.iter_mut().map(|worker| worker.poll(now)).sum::<usize>();
-        work += self.poll_view(now, &mut hear);
-        work += self.poll_desk();
-        if self.open {
-            work += self.demo.poll(now, &mut self.desk, &mut self.desk_port, &self.view, &self.reference);
-        }
-        work
-    }
-
-    fn poll_view(&mut self, now: Timestamp, hear: &mut impl FnMut(&View, &RefData, &Event)) -> usize {
-        for heard in 0..EVENTS_PER_POLL_MAX {
-            let Some((shard, event)) = self.control.poll_event() else { return heard };
+        let course = self.course;
+        let mut work = self.errands.poll(&mut self.port);
+        work += self.gateways.iter_mut().map(|gateway| gateway.poll(now, course)).sum::<usize>();
+        work += self.shards.iter_mut().map(|shard| shard.poll(now, course)).sum::<usize>();
+        while let Some((shard, event)) = self.port.poll_event() {
             self.view.apply(shard, &event);
-            self.control.handle_event(shard, &event);
-            if let Body::Subscription { security, subscribers, .. } = event.body {
-                self.market.set_on(security, subscribers > 0, now);
-            }
             hear(&self.view, &self.reference, &event);
-        }
-        EVENTS_PER_POLL_MAX
-    }
-
-    fn poll_desk(&mut self) -> usize {
-        let mut work = 0;
-        while work < EVENTS_PER_POLL_MAX
-            && let Some((_, event)) = self.desk_port.poll_event()
-        {
-            // The trader does not mind what a cancel came to.
-            let _ = self.desk.handle_event(&event);
             work += 1;
         }
-        work + self.desk.poll(&mut self.desk_port)
-    }
-}
-
-fn desk_settings(shards: u8, seed: u64) -> DeskSettings {
-    DeskSettings {
-        port: DESK,
-        shards,
-        orders_max: 10_000,
-        ids_max: 40_000,
-        finished_max: 1_000,
-        prefix: b'd',
-        seed,
+        let is_ready = self.gateways.iter().all(|gateway| gateway.is_done(Course::Opening));
+        if self.course == Course::Opening && is_ready {
+            self.course = Course::Open;
+            work += 1;
+        }
+        work
     }
 }

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use pitlane_engine::refdata::{RefData, Rows, Table};
 
-pub use fault::{FAULTS_MAX, Fault, Faults};
+pub use fault::{Fault, Faults};
 pub use table::{FILE_BYTES_MAX, RECORDS_MAX, Source, TEXT_BYTES_MAX};
 
 /// The set that is built into the binary, so that it runs without any file.

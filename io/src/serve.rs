@@ -1,180 +1,223 @@
-//! `pitlane serve`: a platform on the real clock, a line for every change of an order, and an end in good order.
+//! `pitlane serve`: a platform on the real clock, from its first line to its last.
+//!
+//! ```text
+//! journal read back ─► certificate, listeners ─► threads ─► Opening: all know what they must ─► Open: "ready"
+//!        a stop is asked for ─► Closing ─► Draining ─► Ended ─► "stopped"
+//! ```
 
-use std::fmt::Write as _;
-use std::io::{self, Write};
+mod start;
+mod store;
+mod watch;
+
+use std::fmt;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
-use pitlane_engine::event::{Body, Event, What};
-use pitlane_engine::id::Currency;
-use pitlane_engine::mesh::Depths;
-use pitlane_engine::number::Money;
 use pitlane_engine::refdata::RefData;
-use pitlane_engine::time::{NS_PER_S, Timestamp};
-use pitlane_engine::view::View;
-use pitlane_protocols::line::Line;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
+use signal_hook::low_level::pipe;
 
-use crate::args::Serve;
+use self::store::Store;
+use self::watch::Watch;
 use crate::clock::Clock;
-use crate::idle::Idle;
-use crate::platform::{Platform, PlatformSettings};
+use crate::config::Config;
+use crate::http::{Phase, Remote, Standing};
+use crate::journal::{Fault, Lock};
+use crate::printer::Printer;
+use crate::tls::TlsError;
+use crate::topology::life::{Course, Life, Main, Stop};
+use crate::wake::{Bell, wake_all};
 
-/// Market events a second for each security, unless told otherwise: lively, and still readable.
-const RATE_PER_SECURITY: u64 = 5;
-/// What the summary is counted in.
-const BASE: &[u8] = b"USD";
-/// At the end: rounds without any work after which nothing is under way any more.
-const QUIET_ROUNDS: u32 = 3;
-/// Longest wait for that. The delays of a venue are shorter.
-const END_NS_MAX: u64 = 5 * NS_PER_S;
+/// How long an orderly end may take. What is not done by then is in the journal, and is done after the next start.
+const END_MAX: Duration = Duration::from_secs(5);
 
-/// Runs until the time is up or a signal asks for the end; a second signal ends the process at once.
-pub fn serve(args: &Serve, reference: Arc<RefData>, out: &mut impl Write) -> io::Result<()> {
-    let stop = stop_by_signal()?;
-    let mut clock = Clock::new();
-    let start = clock.now();
-    let end = args.seconds.map_or(Timestamp::MAX, |seconds| start.plus(seconds.saturating_mul(NS_PER_S)));
-    let mut platform = Platform::new(start, reference.clone(), settings(args, &reference));
-    let mut report = Report::new(args.quiet, out);
-    report.begin(args, &reference)?;
-
-    let mut idle = Idle::default();
-    loop {
-        let now = clock.now();
-        if now >= end || stop.load(Ordering::Relaxed) {
-            break;
-        }
-        idle.after(report.step(&mut platform, now)?);
-    }
-    platform.wind_down();
-    let deadline = clock.now().plus(END_NS_MAX);
-    let mut quiet = 0;
-    while quiet < QUIET_ROUNDS && clock.now() < deadline {
-        quiet = if report.step(&mut platform, clock.now())? == 0 { quiet + 1 } else { 0 };
-    }
-    report.end(platform.view(), &reference)
+#[derive(Clone, Debug)]
+pub struct ServeSettings {
+    pub config: Config,
+    /// Print the first and the last line only.
+    pub quiet: bool,
+    /// End so long after it was ready.
+    pub time: Option<Duration>,
 }
 
-fn stop_by_signal() -> io::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        flag::register_conditional_shutdown(signal, 128 + signal, stop.clone())?;
-        flag::register(signal, stop.clone())?;
-    }
-    Ok(stop)
+/// Why it could not start, or did not end in good order.
+#[derive(Debug)]
+pub enum ServeError {
+    /// Something of the system could not be had: a thread, a folder, a port.
+    System(String, io::Error),
+    Journal(Fault),
+    Tls(TlsError),
+    /// It had to end.
+    Failed(String),
+    /// It did not end in time.
+    Late(Course),
 }
 
-fn settings(args: &Serve, reference: &RefData) -> PlatformSettings {
-    let securities = reference.securities().len().max(1) as u64;
-    let rate = args.rate.unwrap_or(securities * RATE_PER_SECURITY);
-    PlatformSettings {
-        shards: args.shards,
-        seed: args.seed,
-        interval_ns: (NS_PER_S * securities / rate).max(1),
-        depths: Depths::default(),
-    }
-}
-
-/// What is printed and counted on the way.
-struct Report<'a, W: Write> {
-    out: &'a mut W,
-    quiet: bool,
-    tally: Tally,
-    /// Not yet printed.
-    lines: String,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Tally {
-    ticks: u64,
-    orders: u64,
-    rejected: u64,
-    fills: u64,
-}
-
-impl Tally {
-    fn count(&mut self, event: &Event) {
-        if matches!(event.body, Body::Tick(_)) {
-            self.ticks += 1;
-        }
-        match event.report().map(|report| report.what) {
-            Some(What::Entered) => self.orders += 1,
-            Some(What::Rejected) => self.rejected += 1,
-            Some(What::Filled) => self.fills += 1,
-            Some(
-                What::Accepted
-                | What::CancelPending
-                | What::Canceled
-                | What::Expired
-                | What::ReplacePending
-                | What::Replaced
-                | What::Triggered
-                | What::Corrected
-                | What::Image,
-            )
-            | None => {}
-        }
-    }
-}
-
-impl<'a, W: Write> Report<'a, W> {
-    fn new(quiet: bool, out: &'a mut W) -> Report<'a, W> {
-        Report { out, quiet, tally: Tally::default(), lines: String::new() }
-    }
-
-    fn begin(&mut self, args: &Serve, reference: &RefData) -> io::Result<()> {
-        let (securities, exchanges) = (reference.securities().len(), reference.exchanges().len());
-        let (shards, seed) = (args.shards, args.seed);
-        writeln!(
-            self.out,
-            "ready securities={securities} exchanges={exchanges} shards={shards} seed={seed} durability=none"
-        )?;
-        self.out.flush()
-    }
-
-    /// One round of the platform; what was said is printed at its end.
-    fn step(&mut self, platform: &mut Platform, now: Timestamp) -> io::Result<usize> {
-        let work = platform.poll(now, |view, reference, event| {
-            self.tally.count(event);
-            if !self.quiet {
-                write_line(&mut self.lines, event, view, reference);
+impl fmt::Display for ServeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ServeError::System(what, error) => write!(f, "{what}: {error}"),
+            ServeError::Journal(fault) => fault.fmt(f),
+            ServeError::Tls(error) => error.fmt(f),
+            ServeError::Failed(why) => f.write_str(why),
+            ServeError::Late(course) => {
+                write!(f, "not ended in good order after {END_MAX:?}: stuck in {course:?}")
             }
-        });
-        if !self.lines.is_empty() {
-            self.out.write_all(self.lines.as_bytes())?;
-            self.out.flush()?;
-            self.lines.clear();
         }
-        Ok(work)
-    }
-
-    fn end(&mut self, view: &View, reference: &RefData) -> io::Result<()> {
-        let Tally { ticks, orders, rejected, fills } = self.tally;
-        let base = Currency::parse(BASE).expect("the base currency is one");
-        let portfolio = view.portfolio(None, base, reference);
-        let positions = view.positions().filter(|position| !position.state.qty.is_zero()).count();
-        let shown =
-            |amount: Option<Money>| amount.map_or("uncountable".to_string(), |money| money.to_string());
-        writeln!(
-            self.out,
-            "stopped ticks={ticks} orders={orders} rejected={rejected} fills={fills} open={} positions={positions} \
-             realized={} unrealized={} {base}",
-            view.open_orders_len(),
-            shown(portfolio.realized),
-            shown(portfolio.unrealized),
-        )?;
-        self.out.flush()
     }
 }
 
-/// A line about the order that an event is about, if it is about one.
-fn write_line(lines: &mut String, event: &Event, view: &View, reference: &RefData) {
-    let Some(report) = event.report() else { return };
-    let symbol = reference.security(report.security).map_or("?", |row| row.symbol.as_str());
-    let order = view.order(report.order);
-    if let Some(line) = Line::of_event(event, order.as_ref().map(|order| &order.terms), symbol) {
-        writeln!(lines, "{line}").expect("a string takes everything");
+impl From<Fault> for ServeError {
+    fn from(fault: Fault) -> ServeError {
+        ServeError::Journal(fault)
+    }
+}
+
+impl From<TlsError> for ServeError {
+    fn from(error: TlsError) -> ServeError {
+        ServeError::Tls(error)
+    }
+}
+
+fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> ServeError {
+    |error| ServeError::System(what.into(), error)
+}
+
+/// Runs until the time is up or a stop is asked for; a second signal ends the process at once.
+pub fn serve(settings: &ServeSettings, reference: &Arc<RefData>) -> Result<(), ServeError> {
+    let (life, main) = Life::begin().map_err(system("cannot begin"))?;
+    let life = Arc::new(life);
+    let signalled = stop_by_signal(&life).map_err(system("cannot hear signals"))?;
+    let now = Clock::new().now();
+    let config = &settings.config;
+    let folder = store::make_folder(config);
+    folder.map_err(system(format!("service.data_dir {}", config.service.data_dir.display())))?;
+    let store = Store::open(config, reference, now)?;
+    let running = start::start(settings, store, now, &life)?;
+    running.run(&life, main, &Wait { signalled, time: settings.time })
+}
+
+/// Signals ring for main; the second one finds the flag set and ends the process.
+fn stop_by_signal(life: &Life) -> io::Result<Arc<AtomicBool>> {
+    let signalled = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        flag::register_conditional_shutdown(signal, 128 + signal, signalled.clone())?;
+        flag::register(signal, signalled.clone())?;
+        pipe::register(signal, life.doorbell()?)?;
+    }
+    Ok(signalled)
+}
+
+/// SIGHUP asks for the certificate to be read again.
+fn reload_by_signal() -> io::Result<Arc<AtomicBool>> {
+    let asked = Arc::new(AtomicBool::new(false));
+    flag::register(SIGHUP, asked.clone())?;
+    Ok(asked)
+}
+
+/// What main waits for.
+struct Wait {
+    signalled: Arc<AtomicBool>,
+    /// From when it is ready.
+    time: Option<Duration>,
+}
+
+impl Wait {
+    fn is_over(&self, life: &Life) -> bool {
+        self.signalled.load(Ordering::Relaxed) || life.stopped().is_some()
+    }
+}
+
+/// The threads, once started.
+struct Running {
+    /// Of all threads of the platform.
+    bells: Vec<Bell>,
+    remote: Remote,
+    standing: Arc<Standing>,
+    watch: Watch,
+    /// All that take part in the course of life.
+    threads: Vec<JoinHandle<()>>,
+    printer: Printer,
+    printing: JoinHandle<()>,
+    ready: String,
+    _lock: Option<Lock>,
+}
+
+impl Running {
+    /// Waits until all threads have arrived, then for the stop, then for the end.
+    fn run(mut self, life: &Life, mut main: Main, wait: &Wait) -> Result<(), ServeError> {
+        let all = self.threads.len() as u32;
+        let is_open = || life.arrived(Course::Opening) == all;
+        self.wait(&mut main, None, || wait.is_over(life) || is_open())?;
+        if is_open() {
+            // Whoever reads the line may ask at once; and what is traded comes after the line.
+            self.standing.set_phase(Phase::Running);
+            let mut ready = format!("{}\n", self.ready);
+            self.printer.print(&mut ready);
+            self.enter(life, Course::Open);
+            let until = wait.time.map(|time| Instant::now() + time);
+            self.wait(&mut main, until, || wait.is_over(life))?;
+        }
+        let until = Some(Instant::now() + END_MAX);
+        for course in [Course::Closing, Course::Draining, Course::Ended] {
+            self.enter(life, course);
+            if !self.wait(&mut main, until, || life.arrived(course) == all)? {
+                return Err(ServeError::Late(course));
+            }
+        }
+        self.end(life, until)
+    }
+
+    /// Waits, and looks after journal and certificate meanwhile.
+    fn wait(
+        &mut self,
+        main: &mut Main,
+        until: Option<Instant>,
+        mut is_so: impl FnMut() -> bool,
+    ) -> Result<bool, ServeError> {
+        loop {
+            let look = Instant::now() + watch::EVERY;
+            let next = until.map_or(look, |until| until.min(look));
+            if main.wait(Some(next), &mut is_so).map_err(system("cannot wait"))? {
+                return Ok(true);
+            }
+            self.watch.look();
+            if until.is_some_and(|until| until <= Instant::now()) {
+                return Ok(false);
+            }
+        }
+    }
+
+    fn enter(&self, life: &Life, course: Course) {
+        life.enter(course);
+        match course {
+            Course::Opening | Course::Open | Course::Draining => {}
+            Course::Closing => {
+                self.standing.set_phase(Phase::Stopping);
+                self.remote.close();
+            }
+            Course::Ended => self.remote.end(),
+        }
+        wake_all(&self.bells);
+    }
+
+    /// All threads are done; what they said last is printed.
+    fn end(self, life: &Life, until: Option<Instant>) -> Result<(), ServeError> {
+        drop(self.printer);
+        for thread in self.threads {
+            thread.join().map_err(|_| ServeError::Failed("a thread has failed".to_string()))?;
+        }
+        while !self.printing.is_finished() && until.is_none_or(|until| Instant::now() < until) {
+            // Nobody rings when the last line is written; whoever reads it has waited longer than this.
+            thread::sleep(Duration::from_millis(1));
+        }
+        match life.stopped() {
+            Some(Stop::Failed(why)) => Err(ServeError::Failed(why.clone())),
+            Some(Stop::Asked | Stop::NobodyListens) | None => Ok(()),
+        }
     }
 }

@@ -7,11 +7,11 @@
 //!
 //! Both sides write first and read afterwards, with a full fence between; so at least one of them sees the other: either
 //! the sleeper finds the work, or whoever brought it finds the sleeper. While nobody sleeps a wake-up costs one
-//! fence and one read, no call to the system.
+//! fence and one read, no call to the system. `tests/wake.rs` walks through every order in which this can happen.
 
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering, fence};
+
+use crate::sync::{Arc, AtomicBool, Ordering, fence};
 
 /// One thread's bell. Its own end and those of all others are clones of it.
 #[derive(Clone)]
@@ -33,8 +33,20 @@ impl Bell {
 
     /// To be called by others after they have put work where the sleeper looks for it.
     pub fn wake(&self) {
-        fence(Ordering::SeqCst);
-        if self.shared.dozing.load(Ordering::Relaxed) && self.shared.dozing.swap(false, Ordering::Relaxed) {
+        wake_all([self]);
+    }
+
+    /// Ends the sleep, whether it dozes or not: for whoever has a bell of his own before this one.
+    pub fn call(&self) {
+        (self.shared.call)();
+    }
+
+    fn call_if_dozing(&self) {
+        let dozing = &self.shared.dozing;
+        // Of several who come at once, one calls.
+        if dozing.load(Ordering::Relaxed)
+            && dozing.compare_exchange(true, false, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        {
             (self.shared.call)();
         }
     }
@@ -51,35 +63,16 @@ impl Bell {
     }
 }
 
-impl fmt::Debug for Bell {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Bell").field("dozing", &self.shared.dozing).finish()
+/// The same for several sleepers, for the price of one fence.
+pub fn wake_all<'a>(bells: impl IntoIterator<Item = &'a Bell>) {
+    fence(Ordering::SeqCst);
+    for bell in bells {
+        bell.call_if_dozing();
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::sync::atomic::AtomicU32;
-
-    use super::*;
-
-    #[test]
-    fn only_a_dozing_thread_is_called_and_only_once() {
-        let calls = Arc::new(AtomicU32::new(0));
-        let counter = calls.clone();
-        let bell = Bell::new(move || {
-            counter.fetch_add(1, Ordering::Relaxed);
-        });
-        let others = bell.clone();
-        others.wake();
-        assert_eq!(calls.load(Ordering::Relaxed), 0);
-        bell.doze();
-        others.wake();
-        others.wake();
-        assert_eq!(calls.load(Ordering::Relaxed), 1);
-        bell.doze();
-        bell.rise();
-        others.wake();
-        assert_eq!(calls.load(Ordering::Relaxed), 1);
+impl fmt::Debug for Bell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bell").field("dozing", &self.shared.dozing).finish()
     }
 }

@@ -13,6 +13,14 @@ fn pitlane(words: &str) -> Command {
     command
 }
 
+/// What follows `serve`, with a folder of its own and any free port.
+fn serving(name: &str, words: &str) -> String {
+    let data = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("binary").join(name);
+    let _ = fs::remove_dir_all(&data);
+    let data = data.display();
+    format!("serve --data {data} --set http.listen=127.0.0.1:0 --set https.listen=127.0.0.1:0 {words}")
+}
+
 fn run(words: &str) -> (Option<i32>, String, String) {
     let Output { status, stdout, stderr } = pitlane(words).output().expect("the binary starts");
     let text = |bytes| String::from_utf8(bytes).expect("it prints text");
@@ -21,10 +29,12 @@ fn run(words: &str) -> (Option<i32>, String, String) {
 
 #[test]
 fn serve_shows_orders_and_stops_when_the_time_is_up() {
-    let (code, said, complaints) = run("serve --for 1 --seed 7 --shards 3");
+    let (code, said, complaints) = run(&serving("orders", "--config dev --for 1 --seed 7 --shards 3"));
     assert_eq!((code, complaints.as_str()), (Some(0), ""));
     let lines: Vec<&str> = said.lines().collect();
-    assert!(lines[0].starts_with("ready securities=27 exchanges=3 shards=3 seed=7"), "{said}");
+    assert!(lines[0].starts_with("ready http=127.0.0.1:"), "{said}");
+    assert!(lines[0].contains(" https=127.0.0.1:"), "{said}");
+    assert!(lines[0].ends_with("durability=os securities=27 exchanges=3 shards=3 seed=7"), "{said}");
     let last = lines[lines.len() - 1];
     assert!(last.starts_with("stopped ticks=") && last.ends_with(" USD"), "{said}");
     assert!(!last.contains("ticks=0 ") && !last.contains("orders=0 "), "{said}");
@@ -35,14 +45,15 @@ fn serve_shows_orders_and_stops_when_the_time_is_up() {
 
 #[test]
 fn quiet_says_the_first_and_the_last_line_only() {
-    let (code, said, _) = run("--for 1 --quiet");
+    let (code, said, _) = run(&serving("quiet", "--config dev --for 1 --quiet"));
     assert_eq!((code, said.lines().count()), (Some(0), 2), "{said}");
 }
 
 #[test]
 fn a_signal_ends_it_in_good_order() {
     for signal in ["INT", "TERM"] {
-        let mut child = pitlane("--quiet").stdout(Stdio::piped()).spawn().expect("the binary starts");
+        let mut child =
+            pitlane(&serving("signal", "--quiet")).stdout(Stdio::piped()).spawn().expect("the binary starts");
         let mut out = BufReader::new(child.stdout.take().expect("its output is ours"));
         let mut line = String::new();
         out.read_line(&mut line).expect("it says that it is ready");
@@ -59,7 +70,8 @@ fn a_signal_ends_it_in_good_order() {
 
 #[test]
 fn whoever_stops_reading_ends_it_too() {
-    let mut child = pitlane("--for 20").stdout(Stdio::piped()).spawn().expect("the binary starts");
+    let mut child =
+        pitlane(&serving("pipe", "--for 20")).stdout(Stdio::piped()).spawn().expect("the binary starts");
     drop(child.stdout.take());
     assert_eq!(child.wait().expect("it ends").code(), Some(0));
 }
@@ -95,4 +107,110 @@ fn a_wrong_word_is_answered_with_help() {
     let (code, _, complaints) = run("serve --sede 7");
     assert_eq!(code, Some(2));
     assert!(complaints.contains("--seed"), "{complaints}");
+}
+
+#[test]
+fn check_and_serve_name_every_wrong_setting() {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("wrong-settings.toml");
+    fs::write(&path, "[net]\nbaklog = 5\n[risk.strategy.NOBODY]\n").expect("a file for the test");
+    let file = path.display();
+    for verb in ["check", "serve --for 1"] {
+        let (code, said, complaints) = run(&format!("{verb} --config {file} --set lanes.events=0"));
+        assert_eq!((code, said.as_str()), (Some(1), ""));
+        let expected = format!(
+            "--set: lanes.events: it must be 1 to 1048576, not 0\n\
+             {file}:2:1: net.baklog: there is no such key (did you mean backlog?)\n"
+        );
+        assert_eq!(complaints, expected);
+    }
+    let (code, _, complaints) = run("check --set risk.strategy.NOBODY.max_order_qty=1");
+    assert_eq!(code, Some(1));
+    assert!(complaints.contains("there is no strategy NOBODY"), "{complaints}");
+    let (code, _, complaints) = run("serve --for 1 --config distributed");
+    assert_eq!(code, Some(1));
+    assert!(complaints.starts_with("config/distributed.toml:4:1: service.mode: "), "{complaints}");
+}
+
+#[test]
+fn warnings_are_said_and_the_start_goes_on() {
+    let (code, said, complaints) =
+        run(&serving("warned", "--for 0 --set journal.level=none --set log.format=text"));
+    assert_eq!((code, said.lines().count()), (Some(0), 2), "{said}");
+    assert!(complaints.contains("WARN pitlane: journal.level: nothing survives"), "{complaints}");
+    let (code, _, complaints) = run("check --set journal.level=none");
+    assert_eq!(code, Some(0));
+    assert!(complaints.starts_with("warning: journal.level: "), "{complaints}");
+}
+
+#[test]
+fn settings_are_shown_with_where_they_came_from() {
+    let mut command = pitlane("config show --changed --config dev --set fix.exec_type=strict44");
+    let output = command.env("PITLANE_LANES__EVENTS", "99").output().expect("the binary starts");
+    let said = String::from_utf8(output.stdout).expect("it prints text");
+    let lines: Vec<Vec<&str>> = said.lines().map(|line| line.split_whitespace().collect()).collect();
+    let expected = [
+        ["demo.on", "=", "true", "#", "config/dev.toml:4:1"].to_vec(),
+        ["fix.exec_type", "=", "strict44", "#", "--set"].to_vec(),
+        ["lanes.events", "=", "99", "#", "PITLANE_LANES__EVENTS"].to_vec(),
+        ["log.targets.pitlane", "=", "debug", "#", "config/dev.toml:7:1"].to_vec(),
+    ];
+    assert_eq!(lines, expected, "{said}");
+    let (_, all, _) = run("config show");
+    assert!(all.lines().count() > 150, "{all}");
+}
+
+#[test]
+fn the_doctor_tells_people_and_machines_the_same() {
+    let free = "--set http.listen= --set https.listen= --set stomp.listen= --set stomp.tls_listen= --set fix.listen=";
+    let (code, said, complaints) = run(&format!("doctor {free}"));
+    assert_eq!(complaints, "");
+    let last = said.lines().last().expect("it says something");
+    assert_eq!(code, Some(i32::from(last != "fit")), "{said}");
+    let (_, json, _) = run(&format!("doctor --json {free}"));
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let findings = json["findings"].as_array().expect("a list");
+    assert!(findings.len() > 15, "{json}");
+    for finding in findings {
+        let check = finding["check"].as_str().expect("a name");
+        assert!(said.contains(check), "{check} is not among {said}");
+    }
+}
+
+#[test]
+fn completions_are_made_for_shells() {
+    for shell in ["bash", "zsh", "fish"] {
+        let (code, said, _) = run(&format!("completions {shell}"));
+        assert_eq!(code, Some(0));
+        assert!(said.contains("doctor") && said.contains("refdata"), "{shell}");
+    }
+}
+
+#[test]
+fn help_teaches_by_example_and_names_the_codes() {
+    let (code, said, _) = run("--help");
+    assert_eq!(code, Some(0));
+    assert!(said.contains("Exit codes:") && said.contains("doctor"), "{said}");
+    let verbs = ["serve", "check", "config show", "doctor", "journal dump", "journal verify", "completions"];
+    for verb in verbs {
+        let (code, said, _) = run(&format!("{verb} --help"));
+        assert_eq!(code, Some(0));
+        assert!(said.contains("Example") && said.contains("  pitlane "), "{said}");
+    }
+}
+
+#[test]
+fn the_journal_of_a_service_can_be_looked_into() {
+    let serve = serving("journal", "--config dev --for 1 --quiet");
+    assert_eq!(run(&serve).0, Some(0));
+    let data = serve.split_whitespace().nth(2).expect("the folder was given");
+    let (code, said, complaints) = run(&format!("journal verify --data {data}"));
+    assert_eq!((code, complaints.as_str()), (Some(0), ""), "{said}");
+    let (code, said, _) = run(&format!("journal replay --data {data} --shard 1"));
+    assert_eq!(code, Some(0));
+    assert!(said.starts_with("shard 1: record "), "{said}");
+    let (code, said, _) = run(&format!("journal dump --data {data} --limit 5"));
+    assert_eq!((code, said.lines().count()), (Some(0), 5), "{said}");
+    let (code, _, complaints) = run("journal verify --data /nowhere");
+    assert_eq!(code, Some(1));
+    assert!(complaints.starts_with("pitlane: there is no journal in /nowhere"), "{complaints}");
 }

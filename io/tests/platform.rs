@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pitlane::config::Config;
 use pitlane::platform::{Platform, PlatformSettings};
 use pitlane::refdata;
 use pitlane_engine::event::{Body, Event};
@@ -14,7 +15,7 @@ const START: Timestamp = Timestamp(1_800_000_000 * NS_PER_S);
 /// What a platform says in so many seconds of virtual time.
 fn story(settings: PlatformSettings, seconds: u64) -> (Platform, Vec<Event>) {
     let reference = Arc::new(refdata::shipped().expect("the shipped set is sound"));
-    let mut platform = Platform::new(START, reference, settings);
+    let mut platform = Platform::new(START, reference, &settings);
     let mut said = Vec::new();
     for step in 0..seconds * 100 {
         let now = START.plus(step * 10 * NS_PER_MS);
@@ -26,7 +27,11 @@ fn story(settings: PlatformSettings, seconds: u64) -> (Platform, Vec<Event>) {
 }
 
 fn settings(shards: u8, seed: u64) -> PlatformSettings {
-    PlatformSettings { shards, seed, interval_ns: 200 * NS_PER_MS, depths: Depths::default() }
+    let reference = refdata::shipped().expect("the shipped set is sound");
+    let mut config = Config::default();
+    config.topology.shards = shards;
+    (config.service.seed, config.feed.seed, config.demo.on) = (seed, seed, true);
+    PlatformSettings::of(&config, &reference)
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use pitlane::refdata::{self, FAULTS_MAX, RECORDS_MAX, Source, TEXT_BYTES_MAX};
+use pitlane::faults::FAULTS_MAX;
+use pitlane::refdata::{self, RECORDS_MAX, Source, TEXT_BYTES_MAX};
 use pitlane_engine::refdata::{SecurityKind, Table};
 
 const EXCHANGES: &str = "\

@@ -5,4 +5,7 @@ pub mod words;
 pub mod line;
 
 pub mod decoded;
+pub mod json;
+
 pub mod fix;
+pub mod stomp;

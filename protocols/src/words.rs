@@ -261,6 +261,7 @@ pub fn ord_rej_reason(reason: Reason) -> u32 {
         Reason::NotTradeable
         | Reason::VenueUnavailable
         | Reason::LaneFull
+        | Reason::StorageFailed
         | Reason::ShardFull
         | Reason::KillSwitch
         | Reason::TradingDisabled
@@ -324,7 +325,8 @@ pub fn cxl_rej_reason(reason: Reason) -> u32 {
         | Reason::VenueUnavailable
         | Reason::VenueCancelled
         | Reason::VenueRandomReject
-        | Reason::LaneFull => BROKER_OPTION,
+        | Reason::LaneFull
+        | Reason::StorageFailed => BROKER_OPTION,
         _ => OTHER,
     }
 }

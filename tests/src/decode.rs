@@ -4,11 +4,12 @@
 //! outside it; numbers are mostly near the market and sometimes eight raw bytes, so that every bound is reached.
 
 use pitlane_engine::command::{
-    Body, Budget, BudgetAct, BudgetKind, ExecRef, Limits, Movement, MovementKind, Phase, Quote, Report,
-    Scope, Session, Trade, Watch,
+    Body, Budget, BudgetAct, BudgetKind, Command, ExecRef, Limits, Movement, MovementKind, Phase, Quote,
+    Report, Scope, Session, Trade, Watch,
 };
 use pitlane_engine::id::{
-    AccountId, AdapterId, Currency, ExchangeId, IntId, OrderHandle, PortId, SecurityId, StrategyId, Uuid,
+    AccountId, AdapterId, Currency, ExchangeId, IntId, OrderHandle, Origin, PortId, SecurityId, Source,
+    StrategyId, Uuid,
 };
 use pitlane_engine::number::{Money, Price, Qty};
 use pitlane_engine::reason::Reason;
@@ -41,6 +42,22 @@ pub fn play(bytes: &[u8]) {
     if let Err(problem) = stage.checker.double_entry() {
         panic!("{problem}");
     }
+}
+
+/// The commands that bytes are, one after the other and at most so many, as nobody would send them: of any source, about
+/// any order.
+pub fn commands(bytes: &[u8], count: usize) -> Vec<Command> {
+    let mut bytes = Bytes { rest: bytes, orders: Vec::new(), ids: 0 };
+    let mut commands = Vec::new();
+    while commands.len() < count && !bytes.rest.is_empty() {
+        let source = bytes.source();
+        let token = bytes.raw() as u32;
+        let order = OrderHandle::from_raw(bytes.raw() as u64);
+        bytes.learn(order);
+        let now = Timestamp(bytes.raw() as u64);
+        commands.push(Command { source, token, body: bytes.body(now) });
+    }
+    commands
 }
 
 struct Bytes<'a> {
@@ -108,6 +125,11 @@ impl Bytes<'_> {
         venue.delays.entry_jitter_ns = self.pick(&[0, 500_000]);
         venue.delays.feed_ns = self.pick(&[0, 0, 1_000]);
         settings
+    }
+
+    fn source(&mut self) -> Source {
+        let origin = self.pick(&[Origin::Server, Origin::Rest, Origin::Fix, Origin::Strategy]);
+        Source { origin, port: PortId(self.byte()), session: self.raw() as u16 }
     }
 
     fn time(&mut self) -> u64 {

@@ -13,6 +13,7 @@ use pitlane_engine::shard::Shard;
 use pitlane_engine::time::Timestamp;
 
 use crate::checks::Checker;
+use crate::keep::{self, Entry};
 use crate::twin::{Booked, Position, Refused, Report, Said, Transaction, Twin};
 use crate::workload::Deed;
 use crate::world;
@@ -28,6 +29,7 @@ pub struct Pair {
     handles: Vec<OrderHandle>,
     token: u32,
     pub trace: Option<Vec<String>>,
+    journal: Vec<Entry>,
     /// Everything the shard said, folded.
     pub hash: u64,
 }
@@ -46,6 +48,7 @@ impl Pair {
             handles: Vec::new(),
             token: 0,
             trace: None,
+            journal: Vec::new(),
             hash: 0,
         };
         let watch = Told::Watch { port: READER, what: Watch::Everything, on: true };
@@ -112,7 +115,21 @@ impl Pair {
         Ok(())
     }
 
+    /// Goes on with the shard that its image gives.
+    pub fn reload(&mut self) -> Result<(), String> {
+        self.shard = keep::reloaded(&self.shard, 1)?;
+        Ok(())
+    }
+
+    /// Everything told once more, to a new shard.
+    pub fn replay(&self) -> Result<(), String> {
+        let (reference, settings) = (self.shard.reference().clone(), self.shard.settings().clone());
+        let fresh = Shard::new(ShardId(0), 1, reference, settings);
+        keep::check_replay(&self.journal, fresh, &self.shard, Some(self.out.seq()))
+    }
+
     fn play(&mut self, command: &Command) -> Vec<Event> {
+        self.journal.push(Entry::Told(self.now, *command));
         self.shard.apply(self.now, command, &mut self.out);
         let mut events = take(&mut self.out);
         while self.shard.has_work() {

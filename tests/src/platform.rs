@@ -17,10 +17,11 @@ use pitlane_engine::shard::{Route, Shard, route};
 use pitlane_engine::time::Timestamp;
 use pitlane_engine::treasury::Treasury;
 use pitlane_engine::view::{View, ViewSettings};
-use pitlane_engine::worker::Worker;
+use pitlane_engine::worker::{ALL_STORED, Taken, Worker};
 
 use crate::checks::Checker;
 use crate::dice::Dice;
+use crate::keep::{self, Entry};
 use crate::outside::{self, Outside};
 use crate::pair::fold;
 use crate::workload::{Deed, Profile, Workload};
@@ -61,7 +62,27 @@ pub struct Setup {
     pub profile: Profile,
     /// Limits of strategy 1, set before anything is traded.
     pub limits: Option<Limits>,
+    pub storage: Storage,
     pub steps: usize,
+}
+
+/// How what is journaled gets stored.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Storage {
+    /// Whether it takes time, so that events wait for it.
+    pub slow: bool,
+    /// Of a thousand moves, how many shut the journal of a shard or open it again.
+    pub shuts_permille: u64,
+    /// Of a thousand moves, how many put a shard away and take it out again.
+    pub reloads_permille: u64,
+}
+
+/// What a shard was told, and how much of it is safe.
+#[derive(Clone, Debug, Default)]
+pub struct Journal {
+    pub entries: Vec<Entry>,
+    stored: u64,
+    shut: bool,
 }
 
 /// A client's thread.
@@ -85,7 +106,8 @@ pub struct Platform {
     workload: Workload,
     ports: Vec<PortEnd>,
     workers: Vec<Worker>,
-    pub journals: Vec<Vec<(Timestamp, Command)>>,
+    pub journals: Vec<Journal>,
+    storage: Storage,
     pub checkers: Vec<Checker>,
     clients: Vec<Client>,
     outside: Outside,
@@ -127,7 +149,9 @@ impl Platform {
             now: world::start(),
             workload: Workload::new(dice.fork(), profile),
             ports,
-            journals: vec![Vec::new(); workers.len()],
+            journals: vec![Journal::default(); workers.len()],
+            // Nothing goes wrong before the opening.
+            storage: Storage::default(),
             workers,
             checkers: (0..setup.shards).map(|id| Checker::new(ShardId(id), reference.clone())).collect(),
             clients: DESKS.iter().map(|&(port, origin)| Client::new(port, origin, setup.shards)).collect(),
@@ -149,6 +173,7 @@ impl Platform {
             dice,
         };
         platform.open();
+        platform.storage = setup.storage;
         platform
     }
 
@@ -183,7 +208,8 @@ impl Platform {
             self.feed.set_on(security, true, self.now);
         }
         // Nobody trades before the limits are in force.
-        while !self.control.is_empty() {
+        let shards = self.shards;
+        while !self.control.is_empty() || !(0..shards).all(|shard| self.view.is_complete(ShardId(shard))) {
             self.round().expect("nothing goes wrong before the opening");
         }
         self.round().expect("nothing goes wrong before the opening");
@@ -229,15 +255,51 @@ impl Platform {
 
     fn move_worker(&mut self) -> Finding {
         let at = self.dice.below(self.workers.len() as u64) as usize;
+        self.move_journal(at)?;
         for _ in 0..=self.dice.below(3) {
             self.poll_worker(at)?;
         }
         Ok(())
     }
 
+    /// Something becomes safe; at times a disk is full, or a shard goes on from its image.
+    fn move_journal(&mut self, at: usize) -> Finding {
+        let journal = &mut self.journals[at];
+        if self.dice.percent(50) {
+            let waiting = journal.entries.len() as u64 - journal.stored;
+            journal.stored += self.dice.below(waiting + 1);
+        }
+        if self.dice.below(1_000) < self.storage.shuts_permille {
+            journal.shut = !journal.shut;
+        }
+        if self.dice.below(1_000) < self.storage.reloads_permille && !self.workers[at].has_work() {
+            self.reload(at)?;
+        }
+        Ok(())
+    }
+
+    fn reload(&mut self, at: usize) -> Finding {
+        let worker = self.workers.remove(at);
+        let seq = worker.seq();
+        let (shard, end) = worker.into_parts();
+        let loaded = keep::reloaded(&shard, self.shards)?;
+        self.workers.insert(at, Worker::restored(loaded, end, seq, self.now));
+        Ok(())
+    }
+
     fn poll_worker(&mut self, at: usize) -> Result<(), String> {
         let journal = &mut self.journals[at];
-        self.workers[at].poll_with(self.now, |now, command| journal.push((now, *command)));
+        let stored = if self.storage.slow { journal.stored } else { ALL_STORED };
+        self.workers[at].poll_with(self.now, stored, |number, now, command, _| {
+            // Cancels and switches have a reserve.
+            let spares = matches!(command.body, Told::Cancel { .. } | Told::Kill { .. });
+            if journal.shut && !spares {
+                return Taken::No;
+            }
+            journal.entries.push(Entry::Told(now, *command));
+            assert_eq!(number, journal.entries.len() as u64, "every command has its number");
+            Taken::Yes
+        });
         self.monitor()?;
         if !self.workers[at].has_work() && !self.checkers[at].overflowed {
             self.workers[at].shard().audit();
@@ -449,6 +511,8 @@ impl Platform {
     /// Nobody sleeps, nobody misbehaves, nothing new is asked for; everything must come to rest, and then agree.
     pub fn settle(&mut self) -> Finding {
         self.outside.chaos = false;
+        self.storage = Storage::default();
+        self.journals.iter_mut().for_each(|journal| journal.shut = false);
         let mut idle = 0;
         for _ in 0..SETTLING_ROUNDS_MAX {
             idle = if self.round()? == 0 { idle + 1 } else { 0 };
@@ -473,10 +537,10 @@ impl Platform {
     fn round(&mut self) -> Result<usize, String> {
         let mut work = 0;
         for at in 0..self.workers.len() {
-            let before = self.workers[at].counts();
+            let (before, told) = (self.workers[at].counts(), self.journals[at].entries.len());
             self.poll_worker(at)?;
             work += (self.workers[at].counts() != before && self.workers[at].has_work()) as usize;
-            work += self.journals[at].len() - before.commands as usize;
+            work += self.journals[at].entries.len() - told;
         }
         for client in &mut self.clients {
             work += client.listen(&mut self.ports, usize::MAX)?;
@@ -495,7 +559,18 @@ impl Platform {
         for client in &self.clients {
             client.agrees(&self.checkers)?;
         }
-        self.view_agrees()
+        self.view_agrees()?;
+        self.journals_agree()
+    }
+
+    /// Every journal, played to a new shard, gives the shard there is.
+    fn journals_agree(&self) -> Finding {
+        for (worker, journal) in self.workers.iter().zip(&self.journals) {
+            let shard = worker.shard();
+            let fresh = Shard::new(shard.id(), self.shards, self.reference.clone(), shard.settings().clone());
+            keep::check_replay(&journal.entries, fresh, shard, Some(worker.seq()))?;
+        }
+        Ok(())
     }
 
     /// A view that starts now from a snapshot sees what the one kept by events sees.
@@ -564,8 +639,10 @@ impl Platform {
     pub fn journal(&self) -> String {
         let mut text = String::new();
         for (shard, journal) in self.journals.iter().enumerate() {
-            for (at, command) in journal {
-                text += &format!("{at} to shard {shard} {:?}\n", command.body);
+            for entry in &journal.entries {
+                if let Entry::Told(at, command) = entry {
+                    text += &format!("{at} to shard {shard} {:?}\n", command.body);
+                }
             }
         }
         text

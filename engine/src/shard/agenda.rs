@@ -3,10 +3,10 @@
 
 use super::Shard;
 use crate::command::{Quote, Session};
-use crate::event::{Adjustment, Alert, Ask, Body as Said, What};
+use crate::event::{Adjustment, Ask, Body as Said};
 use crate::id::{AccountId, AdapterId, IntId, OrderHandle, PortMask, Source, StrategyId};
 use crate::number::Price;
-use crate::order::{Base, NIL, Order, Step};
+use crate::order::{NIL, Order, Step};
 use crate::outbox::Outbox;
 use crate::reason::Reason;
 use crate::terms::{Terms, Tif};
@@ -77,6 +77,10 @@ enum Sweep {
     },
     Cash {
         at: usize,
+    },
+    /// After a new start: what is under way outside is in doubt, then whatever is due is done.
+    Begin {
+        cursor: u32,
     },
     /// Marks what is under way as in doubt, or asks for it.
     Adapter {
@@ -179,6 +183,10 @@ impl Agenda {
         self.sweep = Some(Sweep::Cash { at: 0 });
     }
 
+    pub fn begin_start(&mut self) {
+        self.sweep = Some(Sweep::Begin { cursor: 0 });
+    }
+
     pub fn begin_adapter(&mut self, adapter: AdapterId, connected: bool) {
         self.sweep = Some(Sweep::Adapter { adapter, connected, cursor: 0 });
     }
@@ -241,6 +249,7 @@ impl Shard {
             }
             Sweep::Positions { local, at } => self.sweep_positions(local, at, out),
             Sweep::Cash { at } => self.sweep_cash(at, out),
+            Sweep::Begin { cursor } => self.sweep_begin(cursor, out),
             Sweep::Adapter { adapter, connected, cursor } => {
                 self.sweep_adapter(adapter, connected, cursor, out)
             }
@@ -425,6 +434,16 @@ impl Shard {
         (end < self.ledger.cash().len()).then_some(Sweep::Cash { at: end })
     }
 
+    fn sweep_begin(&mut self, cursor: u32, out: &mut Outbox) -> Option<Sweep> {
+        let cursor = self.visit(
+            cursor,
+            |_, order| order.outside && order.at_venue,
+            |shard, slot, out| shard.doubt(slot, out),
+            out,
+        );
+        Some(if cursor < self.orders.len() { Sweep::Begin { cursor } } else { Sweep::Timers })
+    }
+
     fn sweep_adapter(
         &mut self,
         adapter: AdapterId,
@@ -435,17 +454,9 @@ impl Shard {
         let cursor = self.visit(
             cursor,
             |shard, order| order.at_venue && shard.concerns(Which::Adapter(adapter), order),
-            |shard, slot, out| {
-                if connected {
-                    return shard.instruct(slot, Ask::Query, out);
-                }
-                let waiting =
-                    shard.orders.get(slot).base == Base::PendingNew || shard.orders.requests(slot).is_some();
-                if waiting && !shard.orders.get(slot).in_doubt {
-                    shard.orders.get_mut(slot).in_doubt = true;
-                    shard.say_status(slot, What::Image, Reason::InDoubt, out);
-                    shard.alert_order(Alert::InDoubt, slot, Reason::InDoubt, out);
-                }
+            |shard, slot, out| match connected {
+                true => shard.instruct(slot, Ask::Query, out),
+                false => shard.doubt(slot, out),
             },
             out,
         );

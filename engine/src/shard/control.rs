@@ -63,7 +63,8 @@ impl Shard {
             _ => return Ok(()),
         }
         let subscribers = subscribers.len() as u32;
-        self.say(Said::Subscription { strategy, security, on, subscribers }, out);
+        let to = self.audience.everything.with(self.audience.orders).with(self.audience.budgets);
+        out.say(to, self.now, Said::Subscription { strategy, security, on, subscribers });
         Ok(())
     }
 
@@ -173,6 +174,7 @@ impl Shard {
     }
 
     fn trading_day(&mut self, day: Day) -> Result<(), Reason> {
+        self.day = Some(day);
         self.ledger.fold_all();
         for local in 0..self.directory.locals.len() as u32 {
             self.venue.market_mut(local).volume = Default::default();

@@ -19,7 +19,7 @@ impl Shard {
         if id.is_none() {
             return self.say_entered(OrderHandle::NONE, source, id, terms, Reason::BadId, out);
         }
-        if !self.orders.has_room() && !self.forget_oldest(out) {
+        if !self.make_room(out) {
             return self.say_entered(OrderHandle::NONE, source, id, terms, Reason::ShardFull, out);
         }
         match self.admit(terms, out) {
@@ -251,7 +251,7 @@ impl Shard {
         reason: Reason,
         out: &mut Outbox,
     ) {
-        if id.is_none() || (!self.orders.has_room() && !self.forget_oldest(out)) {
+        if id.is_none() || !self.make_room(out) {
             return self.say_entered(OrderHandle::NONE, source, id, terms, reason, out);
         }
         let local = self.directory.local(terms.security).unwrap_or(NIL);
@@ -298,6 +298,13 @@ impl Shard {
         if self.orders.finished(outside) > max {
             self.forget_oldest_of(outside, out);
         }
+    }
+
+    /// Whether there is a place for another order, for which one that has ended may have to be forgotten. Under a bound that
+    /// was lowered, even that may not be enough.
+    #[inline]
+    fn make_room(&mut self, out: &mut Outbox) -> bool {
+        self.orders.has_room() || self.forget_oldest(out) && self.orders.has_room()
     }
 
     /// Forgets the order that ended longest ago, those of simulated venues first. False if there is none.

@@ -12,10 +12,12 @@
 
 mod agenda;
 mod audit;
+mod begin;
 mod books;
 mod control;
 mod entry;
 mod gate;
+mod image;
 mod market;
 mod reports;
 mod requests;
@@ -38,7 +40,7 @@ use crate::reason::Reason;
 use crate::refdata::RefData;
 use crate::settings::{Delays, ShardSettings};
 use crate::terms::Status;
-use crate::time::Timestamp;
+use crate::time::{Day, Timestamp};
 use crate::timers::{Timers, Way};
 use crate::venue::{BookSpec, Venue};
 
@@ -103,8 +105,12 @@ pub struct Shard {
     id: ShardId,
     shards: u8,
     settings: ShardSettings,
+    /// Commands applied, and starts.
+    applied: u64,
     /// The time of the command that is being worked on.
     now: Timestamp,
+    /// The trading day that was begun last.
+    day: Option<Day>,
     directory: Directory,
     orders: Orders,
     ledger: Ledger,
@@ -150,7 +156,9 @@ impl Shard {
         let mut shard = Shard {
             id,
             shards,
+            applied: 0,
             now: Timestamp::ZERO,
+            day: None,
             orders: Orders::new(id, settings.orders_max, settings.executions_max),
             ledger: Ledger::new(0, settings.transactions_max),
             venue: Venue::new(Vec::new(), settings.orders_max as usize),
@@ -179,6 +187,16 @@ impl Shard {
         &self.directory.reference
     }
 
+    pub fn settings(&self) -> &ShardSettings {
+        &self.settings
+    }
+
+    /// How many commands it has been told, starts among them: the number of the last.
+    #[inline]
+    pub fn applied(&self) -> u64 {
+        self.applied
+    }
+
     /// Takes new reference data. Orders and positions stay; what has disappeared can no longer be traded.
     pub fn adopt(&mut self, reference: Arc<RefData>) {
         self.directory.adopt(self.id, self.shards, reference);
@@ -189,6 +207,7 @@ impl Shard {
     pub fn apply(&mut self, now: Timestamp, command: &Command, out: &mut Outbox) {
         assert!(!self.has_work(), "a shard with work left takes no command");
         let before = out.waiting().len();
+        self.applied += 1;
         self.now = now;
         let source = command.source;
         match &command.body {
@@ -304,19 +323,11 @@ impl Shard {
     /// Books, ledger places and ways for securities that have none yet.
     fn open_books(&mut self) {
         for at in self.ways.len()..self.directory.locals.len() {
-            let local = &self.directory.locals[at];
-            let place = &self.directory.places[local.exchange as usize];
-            let settings = self.settings.venues.get(&place.id).unwrap_or(&self.settings.venue).clone();
-            let seed = settings.seed ^ (local.instrument.security.0 as u64) << 32;
-            self.delayed |= settings.delays != Delays::default();
+            let spec = book_spec(&self.directory, &self.settings, at);
+            let seed = spec.settings.seed ^ (spec.security.0 as u64) << 32;
+            self.delayed |= spec.settings.delays != Delays::default();
             self.ways.push([Way::new(seed ^ 1), Way::new(seed ^ 2)]);
-            let spec = BookSpec {
-                security: local.instrument.security,
-                tick_size: local.tick,
-                lot: local.lot,
-                auctions: place.auctions,
-                settings,
-            };
+            let place = &self.directory.places[self.directory.locals[at].exchange as usize];
             let book = self.venue.add_book(spec);
             assert!(book as usize == at, "books and securities have the same indices");
             if place.session != Default::default() {
@@ -335,7 +346,7 @@ impl Shard {
         }
         let exchange = self.directory.locals[local as usize].exchange;
         let place = &self.directory.places[exchange as usize];
-        self.settings.venues.get(&place.id).unwrap_or(&self.settings.venue).delays
+        self.settings.venue_of(place.id).delays
     }
 
     /// Whether its orders go to the venue inside this shard.
@@ -465,5 +476,18 @@ impl Shard {
             // Of how an order ended there is no doubt: the venue, or we, have said so.
             in_doubt: order.in_doubt && !order.base.is_finished(),
         }
+    }
+}
+
+/// What the book of a security is about.
+fn book_spec(directory: &Directory, settings: &ShardSettings, local: usize) -> BookSpec {
+    let local = &directory.locals[local];
+    let place = &directory.places[local.exchange as usize];
+    BookSpec {
+        security: local.instrument.security,
+        tick_size: local.tick,
+        lot: local.lot,
+        auctions: place.auctions,
+        settings: settings.venue_of(place.id).clone(),
     }
 }

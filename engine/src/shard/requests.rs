@@ -293,6 +293,22 @@ impl Shard {
         out.say(to, self.now, Said::Refused(refusal));
     }
 
+    /// How a request would be refused now, for whoever refuses it in the shard's place.
+    pub fn refusal(
+        &self,
+        order: OrderHandle,
+        request: Request,
+        request_id: IntId,
+        source: Source,
+        reason: Reason,
+    ) -> Refusal {
+        let found = self.orders.find(order);
+        let (id, status) = found.map_or((IntId::NONE, Status::Rejected), |slot| {
+            (self.orders.get(slot).id, self.orders.status(slot))
+        });
+        Refusal { order, id, request_id, source, request, status, reason }
+    }
+
     fn refuse_unknown(
         &self,
         source: Source,

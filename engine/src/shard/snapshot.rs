@@ -104,6 +104,9 @@ impl Shard {
         match stage {
             Stage::Begin => {
                 teller.say(Said::SnapshotBegin { port });
+                if let Some(day) = self.day {
+                    teller.say(Said::TradingDay { day });
+                }
                 if self.killed {
                     teller.say(Said::Kill { scope: Scope::Global, on: true });
                 }

@@ -22,13 +22,19 @@ impl Stops {
         self.0.push(None);
     }
 
-    fn push(&mut self, nodes: &mut Nodes, local: u32, slot: u32, side: Side, ticks: i64) -> bool {
+    pub fn push(&mut self, nodes: &mut Nodes, local: u32, slot: u32, side: Side, ticks: i64) -> bool {
         let ladders = self.0[local as usize].get_or_insert_with(|| {
             Box::new([Ladder::new(Direction::LowestFirst), Ladder::new(Direction::HighestFirst)])
         });
         // Quantities do not matter here, so that no sum can be too large.
         nodes.set(slot, Node::new(Place::Stop, side));
         ladders[side as usize].push_back(nodes, slot, ticks)
+    }
+
+    /// Whether a stop waits at this very price.
+    pub fn is_occupied(&self, local: u32, side: Side, ticks: i64) -> bool {
+        let ladders = self.0.get(local as usize).and_then(Option::as_ref);
+        ladders.is_some_and(|ladders| ladders[side as usize].front(ticks).is_some())
     }
 
     fn remove(&mut self, nodes: &mut Nodes, local: u32, slot: u32, side: Side) {
@@ -62,8 +68,8 @@ impl Shard {
     pub(super) fn watch_stop(&mut self, slot: u32, out: &mut Outbox) {
         let order = self.orders.get(slot);
         let (local, side) = (order.local, order.terms.side);
-        let tick = self.directory.locals[local as usize].tick;
-        let ticks = order.terms.stop.ticks(tick).expect("the gate admits prices on the grid only");
+        let grid = &self.directory.locals[local as usize].ticks;
+        let ticks = grid.steps(order.terms.stop.raw()).expect("the gate admits prices on the grid only");
         if !self.stops.push(self.venue.nodes_mut(), local, slot, side, ticks) {
             self.venue.nodes_mut().set(slot, Node::default());
             // It is on no ladder, and `at_venue` keeps it from being taken off one.

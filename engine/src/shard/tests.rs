@@ -1,6 +1,7 @@
 //! The shard as a whole: few tests, one for each road through it. Every rule in detail, with a naive twin, is in `tests/`.
 
 mod found;
+mod kept;
 
 use super::*;
 use crate::command::{Limits, Movement, MovementKind, Quote, Report, Scope, Session, Trade, Watch};

@@ -98,7 +98,7 @@ impl Venue {
         }
     }
 
-    fn update_collecting(&mut self, book: u32) {
+    pub(super) fn update_collecting(&mut self, book: u32) {
         let back = &self.backs[book as usize];
         let collecting = back.session != Session::Continuous || back.halted;
         self.books[book as usize].mode.set(Mode::COLLECTING, collecting);

@@ -2,6 +2,7 @@
 
 use crate::command::Quote;
 use crate::id::AccountId;
+use crate::image::image;
 use crate::ladder::{Direction, Ladder};
 use crate::nodes::{Nodes, Place};
 use crate::number::{Price, Qty};
@@ -123,6 +124,10 @@ impl Book {
             mode,
             self_trade: spec.settings.self_trade,
         }
+    }
+
+    pub fn set_self_trade(&mut self, self_trade: SelfTrade) {
+        self.self_trade = self_trade;
     }
 
     /// The price of so many ticks. Orders and portions whose price does not fit are never let in.
@@ -249,9 +254,23 @@ pub(super) struct Shown {
     taken: Qty,
 }
 
+image!(Shown { ticks, size, portion, taken });
+
 impl Shown {
     pub fn new(ticks: i64, size: Qty) -> Shown {
         Shown { ticks, size, portion: 0, taken: Qty::ZERO }
+    }
+
+    pub fn is_sound(&self, settings: &VenueSettings) -> bool {
+        !self.taken.is_negative() && self.taken <= self.size && self.portion <= portions(settings).max(1)
+    }
+
+    /// There are no more portions than these settings say.
+    pub fn limit(&mut self, settings: &VenueSettings) {
+        let portions = portions(settings).max(1);
+        if self.portion > portions {
+            (self.portion, self.taken) = (portions, Qty::ZERO);
+        }
     }
 
     /// The portion that is next: its price in ticks, and what is left of it. `side` is the quote's.
@@ -315,6 +334,10 @@ pub(super) struct Queue {
 impl Queue {
     pub fn new(ticks: i64, shown: Qty) -> Queue {
         Queue { ticks, ahead: shown, shown }
+    }
+
+    pub fn is_sound(&self) -> bool {
+        !self.ahead.is_negative() && self.ahead <= self.shown
     }
 
     /// The feed shows another size at the same price.

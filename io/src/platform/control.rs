@@ -1,116 +1,275 @@
-//! Operator, clock and treasury as a port: what the shards are told at the start, and the parts of limits they have.
+//! Operator, clock and treasury as a port: what the shards must know before anybody trades, and the parts of limits
+//! they have.
+//!
+//! ```text
+//! Snapshot ─► what a shard knows already ─► only what is missing is told ─► Treasury::ask ─► answers ─► set_limits
+//! ```
+//!
+//! So a start after a crash and a first start are the same: shards that remember are told little, a new one everything.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet};
 
-use pitlane_engine::command::{Body, Command, Limits, Phase, Scope, Watch};
-use pitlane_engine::event::Event;
-use pitlane_engine::id::{Origin, ShardId, Source, StrategyId};
-use pitlane_engine::mesh::{Broadcast, PortEnd};
+use pitlane_engine::command::{Body, Limits, Phase, Scope, Watch};
+use pitlane_engine::event::{Body as Said, Event};
+use pitlane_engine::id::{Origin, SecurityId, ShardId, Source, StrategyId};
+use pitlane_engine::mesh::{PortEnd, ShardMask};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::shard::shard_of;
-use pitlane_engine::time::{NS_PER_S, Timestamp};
+use pitlane_engine::time::{Day, NS_PER_S, Timestamp};
 use pitlane_engine::treasury::Treasury;
 
-use super::CONTROL;
+use super::EVENTS_PER_POLL_MAX;
+use super::errands::Errands;
+use crate::config::{Config, Rules, Service};
 
-/// Limits of each strategy: far above what the demo trader does, near enough to stop one that runs wild.
-const OPEN_ORDERS_MAX: u32 = 1_000;
-const ORDERS_PER_S_MAX: u32 = 100;
 /// How often the treasury asks again for what it lent.
 const REMIND_NS: u64 = NS_PER_S;
+/// Kinds of budget that [`Treasury::ask`] asks each shard for.
+const KINDS_ASKED: usize = 3;
+
+/// What the shards are to know.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Briefing {
+    /// Of strategies and accounts. They hold from the start, whatever was set before.
+    pub limits: Vec<(Scope, Limits)>,
+    /// Securities that a strategy or an account may not trade; those set before stay.
+    pub restrictions: Vec<(Scope, SecurityId)>,
+    /// Strategies that run from the start.
+    pub running: Vec<StrategyId>,
+    /// Securities that the server itself follows, so that they are quoted.
+    pub followed: Vec<SecurityId>,
+    /// How far the clock that turns the trading day over at its midnight is ahead of UTC.
+    pub day_ahead_ns: i64,
+}
+
+impl Briefing {
+    /// The limits are the config's; every strategy that starts by itself runs, every security is followed.
+    pub fn of(config: &Config, reference: &RefData) -> Briefing {
+        let started = reference.strategies().iter().filter(|row| row.auto_activate);
+        let Service { timezone, trading_day_rollover, .. } = config.service;
+        let ahead_s = timezone.offset_s as i64 - trading_day_rollover.0 as i64;
+        let mut briefing = Briefing {
+            running: started.map(|row| row.id).collect(),
+            followed: reference.securities().iter().map(|row| row.id).collect(),
+            day_ahead_ns: ahead_s * NS_PER_S as i64,
+            ..Briefing::default()
+        };
+        for row in reference.strategies() {
+            briefing.rule(Scope::Strategy(row.id), config.risk.of_strategy(&row.name), reference);
+        }
+        for row in reference.accounts() {
+            briefing.rule(Scope::Account(row.id), config.risk.of_account(&row.name), reference);
+        }
+        briefing
+    }
+
+    fn rule(&mut self, scope: Scope, rules: &Rules, reference: &RefData) {
+        self.limits.push((scope, rules.limits));
+        self.restrictions
+            .extend(rules.restricted_ids(reference).into_iter().map(|security| (scope, security)));
+    }
+
+    fn day_at(&self, now: Timestamp) -> Day {
+        Timestamp(now.0.saturating_add_signed(self.day_ahead_ns)).day()
+    }
+}
 
 #[derive(Debug)]
 pub struct Control {
     port: PortEnd,
+    errands: Errands,
     treasury: Treasury,
+    /// In whose name the treasury speaks.
+    treasurer: Source,
+    briefing: Briefing,
+    /// By shard.
+    known: Vec<Known>,
+    /// Shards whose answers to the treasury's questions have not all come; then the limits are set.
+    unanswered: usize,
+    limits_set: bool,
+    day: Day,
     remind: Timestamp,
-    /// What waits for room, in order: a few commands for each strategy and security at the start, later a few of the
-    /// treasury's for each limit.
-    waiting: VecDeque<Order>,
 }
 
-/// A command on its way: to every shard, or to one.
-#[derive(Debug)]
-enum Order {
-    All(Broadcast),
-    One(ShardId, Command),
+/// What a shard told of itself in its snapshot.
+#[derive(Debug, Default)]
+struct Known {
+    /// The trading day it is in.
+    day: Option<Day>,
+    limits: BTreeMap<Scope, Limits>,
+    restricted: BTreeSet<(Scope, SecurityId)>,
+    phases: BTreeMap<StrategyId, Phase>,
+    followed: BTreeSet<SecurityId>,
+    /// It has told everything, and was told what it lacked.
+    briefed: bool,
 }
 
 impl Control {
-    pub fn new(port: PortEnd, now: Timestamp, reference: &RefData) -> Control {
-        let treasury =
-            Treasury::new(port.shards(), Source { origin: Origin::Server, port: CONTROL, session: 1 });
-        let mut control = Control { port, treasury, remind: now.plus(REMIND_NS), waiting: VecDeque::new() };
-        control.tell_all(Body::Watch { port: CONTROL, what: Watch::Everything, on: true });
-        control.tell_all(Body::Watch { port: CONTROL, what: Watch::Budgets, on: true });
-        control.tell_all(Body::Snapshot { port: CONTROL });
-        control.tell_all(Body::TradingDay { day: now.day() });
-        for row in reference.strategies() {
-            control.limit(Scope::Strategy(row.id));
+    pub fn new(port: PortEnd, now: Timestamp, briefing: Briefing) -> Control {
+        let id = port.id();
+        let source = |session| Source { origin: Origin::Server, port: id, session };
+        let mut errands = Errands::new(source(0));
+        errands.tell_all(Body::Watch { port: id, what: Watch::Budgets, on: true });
+        errands.tell_all(Body::Snapshot { port: id });
+        let shards = port.shards();
+        let known = (0..shards).map(|_| Known::default()).collect();
+        Control {
+            errands,
+            treasury: Treasury::new(shards, source(1)),
+            treasurer: source(1),
+            day: briefing.day_at(now),
+            unanswered: briefing.limits.len() * shards as usize * KINDS_ASKED,
+            limits_set: false,
+            briefing,
+            known,
+            port,
+            remind: now.plus(REMIND_NS),
         }
-        for row in reference.strategies().iter().filter(|row| row.auto_activate) {
-            for phase in [Phase::Init, Phase::Prefeed, Phase::Start, Phase::Running] {
-                control.tell_all(Body::Phase { strategy: row.id, phase });
+    }
+
+    /// Whether the shards know what they must.
+    pub fn is_ready(&self) -> bool {
+        self.limits_set && self.errands.is_empty()
+    }
+
+    /// Whether something waits for room.
+    pub fn is_waiting(&self) -> bool {
+        !self.errands.is_empty()
+    }
+
+    pub fn deadline(&self) -> Timestamp {
+        let tomorrow = Day(self.day.0 + 1).start();
+        self.remind.min(Timestamp(tomorrow.0.saturating_add_signed(-self.briefing.day_ahead_ns)))
+    }
+
+    pub fn take_called(&mut self) -> ShardMask {
+        self.port.take_called()
+    }
+
+    /// Hears what the shards say, up to a bound. `follow` is told whether a security has subscribers.
+    pub fn hear(&mut self, mut follow: impl FnMut(SecurityId, bool)) -> usize {
+        for heard in 0..EVENTS_PER_POLL_MAX {
+            let Some((shard, event)) = self.port.poll_event() else { return heard };
+            if let Said::Subscription { security, subscribers, .. } = event.body {
+                follow(security, subscribers > 0);
             }
+            self.learn(shard, &event);
+            self.note_answer(&event);
+            let errands = &mut self.errands;
+            self.treasury.handle_event(shard, &event, |shard, command| errands.send(shard, command));
         }
-        for row in reference.securities() {
-            let body = Body::Subscribe { strategy: StrategyId::SERVER, security: row.id, on: true };
-            let shard = shard_of(row.id, control.port.shards());
-            control.waiting.push_back(Order::One(shard, command(body)));
-        }
-        control
+        EVENTS_PER_POLL_MAX
     }
 
-    pub fn poll_event(&mut self) -> Option<(ShardId, Event)> {
-        self.port.poll_event()
-    }
-
-    pub fn handle_event(&mut self, shard: ShardId, event: &Event) {
-        let waiting = &mut self.waiting;
-        self.treasury
-            .handle_event(shard, event, |shard, command| waiting.push_back(Order::One(shard, command)));
-    }
-
-    /// Sends what has room, in order.
+    /// Does what is due, and sends what has room.
     pub fn poll(&mut self, now: Timestamp) -> usize {
         if now >= self.remind {
             self.remind = now.plus(REMIND_NS);
-            let waiting = &mut self.waiting;
-            self.treasury.remind(|shard, command| waiting.push_back(Order::One(shard, command)));
+            let errands = &mut self.errands;
+            self.treasury.remind(|shard, command| errands.send(shard, command));
         }
-        let mut sent = 0;
-        while let Some(order) = self.waiting.front_mut() {
-            let through = match order {
-                Order::All(broadcast) => self.port.send_all(broadcast),
-                Order::One(shard, command) => self.port.send(*shard, *command).is_ok(),
-            };
-            if !through {
-                break;
+        let today = self.briefing.day_at(now);
+        if today > self.day {
+            self.day = today;
+            self.errands.tell_all(Body::TradingDay { day: today });
+        }
+        if !self.limits_set && self.unanswered == 0 && self.known.iter().all(|known| known.briefed) {
+            self.set_limits();
+        }
+        self.errands.poll(&mut self.port)
+    }
+
+    /// The end is near: nothing more is told.
+    pub fn close(&mut self) {
+        self.errands.clear();
+    }
+
+    /// Notes what a snapshot tells, and briefs the shard at its end.
+    fn learn(&mut self, shard: ShardId, event: &Event) {
+        let known = &mut self.known[shard.0 as usize];
+        if known.briefed {
+            return;
+        }
+        match event.body {
+            Said::TradingDay { day } => known.day = Some(day),
+            Said::Limits { scope, limits } => _ = known.limits.insert(scope, limits),
+            Said::Restrict { scope, security, on: true } => _ = known.restricted.insert((scope, security)),
+            Said::Phase { strategy, phase } => _ = known.phases.insert(strategy, phase),
+            Said::Subscription { strategy: StrategyId::SERVER, security, on: true, .. } => {
+                known.followed.insert(security);
             }
-            self.waiting.pop_front();
-            sent += 1;
+            Said::SnapshotEnd { .. } => self.brief(shard),
+            Said::Restrict { on: false, .. }
+            | Said::Subscription { .. }
+            | Said::Order(_)
+            | Said::Status(_)
+            | Said::Refused(_)
+            | Said::Forgotten { .. }
+            | Said::Booked(_)
+            | Said::Adjusted { .. }
+            | Said::Tick(_)
+            | Said::Session { .. }
+            | Said::Halt { .. }
+            | Said::Adapter { .. }
+            | Said::Kill { .. }
+            | Said::Alert { .. }
+            | Said::ToVenue(_)
+            | Said::Budget(_)
+            | Said::Done { .. }
+            | Said::SnapshotBegin { .. } => {}
         }
-        sent
     }
 
-    fn tell_all(&mut self, body: Body) {
-        self.waiting.push_back(Order::All(Broadcast::new(command(body))));
+    /// Tells a shard what it does not know yet, and asks it for its parts of the limits.
+    fn brief(&mut self, shard: ShardId) {
+        let shards = self.port.shards();
+        let Briefing { limits, restrictions, running, followed, .. } = &self.briefing;
+        let known = std::mem::take(&mut self.known[shard.0 as usize]);
+        let errands = &mut self.errands;
+        if known.day != Some(self.day) {
+            errands.tell(shard, Body::TradingDay { day: self.day });
+        }
+        for (scope, limits) in limits.iter().filter(|(scope, limits)| known.limits.get(scope) != Some(limits))
+        {
+            errands.tell(shard, Body::Limits { scope: *scope, limits: *limits });
+        }
+        for (scope, security) in restrictions.iter().filter(|row| !known.restricted.contains(row)) {
+            errands.tell(shard, Body::Restrict { scope: *scope, security: *security, on: true });
+        }
+        for &strategy in running.iter().filter(|id| known.phases.get(id) != Some(&Phase::Running)) {
+            for phase in [Phase::Init, Phase::Prefeed, Phase::Start, Phase::Running] {
+                errands.tell(shard, Body::Phase { strategy, phase });
+            }
+        }
+        let own = followed.iter().filter(|security| shard_of(**security, shards) == shard);
+        for &security in own.filter(|security| !known.followed.contains(security)) {
+            errands.tell(shard, Body::Subscribe { strategy: StrategyId::SERVER, security, on: true });
+        }
+        self.known[shard.0 as usize] = Known { briefed: true, ..Known::default() };
+        if self.known.iter().all(|known| known.briefed) {
+            // Every limit is on its way ahead of these: a shard takes its part of a new one before it answers.
+            for (scope, _) in limits {
+                self.treasury.ask(*scope, |shard, command| errands.send(shard, command));
+            }
+        }
     }
 
-    /// Tells the shards a limit and gives each its part.
-    fn limit(&mut self, scope: Scope) {
-        let limits = Limits {
-            max_open_orders: OPEN_ORDERS_MAX,
-            max_orders_per_s: ORDERS_PER_S_MAX,
-            ..Limits::default()
-        };
-        self.tell_all(Body::Limits { scope, limits });
-        let waiting = &mut self.waiting;
-        self.treasury
-            .set_limits(scope, &limits, |shard, command| waiting.push_back(Order::One(shard, command)));
+    /// Counts the answers to what the treasury asked at the start.
+    fn note_answer(&mut self, event: &Event) {
+        if let Said::Done { source, .. } = event.body
+            && source == self.treasurer
+            && !self.limits_set
+        {
+            self.unanswered = self.unanswered.saturating_sub(1);
+        }
     }
-}
 
-fn command(body: Body) -> Command {
-    Command { source: Source { origin: Origin::Server, port: CONTROL, session: 0 }, token: 0, body }
+    /// Gives each shard its part; what it has from an earlier life it keeps.
+    fn set_limits(&mut self) {
+        self.limits_set = true;
+        let errands = &mut self.errands;
+        for (scope, limits) in &self.briefing.limits {
+            self.treasury.set_limits(*scope, limits, |shard, command| errands.send(shard, command));
+        }
+    }
 }

@@ -4,12 +4,12 @@ use pitlane_engine::command::{Body, Command};
 use pitlane_engine::feed::{Feed, FeedSettings};
 use pitlane_engine::id::{Origin, SecurityId, ShardId, Source};
 use pitlane_engine::lane::Full;
-use pitlane_engine::mesh::PortEnd;
+use pitlane_engine::mesh::{PortEnd, ShardMask};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::shard::shard_of;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
-use super::{EVENTS_PER_POLL_MAX, FEED, PlatformSettings};
+use super::EVENTS_PER_POLL_MAX;
 
 /// Prices sent in one poll: a shard handles as many in some tens of microseconds.
 const PRICES_PER_POLL_MAX: usize = 256;
@@ -23,13 +23,14 @@ pub struct Market {
 }
 
 impl Market {
-    pub fn new(port: PortEnd, reference: &RefData, settings: &PlatformSettings) -> Market {
+    /// `interval_ns` is the mean time between two events of one security; zero: none ever.
+    pub fn new(port: PortEnd, reference: &RefData, seed: u64, interval_ns: u64) -> Market {
         let feed = FeedSettings {
-            seed: settings.seed,
-            interval_ns: settings.interval_ns,
+            seed,
+            interval_ns,
             // After a sleep of the machine the market goes on from here rather than make up for it.
             lag_ns_max: NS_PER_S,
-            source: Source { origin: Origin::Server, port: FEED, session: 0 },
+            source: Source { origin: Origin::Server, port: port.id(), session: 0 },
             ..FeedSettings::default()
         };
         Market { feed: Feed::new(reference, feed), port, slot: None }
@@ -40,22 +41,37 @@ impl Market {
         self.feed.set_on(security, on, now);
     }
 
+    /// What a shard answers to a price interests nobody, but may not fill the lane.
+    pub fn hear(&mut self) -> usize {
+        let mut heard = 0;
+        while heard < EVENTS_PER_POLL_MAX && self.port.poll_event().is_some() {
+            heard += 1;
+        }
+        heard
+    }
+
     /// Sends the events that are due, up to a bound.
     pub fn poll(&mut self, now: Timestamp) -> usize {
-        let mut sent = 0;
-        // What a shard answers to a price interests nobody, but may not fill the lane.
-        while sent < EVENTS_PER_POLL_MAX && self.port.poll_event().is_some() {
-            sent += 1;
-        }
-        for _ in 0..PRICES_PER_POLL_MAX {
-            let Some((shard, command)) = self.slot.take().or_else(|| self.next(now)) else { break };
+        for sent in 0..PRICES_PER_POLL_MAX {
+            let Some((shard, command)) = self.slot.take().or_else(|| self.next(now)) else { return sent };
             if let Err(Full) = self.port.send(shard, command) {
                 self.slot = Some((shard, command));
-                break;
+                return sent;
             }
-            sent += 1;
         }
-        sent
+        PRICES_PER_POLL_MAX
+    }
+
+    pub fn is_waiting(&self) -> bool {
+        self.slot.is_some()
+    }
+
+    pub fn deadline(&self) -> Timestamp {
+        self.feed.next_at()
+    }
+
+    pub fn take_called(&mut self) -> ShardMask {
+        self.port.take_called()
     }
 
     fn next(&mut self, now: Timestamp) -> Option<(ShardId, Command)> {

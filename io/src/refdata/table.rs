@@ -5,7 +5,8 @@ use pitlane_engine::id::Currency;
 use pitlane_engine::text::{self, DECIMALS, TextError};
 
 use super::csv::{self, Record};
-use super::fault::{Faults, suggestion};
+use super::fault::Faults;
+use crate::faults::suggestion;
 
 /// Bytes in one file: a million securities of some sixty bytes.
 pub const FILE_BYTES_MAX: u64 = 64 << 20;

@@ -1,0 +1,357 @@
+//! The journal: what an append adds to an order, what a sync shared by many gains, and how long a restart takes.
+
+use std::fs::{self, File};
+use std::hint::{self, black_box};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use pitlane::clock::Clock;
+use pitlane::config::IdleBy;
+use pitlane::idle::{Idle, Rest};
+use pitlane::journal::disk::Disk;
+use pitlane::journal::record::kind;
+use pitlane::journal::{
+    self, Class, Fault, JournalSettings, Keeper, Level, NotTaken, Opened, OpenedShard, Setup, Steward, Writer,
+};
+use pitlane_engine::command::Command;
+use pitlane_engine::id::OrderHandle;
+use pitlane_engine::image::{COMMAND_BYTES_MAX, encode_command};
+use pitlane_engine::outbox::Outbox;
+use pitlane_engine::settings::ShardSettings;
+use pitlane_engine::shard::Shard;
+use pitlane_engine::time::Timestamp;
+
+use crate::conditions::{Pinning, on_core_ns};
+use crate::measure::histogram;
+use crate::platform::{self, START, STEP_NS};
+use crate::scenario::Scenario;
+use crate::whole::Whole;
+use crate::workload::{Matcher, Outcome, Workload};
+
+/// A folder that is there as long as this is.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    pub fn new(parent: Option<&Path>) -> Folder {
+        let parent = parent.map_or_else(std::env::temp_dir, Path::to_path_buf);
+        Folder(parent.join(format!("pitlane-bench-{}", std::process::id())))
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    fn empty(&self) -> &Path {
+        let _ = fs::remove_dir_all(&self.0);
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Time of one pass over a workload, the whole shard with and without a journal at level `os`.
+pub struct Added {
+    pub ns_per_op: f64,
+    pub outcome: Outcome,
+    /// Of the append alone, the clock's own time included; empty without a journal.
+    pub appends: Histogram<u64>,
+    /// How often an append found no room yet and tried again.
+    pub waits: u64,
+}
+
+/// Time on the core where the system tells it, else by the wall: others use this machine too.
+struct Stopwatch {
+    on_core: Option<u64>,
+    wall: Instant,
+}
+
+impl Stopwatch {
+    fn new() -> Stopwatch {
+        Stopwatch { on_core: on_core_ns(), wall: Instant::now() }
+    }
+
+    fn ns(&self) -> u64 {
+        let on_core = on_core_ns().zip(self.on_core).map(|(after, before)| after - before);
+        on_core.unwrap_or(self.wall.elapsed().as_nanos() as u64)
+    }
+}
+
+/// The shard without a journal, timed in the same way.
+pub fn plain(workload: &Workload) -> Added {
+    let mut whole = prefilled(workload);
+    let (mut payload, begun) = ([0; COMMAND_BYTES_MAX], Stopwatch::new());
+    for (at, record) in workload.timed.iter().enumerate() {
+        // Made twice in both, so that only the journal's own part differs.
+        let body = platform::body_of(black_box(record), OrderHandle::NONE, at as u64);
+        payload[0] = black_box(platform::command(body)).token as u8;
+        whole.apply(record);
+    }
+    black_box(payload);
+    let ns_per_op = begun.ns() as f64 / workload.timed.len().max(1) as f64;
+    Added { ns_per_op, outcome: whole.outcome(), appends: histogram(), waits: 0 }
+}
+
+/// The same with every command in a journal before it is applied. `timed`: with the time of each append, which is not for
+/// comparing.
+pub fn journaled(
+    workload: &Workload,
+    folder: &Folder,
+    pinning: &Pinning,
+    timed: bool,
+) -> Result<Added, Fault> {
+    let mut whole = prefilled(workload);
+    let opened = open(folder.empty(), settings(Level::Os, u64::MAX), workload)?;
+    let (mut life, keeper, steward) = parts(opened);
+    let clock = quanta::Clock::new();
+    let mut appends = histogram();
+    let ns = beside(keeper, steward, pinning, || {
+        let begun = Stopwatch::new();
+        let mut payload = [0; COMMAND_BYTES_MAX];
+        for (at, record) in workload.timed.iter().enumerate() {
+            let body = platform::body_of(black_box(record), OrderHandle::NONE, at as u64);
+            let command = black_box(platform::command(body));
+            let before = if timed { clock.raw() } else { 0 };
+            let length = encode_command(&command, &mut payload);
+            write(&mut life.writer, Timestamp(at as u64), &payload[..length]);
+            if timed {
+                appends.saturating_record(clock.delta_as_nanos(before, clock.raw()));
+            }
+            whole.apply(record);
+        }
+        begun.ns()
+    });
+    let ns_per_op = ns as f64 / workload.timed.len().max(1) as f64;
+    let waits = life.writer.health().report().waits;
+    Ok(Added { ns_per_op, outcome: whole.outcome(), appends, waits })
+}
+
+fn prefilled(workload: &Workload) -> Whole {
+    let mut whole = Whole::new(workload);
+    workload.prefill.iter().for_each(|record| whole.apply(record));
+    whole
+}
+
+/// Orders a second with so many clients, each with one order under way, at level `disk`.
+pub fn group_commit(
+    clients: usize,
+    span: Duration,
+    folder: &Folder,
+    pinning: &Pinning,
+    workload: &Workload,
+) -> Result<f64, Fault> {
+    let opened = open(folder.empty(), settings(Level::Disk, u64::MAX), workload)?;
+    let (mut life, keeper, steward) = parts(opened);
+    let payload = sample();
+    let answered = beside(keeper, steward, pinning, || {
+        let mut waiting: Vec<u64> = vec![0; clients];
+        let (mut answered, begun) = (0u64, Instant::now());
+        while begun.elapsed() < span {
+            let safe = life.writer.safe();
+            for seq in &mut waiting {
+                if *seq <= safe {
+                    answered += u64::from(*seq > 0);
+                    *seq = write(&mut life.writer, START, &payload);
+                }
+            }
+            life.writer.tend();
+            hint::spin_loop();
+        }
+        answered
+    });
+    Ok(answered as f64 / span.as_secs_f64())
+}
+
+/// Orders a second with a write and a sync for each, whoever sent it.
+pub fn sync_each(span: Duration, folder: &Folder) -> std::io::Result<f64> {
+    let path = folder.empty();
+    fs::create_dir_all(path)?;
+    let file = File::create(path.join("each"))?;
+    // Zeroes that are on disk already, as in the journal's segments: only the sharing differs.
+    file.write_all_at(&vec![0; 16 << 20], 0)?;
+    file.sync_all()?;
+    let (payload, mut at, begun) = (sample(), 0u64, Instant::now());
+    while begun.elapsed() < span {
+        file.write_all_at(&payload, at * 144 % (15 << 20))?;
+        file.sync_data()?;
+        at += 1;
+    }
+    Ok(at as f64 / span.as_secs_f64())
+}
+
+/// How long a start takes.
+pub struct Restart {
+    pub orders: u64,
+    pub bytes: u64,
+    pub seconds_from_journal: f64,
+    pub seconds_from_snapshot: f64,
+    /// Records that were replayed after the snapshot.
+    pub tail: u64,
+    /// Whether both gave the state that was left.
+    pub right: bool,
+}
+
+/// A shard with so many open orders, restarted from its journal alone and from a snapshot with a tail of one order in twenty.
+pub fn restart(orders: u32, folder: &Folder) -> Result<Restart, Fault> {
+    let scenario = Scenario { open: orders, ops: 0, ..Scenario::named("s10k").expect("a scenario") };
+    let workload = scenario.generate();
+    let data = folder.empty();
+    let opened = open(data, settings(Level::Os, u64::MAX), &workload)?;
+    let mut life = Life::new(opened);
+    let tail = workload.prefill.len() - workload.prefill.len() / 20;
+    platform::setup(&workload).into_iter().for_each(|body| life.tell(body));
+    for (at, record) in workload.prefill[..tail].iter().enumerate() {
+        life.tell(platform::body_of(record, OrderHandle::NONE, at as u64));
+    }
+    let (bytes, left) = (life.writer.health().report().bytes, life.shard.digest());
+    drop(life);
+    let mut right = is_same(data, left)?;
+    let begun = Instant::now();
+    drop(open(data, settings(Level::Os, u64::MAX), &workload)?);
+    let seconds_from_journal = begun.elapsed().as_secs_f64();
+    // The next start builds a snapshot of all that was complete, and more orders come.
+    let mut life = Life::new(open(data, settings(Level::Os, 1), &workload)?);
+    while life.steward.poll(START) > 0 {}
+    for (at, record) in workload.prefill[tail..].iter().enumerate() {
+        life.tell(platform::body_of(record, OrderHandle::NONE, (tail + at) as u64));
+    }
+    let left = life.shard.digest();
+    drop(life);
+    right &= is_same(data, left)?;
+    let begun = Instant::now();
+    let opened = open(data, settings(Level::Os, u64::MAX), &workload)?;
+    let seconds_from_snapshot = begun.elapsed().as_secs_f64();
+    let found = &opened.shards[0].found;
+    right &= found.snapshot.is_some();
+    Ok(Restart {
+        orders: workload.prefill.len() as u64,
+        bytes,
+        seconds_from_journal,
+        seconds_from_snapshot,
+        tail: found.counts.commands,
+        right,
+    })
+}
+
+/// Whether a replay gives the state that was left.
+fn is_same(data: &Path, digest: u64) -> Result<bool, Fault> {
+    let read = journal::read_back(&Disk::Real, data)?;
+    Ok(read[0].restored.as_ref().is_some_and(|restored| restored.shard.digest() == digest))
+}
+
+/// A shard with its journal, all in one thread.
+struct Life {
+    shard: Shard,
+    writer: Writer,
+    keeper: Keeper,
+    steward: Steward,
+    outbox: Outbox,
+    now: Timestamp,
+    _lock: journal::Lock,
+}
+
+impl Life {
+    fn new(opened: Opened) -> Life {
+        let Opened { mut shards, keeper, steward, lock, .. } = opened;
+        let OpenedShard { shard, writer, event, now, .. } = shards.remove(0);
+        Life { shard, writer, keeper, steward, outbox: Outbox::new(event), now, _lock: lock }
+    }
+
+    fn tell(&mut self, body: pitlane_engine::command::Body) {
+        self.now = self.now.plus(STEP_NS);
+        let command: Command = platform::command(body);
+        while self.writer.offer(self.now, &command, &self.shard).is_err() {
+            self.keeper.poll(self.now);
+            self.steward.poll(self.now);
+            self.writer.tend();
+        }
+        self.shard.apply(self.now, &command, &mut self.outbox);
+        self.outbox.clear();
+        while self.shard.has_work() {
+            self.shard.resume(&mut self.outbox);
+            self.outbox.clear();
+        }
+    }
+}
+
+fn settings(level: Level, snapshot_bytes: u64) -> JournalSettings {
+    JournalSettings { level, snapshot_bytes, ..JournalSettings::default() }
+}
+
+fn open(data: &Path, journal: JournalSettings, workload: &Workload) -> Result<Opened, Fault> {
+    let (model, _) = platform::shard_for(workload);
+    let (reference, settings): (_, ShardSettings) = ((**model.reference()).clone(), model.settings().clone());
+    drop(model);
+    let setup = Setup { disk: &Disk::Real, data, journal, shards: 1, reference, settings };
+    journal::open(setup, START, &mut |_| {})
+}
+
+fn parts(opened: Opened) -> (OpenedShard, Keeper, Steward) {
+    let Opened { mut shards, keeper, steward, .. } = opened;
+    (shards.remove(0), keeper, steward)
+}
+
+/// Runs `work` in this thread, with the journal's other owners in theirs: the keeper on the second core, the steward wherever
+/// there is time.
+fn beside<T>(mut keeper: Keeper, mut steward: Steward, pinning: &Pinning, work: impl FnOnce() -> T) -> T {
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            if let Some(core) = pinning.second {
+                core_affinity::set_for_current(core);
+            }
+            cycle(&done, |now| keeper.poll(now));
+        });
+        scope.spawn(|| {
+            if let Some(core) = pinning.second {
+                core_affinity::set_for_current(core);
+            }
+            cycle(&done, |now| steward.poll(now));
+        });
+        let result = work();
+        done.store(true, Ordering::Relaxed);
+        result
+    })
+}
+
+/// Of a thread that nobody wakes here.
+const NAP: Duration = Duration::from_millis(1);
+
+/// As the service does it: spins a little, yields a little, then sleeps.
+fn cycle(done: &AtomicBool, mut poll: impl FnMut(Timestamp) -> usize) {
+    let mut clock = Clock::new();
+    let mut idle = Idle::new(IdleBy::Adaptive);
+    while !done.load(Ordering::Relaxed) {
+        match idle.after(poll(clock.now())) {
+            Rest::None => {}
+            Rest::Spin => hint::spin_loop(),
+            Rest::Yield => thread::yield_now(),
+            Rest::Sleep => thread::park_timeout(NAP),
+        }
+    }
+}
+
+fn write(writer: &mut Writer, now: Timestamp, payload: &[u8]) -> u64 {
+    loop {
+        match writer.append(now.0, kind::COMMAND, payload, Class::Entry, || 1) {
+            Ok(seq) => return seq,
+            Err(NotTaken::Wait) => {
+                writer.tend();
+                hint::spin_loop();
+            }
+            Err(NotTaken::Refused(door)) => panic!("the journal refuses: {door}"),
+        }
+    }
+}
+
+/// As long as a new order.
+fn sample() -> Vec<u8> {
+    vec![7; 105]
+}

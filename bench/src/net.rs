@@ -1,0 +1,264 @@
+//! The gateways' sockets over loopback: a ping-pong of 128 bytes beside a bare echo, and one message to many consumers.
+
+use std::hint::spin_loop;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use pitlane::net::Net;
+use pitlane::net::happening::Happening;
+use pitlane::net::listener::Listener;
+use pitlane::net::settings::{DriverKind, Limits, ListenerSettings, NetSettings};
+use pitlane::net::sockets::Sockets;
+use pitlane_engine::time::Timestamp;
+use quanta::Clock;
+
+use crate::conditions::Pinning;
+use crate::measure::histogram;
+
+/// A New Order Single is of about this size.
+const PING_BYTES: usize = 128;
+/// A tick as JSON in a STOMP frame.
+const TICK_BYTES: usize = 200;
+/// Ticks that are said in one cycle at most.
+const TICKS_PER_CYCLE: usize = 32;
+/// Rounds that are thrown away.
+const WARM_UP: usize = 2_000;
+/// Nothing of this takes long.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Who answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Server {
+    /// Reads and writes that wait.
+    Blocking,
+    /// Reads over and over without waiting: the floor.
+    Spinning,
+    Driver(DriverKind),
+}
+
+impl Server {
+    pub const ALL: [Server; 4] = [
+        Server::Blocking,
+        Server::Spinning,
+        Server::Driver(DriverKind::Epoll),
+        Server::Driver(DriverKind::Uring),
+    ];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Server::Blocking => "blocking",
+            Server::Spinning => "spinning",
+            Server::Driver(DriverKind::Epoll) => "epoll",
+            Server::Driver(DriverKind::Uring) => "uring",
+        }
+    }
+
+    /// Why this host cannot run it.
+    pub fn forbidden(self) -> Option<String> {
+        let Server::Driver(driver) = self else { return None };
+        match Net::open(NetSettings { driver, ..NetSettings::default() }) {
+            Ok(net) => net.fallback().map(str::to_owned),
+            Err(error) => Some(error.to_string()),
+        }
+    }
+}
+
+/// Round trips in nanoseconds, one in flight. The client waits as the server does: it blocks, or it spins.
+pub fn ping_pong(pinning: &Pinning, server: Server, trips: usize) -> Histogram<u64> {
+    let partner = Partner::start(pinning, move |start| match server {
+        Server::Blocking => bare_echo(start, true),
+        Server::Spinning => bare_echo(start, false),
+        Server::Driver(driver) => driven_echo(start, driver),
+    });
+    let mut client = TcpStream::connect(partner.address).expect("the partner listens");
+    client.set_nodelay(true).expect("a socket takes options");
+    client.set_nonblocking(server != Server::Blocking).expect("a socket takes options");
+    let clock = Clock::new();
+    let mut histogram = histogram();
+    let ping = [b'p'; PING_BYTES];
+    let mut pong = [0; PING_BYTES];
+    for trip in 0..WARM_UP + trips {
+        let begin = clock.raw();
+        write_all(&mut client, &ping);
+        read_exact(&mut client, &mut pong);
+        let ns = clock.delta_as_nanos(begin, clock.raw());
+        if trip >= WARM_UP {
+            histogram.saturating_record(ns);
+        }
+    }
+    assert!(pong == ping, "what comes back is what was sent");
+    drop(client);
+    partner.stop();
+    histogram
+}
+
+/// Deliveries a second of `messages` to each of `consumers`, all of them read by one thread.
+pub fn fan_out(pinning: &Pinning, driver: DriverKind, consumers: usize, messages: usize) -> f64 {
+    let partner = Partner::start(pinning, move |start| ticker(start, driver, consumers, messages));
+    let mut sockets: Vec<TcpStream> = (0..consumers)
+        .map(|_| {
+            let socket = TcpStream::connect(partner.address).expect("the partner listens");
+            socket.set_nonblocking(true).expect("a socket takes options");
+            socket
+        })
+        .collect();
+    let mut buffer = vec![0; 256 * 1024];
+    let wanted = consumers * messages * TICK_BYTES;
+    let (mut got, mut begin) = (0, None);
+    while got < wanted {
+        for socket in &mut sockets {
+            match socket.read(&mut buffer) {
+                Ok(0) => panic!("the partner has hung up"),
+                Ok(count) => got += count,
+                Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock, "{error}"),
+            }
+        }
+        if got > 0 && begin.is_none() {
+            begin = Some(Instant::now());
+        }
+    }
+    let seconds = begin.map_or(0.0, |begin| begin.elapsed().as_secs_f64());
+    drop(sockets);
+    partner.stop();
+    (consumers * messages) as f64 / seconds
+}
+
+/// A server's thread, on the second core.
+struct Partner {
+    address: SocketAddr,
+    stop: Arc<AtomicBool>,
+    thread: thread::JoinHandle<()>,
+}
+
+/// What the server's thread gets: where to tell its address, and when to end.
+struct Start {
+    address: mpsc::Sender<SocketAddr>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Start {
+    fn listening_at(&self, address: SocketAddr) {
+        self.address.send(address).expect("the bench waits for it");
+    }
+
+    fn is_over(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+impl Partner {
+    fn start(pinning: &Pinning, serve: impl FnOnce(Start) + Send + 'static) -> Partner {
+        let (send, address) = mpsc::channel();
+        let stop = Arc::new(AtomicBool::new(false));
+        let (start, core) = (Start { address: send, stop: Arc::clone(&stop) }, pinning.second);
+        let thread = thread::spawn(move || {
+            if let Some(core) = core {
+                core_affinity::set_for_current(core);
+            }
+            serve(start);
+        });
+        let address = address.recv_timeout(PATIENCE).expect("the partner starts");
+        Partner { address, stop, thread }
+    }
+
+    fn stop(self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().expect("the partner does not panic");
+    }
+}
+
+fn bare_echo(start: Start, blocking: bool) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a port");
+    start.listening_at(listener.local_addr().expect("it is bound"));
+    let (mut stream, _) = listener.accept().expect("the client comes");
+    stream.set_nodelay(true).expect("a socket takes options");
+    stream.set_nonblocking(!blocking).expect("a socket takes options");
+    let mut buffer = [0; 4_096];
+    loop {
+        match stream.read(&mut buffer) {
+            Ok(0) => return,
+            Ok(count) => write_all(&mut stream, &buffer[..count]),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => spin_loop(),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+fn driven_echo(start: Start, driver: DriverKind) {
+    let mut net = listening(&start, driver);
+    let mut answer = Vec::with_capacity(4_096);
+    while !start.is_over() {
+        net.turn(Timestamp::ZERO, |sockets, happening| {
+            let Happening::Received { id } = happening else { return };
+            answer.clear();
+            answer.extend_from_slice(sockets.input(id));
+            sockets.consume(id, answer.len());
+            sockets.send(id, &answer).expect("a ping fits");
+        });
+    }
+}
+
+fn ticker(start: Start, driver: DriverKind, consumers: usize, messages: usize) {
+    let mut net = listening(&start, driver);
+    let mut ids = Vec::new();
+    while ids.len() < consumers && !start.is_over() {
+        net.turn(Timestamp::ZERO, |_, happening| {
+            if let Happening::Accepted { id, .. } = happening {
+                ids.push(id);
+            }
+        });
+    }
+    let tick = [b't'; TICK_BYTES];
+    let mut left = messages;
+    while !start.is_over() {
+        let sockets: &mut Sockets = net.sockets();
+        // A cycle is said only when everybody has room for it, so that nothing is said twice.
+        let room = ids.iter().all(|&id| sockets.unsent(id) < TICKS_PER_CYCLE * TICK_BYTES);
+        if room {
+            for _ in 0..left.min(TICKS_PER_CYCLE) {
+                left -= 1;
+                ids.iter().for_each(|&id| sockets.send(id, &tick).expect("there is room"));
+            }
+        }
+        net.turn(Timestamp::ZERO, |_, _| {});
+    }
+}
+
+fn listening(start: &Start, driver: DriverKind) -> Net {
+    let mut net = Net::open(NetSettings { driver, ..NetSettings::default() }).expect("a driver opens");
+    let address = "127.0.0.1:0".parse().expect("an address");
+    let limits = Limits::default();
+    let listener = Listener::bind(ListenerSettings { limits, ..ListenerSettings::at(address) });
+    let listener = listener.expect("loopback has a port");
+    start.listening_at(listener.address());
+    net.listen(listener);
+    net
+}
+
+fn write_all(stream: &mut TcpStream, mut bytes: &[u8]) {
+    while !bytes.is_empty() {
+        match stream.write(bytes) {
+            Ok(count) => bytes = &bytes[count..],
+            Err(error) if error.kind() == ErrorKind::WouldBlock => spin_loop(),
+            // The other end has left: the measurement is over.
+            Err(_) => return,
+        }
+    }
+}
+
+fn read_exact(stream: &mut TcpStream, mut bytes: &mut [u8]) {
+    while !bytes.is_empty() {
+        match stream.read(bytes) {
+            Ok(0) => panic!("the partner has hung up"),
+            Ok(count) => bytes = &mut bytes[count..],
+            Err(error) if error.kind() == ErrorKind::WouldBlock => spin_loop(),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What it costs to know how long things take: an order's road from lane to lane, with the stamps of its stages and
+//! without, in turn. All in one thread, so that nothing but the stamps differs.
+
+use std::sync::Arc;
+
+use pitlane::metrics::Registry;
+use pitlane::platform::shard::{Keeping, ShardDuty};
+use pitlane::stages::stages;
+use pitlane::topology::bells::Bells;
+use pitlane::topology::life::Course;
+use pitlane_engine::id::ShardId;
+use pitlane_engine::mesh::{Depths, PortClass, mesh};
+use pitlane_engine::time::Timestamp;
+use pitlane_engine::worker::Worker;
+use quanta::Clock;
+
+use crate::lane::Client;
+use crate::platform::{self, START};
+use crate::workload::Workload;
+
+/// Open orders: the oldest is cancelled when there are so many.
+const OPEN_MAX: usize = 1_000;
+/// Virtual time between two commands.
+const STEP_NS: u64 = 1_000;
+
+/// Nanoseconds of a command, the best of all rounds: whatever disturbs makes it longer.
+pub struct Roads {
+    pub bare_ns: f64,
+    pub stamped_ns: f64,
+}
+
+impl Roads {
+    pub fn cost_percent(&self) -> f64 {
+        100.0 * (self.stamped_ns / self.bare_ns - 1.0)
+    }
+}
+
+/// Commands of a round: few, so that some rounds are disturbed by nobody.
+const ROUND: usize = 20_000;
+
+/// So many commands of each, in rounds that take turns.
+pub fn roads(commands: usize) -> Roads {
+    let round = commands.clamp(1, ROUND);
+    let mut roads = Roads { bare_ns: f64::INFINITY, stamped_ns: f64::INFINITY };
+    for _ in 0..commands.div_ceil(round) {
+        roads.bare_ns = roads.bare_ns.min(road(false, round));
+        roads.stamped_ns = roads.stamped_ns.min(road(true, round));
+    }
+    roads
+}
+
+/// Nanoseconds of a command from its lane to the last event it causes.
+fn road(stamped: bool, commands: usize) -> f64 {
+    let (shard, outbox) = platform::shard_for(&Workload::still());
+    let (mut ports, mut ends) = mesh(&[PortClass::Client], 1, Depths::default());
+    let worker = Worker::restored(shard, ends.remove(0), outbox.seq(), START);
+    let (recorder, mut reader) = stages();
+    let keeping = Keeping { journal: None, recorder: stamped.then_some(recorder) };
+    let (bells, registry) = (Arc::new(Bells::silent(1, 1)), Arc::new(Registry::new(1)));
+    let mut duty = ShardDuty::new(worker, keeping, bells, registry);
+    let mut client = Client::at(ports.remove(0));
+    let clock = Clock::new();
+    let mut begin = clock.raw();
+    // The first tenth is for the caches.
+    let warm_up = commands / 10;
+    for n in 0..warm_up + commands {
+        if n == warm_up {
+            begin = clock.raw();
+        }
+        let command = client.next_command(OPEN_MAX);
+        client.port.send(ShardId(0), command).expect("one is in flight, and there is room for more");
+        duty.poll(Timestamp(START.0 + n as u64 * STEP_NS), Course::Open);
+        while let Some((_, event)) = client.port.poll_event() {
+            client.hear(&event);
+        }
+        reader.poll();
+    }
+    clock.delta_as_nanos(begin, clock.raw()) as f64 / commands as f64
+}

@@ -1,0 +1,111 @@
+//! The pure half of the STOMP broker: frames read, ticks rendered, messages given to consumers who take everything at once. No
+//! socket: what is left to the kernel is not in these numbers.
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use pitlane_engine::event::Tick;
+use pitlane_engine::id::SecurityId;
+use pitlane_engine::number::{Price, Qty};
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::time::Timestamp;
+use pitlane_protocols::decoded::Decoded;
+use pitlane_protocols::stomp::broker::{Broker, SessionId};
+use pitlane_protocols::stomp::decode::Decoder;
+use pitlane_protocols::stomp::frame::Version;
+use pitlane_protocols::stomp::payload::market_data;
+use pitlane_protocols::stomp::session::Transport;
+use pitlane_protocols::stomp::settings::Settings;
+
+use crate::measure::spent;
+
+const START: Timestamp = Timestamp(1_794_816_000_000_000_000);
+const FRAME: &[u8] = b"SUBSCRIBE\nid:sub-17\ndestination:/topic/tick.42\nack:client\nreceipt:rcpt-17\n\n\0";
+/// Ticks before the consumers are written to, as one turn of a gateway under load has them.
+const TURN: u64 = 16;
+
+/// Nanoseconds for each frame decoded, two of its headers asked for.
+pub fn decode(frames: usize) -> f64 {
+    let stream = FRAME.repeat(64);
+    let mut decoder = Decoder::default();
+    decoder.speak(Version::V12);
+    let mut count = 0;
+    let ns = spent(|| {
+        while count < frames {
+            let mut rest = black_box(stream.as_slice());
+            while let Ok(Decoded::Message { message, consumed }) = decoder.decode(rest) {
+                black_box((message.header("id"), message.header("destination")));
+                rest = &rest[consumed..];
+                count += 1;
+            }
+        }
+    });
+    ns / count as f64
+}
+
+/// Nanoseconds for the body of each tick, and its octets.
+pub fn render(ticks: usize, reference: &RefData) -> (f64, usize) {
+    let security = reference.securities()[0].id;
+    let mut fixed = Vec::new();
+    market_data::fixed_members(&mut fixed, security, reference);
+    let mut out = Vec::new();
+    let ns = spent(|| {
+        for number in 0..ticks as u64 {
+            out.clear();
+            let tick = black_box(tick(security, number));
+            market_data::tick(&mut out, number, START.plus(number), &fixed, &tick);
+            black_box(&out);
+        }
+    });
+    (ns / ticks as f64, out.len())
+}
+
+/// Nanoseconds for each delivery to so many consumers, and the octets of one.
+pub fn fan_out(consumers: usize, ticks: usize, reference: Arc<RefData>) -> (f64, usize) {
+    let securities: Vec<SecurityId> = reference.securities().iter().map(|row| row.id).collect();
+    let mut broker = Broker::new(Settings::default(), reference);
+    for _ in 0..consumers {
+        let id = broker.open(START, Transport::Tcp).expect("there is room");
+        let hello = b"CONNECT\naccept-version:1.2\n\n\0SUBSCRIBE\nid:1\ndestination:/topic/tick.*\n\n\0";
+        broker.handle_bytes(START, id, hello);
+        take(&mut broker, id);
+    }
+    let mut octets = 0;
+    let ns = spent(|| {
+        for number in 0..ticks as u64 {
+            let now = START.plus(number * 1_000);
+            let security = securities[number as usize % securities.len()];
+            broker.publish_tick(now, number, now, black_box(&tick(security, number)));
+            if number % TURN == TURN - 1 {
+                while let Some(id) = broker.poll_active() {
+                    octets += take(&mut broker, id);
+                }
+            }
+        }
+    });
+    let deliveries = ticks / TURN as usize * TURN as usize * consumers;
+    (ns / deliveries.max(1) as f64, octets / deliveries.max(1))
+}
+
+fn take(broker: &mut Broker, id: SessionId) -> usize {
+    let len = broker.transmit(id).map_or(0, |transmit| black_box(transmit.bytes).len());
+    broker.handle_taken(START, id, len);
+    len
+}
+
+fn tick(security: SecurityId, number: u64) -> Tick {
+    let price = |raw: u64| Price::from_raw(18_725_000_000 + raw as i64 % 1_000 * 1_000_000);
+    let size = Qty::from_raw((1 + number as i64 % 50) * 10_000_000_000);
+    Tick {
+        security,
+        bid: price(number),
+        bid_size: size,
+        ask: price(number + 1),
+        ask_size: size,
+        last: price(number),
+        last_size: size,
+        traded: true,
+        volume: Qty::from_raw(number as i64 * 100_000_000),
+        at: START.plus(number * 1_001),
+    }
+}

@@ -1,0 +1,139 @@
+//! What a shard looks up, as bytes: everything, since a security keeps its tick and its place for life, whatever the
+//! reference data say later.
+
+use std::sync::Arc;
+
+use super::{AccountEntry, Directory, Local, Place, StrategyEntry, enlist};
+use crate::command::Scope;
+use crate::id::{SecurityId, ShardId};
+use crate::image::{Damage, Fold, Image, Problem, Reader, Sink, image};
+use crate::ledger::Instrument;
+use crate::number::{Grid, Price, Qty};
+use crate::refdata::RefData;
+use crate::shard::shard_of;
+
+image!(Place { id, auctions, adapter, session });
+image!(AccountEntry { id, active, admits, guard });
+image!(StrategyEntry { id, phase, guard });
+
+impl Image for Local {
+    fn encode(&self, out: &mut impl Sink) {
+        self.instrument.encode(out);
+        self.tick.encode(out);
+        self.lot.encode(out);
+        self.commission.encode(out);
+        self.exchange.encode(out);
+        self.adapter.encode(out);
+        [self.tradeable, self.killed, self.halted].encode(out);
+        self.watchers.encode(out);
+        self.subscribers.encode(out);
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<Local, Damage> {
+        let instrument: Instrument = Image::decode(from)?;
+        let (tick, lot): (Price, Qty) = Image::decode(from)?;
+        // There are grids of these only.
+        from.check(tick.is_positive() && lot.is_positive(), Problem::Value)?;
+        let commission = Image::decode(from)?;
+        let (exchange, adapter) = Image::decode(from)?;
+        let [tradeable, killed, halted] = Image::decode(from)?;
+        Ok(Local {
+            instrument,
+            tick,
+            lot,
+            ticks: Grid::new(tick.raw()),
+            lots: Grid::new(lot.raw()),
+            commission,
+            exchange,
+            adapter,
+            tradeable,
+            killed,
+            halted,
+            watchers: Image::decode(from)?,
+            subscribers: Image::decode(from)?,
+        })
+    }
+}
+
+impl Directory {
+    pub(crate) fn save(&self, out: &mut impl Sink) {
+        self.places.encode(out);
+        self.locals.encode(out);
+        self.accounts.encode(out);
+        self.strategies.encode(out);
+    }
+
+    pub(crate) fn load(
+        from: &mut Reader<'_>,
+        shard: ShardId,
+        shards: u8,
+        reference: Arc<RefData>,
+    ) -> Result<Directory, Damage> {
+        let mut directory = Directory {
+            reference,
+            places: Image::decode(from)?,
+            locals: Image::decode(from)?,
+            accounts: Image::decode(from)?,
+            strategies: Image::decode(from)?,
+            local_by_id: Vec::new(),
+            account_by_id: Vec::new(),
+            strategy_by_id: Vec::new(),
+        };
+        let sound = directory.is_sound(shard, shards);
+        from.check(sound, Problem::Contradiction)?;
+        directory.enlist_all();
+        Ok(directory)
+    }
+
+    /// Switches, phases and limits in use.
+    pub(crate) fn fold(&self, sum: &mut Fold) {
+        for local in &self.locals {
+            [local.tradeable, local.killed, local.halted].encode(sum);
+        }
+        self.places.iter().for_each(|place| place.session.encode(sum));
+        self.strategies.iter().for_each(|entry| entry.phase.encode(sum));
+        let strategies = self.strategies.iter().map(|entry| &entry.guard);
+        strategies.chain(self.accounts.iter().map(|entry| &entry.guard)).for_each(|guard| guard.fold(sum));
+    }
+
+    fn enlist_all(&mut self) {
+        for (at, local) in self.locals.iter().enumerate() {
+            enlist(&mut self.local_by_id, local.instrument.security.0, at as u32);
+        }
+        for (at, account) in self.accounts.iter().enumerate() {
+            enlist(&mut self.account_by_id, account.id.0 as u32, at as u32);
+        }
+        for (at, strategy) in self.strategies.iter().enumerate() {
+            enlist(&mut self.strategy_by_id, strategy.id.0 as u32, at as u32);
+        }
+    }
+
+    fn is_sound(&self, shard: ShardId, shards: u8) -> bool {
+        let places = self.places.len();
+        let local = |(at, local): (usize, &Local)| {
+            local.instrument.local as usize == at
+                && local.instrument.security.0 <= SecurityId::MAX
+                && shard_of(local.instrument.security, shards) == shard
+                && (local.exchange as usize) < places
+                && local.instrument.size.is_positive()
+                && local.subscribers.is_sorted_by(|a, b| a < b)
+        };
+        let account = |account: &AccountEntry| {
+            account.guard.is_of(Scope::Account(account.id))
+                && (account.admits.len() == places || !account.active && account.admits.len() < places)
+        };
+        self.locals.iter().enumerate().all(local)
+            && self.accounts.iter().all(account)
+            && self.strategies.iter().all(|entry| entry.guard.is_of(Scope::Strategy(entry.id)))
+            && all_differ(self.locals.iter().map(|local| local.instrument.security))
+            && all_differ(self.places.iter().map(|place| place.id))
+            && all_differ(self.accounts.iter().map(|account| account.id))
+            && all_differ(self.strategies.iter().map(|strategy| strategy.id))
+    }
+}
+
+fn all_differ<T: Ord>(ids: impl Iterator<Item = T>) -> bool {
+    let mut ids: Vec<T> = ids.collect();
+    ids.sort_unstable();
+    ids.is_sorted_by(|a, b| a < b)
+}

@@ -1,0 +1,261 @@
+//! Bytes that are kept: commands in a journal, the state of a shard and reference data in snapshots. Exact, canonical
+//! (one value, one image; one image, one value) and little-endian, the same on every machine.
+//!
+//! ```text
+//! number    its bytes, lowest first            enum      its tag, a byte, then its fields
+//! flag      0 or 1                             option    0, or 1 and the value
+//! text      length, then the characters        list      count (4 bytes), then one after the other
+//! struct    its fields, in the order written here, whatever order they have in memory
+//! ```
+//!
+//! Fields and tags are written down once, by [`image!`]: a field or a variant that is missing there does not compile, and moving
+//! one in its type changes nothing here. Whoever reads believes nothing: any bytes give a value that keeps its type's
+//! promises, or [`Damage`].
+
+mod plain;
+mod setup;
+#[cfg(test)]
+mod tests;
+mod words;
+
+pub(crate) use plain::{decode_into, encode_list};
+
+use std::fmt;
+
+use crate::command::Command;
+
+/// The number of this format, to stand in front of whatever is stored. It goes up when bytes that were written before would be
+/// read as something else.
+pub const FORMAT: u32 = 1;
+
+/// No command takes more: as many bytes as it has in memory. The longest, a submission, takes 105.
+pub const COMMAND_BYTES_MAX: usize = 128;
+
+/// Writes a command at the beginning of `out`, which has room for [`COMMAND_BYTES_MAX`], and says how long it is.
+#[inline]
+pub fn encode_command(command: &Command, out: &mut [u8]) -> usize {
+    let mut page = Page { bytes: &mut out[..COMMAND_BYTES_MAX], len: 0 };
+    command.encode(&mut page);
+    page.len
+}
+
+/// Reads a command that is exactly these bytes.
+pub fn decode_command(bytes: &[u8]) -> Result<Command, Damage> {
+    decode_whole(bytes)
+}
+
+/// Reads a value that is exactly these bytes.
+pub(crate) fn decode_whole<T: Image>(bytes: &[u8]) -> Result<T, Damage> {
+    let mut from = Reader::new(bytes);
+    let value = T::decode(&mut from)?;
+    from.finish()?;
+    Ok(value)
+}
+
+/// Why bytes are not what they should be, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// Where the reader had come to.
+    pub at: usize,
+    pub problem: Problem,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// The bytes end before the value does.
+    Short,
+    /// The value ends before the bytes do.
+    Left,
+    /// Bytes that stand for nothing, or not in the one way they should.
+    Value,
+    /// Each value could be, but not beside the others.
+    Contradiction,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let problem = match self.problem {
+            Problem::Short => "the bytes end before the value does",
+            Problem::Left => "the value ends before the bytes do",
+            Problem::Value => "the bytes stand for no value",
+            Problem::Contradiction => "the values contradict each other",
+        };
+        write!(f, "byte {}: {problem}", self.at)
+    }
+}
+
+impl std::error::Error for Damage {}
+
+/// What can be written and read back.
+pub(crate) trait Image: Sized {
+    fn encode(&self, out: &mut impl Sink);
+    fn decode(from: &mut Reader<'_>) -> Result<Self, Damage>;
+}
+
+/// Where images are written to.
+pub(crate) trait Sink {
+    fn put(&mut self, bytes: &[u8]);
+}
+
+impl Sink for Vec<u8> {
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
+/// A piece of memory that is long enough.
+struct Page<'a> {
+    bytes: &'a mut [u8],
+    len: usize,
+}
+
+impl Sink for Page<'_> {
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) {
+        let end = self.len + bytes.len();
+        self.bytes[self.len..end].copy_from_slice(bytes);
+        self.len = end;
+    }
+}
+
+/// A sum of everything put into it. It tells states that differ by accident; who wants to deceive may.
+pub(crate) struct Fold(u64);
+
+impl Fold {
+    pub fn new() -> Fold {
+        Fold(FORMAT as u64)
+    }
+
+    /// The sum, its bits stirred once more.
+    pub fn sum(&self) -> u64 {
+        let x = (self.0 ^ self.0 >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        x ^ x >> 32
+    }
+}
+
+impl Sink for Fold {
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) {
+        for piece in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..piece.len()].copy_from_slice(piece);
+            let mixed = (self.0 ^ u64::from_le_bytes(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            self.0 = mixed.rotate_left(29);
+        }
+    }
+}
+
+/// Bytes that are being read.
+pub(crate) struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    pub fn new(bytes: &'a [u8]) -> Reader<'a> {
+        Reader { bytes, at: 0 }
+    }
+
+    #[inline]
+    pub fn take(&mut self, count: usize) -> Result<&'a [u8], Damage> {
+        match self.bytes[self.at..].get(..count) {
+            Some(taken) => {
+                self.at += count;
+                Ok(taken)
+            }
+            None => Err(self.damage(Problem::Short)),
+        }
+    }
+
+    #[inline]
+    pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Damage> {
+        match self.bytes[self.at..].first_chunk::<N>() {
+            Some(taken) => {
+                self.at += N;
+                Ok(*taken)
+            }
+            None => Err(self.damage(Problem::Short)),
+        }
+    }
+
+    pub fn left(&self) -> usize {
+        self.bytes.len() - self.at
+    }
+
+    pub fn finish(&self) -> Result<(), Damage> {
+        if self.left() == 0 { Ok(()) } else { Err(self.damage(Problem::Left)) }
+    }
+
+    /// Goes on only if what was read can be.
+    #[inline]
+    pub fn check(&self, sound: bool, problem: Problem) -> Result<(), Damage> {
+        if sound { Ok(()) } else { Err(self.damage(problem)) }
+    }
+
+    #[cold]
+    pub fn damage(&self, problem: Problem) -> Damage {
+        Damage { at: self.at, problem }
+    }
+}
+
+/// Says what a type is made of: `image!(Quote { bid, bid_size })`, `image!(Day(number))`, or with a tag for each variant
+/// `image!(enum Side { 0 = Buy, 1 = Sell })`.
+macro_rules! image {
+    (enum $name:ident { $($tag:literal = $variant:ident $({ $($field:ident),+ })? $(( $($item:ident),+ ))?),+ $(,)? }) => {
+        impl $crate::image::Image for $name {
+            #[inline]
+            fn encode(&self, out: &mut impl $crate::image::Sink) {
+                match self {
+                    $($name::$variant $({ $($field),+ })? $(($($item),+))? => {
+                        out.put(&[$tag]);
+                        $($($field.encode(out);)+)?
+                        $($($item.encode(out);)+)?
+                    })+
+                }
+            }
+
+            #[inline]
+            fn decode(from: &mut $crate::image::Reader<'_>) -> Result<$name, $crate::image::Damage> {
+                match from.array()? {
+                    $([$tag] => {
+                        $($(let $field = $crate::image::Image::decode(from)?;)+)?
+                        $($(let $item = $crate::image::Image::decode(from)?;)+)?
+                        Ok($name::$variant $({ $($field),+ })? $(($($item),+))?)
+                    })+
+                    _ => Err(from.damage($crate::image::Problem::Value)),
+                }
+            }
+        }
+    };
+    ($name:ident { $($field:ident),+ $(,)? }) => {
+        impl $crate::image::Image for $name {
+            #[inline]
+            fn encode(&self, out: &mut impl $crate::image::Sink) {
+                let $name { $($field),+ } = self;
+                $($field.encode(out);)+
+            }
+
+            #[inline]
+            fn decode(from: &mut $crate::image::Reader<'_>) -> Result<$name, $crate::image::Damage> {
+                $(let $field = $crate::image::Image::decode(from)?;)+
+                Ok($name { $($field),+ })
+            }
+        }
+    };
+    ($name:ident ( $item:ident )) => {
+        impl $crate::image::Image for $name {
+            #[inline]
+            fn encode(&self, out: &mut impl $crate::image::Sink) {
+                let $name($item) = self;
+                $item.encode(out);
+            }
+
+            #[inline]
+            fn decode(from: &mut $crate::image::Reader<'_>) -> Result<$name, $crate::image::Damage> {
+                $crate::image::Image::decode(from).map($name)
+            }
+        }
+    };
+}
+pub(crate) use image;

@@ -1,0 +1,120 @@
+//! Images of what a shard is given at its start: settings and reference data.
+
+use super::{Damage, Image, Problem, Reader, Sink, decode_whole, image};
+use crate::order::NIL;
+use crate::refdata::{Account, Exchange, Family, OptionKind, Rows, Security, SecurityKind, Strategy};
+use crate::settings::{Delays, FillModel, SelfTrade, ShardSettings, TriggerBy, VenueSettings};
+
+impl ShardSettings {
+    /// Adds the image of these settings to `out`.
+    pub fn save(&self, out: &mut Vec<u8>) {
+        self.encode(out);
+    }
+
+    /// The settings that are exactly these bytes.
+    pub fn load(bytes: &[u8]) -> Result<ShardSettings, Damage> {
+        decode_whole(bytes)
+    }
+}
+
+impl Image for ShardSettings {
+    fn encode(&self, out: &mut impl Sink) {
+        let ShardSettings {
+            instance,
+            orders_max,
+            finished_max,
+            finished_outside_max,
+            transactions_max,
+            executions_max,
+            trigger,
+            venue,
+            venues,
+        } = self;
+        instance.encode(out);
+        let bounds = [orders_max, finished_max, finished_outside_max, transactions_max, executions_max];
+        bounds.iter().for_each(|max| max.encode(out));
+        trigger.encode(out);
+        venue.encode(out);
+        venues.encode(out);
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<ShardSettings, Damage> {
+        let instance = Image::decode(from)?;
+        let [orders_max, finished_max, finished_outside_max, transactions_max, executions_max] =
+            Image::decode(from)?;
+        // A shard would not be made with more.
+        from.check(orders_max < NIL, Problem::Value)?;
+        Ok(ShardSettings {
+            instance,
+            orders_max,
+            finished_max,
+            finished_outside_max,
+            transactions_max,
+            executions_max,
+            trigger: Image::decode(from)?,
+            venue: Image::decode(from)?,
+            venues: Image::decode(from)?,
+        })
+    }
+}
+
+image!(VenueSettings {
+    fill_model,
+    slippage_ticks,
+    quote_levels,
+    self_trade,
+    band_bp,
+    reject_permille,
+    partial_fill,
+    seed,
+    delays
+});
+image!(enum TriggerBy { 0 = Last, 1 = Quote });
+image!(enum FillModel { 0 = Queue, 1 = Through, 2 = Touch });
+image!(enum SelfTrade { 0 = CancelNewest, 1 = Allow });
+image!(Delays { entry_ns, entry_jitter_ns, response_ns, response_jitter_ns, feed_ns });
+
+image!(Rows { exchanges, families, securities, accounts, strategies });
+image!(Exchange { id, name, mic, time_zone, open, close, auctions, adapter, adapter_type });
+image!(Family {
+    id,
+    name,
+    symbol_root,
+    exchange,
+    currency,
+    contract_size,
+    tick_size,
+    lot_size,
+    commission,
+    tradeable,
+    expirable
+});
+image!(enum SecurityKind {
+    0 = Stock,
+    1 = Future,
+    2 = Option,
+    3 = Forex,
+    4 = Index,
+    5 = Commodity,
+    6 = Bond,
+    7 = Fund,
+    8 = Crypto,
+});
+image!(enum OptionKind { 0 = Call, 1 = Put });
+image!(Security {
+    id,
+    symbol,
+    description,
+    kind,
+    family,
+    isin,
+    underlying,
+    expiration,
+    strike,
+    option,
+    base_currency,
+    start_price,
+    tradeable
+});
+image!(Account { id, name, active, adapter_type, exchanges });
+image!(Strategy { id, name, auto_activate });

@@ -1,0 +1,176 @@
+use super::*;
+use crate::command::{
+    Body, Budget, BudgetAct, BudgetKind, ExecRef, Limits, Movement, MovementKind, Phase, Quote, Report,
+    Scope, Session, Trade, Watch,
+};
+use crate::id::{
+    AccountId, AdapterId, Currency, ExchangeId, INT_ID_BYTES, IntId, OrderHandle, Origin, PortId, SecurityId,
+    Source, StrategyId, Uuid,
+};
+use crate::number::{Money, Price, Qty};
+use crate::reason::Reason;
+use crate::terms::{Changes, OrderKind, Side, Terms, Tif};
+use crate::time::{Day, Timestamp};
+
+/// Every kind of command, each as long as it can be.
+fn longest() -> Vec<Command> {
+    let id = IntId::parse("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKL".as_bytes()).unwrap();
+    let order = OrderHandle::from_raw(0x0102_0304_0506_0708);
+    let (qty, price, at) = (Qty::from_raw(-3), Price::from_raw(i64::MIN), Timestamp(u64::MAX - 1));
+    let (security, strategy, account) = (SecurityId(0xfffff), StrategyId(515), AccountId(1_029));
+    let usdt = Currency::parse(b"USDT").unwrap();
+    let quote = Quote { bid: price, bid_size: qty, ask: Price::from_raw(7), ask_size: Qty::MAX, at };
+    let trade = Trade { price, size: Qty::from_raw(9), at };
+    let terms = Terms {
+        qty: Qty::MAX,
+        limit: price,
+        stop: Price::from_raw(1),
+        tif_date: at,
+        security,
+        strategy,
+        account,
+        side: Side::Sell,
+        kind: OrderKind::StopLimit,
+        tif: Tif::Gtd,
+        limit_given: true,
+        stop_given: true,
+        exchange_order: false,
+        reduce_only: true,
+    };
+    let changes = Changes::default().with_qty(qty).with_limit(price).with_stop(price).with_tif(Tif::Atc);
+    let limits = Limits {
+        max_order_qty: qty,
+        max_order_value: Money::MAX,
+        price_collar_bp: 1,
+        max_open_orders: 2,
+        max_position: qty,
+        max_orders_per_s: 3,
+        duplicate_window_ms: 4,
+        credit: Money::MIN,
+        credit_currency: usdt,
+        trading_enabled: false,
+    };
+    let movement = Movement {
+        kind: MovementKind::Rebalance,
+        strategy,
+        account,
+        security: Some(security),
+        qty,
+        price,
+        commission: Money::MIN,
+        currency: Currency::parse(b"CHF").unwrap(),
+        uuid: Uuid(u128::MAX - 5),
+    };
+    let scope = Scope::Security(security);
+    let (exec, on, port) = (ExecRef(1 << 100), true, PortId(31));
+    let bodies = [
+        Body::Submit { id, terms },
+        Body::Modify { order, id, changes: changes.with_tif_date(at) },
+        Body::Cancel { order, id },
+        Body::Close { id, strategy, account, security, qty },
+        Body::Subscribe { strategy, security, on },
+        Body::Quote { security, quote },
+        Body::Trade { security, trade },
+        Body::Tick { security, quote, trade },
+        Body::Report { order, report: Report::Filled { exec, qty, price } },
+        Body::Adapter { adapter: AdapterId(255), connected: true },
+        Body::Transaction(movement),
+        Body::Expire { security, price },
+        Body::ResetPositions,
+        Body::ResetCash,
+        Body::Limits { scope, limits },
+        Body::Restrict { scope, security, on },
+        Body::Kill { scope, on },
+        Body::Phase { strategy, phase: Phase::Exit },
+        Body::Halt { security, on },
+        Body::Budget(Budget { scope, kind: BudgetKind::Credit, act: BudgetAct::Recall(i64::MIN) }),
+        Body::Session { exchange: ExchangeId(65_535), session: Session::ClosingAuction },
+        Body::TradingDay { day: Day(-2) },
+        Body::Timer,
+        Body::Watch { port, what: Watch::Ticks(security), on },
+        Body::Snapshot { port },
+    ];
+    let source = Source { origin: Origin::Strategy, port, session: 65_535 };
+    bodies.map(|body| Command { source, token: u32::MAX, body }).to_vec()
+}
+
+fn bytes_of(command: &Command) -> Vec<u8> {
+    let mut bytes = vec![0xee; COMMAND_BYTES_MAX];
+    let len = encode_command(command, &mut bytes);
+    bytes.truncate(len);
+    bytes
+}
+
+#[test]
+fn a_command_comes_back_as_it_was() {
+    for command in longest() {
+        let bytes = bytes_of(&command);
+        assert_eq!(decode_command(&bytes), Ok(command));
+        for cut in 0..bytes.len() {
+            assert_eq!(
+                decode_command(&bytes[..cut]).unwrap_err().problem,
+                Problem::Short,
+                "{cut}: {command:?}"
+            );
+        }
+        let longer = [&bytes[..], &[0]].concat();
+        let damage = Damage { at: bytes.len(), problem: Problem::Left };
+        assert_eq!(decode_command(&longer), Err(damage));
+    }
+}
+
+/// The length is told without looking at each character, so every length is tried.
+#[test]
+fn ids_of_every_length_come_back() {
+    for len in 0..=INT_ID_BYTES {
+        let id = IntId::parse(&vec![b'~'; len]).unwrap_or_default();
+        let mut bytes = Vec::new();
+        id.encode(&mut bytes);
+        assert_eq!((bytes[0] as usize, bytes.len()), (len, len + 1));
+        assert_eq!(decode_whole(&bytes), Ok(id));
+    }
+}
+
+#[test]
+fn what_keeps_no_promise_is_damage() {
+    fn flawed<T: Image + std::fmt::Debug>(bytes: &[u8]) {
+        let damage = decode_whole::<T>(bytes).unwrap_err();
+        assert_eq!(damage.problem, Problem::Value, "{bytes:?}");
+    }
+    flawed::<bool>(&[2]);
+    flawed::<Option<u8>>(&[2, 0]);
+    flawed::<Side>(&[2]);
+    flawed::<Tif>(&[7]);
+    flawed::<Reason>(&[Reason::ALL.len() as u8]);
+    flawed::<IntId>(b"\x02a ");
+    flawed::<IntId>(&[&[49][..], &[b'x'; 49]].concat());
+    flawed::<Currency>(b"usd\0");
+    flawed::<Currency>(b"US\0\0");
+    flawed::<Currency>(b"\0USD");
+    flawed::<Changes>(&[32]);
+    flawed::<crate::time::TimeOfDay>(&86_401u32.to_le_bytes());
+    flawed::<String>(b"\x02\0\0\0\xc3\x28");
+    // A map has its keys in order, each once.
+    flawed::<std::collections::BTreeMap<u8, u8>>(&[2, 0, 0, 0, 5, 0, 5, 0]);
+}
+
+#[test]
+fn a_count_is_believed_as_far_as_there_are_bytes() {
+    let damage = Damage { at: 4, problem: Problem::Short };
+    assert_eq!(decode_whole::<Vec<Terms>>(&[0xff, 0xff, 0xff, 0xff, 0, 0]), Err(damage));
+    assert_eq!(decode_whole::<Vec<u8>>(&[2, 0, 0, 0, 7, 8]), Ok(vec![7, 8]));
+}
+
+/// What is stored is read for years. If this fails, either put back what was changed, or raise [`FORMAT`] and see that what
+/// was stored before is still read.
+#[test]
+fn the_format_is_what_it_was() {
+    let mut bytes: Vec<u8> = longest().iter().flat_map(bytes_of).collect();
+    // Reasons are stored by their number: new ones come last, old ones stay.
+    const REASONS: usize = 74;
+    bytes.extend(Reason::ALL[..REASONS].iter().flat_map(|reason| reason.code().bytes()));
+    let sum = bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |sum: u64, &byte| (sum ^ byte as u64).wrapping_mul(0x100_0000_01b3));
+    assert_eq!((FORMAT, bytes.len(), sum), (1, 1852, 7_914_410_799_653_330_828));
+}

@@ -1,0 +1,291 @@
+//! Images of the vocabulary: ids, numbers, instants, terms, and all that can be said with them.
+
+use super::{Damage, Image, Problem, Reader, Sink, image};
+use crate::command::{
+    Body, Budget, BudgetAct, BudgetKind, Command, ExecRef, Limits, Movement, MovementKind, Phase, Quote,
+    Report, Scope, Session, Trade, Watch,
+};
+use crate::event::{Ask, Booking, PositionState, Tick};
+use crate::id::{
+    AccountId, AdapterId, Currency, ExchangeId, FamilyId, INT_ID_BYTES, IntId, OrderHandle, Origin, PortId,
+    PortMask, SecurityId, ShardId, Source, StrategyId, TransactionId, Uuid,
+};
+use crate::number::{ContractSize, Money, Notional, Price, Qty};
+use crate::reason::Reason;
+use crate::terms::{Changes, OrderKind, Side, Terms, Tif};
+use crate::time::{Day, TimeOfDay, Timestamp};
+
+image!(SecurityId(id));
+image!(FamilyId(id));
+image!(ExchangeId(id));
+image!(AccountId(id));
+image!(StrategyId(id));
+image!(AdapterId(id));
+image!(ShardId(id));
+image!(PortId(id));
+image!(PortMask(ports));
+image!(TransactionId(id));
+image!(Uuid(bits));
+image!(ExecRef(bits));
+image!(Timestamp(ns));
+image!(Day(days));
+image!(enum Origin { 0 = Server, 1 = Rest, 2 = Fix, 3 = Strategy });
+image!(Source { origin, port, session });
+
+macro_rules! raw {
+    ($($name:ident),+) => {
+        $(impl Image for $name {
+            #[inline]
+            fn encode(&self, out: &mut impl Sink) {
+                self.raw().encode(out);
+            }
+
+            #[inline]
+            fn decode(from: &mut Reader<'_>) -> Result<$name, Damage> {
+                Image::decode(from).map($name::from_raw)
+            }
+        })+
+    };
+}
+
+raw!(Price, Qty, Money, ContractSize, Notional, OrderHandle);
+
+image!(enum Side { 0 = Buy, 1 = Sell });
+image!(enum OrderKind { 0 = Market, 1 = Limit, 2 = Stop, 3 = StopLimit });
+image!(enum Tif { 0 = Day, 1 = Gtc, 2 = Ato, 3 = Ioc, 4 = Fok, 5 = Gtd, 6 = Atc });
+image!(Terms {
+    qty,
+    limit,
+    stop,
+    tif_date,
+    security,
+    strategy,
+    account,
+    side,
+    kind,
+    tif,
+    limit_given,
+    stop_given,
+    exchange_order,
+    reduce_only
+});
+
+image!(Command { source, token, body });
+image!(enum Body {
+    0 = Submit { id, terms },
+    1 = Modify { order, id, changes },
+    2 = Cancel { order, id },
+    3 = Close { id, strategy, account, security, qty },
+    4 = Subscribe { strategy, security, on },
+    5 = Quote { security, quote },
+    6 = Trade { security, trade },
+    7 = Tick { security, quote, trade },
+    8 = Report { order, report },
+    9 = Adapter { adapter, connected },
+    10 = Transaction(movement),
+    11 = Expire { security, price },
+    12 = ResetPositions,
+    13 = ResetCash,
+    14 = Limits { scope, limits },
+    15 = Restrict { scope, security, on },
+    16 = Kill { scope, on },
+    17 = Phase { strategy, phase },
+    18 = Halt { security, on },
+    19 = Budget(budget),
+    20 = Session { exchange, session },
+    21 = TradingDay { day },
+    22 = Timer,
+    23 = Watch { port, what, on },
+    24 = Snapshot { port },
+});
+image!(Quote { bid, bid_size, ask, ask_size, at });
+image!(Trade { price, size, at });
+image!(enum Report {
+    0 = Accepted,
+    1 = Rejected(reason),
+    2 = Filled { exec, qty, price },
+    3 = Canceled(reason),
+    4 = Expired(reason),
+    5 = CancelRefused(reason),
+    6 = Replaced,
+    7 = ReplaceRefused(reason),
+    8 = Busted { exec },
+    9 = Corrected { exec, qty, price },
+    10 = Reconciled,
+});
+image!(Movement { kind, strategy, account, security, qty, price, commission, currency, uuid });
+image!(enum MovementKind {
+    0 = Buy,
+    1 = Sell,
+    2 = Expiration,
+    3 = Credit,
+    4 = Debit,
+    5 = Interest,
+    6 = Fees,
+    7 = Refund,
+    8 = Rebalance,
+});
+image!(enum Scope {
+    0 = Global,
+    1 = Strategy(id),
+    2 = Account(id),
+    3 = Security(id),
+    4 = Adapter(id),
+});
+image!(Limits {
+    max_order_qty,
+    max_order_value,
+    price_collar_bp,
+    max_open_orders,
+    max_position,
+    max_orders_per_s,
+    duplicate_window_ms,
+    credit,
+    credit_currency,
+    trading_enabled
+});
+image!(Budget { scope, kind, act });
+image!(enum BudgetKind { 0 = OpenOrders, 1 = OrdersPerSecond, 2 = Credit });
+image!(enum BudgetAct { 0 = Lift, 1 = Set(amount), 2 = Grant(amount), 3 = Recall(amount) });
+image!(enum Phase { 0 = Init, 1 = Prefeed, 2 = Start, 3 = Running, 4 = Stop, 5 = Exit });
+image!(enum Session { 0 = Closed, 1 = OpeningAuction, 2 = Continuous, 3 = ClosingAuction });
+image!(enum Watch { 0 = Ticks(security), 1 = Orders, 2 = Everything, 3 = Venue(adapter), 4 = Budgets });
+
+image!(PositionState { qty, cost, realized });
+image!(Booking {
+    id,
+    order,
+    order_id,
+    exec,
+    kind,
+    strategy,
+    account,
+    security,
+    qty,
+    price,
+    commission,
+    currency,
+    position,
+    cash
+});
+image!(Tick { security, bid, bid_size, ask, ask_size, last, last_size, traded, volume, at });
+image!(enum Ask { 0 = New, 1 = Cancel, 2 = Replace, 3 = Query });
+
+/// A byte for the length, then the characters; no id is a length of zero.
+impl Image for IntId {
+    #[inline]
+    fn encode(&self, out: &mut impl Sink) {
+        let len = text_len(self);
+        out.put(&[len as u8]);
+        out.put(&self.padded()[..len]);
+    }
+
+    #[inline]
+    fn decode(from: &mut Reader<'_>) -> Result<IntId, Damage> {
+        let [len] = from.array()?;
+        if len == 0 {
+            return Ok(IntId::NONE);
+        }
+        let text = from.take(len as usize)?;
+        IntId::parse(text).map_err(|_| from.damage(Problem::Value))
+    }
+}
+
+/// The length of an id, told by whole words: behind the text there are zeros only.
+#[inline]
+fn text_len(id: &IntId) -> usize {
+    let words = id.padded().as_chunks::<8>().0;
+    let used = words.iter().position(|word| word[7] == 0).unwrap_or(words.len());
+    match words.get(used) {
+        Some(word) => used * 8 + 8 - u64::from_le_bytes(*word).leading_zeros() as usize / 8,
+        None => INT_ID_BYTES,
+    }
+}
+
+/// Four characters, zeros where there are fewer.
+impl Image for Currency {
+    #[inline]
+    fn encode(&self, out: &mut impl Sink) {
+        let mut code = [0; 4];
+        let text = self.as_str().as_bytes();
+        code[..text.len()].copy_from_slice(text);
+        out.put(&code);
+    }
+
+    #[inline]
+    fn decode(from: &mut Reader<'_>) -> Result<Currency, Damage> {
+        let code: [u8; 4] = from.array()?;
+        let text = match code {
+            [0, 0, 0, 0] => return Ok(Currency::default()),
+            [.., 0] => &code[..3],
+            _ => &code[..],
+        };
+        Currency::parse(text).map_err(|_| from.damage(Problem::Value))
+    }
+}
+
+/// Its number in the list, which only ever grows at its end.
+impl Image for Reason {
+    #[inline]
+    fn encode(&self, out: &mut impl Sink) {
+        out.put(&[*self as u8]);
+    }
+
+    #[inline]
+    fn decode(from: &mut Reader<'_>) -> Result<Reason, Damage> {
+        let [number] = from.array()?;
+        Reason::ALL.get(number as usize).copied().ok_or_else(|| from.damage(Problem::Value))
+    }
+}
+
+/// A byte that says what is named, then what is.
+impl Image for Changes {
+    #[inline]
+    fn encode(&self, out: &mut impl Sink) {
+        let (qty, limit, stop, tif, date) =
+            (self.qty(), self.limit(), self.stop(), self.tif(), self.tif_date());
+        let named = [qty.is_some(), limit.is_some(), stop.is_some(), tif.is_some(), date.is_some()];
+        let flags = named.iter().enumerate().map(|(bit, &is)| (is as u8) << bit);
+        out.put(&[flags.sum()]);
+        qty.inspect(|qty| qty.encode(out));
+        limit.inspect(|limit| limit.encode(out));
+        stop.inspect(|stop| stop.encode(out));
+        tif.inspect(|tif| tif.encode(out));
+        date.inspect(|date| date.encode(out));
+    }
+
+    #[inline]
+    fn decode(from: &mut Reader<'_>) -> Result<Changes, Damage> {
+        let [named] = from.array()?;
+        from.check(named < 1 << 5, Problem::Value)?;
+        let mut changes = Changes::default();
+        if named & 1 != 0 {
+            changes = changes.with_qty(Image::decode(from)?);
+        }
+        if named & 2 != 0 {
+            changes = changes.with_limit(Image::decode(from)?);
+        }
+        if named & 4 != 0 {
+            changes = changes.with_stop(Image::decode(from)?);
+        }
+        if named & 8 != 0 {
+            changes = changes.with_tif(Image::decode(from)?);
+        }
+        if named & 16 != 0 {
+            changes = changes.with_tif_date(Image::decode(from)?);
+        }
+        Ok(changes)
+    }
+}
+
+impl Image for TimeOfDay {
+    fn encode(&self, out: &mut impl Sink) {
+        self.0.encode(out);
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<TimeOfDay, Damage> {
+        let seconds = u32::decode(from)?;
+        from.check(seconds <= 86_400, Problem::Value)?;
+        Ok(TimeOfDay(seconds))
+    }
+}

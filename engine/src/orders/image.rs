@@ -1,0 +1,215 @@
+//! All orders as bytes: the slab slot by slot, with the lists that run through it.
+
+use super::{Execution, Line, Orders, blank};
+use crate::id::{GENERATIONS, ShardId};
+use crate::image::{Damage, Fold, Image, Problem, Reader, Sink, decode_into, image};
+use crate::order::{Base, CancelRequest, NIL, Order, Replace, Requests};
+
+image!(enum Base {
+    0 = PendingNew,
+    1 = Working,
+    2 = Filled,
+    3 = Canceled,
+    4 = Rejected,
+    5 = Expired,
+});
+image!(Order {
+    id,
+    terms,
+    notional,
+    cum,
+    submitted,
+    reserved,
+    source,
+    local,
+    generation,
+    requests,
+    orig_id,
+    execution,
+    next,
+    position,
+    exposure,
+    base,
+    outside,
+    at_venue,
+    triggered,
+    in_doubt,
+    counted
+});
+image!(Requests { replace, cancel, next });
+image!(Replace { id, source, terms, reserved, grown });
+image!(CancelRequest { id, source, reason, sent });
+image!(Execution { exec, qty, price, next });
+image!(Line { first, last, len });
+
+impl Orders {
+    pub(crate) fn save(&self, out: &mut impl Sink) {
+        self.len().encode(out);
+        for order in &self.slots {
+            let held = !order.id.is_none();
+            held.encode(out);
+            match held {
+                true => order.encode(out),
+                // Of the order before nothing is needed.
+                false => (order.generation, order.next).encode(out),
+            }
+        }
+        self.free.encode(out);
+        for line in &self.finished {
+            line.encode(out);
+        }
+        self.orig_ids.encode(out);
+        self.orig_ids_free.encode(out);
+        self.requests.encode(out);
+        self.requests_free.encode(out);
+        self.executions.encode(out);
+        self.executions_free.encode(out);
+    }
+
+    pub(crate) fn load(
+        from: &mut Reader<'_>,
+        shard: ShardId,
+        max: u32,
+        executions_max: u32,
+    ) -> Result<Orders, Damage> {
+        let mut orders = Orders::new(shard, max, executions_max);
+        let count = u32::decode(from)?;
+        from.check(count as usize <= from.left() && count < NIL, Problem::Short)?;
+        for _ in 0..count {
+            let (held, order) = decode_slot(from)?;
+            orders.held += held as u32;
+            orders.slots.push(order);
+        }
+        orders.free = Image::decode(from)?;
+        orders.finished = [Image::decode(from)?, Image::decode(from)?];
+        decode_into(&mut orders.orig_ids, from)?;
+        decode_into(&mut orders.orig_ids_free, from)?;
+        orders.orig_ids_free.reserve(orders.orig_ids.len());
+        decode_into(&mut orders.requests, from)?;
+        orders.requests_free = Image::decode(from)?;
+        decode_into(&mut orders.executions, from)?;
+        orders.executions_free = Image::decode(from)?;
+        let sound = orders.lists_are_sound();
+        from.check(sound.is_some(), Problem::Contradiction)?;
+        Ok(orders)
+    }
+
+    /// What changes with every order, at hand at once.
+    pub(crate) fn fold(&self, sum: &mut Fold) {
+        [self.len(), self.held, self.free, self.requests_free, self.executions_free, self.executions_held]
+            .encode(sum);
+        for line in &self.finished {
+            line.encode(sum);
+        }
+        let lengths = [self.orig_ids.len(), self.orig_ids_free.len(), self.requests.len()];
+        lengths.encode(sum);
+    }
+
+    /// Every list ends, and every place is in the one list it belongs to.
+    fn lists_are_sound(&mut self) -> Option<()> {
+        self.check_free()?;
+        self.check_finished()?;
+        let mut orig_ids = Marks::new(self.orig_ids.len());
+        let mut requests = Marks::new(self.requests.len());
+        let mut executions = Marks::new(self.executions.len());
+        for order in self.slots.iter().filter(|order| !order.id.is_none()) {
+            orig_ids.claim_one(order.orig_id)?;
+            requests.claim_one(order.requests)?;
+            let next = |at: u32| self.executions[at as usize].next;
+            executions.claim_list(order.execution, next)?;
+        }
+        self.executions_held = executions.claimed as u32;
+        for &at in &self.orig_ids_free {
+            orig_ids.claim(at)?;
+        }
+        requests.claim_list(self.requests_free, |at| self.requests[at as usize].next)?;
+        executions.claim_list(self.executions_free, |at| self.executions[at as usize].next)?;
+        (orig_ids.all() && requests.all() && executions.all()).then_some(())
+    }
+
+    fn check_free(&self) -> Option<()> {
+        let free = self.len() - self.held;
+        let mut at = self.free;
+        for _ in 0..free {
+            let order = self.slots.get(at as usize)?;
+            if !order.id.is_none() {
+                return None;
+            }
+            at = order.next;
+        }
+        (at == NIL).then_some(())
+    }
+
+    fn check_finished(&self) -> Option<()> {
+        let ended = |order: &&Order| !order.id.is_none() && order.base.is_finished();
+        let count = self.slots.iter().filter(ended).count() as u64;
+        for (outside, line) in [false, true].into_iter().zip(&self.finished) {
+            let (mut at, mut last) = (line.first, NIL);
+            for _ in 0..line.len {
+                let order = self.slots.get(at as usize).filter(ended)?;
+                if order.outside != outside || order.requests != NIL {
+                    return None;
+                }
+                (last, at) = (at, order.next);
+            }
+            if at != NIL || last != line.last {
+                return None;
+            }
+        }
+        (self.finished.iter().map(|line| line.len as u64).sum::<u64>() == count).then_some(())
+    }
+}
+
+fn decode_slot(from: &mut Reader<'_>) -> Result<(bool, Order), Damage> {
+    let held = bool::decode(from)?;
+    let order = match held {
+        true => Order::decode(from)?,
+        false => {
+            let (generation, next) = Image::decode(from)?;
+            Order { generation, next, ..blank() }
+        }
+    };
+    from.check(order.generation < GENERATIONS, Problem::Value)?;
+    from.check(held != order.id.is_none(), Problem::Value)?;
+    Ok((held, order))
+}
+
+/// Which places of a table somebody has.
+struct Marks {
+    taken: Vec<bool>,
+    claimed: usize,
+}
+
+impl Marks {
+    fn new(len: usize) -> Marks {
+        Marks { taken: vec![false; len], claimed: 0 }
+    }
+
+    /// None if there is no such place, or it is another's.
+    fn claim(&mut self, at: u32) -> Option<()> {
+        let taken = self.taken.get_mut(at as usize)?;
+        if std::mem::replace(taken, true) {
+            return None;
+        }
+        self.claimed += 1;
+        Some(())
+    }
+
+    fn claim_one(&mut self, at: u32) -> Option<()> {
+        if at == NIL { Some(()) } else { self.claim(at) }
+    }
+
+    /// A list that bites its tail claims a place twice.
+    fn claim_list(&mut self, first: u32, next: impl Fn(u32) -> u32) -> Option<()> {
+        let mut at = first;
+        while at != NIL {
+            self.claim(at)?;
+            at = next(at);
+        }
+        Some(())
+    }
+
+    fn all(&self) -> bool {
+        self.claimed == self.taken.len()
+    }
+}

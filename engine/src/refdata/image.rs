@@ -1,0 +1,74 @@
+//! Reference data as bytes, sleeping rows and all. The same data give the same bytes, so that a hash of them names it.
+
+use super::{RefData, Rows};
+use crate::image::{Damage, Fold, Image, Problem, decode_whole};
+
+impl RefData {
+    /// Adds the image of this reference data to `out`.
+    pub fn save(&self, out: &mut Vec<u8>) {
+        self.rows.encode(out);
+    }
+
+    /// The reference data that are exactly these bytes, checked as if they were new.
+    pub fn load(bytes: &[u8]) -> Result<RefData, Damage> {
+        let rows: Rows = decode_whole(bytes)?;
+        let unsound = Damage { at: bytes.len(), problem: Problem::Contradiction };
+        let reference = RefData::check(rows.clone()).map_err(|_| unsound)?;
+        // In another order, or without SERVER, they would be another image of the same data.
+        if reference.rows == rows { Ok(reference) } else { Err(unsound) }
+    }
+
+    /// Tells one set from another.
+    pub(crate) fn fold(&self, sum: &mut Fold) {
+        self.rows.encode(sum);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::refdata::sample::sound;
+
+    fn bytes_of(reference: &RefData) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        reference.save(&mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn reference_data_come_back_with_their_sleeping_rows() {
+        let old = RefData::check(sound()).unwrap();
+        let mut fewer = sound();
+        let gone = fewer.securities.pop().unwrap().id;
+        fewer.strategies.clear();
+        let new = RefData::check(fewer).unwrap().succeed(&old).unwrap();
+        assert!(!new.security(gone).unwrap().tradeable);
+        for reference in [&old, &new] {
+            let bytes = bytes_of(reference);
+            let back = RefData::load(&bytes).unwrap();
+            assert_eq!(back, *reference);
+            assert_eq!(bytes_of(&back), bytes);
+            for cut in 0..bytes.len() {
+                assert!(RefData::load(&bytes[..cut]).is_err());
+            }
+        }
+        assert_ne!(bytes_of(&old), bytes_of(&new));
+    }
+
+    #[test]
+    fn rows_that_do_not_fit_or_stand_in_another_order_are_damage() {
+        let rows = RefData::check(sound()).unwrap().rows;
+        let mut bytes = Vec::new();
+        let mut orphaned = rows.clone();
+        orphaned.families.clear();
+        let mut turned = rows.clone();
+        turned.securities.reverse();
+        let mut headless = rows;
+        headless.strategies.retain(|row| row.id != crate::id::StrategyId::SERVER);
+        for rows in [orphaned, turned, headless] {
+            bytes.clear();
+            rows.encode(&mut bytes);
+            assert_eq!(RefData::load(&bytes).unwrap_err().problem, Problem::Contradiction);
+        }
+    }
+}

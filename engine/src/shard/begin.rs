@@ -1,0 +1,89 @@
+//! A new start: what is different for a shard when the process around it is another one. Recorded in the journal like a
+//! command, and repeated by a replay.
+
+use std::sync::Arc;
+
+use super::{Audience, Shard};
+use crate::event::{Alert, Body as Said, What};
+use crate::id::{AdapterId, PortMask};
+use crate::order::Base;
+use crate::outbox::Outbox;
+use crate::reason::Reason;
+use crate::refdata::RefData;
+use crate::settings::ShardSettings;
+use crate::time::Timestamp;
+
+impl Shard {
+    /// The process has started again, with these reference data (fit to follow the old, see [`RefData::succeed`]) and
+    /// settings. [`Shard::resume`] goes on while there is work, as after a command. What is said has its numbers, but the
+    /// ports that would hear it do not exist yet: the caller may drop it, and each begins with a snapshot.
+    ///
+    /// - Ports are forgotten: who watched what, and snapshots being told. Subscriptions of strategies stay.
+    /// - Outside adapters are not connected; what is under way there is in doubt until they are and say more.
+    /// - Reference data are taken as by [`Shard::adopt`].
+    /// - Bounds take effect at once: beyond a smaller one nothing is dropped, but nothing new comes in; transactions are
+    ///   folded down to theirs. A line of finished orders that is too long does not grow, and ends with the day.
+    /// - Venues go on under their new settings with the orders they have. Seeds are for new securities only: dice roll on.
+    ///   If delays differ, everything that was on its way to or from a simulated venue arrives now.
+    pub fn begin(
+        &mut self,
+        now: Timestamp,
+        reference: Arc<RefData>,
+        settings: ShardSettings,
+        out: &mut Outbox,
+    ) {
+        assert!(!self.has_work(), "a shard with work left does not begin again");
+        let before = out.waiting().len();
+        self.applied += 1;
+        self.now = self.now.max(now);
+        self.forget_ports();
+        self.set_up(settings);
+        self.adopt(reference);
+        self.disconnect_all(out);
+        self.agenda.begin_start();
+        self.end_step(before, out);
+    }
+
+    fn forget_ports(&mut self) {
+        self.audience = Audience::default();
+        self.snapshots = Default::default();
+        self.adapters.iter_mut().for_each(|adapter| adapter.ports = PortMask::NONE);
+        self.directory.locals.iter_mut().for_each(|local| local.watchers = PortMask::NONE);
+    }
+
+    fn set_up(&mut self, settings: ShardSettings) {
+        let differ = |id| settings.venue_of(id).delays != self.settings.venue_of(id).delays;
+        if self.directory.places.iter().any(|place| differ(place.id)) {
+            self.timers.hasten(self.now);
+            self.ways.iter_mut().flatten().for_each(|way| way.clear(self.now));
+        }
+        self.orders.set_bounds(settings.orders_max, settings.executions_max);
+        self.venue.nodes_mut().reserve(settings.orders_max as usize);
+        self.ledger.set_bound(settings.transactions_max);
+        for (book, local) in self.directory.locals.iter().enumerate() {
+            let place = &self.directory.places[local.exchange as usize];
+            self.venue.set_up(book as u32, settings.venue_of(place.id).clone());
+        }
+        self.settings = settings;
+        self.count_up();
+    }
+
+    /// Nobody listens yet, so this is not a step too long: it is counted, not kept.
+    fn disconnect_all(&mut self, out: &mut Outbox) {
+        for at in 1..self.adapters.len() {
+            if std::mem::take(&mut self.adapters[at].connected) {
+                self.say(Said::Adapter { adapter: AdapterId(at as u8), connected: false }, out);
+            }
+        }
+    }
+
+    /// The connection to an order's venue is gone: if something is being asked there, nobody knows what came of it.
+    pub(super) fn doubt(&mut self, slot: u32, out: &mut Outbox) {
+        let waiting = self.orders.get(slot).base == Base::PendingNew || self.orders.requests(slot).is_some();
+        if waiting && !self.orders.get(slot).in_doubt {
+            self.orders.get_mut(slot).in_doubt = true;
+            self.say_status(slot, What::Image, Reason::InDoubt, out);
+            self.alert_order(Alert::InDoubt, slot, Reason::InDoubt, out);
+        }
+    }
+}

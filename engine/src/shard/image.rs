@@ -1,0 +1,208 @@
+//! The whole state of a shard as bytes, and back: a shard that was loaded says the same as the one that was saved, byte for
+//! byte, to whatever it is told from then on. Only snapshots that were being told to ports are not in it.
+//!
+//! Loading is quick: tables come back whole, and what follows from them (indices, ladders, sums) is made again. It checks
+//! that every index leads somewhere and every list ends, so that no damage can make it panic or ask for more memory than
+//! there are bytes for. Whether the amounts add up is [`Shard::audit`]'s to say.
+
+use std::sync::Arc;
+
+use super::agenda::Agenda;
+use super::snapshot::Snapshots;
+use super::stops::Stops;
+use super::{AdapterState, Audience, Shard};
+use crate::directory::Directory;
+use crate::id::{AdapterId, ShardId};
+use crate::image::{Damage, Fold, Image, Problem, Reader, image};
+use crate::ledger::Ledger;
+use crate::nodes::{Node, Place};
+use crate::order::{Base, NIL, Order};
+use crate::orders::Orders;
+use crate::refdata::RefData;
+use crate::settings::{Delays, ShardSettings};
+use crate::terms::Tif;
+use crate::time::Timestamp;
+use crate::timers::{Timers, Way};
+use crate::venue::Venue;
+
+image!(AdapterState { connected, killed, ports });
+image!(Audience { everything, orders, budgets });
+
+impl Shard {
+    /// Adds the image of this shard, which has no work left, to `out`. Some 150 bytes for each order held.
+    pub fn save(&self, out: &mut Vec<u8>) {
+        assert!(!self.has_work(), "an image is made between commands");
+        self.id.encode(out);
+        self.shards.encode(out);
+        self.setup_sum().encode(out);
+        self.applied.encode(out);
+        self.now.encode(out);
+        self.day.encode(out);
+        self.killed.encode(out);
+        self.adapters.encode(out);
+        self.audience.encode(out);
+        self.directory.save(out);
+        self.ledger.save(out);
+        self.orders.save(out);
+        self.venue.save(out);
+        self.ways.iter().flatten().for_each(|way| way.encode(out));
+        self.timers.encode(out);
+    }
+
+    /// The shard that is exactly these bytes. Reference data and settings are those it had when it was saved; with others
+    /// it is not the same shard, and is refused.
+    pub fn load(
+        bytes: &[u8],
+        id: ShardId,
+        shards: u8,
+        reference: Arc<RefData>,
+        settings: ShardSettings,
+    ) -> Result<Shard, Damage> {
+        assert!(id.0 < shards, "a shard is one of its number");
+        let mut from = Reader::new(bytes);
+        let shard = Shard::decode(&mut from, id, shards, reference, settings)?;
+        from.finish()?;
+        Ok(shard)
+    }
+
+    /// A sum over what changes: commands, orders, money, prices, limits in use, dice. Equal states have equal digests;
+    /// different ones hardly ever. Its cost grows with securities, strategies and accounts, not with orders.
+    pub fn digest(&self) -> u64 {
+        let mut sum = Fold::new();
+        self.applied.encode(&mut sum);
+        self.now.encode(&mut sum);
+        self.day.encode(&mut sum);
+        self.killed.encode(&mut sum);
+        (self.dated, (self.timers.len(), self.timers.deadline())).encode(&mut sum);
+        self.orders.fold(&mut sum);
+        self.ledger.fold(&mut sum);
+        self.venue.fold(&mut sum);
+        self.directory.fold(&mut sum);
+        self.ways.iter().flatten().for_each(|way| way.encode(&mut sum));
+        sum.sum()
+    }
+
+    fn decode(
+        from: &mut Reader<'_>,
+        id: ShardId,
+        shards: u8,
+        reference: Arc<RefData>,
+        settings: ShardSettings,
+    ) -> Result<Shard, Damage> {
+        let own = ShardId::decode(from)? == id && u8::decode(from)? == shards;
+        from.check(own, Problem::Contradiction)?;
+        let setup_sum = u64::decode(from)?;
+        let applied = Image::decode(from)?;
+        let now = Image::decode(from)?;
+        let day = Image::decode(from)?;
+        let killed = Image::decode(from)?;
+        let adapters: [AdapterState; 256] = Image::decode(from)?;
+        from.check(adapters[AdapterId::SIM.0 as usize].connected, Problem::Contradiction)?;
+        let audience = Image::decode(from)?;
+        let directory = Directory::load(from, id, shards, reference)?;
+        let ledger = Ledger::load(from, directory.locals.len(), settings.transactions_max)?;
+        let orders = Orders::load(from, id, settings.orders_max, settings.executions_max)?;
+        let specs = (0..directory.locals.len()).map(|at| super::book_spec(&directory, &settings, at));
+        let (venue, stops) = Venue::load(from, specs.collect(), settings.orders_max as usize)?;
+        let mut ways = Vec::with_capacity(directory.locals.len());
+        for _ in &directory.locals {
+            ways.push([Way::decode(from)?, Way::decode(from)?]);
+        }
+        let timers = Timers::decode(from)?;
+        let mut shard = Shard {
+            id,
+            shards,
+            settings,
+            applied,
+            now,
+            day,
+            directory,
+            orders,
+            ledger,
+            venue,
+            stops: Stops::default(),
+            timers,
+            ways,
+            delayed: false,
+            dated: 0,
+            adapters,
+            killed,
+            audience,
+            agenda: Agenda::default(),
+            snapshots: Snapshots::default(),
+        };
+        let sound = shard.setup_sum() == setup_sum && shard.orders_are_sound() && shard.line_up_stops(&stops);
+        from.check(sound, Problem::Contradiction)?;
+        shard.count_up();
+        Ok(shard)
+    }
+
+    /// Tells the settings and reference data of one start from those of another.
+    fn setup_sum(&self) -> u64 {
+        let mut sum = Fold::new();
+        self.settings.encode(&mut sum);
+        self.directory.reference.fold(&mut sum);
+        sum.sum()
+    }
+
+    /// Whether every order belongs to something, and whatever is in a book or waits for a trigger is an open order.
+    fn orders_are_sound(&self) -> bool {
+        let held = |slot: u32| slot < self.orders.len() && self.orders.in_use(slot);
+        let belongs = |order: &Order| {
+            // An order that was refused has got no further than its name.
+            let refused = order.base == Base::Rejected && !order.at_venue;
+            match order.local {
+                NIL => refused,
+                local if local as usize >= self.directory.locals.len() => false,
+                local => {
+                    let places = (order.position as usize, order.exposure as usize);
+                    let (positions, exposures) = (self.ledger.positions(local), self.ledger.exposures(local));
+                    refused || places.0 < positions.len() && places.1 < exposures.len()
+                }
+            }
+        };
+        let stands = |(slot, node): (u32, &Node)| {
+            let order = self.orders.get(slot);
+            !order.base.is_finished()
+                && order.terms.side == node.side()
+                && (order.local == node.book || node.is_at(Place::Stop))
+        };
+        (0..self.orders.len()).filter(|&slot| held(slot)).all(|slot| belongs(self.orders.get(slot)))
+            && self.venue.nodes().placed().all(|placed| held(placed.0) && stands(placed))
+    }
+
+    /// Puts every line of stops, told by its first, on its ladder. False if that cannot be.
+    fn line_up_stops(&mut self, heads: &[u32]) -> bool {
+        (0..self.directory.locals.len()).for_each(|_| self.stops.add_security());
+        for &head in heads {
+            let slots: Vec<u32> = self.venue.nodes().line_from(head).collect();
+            let (side, ticks) = (self.venue.nodes()[head].side(), self.venue.nodes()[head].ticks);
+            let local = self.orders.get(head).local;
+            let one = slots.iter().all(|&slot| self.orders.get(slot).local == local);
+            if !one || self.stops.is_occupied(local, side, ticks) {
+                return false;
+            }
+            let nodes = self.venue.nodes_mut();
+            if !slots.into_iter().all(|slot| self.stops.push(nodes, local, slot, side, ticks)) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// What is known of the orders and the settings together, counted.
+    pub(super) fn count_up(&mut self) {
+        let dated = |slot: &u32| {
+            let order = self.orders.get(*slot);
+            self.orders.in_use(*slot) && !order.base.is_finished() && order.terms.tif == Tif::Gtd
+        };
+        self.dated = (0..self.orders.len()).filter(dated).count();
+        let delays = |at: u16| self.settings.venue_of(self.directory.places[at as usize].id).delays;
+        self.delayed = self.directory.locals.iter().any(|local| delays(local.exchange) != Delays::default());
+    }
+
+    /// The time of the last command.
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+}

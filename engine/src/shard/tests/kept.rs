@@ -1,0 +1,211 @@
+//! What is kept over a restart, and what a new start changes. That a shard from its image goes on as before, whatever it is
+//! told, is seen in the simulation.
+
+use super::*;
+use crate::command::ExecRef;
+use crate::image::Problem;
+use crate::settings::{SelfTrade, VenueSettings};
+
+impl Bench {
+    fn begin(&mut self, settings: ShardSettings) -> Vec<Said> {
+        let reference = self.shard.reference().clone();
+        self.now += 1;
+        let mut said = Vec::new();
+        self.shard.begin(Timestamp(self.now), reference, settings, &mut self.out);
+        loop {
+            said.extend(self.out.waiting().iter().map(|(_, event)| event.body));
+            self.out.clear();
+            if !self.shard.has_work() {
+                self.shard.audit();
+                return said;
+            }
+            self.shard.resume(&mut self.out);
+        }
+    }
+
+    fn image(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.shard.save(&mut bytes);
+        bytes
+    }
+
+    fn load(&self, bytes: &[u8]) -> Result<Shard, crate::image::Damage> {
+        let (reference, settings) = (self.shard.reference().clone(), self.shard.settings().clone());
+        Shard::load(bytes, ShardId(0), 1, reference, settings)
+    }
+}
+
+/// One of everything: resting orders in a line, a market order that waits, parked ones, stops, requests, former names,
+/// executions, transactions, dates, limits, switches.
+fn busy() -> Bench {
+    let mut bench = Bench::new();
+    for (side, p) in [(Side::Buy, "9"), (Side::Buy, "9"), (Side::Sell, "11"), (Side::Sell, "5000")] {
+        bench.submit(limit(side, 1, "3", p));
+    }
+    bench.submit(Terms { limit: price("11"), ..limit(Side::Buy, 2, "1", "11") });
+    let parked = Terms { tif: Tif::Atc, security: SIM_OTHER, ..limit(Side::Buy, 1, "1", "9") };
+    bench.submit(parked);
+    let market = Terms { kind: OrderKind::Market, limit_given: false, limit: Price::ZERO, ..parked };
+    bench.submit(Terms { tif: Tif::Day, ..market });
+    for stop in ["20", "20", "30"] {
+        let terms = limit(Side::Buy, 2, "1", "40");
+        let (kind, stop) = (OrderKind::StopLimit, price(stop));
+        bench.submit(Terms { kind, stop, stop_given: true, ..terms });
+    }
+    let (dated, _) = bench.submit(Terms {
+        tif: Tif::Gtd,
+        tif_date: Timestamp(1_000_000),
+        ..limit(Side::Buy, 2, "1", "8")
+    });
+    bench.modify(dated, Changes::default().with_qty(qty("2")));
+    let (order, _) = bench.submit(outside("10"));
+    bench.report(order, Report::Accepted);
+    bench.report(order, Report::Filled { exec: ExecRef(5), qty: qty("2"), price: price("10") });
+    bench.modify(order, Changes::default().with_qty(qty("7")));
+    bench.submit(outside("1"));
+    bench.submit(limit(Side::Buy, 1, "1", "0.001"));
+    bench.send(Body::Quote {
+        security: SIM_OTHER,
+        quote: Quote { bid: price("9"), bid_size: qty("5"), ..Quote::default() },
+    });
+    let limits = Limits { max_open_orders: 50, duplicate_window_ms: 9, ..Limits::default() };
+    bench.send(Body::Limits { scope: Scope::Account(AccountId(1)), limits });
+    bench.submit(limit(Side::Buy, 1, "2", "7"));
+    bench.send(Body::Kill { scope: Scope::Security(SIM_OTHER), on: true });
+    bench
+}
+
+#[test]
+fn an_image_gives_the_same_shard() {
+    let mut bench = busy();
+    let bytes = bench.image();
+    let loaded = bench.load(&bytes).unwrap();
+    assert_eq!(loaded.digest(), bench.shard.digest());
+    loaded.audit();
+    bench.shard = loaded;
+    assert_eq!(bench.image(), bytes);
+    assert_eq!(bench.shard.applied(), bench.now);
+}
+
+#[test]
+fn an_image_is_its_own_shard_s_only() {
+    let bench = busy();
+    let bytes = bench.image();
+    let (reference, settings) = (bench.shard.reference().clone(), bench.shard.settings().clone());
+    let refused = |id, shards, reference: &Arc<RefData>, settings: &ShardSettings| {
+        let loaded = Shard::load(&bytes, ShardId(id), shards, reference.clone(), settings.clone());
+        loaded.unwrap_err().problem
+    };
+    assert_eq!(refused(1, 2, &reference, &settings), Problem::Contradiction);
+    assert_eq!(refused(0, 2, &reference, &settings), Problem::Contradiction);
+    let other = ShardSettings { finished_max: 7, ..settings.clone() };
+    assert_eq!(refused(0, 1, &reference, &other), Problem::Contradiction);
+    let mut rows = rows();
+    rows.securities[0].description = "another".into();
+    let other = Arc::new(RefData::check(rows).unwrap());
+    assert_eq!(refused(0, 1, &other, &settings), Problem::Contradiction);
+}
+
+#[test]
+fn every_cut_and_every_changed_byte_is_survived() {
+    let settings = ShardSettings { orders_max: 1_000, ..ShardSettings::default() };
+    let mut bench = busy();
+    bench.begin(settings);
+    let bytes = bench.image();
+    for cut in 0..bytes.len() {
+        assert!(bench.load(&bytes[..cut]).is_err());
+    }
+    let mut read = 0;
+    for at in 0..bytes.len() {
+        for value in [0, 1, bytes[at] ^ 1, bytes[at].wrapping_add(7), 0xff] {
+            let mut changed = bytes.clone();
+            changed[at] = value;
+            let Ok(loaded) = bench.load(&changed) else { continue };
+            // What can be read was written so.
+            let mut again = Vec::new();
+            loaded.save(&mut again);
+            assert!(again == changed, "byte {at} as {value} is read as something else");
+            read += 1;
+        }
+    }
+    assert!(read > 100, "amounts may have any value");
+}
+
+#[test]
+fn a_new_start_forgets_ports_and_doubts_what_is_under_way() {
+    let mut bench = busy();
+    let subscribe = Body::Subscribe { strategy: StrategyId::SERVER, security: SIM_STOCK, on: true };
+    bench.send(subscribe);
+    let told = bench.shard.applied();
+    let said = bench.begin(ShardSettings::default());
+    assert_eq!(bench.shard.applied(), told + 1);
+    let in_doubt = said.iter().filter(|body| matches!(body, Said::Status(report) if report.in_doubt));
+    assert_eq!(in_doubt.count(), 2, "one was never acknowledged, one is being changed: {said:?}");
+    assert!(!said.iter().any(|body| matches!(body, Said::Alert { .. })), "nobody watches: {said:?}");
+    // Nobody is shown a market any more, and nothing goes to a venue that is not there.
+    let trade = Trade { price: price("10"), size: qty("1"), at: Timestamp(1) };
+    assert_eq!(bench.send(Body::Trade { security: SIM_OTHER, trade }), []);
+    assert_eq!(reason(&bench.submit(outside("1")).1), Reason::VenueUnavailable);
+    // What is with us goes on.
+    assert_eq!(story(&bench.submit(limit(Side::Sell, 2, "1", "9")).1).last().unwrap().0, What::Filled);
+    bench.send(Body::Watch { port: PortId(0), what: Watch::Ticks(SIM_STOCK), on: true });
+    let said = bench.send(Body::Trade { security: SIM_STOCK, trade });
+    assert!(said.iter().any(|body| matches!(body, Said::Tick(_))), "a strategy is still subscribed");
+}
+
+#[test]
+fn smaller_bounds_drop_nothing_and_let_nothing_in() {
+    let mut bench = Bench::new();
+    let orders: Vec<_> = (0..5).map(|_| bench.submit(limit(Side::Buy, 1, "1", "9")).0).collect();
+    bench.begin(ShardSettings { orders_max: 3, transactions_max: 1, ..ShardSettings::default() });
+    assert_eq!(bench.shard.open_orders(Scope::Global), 5);
+    let id = bench.id();
+    let said = bench.send(Body::Submit { id, terms: limit(Side::Buy, 1, "1", "9") });
+    assert_eq!(reason(&said), Reason::ShardFull);
+    // An order that could be forgotten makes no room while there are still too many.
+    for order in &orders[..2] {
+        bench.cancel(*order);
+        let said = bench.send(Body::Submit { id, terms: limit(Side::Buy, 1, "1", "9") });
+        assert_eq!(said.last().map(|body| matches!(body, Said::Order(_))), Some(true));
+        assert_eq!(reason(&said), Reason::ShardFull);
+    }
+    bench.cancel(orders[2]);
+    assert_eq!(reason(&bench.submit(limit(Side::Buy, 1, "1", "9")).1), Reason::None);
+    let bytes = bench.image();
+    bench.shard = bench.load(&bytes).unwrap();
+    assert_eq!(bench.image(), bytes);
+}
+
+#[test]
+fn what_was_on_its_way_arrives_when_delays_change() {
+    let delays = Delays { entry_ns: 100, response_ns: 1_000_000, ..Delays::default() };
+    let venue = VenueSettings { delays, ..VenueSettings::default() };
+    let mut bench = Bench::with(ShardSettings { venue, ..ShardSettings::default() });
+    bench.submit(limit(Side::Sell, 1, "4", "10"));
+    bench.now += 200;
+    // The first order is there, and its acknowledgement is on its way; the second is on its way itself.
+    bench.send(Body::Timer);
+    bench.submit(limit(Side::Buy, 2, "3", "10"));
+    let said = bench.begin(ShardSettings::default());
+    let told: Vec<_> = story(&said).into_iter().map(|(what, status, _)| (what, status)).collect();
+    assert_eq!(
+        told,
+        [
+            (What::Accepted, Status::New),
+            (What::Accepted, Status::New),
+            (What::Filled, Status::Filled),
+            (What::Filled, Status::PartiallyFilled),
+        ]
+    );
+    assert_eq!(bench.shard.deadline(), None);
+}
+
+#[test]
+fn books_go_on_under_their_new_settings() {
+    let mut bench = Bench::new();
+    bench.submit(limit(Side::Sell, 1, "4", "10"));
+    let allow = VenueSettings { self_trade: SelfTrade::Allow, ..VenueSettings::default() };
+    bench.begin(ShardSettings { venue: allow, ..ShardSettings::default() });
+    let (_, said) = bench.submit(limit(Side::Buy, 1, "4", "10"));
+    assert_eq!(story(&said).last().unwrap().1, Status::Filled, "an account may now meet itself");
+}

@@ -1,0 +1,353 @@
+use std::sync::Arc;
+
+use super::*;
+use crate::command::{Budget, BudgetAct, BudgetKind, Scope, Watch};
+use crate::event::Body as Said;
+use crate::id::{ShardId, Uuid};
+use crate::mesh::{Depths, PortClass, PortEnd, mesh};
+use crate::outbox::EVENTS_WAITING_MAX;
+use crate::refdata::{RefData, Rows};
+use crate::settings::ShardSettings;
+
+fn platform(ports: usize, depths: Depths) -> (Vec<PortEnd>, Worker) {
+    let (ports, mut shards) = mesh(&vec![PortClass::Client; ports], 1, depths);
+    (ports, Worker::new(shard(), shards.remove(0)))
+}
+
+fn shard() -> Shard {
+    let reference = RefData::check(Rows::default()).unwrap();
+    Shard::new(ShardId(0), 1, Arc::new(reference), ShardSettings::default())
+}
+
+fn depths(commands: usize, events: usize) -> Depths {
+    Depths { commands, events }
+}
+
+/// A command that is answered with nothing but that it is done.
+fn command(port: u8, token: u32) -> Command {
+    let port = PortId(port);
+    let source = Source { port, ..Source::default() };
+    Command { source, token, body: Body::Watch { port, what: Watch::Budgets, on: false } }
+}
+
+fn send(port: &mut PortEnd, tokens: std::ops::Range<u32>) {
+    for token in tokens {
+        port.send(ShardId(0), command(port.id().0, token)).unwrap();
+    }
+}
+
+/// Tokens of all that is said to be done, with their event numbers and times.
+fn done(port: &mut PortEnd) -> Vec<(u32, u64, u64)> {
+    let said = std::iter::from_fn(|| port.poll_event());
+    said.filter_map(|(_, event)| match event.body {
+        Said::Done { token, .. } => Some((token, event.seq, event.at.0)),
+        _ => None,
+    })
+    .collect()
+}
+
+#[test]
+fn a_command_is_answered_in_the_poll_that_takes_it() {
+    let (mut ports, mut worker) = platform(2, Depths::default());
+    assert_eq!(worker.poll(Timestamp(5)), 0);
+    send(&mut ports[1], 7..9);
+    assert_eq!(worker.poll(Timestamp(5)), 4);
+    assert_eq!(done(&mut ports[1]), [(7, 1, 5), (8, 2, 5)]);
+    assert_eq!(done(&mut ports[0]), []);
+    assert_eq!(worker.counts(), Counts { commands: 2, events: 2, ..Counts::default() });
+    assert_eq!((worker.seq(), worker.has_work(), worker.shard().id()), (2, false, ShardId(0)));
+}
+
+#[test]
+fn a_poll_takes_no_more_than_its_bound() {
+    let (mut ports, mut worker) = platform(1, depths(1_000, 1_000));
+    send(&mut ports[0], 0..1_000);
+    let mut steps = Vec::new();
+    while steps.last() != Some(&0) {
+        steps.push(worker.poll(Timestamp(1)) / 2);
+    }
+    assert_eq!(steps[..15], [STEPS_PER_POLL_MAX; 15]);
+    assert_eq!(steps[15..], [1_000 - 15 * STEPS_PER_POLL_MAX, 0]);
+    assert_eq!(done(&mut ports[0]).len(), 1_000);
+}
+
+#[test]
+fn a_full_lane_stops_the_shard_and_loses_nothing() {
+    for depth in [1, 2, 3, 7] {
+        let (mut ports, mut worker) = platform(2, depths(16, depth));
+        send(&mut ports[0], 0..16);
+        send(&mut ports[1], 100..116);
+        let mut heard = Vec::new();
+        // Nobody listens at first: the worker comes to rest at the full lane.
+        while worker.poll(Timestamp(1)) > 0 {}
+        let taken = worker.counts().commands;
+        assert!(worker.has_work());
+        assert!(taken <= 2 * depth as u64 + 1, "{taken} taken at depth {depth}");
+        assert_eq!(worker.poll(Timestamp(1)), 0);
+        assert!(worker.counts().stalls >= 2);
+        for _ in 0..100 {
+            for port in &mut ports {
+                heard.extend(port.poll_event().map(|(_, event)| event.seq));
+            }
+            worker.poll(Timestamp(1));
+        }
+        heard.sort_unstable();
+        assert!(heard.iter().copied().eq(1..=32), "every event once at depth {depth}");
+        assert!(!worker.has_work());
+    }
+}
+
+#[test]
+fn a_port_with_room_does_not_wait_for_one_without_but_for_the_order() {
+    let (mut ports, mut worker) = platform(2, depths(4, 1));
+    let day = Said::TradingDay { day: crate::time::Day(1) };
+    let both = PortMask::one(PortId(0)).with(PortMask::one(PortId(1)));
+    worker.outbox.say(PortMask::one(PortId(0)), Timestamp(1), day);
+    worker.outbox.say(both, Timestamp(1), day);
+    worker.outbox.say(PortMask::one(PortId(1)), Timestamp(1), day);
+    worker.outbox.end_step(0, 0);
+    assert_eq!(worker.poll(Timestamp(1)), 2);
+    assert_eq!(ports[1].poll_event().unwrap().1.seq, 2);
+    assert_eq!(worker.poll(Timestamp(1)), 0);
+    assert!(ports[1].poll_event().is_none(), "the third waits behind the second");
+    assert_eq!(ports[0].poll_event().unwrap().1.seq, 1);
+    assert_eq!(worker.poll(Timestamp(1)), 2);
+    assert_eq!(ports[0].poll_event().unwrap().1.seq, 2);
+    assert_eq!(ports[1].poll_event().unwrap().1.seq, 3);
+    assert!(worker.outbox.is_empty());
+}
+
+#[test]
+fn the_journal_sees_each_command_before_anybody_hears_of_it() {
+    let (mut ports, mut worker) = platform(2, Depths::default());
+    send(&mut ports[1], 0..3);
+    let listener = &mut ports[1];
+    let mut journal = Vec::new();
+    worker.poll_with(Timestamp(9), ALL_STORED, |number, now, command, shard| {
+        let heard = std::iter::from_fn(|| listener.poll_event()).last();
+        let heard = heard.map(|(_, event)| event.seq);
+        assert_eq!(shard.applied() + 1, number);
+        journal.push((number, now, command.token, heard));
+        Taken::Yes
+    });
+    let at = Timestamp(9);
+    assert_eq!(journal, [(1, at, 0, None), (2, at, 1, Some(1)), (3, at, 2, Some(2))]);
+}
+
+#[test]
+fn what_is_not_stored_is_not_spoken_of_and_work_goes_on() {
+    let (mut ports, mut worker) = platform(1, Depths::default());
+    let poll = |worker: &mut Worker, stored| {
+        let mut numbers = Vec::new();
+        worker.poll_with(Timestamp(1), stored, |number, _, _, _| {
+            numbers.push(number);
+            Taken::Yes
+        });
+        numbers
+    };
+    send(&mut ports[0], 0..3);
+    assert_eq!(poll(&mut worker, 0), [1, 2, 3]);
+    assert_eq!(done(&mut ports[0]), []);
+    assert!(worker.has_work());
+    send(&mut ports[0], 3..5);
+    assert_eq!(poll(&mut worker, 2), [4, 5]);
+    assert_eq!(done(&mut ports[0]).iter().map(|done| done.0).collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(poll(&mut worker, 5), []);
+    assert_eq!(done(&mut ports[0]).iter().map(|done| done.0).collect::<Vec<_>>(), [2, 3, 4]);
+    assert!(!worker.has_work());
+}
+
+#[test]
+fn a_worker_that_waits_too_long_takes_no_more() {
+    let (mut ports, mut worker) = platform(1, depths(1_000, EVENTS_WAITING_MAX));
+    let mut token = 0;
+    while worker.counts().waits == 0 {
+        let _ = ports[0].send(ShardId(0), command(0, token));
+        token += 1;
+        worker.poll_with(Timestamp(1), 0, |_, _, _, _| Taken::Yes);
+        assert!(token < 2 * EVENTS_WAITING_MAX as u32, "there is a bound");
+    }
+    let taken = worker.counts().commands;
+    assert_eq!(taken as usize, EVENTS_WAITING_MAX - EVENTS_PER_COMMAND_MAX + 1);
+    assert_eq!(worker.poll_with(Timestamp(1), 0, |_, _, _, _| Taken::Yes), 0);
+    while worker.poll(Timestamp(1)) > 0 {}
+    assert_eq!(done(&mut ports[0]).len(), token as usize);
+}
+
+fn told(port: u8, token: u32, body: Body) -> Command {
+    Command { source: Source { port: PortId(port), ..Source::default() }, token, body }
+}
+
+fn said(port: &mut PortEnd) -> Vec<Event> {
+    std::iter::from_fn(|| port.poll_event()).map(|(_, event)| event).collect()
+}
+
+#[test]
+fn a_shut_journal_refuses_without_touching_the_shard() {
+    let (mut ports, mut worker) = platform(2, Depths::default());
+    send(&mut ports[0], 0..1);
+    worker.poll(Timestamp(1));
+    done(&mut ports[0]);
+    let (digest, seq) = (worker.shard().digest(), worker.seq());
+    let id = IntId::numbered(b'o', 1);
+    let (order, changes) = (OrderHandle::from_raw(7), Default::default());
+    let (strategy, account, security) = Default::default();
+    let bodies = [
+        Body::Submit { id, terms: Terms::default() },
+        Body::Close { id, strategy, account, security, qty: Default::default() },
+        Body::Modify { order, id, changes },
+        Body::Cancel { order, id },
+        Body::ResetCash,
+        Body::Quote { security, quote: Default::default() },
+        Body::Timer,
+    ];
+    for (token, body) in bodies.into_iter().enumerate() {
+        ports[0].send(ShardId(0), told(0, token as u32, body)).unwrap();
+    }
+    let mut offered = 0;
+    worker.poll_with(Timestamp(2), ALL_STORED, |number, _, _, _| {
+        offered += 1;
+        assert_eq!(number, 2, "the number of the next command that is taken");
+        Taken::No
+    });
+    assert_eq!(offered, bodies.len());
+    let answers = said(&mut ports[0]);
+    assert!(answers.iter().all(|event| event.seq == seq && event.at == Timestamp(2)));
+    let failed = Reason::StorageFailed;
+    let refused = |event: &Event| match &event.body {
+        Said::Order(order) => (order.order, order.id) == (OrderHandle::NONE, id) && order.reason == failed,
+        Said::Refused(refusal) => refusal.request_id == id && refusal.reason == failed,
+        Said::Done { reason, .. } => *reason == failed,
+        _ => false,
+    };
+    assert_eq!(answers.iter().filter(|event| refused(event)).count(), 6, "all but the price: {answers:?}");
+    assert_ne!(answers[0].exec_id(0, ShardId(0)), Uuid::derived(0, 0, seq), "it is no other event's");
+    assert_eq!((worker.shard().digest(), worker.seq()), (digest, seq));
+    let counts = worker.counts();
+    assert_eq!((counts.commands, counts.refused, counts.dropped), (1, 6, 1));
+    // Open again, everything goes on with the next number.
+    send(&mut ports[0], 9..10);
+    worker.poll(Timestamp(3));
+    assert_eq!(done(&mut ports[0]), [(9, seq + 1, 3)]);
+}
+
+#[test]
+fn what_cannot_be_refused_is_kept_while_the_journal_is_shut() {
+    let (mut ports, mut worker) = platform(2, depths(16, 16));
+    let adapter = |connected| Body::Adapter { adapter: crate::id::AdapterId(1), connected };
+    for token in 0..3 {
+        ports[1].send(ShardId(0), told(1, token, adapter(token % 2 == 0))).unwrap();
+    }
+    // What the treasury has taken from one shard and gives to another must arrive.
+    let budget = Budget { scope: Scope::Global, kind: BudgetKind::OpenOrders, act: BudgetAct::Grant(1) };
+    ports[1].send(ShardId(0), told(1, 3, Body::Budget(budget))).unwrap();
+    let mut offered = 0;
+    let mut shut = |worker: &mut Worker| {
+        worker.poll_with(Timestamp(1), ALL_STORED, |_, _, _, _| {
+            offered += 1;
+            Taken::No
+        })
+    };
+    shut(&mut worker);
+    // A client is still answered, and of what is kept the oldest is offered once in a poll.
+    send(&mut ports[0], 5..6);
+    shut(&mut worker);
+    assert_eq!(offered, 1 + 2);
+    assert_eq!(done(&mut ports[0]).len(), 1);
+    assert_eq!(done(&mut ports[1]), []);
+    assert!(worker.has_work());
+    worker.poll(Timestamp(2));
+    let tokens: Vec<_> = done(&mut ports[1]).iter().map(|done| done.0).collect();
+    assert_eq!(tokens, [0, 1, 2, 3]);
+    assert!(!worker.has_work());
+}
+
+/// An answer that tells nothing of what is not stored does not wait for it; one that tells how an order stands does.
+#[test]
+fn a_journal_without_room_yet_is_offered_the_same_command_again() {
+    let (mut ports, mut worker) = platform(1, Depths::default());
+    send(&mut ports[0], 1..4);
+    let mut offered = Vec::new();
+    for patience in [0, 2, 0, 9] {
+        worker.poll_with(Timestamp(1), ALL_STORED, |number, _, command, _| {
+            offered.push((number, command.token));
+            if offered.len() % 10 > patience { Taken::Wait } else { Taken::Yes }
+        });
+    }
+    assert_eq!(offered, [(1, 1), (1, 1), (2, 2), (2, 2), (2, 2), (3, 3)]);
+    assert_eq!(done(&mut ports[0]).iter().map(|done| done.0).collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(worker.counts().waits, 3);
+    assert!(!worker.has_work());
+}
+
+#[test]
+fn a_refusal_waits_only_for_what_it_tells() {
+    let (mut ports, mut worker) = platform(1, Depths::default());
+    send(&mut ports[0], 0..1);
+    worker.poll_with(Timestamp(1), 0, |_, _, _, _| Taken::Yes);
+    let (order, id) = (OrderHandle::from_raw(7), IntId::numbered(b'o', 1));
+    ports[0].send(ShardId(0), told(0, 1, Body::Cancel { order, id })).unwrap();
+    ports[0].send(ShardId(0), told(0, 2, Body::ResetCash)).unwrap();
+    worker.poll_with(Timestamp(1), 0, |_, _, _, _| Taken::No);
+    let heard = said(&mut ports[0]);
+    assert!(matches!(heard[..], [Event { body: Said::Done { token: 2, .. }, .. }]), "{heard:?}");
+    worker.poll_with(Timestamp(1), 1, |_, _, _, _| Taken::No);
+    let heard = said(&mut ports[0]);
+    let [Event { body: Said::Done { token: 0, .. }, .. }, Event { body: Said::Refused(_), .. }] = heard[..]
+    else {
+        panic!("{heard:?}");
+    };
+}
+
+#[test]
+fn a_port_that_is_no_more_hears_nothing() {
+    let (mut ports, mut worker) = platform(1, Depths::default());
+    let day = Said::TradingDay { day: crate::time::Day(1) };
+    let both = PortMask::one(PortId(0)).with(PortMask::one(PortId(9)));
+    worker.outbox.say(both, Timestamp(1), day);
+    worker.outbox.say(PortMask::one(PortId(31)), Timestamp(1), day);
+    worker.outbox.end_step(0, 0);
+    worker.poll(Timestamp(1));
+    assert_eq!(said(&mut ports[0]).len(), 1);
+    assert!(!worker.has_work());
+}
+
+#[test]
+fn time_never_goes_back() {
+    let (mut ports, mut worker) = platform(1, Depths::default());
+    for now in [5, 3, 6] {
+        send(&mut ports[0], 0..1);
+        worker.poll(Timestamp(now));
+    }
+    let times: Vec<_> = done(&mut ports[0]).into_iter().map(|(_, _, at)| at).collect();
+    assert_eq!(times, [5, 5, 6]);
+}
+
+#[test]
+fn a_restored_worker_goes_on_from_number_and_time() {
+    let (mut ports, mut shards) = mesh(&[PortClass::Client], 1, Depths::default());
+    let mut worker = Worker::restored(shard(), shards.remove(0), 41, Timestamp(8));
+    send(&mut ports[0], 0..1);
+    worker.poll(Timestamp(2));
+    assert_eq!(done(&mut ports[0]), [(0, 42, 8)]);
+    assert_eq!(worker.deadline(), None);
+}
+
+/// A full lane keeps an event in the outbox, so that its place in memory can be seen: it is the same after a
+/// thousand polls as after the first, so the outbox was never given other memory.
+#[test]
+fn polling_needs_no_memory() {
+    let (mut ports, mut worker) = platform(1, depths(1, 1));
+    let mut place = None;
+    for token in 0..1_000 {
+        let _ = ports[0].send(ShardId(0), command(0, token));
+        worker.poll(Timestamp(1));
+        if worker.outbox.is_empty() {
+            continue;
+        }
+        let here = worker.outbox.waiting().as_ptr();
+        assert_eq!(*place.get_or_insert(here), here);
+        ports[0].poll_event();
+    }
+    assert!(place.is_some());
+}

@@ -1,0 +1,50 @@
+//! Who may come in, and under which cover: `[tls]` and `[auth]`.
+
+use std::path::PathBuf;
+
+use super::section::Section;
+
+/// None of them: a self-signed certificate in the data folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tls {
+    pub cert: Option<PathBuf>,
+    pub key: Option<PathBuf>,
+    /// None: clients need no certificate.
+    pub client_ca: Option<PathBuf>,
+}
+
+impl Tls {
+    pub(super) fn read(section: &mut Section<'_>) -> Tls {
+        Tls { cert: section.path("cert"), key: section.path("key"), client_ca: section.path("client_ca") }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Auth {
+    pub mode: AuthMode,
+    pub allow_plaintext: bool,
+    pub users_file: Option<PathBuf>,
+    pub tokens_file: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AuthMode {
+    /// Only beyond loopback.
+    Auto,
+    Required,
+    Off,
+}
+
+impl Auth {
+    pub(super) fn read(section: &mut Section<'_>) -> Auth {
+        Auth {
+            mode: section.word(
+                "mode",
+                &[("auto", AuthMode::Auto), ("required", AuthMode::Required), ("off", AuthMode::Off)],
+            ),
+            allow_plaintext: section.flag("allow_plaintext"),
+            users_file: section.path("users_file"),
+            tokens_file: section.path("tokens_file"),
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! The FIX acceptor and connections to venues: `[fix]`, `[[fix.session]]` and `[[adapter]]`.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use pitlane_engine::time::TimeOfDay;
+
+use super::section::Section;
+use super::tree::{Table, Value};
+use super::words::Secret;
+
+/// CompIDs longer than this are a mistake.
+const COMP_ID_BYTES_MAX: usize = 32;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fix {
+    pub listen: Option<SocketAddr>,
+    pub tls_listen: Option<SocketAddr>,
+    pub exec_type: ExecTypes,
+    pub message_bytes_max: usize,
+    pub logon_timeout_ms: u32,
+    pub logon_bytes_max: usize,
+    /// 0: any.
+    pub sending_time_s_max: u32,
+    pub out_buffer_bytes: usize,
+    pub sessions: Vec<FixSession>,
+}
+
+/// How cancels, replacements and expiry are announced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExecTypes {
+    /// As the specification lists them.
+    Spec,
+    /// As FIX 4.4 has them.
+    Strict44,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FixSession {
+    pub sender_comp_id: String,
+    /// May end in `*`.
+    pub target_comp_id: String,
+    pub heart_bt_int_s: u32,
+    pub start_time: TimeOfDay,
+    pub end_time: TimeOfDay,
+    pub reset_on_logon: bool,
+    pub refresh_on_logon: bool,
+    pub use_data_dictionary: bool,
+    pub validate_incoming_message: bool,
+    /// By OrdType less one: Market, Limit, Stop, Stop Limit.
+    pub valid_order_types: [bool; 4],
+    /// None: `fix` in the data folder.
+    pub file_store_path: Option<PathBuf>,
+    pub file_log_path: Option<PathBuf>,
+    /// None: every FIX listener.
+    pub socket_accept_port: Option<u16>,
+    pub username: Option<String>,
+    pub password: Option<Secret>,
+    /// Empty: any.
+    pub addresses_allowed: Vec<Addresses>,
+    /// None: the server itself.
+    pub strategy: Option<String>,
+    /// Seconds after which a lost session's orders are cancelled.
+    pub cancel_on_disconnect_s: Option<u32>,
+    pub report_open_orders: bool,
+}
+
+impl Fix {
+    /// `like` is the first session of the built-in settings.
+    pub(super) fn read(section: &mut Section<'_>, like: &Table) -> Fix {
+        Fix {
+            listen: section.address("listen"),
+            tls_listen: section.address("tls_listen"),
+            exec_type: section
+                .word("exec_type", &[("spec", ExecTypes::Spec), ("strict44", ExecTypes::Strict44)]),
+            message_bytes_max: section.number("message_bytes_max", 1_024..=16 << 20),
+            logon_timeout_ms: section.number("logon_timeout_ms", 100..=600_000),
+            logon_bytes_max: section.number("logon_bytes_max", 512..=1 << 20),
+            sending_time_s_max: section.number("sending_time_s_max", 0..=86_400),
+            out_buffer_bytes: section.number("out_buffer_bytes", 65_536..=1 << 30),
+            sessions: section.list("session", like, FixSession::read),
+        }
+    }
+}
+
+impl FixSession {
+    fn read(section: &mut Section<'_>) -> FixSession {
+        section.word("ConnectionType", &[("acceptor", ())]);
+        section.word("BeginString", &[("FIX.4.4", ())]);
+        let port: u16 = section.number("SocketAcceptPort", 0..=u16::MAX);
+        let cancel = section.flag("cancel_on_disconnect");
+        let grace_s = section.number("cancel_grace_s", 0..=86_400);
+        FixSession {
+            sender_comp_id: read_comp_id(section, "SenderCompID", false),
+            target_comp_id: read_comp_id(section, "TargetCompID", true),
+            heart_bt_int_s: section.number("HeartBtInt", 0..=3_600),
+            start_time: section.time_of_day("StartTime"),
+            end_time: section.time_of_day("EndTime"),
+            reset_on_logon: section.yes("ResetOnLogon"),
+            refresh_on_logon: section.yes("RefreshOnLogon"),
+            use_data_dictionary: section.yes("UseDataDictionary"),
+            validate_incoming_message: section.yes("ValidateIncomingMessage"),
+            valid_order_types: section
+                .text_as("ValidOrderTypes", parse_order_types, show_order_types)
+                .unwrap_or_default(),
+            file_store_path: section.path("FileStorePath"),
+            file_log_path: section.path("FileLogPath"),
+            socket_accept_port: (port > 0).then_some(port),
+            username: section.optional("username"),
+            password: section.secret("password"),
+            addresses_allowed: section.items("addresses_allowed", Addresses::read, Addresses::show),
+            strategy: section.optional("strategy"),
+            cancel_on_disconnect_s: cancel.then_some(grace_s),
+            report_open_orders: section.flag("report_open_orders"),
+        }
+    }
+}
+
+fn read_comp_id(section: &mut Section<'_>, key: &'static str, family: bool) -> String {
+    let parse = |text: &str| {
+        let stem = if family { text.strip_suffix('*').unwrap_or(text) } else { text };
+        let plain = stem.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte));
+        if plain && !text.is_empty() && text.len() <= COMP_ID_BYTES_MAX {
+            return Ok(text.to_string());
+        }
+        let star = if family { ", with * at the end for a family" } else { "" };
+        Err(format!("it must be 1 to {COMP_ID_BYTES_MAX} letters, digits and -_.:{star}, not {text:?}"))
+    };
+    section.text_as(key, parse, String::clone).unwrap_or_default()
+}
+
+fn parse_order_types(text: &str) -> Result<[bool; 4], String> {
+    let mut types = [false; 4];
+    for word in text.split(',') {
+        match word.trim() {
+            "1" => types[0] = true,
+            "2" => types[1] = true,
+            "3" => types[2] = true,
+            "4" => types[3] = true,
+            _ => return Err(format!("it must be some of 1,2,3,4, not {text:?}")),
+        }
+    }
+    Ok(types)
+}
+
+fn show_order_types(types: &[bool; 4]) -> String {
+    let listed = (1..=4).zip(types).filter(|(_, on)| **on).map(|(number, _)| number.to_string());
+    listed.collect::<Vec<_>>().join(",")
+}
+
+/// An address, or a network of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Addresses {
+    base: IpAddr,
+    prefix_bits: u8,
+}
+
+impl Addresses {
+    pub fn parse(text: &str) -> Option<Addresses> {
+        let (base, bits) = text.split_once('/').map_or((text, None), |(base, bits)| (base, Some(bits)));
+        let base: IpAddr = base.parse().ok()?;
+        let width = if base.is_ipv4() { 32 } else { 128 };
+        let prefix_bits = bits.map_or(Some(width), |bits| bits.parse().ok().filter(|bits| *bits <= width))?;
+        Some(Addresses { base, prefix_bits })
+    }
+
+    pub fn contains(&self, address: IpAddr) -> bool {
+        match (self.base, address.to_canonical()) {
+            (IpAddr::V4(base), IpAddr::V4(other)) => {
+                let differ = base.to_bits() ^ other.to_bits();
+                differ.leading_zeros() >= self.prefix_bits as u32
+            }
+            (IpAddr::V6(base), IpAddr::V6(other)) => {
+                let differ = base.to_bits() ^ other.to_bits();
+                differ.leading_zeros() >= self.prefix_bits as u32
+            }
+            _ => false,
+        }
+    }
+
+    fn read(value: &Value) -> Result<Addresses, String> {
+        let Value::Text(text) = value else {
+            return Err(format!("it must be a list of texts, not of {}", value.kind()));
+        };
+        Addresses::parse(text)
+            .ok_or_else(|| format!("{text:?} is not an address such as 10.1.2.3 or 10.1.0.0/16"))
+    }
+
+    fn show(&self) -> String {
+        format!("{}/{}", self.base, self.prefix_bits)
+    }
+}
+
+/// A connection to a real venue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Adapter {
+    /// As the reference data call it.
+    pub name: String,
+    pub sender_comp_id: String,
+    pub target_comp_id: String,
+    pub socket_connect_host: String,
+    pub socket_connect_port: u16,
+    pub heart_bt_int_s: u32,
+    pub reconnect_interval_s: u32,
+    pub start_time: TimeOfDay,
+    pub end_time: TimeOfDay,
+}
+
+impl Adapter {
+    pub(super) fn read(section: &mut Section<'_>) -> Adapter {
+        section.word("type", &[("FIX", ())]);
+        Adapter {
+            name: section.name("name", 32),
+            sender_comp_id: read_comp_id(section, "SenderCompID", false),
+            target_comp_id: read_comp_id(section, "TargetCompID", false),
+            socket_connect_host: section.text("SocketConnectHost"),
+            socket_connect_port: section.number("SocketConnectPort", 1..=u16::MAX),
+            heart_bt_int_s: section.number("HeartBtInt", 1..=3_600),
+            reconnect_interval_s: section.number("ReconnectInterval", 1..=3_600),
+            start_time: section.time_of_day("StartTime"),
+            end_time: section.time_of_day("EndTime"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_one_or_a_network() {
+        let inside = |network: &str, address: &str| {
+            Addresses::parse(network).unwrap().contains(address.parse().unwrap())
+        };
+        assert!(inside("10.1.0.0/16", "10.1.255.3") && !inside("10.1.0.0/16", "10.2.0.1"));
+        assert!(inside("10.1.2.3", "10.1.2.3") && !inside("10.1.2.3", "10.1.2.4"));
+        assert!(inside("10.1.2.3", "::ffff:10.1.2.3"));
+        assert!(inside("0.0.0.0/0", "8.8.8.8") && !inside("0.0.0.0/0", "::1"));
+        assert!(inside("fe80::/10", "fe80::1") && !inside("fe80::/10", "2001:db8::1"));
+        for text in ["", "10.1.0.0/33", "10.1.0.0/", "host", "::/129"] {
+            assert_eq!(Addresses::parse(text), None, "{text}");
+        }
+    }
+}

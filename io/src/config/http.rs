@@ -1,0 +1,49 @@
+//! The HTTP port: `[http]` and `[https]`.
+
+use std::net::SocketAddr;
+
+use super::section::Section;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Http {
+    pub listen: Option<SocketAddr>,
+    /// Written into addresses we give out; none: the one the client used.
+    pub public_host: Option<String>,
+    /// Names in Host headers, beside our addresses and localhost.
+    pub hosts_allowed: Vec<String>,
+    pub cors_origins: Vec<String>,
+    pub body_bytes_max: usize,
+    pub head_bytes_max: usize,
+    pub head_timeout_ms: u32,
+    pub idle_timeout_ms: u32,
+    pub connections_max: u32,
+    pub per_peer_max: u32,
+}
+
+impl Http {
+    pub(super) fn read(section: &mut Section<'_>) -> Http {
+        Http {
+            listen: section.address("listen"),
+            public_host: section.optional("public_host"),
+            hosts_allowed: section.texts("hosts_allowed"),
+            cors_origins: section.texts("cors_origins"),
+            body_bytes_max: section.number("body_bytes_max", 1_024..=16 << 20),
+            head_bytes_max: section.number("head_bytes_max", 8_192..=1 << 20),
+            head_timeout_ms: section.number("head_timeout_ms", 100..=60_000),
+            idle_timeout_ms: section.number("idle_timeout_ms", 1_000..=3_600_000),
+            connections_max: section.number("connections_max", 1..=1_000_000),
+            per_peer_max: section.number("per_peer_max", 1..=1_000_000),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Https {
+    pub listen: Option<SocketAddr>,
+}
+
+impl Https {
+    pub(super) fn read(section: &mut Section<'_>) -> Https {
+        Https { listen: section.address("listen") }
+    }
+}

@@ -1,0 +1,208 @@
+//! Where settings come from, the later over the earlier: what is built in, files and presets, the environment, the command
+//! line.
+
+use std::fs::File;
+use std::io::Read;
+
+use super::fault::Faults;
+use super::tree::{self, Entry, Origin, Table, Value};
+use crate::faults::suggestion;
+
+/// A file of settings larger than this is something else.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+/// What a variable of the environment begins with if it is about us.
+const PREFIX: &str = "PITLANE_";
+
+pub const DEFAULT: (&str, &str) = ("config/default.toml", include_str!("../../../config/default.toml"));
+
+/// The presets, by name.
+pub const PRESETS: [(&str, &str, &str); 4] = [
+    ("dev", "config/dev.toml", include_str!("../../../config/dev.toml")),
+    ("pinned", "config/pinned.toml", include_str!("../../../config/pinned.toml")),
+    ("simulation", "config/simulation.toml", include_str!("../../../config/simulation.toml")),
+    ("distributed", "config/distributed.toml", include_str!("../../../config/distributed.toml")),
+];
+
+/// Tables whose keys are names of the reader's own; their tables may hold the keys of another.
+const NAMED: [(&str, &str); 4] = [
+    ("risk.strategy", "risk.strategies"),
+    ("risk.account", "risk.accounts"),
+    ("venue.exchange", "venue"),
+    ("log.targets", ""),
+];
+
+/// What is laid over the built-in settings.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sources {
+    /// Paths, or names of presets; the later wins.
+    pub files: Vec<String>,
+    /// Names and values; those that do not begin with `PITLANE_` are left alone.
+    pub environment: Vec<(String, String)>,
+    pub options: Vec<Setting>,
+}
+
+/// A setting of the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// The option's name, to be told in complaints; without the value, which may be a secret.
+    pub option: &'static str,
+    /// Dotted.
+    pub key: String,
+    pub value: String,
+}
+
+impl Setting {
+    /// Reads what follows `--set`.
+    pub fn parse(text: &str) -> Result<Setting, String> {
+        let (key, value) =
+            text.split_once('=').ok_or("it must be key=value, such as http.listen=127.0.0.1:0")?;
+        Ok(Setting { option: "--set", key: key.trim().to_string(), value: value.trim().to_string() })
+    }
+}
+
+/// All layers as one tree. Warnings are about what was left alone.
+pub fn read(sources: &Sources, faults: &mut Faults, warnings: &mut Vec<String>) -> Table {
+    let mut tree = builtin(faults);
+    for name in &sources.files {
+        match text_of(name) {
+            Ok((name, text)) => tree::overlay(&mut tree, tree::parse(&name, &text, faults)),
+            Err(problem) => faults.add(&Origin::file(name), "", problem),
+        }
+    }
+    for (name, value) in &sources.environment {
+        let Some(path) = strip_prefix_without_case(name, PREFIX) else { continue };
+        if !path.contains("__") {
+            warnings.push(format!("{name}: not a setting and left alone; those are {PREFIX}SECTION__KEY"));
+            continue;
+        }
+        let path: Vec<&str> = path.split("__").collect();
+        set(&mut tree, &path, Case::Ignored, value, &Origin::Variable(name.as_str().into()), faults);
+    }
+    for Setting { option, key, value } in &sources.options {
+        let path: Vec<&str> = key.split('.').collect();
+        set(&mut tree, &path, Case::Kept, value, &Origin::Option(option), faults);
+    }
+    tree
+}
+
+/// The settings that are built in.
+pub fn builtin(faults: &mut Faults) -> Table {
+    tree::parse(DEFAULT.0, DEFAULT.1, faults)
+}
+
+/// Name and text of a file or preset.
+fn text_of(name: &str) -> Result<(String, String), String> {
+    if let Some((_, path, text)) = PRESETS.iter().find(|(preset, _, _)| *preset == name) {
+        return Ok((path.to_string(), text.to_string()));
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(name).map_err(|error| {
+        let presets = PRESETS.map(|(preset, _, _)| preset);
+        let hint = if name.contains(['/', '.']) { String::new() } else { suggestion(name, &presets) };
+        format!("cannot be opened: {error}{hint}")
+    })?;
+    file.take(FILE_BYTES_MAX + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| format!("cannot be read: {error}"))?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(format!("it is larger than {FILE_BYTES_MAX} bytes"));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_string())?;
+    Ok((name.to_string(), text))
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Case {
+    Kept,
+    Ignored,
+}
+
+/// Puts one value where its path says. Whether the value is any good is seen later, when it is read.
+fn set(tree: &mut Table, path: &[&str], case: Case, text: &str, origin: &Origin, faults: &mut Faults) {
+    let found = resolve(tree, path, case).and_then(|found| {
+        let value = value_of(text, found.template.as_ref(), origin)?;
+        Ok((found.path, value))
+    });
+    match found {
+        Ok((path, value)) => {
+            let wrap = |inner, key| {
+                Value::Table(Table::from([(key, Entry { value: inner, origin: origin.clone() })]))
+            };
+            if let Value::Table(above) = path.into_iter().rev().fold(value, wrap) {
+                tree::overlay(tree, above);
+            }
+        }
+        Err(problem) => faults.add(origin, &path.join("."), problem),
+    }
+}
+
+/// A path with its keys as they are spelt, and what stands there or in a table like it.
+struct Found {
+    path: Vec<String>,
+    template: Option<Value>,
+}
+
+fn resolve(tree: &Table, path: &[&str], case: Case) -> Result<Found, String> {
+    let mut found = Found { path: Vec::new(), template: Some(Value::Table(tree.clone())) };
+    for wanted in path {
+        let here = found.path.join(".");
+        let Some(Value::Table(table)) = found.template else {
+            return Err(format!("{here} is not a table; give all of it as one TOML value"));
+        };
+        let known = table.keys().find(|key| match case {
+            Case::Kept => *key == wanted,
+            Case::Ignored => key.eq_ignore_ascii_case(wanted),
+        });
+        let named = NAMED.iter().find(|(name, _)| *name == here);
+        let key = match (known, named) {
+            (Some(key), _) => key.clone(),
+            (None, Some(_)) if !wanted.is_empty() => wanted.to_string(),
+            (None, _) => {
+                let keys: Vec<&str> = table.keys().map(String::as_str).collect();
+                return Err(format!("there is no such key{}", suggestion(wanted, &keys)));
+            }
+        };
+        found.template = match named {
+            Some((_, like)) => table_at(tree, like),
+            None => table.get(&key).map(|entry| entry.value.clone()),
+        };
+        found.path.push(key);
+    }
+    Ok(found)
+}
+
+/// The table at a path; none if the path is empty.
+fn table_at(tree: &Table, path: &str) -> Option<Value> {
+    let step = |table: Option<Value>, key: &str| match table {
+        Some(Value::Table(table)) => table.get(key).map(|entry| entry.value.clone()),
+        _ => None,
+    };
+    path.split('.').fold(Some(Value::Table(tree.clone())), step)
+}
+
+/// What a text means where such a value stands: a text as it is, a list with commas between, anything else as TOML.
+fn value_of(text: &str, template: Option<&Value>, origin: &Origin) -> Result<Value, String> {
+    let parsed = tree::parse_value(text, origin);
+    match (template, parsed) {
+        (Some(Value::Text(_)), Ok(Value::Text(text))) => Ok(Value::Text(text)),
+        (Some(Value::Text(_)), _) => Ok(Value::Text(text.to_string())),
+        (Some(Value::List(_)), Ok(Value::List(items))) => Ok(Value::List(items)),
+        (Some(Value::List(_)), Err(problem)) if text.starts_with('[') => Err(problem),
+        (Some(Value::List(_)), _) => {
+            let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
+            let item = |word| Entry { value: plain(word, origin), origin: origin.clone() };
+            Ok(Value::List(words.map(item).collect()))
+        }
+        (_, Ok(value)) => Ok(value),
+        (_, Err(_)) => Ok(Value::Text(text.to_string())),
+    }
+}
+
+fn plain(word: &str, origin: &Origin) -> Value {
+    tree::parse_value(word, origin).unwrap_or_else(|_| Value::Text(word.to_string()))
+}
+
+fn strip_prefix_without_case<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
+    let (head, rest) = text.split_at_checked(prefix.len())?;
+    head.eq_ignore_ascii_case(prefix).then_some(rest)
+}

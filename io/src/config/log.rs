@@ -1,0 +1,59 @@
+//! What is told: `[log]` and `[metrics]`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use tracing_subscriber::filter::LevelFilter;
+
+use super::section::Section;
+
+const LEVELS: [(&str, LevelFilter); 6] = [
+    ("error", LevelFilter::ERROR),
+    ("warn", LevelFilter::WARN),
+    ("info", LevelFilter::INFO),
+    ("debug", LevelFilter::DEBUG),
+    ("trace", LevelFilter::TRACE),
+    ("off", LevelFilter::OFF),
+];
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Log {
+    pub level: LevelFilter,
+    pub format: Format,
+    /// None: standard error.
+    pub file: Option<PathBuf>,
+    /// Where a part differs, by its path.
+    pub targets: BTreeMap<String, LevelFilter>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Text on a terminal, JSON otherwise.
+    Auto,
+    Text,
+    Json,
+}
+
+impl Log {
+    pub(super) fn read(section: &mut Section<'_>) -> Log {
+        Log {
+            level: section.word("level", &LEVELS),
+            format: section
+                .word("format", &[("auto", Format::Auto), ("text", Format::Text), ("json", Format::Json)]),
+            file: section.path("file"),
+            targets: section.words("targets", &LEVELS),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metrics {
+    pub on: bool,
+    pub stages: bool,
+}
+
+impl Metrics {
+    pub(super) fn read(section: &mut Section<'_>) -> Metrics {
+        Metrics { on: section.flag("on"), stages: section.flag("stages") }
+    }
+}

@@ -1,0 +1,116 @@
+//! Settings that name strategies, accounts, exchanges and securities, once the reference data are there.
+
+use std::collections::BTreeMap;
+
+use pitlane_engine::id::{ExchangeId, SecurityId};
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::settings::{ShardSettings, VenueSettings};
+
+use super::fault::Faults;
+use super::params::Params;
+use super::risk::{Restricted, Rules};
+use super::{Config, Origin};
+use crate::faults::suggestion;
+
+/// What exchanges and accounts of simulated venues have as their adapter.
+const SIMULATED: &str = "SIM";
+
+impl Config {
+    /// How every shard is set up, with the exchanges that differ. Names nobody knows are left out; see
+    /// [`Config::check_names`].
+    pub fn shard_settings(&self, reference: &RefData) -> ShardSettings {
+        let of = |(mic, settings): (&String, &VenueSettings)| {
+            let row = reference.exchanges().iter().find(|row| row.mic == *mic);
+            row.map(|row| (row.id, settings.clone()))
+        };
+        let venues: BTreeMap<ExchangeId, VenueSettings> = self.venue.exchange.iter().filter_map(of).collect();
+        ShardSettings { venues, ..self.shard.clone() }
+    }
+
+    /// Whatever is named in the settings and not known to the reference data.
+    pub fn check_names(&self, reference: &RefData, params: &Params) -> Result<(), Faults> {
+        let mut check = Names { params, faults: Faults::default() };
+        let strategies: Vec<&str> = reference.strategies().iter().map(|row| row.name.as_str()).collect();
+        let accounts: Vec<&str> = reference.accounts().iter().map(|row| row.name.as_str()).collect();
+        let mics: Vec<&str> = reference.exchanges().iter().map(|row| row.mic.as_str()).collect();
+        check.known("risk.strategy", self.risk.strategy.keys(), &strategies, "strategy");
+        check.known("risk.account", self.risk.account.keys(), &accounts, "account");
+        check.known("venue.exchange", self.venue.exchange.keys(), &mics, "exchange");
+        check.restricted(&self.risk.strategies, "risk.strategies", reference);
+        check.restricted(&self.risk.accounts, "risk.accounts", reference);
+        for (name, rules) in &self.risk.strategy {
+            check.restricted(rules, &format!("risk.strategy.{name}"), reference);
+        }
+        for (name, rules) in &self.risk.account {
+            check.restricted(rules, &format!("risk.account.{name}"), reference);
+        }
+        for (at, session) in self.fix.sessions.iter().enumerate() {
+            if let Some(name) = session.strategy.as_deref().filter(|name| !strategies.contains(name)) {
+                let problem = format!("there is no strategy {name}{}", suggestion(name, &strategies));
+                check.fault(&format!("fix.session.{at}.strategy"), problem);
+            }
+        }
+        self.check_adapters(reference, &mut check);
+        if check.faults.is_empty() { Ok(()) } else { Err(check.faults) }
+    }
+
+    fn check_adapters(&self, reference: &RefData, check: &mut Names<'_>) {
+        for row in reference.exchanges() {
+            let adapter = row.adapter_type.as_str();
+            let configured = self.adapters.iter().any(|configured| configured.name == adapter);
+            if adapter != SIMULATED && !configured {
+                let problem =
+                    format!("exchange {} wants the adapter {adapter}, which is not configured", row.mic);
+                check.faults.add(&Origin::file("exchanges.csv"), "adapterType", problem);
+            }
+        }
+    }
+}
+
+impl Rules {
+    /// The securities that may not be traded.
+    pub fn restricted_ids(&self, reference: &RefData) -> Vec<SecurityId> {
+        let ids = self.restricted.iter().flat_map(|restricted| restricted.ids(reference));
+        ids.collect()
+    }
+}
+
+impl Restricted {
+    /// A symbol may stand for securities of several exchanges: all of them.
+    fn ids(&self, reference: &RefData) -> Vec<SecurityId> {
+        match self {
+            Restricted::Id(id) => reference.security(*id).map(|row| row.id).into_iter().collect(),
+            Restricted::Symbol(symbol) => reference.by_symbol(symbol).to_vec(),
+        }
+    }
+}
+
+struct Names<'a> {
+    params: &'a Params,
+    faults: Faults,
+}
+
+impl Names<'_> {
+    fn fault(&mut self, key: &str, problem: String) {
+        self.faults.add(&self.params.origin(key), key, problem);
+    }
+
+    fn known<'n>(
+        &mut self,
+        table: &str,
+        names: impl Iterator<Item = &'n String>,
+        known: &[&str],
+        what: &str,
+    ) {
+        for name in names.filter(|name| !known.contains(&name.as_str())) {
+            let problem = format!("there is no {what} {name}{}", suggestion(name, known));
+            self.fault(&format!("{table}.{name}"), problem);
+        }
+    }
+
+    fn restricted(&mut self, rules: &Rules, table: &str, reference: &RefData) {
+        for restricted in rules.restricted.iter().filter(|restricted| restricted.ids(reference).is_empty()) {
+            self.fault(&format!("{table}.restricted"), format!("there is no security {restricted}"));
+        }
+    }
+}

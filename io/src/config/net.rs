@@ -1,0 +1,43 @@
+//! Sockets of FIX and STOMP: `[net]`.
+
+use super::section::Section;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Net {
+    pub driver: Driver,
+    pub connections_max: u32,
+    pub per_peer_max: u32,
+    /// Most that is taken from one connection in one cycle.
+    pub read_buffer_bytes: usize,
+    /// The kernel's buffer; 0: the system's own.
+    pub send_kernel_bytes: u32,
+    /// 0: never.
+    pub keep_alive_s: u32,
+    /// 0: as the system has it.
+    pub user_timeout_ms: u32,
+    pub backlog: u32,
+    /// 0: not at all.
+    pub busy_poll_us: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Driver {
+    Epoll,
+    Uring,
+}
+
+impl Net {
+    pub(super) fn read(section: &mut Section<'_>) -> Net {
+        Net {
+            driver: section.word("driver", &[("epoll", Driver::Epoll), ("uring", Driver::Uring)]),
+            connections_max: section.number("connections_max", 1..=1_000_000),
+            per_peer_max: section.number("per_peer_max", 1..=1_000_000),
+            read_buffer_bytes: section.number("read_buffer_bytes", 4_096..=1 << 20),
+            send_kernel_bytes: section.number("send_kernel_bytes", 0..=1 << 30),
+            keep_alive_s: section.number("keep_alive_s", 0..=86_400),
+            user_timeout_ms: section.number("user_timeout_ms", 0..=3_600_000),
+            backlog: section.number("backlog", 1..=65_535),
+            busy_poll_us: section.number("busy_poll_us", 0..=1_000),
+        }
+    }
+}

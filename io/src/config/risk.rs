@@ -1,0 +1,110 @@
+//! What strategies and accounts may do: `[risk]`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use pitlane_engine::command::Limits;
+use pitlane_engine::id::SecurityId;
+use pitlane_engine::number::Money;
+
+use super::section::Section;
+use super::tree::{Table, Value};
+
+/// Farthest a collar may be, in hundredths of a percent: beyond the price itself it stops nothing.
+pub const COLLAR_BP_MAX: u32 = 10_000;
+/// The engine remembers a handful of orders; a longer window would promise what it cannot keep.
+const DUPLICATE_WINDOW_MS_MAX: u32 = 60_000;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Risk {
+    /// Of every strategy, and of every account.
+    pub strategies: Rules,
+    pub accounts: Rules,
+    /// Where one differs, by its name.
+    pub strategy: BTreeMap<String, Rules>,
+    pub account: BTreeMap<String, Rules>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rules {
+    pub limits: Limits,
+    pub restricted: Vec<Restricted>,
+}
+
+/// A security, by its id or its symbol.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Restricted {
+    Id(SecurityId),
+    Symbol(String),
+}
+
+impl Risk {
+    pub(super) fn read(section: &mut Section<'_>) -> Risk {
+        let like = |key| section.peek(key).cloned().unwrap_or_default();
+        let (strategies, accounts): (Table, Table) = (like("strategies"), like("accounts"));
+        Risk {
+            strategies: section.section("strategies", Rules::read),
+            accounts: section.section("accounts", Rules::read_account),
+            strategy: section.named("strategy", &strategies, Rules::read),
+            account: section.named("account", &accounts, Rules::read_account),
+        }
+    }
+
+    pub fn of_strategy(&self, name: &str) -> &Rules {
+        self.strategy.get(name).unwrap_or(&self.strategies)
+    }
+
+    pub fn of_account(&self, name: &str) -> &Rules {
+        self.account.get(name).unwrap_or(&self.accounts)
+    }
+}
+
+impl Rules {
+    fn read(section: &mut Section<'_>) -> Rules {
+        let limits = Limits {
+            trading_enabled: section.flag("trading_enabled"),
+            max_order_qty: section.qty("max_order_qty"),
+            max_order_value: section.money("max_order_value"),
+            price_collar_bp: section.percent("price_collar_pct", COLLAR_BP_MAX),
+            max_open_orders: section.number("max_open_orders", 0..=100_000_000),
+            max_position: section.qty("max_position"),
+            max_orders_per_s: section.number("max_orders_per_s", 0..=100_000_000),
+            duplicate_window_ms: section.number("duplicate_window_ms", 0..=DUPLICATE_WINDOW_MS_MAX),
+            ..Limits::default()
+        };
+        Rules { limits, restricted: section.items("restricted", Restricted::read, Restricted::to_string) }
+    }
+
+    fn read_account(section: &mut Section<'_>) -> Rules {
+        let mut rules = Rules::read(section);
+        rules.limits.credit = section.money("credit");
+        if let Some(currency) = section.currency("credit_currency") {
+            rules.limits.credit_currency = currency;
+        } else if rules.limits.credit != Money::ZERO {
+            section.fault("credit", "it needs a credit_currency");
+        }
+        rules
+    }
+}
+
+impl Restricted {
+    fn read(value: &Value) -> Result<Restricted, String> {
+        match value {
+            Value::Text(symbol) if !symbol.is_empty() => Ok(Restricted::Symbol(symbol.clone())),
+            Value::Integer(id) => match u32::try_from(*id).ok().filter(|id| *id <= SecurityId::MAX) {
+                Some(id) => Ok(Restricted::Id(SecurityId(id))),
+                None => Err(format!("{id} is not the id of a security")),
+            },
+            _ => Err("it must be a list of ids and symbols".to_string()),
+        }
+    }
+}
+
+impl fmt::Display for Restricted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Restricted::Id(id) => id.fmt(f),
+            Restricted::Symbol(symbol) => symbol.fmt(f),
+        }
+    }
+}

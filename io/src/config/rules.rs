@@ -1,0 +1,282 @@
+//! What several keys together must hold. A fault refuses the start; a warning is told and lived with.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use super::fault::Faults;
+use super::journal::PAGE_BYTES;
+use super::machine::Machine;
+use super::params::Params;
+use super::{AuthMode, Config, Durability, FixSession, IdleBy, Layout};
+
+/// The adapter that is no adapter: the simulated venue.
+const SIMULATED: &str = "SIM";
+
+pub fn check(
+    config: &Config,
+    machine: &Machine,
+    params: &Params,
+    faults: &mut Faults,
+    warnings: &mut Vec<String>,
+) {
+    let mut rules = Check { config, machine, params, faults, warnings };
+    rules.listeners();
+    rules.login();
+    rules.tls();
+    rules.cores();
+    rules.spinning();
+    rules.durability();
+    rules.fix_sessions();
+    rules.adapters();
+    rules.bounds();
+}
+
+struct Check<'a> {
+    config: &'a Config,
+    machine: &'a Machine,
+    params: &'a Params,
+    faults: &'a mut Faults,
+    warnings: &'a mut Vec<String>,
+}
+
+/// A place where clients come in.
+struct Listener {
+    key: &'static str,
+    address: SocketAddr,
+    tls: bool,
+}
+
+impl Config {
+    /// Every address that is listened on, with its key; true for TLS.
+    pub fn listeners(&self) -> Vec<(&'static str, SocketAddr, bool)> {
+        let all = [
+            ("http.listen", self.http.listen, false),
+            ("https.listen", self.https.listen, true),
+            ("stomp.listen", self.stomp.listen, false),
+            ("stomp.tls_listen", self.stomp.tls_listen, true),
+            ("fix.listen", self.fix.listen, false),
+            ("fix.tls_listen", self.fix.tls_listen, true),
+        ];
+        all.into_iter().filter_map(|(key, address, tls)| address.map(|address| (key, address, tls))).collect()
+    }
+
+    /// Whether clients must log in.
+    pub fn login_required(&self) -> bool {
+        match self.auth.mode {
+            AuthMode::Auto => self.listeners().iter().any(|(_, address, _)| !address.ip().is_loopback()),
+            AuthMode::Required => true,
+            AuthMode::Off => false,
+        }
+    }
+}
+
+impl Check<'_> {
+    fn fault(&mut self, key: &str, problem: impl Into<String>) {
+        self.faults.add(&self.params.origin(key), key, problem);
+    }
+
+    fn listeners(&mut self) {
+        let listeners = self.config.listeners();
+        for (at, (key, address, _)) in listeners.iter().enumerate() {
+            let taken = listeners[..at].iter().find(|(_, other, _)| collide(*address, *other));
+            if let Some((other, _, _)) = taken {
+                self.fault(key, format!("{address} is taken by {other}"));
+            }
+        }
+    }
+
+    fn login(&mut self) {
+        let auth = &self.config.auth;
+        for (key, file) in [("auth.users_file", &auth.users_file), ("auth.tokens_file", &auth.tokens_file)] {
+            if let Some(path) = file {
+                self.file(key, path);
+            }
+        }
+        let known = auth.users_file.is_some() || auth.tokens_file.is_some();
+        if auth.mode == AuthMode::Required && !known {
+            self.fault("auth.mode", "nobody could log in: set auth.users_file or auth.tokens_file");
+        }
+        let listeners =
+            self.config.listeners().into_iter().map(|(key, address, tls)| Listener { key, address, tls });
+        for listener in listeners.filter(|listener| !listener.address.ip().is_loopback()) {
+            self.beyond_loopback(&listener, known);
+        }
+    }
+
+    fn beyond_loopback(&mut self, listener: &Listener, known: bool) {
+        let Listener { key, address, tls } = *listener;
+        let auth = &self.config.auth;
+        if auth.mode == AuthMode::Auto && !known {
+            let problem = format!("{address} is not loopback: set auth.users_file or auth.tokens_file");
+            self.fault(key, problem);
+        }
+        if auth.mode == AuthMode::Off {
+            self.warnings
+                .push(format!("{key}: anybody who reaches {address} may trade, since auth.mode is off"));
+        }
+        if !tls && !auth.allow_plaintext {
+            let problem =
+                format!("{address} is not loopback and has no TLS: set auth.allow_plaintext to permit it");
+            self.fault(key, problem);
+        }
+        if key.starts_with("fix.") {
+            let open =
+                |session: &&FixSession| session.password.is_none() && session.addresses_allowed.is_empty();
+            for session in self.config.fix.sessions.iter().filter(open) {
+                self.warnings.push(format!(
+                    "{key}: session {} at {address} asks for neither a password nor an address",
+                    session.target_comp_id
+                ));
+            }
+        }
+    }
+
+    fn tls(&mut self) {
+        let tls = &self.config.tls;
+        match (&tls.cert, &tls.key) {
+            (Some(_), None) => self.fault("tls.cert", "it needs tls.key"),
+            (None, Some(_)) => self.fault("tls.key", "it needs tls.cert"),
+            _ => {}
+        }
+        for (key, file) in [("tls.cert", &tls.cert), ("tls.key", &tls.key), ("tls.client_ca", &tls.client_ca)]
+        {
+            if let Some(path) = file {
+                self.file(key, path);
+            }
+        }
+    }
+
+    /// A file that is named must be there and say something.
+    fn file(&mut self, key: &str, path: &Path) {
+        match fs::metadata(path) {
+            Ok(about) if about.is_file() && about.len() > 0 => {}
+            Ok(_) => self.fault(key, format!("{} is empty or not a file", path.display())),
+            Err(error) => self.fault(key, format!("{}: {error}", path.display())),
+        }
+    }
+
+    fn cores(&mut self) {
+        let mut users: BTreeMap<u32, &str> = BTreeMap::new();
+        for (key, cores, threads) in self.config.topology.core_lists() {
+            if cores.is_empty() {
+                continue;
+            }
+            if cores.len() != threads {
+                let layout = match self.config.topology.layout {
+                    Layout::Shared => "shared",
+                    Layout::Dedicated => "dedicated",
+                };
+                let problem =
+                    format!("it names {} cores; the {layout} layout has {threads} such threads", cores.len());
+                self.fault(key, problem);
+            }
+            for core in cores {
+                if !self.machine.cores.contains(core) {
+                    let there = show_cores(&self.machine.cores);
+                    self.fault(key, format!("there is no core {core}; this machine has {there}"));
+                }
+                let quick = self.config.topology.quick_cores().contains(core);
+                if let Some(other) = users.insert(*core, key).filter(|_| quick) {
+                    self.warnings.push(format!("{key}: core {core} is used by {other} too"));
+                }
+            }
+        }
+    }
+
+    /// Isolated cores are not among the usable ones, unless somebody asks for them by number: so pinned threads count
+    /// against all cores, the others against those that are usable.
+    fn spinning(&mut self) {
+        let topology = &self.config.topology;
+        let (shards, gateways) = topology.threads();
+        let loose = |cores: &[u32], threads: usize| if cores.is_empty() { threads } else { 0 };
+        let loose = loose(&topology.shard_cores, shards) + loose(&topology.gateway_cores, gateways);
+        let all = (shards + gateways, self.machine.cores.len());
+        for (threads, cores) in [(loose, self.machine.cores_usable), all] {
+            if topology.idle == IdleBy::Spin && threads > cores {
+                let text =
+                    format!("topology.idle: {threads} threads spin on {cores} cores and hinder each other");
+                self.warnings.push(text);
+                return;
+            }
+        }
+    }
+
+    fn durability(&mut self) {
+        let real = !self.config.adapters.is_empty();
+        let level = self.config.durability();
+        if level == Durability::None {
+            self.warnings.push("journal.level: nothing survives the end of the process".to_string());
+        } else if real && level != Durability::Disk {
+            let text = "journal.level: orders at real venues may be forgotten after power loss";
+            self.warnings.push(text.to_string());
+        }
+    }
+
+    fn fix_sessions(&mut self) {
+        let fix = &self.config.fix;
+        let ports = [fix.listen, fix.tls_listen].map(|address| address.map(|address| address.port()));
+        let mut pairs = BTreeMap::new();
+        for (at, session) in fix.sessions.iter().enumerate() {
+            let key = |name: &str| format!("fix.session.{at}.{name}");
+            let pair = (&session.sender_comp_id, &session.target_comp_id);
+            if let Some(other) = pairs.insert(pair, at) {
+                self.fault(&key("TargetCompID"), format!("it is the pair of fix.session.{other} once more"));
+            }
+            if session.socket_accept_port.is_some_and(|port| !ports.contains(&Some(port))) {
+                self.fault(&key("SocketAcceptPort"), "it is not the port of fix.listen or fix.tls_listen");
+            }
+            if session.username.is_some() != session.password.is_some() {
+                self.fault(&key("username"), "username and password belong together");
+            }
+        }
+    }
+
+    fn adapters(&mut self) {
+        let mut names = BTreeMap::new();
+        for (at, adapter) in self.config.adapters.iter().enumerate() {
+            let key = format!("adapter.{at}.name");
+            if adapter.name == SIMULATED {
+                self.fault(&key, format!("{SIMULATED} is the simulated venue"));
+            }
+            if let Some(other) = names.insert(&adapter.name, at) {
+                self.fault(&key, format!("it is the name of adapter.{other} too"));
+            }
+        }
+    }
+
+    fn bounds(&mut self) {
+        let Config { net, http, stomp, fix, journal, .. } = self.config;
+        if !journal.segment_bytes.is_multiple_of(PAGE_BYTES) {
+            self.fault("journal.segment_bytes", format!("it is not a multiple of {PAGE_BYTES}"));
+        }
+        if net.per_peer_max > net.connections_max {
+            self.fault("net.per_peer_max", "it is more than net.connections_max");
+        }
+        if http.per_peer_max > http.connections_max {
+            self.fault("http.per_peer_max", "it is more than http.connections_max");
+        }
+        if stomp.header_line_bytes_max > stomp.head_bytes_max {
+            self.fault("stomp.header_line_bytes_max", "it is more than stomp.head_bytes_max");
+        }
+        if fix.out_buffer_bytes < fix.message_bytes_max {
+            self.fault("fix.out_buffer_bytes", "it is less than one message, fix.message_bytes_max");
+        }
+    }
+}
+
+/// Whether two listeners would want the same port of the same address.
+fn collide(one: SocketAddr, other: SocketAddr) -> bool {
+    let everywhere = one.ip().is_unspecified() || other.ip().is_unspecified();
+    one.port() != 0 && one.port() == other.port() && (everywhere || one.ip() == other.ip())
+}
+
+fn show_cores(cores: &[u32]) -> String {
+    match cores {
+        [] => "none".to_string(),
+        [one] => one.to_string(),
+        [first, .., last] if (last - first) as usize == cores.len() - 1 => format!("{first} to {last}"),
+        _ => cores.iter().map(u32::to_string).collect::<Vec<_>>().join(", "),
+    }
+}

@@ -1,0 +1,448 @@
+//! Reading one table of settings: each key is asked for once, with its type and range. What is wrong becomes a fault and the
+//! reading goes on, so that all faults are told at once; what nobody asked for is unknown.
+//!
+//! The keys stand nowhere else: who adds one asks for it, and writes it with its default into `config/default.toml`.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+
+use pitlane_engine::id::Currency;
+use pitlane_engine::number::{Money, Qty};
+use pitlane_engine::text;
+use pitlane_engine::time::TimeOfDay;
+
+use super::fault::Faults;
+use super::params::Params;
+use super::tree::{self, Entry, Origin, Table, Value};
+use super::words::{Rate, Secret};
+use crate::faults::suggestion;
+
+/// Tables, lists and texts longer than this are a mistake.
+const ITEMS_MAX: usize = 10_000;
+const TEXT_BYTES_MAX: usize = 4_096;
+/// One hundredth of a percent, in numbers of eight decimals.
+const BASIS_POINT: i64 = 1_000_000;
+
+/// What comes out of the reading besides the settings.
+#[derive(Debug, Default)]
+pub struct Findings {
+    pub faults: Faults,
+    pub params: Params,
+}
+
+#[derive(Debug)]
+pub struct Section<'a> {
+    /// Dotted, as it is shown; empty for the whole.
+    name: String,
+    /// Where it stands, for what is missing in it.
+    origin: Origin,
+    /// What was not yet asked for.
+    table: Table,
+    asked: Vec<&'static str>,
+    /// It is no table at all, which has been told; that its keys are missing need not be told too.
+    broken: bool,
+    findings: &'a mut Findings,
+}
+
+/// Reads a table as a whole; `ask` asks for every key there may be.
+pub fn read<T>(
+    name: &str,
+    entry: Entry,
+    findings: &mut Findings,
+    ask: impl FnOnce(&mut Section<'_>) -> T,
+) -> T {
+    let (name, origin, asked) = (name.to_string(), entry.origin, Vec::new());
+    let mut section = match entry.value {
+        Value::Table(table) => Section { name, origin, table, asked, broken: false, findings },
+        other => {
+            findings.faults.add(&origin, &name, format!("it must be a table, not {}", other.kind()));
+            Section { name, origin, table: Table::new(), asked, broken: true, findings }
+        }
+    };
+    let value = ask(&mut section);
+    section.end();
+    value
+}
+
+impl Section<'_> {
+    pub fn text(&mut self, key: &'static str) -> String {
+        self.text_as(key, |text| Ok(text.to_string()), String::clone).unwrap_or_default()
+    }
+
+    /// A text that something is made of, and how that is shown.
+    pub fn text_as<T>(
+        &mut self,
+        key: &'static str,
+        parse: impl FnOnce(&str) -> Result<T, String>,
+        show: impl FnOnce(&T) -> String,
+    ) -> Option<T> {
+        self.value(key, |value| parse(text_of(value)?), show)
+    }
+
+    /// A name: letters, digits, `-` and `_`.
+    pub fn name(&mut self, key: &'static str, bytes_max: usize) -> String {
+        let parse = |text: &str| {
+            let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+            if plain && (1..=bytes_max).contains(&text.len()) {
+                return Ok(text.to_string());
+            }
+            Err(format!("it must be 1 to {bytes_max} letters, digits, - or _, not {text:?}"))
+        };
+        self.text_as(key, parse, String::clone).unwrap_or_default()
+    }
+
+    pub fn secret(&mut self, key: &'static str) -> Option<Secret> {
+        let parse = |text: &str| Ok((!text.is_empty()).then(|| Secret::new(text)));
+        self.text_as(key, parse, |secret| secret.as_ref().map(Secret::to_string).unwrap_or_default())
+            .flatten()
+    }
+
+    /// A text that may be left empty.
+    pub fn optional(&mut self, key: &'static str) -> Option<String> {
+        Some(self.text(key)).filter(|text| !text.is_empty())
+    }
+
+    pub fn path(&mut self, key: &'static str) -> Option<PathBuf> {
+        self.optional(key).map(PathBuf::from)
+    }
+
+    /// One of a few words.
+    pub fn word<T: Copy>(&mut self, key: &'static str, words: &[(&str, T)]) -> T {
+        let parse = |text: &str| match words.iter().find(|(word, _)| *word == text) {
+            Some((_, value)) => Ok((*value, text.to_string())),
+            None => {
+                let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+                let listed = words.join(", ");
+                Err(format!("it must be one of {listed}, not {text:?}{}", suggestion(text, &words)))
+            }
+        };
+        self.text_as(key, parse, |(_, word)| word.clone()).map_or(words[0].1, |(value, _)| value)
+    }
+
+    pub fn flag(&mut self, key: &'static str) -> bool {
+        let parse = |value: &Value| match value {
+            Value::Flag(flag) => Ok(*flag),
+            other => Err(format!("it must be true or false, not {}", other.kind())),
+        };
+        self.value(key, parse, bool::to_string).unwrap_or_default()
+    }
+
+    /// `Y` or `N`, as FIX engines have it; true and false will do.
+    pub fn yes(&mut self, key: &'static str) -> bool {
+        let parse = |value: &Value| match value {
+            Value::Flag(flag) => Ok(*flag),
+            Value::Text(text) if text == "Y" => Ok(true),
+            Value::Text(text) if text == "N" => Ok(false),
+            _ => Err("it must be \"Y\" or \"N\"".to_string()),
+        };
+        self.value(key, parse, |yes| if *yes { "Y" } else { "N" }.to_string()).unwrap_or_default()
+    }
+
+    pub fn number<T>(&mut self, key: &'static str, range: RangeInclusive<T>) -> T
+    where
+        T: Copy + Display + PartialOrd + TryFrom<i64>,
+    {
+        self.value(key, |value| number_of(value, &range), T::to_string).unwrap_or(*range.start())
+    }
+
+    pub fn numbers<T>(&mut self, key: &'static str, range: RangeInclusive<T>) -> Vec<T>
+    where
+        T: Copy + Display + PartialOrd + TryFrom<i64>,
+    {
+        self.items(key, |value| number_of(value, &range), T::to_string)
+    }
+
+    pub fn texts(&mut self, key: &'static str) -> Vec<String> {
+        self.items(key, |value| text_of(value).map(str::to_string), String::clone)
+    }
+
+    /// A list, each item made something of.
+    pub fn items<T>(
+        &mut self,
+        key: &'static str,
+        parse: impl Fn(&Value) -> Result<T, String>,
+        show: impl Fn(&T) -> String,
+    ) -> Vec<T> {
+        let parse = |value: &Value| {
+            let Value::List(items) = value else {
+                return Err(format!("it must be a list, not {}", value.kind()));
+            };
+            if items.len() > ITEMS_MAX {
+                return Err(format!("it may have {ITEMS_MAX} items, not {}", items.len()));
+            }
+            items.iter().map(|item| parse(&item.value)).collect::<Result<Vec<T>, String>>()
+        };
+        let shown = |items: &Vec<T>| items.iter().map(&show).collect::<Vec<_>>().join(",");
+        self.value(key, parse, shown).unwrap_or_default()
+    }
+
+    pub fn qty(&mut self, key: &'static str) -> Qty {
+        Qty::from_raw(self.decimal(key, 0..=i64::MAX, |raw| Qty::from_raw(raw).to_string()))
+    }
+
+    pub fn money(&mut self, key: &'static str) -> Money {
+        Money::from_raw(self.decimal(key, 0..=i64::MAX, |raw| Money::from_raw(raw).to_string()))
+    }
+
+    pub fn rate(&mut self, key: &'static str) -> Rate {
+        Rate::from_raw(self.decimal(key, i64::MIN..=i64::MAX, |raw| Rate::from_raw(raw).to_string()))
+    }
+
+    /// A percentage with at most two decimals, as hundredths of a percent.
+    pub fn percent(&mut self, key: &'static str, bp_max: u32) -> u32 {
+        let parse = |value: &Value| {
+            let raw = decimal_of(value)?;
+            let bp = u32::try_from(raw / BASIS_POINT).ok().filter(|bp| *bp <= bp_max);
+            match bp.filter(|_| raw % BASIS_POINT == 0) {
+                Some(bp) => Ok(bp),
+                None => Err(format!("it must be 0 to {} with at most two decimals", bp_max / 100)),
+            }
+        };
+        let show = |bp: &u32| Money::from_raw(*bp as i64 * BASIS_POINT).to_string();
+        self.value(key, parse, show).unwrap_or_default()
+    }
+
+    pub fn currency(&mut self, key: &'static str) -> Option<Currency> {
+        let parse = |text: &str| match text {
+            "" => Ok(None),
+            _ => {
+                Currency::parse(text.as_bytes()).map(Some).map_err(|_| format!("{text:?} is not a currency"))
+            }
+        };
+        let show = |code: &Option<Currency>| code.map_or(String::new(), |code| code.to_string());
+        self.text_as(key, parse, show).flatten()
+    }
+
+    pub fn time_of_day(&mut self, key: &'static str) -> TimeOfDay {
+        let parse = |text: &str| {
+            let time = TimeOfDay::parse(text.as_bytes()).ok().filter(|time| time.0 < 86_400);
+            time.ok_or_else(|| format!("it must be HH:MM or HH:MM:SS, not {text:?}"))
+        };
+        self.text_as(key, parse, TimeOfDay::to_string).unwrap_or_default()
+    }
+
+    /// Where to listen; none if it is empty.
+    pub fn address(&mut self, key: &'static str) -> Option<SocketAddr> {
+        let show = |address: &Option<SocketAddr>| address.map_or(String::new(), |at| at.to_string());
+        self.text_as(key, parse_address, show).flatten()
+    }
+
+    /// A table of tables under names of the reader's own. What one of them leaves out is as in `like`.
+    pub fn named<T>(
+        &mut self,
+        key: &'static str,
+        like: &Table,
+        ask: impl Fn(&mut Section<'_>) -> T,
+    ) -> BTreeMap<String, T> {
+        let mut named = BTreeMap::new();
+        let Some(Entry { value, origin }) = self.take(key) else { return named };
+        let whole = self.dotted(key);
+        let Value::Table(tables) = value else {
+            self.findings.faults.add(&origin, &whole, format!("it must be a table, not {}", value.kind()));
+            return named;
+        };
+        for (name, entry) in tables {
+            let table = format!("{whole}.{name}");
+            self.findings.params.place(&table, entry.origin.clone());
+            let value = read(&table, completed(entry, like), self.findings, &ask);
+            named.insert(name, value);
+        }
+        named
+    }
+
+    /// A list of tables. What one of them leaves out is as in `like`.
+    pub fn list<T>(
+        &mut self,
+        key: &'static str,
+        like: &Table,
+        ask: impl Fn(&mut Section<'_>) -> T,
+    ) -> Vec<T> {
+        let mut list = Vec::new();
+        let Some(Entry { value, origin }) = self.take(key) else { return list };
+        let whole = self.dotted(key);
+        let Value::List(items) = value else {
+            self.findings.faults.add(
+                &origin,
+                &whole,
+                format!("it must be a list of tables, not {}", value.kind()),
+            );
+            return list;
+        };
+        for (at, entry) in items.into_iter().enumerate().take(ITEMS_MAX) {
+            list.push(read(&format!("{whole}.{at}"), completed(entry, like), self.findings, &ask));
+        }
+        list
+    }
+
+    /// Names and words, under names of the reader's own.
+    pub fn words<T: Copy>(&mut self, key: &'static str, words: &[(&str, T)]) -> BTreeMap<String, T> {
+        let mut named = BTreeMap::new();
+        let Some(entry) = self.take(key) else { return named };
+        let Value::Table(table) = entry.value else {
+            let whole = self.dotted(key);
+            let problem = format!("it must be a table, not {}", entry.value.kind());
+            self.findings.faults.add(&entry.origin, &whole, problem);
+            return named;
+        };
+        let listed: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        for (name, entry) in table {
+            let whole = format!("{}.{name}", self.dotted(key));
+            let known = |text: &str| words.iter().find(|(word, _)| *word == text);
+            match &entry.value {
+                Value::Text(text) if let Some((word, value)) = known(text) => {
+                    self.findings.params.add(whole, word.to_string(), entry.origin);
+                    named.insert(name, *value);
+                }
+                _ => {
+                    let problem = format!("it must be one of {}", listed.join(", "));
+                    self.findings.faults.add(&entry.origin, &whole, problem);
+                }
+            }
+        }
+        named
+    }
+
+    /// A table within this one.
+    pub fn section<T>(&mut self, key: &'static str, ask: impl FnOnce(&mut Section<'_>) -> T) -> T {
+        let missing = Entry { value: Value::Table(Table::new()), origin: self.origin.clone() };
+        let entry = self.take(key).unwrap_or(missing);
+        read(&self.dotted(key), entry, self.findings, ask)
+    }
+
+    /// What stands in this table under a key, as it was written.
+    pub fn peek(&self, key: &str) -> Option<&Table> {
+        match self.table.get(key).map(|entry| &entry.value) {
+            Some(Value::Table(table)) => Some(table),
+            _ => None,
+        }
+    }
+
+    /// What was not asked for yet, without the tables in it: what tables like this one are made of.
+    pub fn like(&self) -> Table {
+        let plain = self.table.iter().filter(|(_, entry)| !matches!(entry.value, Value::Table(_)));
+        plain.map(|(key, entry)| (key.clone(), entry.clone())).collect()
+    }
+
+    /// Something is wrong with a key that was read already.
+    pub fn fault(&mut self, key: &str, problem: &str) {
+        let whole = self.dotted(key);
+        let origin = self.findings.params.origin(&whole);
+        self.findings.faults.add(&origin, &whole, problem);
+    }
+
+    /// Takes a value, makes something of it, and remembers how that is shown.
+    fn value<T>(
+        &mut self,
+        key: &'static str,
+        parse: impl FnOnce(&Value) -> Result<T, String>,
+        show: impl FnOnce(&T) -> String,
+    ) -> Option<T> {
+        let entry = self.take(key)?;
+        let whole = self.dotted(key);
+        match parse(&entry.value) {
+            Ok(value) => {
+                self.findings.params.add(whole, show(&value), entry.origin);
+                Some(value)
+            }
+            Err(problem) => {
+                self.findings.faults.add(&entry.origin, &whole, problem);
+                None
+            }
+        }
+    }
+
+    fn take(&mut self, key: &'static str) -> Option<Entry> {
+        self.asked.push(key);
+        let entry = self.table.remove(key);
+        if entry.is_none() && !self.broken {
+            let whole = self.dotted(key);
+            self.findings.faults.add(&self.origin, &whole, "it is missing");
+        }
+        entry
+    }
+
+    /// Whatever nobody asked for is unknown.
+    fn end(self) {
+        for (key, entry) in &self.table {
+            let problem = format!("there is no such key{}", suggestion(key, &self.asked));
+            self.findings.faults.add(&entry.origin, &self.dotted(key), problem);
+        }
+    }
+
+    fn dotted(&self, key: &str) -> String {
+        if self.name.is_empty() { key.to_string() } else { format!("{}.{key}", self.name) }
+    }
+
+    fn decimal(
+        &mut self,
+        key: &'static str,
+        range: RangeInclusive<i64>,
+        show: impl FnOnce(i64) -> String,
+    ) -> i64 {
+        let parse = |value: &Value| match decimal_of(value)? {
+            raw if range.contains(&raw) => Ok(raw),
+            _ => Err("it must not be negative".to_string()),
+        };
+        self.value(key, parse, |raw| show(*raw)).unwrap_or_default()
+    }
+}
+
+/// The table with what it leaves out.
+fn completed(entry: Entry, like: &Table) -> Entry {
+    match entry.value {
+        Value::Table(above) => {
+            let mut table = like.clone();
+            tree::overlay(&mut table, above);
+            Entry { value: Value::Table(table), origin: entry.origin }
+        }
+        other => Entry { value: other, origin: entry.origin },
+    }
+}
+
+fn text_of(value: &Value) -> Result<&str, String> {
+    match value {
+        Value::Text(text) if text.len() > TEXT_BYTES_MAX => {
+            Err(format!("it may have {TEXT_BYTES_MAX} bytes, not {}", text.len()))
+        }
+        Value::Text(text) => Ok(text),
+        other => Err(format!("it must be a text in quotes, not {}", other.kind())),
+    }
+}
+
+fn number_of<T>(value: &Value, range: &RangeInclusive<T>) -> Result<T, String>
+where
+    T: Copy + Display + PartialOrd + TryFrom<i64>,
+{
+    let Value::Integer(number) = value else {
+        return Err(format!("it must be a whole number, not {}", value.kind()));
+    };
+    match T::try_from(*number).ok().filter(|number| range.contains(number)) {
+        Some(number) => Ok(number),
+        None => Err(format!("it must be {} to {}, not {number}", range.start(), range.end())),
+    }
+}
+
+/// A number with at most eight decimals, exactly; as text too, for what TOML cannot hold.
+fn decimal_of(value: &Value) -> Result<i64, String> {
+    let text = match value {
+        Value::Integer(number) => number.to_string(),
+        Value::Decimal(text) | Value::Huge(text) | Value::Text(text) => text.clone(),
+        other => return Err(format!("it must be a number, not {}", other.kind())),
+    };
+    text::parse_scaled(text.as_bytes())
+        .map_err(|_| format!("{text:?} is not a decimal with at most eight places"))
+}
+
+fn parse_address(text: &str) -> Result<Option<SocketAddr>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let numbered = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
+    let address = numbered.as_deref().unwrap_or(text).parse();
+    address.map(Some).map_err(|_| {
+        format!("it must be host:port with the host as a number, such as 127.0.0.1:9090, not {text:?}")
+    })
+}

@@ -1,0 +1,210 @@
+//! Settings before they mean anything: a tree of values, each of which knows where it was written.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
+
+use super::fault::Faults;
+
+pub type Table = BTreeMap<String, Entry>;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub value: Value,
+    pub origin: Origin,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    Text(String),
+    Integer(i64),
+    /// A whole number that does not fit.
+    Huge(String),
+    /// A number with a point or an exponent, as it was written.
+    Decimal(String),
+    Flag(bool),
+    List(Vec<Entry>),
+    Table(Table),
+    /// A date or a time, which no key takes.
+    Date(String),
+}
+
+impl Value {
+    /// What a person would call it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Value::Text(_) => "a text",
+            Value::Integer(_) => "a whole number",
+            Value::Huge(_) => "one of more than 64 bits",
+            Value::Decimal(_) => "a decimal",
+            Value::Flag(_) => "true or false",
+            Value::List(_) => "a list",
+            Value::Table(_) => "a table",
+            Value::Date(_) => "a date",
+        }
+    }
+}
+
+/// Where a value was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Line and column from 1; both 0 if it is about the file as a whole.
+    File {
+        name: Arc<str>,
+        line: usize,
+        column: usize,
+    },
+    Variable(Arc<str>),
+    /// An option of the command line.
+    Option(&'static str),
+}
+
+impl Origin {
+    pub fn file(name: &str) -> Origin {
+        Origin::File { name: name.into(), line: 0, column: 0 }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::File { name, line: 0, .. } => f.write_str(name),
+            Origin::File { name, line, column } => write!(f, "{name}:{line}:{column}"),
+            Origin::Variable(name) => f.write_str(name),
+            Origin::Option(name) => f.write_str(name),
+        }
+    }
+}
+
+/// Reads a TOML document; whatever is not TOML becomes a fault, the rest is read all the same.
+pub fn parse(name: &str, text: &str, faults: &mut Faults) -> Table {
+    let (document, errors) = DeTable::parse_recoverable(text);
+    let place = Place::new(name, text);
+    for error in errors {
+        faults.add(&place.origin(error.span().unwrap_or(0..0)), "", error.message());
+    }
+    place.table(document.get_ref())
+}
+
+/// A single value in TOML, as the environment and the command line have it.
+pub fn parse_value(text: &str, origin: &Origin) -> Result<Value, String> {
+    let parsed = DeValue::parse(text).map_err(|error| error.message().to_string())?;
+    Ok(moved(Place::new("", text).value(parsed.get_ref()), origin))
+}
+
+/// The value with every part of it at one origin.
+fn moved(value: Value, origin: &Origin) -> Value {
+    let entry = |entry: Entry| Entry { value: moved(entry.value, origin), origin: origin.clone() };
+    match value {
+        Value::List(items) => Value::List(items.into_iter().map(entry).collect()),
+        Value::Table(table) => Value::Table(table.into_iter().map(|(key, at)| (key, entry(at))).collect()),
+        plain => plain,
+    }
+}
+
+/// Lays one table over another: tables meet key by key, everything else is replaced.
+pub fn overlay(below: &mut Table, above: Table) {
+    for (key, entry) in above {
+        match (below.get_mut(&key).map(|entry| &mut entry.value), entry.value) {
+            (Some(Value::Table(below)), Value::Table(above)) => overlay(below, above),
+            (_, value) => _ = below.insert(key, Entry { value, origin: entry.origin }),
+        }
+    }
+}
+
+/// A document and its name, for which offsets become lines and columns.
+struct Place<'a> {
+    name: Arc<str>,
+    text: &'a str,
+    /// Offsets of the first byte of each line.
+    lines: Vec<usize>,
+}
+
+impl<'a> Place<'a> {
+    fn new(name: &str, text: &'a str) -> Place<'a> {
+        let after_ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
+        Place { name: name.into(), text, lines: [0].into_iter().chain(after_ends).collect() }
+    }
+
+    fn table(&self, table: &DeTable<'_>) -> Table {
+        let entry = |(key, value): (&Spanned<DeString<'_>>, &Spanned<DeValue<'_>>)| {
+            // A key's place is better known than its table's, which TOML may open twice.
+            let origin = self.origin(key.span());
+            (key.get_ref().to_string(), Entry { value: self.value(value.get_ref()), origin })
+        };
+        table.iter().map(entry).collect()
+    }
+
+    fn value(&self, value: &DeValue<'_>) -> Value {
+        match value {
+            DeValue::String(text) => Value::Text(text.to_string()),
+            DeValue::Boolean(flag) => Value::Flag(*flag),
+            DeValue::Float(number) => Value::Decimal(number.as_str().to_string()),
+            DeValue::Datetime(date) => Value::Date(date.to_string()),
+            DeValue::Integer(number) => match i64::from_str_radix(number.as_str(), number.radix()) {
+                Ok(number) => Value::Integer(number),
+                Err(_) => Value::Huge(number.to_string()),
+            },
+            DeValue::Array(items) => {
+                let item = |item: &Spanned<DeValue<'_>>| Entry {
+                    value: self.value(item.get_ref()),
+                    origin: self.origin(item.span()),
+                };
+                Value::List(items.iter().map(item).collect())
+            }
+            DeValue::Table(table) => Value::Table(self.table(table)),
+        }
+    }
+
+    fn origin(&self, span: Range<usize>) -> Origin {
+        let at = span.start.min(self.text.len());
+        let line = self.lines.partition_point(|start| *start <= at);
+        let before = self.text.get(self.lines[line - 1]..at).unwrap_or_default();
+        Origin::File { name: self.name.clone(), line, column: 1 + before.chars().count() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_knows_its_line_and_column() {
+        let mut faults = Faults::default();
+        let tree = parse("a.toml", "[net]\n  backlog = 5\n[[x.y]]\nz = [1,\n 2]", &mut faults);
+        assert!(faults.is_empty());
+        let Value::Table(net) = &tree["net"].value else { panic!("a table") };
+        assert_eq!(net["backlog"].origin.to_string(), "a.toml:2:3");
+        assert_eq!(net["backlog"].value, Value::Integer(5));
+    }
+
+    #[test]
+    fn everything_that_is_not_toml_is_told() {
+        let mut faults = Faults::default();
+        parse("a.toml", "a = \nb = 1\nb = 2\nc = \"x", &mut faults);
+        let places: Vec<String> = faults.told().iter().map(|fault| fault.origin.to_string()).collect();
+        assert!(places.len() >= 3, "{faults}");
+        assert!(
+            places[0].starts_with("a.toml:1:") && places[places.len() - 1].starts_with("a.toml:4:"),
+            "{faults}"
+        );
+    }
+
+    #[test]
+    fn tables_meet_and_the_rest_is_replaced() {
+        let mut faults = Faults::default();
+        let mut below = parse("below", "[a]\nx = 1\ny = [1, 2]\n[b]\nz = 1", &mut faults);
+        overlay(&mut below, parse("above", "[a]\ny = [3]", &mut faults));
+        let Value::Table(a) = &below["a"].value else { panic!("a table") };
+        assert_eq!(
+            (a["x"].origin.to_string(), a["y"].origin.to_string()),
+            ("below:2:1".into(), "above:2:1".into())
+        );
+        assert!(matches!(&a["y"].value, Value::List(items) if items.len() == 1));
+        assert!(below.contains_key("b"));
+    }
+}

@@ -1,0 +1,88 @@
+//! Simulated venues and the tables of shards and read model: `[venue]`, `[shard]` and `[view]`.
+
+use std::collections::BTreeMap;
+
+use pitlane_engine::settings::{Delays, FillModel, SelfTrade, ShardSettings, TriggerBy, VenueSettings};
+use pitlane_engine::view::ViewSettings;
+
+use super::section::Section;
+use super::service::Service;
+
+/// A quote's portions are walked one by one for each order that takes them.
+const QUOTE_LEVELS_MAX: u32 = 1_000;
+const SLIPPAGE_TICKS_MAX: u32 = 10_000;
+const BAND_BP_MAX: u32 = 10_000;
+/// Longest delay, in microseconds: a minute.
+const DELAY_US_MAX: u64 = 60_000_000;
+const NS_PER_US: u64 = 1_000;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Venue {
+    pub settings: VenueSettings,
+    /// Where an exchange differs, by its MIC.
+    pub exchange: BTreeMap<String, VenueSettings>,
+}
+
+impl Venue {
+    pub(super) fn read(section: &mut Section<'_>, service: &Service) -> Venue {
+        let like = section.like();
+        let seed = service.seed;
+        Venue {
+            exchange: section.named("exchange", &like, |section| read_settings(section, seed)),
+            settings: read_settings(section, seed),
+        }
+    }
+}
+
+fn read_settings(section: &mut Section<'_>, seed: u64) -> VenueSettings {
+    VenueSettings {
+        fill_model: section.word(
+            "fill_model",
+            &[("queue", FillModel::Queue), ("through", FillModel::Through), ("touch", FillModel::Touch)],
+        ),
+        slippage_ticks: section.number("slippage_ticks", 0..=SLIPPAGE_TICKS_MAX),
+        quote_levels: section.number("quote_levels", 1..=QUOTE_LEVELS_MAX),
+        self_trade: section
+            .word("self_trade", &[("cancel_newest", SelfTrade::CancelNewest), ("allow", SelfTrade::Allow)]),
+        band_bp: section.percent("band_pct", BAND_BP_MAX),
+        reject_permille: section.number("reject_permille", 0..=1_000),
+        partial_fill: section.flag("partial_fill"),
+        seed,
+        delays: Delays {
+            entry_ns: read_delay(section, "entry_delay_us"),
+            entry_jitter_ns: read_delay(section, "entry_jitter_us"),
+            response_ns: read_delay(section, "response_delay_us"),
+            response_jitter_ns: read_delay(section, "response_jitter_us"),
+            feed_ns: read_delay(section, "feed_delay_us"),
+        },
+    }
+}
+
+fn read_delay(section: &mut Section<'_>, key: &'static str) -> u64 {
+    section.number(key, 0..=DELAY_US_MAX) * NS_PER_US
+}
+
+/// Without the venues, whose exchanges the reference data know.
+pub(super) fn read_shard(section: &mut Section<'_>, service: &Service, venue: &Venue) -> ShardSettings {
+    ShardSettings {
+        instance: service.instance,
+        orders_max: section.number("orders_max", 1..=100_000_000),
+        finished_max: section.number("finished_max", 1..=100_000_000),
+        finished_outside_max: section.number("finished_outside_max", 1..=100_000_000),
+        transactions_max: section.number("transactions_max", 1..=100_000_000),
+        executions_max: section.number("executions_max", 1..=100_000_000),
+        trigger: section.word("trigger", &[("last", TriggerBy::Last), ("quote", TriggerBy::Quote)]),
+        venue: venue.settings.clone(),
+        venues: BTreeMap::new(),
+    }
+}
+
+pub(super) fn read_view(section: &mut Section<'_>, service: &Service) -> ViewSettings {
+    ViewSettings {
+        finished_max: section.number("finished_max", 1..=100_000_000),
+        transactions_max: section.number("transactions_max", 1..=100_000_000),
+        versions_max: section.number("versions_max", 2..=65_536),
+        alerts_max: section.number("alerts_max", 1..=1_000_000),
+        seed: service.seed,
+    }
+}

@@ -1,0 +1,80 @@
+//! Small types that settings are made of.
+
+use std::fmt;
+
+use pitlane_engine::number::Qty;
+use pitlane_engine::time::NS_PER_S;
+
+/// Something nobody may see: it is shown as `***` wherever it is printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    pub fn new(text: &str) -> Secret {
+        Secret(text.to_string())
+    }
+
+    /// For whoever compares or sends it.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+/// Events a second, with fractions down to eight decimals; zero or less: no such rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rate(i64);
+
+impl Rate {
+    /// One event a second.
+    const ONE: i64 = 100_000_000;
+
+    pub fn from_raw(raw: i64) -> Rate {
+        Rate(raw)
+    }
+
+    /// Time from one event to the next; none if there is no such rate.
+    pub fn interval_ns(self) -> Option<u64> {
+        let raw = u128::try_from(self.0).ok().filter(|raw| *raw > 0)?;
+        let ns = NS_PER_S as u128 * Rate::ONE as u128 / raw;
+        Some(u64::try_from(ns).unwrap_or(u64::MAX).max(1))
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Qty::from_raw(self.0).fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_never_shown() {
+        let secret = Secret::new("hunter2");
+        assert_eq!(format!("{secret} {secret:?} {:?}", Some(&secret)), "*** *** Some(***)");
+        assert_eq!(secret.reveal(), "hunter2");
+    }
+
+    #[test]
+    fn a_rate_is_an_interval_unless_there_is_none() {
+        assert_eq!(Rate::from_raw(50 * Rate::ONE).interval_ns(), Some(20_000_000));
+        assert_eq!(Rate::from_raw(Rate::ONE / 10).interval_ns(), Some(10 * NS_PER_S));
+        assert_eq!(Rate::from_raw(i64::MAX).interval_ns(), Some(1));
+        assert_eq!((Rate::from_raw(0).interval_ns(), Rate::from_raw(-Rate::ONE).interval_ns()), (None, None));
+        assert_eq!(Rate::from_raw(Rate::ONE / 10).to_string(), "0.1");
+    }
+}

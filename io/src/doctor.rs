@@ -1,0 +1,144 @@
+//! `pitlane doctor`: is this machine fit for low latency, with these settings? Each check says what it found, why it
+//! matters and the command that mends it.
+//!
+//! What the kernel tells in files is read below a root folder, and what must be tried (a ring, a sync, a port) is tried
+//! beforehand: so that a made-up machine can be examined as well as this one.
+
+mod cores;
+mod host;
+mod kernel;
+mod limits;
+mod probes;
+mod storage;
+
+use std::fmt;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::config::Config;
+pub use host::Host;
+pub use probes::{Port, Probes};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Its name, one word.
+    pub check: &'static str,
+    pub verdict: Verdict,
+    /// What was found.
+    pub found: String,
+    pub why: &'static str,
+    /// A command, or a sentence where there is none; empty if nothing is wrong.
+    pub mend: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Fit,
+    Unfit,
+    /// This machine does not say.
+    Unknown,
+}
+
+impl Verdict {
+    pub fn word(self) -> &'static str {
+        match self {
+            Verdict::Fit => "ok",
+            Verdict::Unfit => "unfit",
+            Verdict::Unknown => "unknown",
+        }
+    }
+}
+
+/// Every check, in the order in which one would mend things.
+pub fn examine(config: &Config, root: &Path, probes: &Probes) -> Vec<Finding> {
+    let host = Host::at(root);
+    let checks = [
+        cores::check(config, &host),
+        kernel::check(&host, probes),
+        limits::check(config, &host, probes),
+        storage::check(config, &host, probes),
+    ];
+    checks.into_iter().flatten().collect()
+}
+
+/// How many findings need mending.
+pub fn unfit(findings: &[Finding]) -> usize {
+    findings.iter().filter(|finding| finding.verdict == Verdict::Unfit).count()
+}
+
+pub fn to_json(findings: &[Finding]) -> Value {
+    let one = |finding: &Finding| {
+        json!({
+            "check": finding.check,
+            "verdict": finding.verdict.word(),
+            "found": finding.found,
+            "why": finding.why,
+            "mend": finding.mend,
+        })
+    };
+    json!({ "fit": unfit(findings) == 0, "findings": findings.iter().map(one).collect::<Vec<_>>() })
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:<8}{:<14}{}", self.verdict.word(), self.check, self.found)?;
+        if self.verdict != Verdict::Fit {
+            write!(f, "\n{:22}why:  {}", "", self.why)?;
+        }
+        if !self.mend.is_empty() {
+            write!(f, "\n{:22}mend: {}", "", self.mend)?;
+        }
+        Ok(())
+    }
+}
+
+/// A check by its name and reason, about to say what it found.
+#[derive(Clone, Copy, Debug)]
+struct Check {
+    name: &'static str,
+    why: &'static str,
+}
+
+impl Check {
+    fn fit(self, found: impl Into<String>) -> Finding {
+        self.finding(Verdict::Fit, found, "")
+    }
+
+    fn unfit(self, found: impl Into<String>, mend: impl Into<String>) -> Finding {
+        self.finding(Verdict::Unfit, found, mend)
+    }
+
+    fn unknown(self, found: impl Into<String>) -> Finding {
+        self.finding(Verdict::Unknown, found, "")
+    }
+
+    fn finding(self, verdict: Verdict, found: impl Into<String>, mend: impl Into<String>) -> Finding {
+        Finding { check: self.name, verdict, found: found.into(), why: self.why, mend: mend.into() }
+    }
+}
+
+/// Cores as one writes them: `2-5,8`.
+fn show(cores: &[u32]) -> String {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for &core in cores {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == core => *last = core,
+            _ => ranges.push((core, core)),
+        }
+    }
+    let one =
+        |(first, last): (u32, u32)| if first == last { first.to_string() } else { format!("{first}-{last}") };
+    ranges.into_iter().map(one).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cores_are_shown_as_ranges() {
+        assert_eq!(show(&[2, 3, 4, 8, 10, 11]), "2-4,8,10-11");
+        assert_eq!(show(&[]), "");
+    }
+}

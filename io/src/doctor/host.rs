@@ -1,0 +1,59 @@
+//! What a kernel tells of itself in files, below a root folder.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::config::{Machine, parse_cores};
+
+/// Entries of a folder that are looked at: interrupts, cores, nodes. No machine has more.
+const ENTRIES_MAX: usize = 10_000;
+
+#[derive(Clone, Debug)]
+pub struct Host {
+    root: PathBuf,
+    pub cores: Vec<u32>,
+}
+
+impl Host {
+    pub fn at(root: &Path) -> Host {
+        Host { root: root.to_path_buf(), cores: Machine::of(root).cores }
+    }
+
+    /// A file's text without white space around; none if there is no such file.
+    pub fn text(&self, path: &str) -> Option<String> {
+        let bytes = fs::read(self.root.join(path)).ok()?;
+        Some(String::from_utf8_lossy(&bytes).trim().to_string())
+    }
+
+    /// A list of cores; none if there is no such file, or something else in it.
+    pub fn core_list(&self, path: &str) -> Option<Vec<u32>> {
+        parse_cores(&self.text(path)?)
+    }
+
+    /// Names in a folder, in order.
+    pub fn names(&self, folder: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.root.join(folder)).into_iter().flatten().flatten();
+        let mut names: Vec<String> =
+            entries.filter_map(|entry| entry.file_name().into_string().ok()).take(ENTRIES_MAX).collect();
+        names.sort();
+        names
+    }
+
+    /// Whether every core has a feature, as `/proc/cpuinfo` lists them.
+    pub fn has_flag(&self, flag: &str) -> bool {
+        let text = self.text("proc/cpuinfo").unwrap_or_default();
+        let mut lines = text.lines().filter(|line| line.starts_with("flags")).peekable();
+        let has = |line: &str| line.split_whitespace().any(|word| word == flag);
+        lines.peek().is_some() && lines.all(has)
+    }
+
+    /// A limit of this process that is in force now; `u64::MAX` if there is none.
+    pub fn limit(&self, name: &str) -> Option<u64> {
+        let text = self.text("proc/self/limits")?;
+        let line = text.lines().find(|line| line.starts_with(name))?;
+        match line[name.len()..].split_whitespace().next()? {
+            "unlimited" => Some(u64::MAX),
+            number => number.parse().ok(),
+        }
+    }
+}

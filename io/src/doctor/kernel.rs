@@ -1,0 +1,100 @@
+//! Clocks, memory, and whether the machine is one.
+
+use super::host::Host;
+use super::probes::Probes;
+use super::{Check, Finding};
+
+/// Time stolen by others on the same hardware above which it is felt, in thousandths.
+const STEAL_PERMILLE_MAX: u64 = 1;
+
+const CLOCK: Check = Check {
+    name: "clock-source",
+    why: "a clock that is not the time-stamp counter costs a system call a reading",
+};
+const SYNC: Check = Check { name: "clock-sync", why: "times in reports and journal must be those of others" };
+const PAGES: Check =
+    Check { name: "huge-pages", why: "the kernel stops a thread while it puts large pages together" };
+const SWAP: Check = Check { name: "swap", why: "memory that was swapped out comes back in milliseconds" };
+const VIRTUAL: Check = Check { name: "virtual", why: "a hypervisor takes the core away when it likes" };
+
+pub fn check(host: &Host, probes: &Probes) -> Vec<Finding> {
+    vec![clock_source(host), clock_sync(host, probes), huge_pages(host), swap(host), virtual_machine(host)]
+}
+
+fn clock_source(host: &Host) -> Finding {
+    let folder = "sys/devices/system/clocksource/clocksource0";
+    let Some(current) = host.text(&format!("{folder}/current_clocksource")) else {
+        return CLOCK.unknown("the kernel does not tell its clock source");
+    };
+    let steady = ["constant_tsc", "nonstop_tsc"].into_iter().filter(|flag| !host.has_flag(flag));
+    let missing: Vec<&str> = steady.collect();
+    if !missing.is_empty() {
+        let found = format!("{current}; the processor lacks {}", missing.join(" and "));
+        return CLOCK.unfit(
+            found,
+            "choose a processor, or a kind of virtual machine, with a steady time-stamp counter",
+        );
+    }
+    if current == "tsc" {
+        return CLOCK.fit("tsc, constant and never stopping");
+    }
+    let offered = host.text(&format!("{folder}/available_clocksource")).unwrap_or_default();
+    let mend = match offered.split_whitespace().any(|name| name == "tsc") {
+        true => format!("echo tsc > /{folder}/current_clocksource"),
+        false => "add tsc=reliable to the kernel command line and reboot".to_string(),
+    };
+    CLOCK.unfit(format!("{current} rather than tsc"), mend)
+}
+
+fn clock_sync(host: &Host, probes: &Probes) -> Finding {
+    // Where the tools are missing, systemd still leaves a mark.
+    let marked = host.text("run/systemd/timesync/synchronized").map(|_| true);
+    match probes.clock_synchronized.or(marked) {
+        Some(true) => SYNC.fit("the clock follows a time server"),
+        Some(false) => {
+            SYNC.unfit("the clock follows nobody", "apt install chrony; or timedatectl set-ntp true")
+        }
+        None => SYNC.unknown("neither timedatectl nor chronyc could be asked"),
+    }
+}
+
+fn huge_pages(host: &Host) -> Finding {
+    let file = "sys/kernel/mm/transparent_hugepage/enabled";
+    match host.text(file) {
+        None => PAGES.fit("the kernel has no transparent huge pages"),
+        Some(text) if text.contains("[always]") => {
+            PAGES.unfit("transparent huge pages are always on", format!("echo madvise > /{file}"))
+        }
+        Some(text) => {
+            let chosen = text.split(['[', ']']).nth(1).unwrap_or("?");
+            PAGES.fit(format!("transparent huge pages: {chosen}"))
+        }
+    }
+}
+
+fn swap(host: &Host) -> Finding {
+    let Some(text) = host.text("proc/swaps") else { return SWAP.fit("the kernel has no swap") };
+    let areas: Vec<&str> = text.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
+    match areas[..] {
+        [] => SWAP.fit("none"),
+        [..] => SWAP
+            .unfit(format!("swap is on: {}", areas.join(", ")), "swapoff -a, and take it out of /etc/fstab"),
+    }
+}
+
+fn virtual_machine(host: &Host) -> Finding {
+    let text = host.text("proc/stat").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("cpu ")).unwrap_or_default();
+    let ticks: Vec<u64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    // user, nice, system, idle, iowait, irq, softirq, steal; guests are counted in the first two.
+    let (all, stolen) = (ticks.iter().take(8).sum::<u64>(), ticks.get(7).copied().unwrap_or(0));
+    let permille = (stolen * 1_000).checked_div(all).unwrap_or(0);
+    if permille >= STEAL_PERMILLE_MAX {
+        let found = format!("a virtual machine that lost {permille} of 1,000 time slices to others");
+        return VIRTUAL.unfit(found, "ask for dedicated cores, or take a machine of your own");
+    }
+    match host.has_flag("hypervisor") {
+        true => VIRTUAL.fit("a virtual machine, hardly disturbed by others so far"),
+        false => VIRTUAL.fit("a machine of its own"),
+    }
+}

@@ -1,0 +1,91 @@
+//! What the system lets this process have: memory, files, rings, ports.
+
+use super::host::Host;
+use super::probes::Probes;
+use super::{Check, Finding};
+use crate::config::{Config, Driver};
+
+/// Memory a ring and its buffers lock, for each gateway: glommio's own demand and room to spare.
+const LOCKED_BYTES_PER_GATEWAY: u64 = 16 << 20;
+/// Files besides connections: journals, logs, stores, pollers.
+const FILES_BESIDES: u64 = 256;
+
+const LOCKED: Check = Check { name: "memlock", why: "io_uring needs locked memory, or falls back to epoll" };
+const FILES: Check = Check {
+    name: "open-files",
+    why: "each connection is an open file; without one left, clients are refused",
+};
+const RING: Check = Check { name: "io_uring", why: "without it net.driver = \"uring\" falls back to epoll" };
+const PORTS: Check = Check { name: "ports", why: "a listener whose port is taken refuses to start" };
+
+pub fn check(config: &Config, host: &Host, probes: &Probes) -> Vec<Finding> {
+    vec![locked_memory(config, host), open_files(config, host), ring(config, host, probes), ports(probes)]
+}
+
+fn locked_memory(config: &Config, host: &Host) -> Finding {
+    let wanted = LOCKED_BYTES_PER_GATEWAY * config.topology.gateways as u64;
+    match host.limit("Max locked memory") {
+        None => LOCKED.unknown("the system does not tell the limit"),
+        Some(u64::MAX) => LOCKED.fit("unlimited"),
+        Some(bytes) if bytes >= wanted || config.net.driver == Driver::Epoll => {
+            LOCKED.fit(format!("{} KiB{}", bytes >> 10, not_needed(config)))
+        }
+        Some(bytes) => {
+            let found = format!("{} KiB of at least {}", bytes >> 10, wanted >> 10);
+            LOCKED.unfit(found, "ulimit -l unlimited; in a systemd unit: LimitMEMLOCK=infinity")
+        }
+    }
+}
+
+fn open_files(config: &Config, host: &Host) -> Finding {
+    let wanted = config.net.connections_max as u64 + config.http.connections_max as u64 + FILES_BESIDES;
+    match host.limit("Max open files") {
+        None => FILES.unknown("the system does not tell the limit"),
+        Some(files) if files >= wanted => FILES.fit(format!("{files} of at least {wanted}")),
+        Some(files) => {
+            let found = format!("{files} of at least {wanted}, for the connections that are permitted");
+            FILES.unfit(found, format!("ulimit -n {wanted}; in a systemd unit: LimitNOFILE={wanted}"))
+        }
+    }
+}
+
+fn ring(config: &Config, host: &Host, probes: &Probes) -> Finding {
+    let disabled = host.text("proc/sys/kernel/io_uring_disabled").unwrap_or("0".to_string());
+    let trouble = match (&probes.ring, disabled.as_str()) {
+        (Ok(()), _) => return RING.fit("a ring could be made"),
+        (Err(problem), "0") => (
+            format!("no ring could be made: {problem}"),
+            "let the container's seccomp profile permit io_uring_setup",
+        ),
+        (Err(_), _) => {
+            (format!("kernel.io_uring_disabled is {disabled}"), "sysctl -w kernel.io_uring_disabled=0")
+        }
+    };
+    match config.net.driver {
+        Driver::Epoll => RING.fit(format!("{}{}", trouble.0, not_needed(config))),
+        Driver::Uring => RING.unfit(trouble.0, trouble.1),
+    }
+}
+
+fn not_needed(config: &Config) -> &'static str {
+    match config.net.driver {
+        Driver::Epoll => "; not needed with net.driver = \"epoll\"",
+        Driver::Uring => "",
+    }
+}
+
+fn ports(probes: &Probes) -> Finding {
+    let taken: Vec<String> = probes
+        .ports
+        .iter()
+        .filter_map(|port| Some(format!("{} {}: {}", port.key, port.address, port.trouble.as_ref()?)))
+        .collect();
+    if taken.is_empty() {
+        return PORTS.fit(format!("{} listeners find their ports free", probes.ports.len()));
+    }
+    let first = probes.ports.iter().find(|port| port.trouble.is_some()).map_or(0, |port| port.address.port());
+    PORTS.unfit(
+        taken.join("; "),
+        format!("ss -ltnp 'sport = :{first}' tells who has it; or choose another port"),
+    )
+}

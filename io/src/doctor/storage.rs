@@ -1,0 +1,103 @@
+//! Where the journal will be: what kind of file system, how much room, how fast it syncs.
+
+use std::path::Path;
+
+use super::host::Host;
+use super::probes::Probes;
+use super::{Check, Finding};
+use crate::config::{Config, Durability};
+
+/// A group of orders waits for one sync; slower than this is felt, in microseconds.
+const SYNC_US_MAX: u64 = 1_000;
+/// What two snapshots of a shard and the journal between them take, in bytes of journal.
+const SNAPSHOTS: u64 = 3;
+/// File systems that forget, and those whose sync is a promise of somebody else.
+const FORGETFUL: [&str; 3] = ["tmpfs", "ramfs", "rootfs"];
+const REMOTE: [&str; 6] = ["nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs"];
+
+const KIND: Check = Check { name: "file-system", why: "the journal is only as durable as what it lies on" };
+const ROOM: Check = Check { name: "free-space", why: "a full disk stops order entry" };
+const SPEED: Check = Check { name: "sync-speed", why: "at level disk each answer waits for a sync" };
+
+pub fn check(config: &Config, host: &Host, probes: &Probes) -> Vec<Finding> {
+    vec![kind(config, host, probes), room(config, probes), speed(config, probes)]
+}
+
+fn kind(config: &Config, host: &Host, probes: &Probes) -> Finding {
+    let mounts = host.text("proc/self/mountinfo").unwrap_or_default();
+    let Some((point, kind)) = mount_of(&mounts, &probes.data_dir) else {
+        return KIND.unknown("the system does not tell what is mounted");
+    };
+    let found = format!("{} is on {kind} ({point})", probes.data_dir.display());
+    let move_it = format!(
+        "set service.data_dir to a folder on a local disk, now {}",
+        config.service.data_dir.display()
+    );
+    if FORGETFUL.contains(&kind) {
+        return KIND.unfit(format!("{found}, which is gone after a restart"), move_it);
+    }
+    if REMOTE.contains(&kind) {
+        return KIND.unfit(format!("{found}, whose syncs travel over a network"), move_it);
+    }
+    KIND.fit(found)
+}
+
+/// Mount point and type of the file system a folder is on: of the mounts above it the deepest, of equals the last.
+fn mount_of<'a>(mounts: &'a str, folder: &Path) -> Option<(&'a str, &'a str)> {
+    let parse = |line: &'a str| {
+        let (left, right) = line.split_once(" - ")?;
+        Some((left.split(' ').nth(4)?, right.split(' ').next()?))
+    };
+    let above = mounts.lines().filter_map(parse).filter(|(point, _)| folder.starts_with(point));
+    above.max_by_key(|(point, _)| Path::new(point).components().count())
+}
+
+fn room(config: &Config, probes: &Probes) -> Finding {
+    let journal = &config.journal;
+    let segments = journal.segment_bytes as u64 * (journal.reserve_segments as u64 + 1);
+    let wanted = (segments + SNAPSHOTS * journal.snapshot_every_bytes) * config.topology.shards as u64;
+    match probes.free_bytes {
+        None => ROOM.unknown("the system does not tell how much is free"),
+        Some(free) if free >= wanted => ROOM.fit(format!("{} MiB of at least {}", free >> 20, wanted >> 20)),
+        Some(free) => {
+            let found = format!(
+                "{} MiB of at least {} for {} shards",
+                free >> 20,
+                wanted >> 20,
+                config.topology.shards
+            );
+            ROOM.unfit(
+                found,
+                format!("make room on {}, or set journal.segment_bytes lower", probes.data_dir.display()),
+            )
+        }
+    }
+}
+
+fn speed(config: &Config, probes: &Probes) -> Finding {
+    let level = config.durability();
+    match &probes.sync_us {
+        Err(problem) => SPEED.unknown(format!("{}: {problem}", probes.data_dir.display())),
+        Ok(us) if *us > SYNC_US_MAX && level == Durability::Disk => {
+            let mend = "put service.data_dir on a disk with a write cache that survives power loss";
+            SPEED.unfit(format!("an fdatasync of 4 KiB takes {us} us"), mend)
+        }
+        Ok(us) => SPEED.fit(format!("an fdatasync of 4 KiB takes {us} us; the level is {level}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_deepest_mount_above_a_folder_is_its_own() {
+        let mounts = "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:5 / /data rw shared:1 - xfs /dev/sdb rw\n\
+                      3 1 0:6 / /database rw - tmpfs tmpfs rw\nnonsense";
+        let of = |folder: &str| mount_of(mounts, Path::new(folder));
+        assert_eq!(of("/data/journal"), Some(("/data", "xfs")));
+        assert_eq!(of("/database"), Some(("/database", "tmpfs")));
+        assert_eq!(of("/home"), Some(("/", "ext4")));
+        assert_eq!(mount_of("", Path::new("/")), None);
+    }
+}

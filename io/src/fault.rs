@@ -1,0 +1,65 @@
+//! Faults on purpose, for tests alone: a release does not have them.
+//!
+//! | `PITLANE_FAULT` | what happens |
+//! |---|---|
+//! | `panic:THREAD:ROUNDS` | the thread panics in its so many-th round with work |
+//! | `kill:WRITES` | the process is killed as by SIGKILL after so many commands were written to journals, before the last is applied |
+
+/// To be called by a thread of the platform after each round.
+#[cfg(not(debug_assertions))]
+#[inline(always)]
+pub fn after_round(_thread: &str, _work: usize) {}
+
+/// To be called by a shard's thread after a command was written to its journal.
+#[cfg(not(debug_assertions))]
+#[inline(always)]
+pub fn after_write() {}
+
+#[cfg(debug_assertions)]
+pub use asked::{after_round, after_write};
+
+#[cfg(debug_assertions)]
+mod asked {
+    use std::env;
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use signal_hook::consts::SIGKILL;
+    use signal_hook::low_level::raise;
+
+    const VARIABLE: &str = "PITLANE_FAULT";
+
+    enum Fault {
+        Panic { thread: String, rounds: AtomicU64 },
+        Kill { writes: AtomicU64 },
+    }
+
+    fn asked() -> Option<&'static Fault> {
+        static ASKED: OnceLock<Option<Fault>> = OnceLock::new();
+        ASKED.get_or_init(|| parse(&env::var(VARIABLE).ok()?)).as_ref()
+    }
+
+    fn parse(text: &str) -> Option<Fault> {
+        let count = |text: &str| text.parse().ok().map(AtomicU64::new);
+        if let Some(writes) = text.strip_prefix("kill:") {
+            return Some(Fault::Kill { writes: count(writes)? });
+        }
+        let (thread, rounds) = text.strip_prefix("panic:")?.rsplit_once(':')?;
+        Some(Fault::Panic { thread: thread.to_string(), rounds: count(rounds)? })
+    }
+
+    pub fn after_round(thread: &str, work: usize) {
+        let Some(Fault::Panic { thread: doomed, rounds }) = asked() else { return };
+        if work > 0 && doomed == thread && rounds.fetch_sub(1, Ordering::Relaxed) == 1 {
+            panic!("asked for by {VARIABLE}");
+        }
+    }
+
+    pub fn after_write() {
+        let Some(Fault::Kill { writes }) = asked() else { return };
+        if writes.fetch_sub(1, Ordering::Relaxed) == 1 {
+            // It does not return: nobody survives this signal.
+            let _ = raise(SIGKILL);
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The http thread: REST, the page, health and metrics, on one tokio runtime that belongs to this thread alone. The read model
+//! lives here.
+//!
+//! ```text
+//! socket ─► listen ─► connection ─► hyper ─► service: guard ─► routes ─► handler ─► answer
+//!             │           └ framing, deadlines                              │
+//!             └ seats                                       Floor: View, lanes, who waits ◄── events of all shards
+//! ```
+//!
+//! Handlers run on this thread only, so what they share is plain memory without locks. `async` ends here: below are
+//! lanes and pure functions.
+
+mod account;
+mod answer;
+mod body;
+mod connection;
+mod cors;
+mod floor;
+mod framing;
+mod guard;
+mod health;
+mod house;
+mod latency;
+mod listen;
+mod meter;
+mod operator;
+mod problem;
+mod remote;
+mod routes;
+mod service;
+mod settings;
+mod standing;
+mod turn;
+
+use std::io;
+use std::net::TcpListener;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use pitlane_engine::mesh::PortEnd;
+use pitlane_engine::refdata::RefData;
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::LocalSet;
+
+use self::house::House;
+pub use self::remote::Remote;
+pub use self::settings::HttpSettings;
+pub use self::standing::{Journaling, Listener, Phase, Standing};
+use crate::metrics::{Registry, StageSummary};
+use crate::report::Report;
+use crate::tls::Tls;
+use crate::wake::Bell;
+
+/// What the http thread is given of the rest.
+pub struct Parts {
+    /// Its lanes to and from every shard. Its events are those of all shards.
+    pub port: PortEnd,
+    /// By shard: wakes its thread.
+    pub bells: Vec<Bell>,
+    pub reference: Arc<RefData>,
+    /// How others reach this thread. Whoever sends events on the port's lanes rings [`Remote::bell`].
+    pub remote: Remote,
+    pub registry: Arc<Registry>,
+    pub standing: Arc<Standing>,
+    /// The newest percentiles of every thread; asked when somebody wants to see them.
+    pub stages: Box<dyn FnMut() -> Vec<StageSummary> + Send>,
+    /// Prints what is heard; none: nobody reads along.
+    pub report: Option<Report>,
+    /// Needed where there is an HTTPS listener.
+    pub tls: Option<Arc<Tls>>,
+    /// How this thread speaks to main.
+    pub tell: Box<dyn Fn(News) + Send>,
+}
+
+/// What main is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum News {
+    /// The view lacks nothing of any shard. Once.
+    Complete,
+    /// Somebody asked for the end, in good order.
+    ExitAsked,
+    /// After [`Remote::close`]: every connection is gone and no answer is awaited; nothing is sent any more. Once.
+    Quiet,
+}
+
+/// An http thread that is bound to its addresses and waits to be run.
+pub struct Http {
+    settings: HttpSettings,
+    parts: Parts,
+    plain: Option<TcpListener>,
+    tls: Option<TcpListener>,
+    listeners: Vec<Listener>,
+    runtime: Runtime,
+}
+
+impl Http {
+    /// Binds the listeners, so that a port in use is told before anything runs. Port 0 takes any that is free.
+    pub fn bind(settings: HttpSettings, parts: Parts) -> io::Result<Http> {
+        if settings.https.is_some() && parts.tls.is_none() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "an HTTPS listener needs a certificate"));
+        }
+        let bind = |address: Option<_>| address.map(listen::bind).transpose();
+        let (plain, tls) = (bind(settings.http)?, bind(settings.https)?);
+        let mut listeners = Vec::new();
+        for (name, listener) in [("http", &plain), ("https", &tls)] {
+            if let Some(listener) = listener {
+                listeners.push(Listener { name, address: listener.local_addr()? });
+            }
+        }
+        let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
+        Ok(Http { settings, parts, plain, tls, listeners, runtime })
+    }
+
+    /// Where it listens, `http` and `https`.
+    pub fn listeners(&self) -> &[Listener] {
+        &self.listeners
+    }
+
+    /// Serves until [`Remote::end`], and hears what was said until then. Nothing is left behind when it returns.
+    pub fn run(self) -> io::Result<()> {
+        let Http { settings, parts, plain, tls, runtime, .. } = self;
+        let acceptor = parts.tls.as_ref().map(|tls| tls.config());
+        let remote = parts.remote.clone();
+        let local = LocalSet::new();
+        let house = Rc::new(House::new(settings, parts));
+        local.block_on(&runtime, async {
+            let mut doors = Vec::new();
+            if let Some(listener) = plain {
+                doors.push(tokio::task::spawn_local(listen::accept(house.clone(), listener, None)?));
+            }
+            if let Some((listener, acceptor)) = tls.zip(acceptor) {
+                doors.push(tokio::task::spawn_local(listen::accept(
+                    house.clone(),
+                    listener,
+                    Some(acceptor),
+                )?));
+            }
+            let turns = tokio::task::spawn_local(turn::take_turns(house.clone(), remote.clone()));
+            tokio::task::spawn_local(turn::collect_stages(house.clone()));
+            remote.closing().await;
+            doors.iter().for_each(|door| door.abort());
+            house.wind_down().await;
+            remote.ended().await;
+            turns.abort();
+            house.floor.end();
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,47 @@
+//! The bodies of requests: bounded in size and time, read whole.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+
+use hyper::StatusCode;
+use hyper::body::{Body, Incoming};
+use tokio::time::timeout;
+
+use super::guard::body_too_large;
+use super::house::House;
+use super::problem::Problem;
+
+/// All of a body. Its type and announced size have been judged.
+pub async fn read(house: &House, body: Incoming) -> Result<Vec<u8>, Problem> {
+    let slow = |_elapsed| {
+        Problem::new(StatusCode::REQUEST_TIMEOUT, "body-too-slow", "the body did not come in time").closing()
+    };
+    let whole = collect(body, house.rules.body_bytes_max);
+    timeout(house.settings.body_timeout, whole).await.map_err(slow)?
+}
+
+async fn collect(mut body: Incoming, max: usize) -> Result<Vec<u8>, Problem> {
+    let mut whole = Vec::new();
+    while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+        // Also where the client has gone; then nobody reads this.
+        let frame =
+            frame.map_err(|_| Problem::bad_request("bad-body", "the body is not well formed").closing())?;
+        let Some(data) = frame.data_ref() else { continue };
+        if whole.len() + data.len() > max {
+            return Err(body_too_large(max));
+        }
+        whole.extend_from_slice(data);
+    }
+    Ok(whole)
+}
+
+/// For calls without input: nothing, or an object with nothing in it. A misspelt wish must not pass for none.
+pub async fn read_nothing(house: &House, body: Incoming) -> Result<(), Problem> {
+    let body = read(house, body).await?;
+    let body = body.trim_ascii();
+    let inside = body.strip_prefix(b"{").and_then(|body| body.strip_suffix(b"}"));
+    if body.is_empty() || inside.is_some_and(|inside| inside.trim_ascii().is_empty()) {
+        return Ok(());
+    }
+    Err(Problem::bad_request("unexpected-body", "this call takes no input"))
+}

@@ -1,0 +1,73 @@
+//! Whose pages may read our answers. What a page may *do* is judged in [`super::guard`]; this only tells the browser.
+
+use hyper::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_MAX_AGE, HeaderMap, HeaderValue, ORIGIN, VARY,
+};
+
+/// The rule of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cors {
+    /// Every page may read it: `/rest/account`, by the specification.
+    Anyone,
+    /// Pages of the origins in `http.cors_origins`.
+    Listed,
+}
+
+/// Headers a page may send beyond the simple ones.
+const HEADERS: HeaderValue = HeaderValue::from_static("authorization, content-type, prefer, x-request-id");
+/// Seconds a browser may remember a preflight.
+const MAX_AGE_S: HeaderValue = HeaderValue::from_static("600");
+
+/// The value of Access-Control-Allow-Origin, if there is to be one.
+pub fn allowed(rule: Cors, origin: Option<&HeaderValue>, listed: &[String]) -> Option<HeaderValue> {
+    let is_listed = |origin: &&HeaderValue| listed.iter().any(|other| other.as_bytes() == origin.as_bytes());
+    match rule {
+        Cors::Anyone => Some(HeaderValue::from_static("*")),
+        Cors::Listed => origin.filter(is_listed).cloned(),
+    }
+}
+
+/// Tells the browser of a rule, in the answer to a request with these headers.
+pub fn tell(rule: Cors, request: &HeaderMap, listed: &[String], answer: &mut HeaderMap) {
+    if rule == Cors::Listed && !listed.is_empty() {
+        // Caches must keep the answers for different origins apart.
+        answer.append(VARY, HeaderValue::from_static("origin"));
+    }
+    if let Some(origin) = allowed(rule, request.get(ORIGIN), listed) {
+        answer.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    }
+}
+
+/// Tells it what the path allows, in the answer to OPTIONS; only if its page may call at all.
+pub fn tell_methods(allow: &HeaderValue, answer: &mut HeaderMap) {
+    if answer.contains_key(ACCESS_CONTROL_ALLOW_ORIGIN) {
+        answer.insert(ACCESS_CONTROL_ALLOW_METHODS, allow.clone());
+        answer.insert(ACCESS_CONTROL_ALLOW_HEADERS, HEADERS);
+        answer.insert(ACCESS_CONTROL_MAX_AGE, MAX_AGE_S);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rule_of_a_path_and_the_list_decide() {
+        let listed = ["https://desk.example".to_string()];
+        let cases = [
+            (Cors::Anyone, None, Some("*")),
+            (Cors::Anyone, Some("https://any.example"), Some("*")),
+            (Cors::Listed, None, None),
+            (Cors::Listed, Some("https://desk.example"), Some("https://desk.example")),
+            (Cors::Listed, Some("https://desk.example.evil"), None),
+            (Cors::Listed, Some("http://desk.example"), None),
+            (Cors::Listed, Some("null"), None),
+        ];
+        for (rule, origin, expected) in cases {
+            let origin = origin.map(HeaderValue::from_static);
+            let told = allowed(rule, origin.as_ref(), &listed);
+            assert_eq!(told, expected.map(HeaderValue::from_static), "{rule:?} {origin:?}");
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! The floor: what handlers see of the platform, and the one way they speak to it. It belongs to the http thread.
+//!
+//! ```text
+//! handler ── send ──► lane ──► shard ──► lane ──► poll: View first, then whoever waits
+//!    └────── view, reference: read at once              └──► handler goes on
+//! ```
+//!
+//! The view takes in an event before the answer it belongs to is given. So whoever was answered reads what he wrote.
+//!
+//! The desk of REST orders will stand here too, between view and waiting: it hears each event after the view, and its
+//! orders are awaited by their ids like all others.
+
+mod waiting;
+
+use std::cell::{Cell, Ref, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use pitlane_engine::command::{Body, Command, Watch};
+use pitlane_engine::id::{IntId, Origin, ShardId, Source};
+use pitlane_engine::mesh::{Broadcast, PortEnd};
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::shard::{Route, route};
+use pitlane_engine::view::{View, ViewSettings};
+
+use self::waiting::{Awaited, Waiting};
+pub use self::waiting::{Outcome, Pending};
+use crate::heard::Heard;
+use crate::report::Report;
+use crate::wake::Bell;
+
+/// Events taken in before requests have their turn again: some 100 µs of work.
+pub const EVENTS_PER_TURN_MAX: usize = 1_024;
+
+/// Nothing was sent: a lane is full, or too many answers are awaited. Try again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Busy;
+
+#[derive(Debug)]
+pub struct Floor {
+    port: RefCell<PortEnd>,
+    view: RefCell<View>,
+    reference: Arc<RefData>,
+    /// By shard: wakes its thread.
+    bells: Vec<Bell>,
+    waiting: Rc<RefCell<Waiting>>,
+    /// What every shard is told first, as far as there was no room yet.
+    opening: RefCell<VecDeque<Broadcast>>,
+    heard: Cell<Heard>,
+    report: RefCell<Option<Report>>,
+}
+
+impl Floor {
+    /// A floor that asks every shard for all it has and says. It comes to life by being polled.
+    pub fn new(port: PortEnd, bells: Vec<Bell>, reference: Arc<RefData>, view: ViewSettings) -> Floor {
+        assert_eq!(bells.len(), port.shards() as usize, "every shard has its bell");
+        let id = port.id();
+        let source = Source { origin: Origin::Server, port: id, session: 0 };
+        let opening =
+            [Body::Watch { port: id, what: Watch::Everything, on: true }, Body::Snapshot { port: id }];
+        let opening = opening.map(|body| Broadcast::new(Command { source, token: waiting::NOBODY, body }));
+        Floor {
+            view: RefCell::new(View::new(port.shards(), view)),
+            port: RefCell::new(port),
+            reference,
+            bells,
+            waiting: Rc::new(RefCell::new(Waiting::default())),
+            opening: RefCell::new(opening.into()),
+            heard: Cell::new(Heard::default()),
+            report: RefCell::new(None),
+        }
+    }
+
+    /// Who prints what is heard.
+    pub fn set_report(&mut self, report: Option<Report>) {
+        self.report = RefCell::new(report);
+    }
+
+    /// The copy of what the shards know. Not to be held over an await.
+    pub fn view(&self) -> Ref<'_, View> {
+        self.view.borrow()
+    }
+
+    pub fn reference(&self) -> &Arc<RefData> {
+        &self.reference
+    }
+
+    pub fn heard(&self) -> Heard {
+        self.heard.get()
+    }
+
+    pub fn shards(&self) -> u8 {
+        self.bells.len() as u8
+    }
+
+    /// Whether the view lacks nothing of any shard.
+    pub fn is_complete(&self) -> bool {
+        let view = self.view();
+        (0..self.shards()).all(|shard| view.is_complete(ShardId(shard)))
+    }
+
+    /// Answers awaited now.
+    pub fn waiting_len(&self) -> usize {
+        self.waiting.borrow().len()
+    }
+
+    /// Sends a command to its shard, or to all if it is for all, and gives what will be the answer. The whole command is
+    /// sent or nothing.
+    pub fn send(&self, session: u16, body: Body) -> Result<Pending, Busy> {
+        let mut port = self.port.borrow_mut();
+        let source = Source { origin: Origin::Rest, port: port.id(), session };
+        let shards = self.shards();
+        let shards = match route(&body, shards) {
+            Route::One(shard) => shard.0..shard.0 + 1,
+            Route::All => 0..shards,
+        };
+        // Nobody else writes to these lanes, so room once seen stays.
+        if !shards.clone().all(|shard| port.has_room(ShardId(shard))) {
+            return Err(Busy);
+        }
+        let awaited = match order_id(&body) {
+            Some(id) => Awaited::Order { session, id },
+            None => Awaited::Done { left: shards.len() as u8 },
+        };
+        let pending = Waiting::admit(&self.waiting, awaited).ok_or(Busy)?;
+        let command = Command { source, token: pending.token(), body };
+        for shard in shards {
+            port.send(ShardId(shard), command).expect("there was room and nobody else writes");
+            self.bells[shard as usize].wake();
+        }
+        Ok(pending)
+    }
+
+    /// Takes in what the shards have said, up to a bound, and says how much that was.
+    pub fn poll(&self) -> usize {
+        let mut work = self.open();
+        let mut view = self.view.borrow_mut();
+        let mut port = self.port.borrow_mut();
+        let mut waiting = self.waiting.borrow_mut();
+        let mut heard = self.heard.get();
+        let mut report = self.report.borrow_mut();
+        for _ in 0..EVENTS_PER_TURN_MAX {
+            let Some((shard, event)) = port.poll_event() else { break };
+            view.apply(shard, &event);
+            heard.count(&event);
+            if let Some(report) = report.as_mut() {
+                report.hear(&view, &self.reference, &event);
+            }
+            waiting.handle_event(port.id(), &event);
+            work += 1;
+        }
+        self.heard.set(heard);
+        if let Some(report) = report.as_mut() {
+            report.flush();
+        }
+        work
+    }
+
+    /// Hears what is left on the lanes, and has the last line printed. Nobody speaks any more.
+    pub fn end(&self) {
+        while self.poll() > 0 {}
+        if let Some(report) = self.report.take() {
+            report.end(&self.view(), &self.reference, self.heard());
+        }
+    }
+
+    /// Tells the shards what they are told first. Each answers when it is done, so that we come back here.
+    fn open(&self) -> usize {
+        let mut opening = self.opening.borrow_mut();
+        let before = opening.len();
+        while let Some(broadcast) = opening.front_mut() {
+            let through = self.port.borrow_mut().send_all(broadcast);
+            self.bells.iter().for_each(Bell::wake);
+            if !through {
+                break;
+            }
+            opening.pop_front();
+        }
+        before - opening.len()
+    }
+}
+
+/// The id by which the answer to a request about an order is known. All else is answered by its token.
+fn order_id(body: &Body) -> Option<IntId> {
+    match body {
+        Body::Submit { id, .. }
+        | Body::Modify { id, .. }
+        | Body::Cancel { id, .. }
+        | Body::Close { id, .. } => Some(*id),
+        Body::Subscribe { .. }
+        | Body::Adapter { .. }
+        | Body::Transaction(_)
+        | Body::Expire { .. }
+        | Body::ResetPositions
+        | Body::ResetCash
+        | Body::Limits { .. }
+        | Body::Restrict { .. }
+        | Body::Kill { .. }
+        | Body::Phase { .. }
+        | Body::Halt { .. }
+        | Body::Budget(_)
+        | Body::Session { .. }
+        | Body::TradingDay { .. }
+        | Body::Watch { .. }
+        | Body::Snapshot { .. } => None,
+        Body::Quote { .. } | Body::Trade { .. } | Body::Tick { .. } | Body::Report { .. } | Body::Timer => {
+            unreachable!("prices, reports and the clock are never answered, and no handler sends them")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

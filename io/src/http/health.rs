@@ -1,0 +1,146 @@
+//! Health, version and metrics: what an operator and his machines ask first.
+
+mod exhibit;
+
+use std::collections::BTreeMap;
+
+use hyper::StatusCode;
+use pitlane_engine::id::{AdapterId, ShardId};
+use pitlane_engine::time::NS_PER_MS;
+use serde::Serialize;
+
+use super::answer::{Answer, Kind};
+use super::house::House;
+use super::standing::{Journaling, Phase};
+
+/// Given by whoever builds a release; a build on the bench has none.
+const COMMIT: Option<&str> = option_env!("PITLANE_COMMIT");
+
+/// The process serves; whether it should be spoken to is another question.
+pub fn live() -> Answer {
+    Answer::json(&Live { status: "LIVE" })
+}
+
+/// 200 when orders would be taken, 503 otherwise; with the same body, which says why.
+pub fn ready(house: &House) -> Answer {
+    let is_ready = is_ready(house);
+    let status = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    Answer::json(&Ready::of(house, is_ready)).with_status(status)
+}
+
+pub fn version(house: &House) -> Answer {
+    let formats = house.standing.formats().iter().copied().collect();
+    Answer::json(&Version { name: "pitlane", version: env!("CARGO_PKG_VERSION"), commit: COMMIT, formats })
+}
+
+pub fn metrics(house: &House) -> Answer {
+    Answer::text(Kind::Metrics, exhibit::all(house))
+}
+
+fn is_ready(house: &House) -> bool {
+    house.standing.phase() == Phase::Running
+        && house.standing.journaling() == Journaling::Sound
+        && house.floor.is_complete()
+        && !house.is_leaving()
+}
+
+#[derive(Serialize)]
+struct Live {
+    status: &'static str,
+}
+
+#[derive(Serialize)]
+struct Version {
+    name: &'static str,
+    version: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    commit: Option<&'static str>,
+    formats: BTreeMap<&'static str, u32>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Ready {
+    ready: bool,
+    phase: &'static str,
+    durability: DurabilityVO,
+    kill_switch: bool,
+    shards: Vec<ShardVO>,
+    adapters: Vec<AdapterVO>,
+    listeners: Vec<ListenerVO>,
+    uptime_ms: u64,
+}
+
+#[derive(Serialize)]
+struct DurabilityVO {
+    level: &'static str,
+    journal: &'static str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ShardVO {
+    shard: u8,
+    complete: bool,
+    /// Number of the last event taken in.
+    seq: u64,
+}
+
+#[derive(Serialize)]
+struct AdapterVO {
+    id: u8,
+    name: String,
+    connected: bool,
+}
+
+#[derive(Serialize)]
+struct ListenerVO {
+    name: &'static str,
+    address: String,
+}
+
+impl Ready {
+    fn of(house: &House, ready: bool) -> Ready {
+        let (standing, view) = (&house.standing, house.floor.view());
+        let shards = (0..house.floor.shards()).map(|shard| ShardVO {
+            shard,
+            complete: view.is_complete(ShardId(shard)),
+            seq: view.seq(ShardId(shard)),
+        });
+        let listeners = standing.listeners().iter();
+        let phase = if house.is_leaving() { Phase::Stopping } else { standing.phase() };
+        Ready {
+            ready,
+            phase: phase.word(),
+            durability: DurabilityVO {
+                level: standing.durability().word(),
+                journal: standing.journaling().word(),
+            },
+            kill_switch: view.kills().next().is_some(),
+            shards: shards.collect(),
+            adapters: adapters(house),
+            listeners: listeners
+                .map(|listener| ListenerVO { name: listener.name, address: listener.address.to_string() })
+                .collect(),
+            uptime_ms: house.now().since(standing.started()) / NS_PER_MS,
+        }
+    }
+}
+
+/// Those the reference data use. The simulated venue is part of the shards and always there.
+fn adapters(house: &House) -> Vec<AdapterVO> {
+    let view = house.floor.view();
+    let names: BTreeMap<_, _> = house
+        .floor
+        .reference()
+        .exchanges()
+        .iter()
+        .map(|exchange| (exchange.adapter, exchange.adapter_type.as_str()))
+        .collect();
+    let adapter = |(id, name): (AdapterId, &str)| AdapterVO {
+        id: id.0,
+        name: name.to_string(),
+        connected: id == AdapterId::SIM || view.adapter(id).unwrap_or(false),
+    };
+    names.into_iter().map(adapter).collect()
+}

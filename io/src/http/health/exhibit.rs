@@ -1,0 +1,147 @@
+//! The closed list of metrics, each with its sentence.
+
+use crate::http::health::{COMMIT, is_ready};
+use crate::http::house::House;
+use crate::http::standing::Journaling;
+use crate::metrics::exposition::{Exposition, Kind, Seconds};
+use crate::metrics::process::Process;
+use crate::metrics::{Counter, ShardMeter};
+use Kind::{Counter as C, Gauge as G};
+
+pub fn all(house: &House) -> String {
+    let mut out = Exposition::default();
+    service(house, &mut out);
+    shards(house, &mut out);
+    view(house, &mut out);
+    http(house, &mut out);
+    stages(house, &mut out);
+    process(&mut out);
+    out.into_text()
+}
+
+fn service(house: &House, out: &mut Exposition) {
+    let standing = &house.standing;
+    out.family("pitlane_build_info", G, "Always 1; its labels say what was built.");
+    let (version, commit) = (env!("CARGO_PKG_VERSION"), COMMIT.unwrap_or_default());
+    out.sample(&[("version", &version), ("commit", &commit)], 1);
+    let uptime = Seconds(house.now().since(standing.started()));
+    out.single("pitlane_uptime_seconds", G, "Time since the start of the process.", uptime);
+    let ready = is_ready(house) as u8;
+    out.single("pitlane_ready", G, "1 while orders are taken.", ready);
+    let sound = (standing.journaling() == Journaling::Sound) as u8;
+    out.single("pitlane_journal_sound", G, "1 while the journal keeps its promise.", sound);
+    let kills = house.floor.view().kills().count();
+    out.single("pitlane_kill_switches", G, "Kill switches that are on.", kills);
+    if let Some(tls) = &house.tls {
+        let name = "pitlane_tls_certificate_not_after_seconds";
+        out.single(
+            name,
+            G,
+            "When the certificate in force runs out, since the epoch.",
+            Seconds(tls.not_after().0),
+        );
+    }
+}
+
+type Column = (&'static str, &'static str, fn(&ShardMeter) -> &Counter);
+
+/// What every shard's thread publishes.
+const SHARD: [Column; 12] = [
+    ("pitlane_shard_commands_total", "Commands applied, timers among them.", |s| &s.commands),
+    ("pitlane_shard_timers_total", "Timers applied.", |s| &s.timers),
+    ("pitlane_shard_resumed_total", "Steps that went on with an earlier command.", |s| &s.resumed),
+    ("pitlane_shard_events_total", "Events handed on, once for each port.", |s| &s.events),
+    ("pitlane_shard_stalls_total", "Cycles that ended at a full lane.", |s| &s.stalls),
+    ("pitlane_shard_waits_total", "Cycles that ended because the journal had no room yet.", |s| &s.waits),
+    ("pitlane_shard_refused_total", "Commands refused because the journal did not take them.", |s| {
+        &s.refused
+    }),
+    ("pitlane_shard_dropped_total", "Prices left out because the journal did not take them.", |s| &s.dropped),
+    ("pitlane_journal_records_total", "Records written to the journal.", |s| &s.journal.records),
+    ("pitlane_journal_bytes_total", "Bytes written to the journal.", |s| &s.journal.bytes),
+    ("pitlane_journal_syncs_total", "Times the journal was forced to disk.", |s| &s.journal.syncs),
+    ("pitlane_journal_snapshots_total", "Snapshots written.", |s| &s.journal.snapshots),
+];
+
+fn shards(house: &House, out: &mut Exposition) {
+    for (name, help, counter) in SHARD {
+        out.family(name, C, help);
+        for (shard, meter) in house.registry.shards.iter().enumerate() {
+            out.sample(&[("shard", &shard)], counter(meter).get());
+        }
+    }
+}
+
+fn view(house: &House, out: &mut Exposition) {
+    let heard = house.floor.heard();
+    out.single("pitlane_view_events_total", C, "Events the read model took in.", heard.events);
+    out.single("pitlane_ticks_total", C, "Ticks.", heard.ticks);
+    out.single("pitlane_orders_total", C, "Orders entered.", heard.orders);
+    out.single("pitlane_orders_rejected_total", C, "Orders rejected.", heard.rejected);
+    out.single("pitlane_fills_total", C, "Fills of orders.", heard.fills);
+    out.single("pitlane_requests_refused_total", C, "Cancels and modifications refused.", heard.refusals);
+    out.single("pitlane_transactions_total", C, "Transactions booked.", heard.transactions);
+    let view = house.floor.view();
+    out.single("pitlane_alerts_total", C, "Alerts a person should look at.", view.alerts_seen());
+    out.family("pitlane_view_orders", G, "Orders the read model holds.");
+    out.sample(&[("state", &"open")], view.open_orders_len());
+    out.sample(&[("state", &"finished")], view.finished_orders_len());
+    out.single("pitlane_view_positions", G, "Positions the read model holds.", view.positions().count());
+    out.family("pitlane_view_complete", G, "1 when nothing of the shard is missing in the read model.");
+    for shard in 0..house.floor.shards() {
+        let complete = view.is_complete(pitlane_engine::id::ShardId(shard)) as u8;
+        out.sample(&[("shard", &shard)], complete);
+    }
+}
+
+fn http(house: &House, out: &mut Exposition) {
+    let meter = &house.meter;
+    out.family("pitlane_http_requests_total", C, "Requests answered, by the class of their status.");
+    for (class, count) in meter.answers() {
+        out.sample(&[("class", &class)], count);
+    }
+    let guarded = meter.guarded.get();
+    out.single("pitlane_http_guarded_total", C, "Requests refused before a handler saw them.", guarded);
+    out.single("pitlane_http_connections", G, "Connections open now.", house.seats.len());
+    out.single("pitlane_http_connections_total", C, "Connections taken in.", meter.accepted.get());
+    let away = meter.turned_away.get();
+    out.single("pitlane_http_turned_away_total", C, "Connections for which there was no seat.", away);
+    let failed = meter.handshakes_failed.get();
+    out.single("pitlane_http_handshakes_failed_total", C, "TLS handshakes that failed.", failed);
+    let slow = meter.timed_out.get();
+    out.single("pitlane_http_timed_out_total", C, "Connections closed for being slow or idle.", slow);
+    let waiting = house.floor.waiting_len();
+    out.single("pitlane_http_waiting", G, "Requests that wait for the answer of a shard.", waiting);
+}
+
+fn stages(house: &House, out: &mut Exposition) {
+    let stages = house.stages();
+    out.family("pitlane_stage_seconds", G, "Percentiles of a stage over its last second with work.");
+    for stage in &stages {
+        for (quantile, ns) in
+            [("0.5", stage.p50), ("0.9", stage.p90), ("0.99", stage.p99), ("0.999", stage.p999)]
+        {
+            let labels: [(&str, &dyn std::fmt::Display); 3] =
+                [("thread", &stage.thread), ("stage", &stage.stage), ("quantile", &quantile)];
+            out.sample(&labels, Seconds(ns));
+        }
+    }
+}
+
+fn process(out: &mut Exposition) {
+    let process = Process::read();
+    if let Some(ns) = process.cpu_ns {
+        out.single("pitlane_process_cpu_seconds_total", C, "Processor time used.", Seconds(ns));
+    }
+    let gauges = [
+        ("pitlane_process_resident_bytes", "Memory held.", process.resident_bytes),
+        ("pitlane_process_threads", "Threads.", process.threads),
+        ("pitlane_process_fds", "File descriptors open.", process.fds),
+        ("pitlane_process_fds_max", "File descriptors allowed.", process.fds_max),
+    ];
+    for (name, help, value) in gauges {
+        if let Some(value) = value {
+            out.single(name, G, help, value);
+        }
+    }
+}

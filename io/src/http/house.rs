@@ -1,0 +1,104 @@
+//! Everything handlers share: one per http thread, plain memory.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use pitlane_engine::command::Body;
+use pitlane_engine::time::Timestamp;
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+use super::connection::Seats;
+use super::floor::{Floor, Outcome};
+use super::guard::Rules;
+use super::meter::Meter;
+use super::problem::Problem;
+use super::remote::Remote;
+use super::routes::Routes;
+use super::settings::HttpSettings;
+use super::standing::Standing;
+use super::{News, Parts};
+use crate::clock::Clock;
+use crate::metrics::{Registry, StageSummary};
+use crate::tls::Tls;
+
+/// The session of commands that no order desk sends.
+const SESSION: u16 = 0;
+
+pub struct House {
+    pub settings: HttpSettings,
+    pub floor: Floor,
+    pub rules: Rules,
+    pub routes: Routes,
+    pub seats: Seats,
+    pub meter: Meter,
+    pub registry: Arc<Registry>,
+    pub standing: Arc<Standing>,
+    pub tls: Option<Arc<Tls>>,
+    pub tell: Box<dyn Fn(News) + Send>,
+    stages: RefCell<Box<dyn FnMut() -> Vec<StageSummary> + Send>>,
+    clock: RefCell<Clock>,
+    remote: Remote,
+    /// Rung when connections are to finish.
+    pub leaving: Notify,
+    requests: Cell<u64>,
+}
+
+impl House {
+    pub fn new(settings: HttpSettings, parts: Parts) -> House {
+        let Parts { port, bells, reference, remote, registry, standing, stages, report, tls, tell } = parts;
+        let mut floor = Floor::new(port, bells, reference, settings.view);
+        floor.set_report(report);
+        House {
+            floor,
+            rules: Rules::new(&settings),
+            routes: Routes::new(),
+            seats: Seats::new(settings.connections_max, settings.connections_per_peer_max),
+            meter: Meter::default(),
+            registry,
+            standing,
+            tls,
+            tell,
+            stages: RefCell::new(stages),
+            clock: RefCell::new(Clock::new()),
+            remote,
+            leaving: Notify::new(),
+            requests: Cell::new(0),
+            settings,
+        }
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.clock.borrow_mut().now()
+    }
+
+    pub fn stages(&self) -> Vec<StageSummary> {
+        (self.stages.borrow_mut())()
+    }
+
+    pub fn is_leaving(&self) -> bool {
+        self.remote.is_closing()
+    }
+
+    /// A number for the next request.
+    pub fn next_request(&self) -> u64 {
+        self.requests.set(self.requests.get() + 1);
+        self.requests.get()
+    }
+
+    /// Sends a command and waits for what comes of it. When this returns, the view shows it.
+    pub async fn ask(&self, body: Body) -> Result<Outcome, Problem> {
+        if self.is_leaving() {
+            return Err(Problem::stopping());
+        }
+        let pending = self.floor.send(SESSION, body).map_err(|_busy| Problem::busy())?;
+        timeout(self.settings.answer_timeout, pending).await.map_err(|_elapsed| Problem::no_answer())
+    }
+
+    /// Lets connections finish; each ends by itself, in time or at its deadline. Then main is told that all is quiet.
+    pub async fn wind_down(&self) {
+        self.leaving.notify_waiters();
+        self.seats.all_free().await;
+        (self.tell)(News::Quiet);
+    }
+}

@@ -1,0 +1,32 @@
+//! `GET /rest/ext/latency`: percentiles of each stage in each thread, over its last second with any work.
+
+use serde::Serialize;
+
+use super::answer::Answer;
+use super::house::House;
+use crate::metrics::StageSummary;
+
+pub fn stages(house: &House) -> Answer {
+    let stages: Vec<_> = house.stages().into_iter().map(StageVO::of).collect();
+    Answer::json(&stages)
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct StageVO {
+    thread: String,
+    stage: &'static str,
+    count: u64,
+    p50_ns: u64,
+    p90_ns: u64,
+    p99_ns: u64,
+    p999_ns: u64,
+    max_ns: u64,
+}
+
+impl StageVO {
+    fn of(summary: StageSummary) -> StageVO {
+        let StageSummary { thread, stage, count, p50, p90, p99, p999, max } = summary;
+        StageVO { thread, stage, count, p50_ns: p50, p90_ns: p90, p99_ns: p99, p999_ns: p999, max_ns: max }
+    }
+}

@@ -1,0 +1,98 @@
+//! The doors: connections are taken in, given a seat and served, each by a task of its own.
+
+use std::future::Future;
+use std::io;
+use std::net::{SocketAddr, TcpListener as StdListener};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::ServerConfig;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::spawn_local;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+
+use super::connection::{Stream, serve};
+use super::house::House;
+
+/// After the system had no descriptor or memory for a connection: until some have ended.
+const BREATH: Duration = Duration::from_millis(50);
+
+/// What a client is told for whom there is no seat; he may come again.
+const NO_SEAT: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+
+pub fn bind(address: SocketAddr) -> io::Result<StdListener> {
+    let named = |error: io::Error| io::Error::new(error.kind(), format!("{address}: {error}"));
+    let listener = StdListener::bind(address).map_err(named)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// Takes connections in until it is dropped.
+pub fn accept(
+    house: Rc<House>,
+    listener: StdListener,
+    tls: Option<Arc<ServerConfig>>,
+) -> io::Result<impl Future<Output = ()>> {
+    let listener = TcpListener::from_std(listener)?;
+    let tls = tls.map(TlsAcceptor::from);
+    Ok(async move {
+        loop {
+            match listener.accept().await {
+                Ok((socket, peer)) => admit(&house, socket, peer, tls.clone()),
+                Err(error) if is_the_peers(&error) => {}
+                Err(_) => sleep(BREATH).await,
+            }
+        }
+    })
+}
+
+fn admit(house: &Rc<House>, socket: TcpStream, peer: SocketAddr, tls: Option<TlsAcceptor>) {
+    let Some(seat) = house.seats.take(peer.ip()) else {
+        house.meter.turned_away.one_more();
+        if tls.is_none() {
+            // A new socket has room for it; if not, silence says the same.
+            let _ = socket.try_write(NO_SEAT);
+        }
+        return;
+    };
+    // Whoever is gone before we answer has no local address any more.
+    let (Ok(local), Ok(())) = (socket.local_addr(), socket.set_nodelay(true)) else { return };
+    house.meter.accepted.one_more();
+    let house = house.clone();
+    spawn_local(async move {
+        let stream = match tls {
+            None => Some(Stream::Plain(socket)),
+            Some(tls) => shake_hands(&house, socket, tls).await,
+        };
+        if let Some(stream) = stream {
+            serve(house, stream, local, peer).await;
+        }
+        drop(seat);
+    });
+}
+
+/// The deadline is that of a head: whoever needs longer for either has no good intentions, or no line.
+async fn shake_hands(house: &House, socket: TcpStream, tls: TlsAcceptor) -> Option<Stream> {
+    match timeout(house.settings.head_timeout.min(house.settings.drain_timeout), tls.accept(socket)).await {
+        Ok(Ok(stream)) => Some(Stream::Tls(Box::new(stream))),
+        Ok(Err(_)) => {
+            house.meter.handshakes_failed.one_more();
+            None
+        }
+        Err(_elapsed) => {
+            house.meter.timed_out.one_more();
+            None
+        }
+    }
+}
+
+/// Errors of one connection, not of the listener.
+fn is_the_peers(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::Interrupted
+    )
+}

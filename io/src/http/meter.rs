@@ -1,0 +1,44 @@
+//! What this thread counts of itself. Its own, so plain cells.
+
+use std::cell::Cell;
+
+/// Answers by the first digit of their status, and what happened at the door.
+#[derive(Debug, Default)]
+pub struct Meter {
+    classes: [Cell<u64>; CLASSES.len()],
+    pub accepted: Tally,
+    /// Turned away: too many connections.
+    pub turned_away: Tally,
+    /// TLS handshakes that failed.
+    pub handshakes_failed: Tally,
+    /// Closed for being slow: head, body, reading, or doing nothing at all.
+    pub timed_out: Tally,
+    /// Requests refused before any handler saw them.
+    pub guarded: Tally,
+}
+
+pub const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+
+impl Meter {
+    pub fn answered(&self, status: u16) {
+        let class = (status / 100).clamp(1, 5) as usize - 1;
+        self.classes[class].set(self.classes[class].get() + 1);
+    }
+
+    pub fn answers(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        CLASSES.into_iter().zip(self.classes.iter().map(Cell::get))
+    }
+}
+
+#[derive(Debug, Default)]
+pub struct Tally(Cell<u64>);
+
+impl Tally {
+    pub fn one_more(&self) {
+        self.0.set(self.0.get() + 1);
+    }
+
+    pub fn get(&self) -> u64 {
+        self.0.get()
+    }
+}

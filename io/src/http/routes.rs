@@ -1,0 +1,222 @@
+//! The table of paths: which methods each has, what they call, who may do so, and whose pages.
+
+use std::collections::HashMap;
+
+use hyper::Method;
+
+use super::cors::Cors;
+use crate::auth::Role;
+
+/// What can be asked for. A closed list; [`super::service`] matches it to a handler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    Home,
+    Live,
+    Ready,
+    Version,
+    Metrics,
+    Accounts,
+    Latency,
+    KillSwitchOn,
+    KillSwitchOff,
+    ExitVm,
+}
+
+/// Methods with a meaning here. HEAD is a GET whose body stays away; OPTIONS is answered from the table itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    Get,
+    Post,
+    Put,
+    Delete,
+}
+
+impl Verb {
+    fn of(method: &Method) -> Option<Verb> {
+        match *method {
+            Method::GET | Method::HEAD => Some(Verb::Get),
+            Method::POST => Some(Verb::Post),
+            Method::PUT => Some(Verb::Put),
+            Method::DELETE => Some(Verb::Delete),
+            _ => None,
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Verb::Get => "GET, HEAD",
+            Verb::Post => "POST",
+            Verb::Put => "PUT",
+            Verb::Delete => "DELETE",
+        }
+    }
+}
+
+/// A path, in which a segment `{}` stands for any one segment.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Route {
+    pub path: &'static str,
+    pub cors: Cors,
+    pub calls: &'static [(Verb, Role, Call)],
+}
+
+impl Route {
+    const fn new(path: &'static str, calls: &'static [(Verb, Role, Call)]) -> Route {
+        Route { path, cors: Cors::Listed, calls }
+    }
+
+    const fn open_to(self, cors: Cors) -> Route {
+        Route { cors, ..self }
+    }
+
+    /// For the header of that name.
+    pub fn allow(&self) -> String {
+        let mut words: Vec<_> = self.calls.iter().map(|(verb, _, _)| verb.words()).collect();
+        words.push("OPTIONS");
+        words.join(", ")
+    }
+}
+
+static ROUTES: [Route; 9] = [
+    Route::new("/", &[(Verb::Get, Role::Read, Call::Home)]),
+    Route::new("/health/live", &[(Verb::Get, Role::Read, Call::Live)]),
+    Route::new("/health/ready", &[(Verb::Get, Role::Read, Call::Ready)]),
+    Route::new("/version", &[(Verb::Get, Role::Read, Call::Version)]),
+    Route::new("/metrics", &[(Verb::Get, Role::Read, Call::Metrics)]),
+    Route::new("/rest/account", &[(Verb::Get, Role::Read, Call::Accounts)]).open_to(Cors::Anyone),
+    Route::new("/rest/ext/latency", &[(Verb::Get, Role::Read, Call::Latency)]),
+    Route::new(
+        "/rest/ext/kill-switch",
+        &[(Verb::Post, Role::Admin, Call::KillSwitchOn), (Verb::Delete, Role::Admin, Call::KillSwitchOff)],
+    ),
+    Route::new("/rest/runtime/exit-vm", &[(Verb::Post, Role::Admin, Call::ExitVm)]),
+];
+
+/// What a path and a method come to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Found<'a> {
+    Call {
+        route: &'static Route,
+        /// What one must at least be.
+        role: Role,
+        call: Call,
+        segments: Segments<'a>,
+    },
+    /// OPTIONS.
+    Options(&'static Route),
+    WrongMethod(&'static Route),
+    Nothing,
+}
+
+/// What stood for each `{}`, still percent-encoded. No path has more than two.
+pub type Segments<'a> = [&'a str; 2];
+
+/// The table, with paths without `{}` found at once, whatever their number.
+#[derive(Debug)]
+pub struct Routes {
+    plain: HashMap<&'static str, &'static Route>,
+    open: Vec<&'static Route>,
+}
+
+impl Routes {
+    pub fn new() -> Routes {
+        Routes::of(&ROUTES)
+    }
+
+    fn of(table: &'static [Route]) -> Routes {
+        let (open, plain): (Vec<_>, Vec<_>) = table.iter().partition(|route| route.path.contains('{'));
+        Routes { plain: plain.into_iter().map(|route| (route.path, route)).collect(), open }
+    }
+
+    pub fn find<'a>(&self, method: &Method, path: &'a str) -> Found<'a> {
+        let plain = self.plain.get(path).map(|route| (*route, Segments::default()));
+        let open = || self.open.iter().find_map(|route| Some((*route, fits(route.path, path)?)));
+        let Some((route, segments)) = plain.or_else(open) else { return Found::Nothing };
+        if *method == Method::OPTIONS {
+            return Found::Options(route);
+        }
+        let verb = Verb::of(method);
+        let call = route.calls.iter().find(|(other, _, _)| Some(*other) == verb);
+        match call {
+            Some(&(_, role, call)) => Found::Call { route, role, call, segments },
+            None => Found::WrongMethod(route),
+        }
+    }
+}
+
+/// The segments for each `{}` of the pattern, if the path fits it. An empty segment fits none.
+fn fits<'a>(pattern: &str, path: &'a str) -> Option<Segments<'a>> {
+    let mut segments = Segments::default();
+    let mut found = 0;
+    let mut path = path.split('/');
+    for wanted in pattern.split('/') {
+        let given = path.next()?;
+        if wanted == "{}" && !given.is_empty() {
+            *segments.get_mut(found)? = given;
+            found += 1;
+        } else if wanted != given {
+            return None;
+        }
+    }
+    path.next().is_none().then_some(segments)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static SAMPLE: [Route; 4] = [
+        Route::new("/a", &[(Verb::Get, Role::Read, Call::Live)]),
+        Route::new("/a/{}", &[(Verb::Get, Role::Read, Call::Ready), (Verb::Put, Role::Admin, Call::Version)]),
+        Route::new("/a/{}/b/{}", &[(Verb::Delete, Role::Admin, Call::Home)]),
+        Route::new("/a/fixed", &[(Verb::Get, Role::Read, Call::Metrics)]),
+    ];
+
+    fn called(method: Method, path: &str) -> Option<(Call, Vec<&str>)> {
+        match Routes::of(&SAMPLE).find(&method, path) {
+            Found::Call { call, segments, .. } => {
+                Some((call, segments.into_iter().filter(|segment| !segment.is_empty()).collect()))
+            }
+            Found::Options(_) | Found::WrongMethod(_) | Found::Nothing => None,
+        }
+    }
+
+    #[test]
+    fn a_path_finds_its_call_and_what_stood_in_it() {
+        assert_eq!(called(Method::GET, "/a"), Some((Call::Live, vec![])));
+        assert_eq!(called(Method::HEAD, "/a"), Some((Call::Live, vec![])));
+        assert_eq!(called(Method::PUT, "/a/x%20y"), Some((Call::Version, vec!["x%20y"])));
+        assert_eq!(called(Method::DELETE, "/a/1/b/2"), Some((Call::Home, vec!["1", "2"])));
+        assert_eq!(
+            called(Method::GET, "/a/fixed"),
+            Some((Call::Metrics, vec![])),
+            "the plain path goes first"
+        );
+        for path in ["", "/", "/a/", "/b", "/a/1/b", "/a/1/b/", "/a/1/c/2", "/a/1/b/2/3", "a", "//a", "*"] {
+            assert_eq!(called(Method::GET, path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_path_with_another_method_says_which_it_has() {
+        let routes = Routes::of(&SAMPLE);
+        let Found::WrongMethod(route) = routes.find(&Method::POST, "/a/1") else { panic!() };
+        assert_eq!(route.allow(), "GET, HEAD, PUT, OPTIONS");
+        assert_eq!(routes.find(&Method::OPTIONS, "/a/1"), Found::Options(route));
+        assert!(matches!(routes.find(&Method::CONNECT, "/a"), Found::WrongMethod(_)));
+        assert_eq!(routes.find(&Method::OPTIONS, "/x"), Found::Nothing);
+    }
+
+    #[test]
+    fn the_real_table_has_each_path_and_method_once() {
+        let mut paths: Vec<_> = ROUTES.iter().map(|route| route.path).collect();
+        paths.sort_unstable();
+        paths.dedup();
+        assert_eq!(paths.len(), ROUTES.len());
+        for route in &ROUTES {
+            for (at, (verb, _, _)) in route.calls.iter().enumerate() {
+                assert!(route.calls[..at].iter().all(|(other, _, _)| other != verb), "{}", route.path);
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! From a request to its answer: judged, routed, handled, and sent with what every answer carries.
+
+use std::rc::Rc;
+
+use hyper::body::Incoming;
+use hyper::header::{
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderName,
+    HeaderValue, REFERRER_POLICY, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
+use hyper::http::request::Parts as Head;
+use hyper::{Method, Request, Response, StatusCode};
+
+use super::answer::{Answer, Kind, Reply};
+use super::connection::Visit;
+use super::cors::{self, Cors};
+use super::house::House;
+use super::problem::Problem;
+use super::routes::{Call, Found};
+use super::{account, guard, health, latency, operator};
+use crate::metrics::exposition;
+
+const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// Longest id of a client's that we carry on.
+const REQUEST_ID_BYTES_MAX: usize = 64;
+
+/// The page loads nothing from elsewhere, is framed by nobody, and may speak to its own host only.
+const PAGE_POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; \
+     frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+);
+
+pub async fn answer(house: &Rc<House>, visit: &Visit, request: Request<Incoming>) -> Response<Reply> {
+    visit.link.begin();
+    let (head, body) = request.into_parts();
+    let mut cors = Cors::Listed;
+    let mut headers = HeaderMap::with_capacity(8);
+    let answered = match guard::judge(&house.rules, visit, &head) {
+        Ok(()) => route(house, &head, body, &mut cors, &mut headers).await,
+        Err(problem) => {
+            house.meter.guarded.one_more();
+            Err(problem)
+        }
+    };
+    cors::tell(cors, &head.headers, &house.rules.origins, &mut headers);
+    if head.method == Method::OPTIONS
+        && let Some(allow) = headers.get(ALLOW).cloned()
+    {
+        cors::tell_methods(&allow, &mut headers);
+    }
+    let id = request_id(house, &head.headers);
+    let answer = answered.unwrap_or_else(|problem| show(&problem, &head, &id, &mut headers));
+    house.meter.answered(answer.status.as_u16());
+    if answer.status == StatusCode::SERVICE_UNAVAILABLE && !headers.contains_key(RETRY_AFTER) {
+        headers.insert(RETRY_AFTER, HeaderValue::from(1));
+    }
+    dress(answer.kind, &mut headers);
+    headers.insert(X_REQUEST_ID, id);
+    let mut response = Response::new(Reply::new(answer.bytes, answer.kind, visit.link.clone()));
+    *response.status_mut() = answer.status;
+    *response.headers_mut() = headers;
+    response
+}
+
+async fn route(
+    house: &Rc<House>,
+    head: &Head,
+    body: Incoming,
+    cors: &mut Cors,
+    headers: &mut HeaderMap,
+) -> Result<Answer, Problem> {
+    let path = head.uri.path();
+    let route = match house.routes.find(&head.method, path) {
+        Found::Call { route, role: _, call, segments: _ } => {
+            *cors = route.cors;
+            return handle(house, call, body).await;
+        }
+        // The server as a whole.
+        Found::Nothing if head.method == Method::OPTIONS && path == "*" => return Ok(Answer::empty()),
+        Found::Nothing => return Err(Problem::not_found()),
+        Found::WrongMethod(route) => return Err(Problem::method_not_allowed(route.allow())),
+        Found::Options(route) => route,
+    };
+    *cors = route.cors;
+    headers.insert(ALLOW, text(route.allow()));
+    Ok(Answer::empty())
+}
+
+/// Handlers, one for each call.
+async fn handle(house: &Rc<House>, call: Call, body: Incoming) -> Result<Answer, Problem> {
+    match call {
+        Call::Home => Ok(Answer::text(Kind::Page, include_str!("page.html"))),
+        Call::Live => Ok(health::live()),
+        Call::Ready => Ok(health::ready(house)),
+        Call::Version => Ok(health::version(house)),
+        Call::Metrics => Ok(health::metrics(house)),
+        Call::Accounts => Ok(account::accounts(house)),
+        Call::Latency => Ok(latency::stages(house)),
+        Call::KillSwitchOn => operator::kill_switch(house, true, body).await,
+        Call::KillSwitchOff => operator::kill_switch(house, false, body).await,
+        Call::ExitVm => operator::exit_vm(house, body).await,
+    }
+}
+
+fn show(problem: &Problem, head: &Head, id: &HeaderValue, headers: &mut HeaderMap) -> Answer {
+    if let Some(allow) = &problem.allow {
+        headers.insert(ALLOW, text(allow.clone()));
+    }
+    if let Some(seconds) = problem.retry_after {
+        headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    if problem.close {
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    let id = id.to_str().unwrap_or_default();
+    Answer::text(Kind::Problem, problem.to_json(head.uri.path(), id)).with_status(problem.status)
+}
+
+/// What every answer of a kind carries.
+fn dress(kind: Kind, headers: &mut HeaderMap) {
+    let content_type = match kind {
+        Kind::Empty => None,
+        Kind::Json => Some("application/json"),
+        Kind::Problem => Some("application/problem+json"),
+        Kind::Metrics => Some(exposition::CONTENT_TYPE),
+        Kind::Page => Some("text/html; charset=utf-8"),
+    };
+    if let Some(content_type) = content_type {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    }
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if kind == Kind::Page {
+        headers.insert(CONTENT_SECURITY_POLICY, PAGE_POLICY);
+        headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
+        headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    }
+}
+
+/// The client's own if it is a sane one, else a new one.
+fn request_id(house: &House, headers: &HeaderMap) -> HeaderValue {
+    let is_sane = |id: &&HeaderValue| {
+        (1..=REQUEST_ID_BYTES_MAX).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic)
+    };
+    match headers.get(X_REQUEST_ID).filter(is_sane) {
+        Some(id) => id.clone(),
+        None => text(format!("{:x}-{}", house.standing.started().0 / 1_000_000, house.next_request())),
+    }
+}
+
+fn text(text: String) -> HeaderValue {
+    HeaderValue::try_from(text).expect("our own words are plain ASCII")
+}

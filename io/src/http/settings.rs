@@ -1,0 +1,83 @@
+//! How the http thread is set up. Checked and complete: below this nobody sees a config file.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use pitlane_engine::view::ViewSettings;
+
+use crate::config::Config;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpSettings {
+    /// Each can be switched off.
+    pub http: Option<SocketAddr>,
+    pub https: Option<SocketAddr>,
+    /// Names, without port, by which clients reach us beyond `localhost` and the addresses we listen on.
+    pub public_hosts: Vec<String>,
+    /// Origins (`https://desk.example:8443`) whose pages may call us.
+    pub cors_origins: Vec<String>,
+    /// Largest request body. The largest of ours, an order, has 500 bytes.
+    pub body_bytes_max: usize,
+    /// Largest request head: room for long tokens and the cookies of other services on the same host.
+    pub head_bytes_max: usize,
+    /// From the first byte of a request, or the opening of a connection, to the end of the head.
+    pub head_timeout: Duration,
+    /// Without any request.
+    pub idle_timeout: Duration,
+    /// Without a byte, in either direction, while a request is being answered.
+    pub stall_timeout: Duration,
+    /// For all of a request's body.
+    pub body_timeout: Duration,
+    /// For the answer of the shards. They answer in microseconds unless the disk is slow.
+    pub answer_timeout: Duration,
+    /// For connections to finish when we stop; main waits 5 s in all.
+    pub drain_timeout: Duration,
+    /// Each takes some 20 KB and a file descriptor.
+    pub connections_max: usize,
+    pub connections_per_peer_max: usize,
+    pub view: ViewSettings,
+}
+
+impl HttpSettings {
+    /// As the config has it.
+    pub fn of(config: &Config) -> HttpSettings {
+        let Config { http, https, view, .. } = config;
+        let ms = |ms: u32| Duration::from_millis(ms as u64);
+        HttpSettings {
+            http: http.listen,
+            https: https.listen,
+            public_hosts: http.hosts_allowed.iter().chain(&http.public_host).cloned().collect(),
+            cors_origins: http.cors_origins.clone(),
+            body_bytes_max: http.body_bytes_max,
+            head_bytes_max: http.head_bytes_max,
+            head_timeout: ms(http.head_timeout_ms),
+            idle_timeout: ms(http.idle_timeout_ms),
+            connections_max: http.connections_max as usize,
+            connections_per_peer_max: http.per_peer_max as usize,
+            view: *view,
+            ..HttpSettings::default()
+        }
+    }
+}
+
+impl Default for HttpSettings {
+    fn default() -> HttpSettings {
+        HttpSettings {
+            http: Some(SocketAddr::from(([127, 0, 0, 1], 9090))),
+            https: Some(SocketAddr::from(([127, 0, 0, 1], 9443))),
+            public_hosts: Vec::new(),
+            cors_origins: Vec::new(),
+            body_bytes_max: 64 * 1_024,
+            head_bytes_max: 16 * 1_024,
+            head_timeout: Duration::from_secs(5),
+            idle_timeout: Duration::from_secs(60),
+            stall_timeout: Duration::from_secs(30),
+            body_timeout: Duration::from_secs(10),
+            answer_timeout: Duration::from_secs(10),
+            drain_timeout: Duration::from_secs(4),
+            connections_max: 4_096,
+            connections_per_peer_max: 1_024,
+            view: ViewSettings::default(),
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! How the service stands, for `/health/ready`: written by main and the journal, read here.
+
+use std::net::SocketAddr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use pitlane_engine::time::Timestamp;
+
+use crate::config::Durability;
+
+#[derive(Debug)]
+pub struct Standing {
+    phase: AtomicU8,
+    journaling: AtomicU8,
+    durability: Durability,
+    started: Timestamp,
+    /// Of all threads; given once, when all are bound.
+    listeners: OnceLock<Vec<Listener>>,
+    /// Names and numbers of the formats on disk, for `/version`.
+    formats: Vec<(&'static str, u32)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listener {
+    pub name: &'static str,
+    pub address: SocketAddr,
+}
+
+/// Of the service as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    Starting,
+    Running,
+    Stopping,
+}
+
+impl Phase {
+    const ALL: [Phase; 3] = [Phase::Starting, Phase::Running, Phase::Stopping];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Phase::Starting => "STARTING",
+            Phase::Running => "RUNNING",
+            Phase::Stopping => "STOPPING",
+        }
+    }
+}
+
+/// Whether the journal keeps what it promises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Journaling {
+    Sound,
+    /// The disk is full: cancels only, while the reserve lasts.
+    Full,
+    /// A write or sync failed: nothing more is taken.
+    Failed,
+}
+
+impl Journaling {
+    const ALL: [Journaling; 3] = [Journaling::Sound, Journaling::Full, Journaling::Failed];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Journaling::Sound => "SOUND",
+            Journaling::Full => "FULL",
+            Journaling::Failed => "FAILED",
+        }
+    }
+}
+
+impl Standing {
+    pub fn new(started: Timestamp, durability: Durability, formats: Vec<(&'static str, u32)>) -> Standing {
+        Standing {
+            phase: AtomicU8::new(Phase::Starting as u8),
+            journaling: AtomicU8::new(Journaling::Sound as u8),
+            durability,
+            started,
+            listeners: OnceLock::new(),
+            formats,
+        }
+    }
+
+    pub fn phase(&self) -> Phase {
+        Phase::ALL[self.phase.load(Ordering::Relaxed) as usize]
+    }
+
+    pub fn set_phase(&self, phase: Phase) {
+        self.phase.store(phase as u8, Ordering::Relaxed);
+    }
+
+    pub fn journaling(&self) -> Journaling {
+        Journaling::ALL[self.journaling.load(Ordering::Relaxed) as usize]
+    }
+
+    pub fn set_journaling(&self, journaling: Journaling) {
+        self.journaling.store(journaling as u8, Ordering::Relaxed);
+    }
+
+    pub fn durability(&self) -> Durability {
+        self.durability
+    }
+
+    pub fn started(&self) -> Timestamp {
+        self.started
+    }
+
+    /// Every listener of the process. Only the first call counts.
+    pub fn set_listeners(&self, listeners: Vec<Listener>) {
+        let _ = self.listeners.set(listeners);
+    }
+
+    pub fn listeners(&self) -> &[Listener] {
+        self.listeners.get().map_or(&[], Vec::as_slice)
+    }
+
+    pub fn formats(&self) -> &[(&'static str, u32)] {
+        &self.formats
+    }
+}

@@ -1,0 +1,54 @@
+//! The read model's share of the thread: between requests it takes in what the shards have said.
+//!
+//! A sleeping thread must be called, and a call costs the shard that makes it microseconds on the road of an order. So after
+//! some events this thread does not sleep at once: it looks again a moment later, and only when nothing came in that moment
+//! does it ask to be called. Under load it is never called, idle it never looks.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::task::yield_now;
+use tokio::time::sleep;
+
+use super::News;
+use super::house::House;
+use super::remote::Remote;
+
+/// A moment: the runtime's shortest. In it a shard at full speed fills half a lane of the usual depth.
+const MOMENT: Duration = Duration::from_millis(1);
+/// From so many events in a turn on, more are on their way already.
+const MANY: usize = 64;
+
+/// Between two looks at what other threads have counted: as often as they hand it over.
+const COLLECT: Duration = Duration::from_secs(1);
+
+/// Takes over the counts of other threads, so that they are of now whenever somebody asks.
+pub async fn collect_stages(house: Rc<House>) {
+    loop {
+        sleep(COLLECT).await;
+        house.stages();
+    }
+}
+
+pub async fn take_turns(house: Rc<House>, remote: Remote) {
+    let mut complete = false;
+    loop {
+        let work = house.floor.poll();
+        if !complete && house.floor.is_complete() {
+            complete = true;
+            (house.tell)(News::Complete);
+        }
+        match work {
+            0 => {
+                remote.bell().doze();
+                if house.floor.poll() == 0 {
+                    remote.rung().await;
+                }
+                remote.bell().rise();
+            }
+            // Whoever waits for an answer shall not wait for a moment.
+            1..MANY if house.floor.waiting_len() == 0 => sleep(MOMENT).await,
+            _ => yield_now().await,
+        }
+    }
+}

@@ -1,0 +1,477 @@
+//! The journal: every command a shard applies, on disk before anybody hears of it. State is its replay.
+//!
+//! ```text
+//! DATA/journal/identity            whose this is: a random number, the instance, the count of shards
+//!              boot                in which start of the machine it was written last
+//!              lock                held while a process has it
+//!              refdata/HASH        reference data, as long as something below needs them
+//!              shard-00/000000000001.seg     a header and records, one after the other
+//!                       000000000002.seg     made ahead of need, all zeroes: the next
+//!                       00000000000000120000.snap   the state after record 120,000
+//!              shard-01/…
+//! DATA/notes/KEY.note              what else must be remembered, see `notes`
+//! ```
+//!
+//! Three owners, each with its thread; between them lanes and numbers, nothing else:
+//!
+//! ```text
+//!                  ┌───────── spares ─────────┐
+//!                  ▼                          │
+//! shard thread: Writer ── turns ──► Keeper ── closed ──► Steward
+//!                  ▲                  │  ▲                 │
+//!                  └───── synced ─────┘  └───── files ─────┘
+//! ```
+//!
+//! - The [`Writer`] copies a record into a mapped segment whose room on the disk is reserved: no call to the system. At the
+//!   end of a segment it takes the next one from a lane. If there is none the append is not taken, and the caller waits or
+//!   refuses; the thread of a shard never waits for the disk.
+//! - The [`Keeper`] syncs what was written, one sync for all that came since the last. At level `disk` a command is answered
+//!   after that; at level `os` at once, and the sync follows within seconds.
+//! - The [`Steward`] makes segments ahead of need, shortens complete ones, builds snapshots from them by replay, and
+//!   removes what two snapshots and the configured days no longer need.
+//!
+//! What happens when the disk does not go along:
+//!
+//! | what | answer |
+//! |---|---|
+//! | no room for another segment | entry and prices are refused; the rest of the segment and one reserve are for cancels, reports and control. Opens by itself when there is room |
+//! | a sync fails | never repeated on that file: what it should have kept is written again into a fresh segment, and synced there. Entry is shut until restart |
+//! | that fails too | nothing is taken any more |
+//! | the end is torn | dropped and told, see `trail` for how the end is told from damage |
+//! | damage inside, a segment missing or foreign, another state than was written down | refused, with file, place and advice. Nothing is changed |
+//! | the newest snapshot is damaged | passed over with a warning: the one before it, and more to replay |
+
+mod build;
+pub mod disk;
+mod fault;
+pub mod header;
+mod health;
+mod keeper;
+pub mod notes;
+mod offer;
+pub mod record;
+mod recovery;
+mod reference;
+mod replay;
+pub mod simulated;
+pub mod snapshot;
+mod steward;
+pub mod trail;
+pub mod verbs;
+mod writer;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pitlane_engine::id::ShardId;
+use pitlane_engine::outbox::Outbox;
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::settings::ShardSettings;
+use pitlane_engine::shard::Shard;
+use pitlane_engine::time::{NS_PER_S, Timestamp};
+use rtrb::RingBuffer;
+
+pub use fault::{Fault, What};
+pub use health::{Door, Health, Level, Report};
+pub use keeper::Keeper;
+pub use offer::class_of;
+pub use recovery::{Progress, Recovered};
+pub use replay::{ReplayCounts, Restored};
+pub use steward::Steward;
+pub use trail::Torn;
+pub use writer::{Class, NotTaken, Writer};
+
+use disk::{Disk, PAGE_BYTES};
+use header::Owner;
+use record::kind;
+use recovery::recover;
+use writer::TURNS_MAX;
+
+/// Spare segments at most: beyond that they are only room that nobody has.
+const SPARES_MAX: usize = 16;
+/// Smallest segment: a start with its settings fits in, and room for commands behind it.
+pub const SEGMENT_BYTES_MIN: usize = 4 * PAGE_BYTES;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JournalSettings {
+    pub level: Level,
+    /// Of each segment, in whole pages.
+    pub segment_bytes: usize,
+    /// Segments made ahead of need, two at least: one to go on in, one for cancels when the disk is full.
+    pub spares: usize,
+    /// At level `os`: how long something may wait for a sync that nobody waits for. A page that was written out costs the
+    /// shard some 2 µs when it is written to again, so this should be longer than a segment lasts under load.
+    pub sync_interval_ns: u64,
+    /// So many bytes of journal, and the next snapshot is built.
+    pub snapshot_bytes: u64,
+    /// Complete segments are kept so many days even if no snapshot needs them.
+    pub keep_days: u32,
+}
+
+impl Default for JournalSettings {
+    fn default() -> JournalSettings {
+        JournalSettings {
+            level: Level::Os,
+            segment_bytes: 16 << 20,
+            spares: 3,
+            sync_interval_ns: 5 * NS_PER_S,
+            snapshot_bytes: 128 << 20,
+            keep_days: 0,
+        }
+    }
+}
+
+/// Where things are.
+#[derive(Clone, Debug)]
+pub struct Folders {
+    data: PathBuf,
+}
+
+impl Folders {
+    pub fn new(data: &Path) -> Folders {
+        Folders { data: data.to_path_buf() }
+    }
+
+    pub fn journal(&self) -> PathBuf {
+        self.data.join("journal")
+    }
+
+    pub fn shard(&self, shard: u16) -> PathBuf {
+        self.journal().join(format!("shard-{shard:02}"))
+    }
+
+    pub fn references(&self) -> PathBuf {
+        self.journal().join("refdata")
+    }
+
+    fn boot(&self) -> PathBuf {
+        self.journal().join("boot")
+    }
+
+    fn identity(&self) -> PathBuf {
+        self.journal().join("identity")
+    }
+}
+
+/// What a process brings along.
+#[derive(Clone, Debug)]
+pub struct Setup<'a> {
+    pub disk: &'a Disk,
+    pub data: &'a Path,
+    pub journal: JournalSettings,
+    pub shards: u8,
+    pub reference: RefData,
+    /// With the instance: another one's journal is refused.
+    pub settings: ShardSettings,
+}
+
+/// A journal that was read back and goes on.
+#[derive(Debug)]
+pub struct Opened {
+    pub shards: Vec<OpenedShard>,
+    pub keeper: Keeper,
+    pub steward: Steward,
+    /// As long as it lives no other process opens the journal.
+    pub lock: Lock,
+    /// Those of the process, and all that vanished since the journal began, asleep.
+    pub reference: Arc<RefData>,
+}
+
+#[derive(Debug)]
+pub struct OpenedShard {
+    pub shard: Shard,
+    pub writer: Writer,
+    /// Number of the last event.
+    pub event: u64,
+    /// Time of the last record: that of this start.
+    pub now: Timestamp,
+    pub found: Found,
+}
+
+/// What was there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Last record of the life before.
+    pub seq: u64,
+    pub snapshot: Option<u64>,
+    pub counts: ReplayCounts,
+    pub torn: Option<Torn>,
+    pub warnings: Vec<String>,
+}
+
+/// An exclusive hold on a journal.
+#[derive(Debug)]
+pub struct Lock {
+    _file: Option<fs::File>,
+}
+
+/// Reads all shards back and begins a new life: each journal has a record of this start, safe at the level, when this
+/// returns.
+pub fn open(setup: Setup<'_>, now: Timestamp, progress: &mut dyn FnMut(Progress)) -> Result<Opened, Fault> {
+    let settings = &setup.journal;
+    assert!(settings.level != Level::None, "without a journal there is nothing to open");
+    assert!(settings.segment_bytes >= SEGMENT_BYTES_MIN, "a segment holds a start and some commands");
+    assert!(settings.segment_bytes.is_multiple_of(PAGE_BYTES), "a segment is some whole pages");
+    assert!((2..=SPARES_MAX).contains(&settings.spares), "spare segments have their bounds");
+    let folders = Folders::new(setup.data);
+    let lock = take_lock(setup.disk, &folders)?;
+    let identity = identify(&setup, &folders)?;
+    let boot = setup.disk.boot();
+    let owner = |shard: u16| Owner { identity, shard, shards: setup.shards as u16 };
+    let mut recovered = Vec::new();
+    for shard in 0..setup.shards as u16 {
+        let read = recover(setup.disk, &folders, &owner(shard), boot, progress)?;
+        read.settle(setup.disk, &folders.shard(shard), boot)?;
+        recovered.push(read);
+    }
+    // Names that the life before has made and not yet synced: what comes next builds on them.
+    setup.disk.sync_folder(&folders.journal()).map_err(Fault::io(&folders.journal()))?;
+    let reference = Arc::new(succeed(&setup.reference, &recovered, &folders)?);
+    let name = reference::keep(setup.disk, &folders.references(), &reference)?;
+    let mut parts = Parts::default();
+    for (shard, recovered) in recovered.into_iter().enumerate() {
+        let owner = owner(shard as u16);
+        let life = Life { setup: &setup, folders: &folders, owner, boot, name, reference: &reference };
+        parts.add(&life, recovered);
+    }
+    let mut opened = Opened {
+        shards: parts.shards,
+        keeper: Keeper::new(parts.keepers),
+        steward: Steward::new(parts.stewards),
+        lock,
+        reference,
+    };
+    opened.begin(&setup, &folders, name, now)?;
+    Ok(opened)
+}
+
+/// Reads all shards back and changes nothing: the states that [`open`] would begin with.
+pub fn read_back(disk: &Disk, data: &Path) -> Result<Vec<Recovered>, Fault> {
+    let folders = Folders::new(data);
+    let Some(found) = read_identity(disk, &folders)? else { return Ok(Vec::new()) };
+    let owner = |shard: u16| Owner { identity: found.identity, shard, shards: found.shards };
+    (0..found.shards).map(|shard| recover(disk, &folders, &owner(shard), disk.boot(), &mut |_| {})).collect()
+}
+
+fn take_lock(disk: &Disk, folders: &Folders) -> Result<Lock, Fault> {
+    let folder = folders.journal();
+    disk.make_folder(&folder).map_err(Fault::io(&folder))?;
+    let path = folder.join("lock");
+    match disk {
+        Disk::Real => {
+            let file = fs::File::create(&path).map_err(Fault::io(&path))?;
+            match file.try_lock() {
+                Ok(()) => Ok(Lock { _file: Some(file) }),
+                Err(fs::TryLockError::WouldBlock) => Err(Fault::new(&path, 0, What::Locked)),
+                Err(fs::TryLockError::Error(error)) => Err(Fault::new(&path, 0, What::Io(error))),
+            }
+        }
+        Disk::Simulated(_) => Ok(Lock { _file: None }),
+    }
+}
+
+/// Reads whose journal this is, or makes it ours.
+fn identify(setup: &Setup<'_>, folders: &Folders) -> Result<u128, Fault> {
+    let path = folders.identity();
+    let asked = (setup.settings.instance, setup.shards as u16);
+    let Some(found) = read_identity(setup.disk, folders)? else {
+        let identity = setup.disk.random();
+        let text = write_identity(identity, asked.0, asked.1);
+        setup.disk.put(&path, text.as_bytes()).map_err(Fault::io(&path))?;
+        return Ok(identity);
+    };
+    if found.shards != asked.1 {
+        return Err(Fault::new(&path, 0, What::Shards { journal: found.shards, asked: asked.1 }));
+    }
+    if found.instance != asked.0 {
+        return Err(Fault::new(&path, 0, What::Instance { journal: found.instance, asked: asked.0 }));
+    }
+    Ok(found.identity)
+}
+
+/// Whose a journal is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    pub identity: u128,
+    pub instance: u64,
+    pub shards: u16,
+}
+
+fn write_identity(identity: u128, instance: u64, shards: u16) -> String {
+    let mut text =
+        format!("pitlane journal\nidentity {identity:032x}\ninstance {instance}\nshards {shards}\n");
+    let sum = crc32c::crc32c(text.as_bytes());
+    let _ = writeln!(text, "sum {sum:08x}");
+    text
+}
+
+/// None if there is no journal.
+pub fn read_identity(disk: &Disk, folders: &Folders) -> Result<Option<Identity>, Fault> {
+    let path = folders.identity();
+    let bytes = match disk.read(&path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            // A journal that lost its identity is not an empty one.
+            let segments = disk.list(&folders.shard(0)).map_err(Fault::io(&path))?;
+            return match segments.iter().any(|name| trail::segment_number(name).is_some()) {
+                true => Err(Fault::new(&path, 0, What::IdentityDamaged)),
+                false => Ok(None),
+            };
+        }
+        Err(error) => return Err(Fault::new(&path, 0, What::Io(error))),
+    };
+    let parsed = std::str::from_utf8(&bytes).ok().and_then(parse_identity);
+    parsed.map(Some).ok_or_else(|| Fault::new(&path, 0, What::IdentityDamaged))
+}
+
+fn parse_identity(text: &str) -> Option<Identity> {
+    let mut lines = text.lines().skip(1);
+    let mut value = |key: &str| lines.next()?.strip_prefix(key)?.strip_prefix(' ');
+    let identity = u128::from_str_radix(value("identity")?, 16).ok()?;
+    let instance = value("instance")?.parse().ok()?;
+    let shards = value("shards")?.parse().ok()?;
+    (text == write_identity(identity, instance, shards)).then_some(Identity { identity, instance, shards })
+}
+
+/// The configured reference data, with all that the shards knew before.
+fn succeed(new: &RefData, recovered: &[Recovered], folders: &Folders) -> Result<RefData, Fault> {
+    let mut reference = new.clone();
+    for restored in recovered.iter().filter_map(|recovered| recovered.restored.as_ref()) {
+        let old = restored.shard.reference();
+        if **old == reference {
+            continue;
+        }
+        reference = reference.succeed(old).map_err(|flaws| {
+            let words = flaws.iter().map(|flaw| flaw.to_string()).collect::<Vec<_>>().join("; ");
+            let words = format!("the configured reference data do not fit the journal: {words}");
+            Fault::new(&folders.references(), 0, What::StateDamaged(words))
+        })?;
+    }
+    Ok(reference)
+}
+
+/// All that one shard's journal begins its new life with.
+struct Life<'a> {
+    setup: &'a Setup<'a>,
+    folders: &'a Folders,
+    owner: Owner,
+    boot: u128,
+    /// Of the reference data.
+    name: u64,
+    reference: &'a Arc<RefData>,
+}
+
+impl Life<'_> {
+    /// The same that a replay of the first start makes.
+    fn new_shard(&self) -> Shard {
+        let id = ShardId(self.owner.shard as u8);
+        Shard::new(id, self.setup.shards, self.reference.clone(), self.setup.settings.clone())
+    }
+}
+
+#[derive(Default)]
+struct Parts {
+    shards: Vec<OpenedShard>,
+    keepers: Vec<keeper::Shard>,
+    stewards: Vec<steward::Shard>,
+}
+
+impl Parts {
+    fn add(&mut self, life: &Life<'_>, recovered: Recovered) {
+        let settings = life.setup.journal;
+        let health = Arc::new(Health::default());
+        let (spares_in, spares_out) = RingBuffer::new(SPARES_MAX);
+        let (files_in, files_out) = RingBuffer::new(SPARES_MAX);
+        let (turns_in, turns_out) = RingBuffer::new(TURNS_MAX);
+        let (closed_in, closed_out) = RingBuffer::new(TURNS_MAX);
+        let writer = Writer::new(
+            settings.level,
+            life.owner,
+            life.boot,
+            life.name,
+            recovered.position,
+            (spares_out, turns_in),
+            health.clone(),
+        );
+        let ends = keeper::Ends { files: files_out, turns: turns_out, closed: closed_in };
+        self.keepers.push(keeper::Shard::new(
+            settings.level,
+            settings.sync_interval_ns,
+            ends,
+            health.clone(),
+        ));
+        self.stewards.push(steward::Shard {
+            disk: life.setup.disk.clone(),
+            folders: life.folders.clone(),
+            owner: life.owner,
+            settings,
+            folder: life.folders.shard(life.owner.shard),
+            number: recovered.trail.number + 1,
+            blank: recovered.trail.blank,
+            orphans: recovered.trail.orphans.into_iter().map(|piece| piece.path).collect(),
+            archive: recovered.archive.into(),
+            snapshots: recovered.snapshots.into(),
+            reference: life.name,
+            build: None,
+            again: Timestamp::ZERO,
+            ends: steward::Ends { spares: spares_in, files: files_in, closed: closed_out },
+            health,
+        });
+        let found = Found {
+            seq: recovered.position.seq,
+            snapshot: recovered.snapshot,
+            counts: recovered.counts,
+            torn: recovered.torn,
+            warnings: recovered.warnings,
+        };
+        let (shard, event, now) = match recovered.restored {
+            Some(restored) => (restored.shard, restored.event, restored.time),
+            None => (life.new_shard(), 0, Timestamp::ZERO),
+        };
+        self.shards.push(OpenedShard { shard, writer, event, now, found });
+    }
+}
+
+impl Opened {
+    /// Makes the first segments, and writes that this process starts.
+    fn begin(
+        &mut self,
+        setup: &Setup<'_>,
+        folders: &Folders,
+        name: u64,
+        now: Timestamp,
+    ) -> Result<(), Fault> {
+        self.steward.prepare(now)?;
+        // Not before what an earlier start of the machine left torn is out of the way.
+        let (path, boot) = (folders.boot(), setup.disk.boot());
+        if recovery::last_boot(setup.disk, folders) != Some(boot) {
+            setup.disk.put(&path, &boot.to_le_bytes()).map_err(Fault::io(&path))?;
+        }
+        let payload = replay::encode_start(name, &setup.settings);
+        for (at, opened) in self.shards.iter_mut().enumerate() {
+            let time = now.max(opened.now);
+            // A shard that never was has no state that could be told.
+            let digest = if opened.found.seq == 0 { 0 } else { opened.shard.digest() };
+            let taken = opened.writer.append(time.0, kind::START, &payload, Class::Needed, || digest);
+            if taken.is_err() {
+                let what = What::StateDamaged("a start could not be written".into());
+                return Err(Fault::new(&folders.shard(at as u16), 0, what));
+            }
+            let mut outbox = Outbox::new(opened.event);
+            let reference = self.reference.clone();
+            replay::begin(&mut opened.shard, time, reference, setup.settings.clone(), &mut outbox);
+            (opened.event, opened.now) = (outbox.seq(), time);
+        }
+        self.keeper.poll(now);
+        for opened in &self.shards {
+            let health = opened.writer.health();
+            if let Some(words) = health.report().last_error {
+                let path = folders.shard(opened.shard.id().0 as u16);
+                return Err(Fault::new(&path, 0, What::StateDamaged(words)));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,288 @@
+//! The disk as the journal uses it: the real one, or one in memory that loses what was not synced, tears writes, fails
+//! and runs full when a test says so. Everything the journal does with files goes through here.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+
+use mmap_vec::Segment;
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
+
+use super::simulated::{Simulated, SimulatedFile};
+
+/// Unit in which segments are mapped, and of their size.
+pub const PAGE_BYTES: usize = 4_096;
+type Page = [u8; PAGE_BYTES];
+
+#[derive(Clone, Debug)]
+pub enum Disk {
+    Real,
+    Simulated(Simulated),
+}
+
+impl Disk {
+    /// Makes a file of so many bytes, all zero, with room on the disk for each of them, and maps it. It is an error if the
+    /// file exists. Its name is on disk when this returns; its zeroes are if they are to be `synced`: then a later sync has
+    /// nothing to tell the file system. Every page is touched once, so that whoever writes later does not stop for the
+    /// kernel to find it one.
+    pub fn create(&self, path: &Path, bytes: usize, synced: bool) -> io::Result<(File, Region)> {
+        assert!(bytes > 0 && bytes.is_multiple_of(PAGE_BYTES), "a segment is some whole pages");
+        let made = match self {
+            Disk::Real => self.create_real(path, bytes),
+            Disk::Simulated(disk) => self.create_simulated(disk, path, bytes),
+        };
+        let made =
+            made.and_then(
+                |(file, region)| {
+                    if synced { file.sync().map(|()| (file, region)) } else { Ok((file, region)) }
+                },
+            );
+        // What could not be made whole is not left in the way of the next attempt.
+        made.inspect_err(|_| drop(self.remove(path)))
+    }
+
+    fn create_real(&self, path: &Path, bytes: usize) -> io::Result<(File, Region)> {
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+        match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes as u64) {
+            Ok(()) => {}
+            // The file system cannot reserve; zeroes that were written are as good.
+            Err(Errno::OPNOTSUPP) => write_zeroes(&file, bytes)?,
+            Err(error) => return Err(error.into()),
+        }
+        // Before the pages are touched: this may write them out, and a page that was must be asked for again.
+        self.sync_folder(folder_of(path))?;
+        let pages = bytes / PAGE_BYTES;
+        let mut segment = Segment::<Page>::open_rw(path, pages)?;
+        for _ in 0..pages {
+            assert!(segment.push_within_capacity([0; PAGE_BYTES]).is_ok(), "the segment has so many pages");
+        }
+        Ok((File::Real(file), Region(Memory::Mapped(segment))))
+    }
+
+    fn create_simulated(&self, disk: &Simulated, path: &Path, bytes: usize) -> io::Result<(File, Region)> {
+        let file = disk.create(path, vec![0; bytes])?;
+        self.sync_folder(folder_of(path))?;
+        Ok((File::Simulated(file.clone()), Region(Memory::Simulated(file, bytes))))
+    }
+
+    /// Makes or replaces a small file: after a crash the old or the new one is there, whole.
+    pub fn put(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let beside = path.with_extension("new");
+        match self {
+            Disk::Real => {
+                let mut file = fs::File::create(&beside)?;
+                file.write_all(bytes)?;
+                file.sync_all()?;
+                fs::rename(&beside, path)?;
+            }
+            Disk::Simulated(disk) => {
+                if disk.exists(&beside) {
+                    disk.remove(&beside)?;
+                }
+                disk.create(&beside, bytes.to_vec())?.sync()?;
+                disk.rename(&beside, path)?;
+            }
+        }
+        self.sync_folder(folder_of(path))
+    }
+
+    pub fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        match self {
+            Disk::Real => fs::read(path),
+            Disk::Simulated(disk) => disk.read(path),
+        }
+    }
+
+    /// The first bytes of a file, fewer if it is shorter.
+    pub fn read_head(&self, path: &Path, bytes: usize) -> io::Result<Vec<u8>> {
+        match self {
+            Disk::Real => {
+                let mut head = Vec::new();
+                io::Read::read_to_end(&mut io::Read::take(fs::File::open(path)?, bytes as u64), &mut head)?;
+                Ok(head)
+            }
+            Disk::Simulated(disk) => {
+                let mut head = disk.read(path)?;
+                head.truncate(bytes);
+                Ok(head)
+            }
+        }
+    }
+
+    /// Bytes in a file.
+    pub fn len(&self, path: &Path) -> io::Result<u64> {
+        match self {
+            Disk::Real => Ok(fs::metadata(path)?.len()),
+            Disk::Simulated(disk) => Ok(disk.read(path)?.len() as u64),
+        }
+    }
+
+    /// Names of the files in a folder, in order; none if there is no folder.
+    pub fn list(&self, folder: &Path) -> io::Result<Vec<String>> {
+        let mut names = match self {
+            Disk::Real => match fs::read_dir(folder) {
+                Ok(entries) => entries
+                    .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+                    .collect::<io::Result<Vec<String>>>()?,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+                Err(error) => return Err(error),
+            },
+            Disk::Simulated(disk) => disk.list(folder),
+        };
+        names.sort();
+        Ok(names)
+    }
+
+    pub fn remove(&self, path: &Path) -> io::Result<()> {
+        match self {
+            Disk::Real => fs::remove_file(path),
+            Disk::Simulated(disk) => disk.remove(path),
+        }
+    }
+
+    /// Syncs a file that somebody else has written.
+    pub fn sync_file(&self, path: &Path) -> io::Result<()> {
+        match self {
+            Disk::Real => fs::File::open(path)?.sync_all(),
+            Disk::Simulated(disk) => disk.open(path)?.sync(),
+        }
+    }
+
+    /// Makes the folder and those above it; their names are on disk when this returns.
+    pub fn make_folder(&self, folder: &Path) -> io::Result<()> {
+        match self {
+            Disk::Real => {
+                if folder.is_dir() {
+                    return Ok(());
+                }
+                if let Some(parent) = folder.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+                    self.make_folder(parent)?;
+                    fs::create_dir(folder).or_else(ignore_exists)?;
+                    return self.sync_folder(parent);
+                }
+                fs::create_dir(folder).or_else(ignore_exists)
+            }
+            // Folders of the simulated disk are there as soon as somebody names them.
+            Disk::Simulated(_) => Ok(()),
+        }
+    }
+
+    /// Names made, changed and removed in this folder are on disk when this returns.
+    pub fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        match self {
+            Disk::Real => fs::File::open(folder)?.sync_all(),
+            Disk::Simulated(disk) => disk.sync_folder(folder),
+        }
+    }
+
+    /// A number that changes whenever the machine starts. While it is the same, all that was written is still there,
+    /// synced or not. Where it cannot be told it is random: the careful answer.
+    pub fn boot(&self) -> u128 {
+        match self {
+            Disk::Real => uuid_in("/proc/sys/kernel/random/boot_id").unwrap_or_else(|| self.random()),
+            Disk::Simulated(disk) => disk.boot(),
+        }
+    }
+
+    /// A number nobody has had.
+    pub fn random(&self) -> u128 {
+        match self {
+            Disk::Real => uuid_in("/proc/sys/kernel/random/uuid").unwrap_or_else(random_of_std),
+            Disk::Simulated(disk) => disk.random(),
+        }
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new("."))
+}
+
+fn write_zeroes(mut file: &fs::File, bytes: usize) -> io::Result<()> {
+    for _ in 0..bytes / PAGE_BYTES {
+        file.write_all(&[0; PAGE_BYTES])?;
+    }
+    Ok(())
+}
+
+fn ignore_exists(error: io::Error) -> io::Result<()> {
+    if error.kind() == io::ErrorKind::AlreadyExists { Ok(()) } else { Err(error) }
+}
+
+fn uuid_in(path: &str) -> Option<u128> {
+    let text = fs::read_to_string(path).ok()?;
+    let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
+    u128::from_str_radix(&digits, 16).ok()
+}
+
+/// The seeds of std's hash maps are random.
+fn random_of_std() -> u128 {
+    use std::hash::{BuildHasher, RandomState};
+    let half = || RandomState::new().hash_one(0) as u128;
+    half() << 64 | half()
+}
+
+/// A file that was made by [`Disk::create`], for what is done beside writing through its [`Region`].
+#[derive(Debug)]
+pub enum File {
+    Real(fs::File),
+    Simulated(SimulatedFile),
+}
+
+impl File {
+    /// All that was written is on disk when this returns. After an error nobody knows what is; it must not be called again.
+    pub fn sync(&self) -> io::Result<()> {
+        match self {
+            File::Real(file) => file.sync_data(),
+            File::Simulated(file) => file.sync(),
+        }
+    }
+
+    /// Gives back what was not used. Nobody may hold the file's region any more.
+    pub fn cut(&self, bytes: u64) -> io::Result<()> {
+        match self {
+            File::Real(file) => file.set_len(bytes),
+            File::Simulated(file) => file.cut(bytes),
+        }
+    }
+}
+
+/// A mapped file. Writing to it is a copy in memory, and what was copied outlives the process.
+///
+/// The mapping is of a file that we made ourselves, reserved to the last byte, and nobody shortens while it is mapped: that
+/// is what makes a plain slice over it sound, and keeps the kernel from sending a signal instead of a page.
+#[derive(Debug)]
+pub struct Region(Memory);
+
+#[derive(Debug)]
+enum Memory {
+    Mapped(Segment<Page>),
+    Simulated(SimulatedFile, usize),
+}
+
+impl Region {
+    pub fn capacity(&self) -> usize {
+        match &self.0 {
+            Memory::Mapped(segment) => segment.len() * PAGE_BYTES,
+            Memory::Simulated(_, bytes) => *bytes,
+        }
+    }
+
+    #[inline]
+    pub fn write(&mut self, at: usize, bytes: &[u8]) {
+        match &mut self.0 {
+            Memory::Mapped(segment) => {
+                segment.as_flattened_mut()[at..at + bytes.len()].copy_from_slice(bytes);
+            }
+            Memory::Simulated(file, _) => file.write(at, bytes),
+        }
+    }
+
+    /// A copy of what stands there.
+    pub fn read(&self, from: usize, to: usize) -> Vec<u8> {
+        match &self.0 {
+            Memory::Mapped(segment) => segment.as_flattened()[from..to].to_vec(),
+            Memory::Simulated(file, _) => file.bytes()[from..to].to_vec(),
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! A record: what stands in a segment, one after the other, each at a multiple of eight bytes.
+//!
+//! ```text
+//! 0      4      8          16         24     28     29        32
+//! ┌──────┬──────┬──────────┬──────────┬──────┬──────┬─────────┬─────────┬─────────┐
+//! │length│CRC32C│ sequence │   time   │ lag  │ kind │ zeroes  │ payload │ zeroes  │
+//! └──────┴──────┴──────────┴──────────┴──────┴──────┴─────────┴─────────┴─────────┘
+//! ```
+//!
+//! The length is that of the whole without the last zeroes, so zero means: nothing stands here yet. The sum begins with
+//! the segment's salt, so that a record of another segment, of another shard or of an earlier life of the same disk
+//! blocks is not taken for one of ours. The lag tells how many records before this one were not yet known to be on
+//! disk when it was written; see [`super::trail`] for what that is good for.
+
+/// Bytes before the payload.
+pub const HEAD_BYTES: usize = 32;
+/// Longest payload. A command has some hundred bytes; the settings of a shard, with one venue for each exchange, are the
+/// longest that is written.
+pub const PAYLOAD_BYTES_MAX: usize = 1 << 20;
+
+/// What a record is about. Numbers are for ever: they are on disks.
+pub mod kind {
+    /// A process starts here: names reference data, holds the settings.
+    pub const START: u8 = 1;
+    /// A command that the shard applied next.
+    pub const COMMAND: u8 = 2;
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// Counts from one, without gaps, for the whole life of a shard.
+    pub seq: u64,
+    /// Nanoseconds since the epoch.
+    pub time: u64,
+    /// How many of the records before it were not known to be on disk.
+    pub lag: u32,
+    pub kind: u8,
+    pub payload: &'a [u8],
+}
+
+/// Bytes that a record with such a payload takes in a segment.
+pub const fn bytes_of(payload: usize) -> usize {
+    (HEAD_BYTES + payload).next_multiple_of(8)
+}
+
+impl<'a> Record<'a> {
+    /// The last record known to be on disk when this one was written.
+    pub fn durable(&self) -> u64 {
+        (self.seq - 1).saturating_sub(self.lag as u64)
+    }
+
+    /// Writes the record into `out`, which has room for [`bytes_of`] its payload, and answers with its sum.
+    pub fn encode(&self, salt: u32, out: &mut [u8]) -> u32 {
+        let length = HEAD_BYTES + self.payload.len();
+        assert!(self.payload.len() <= PAYLOAD_BYTES_MAX, "a payload has its bound");
+        out[0..4].copy_from_slice(&(length as u32).to_le_bytes());
+        out[8..16].copy_from_slice(&self.seq.to_le_bytes());
+        out[16..24].copy_from_slice(&self.time.to_le_bytes());
+        out[24..28].copy_from_slice(&self.lag.to_le_bytes());
+        out[28..32].copy_from_slice(&[self.kind, 0, 0, 0]);
+        out[HEAD_BYTES..length].copy_from_slice(self.payload);
+        out[length..bytes_of(self.payload.len())].fill(0);
+        let sum = sum(salt, length as u32, &out[8..length]);
+        out[4..8].copy_from_slice(&sum.to_le_bytes());
+        sum
+    }
+
+    /// Reads what stands at the beginning of `bytes`.
+    pub fn decode(salt: u32, bytes: &'a [u8]) -> Found<'a> {
+        let Some(head) = bytes.first_chunk::<HEAD_BYTES>() else {
+            return if bytes.iter().all(|&byte| byte == 0) { Found::Nothing } else { Found::Damage };
+        };
+        let length = u32::from_le_bytes(array(&head[0..4]));
+        if length == 0 {
+            return Found::Nothing;
+        }
+        let whole = (length as usize).next_multiple_of(8);
+        if !(HEAD_BYTES..=HEAD_BYTES + PAYLOAD_BYTES_MAX).contains(&(length as usize)) || whole > bytes.len()
+        {
+            return Found::Damage;
+        }
+        let told = u32::from_le_bytes(array(&head[4..8]));
+        let filled = bytes[length as usize..whole].iter().all(|&byte| byte == 0) && head[29..32] == [0; 3];
+        if !filled || told != sum(salt, length, &bytes[8..length as usize]) {
+            return Found::Damage;
+        }
+        let record = Record {
+            seq: u64::from_le_bytes(array(&head[8..16])),
+            time: u64::from_le_bytes(array(&head[16..24])),
+            lag: u32::from_le_bytes(array(&head[24..28])),
+            kind: head[28],
+            payload: &bytes[HEAD_BYTES..length as usize],
+        };
+        // Sequence numbers begin with one, and nobody asks for what is before.
+        if record.seq == 0 { Found::Damage } else { Found::Record { record, bytes: whole, sum: told } }
+    }
+}
+
+/// What stands at a place of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found<'a> {
+    Record { record: Record<'a>, bytes: usize, sum: u32 },
+    Nothing,
+    Damage,
+}
+
+fn sum(salt: u32, length: u32, rest: &[u8]) -> u32 {
+    crc32c::crc32c_append(salt ^ length, rest)
+}
+
+fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    bytes.try_into().expect("the range is as long as the number")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SALT: u32 = 0x1234_5678;
+
+    fn written(payload: &[u8]) -> Vec<u8> {
+        let record = Record { seq: 7, time: 99, lag: 3, kind: kind::COMMAND, payload };
+        let mut bytes = vec![0; bytes_of(payload.len())];
+        record.encode(SALT, &mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn what_is_written_is_read_whatever_its_length() {
+        for length in 0..100u8 {
+            let payload: Vec<u8> = (0..length).collect();
+            let bytes = written(&payload);
+            let Found::Record { record, bytes: taken, .. } = Record::decode(SALT, &bytes) else {
+                panic!("{length}")
+            };
+            assert_eq!((record.seq, record.time, record.lag, record.kind), (7, 99, 3, kind::COMMAND));
+            assert_eq!((record.payload, taken, record.durable()), (&payload[..], bytes.len(), 3));
+        }
+    }
+
+    #[test]
+    fn no_flipped_bit_and_no_cut_goes_unseen() {
+        let bytes = written(b"some words of a client");
+        for bit in 0..bytes.len() * 8 {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(Record::decode(SALT, &flipped), Found::Damage, "bit {bit}");
+        }
+        for length in 1..bytes.len() {
+            assert_eq!(Record::decode(SALT, &bytes[..length]), Found::Damage, "length {length}");
+        }
+    }
+
+    #[test]
+    fn a_record_of_another_segment_is_none() {
+        assert_eq!(Record::decode(SALT + 1, &written(b"x")), Found::Damage);
+        assert_eq!(Record::decode(SALT, &[0; 64]), Found::Nothing);
+        assert_eq!(Record::decode(SALT, &[]), Found::Nothing);
+    }
+}

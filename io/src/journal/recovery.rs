@@ -1,0 +1,185 @@
+//! Recovery: the newest snapshot that can be read, and every record after it.
+
+use std::path::Path;
+
+use super::Folders;
+use super::disk::Disk;
+use super::fault::{Fault, What};
+use super::header::Owner;
+use super::record::Record;
+use super::replay::{Replay, ReplayCounts, Restored};
+use super::snapshot::{Snapshot, snapshots_in};
+use super::steward::{Archived, Kept};
+use super::trail::{self, Hear, Piece, Torn, Trail};
+use super::writer::Position;
+
+/// How far a recovery has come, for whoever waits for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    pub shard: u16,
+    pub bytes_done: u64,
+    pub bytes_total: u64,
+}
+
+/// What a recovery found.
+#[derive(Debug)]
+pub struct Recovered {
+    /// None: nothing was ever written.
+    pub restored: Option<Restored>,
+    pub position: Position,
+    pub counts: ReplayCounts,
+    /// Record of the snapshot it began with.
+    pub snapshot: Option<u64>,
+    /// The end was torn, and dropped.
+    pub torn: Option<Torn>,
+    /// What an operator should know.
+    pub warnings: Vec<String>,
+    pub(super) trail: Trail,
+    pub(super) archive: Vec<Archived>,
+    pub(super) snapshots: Vec<Kept>,
+}
+
+/// Reads a shard's journal back, changing nothing.
+pub fn recover(
+    disk: &Disk,
+    folders: &Folders,
+    owner: &Owner,
+    boot: u128,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Recovered, Fault> {
+    let folder = folders.shard(owner.shard);
+    let trail = trail::survey(disk, &folder, owner, last_boot(disk, folders) != Some(boot))?;
+    let mut warnings = Vec::new();
+    let (replay, snapshots) = newest_state(disk, folders, owner, &mut warnings)?;
+    let snapshot = (replay.seq() > 0).then_some(replay.seq());
+    check_beginning(&folder, &trail, replay.seq())?;
+    let from = trail.place_of(replay.seq());
+    let bytes_total = trail.pieces[from.min(trail.pieces.len())..].iter().map(|piece| piece.bytes).sum();
+    let at = Progress { shard: owner.shard, bytes_done: 0, bytes_total };
+    let mut told = Told { replay, at, progress };
+    let walked = trail::walk(disk, &trail, from, boot, &mut told)?;
+    let replay = told.replay;
+    if walked.position.seq < snapshot.unwrap_or(0) {
+        // The snapshot was made from segments that are no longer here.
+        return Err(Fault::new(&folder, 0, What::Missing { number: trail.number + 1 }));
+    }
+    if let Some(torn) = &walked.torn {
+        warnings.push(format!(
+            "{} at {}: the end was torn: {} bytes dropped, among them {} whole records nobody was told to be safe",
+            torn.path.display(),
+            torn.offset,
+            torn.bytes,
+            torn.records
+        ));
+    }
+    let archive = archive_of(&trail, &walked.position, &walked.void);
+    let counts = replay.counts();
+    let (position, torn) = (walked.position, walked.torn);
+    Ok(Recovered {
+        restored: replay.finish(),
+        position,
+        counts,
+        snapshot,
+        torn,
+        warnings,
+        trail,
+        archive,
+        snapshots,
+    })
+}
+
+impl Recovered {
+    /// Puts on disk whatever was read back and may still be in the page cache only: what comes next builds on it.
+    pub(super) fn settle(&self, disk: &Disk, folder: &Path, boot: u128) -> Result<(), Fault> {
+        // What has been through a start of the machine was on disk, or would not be here.
+        for piece in self.trail.pieces.iter().filter(|piece| piece.header.boot == boot) {
+            disk.sync_file(&piece.path).map_err(Fault::io(&piece.path))?;
+        }
+        // Snapshots are synced before they have their name, which may not be.
+        disk.make_folder(folder).and_then(|()| disk.sync_folder(folder)).map_err(Fault::io(folder))
+    }
+}
+
+/// The boot in which the last life wrote.
+pub fn last_boot(disk: &Disk, folders: &Folders) -> Option<u128> {
+    let bytes = disk.read(&folders.boot()).ok()?;
+    Some(u128::from_le_bytes(bytes.try_into().ok()?))
+}
+
+/// The newest snapshot that can be read, or nothing; and all snapshots up to that one.
+fn newest_state(
+    disk: &Disk,
+    folders: &Folders,
+    owner: &Owner,
+    warnings: &mut Vec<String>,
+) -> Result<(Replay, Vec<Kept>), Fault> {
+    let (folder, references) = (folders.shard(owner.shard), folders.references());
+    let mut seqs = snapshots_in(disk, &folder)?;
+    while let Some(seq) = seqs.pop() {
+        let read = Snapshot::read(disk, &folder, seq, owner).and_then(|snapshot| {
+            let replay = Replay::from_snapshot(disk, &references, &folder, &snapshot)?;
+            Ok((replay, snapshot.reference))
+        });
+        match read {
+            Ok((replay, reference)) => {
+                let older = seqs.iter().filter_map(|&seq| {
+                    let snapshot = Snapshot::read(disk, &folder, seq, owner).ok()?;
+                    Some(Kept { seq, reference: snapshot.reference })
+                });
+                let kept = older.chain([Kept { seq, reference }]).collect();
+                return Ok((replay, kept));
+            }
+            // These are no accidents of one file.
+            Err(fault @ Fault { what: What::Shards { .. } | What::Format(_), .. }) => return Err(fault),
+            Err(fault) => warnings.push(format!("snapshot passed over: {fault}")),
+        }
+    }
+    Ok((Replay::new(disk, &references, *owner), Vec::new()))
+}
+
+/// The segments must begin where the snapshot ends, or before.
+pub fn check_beginning(folder: &Path, trail: &Trail, snapshot: u64) -> Result<(), Fault> {
+    match trail.pieces.first() {
+        Some(piece) if piece.header.first > snapshot + 1 => {
+            let first = piece.header.first;
+            let what = trail.gap.map_or(What::NoBeginning { first }, |number| What::Missing { number });
+            Err(Fault::new(&piece.path, 56, what))
+        }
+        None if snapshot > 0 => Err(Fault::new(folder, 0, What::Missing { number: trail.number + 1 })),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// All segments that count are complete now: a new start begins a new one.
+fn archive_of(trail: &Trail, end: &Position, void: &[std::path::PathBuf]) -> Vec<Archived> {
+    let pieces: Vec<&Piece> = trail.pieces.iter().filter(|piece| !void.contains(&piece.path)).collect();
+    let last = |at: usize| pieces.get(at + 1).map_or(end.seq, |next: &&Piece| next.header.first - 1);
+    let archived = |(at, piece): (usize, &&Piece)| Archived {
+        number: piece.header.number,
+        first: piece.header.first,
+        last: last(at),
+        bytes: piece.bytes,
+        time: piece.header.time,
+        reference: piece.header.reference,
+    };
+    pieces.iter().enumerate().map(archived).collect()
+}
+
+/// A replay that is watched.
+struct Told<'a> {
+    replay: Replay,
+    at: Progress,
+    progress: &'a mut dyn FnMut(Progress),
+}
+
+impl Hear for Told<'_> {
+    fn segment(&mut self, piece: &Piece) -> Result<(), Fault> {
+        (self.progress)(self.at);
+        self.at.bytes_done += piece.bytes;
+        self.replay.segment(piece)
+    }
+
+    fn record(&mut self, piece: &Piece, offset: usize, record: &Record<'_>) -> Result<(), Fault> {
+        self.replay.record(piece, offset, record)
+    }
+}

@@ -1,0 +1,55 @@
+//! Reference data as the journal keeps them: one file for each set, under the hash of its bytes, as long as a snapshot or a
+//! segment needs it.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pitlane_engine::refdata::RefData;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::disk::Disk;
+use super::fault::{Fault, What};
+
+/// Puts the set away, unless it is there already, and answers with its name.
+pub fn keep(disk: &Disk, folder: &Path, reference: &RefData) -> Result<u64, Fault> {
+    let mut bytes = Vec::new();
+    reference.save(&mut bytes);
+    let name = xxh3_64(&bytes);
+    let path = path_of(folder, name);
+    if disk.read(&path).is_ok_and(|found| found == bytes) {
+        // Whoever put it there may not have lived to see its name on disk.
+        disk.sync_folder(folder).map_err(Fault::io(folder))?;
+        return Ok(name);
+    }
+    disk.make_folder(folder).and_then(|()| disk.put(&path, &bytes)).map_err(Fault::io(&path))?;
+    Ok(name)
+}
+
+pub fn read(disk: &Disk, folder: &Path, name: u64) -> Result<Arc<RefData>, Fault> {
+    let path = path_of(folder, name);
+    let bytes = disk.read(&path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => Fault::new(&path, 0, What::ReferenceMissing { name }),
+        _ => Fault::new(&path, 0, What::Io(error)),
+    })?;
+    if xxh3_64(&bytes) != name {
+        return Err(Fault::new(&path, 0, What::ReferenceDamaged));
+    }
+    let reference = RefData::load(&bytes);
+    reference.map(Arc::new).map_err(|damage| Fault::new(&path, damage.at, What::ReferenceDamaged))
+}
+
+/// Removes all sets but these.
+pub fn retain(disk: &Disk, folder: &Path, needed: &BTreeSet<u64>) -> io::Result<()> {
+    let names = disk.list(folder)?;
+    let kept = names.iter().filter_map(|name| u64::from_str_radix(name, 16).ok());
+    for name in kept.filter(|name| !needed.contains(name)) {
+        disk.remove(&path_of(folder, name))?;
+    }
+    Ok(())
+}
+
+fn path_of(folder: &Path, name: u64) -> PathBuf {
+    folder.join(format!("{name:016x}"))
+}

@@ -1,0 +1,252 @@
+//! Replay: records into a shard. A shard's state is nothing but this.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pitlane_engine::id::ShardId;
+use pitlane_engine::image;
+use pitlane_engine::outbox::Outbox;
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::settings::ShardSettings;
+use pitlane_engine::shard::Shard;
+use pitlane_engine::time::Timestamp;
+
+use super::disk::Disk;
+use super::fault::{Fault, What};
+use super::header::Owner;
+use super::record::{Record, kind};
+use super::reference;
+use super::snapshot::{Snapshot, snapshot_path};
+use super::trail::{Hear, Piece};
+
+/// What a start tells: the format of images, the reference data and the settings.
+pub fn encode_start(reference: u64, settings: &ShardSettings) -> Vec<u8> {
+    let mut payload = image::FORMAT.to_le_bytes().to_vec();
+    payload.extend_from_slice(&reference.to_le_bytes());
+    settings.save(&mut payload);
+    payload
+}
+
+/// The reference data's name, and the settings' image.
+pub fn decode_start(payload: &[u8]) -> Option<(u64, &[u8])> {
+    let (format, rest) = payload.split_first_chunk::<4>()?;
+    let (reference, settings) = rest.split_first_chunk::<8>()?;
+    (u32::from_le_bytes(*format) == image::FORMAT).then(|| (u64::from_le_bytes(*reference), settings))
+}
+
+/// A shard on its way back.
+#[derive(Debug)]
+pub struct Replay {
+    disk: Disk,
+    references: PathBuf,
+    owner: Owner,
+    state: Option<State>,
+    /// The last record that is in the state.
+    seq: u64,
+    time: u64,
+    counts: ReplayCounts,
+}
+
+#[derive(Debug)]
+struct State {
+    shard: Shard,
+    outbox: Outbox,
+    settings: ShardSettings,
+    reference: u64,
+}
+
+/// What was done by a replay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReplayCounts {
+    pub commands: u64,
+    pub starts: u64,
+    pub segments: u64,
+    /// Digests in segment headers that were found to be right.
+    pub digests: u64,
+}
+
+/// A shard as it was after some record.
+#[derive(Debug)]
+pub struct Restored {
+    pub shard: Shard,
+    pub seq: u64,
+    /// Number of the last event.
+    pub event: u64,
+    pub time: Timestamp,
+    pub reference: u64,
+}
+
+impl Replay {
+    /// Nothing yet.
+    pub fn new(disk: &Disk, references: &Path, owner: Owner) -> Replay {
+        Replay {
+            disk: disk.clone(),
+            references: references.to_path_buf(),
+            owner,
+            state: None,
+            seq: 0,
+            time: 0,
+            counts: ReplayCounts::default(),
+        }
+    }
+
+    /// The state of a snapshot, its digest checked.
+    pub fn from_snapshot(
+        disk: &Disk,
+        references: &Path,
+        folder: &Path,
+        snapshot: &Snapshot,
+    ) -> Result<Replay, Fault> {
+        let path = snapshot_path(folder, snapshot.seq);
+        let damaged = |damage: image::Damage| {
+            Fault::new(&path, damage.at, What::StateDamaged(format!("the snapshot cannot be read: {damage}")))
+        };
+        let reference = reference::read(disk, references, snapshot.reference)?;
+        let settings = ShardSettings::load(&snapshot.settings).map_err(damaged)?;
+        let mut replay = Replay::new(disk, references, snapshot.owner);
+        let (id, shards) = replay.place();
+        let shard = Shard::load(&snapshot.state, id, shards, reference, settings.clone()).map_err(damaged)?;
+        check_digest(&path, snapshot.seq, snapshot.digest, &shard)?;
+        let outbox = Outbox::new(snapshot.event);
+        replay.state = Some(State { shard, outbox, settings, reference: snapshot.reference });
+        (replay.seq, replay.time) = (snapshot.seq, snapshot.time);
+        Ok(replay)
+    }
+
+    pub fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    pub fn counts(&self) -> ReplayCounts {
+        self.counts
+    }
+
+    /// None before the first start.
+    pub fn shard(&self) -> Option<&Shard> {
+        self.state.as_ref().map(|state| &state.shard)
+    }
+
+    /// Whether this snapshot, of the same record, is of the same state.
+    pub fn check(&self, snapshot: &Snapshot) -> Result<(), Fault> {
+        let Some(ours) = self.snapshot() else { return Ok(()) };
+        if ours == *snapshot {
+            return Ok(());
+        }
+        let what = What::Digest { seq: ours.seq, told: snapshot.digest, found: ours.digest };
+        Err(Fault::new(Path::new("snapshot"), 72, what))
+    }
+
+    /// The state as it is now, to be written down.
+    pub fn snapshot(&self) -> Option<Snapshot> {
+        let State { shard, outbox, settings, reference } = self.state.as_ref()?;
+        let mut snapshot = Snapshot {
+            owner: self.owner,
+            seq: self.seq,
+            time: self.time,
+            event: outbox.seq(),
+            digest: shard.digest(),
+            reference: *reference,
+            settings: Vec::new(),
+            state: Vec::new(),
+        };
+        settings.save(&mut snapshot.settings);
+        shard.save(&mut snapshot.state);
+        Some(snapshot)
+    }
+
+    pub fn finish(self) -> Option<Restored> {
+        let State { shard, outbox, reference, .. } = self.state?;
+        let time = Timestamp(self.time);
+        Some(Restored { shard, seq: self.seq, event: outbox.seq(), time, reference })
+    }
+
+    /// A process starts: the first makes the shard.
+    fn start(&mut self, time: Timestamp, name: u64, settings: ShardSettings) -> Result<(), Fault> {
+        let reference: Arc<RefData> = match &self.state {
+            Some(state) if state.reference == name => state.shard.reference().clone(),
+            _ => reference::read(&self.disk, &self.references, name)?,
+        };
+        let (id, shards) = self.place();
+        let state = self.state.get_or_insert_with(|| State {
+            shard: Shard::new(id, shards, reference.clone(), settings.clone()),
+            outbox: Outbox::new(0),
+            settings: settings.clone(),
+            reference: name,
+        });
+        begin(&mut state.shard, time, reference, settings.clone(), &mut state.outbox);
+        (state.settings, state.reference) = (settings, name);
+        Ok(())
+    }
+
+    fn place(&self) -> (ShardId, u8) {
+        (ShardId(self.owner.shard as u8), self.owner.shards as u8)
+    }
+}
+
+/// A shard that begins, with all that follows from it. Nobody hears it.
+pub fn begin(
+    shard: &mut Shard,
+    time: Timestamp,
+    reference: Arc<RefData>,
+    settings: ShardSettings,
+    outbox: &mut Outbox,
+) {
+    shard.begin(time, reference, settings, outbox);
+    settle(shard, outbox);
+}
+
+fn settle(shard: &mut Shard, outbox: &mut Outbox) {
+    outbox.clear();
+    while shard.has_work() {
+        shard.resume(outbox);
+        outbox.clear();
+    }
+}
+
+fn check_digest(path: &Path, seq: u64, told: u64, shard: &Shard) -> Result<(), Fault> {
+    let found = shard.digest();
+    if found == told { Ok(()) } else { Err(Fault::new(path, 72, What::Digest { seq, told, found })) }
+}
+
+impl Hear for Replay {
+    fn segment(&mut self, piece: &Piece) -> Result<(), Fault> {
+        let header = &piece.header;
+        // If the state is ahead of the segment's beginning, or the digest was not told, there is nothing to compare.
+        if let Some(state) = &self.state
+            && header.first == self.seq + 1
+            && header.digest != 0
+        {
+            check_digest(&piece.path, self.seq, header.digest, &state.shard)?;
+            self.counts.digests += 1;
+        }
+        self.counts.segments += 1;
+        Ok(())
+    }
+
+    fn record(&mut self, piece: &Piece, offset: usize, record: &Record<'_>) -> Result<(), Fault> {
+        let seq = record.seq;
+        if seq <= self.seq {
+            return Ok(());
+        }
+        let fault = |what: What| Fault::new(&piece.path, offset, what);
+        match (record.kind, &mut self.state) {
+            (kind::COMMAND, Some(state)) => {
+                let command = image::decode_command(record.payload);
+                let command = command.map_err(|_| fault(What::CommandUnknown { seq }))?;
+                state.shard.apply(Timestamp(record.time), &command, &mut state.outbox);
+                settle(&mut state.shard, &mut state.outbox);
+                self.counts.commands += 1;
+            }
+            (kind::START, _) => {
+                let start = decode_start(record.payload)
+                    .and_then(|(name, settings)| Some((name, ShardSettings::load(settings).ok()?)));
+                let (name, settings) = start.ok_or_else(|| fault(What::CommandUnknown { seq }))?;
+                self.start(Timestamp(record.time), name, settings)?;
+                self.counts.starts += 1;
+            }
+            (kind, _) => return Err(fault(What::RecordUnknown { seq, kind })),
+        }
+        (self.seq, self.time) = (seq, record.time);
+        Ok(())
+    }
+}

@@ -1,0 +1,135 @@
+//! What the platform says about itself: lines by `tracing`, for people on a terminal and as JSON otherwise; warnings and
+//! errors also as events inside the platform.
+//!
+//! ```text
+//! any thread ── tracing ──┬── Lines ──► writer thread ──► standard error or a file
+//!                         └── EventLayer ──► Events ──► whoever publishes log-event.<level>
+//! ```
+//!
+//! Both queues are bounded, and nobody waits for them. Nothing is logged for each message: there are counters for that.
+
+mod events;
+mod lines;
+mod panic;
+
+use std::env;
+use std::fmt;
+use std::fs::OpenOptions;
+use std::io::{self, IsTerminal, Write};
+use std::thread;
+use std::time::Duration;
+
+use pitlane_engine::time::Timestamp;
+use serde_json::json;
+use tracing::Subscriber;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::fmt::format::Writer as FormatWriter;
+use tracing_subscriber::fmt::time::FormatTime;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::{Layer, fmt as text, registry};
+
+pub use events::{EVENTS_MAX, EventLayer, Events, LogEvent, Severity};
+pub use lines::{LINE_BYTES_MAX, LINES_MAX, Lines};
+pub use panic::abort_on_panic;
+
+use crate::clock;
+use crate::config::{Format, Log as Settings};
+
+/// How long the end of the process waits for the last lines.
+const END_MAX: Duration = Duration::from_secs(1);
+
+/// The log of this process. When it goes, what was said is written first.
+#[derive(Debug)]
+pub struct Log {
+    lines: Lines,
+}
+
+impl Log {
+    /// For whoever must see to it that lines are written: the panic hook.
+    pub fn lines(&self) -> Lines {
+        self.lines.clone()
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.lines.flush(END_MAX);
+    }
+}
+
+/// Starts the writer thread and becomes the process's subscriber. Once in a process.
+pub fn start(settings: &Settings) -> io::Result<(Log, Events)> {
+    let (out, terminal): (Box<dyn Write + Send>, bool) = match &settings.file {
+        Some(path) => {
+            let file = OpenOptions::new().create(true).append(true).open(path);
+            let named = |error| io::Error::other(format!("log.file {}: {error}", path.display()));
+            (Box::new(file.map_err(named)?), false)
+        }
+        None => (Box::new(io::stderr()), io::stderr().is_terminal()),
+    };
+    let mut style = Style::of(settings.format, terminal);
+    // A custom of the command line: https://no-color.org
+    style.colour &= env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let (lines, writer) = lines::queue(LINES_MAX, out, style);
+    thread::Builder::new().name("log".to_string()).spawn(move || writer.run())?;
+    let (layer, events) = events::events(EVENTS_MAX);
+    let subscriber = subscriber(settings, style, lines.clone(), layer);
+    tracing::subscriber::set_global_default(subscriber).map_err(io::Error::other)?;
+    Ok((Log { lines }, events))
+}
+
+/// Lines by the levels of the settings, events from warnings on.
+pub fn subscriber(
+    settings: &Settings,
+    style: Style,
+    lines: Lines,
+    events: EventLayer,
+) -> impl Subscriber + Send + Sync + 'static {
+    let levels = Targets::new().with_default(settings.level);
+    let levels = levels.with_targets(settings.targets.iter().map(|(name, level)| (name.clone(), *level)));
+    let layer = text::layer().with_timer(WallClock).with_writer(lines);
+    let layer = match style.json {
+        true => layer.json().flatten_event(true).with_current_span(false).with_span_list(false).boxed(),
+        false => layer.with_ansi(style.colour).boxed(),
+    };
+    registry().with(layer.with_filter(levels)).with(events.with_filter(LevelFilter::WARN))
+}
+
+/// How lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Style {
+    pub json: bool,
+    pub colour: bool,
+}
+
+impl Style {
+    pub fn of(format: Format, terminal: bool) -> Style {
+        let json = match format {
+            Format::Auto => !terminal,
+            Format::Text => false,
+            Format::Json => true,
+        };
+        Style { json, colour: terminal && !json }
+    }
+
+    /// The line that tells of lines that were not written.
+    fn dropped(self, now: Timestamp, count: u64) -> String {
+        let (target, message) = ("pitlane::log", "lines dropped");
+        if self.json {
+            let time = now.to_string();
+            let line = json!({ "timestamp": time, "level": "WARN", "message": message, "count": count, "target": target });
+            return format!("{line}\n");
+        }
+        format!("{now}  WARN {target}: {message} count={count}\n")
+    }
+}
+
+/// The wall clock, as everywhere else, to the microsecond.
+struct WallClock;
+
+impl FormatTime for WallClock {
+    fn format_time(&self, out: &mut FormatWriter<'_>) -> fmt::Result {
+        let Timestamp(ns) = clock::wall();
+        write!(out, "{}", Timestamp(ns / 1_000 * 1_000))
+    }
+}

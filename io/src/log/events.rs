@@ -1,0 +1,157 @@
+//! Warnings and errors as events of the platform: beside the written line they go into a bounded queue, from which whoever
+//! publishes them takes them.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use pitlane_engine::time::Timestamp;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::Context;
+
+use crate::clock;
+
+/// Events that wait for a reader.
+pub const EVENTS_MAX: usize = 1_024;
+/// Longer texts are cut, and more fields left out: an event is a notice, the line has it all.
+const TEXT_BYTES_MAX: usize = 2_048;
+const FIELDS_MAX: usize = 32;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogEvent {
+    pub time: Timestamp,
+    pub level: Severity,
+    /// The part that spoke, as a path.
+    pub target: String,
+    pub message: String,
+    pub fields: Vec<(&'static str, String)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    Warn,
+    Error,
+}
+
+impl Severity {
+    /// As in the topic `log-event.<level>`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Severity::Warn => "warn",
+            Severity::Error => "error",
+        }
+    }
+}
+
+/// The reader's end.
+#[derive(Debug)]
+pub struct Events {
+    queue: Receiver<LogEvent>,
+    dropped: Arc<AtomicU64>,
+}
+
+impl Events {
+    /// The oldest that waits.
+    pub fn poll(&mut self) -> Option<LogEvent> {
+        self.queue.try_recv().ok()
+    }
+
+    /// Events that found no room since the start.
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+}
+
+/// The speaker's end, a layer of the subscriber.
+#[derive(Debug)]
+pub struct EventLayer {
+    queue: SyncSender<LogEvent>,
+    dropped: Arc<AtomicU64>,
+}
+
+pub fn events(events_max: usize) -> (EventLayer, Events) {
+    let (sender, receiver) = sync_channel(events_max);
+    let dropped = Arc::new(AtomicU64::new(0));
+    (EventLayer { queue: sender, dropped: dropped.clone() }, Events { queue: receiver, dropped })
+}
+
+impl<S: Subscriber> Layer<S> for EventLayer {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let level = match *event.metadata().level() {
+            Level::ERROR => Severity::Error,
+            Level::WARN => Severity::Warn,
+            _ => return,
+        };
+        let mut words = Words::default();
+        event.record(&mut words);
+        let Words { message, fields } = words;
+        let target = event.metadata().target().to_string();
+        let event = LogEvent { time: clock::wall(), level, target, message, fields };
+        if self.queue.try_send(event).is_err() {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[derive(Default)]
+struct Words {
+    message: String,
+    fields: Vec<(&'static str, String)>,
+}
+
+impl Visit for Words {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.record(field, cut(value.to_string()));
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.record(field, cut(format!("{value:?}")));
+    }
+}
+
+impl Words {
+    fn record(&mut self, field: &Field, text: String) {
+        if field.name() == "message" {
+            self.message = text;
+        } else if self.fields.len() < FIELDS_MAX {
+            self.fields.push((field.name(), text));
+        }
+    }
+}
+
+fn cut(mut text: String) -> String {
+    text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing_subscriber::layer::SubscriberExt;
+
+    use super::*;
+
+    #[test]
+    fn warnings_and_errors_are_heard_and_the_rest_is_not() {
+        let (layer, mut events) = events(2);
+        let long = "ä".repeat(TEXT_BYTES_MAX);
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
+            tracing::info!("nothing");
+            tracing::warn!(target: "pitlane::net", peer = "10.0.0.1", bytes = 5, "slow reader");
+            tracing::error!("{long}");
+            tracing::error!("one too many");
+        });
+        let first = events.poll().expect("a warning was said");
+        assert_eq!(
+            (first.level.word(), first.target.as_str(), first.message.as_str()),
+            ("warn", "pitlane::net", "slow reader")
+        );
+        assert_eq!(first.fields, [("peer", "10.0.0.1".to_string()), ("bytes", "5".to_string())]);
+        let second = events.poll().expect("an error was said");
+        assert_eq!((second.level, second.message.len()), (Severity::Error, TEXT_BYTES_MAX));
+        assert!(second.time >= first.time);
+        assert_eq!((events.poll(), events.dropped()), (None, 1));
+    }
+}

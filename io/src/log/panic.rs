@@ -1,0 +1,39 @@
+//! The last line of a process that failed: a thread of it hit a bug, and a service that is half dead is worse than none.
+
+use std::io::Write;
+use std::panic::PanicHookInfo;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use std::{io, panic, process, thread};
+
+use super::lines::Lines;
+use crate::config::Durability;
+
+/// How long lines said before may take to be written.
+const FLUSH_MAX: Duration = Duration::from_millis(200);
+
+/// From now on a panic of any thread is told in one line and ends the process.
+pub fn abort_on_panic(lines: Lines, durability: Durability) {
+    let failing = AtomicBool::new(false);
+    panic::set_hook(Box::new(move |info| {
+        // Whoever fails as well must not write over the one line that tells why.
+        while failing.swap(true, Ordering::SeqCst) {
+            thread::park();
+        }
+        lines.flush(FLUSH_MAX);
+        let _ = writeln!(io::stderr(), "{}", last_line(info, durability));
+        process::abort();
+    }));
+}
+
+fn last_line(info: &PanicHookInfo<'_>, durability: Durability) -> String {
+    let thread = thread::current();
+    let name = thread.name().unwrap_or("without a name");
+    let place = info.location().map_or("somewhere".to_string(), |place| place.to_string());
+    let message = info.payload_as_str().unwrap_or("no message").replace(['\n', '\r'], " ");
+    let state = match durability {
+        Durability::Disk | Durability::Os => "the state is in the journal, start again to go on",
+        Durability::None => "nothing was kept, since journal.level is none",
+    };
+    format!("pitlane failed: thread {name} at {place}: {message}; {state}")
+}

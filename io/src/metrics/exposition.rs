@@ -1,0 +1,110 @@
+//! The text format of Prometheus, version 0.0.4: for each family a HELP line, a TYPE line and its samples.
+
+use std::fmt::{Display, Write};
+
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Only rises; its name ends in `_total`.
+    Counter,
+    Gauge,
+}
+
+/// Writes families one after the other. Names and help are ours; only label values are escaped.
+#[derive(Debug, Default)]
+pub struct Exposition {
+    text: String,
+    name: &'static str,
+}
+
+impl Exposition {
+    pub fn family(&mut self, name: &'static str, kind: Kind, help: &'static str) {
+        debug_assert!(name.starts_with("pitlane_"), "every name has our prefix");
+        debug_assert!((kind == Kind::Counter) == name.ends_with("_total"), "a counter is a total: {name}");
+        let kind = match kind {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+        };
+        self.name = name;
+        self.push(format_args!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
+    }
+
+    /// A sample of the family begun last.
+    pub fn sample(&mut self, labels: &[(&str, &dyn Display)], value: impl Display) {
+        self.text.push_str(self.name);
+        for (at, (label, text)) in labels.iter().enumerate() {
+            self.text.push(if at == 0 { '{' } else { ',' });
+            self.push(format_args!("{label}=\""));
+            self.escape(&text.to_string());
+            self.text.push('"');
+        }
+        if !labels.is_empty() {
+            self.text.push('}');
+        }
+        self.push(format_args!(" {value}\n"));
+    }
+
+    /// A family of one sample without labels.
+    pub fn single(&mut self, name: &'static str, kind: Kind, help: &'static str, value: impl Display) {
+        self.family(name, kind, help);
+        self.sample(&[], value);
+    }
+
+    pub fn into_text(self) -> String {
+        self.text
+    }
+
+    fn escape(&mut self, text: &str) {
+        for c in text.chars() {
+            match c {
+                '\\' => self.text.push_str("\\\\"),
+                '"' => self.text.push_str("\\\""),
+                '\n' => self.text.push_str("\\n"),
+                c => self.text.push(c),
+            }
+        }
+    }
+
+    fn push(&mut self, args: std::fmt::Arguments<'_>) {
+        self.text.write_fmt(args).expect("a string takes everything");
+    }
+}
+
+/// Nanoseconds as seconds, exactly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seconds(pub u64);
+
+impl Display for Seconds {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (whole, rest) = (self.0 / 1_000_000_000, self.0 % 1_000_000_000);
+        if rest == 0 { write!(f, "{whole}") } else { write!(f, "{whole}.{rest:09}") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_family_is_help_type_and_samples() {
+        let mut exposition = Exposition::default();
+        exposition.family("pitlane_a_total", Kind::Counter, "Things seen.");
+        exposition.sample(&[("shard", &1), ("name", &"a\"b\\c\nd")], 7);
+        exposition.single("pitlane_b_seconds", Kind::Gauge, "How long.", Seconds(1_500_000_000));
+        let text = "# HELP pitlane_a_total Things seen.\n# TYPE pitlane_a_total counter\n\
+                    pitlane_a_total{shard=\"1\",name=\"a\\\"b\\\\c\\nd\"} 7\n\
+                    # HELP pitlane_b_seconds How long.\n# TYPE pitlane_b_seconds gauge\n\
+                    pitlane_b_seconds 1.500000000\n";
+        assert_eq!(exposition.into_text(), text);
+    }
+
+    #[test]
+    fn seconds_are_exact() {
+        for (ns, text) in
+            [(0, "0"), (1, "0.000000001"), (2_000_000_000, "2"), (61_000_000_001, "61.000000001")]
+        {
+            assert_eq!(Seconds(ns).to_string(), text);
+        }
+    }
+}

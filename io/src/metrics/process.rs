@@ -1,0 +1,66 @@
+//! What the operating system says of this process. Where it says nothing, a number is absent rather than zero.
+
+use std::fs;
+
+/// Clock ticks a second in `/proc`: fixed on Linux, whatever the kernel itself counts in.
+const TICKS_PER_S: u64 = 100;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Process {
+    pub cpu_ns: Option<u64>,
+    pub resident_bytes: Option<u64>,
+    pub threads: Option<u64>,
+    pub fds: Option<u64>,
+    pub fds_max: Option<u64>,
+}
+
+impl Process {
+    pub fn read() -> Process {
+        let read = |name| fs::read_to_string(format!("/proc/self/{name}")).unwrap_or_default();
+        let (status, limits) = (read("status"), read("limits"));
+        Process {
+            cpu_ns: cpu_ns(&read("stat")),
+            resident_bytes: number_after(&status, "VmRSS:").map(|kib| kib * 1_024),
+            threads: number_after(&status, "Threads:"),
+            fds: fs::read_dir("/proc/self/fd").ok().map(|list| list.count() as u64),
+            fds_max: number_after(&limits, "Max open files"),
+        }
+    }
+}
+
+/// The first number on the line that begins so.
+fn number_after(text: &str, word: &str) -> Option<u64> {
+    let rest = text.lines().find_map(|line| line.strip_prefix(word))?;
+    rest.split_whitespace().next()?.parse().ok()
+}
+
+/// User and system time: the 14th and 15th value. The second is the name in brackets, in which anything may stand.
+fn cpu_ns(stat: &str) -> Option<u64> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    let mut values = rest.split_whitespace().skip(11);
+    let mut ticks = || values.next()?.parse::<u64>().ok();
+    Some((ticks()? + ticks()?) * (1_000_000_000 / TICKS_PER_S))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_spaces_and_brackets_does_not_shift_the_values() {
+        let stat = "42 (pit) lane) x) S 1 2 3 4 5 6 7 8 9 10 250 50 0 0";
+        assert_eq!(cpu_ns(stat), Some(3_000_000_000));
+        assert_eq!(cpu_ns(""), None);
+        assert_eq!(cpu_ns("42 (x) S 1"), None);
+    }
+
+    #[test]
+    fn this_process_is_seen() {
+        let process = Process::read();
+        assert!(process.resident_bytes.unwrap() > 100_000);
+        assert!(process.threads.unwrap() >= 1);
+        assert!(process.fds.unwrap() >= 3);
+        assert!(process.fds_max.is_some());
+        assert!(process.cpu_ns.is_some());
+    }
+}

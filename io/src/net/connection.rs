@@ -1,0 +1,258 @@
+//! One connection: its socket, its TLS, what was received and what is to be sent.
+//!
+//! ```text
+//! accepted ─► Handshake ─► Fresh ─► Open ─► Finishing ─► Lingering ─► gone
+//!    └─ plain text ──────────►┘       └───── broken ──────────────────►┘
+//! ```
+
+use std::io::{self, Read, Write};
+use std::net::SocketAddr;
+
+use pitlane_engine::time::Timestamp;
+
+use super::counts::Counts;
+use super::driver::Stream;
+use super::happening::Why;
+use super::input::{Input, Spare};
+use super::listener::ListenerId;
+use super::output::Output;
+use super::settings::Limits;
+use super::tls::Tls;
+
+/// First bytes of a TLS connection: a handshake record. No protocol of ours begins so.
+const TLS_RECORD: [u8; 2] = [0x16, 0x03];
+
+pub(super) struct Connection {
+    pub(super) stream: Stream,
+    pub(super) peer: SocketAddr,
+    /// None if it was adopted.
+    pub(super) listener: Option<ListenerId>,
+    pub(super) limits: Limits,
+    pub(super) phase: Phase,
+    pub(super) tls: Option<Box<Tls>>,
+    pub(super) input: Input,
+    pub(super) output: Output,
+    /// Reading, or writing, may get somewhere: told by the driver, taken back when a call did not.
+    pub(super) readable: bool,
+    pub(super) writable: bool,
+    /// The end is near: a short read does not mean that there is nothing more.
+    pub(super) ended: bool,
+    /// All that the peer said has been read.
+    pub(super) end_seen: bool,
+    /// Writing failed; what was received before is still read.
+    pub(super) broken: Option<Why>,
+    pub(super) paused: bool,
+    /// Unconsumed bytes are to be told of once more.
+    pub(super) again: bool,
+    /// In the line of those to be read.
+    pub(super) queued: bool,
+    /// In the list of those to be written.
+    pub(super) dirty: bool,
+    pub(super) tell_drained: bool,
+    /// When it is closed if it is still in its phase.
+    pub(super) guard: Option<Timestamp>,
+    /// When the gateway wants to be told.
+    pub(super) deadline: Option<Timestamp>,
+    /// Its entry among the deadlines.
+    pub(super) entry: Option<Timestamp>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// TLS is not up yet; the gateway does not know of it.
+    Handshake,
+    /// Not a byte so far.
+    Fresh,
+    Open,
+    /// The gateway has let it go; the rest is sent.
+    Finishing,
+    /// We have said goodbye and wait for the peer to do so.
+    Lingering,
+}
+
+/// What came of a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Took {
+    Nothing,
+    Bytes,
+    Over(Why),
+}
+
+impl Connection {
+    pub(super) fn new(peer: SocketAddr, limits: Limits) -> Connection {
+        Connection {
+            stream: Stream::Loose,
+            peer,
+            listener: None,
+            limits,
+            phase: Phase::Fresh,
+            tls: None,
+            input: Input::default(),
+            output: Output::default(),
+            readable: false,
+            // A new socket takes something; if not, the first write tells.
+            writable: true,
+            ended: false,
+            end_seen: false,
+            broken: None,
+            paused: false,
+            again: false,
+            queued: false,
+            dirty: false,
+            tell_drained: false,
+            guard: None,
+            deadline: None,
+            entry: None,
+        }
+    }
+
+    /// Whether the gateway may do something with it.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.phase, Phase::Fresh | Phase::Open)
+    }
+
+    pub(super) fn is_leaving(&self) -> bool {
+        matches!(self.phase, Phase::Finishing | Phase::Lingering)
+    }
+
+    pub(super) fn has_output(&self) -> bool {
+        let records = self.tls.as_ref().is_some_and(|tls| tls.wants_write());
+        self.broken.is_none() && (self.output.pending() > 0 || records)
+    }
+
+    pub(super) fn wants_reading(&self) -> bool {
+        (self.readable || self.again) && !self.paused
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Timestamp> {
+        match (self.guard, self.deadline) {
+            (Some(guard), Some(deadline)) => Some(guard.min(deadline)),
+            (guard, deadline) => guard.or(deadline),
+        }
+    }
+
+    /// One read. While leaving, what comes is thrown away.
+    pub(super) fn receive(&mut self, spare: &mut Spare, bytes_max: usize, counts: &mut Counts) -> Took {
+        if std::mem::take(&mut self.again) && !self.input.is_empty() {
+            return Took::Bytes;
+        }
+        let took = match self.tls {
+            Some(_) => self.receive_records(spare, counts),
+            None => self.receive_plain(spare, bytes_max, counts),
+        };
+        if self.is_leaving() {
+            self.input.consume(self.input.bytes().len());
+        }
+        // The system tells of a fault once only, and that was when we wrote; then it is as if the peer had said goodbye.
+        match (took, self.broken) {
+            (Took::Nothing | Took::Over(Why::ByPeer | Why::Truncated), Some(why)) => Took::Over(why),
+            _ => took,
+        }
+    }
+
+    fn receive_plain(&mut self, spare: &mut Spare, bytes_max: usize, counts: &mut Counts) -> Took {
+        let Some(space) = self.input.space(spare, self.limits.input_bytes_max) else {
+            return Took::Over(Why::InputFull);
+        };
+        let length = space.len().min(bytes_max);
+        let result = self.stream.read(&mut space[..length]);
+        let count = match self.heard(result, length, counts) {
+            Ok(count) => count,
+            Err(took) => return took,
+        };
+        self.input.filled(count);
+        let first = self.input.bytes();
+        let is_tls = first[0] == TLS_RECORD[0] && first.get(1).is_none_or(|&byte| byte == TLS_RECORD[1]);
+        if self.phase == Phase::Fresh && is_tls {
+            return Took::Over(Why::TlsToPlain);
+        }
+        Took::Bytes
+    }
+
+    fn receive_records(&mut self, spare: &mut Spare, counts: &mut Counts) -> Took {
+        if self.tls.as_ref().is_some_and(|tls| tls.peer_left) {
+            return Took::Over(Why::ByPeer);
+        }
+        if self.input.bytes().len() >= self.limits.input_bytes_max {
+            return Took::Over(Why::InputFull);
+        }
+        let mut wire = spare.take();
+        let result = self.stream.read(&mut wire);
+        let took = match self.heard(result, wire.len(), counts) {
+            Ok(count) => self.decrypt(&wire[..count], spare),
+            // The end of the stream without a goodbye.
+            Err(Took::Over(Why::ByPeer)) if self.phase != Phase::Handshake => Took::Over(Why::Truncated),
+            Err(took) => took,
+        };
+        spare.give(wire);
+        took
+    }
+
+    fn decrypt(&mut self, wire: &[u8], spare: &mut Spare) -> Took {
+        let Some(tls) = &mut self.tls else { return Took::Nothing };
+        match tls.decrypt(wire, &mut self.input, spare) {
+            Ok(()) => {
+                // The goodbye is acted upon when the bytes before it have been.
+                self.readable |= tls.peer_left;
+                Took::Bytes
+            }
+            Err(why) => {
+                // The peer is told by an alert, if it still listens.
+                _ = tls.write(&mut self.stream);
+                self.stream.shutdown_write();
+                Took::Over(why)
+            }
+        }
+    }
+
+    /// Bytes read, or what a read without bytes means.
+    fn heard(&mut self, result: io::Result<usize>, asked: usize, counts: &mut Counts) -> Result<usize, Took> {
+        counts.reads += 1;
+        match result {
+            Ok(0) => Err(Took::Over(Why::ByPeer)),
+            Ok(count) => {
+                // A short read has emptied the socket; the driver tells when there is more.
+                self.readable = count == asked || self.ended;
+                counts.received_bytes += count as u64;
+                Ok(count)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.readable = false;
+                Err(Took::Nothing)
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Err(Took::Nothing),
+            Err(error) => Err(Took::Over(Why::of(&error))),
+        }
+    }
+
+    /// Hands to the system what it takes at once: one call with plain text, one for each 64 KiB with TLS. Bytes taken.
+    pub(super) fn flush(&mut self, counts: &mut Counts) -> io::Result<usize> {
+        let result = match &mut self.tls {
+            None if self.output.pending() == 0 => return Ok(0),
+            None => self.stream.write(self.output.unsent()).inspect(|&count| self.output.sent(count)),
+            Some(tls) => {
+                tls.encrypt(&mut self.output)?;
+                if self.phase == Phase::Finishing && self.output.pending() == 0 {
+                    tls.leave();
+                }
+                if !tls.wants_write() {
+                    return Ok(0);
+                }
+                tls.write(&mut self.stream)
+            }
+        };
+        counts.writes += 1;
+        match result {
+            Ok(count) => {
+                counts.sent_bytes += count as u64;
+                Ok(count)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.writable = false;
+                Ok(0)
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
+            Err(error) => Err(error),
+        }
+    }
+}

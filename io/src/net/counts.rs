@@ -1,0 +1,58 @@
+//! What has happened so far, in numbers.
+
+use super::happening::Why;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub accepted: u64,
+    /// Turned away at the door: too many in all, of this listener, of this peer.
+    pub refused_all: u64,
+    pub refused_listener: u64,
+    pub refused_peer: u64,
+    /// Turned away because the process had no file descriptor left.
+    pub refused_no_descriptor: u64,
+    /// `accept` failed otherwise, or the connection was gone before we looked at it.
+    pub accept_failed: u64,
+    pub received_bytes: u64,
+    pub sent_bytes: u64,
+    /// Calls of the system; with the bytes they tell how well writes are gathered.
+    pub reads: u64,
+    pub writes: u64,
+    /// `send` refused because the output was full.
+    pub sends_refused: u64,
+    pub adopted: u64,
+    pub released: u64,
+    /// Closed by the gateway.
+    pub closed_by_us: u64,
+    /// Closed by others, by reason.
+    pub closed_by_peer: u64,
+    pub closed_reset: u64,
+    pub closed_lost: u64,
+    pub closed_silent: u64,
+    pub closed_input_full: u64,
+    pub closed_handshake_slow: u64,
+    pub closed_not_tls: u64,
+    pub closed_tls_to_plain: u64,
+    pub closed_tls_failed: u64,
+    pub closed_truncated: u64,
+    pub closed_failed: u64,
+}
+
+impl Counts {
+    pub(super) fn closed(&mut self, why: Why) {
+        let counter = match why {
+            Why::ByPeer => &mut self.closed_by_peer,
+            Why::Reset => &mut self.closed_reset,
+            Why::Lost => &mut self.closed_lost,
+            Why::Silent => &mut self.closed_silent,
+            Why::InputFull => &mut self.closed_input_full,
+            Why::HandshakeSlow => &mut self.closed_handshake_slow,
+            Why::NotTls => &mut self.closed_not_tls,
+            Why::TlsToPlain => &mut self.closed_tls_to_plain,
+            Why::TlsFailed => &mut self.closed_tls_failed,
+            Why::Truncated => &mut self.closed_truncated,
+            Why::Failed(_) => &mut self.closed_failed,
+        };
+        *counter += 1;
+    }
+}

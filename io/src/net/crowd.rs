@@ -1,0 +1,84 @@
+//! How many connections there are: in all, of each listener, from each peer.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv6Addr};
+
+#[derive(Debug)]
+pub(super) struct Crowd {
+    all: u32,
+    all_max: u32,
+    peers: BTreeMap<IpAddr, u32>,
+    per_peer_max: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    All,
+    Peer,
+}
+
+impl Crowd {
+    pub(super) fn new(all_max: u32, per_peer_max: u32) -> Crowd {
+        Crowd { all: 0, all_max, peers: BTreeMap::new(), per_peer_max }
+    }
+
+    pub(super) fn admits(&self, peer: IpAddr) -> Result<(), Refused> {
+        if self.all >= self.all_max {
+            return Err(Refused::All);
+        }
+        let present = self.peers.get(&home(peer)).copied().unwrap_or(0);
+        if present >= self.per_peer_max { Err(Refused::Peer) } else { Ok(()) }
+    }
+
+    pub(super) fn enter(&mut self, peer: IpAddr) {
+        self.all += 1;
+        *self.peers.entry(home(peer)).or_insert(0) += 1;
+    }
+
+    pub(super) fn leave(&mut self, peer: IpAddr) {
+        self.all -= 1;
+        let home = home(peer);
+        if let Some(count) = self.peers.get_mut(&home) {
+            *count -= 1;
+            if *count == 0 {
+                self.peers.remove(&home);
+            }
+        }
+    }
+}
+
+/// An IPv4 address as such, however it is written; the /64 network of an IPv6 address, which is what one host has.
+fn home(peer: IpAddr) -> IpAddr {
+    match peer.to_canonical() {
+        IpAddr::V4(address) => IpAddr::V4(address),
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_is_one_address_or_one_network() {
+        let mut crowd = Crowd::new(100, 1);
+        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+        crowd.enter(ip("10.0.0.1"));
+        assert_eq!(crowd.admits(ip("::ffff:10.0.0.1")), Err(Refused::Peer));
+        assert_eq!(crowd.admits(ip("10.0.0.2")), Ok(()));
+        crowd.enter(ip("2001:db8::1"));
+        assert_eq!(crowd.admits(ip("2001:db8::2")), Err(Refused::Peer));
+        assert_eq!(crowd.admits(ip("2001:db8:0:1::1")), Ok(()));
+        crowd.leave(ip("10.0.0.1"));
+        assert_eq!(crowd.admits(ip("10.0.0.1")), Ok(()));
+        crowd.leave(ip("2001:db8::7"));
+        assert!(crowd.peers.is_empty());
+    }
+
+    #[test]
+    fn the_whole_has_a_limit() {
+        let mut crowd = Crowd::new(1, 10);
+        crowd.enter("10.0.0.1".parse().unwrap());
+        assert_eq!(crowd.admits("10.0.0.2".parse().unwrap()), Err(Refused::All));
+    }
+}

@@ -1,0 +1,428 @@
+//! What happens in a cycle, in this order.
+//!
+//! ```text
+//! driver: who is ready ─► accept ─► deadlines ─► read each once ─► gateway ─► write each once
+//! ```
+//!
+//! Each step is bounded. A connection is read once in a cycle and then waits for its next turn, so that nobody who sends much
+//! takes the time of others; and whatever was said to it in a cycle leaves in one call.
+
+use std::collections::VecDeque;
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use pitlane_engine::time::{NS_PER_S, Timestamp};
+
+use super::connection::{Connection, Phase, Took};
+use super::counts::Counts;
+use super::crowd::{Crowd, Refused};
+use super::deadlines::Deadlines;
+use super::driver::{BELL, FIRST_LISTENER, FIRST_SLOT, LISTENERS_MAX, Ready, Registrar};
+use super::happening::{Happening, Why};
+use super::input::Spare;
+use super::listener::{Door, Knock, Listener, ListenerId, prepare};
+use super::settings::NetSettings;
+use super::slab::{ConnectionId, Slab};
+use super::sockets::Sockets;
+use super::tls::Tls;
+
+/// Accepted from one listener in one cycle. A storm of connections delays those that are there by some 20 µs each.
+const ACCEPTS_PER_CYCLE_MAX: usize = 16;
+/// Deadlines that are acted upon in one cycle; the others are a little later.
+const DUE_PER_CYCLE_MAX: usize = 256;
+/// How often outputs are asked for memory that they do not need.
+const LOOK_BACK_NS: u64 = NS_PER_S;
+
+impl Sockets {
+    pub(super) fn new(settings: NetSettings, registrar: Registrar) -> Sockets {
+        Sockets {
+            connections: Slab::new(),
+            doors: Vec::new(),
+            line: VecDeque::new(),
+            dirty: Vec::new(),
+            loose: Vec::new(),
+            deadlines: Deadlines::default(),
+            crowd: Crowd::new(settings.connections_max, settings.per_peer_max),
+            spare: Spare::new(settings.read_bytes),
+            counts: Counts::default(),
+            registrar,
+            settings,
+            now: Timestamp::ZERO,
+            looked_back: Timestamp::ZERO,
+        }
+    }
+
+    pub(super) fn listen(&mut self, listener: Listener) -> ListenerId {
+        assert!(self.doors.len() < LISTENERS_MAX, "a thread has few listeners");
+        self.doors.push(Door::new(listener));
+        ListenerId((self.doors.len() - 1) as u8)
+    }
+
+    /// How long a thread may wait from now on without missing anything.
+    pub(super) fn patience(&self, now: Timestamp, at_most: Duration) -> Duration {
+        let busy = !self.line.is_empty() || !self.dirty.is_empty() || !self.loose.is_empty();
+        if busy || self.doors.iter().any(|door| door.is_open(now)) {
+            return Duration::ZERO;
+        }
+        let paused = self.doors.iter().filter(|door| door.ready).filter_map(|door| door.paused_until);
+        match paused.chain(self.deadlines.next()).min() {
+            Some(when) => at_most.min(Duration::from_nanos(when.since(now))),
+            None => at_most,
+        }
+    }
+
+    pub(super) fn turn(
+        &mut self,
+        ready: &[Ready],
+        now: Timestamp,
+        mut handle: impl FnMut(&mut Sockets, Happening),
+    ) -> usize {
+        self.now = now;
+        self.attach_loose(&mut handle);
+        self.note(ready);
+        let work = self.accept(&mut handle) + self.expire(&mut handle) + self.receive(&mut handle);
+        let work = work + self.flush(&mut handle);
+        self.look_back();
+        work
+    }
+
+    fn attach_loose(&mut self, handle: &mut impl FnMut(&mut Sockets, Happening)) {
+        for (id, stream) in std::mem::take(&mut self.loose) {
+            let attached = self.registrar.attach(FIRST_SLOT + id.slot(), stream);
+            let Some(connection) = self.connections.get_mut(id) else { continue };
+            match attached {
+                Ok(stream) => connection.stream = stream,
+                Err(error) => self.over(id, Why::of(&error), handle),
+            }
+        }
+    }
+
+    fn note(&mut self, ready: &[Ready]) {
+        for ready in ready {
+            match ready.token {
+                BELL => {}
+                token if token < FIRST_SLOT => {
+                    if let Some(door) = self.doors.get_mut(token - FIRST_LISTENER) {
+                        door.ready = true;
+                    }
+                }
+                token => self.note_connection(token - FIRST_SLOT, ready),
+            }
+        }
+    }
+
+    fn note_connection(&mut self, slot: usize, ready: &Ready) {
+        let Some(id) = self.connections.id_at(slot) else { return };
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        connection.readable |= ready.readable;
+        connection.writable |= ready.writable;
+        connection.ended |= ready.ended;
+        if ready.writable && connection.has_output() {
+            self.mark_dirty(id);
+        }
+        self.line_up(id);
+    }
+
+    fn accept(&mut self, handle: &mut impl FnMut(&mut Sockets, Happening)) -> usize {
+        let mut work = 0;
+        for index in 0..self.doors.len() {
+            for _ in 0..ACCEPTS_PER_CYCLE_MAX {
+                let door = &mut self.doors[index];
+                if !door.is_open(self.now) {
+                    break;
+                }
+                work += 1;
+                match door.accept(self.now) {
+                    Knock::Somebody(stream, peer) => self.admit(index, stream, peer, handle),
+                    Knock::Gone => self.counts.accept_failed += 1,
+                    Knock::TurnedAway => self.counts.refused_no_descriptor += 1,
+                    Knock::Nobody => {
+                        self.watch(index);
+                        break;
+                    }
+                }
+            }
+        }
+        work
+    }
+
+    /// After nobody was left: the driver tells of the next.
+    fn watch(&mut self, index: usize) {
+        let door = &mut self.doors[index];
+        if door.ready {
+            return;
+        }
+        let before = door.watch.take();
+        match self.registrar.watch(FIRST_LISTENER + index, &door.listener.socket, before) {
+            Ok(watch) => door.watch = Some(watch),
+            Err(_) => door.pause(self.now),
+        }
+    }
+
+    fn admit(
+        &mut self,
+        index: usize,
+        stream: TcpStream,
+        peer: SocketAddr,
+        handle: &mut impl FnMut(&mut Sockets, Happening),
+    ) {
+        let door = &self.doors[index];
+        let settings = &door.listener.settings;
+        if door.connections >= settings.connections_max {
+            self.counts.refused_listener += 1;
+            return;
+        }
+        match self.crowd.admits(peer.ip()) {
+            Err(Refused::All) => return self.counts.refused_all += 1,
+            Err(Refused::Peer) => return self.counts.refused_peer += 1,
+            Ok(()) => {}
+        }
+        let tls = settings.tls.clone().map(Tls::new).transpose();
+        let (Ok(tls), Ok(())) = (tls, prepare(&stream, &self.settings)) else {
+            self.counts.accept_failed += 1;
+            return;
+        };
+        let mut connection = Connection::new(peer, settings.limits);
+        let listener = ListenerId(index as u8);
+        connection.listener = Some(listener);
+        let patience = if tls.is_some() { settings.handshake } else { settings.first_byte };
+        connection.guard = Some(after(self.now, patience));
+        connection.phase = if tls.is_some() { Phase::Handshake } else { Phase::Fresh };
+        connection.tls = tls.map(Box::new);
+        let id = self.connections.insert(connection);
+        self.crowd.enter(peer.ip());
+        self.doors[index].connections += 1;
+        self.counts.accepted += 1;
+        match self.registrar.attach(FIRST_SLOT + id.slot(), stream) {
+            Ok(stream) => {
+                let Some(connection) = self.connections.get_mut(id) else { return };
+                connection.stream = stream;
+                let known = connection.phase != Phase::Handshake;
+                self.schedule(id);
+                if known {
+                    handle(self, Happening::Accepted { id, listener, peer });
+                }
+            }
+            Err(_) => {
+                self.counts.accept_failed += 1;
+                self.remove(id);
+            }
+        }
+    }
+
+    fn expire(&mut self, handle: &mut impl FnMut(&mut Sockets, Happening)) -> usize {
+        let now = self.now;
+        for count in 0..DUE_PER_CYCLE_MAX {
+            let Some(id) = self.deadlines.pop(now) else { return count };
+            let Some(connection) = self.connections.get_mut(id) else { continue };
+            connection.entry = None;
+            if connection.guard.is_some_and(|guard| guard <= now) {
+                let why = if connection.phase == Phase::Handshake { Why::HandshakeSlow } else { Why::Silent };
+                self.over(id, why, handle);
+                continue;
+            }
+            let due = connection.deadline.is_some_and(|deadline| deadline <= now);
+            if due {
+                connection.deadline = None;
+            }
+            self.schedule(id);
+            if due {
+                handle(self, Happening::Due { id });
+            }
+        }
+        DUE_PER_CYCLE_MAX
+    }
+
+    fn receive(&mut self, handle: &mut impl FnMut(&mut Sockets, Happening)) -> usize {
+        let mut work = 0;
+        // Whoever joins the line meanwhile is read in the next cycle.
+        for _ in 0..self.line.len() {
+            let Some(id) = self.line.pop_front() else { break };
+            let Some(connection) = self.connections.get_mut(id) else { continue };
+            connection.queued = false;
+            if !connection.wants_reading() {
+                continue;
+            }
+            work += 1;
+            match connection.receive(&mut self.spare, self.settings.read_bytes, &mut self.counts) {
+                Took::Nothing => {}
+                Took::Bytes => self.heard(id, handle),
+                Took::Over(why) => self.over(id, why, handle),
+            }
+            if let Some(connection) = self.connections.get_mut(id) {
+                connection.input.rest(&mut self.spare);
+            }
+            self.line_up(id);
+        }
+        work
+    }
+
+    /// Something came: the handshake goes on, or there are bytes for the gateway.
+    fn heard(&mut self, id: ConnectionId, handle: &mut impl FnMut(&mut Sockets, Happening)) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        if connection.phase == Phase::Handshake {
+            if connection.tls.as_ref().is_some_and(|tls| tls.is_handshaking()) {
+                return self.mark_dirty(id);
+            }
+            let (peer, listener) = (connection.peer, connection.listener.unwrap_or(ListenerId(0)));
+            let first_byte = self.doors[usize::from(listener.0)].listener.settings.first_byte;
+            connection.phase = Phase::Fresh;
+            connection.guard = Some(after(self.now, first_byte));
+            self.schedule(id);
+            handle(self, Happening::Accepted { id, listener, peer });
+        }
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let (records, bytes) = (connection.has_output(), !connection.input.is_empty());
+        if bytes && connection.phase == Phase::Fresh {
+            connection.phase = Phase::Open;
+            connection.guard = None;
+        }
+        let open = connection.is_open();
+        if records {
+            self.mark_dirty(id);
+        }
+        if bytes && open {
+            handle(self, Happening::Received { id });
+        }
+    }
+
+    fn flush(&mut self, handle: &mut impl FnMut(&mut Sockets, Happening)) -> usize {
+        let mut work = 0;
+        // What is said from here on, by whoever is told that it is drained, leaves in the next cycle.
+        let mut dirty = std::mem::take(&mut self.dirty);
+        for id in dirty.drain(..) {
+            let Some(connection) = self.connections.get_mut(id) else { continue };
+            connection.dirty = false;
+            if !connection.writable {
+                continue;
+            }
+            match connection.flush(&mut self.counts) {
+                Ok(count) => {
+                    work += usize::from(count > 0);
+                    self.flushed(id, handle);
+                }
+                Err(error) => self.broken(id, Why::of(&error), handle),
+            }
+        }
+        // Keeps the memory of the longer one.
+        dirty.append(&mut self.dirty);
+        self.dirty = dirty;
+        work
+    }
+
+    fn flushed(&mut self, id: ConnectionId, handle: &mut impl FnMut(&mut Sockets, Happening)) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        if connection.has_output() {
+            if connection.writable {
+                self.mark_dirty(id);
+            }
+            return;
+        }
+        if connection.phase == Phase::Finishing {
+            connection.stream.shutdown_write();
+            connection.phase = Phase::Lingering;
+            if connection.end_seen {
+                self.remove(id);
+            }
+            return;
+        }
+        if connection.is_open() && std::mem::take(&mut connection.tell_drained) {
+            handle(self, Happening::Drained { id });
+        }
+    }
+
+    /// Writing failed. What the peer sent before is still read; after that, or if nobody reads, it is over.
+    fn broken(&mut self, id: ConnectionId, why: Why, handle: &mut impl FnMut(&mut Sockets, Happening)) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        connection.broken = Some(why);
+        connection.output.clear();
+        if connection.paused || !connection.is_open() {
+            return self.over(id, why, handle);
+        }
+        connection.readable = true;
+        self.line_up(id);
+    }
+
+    /// Ends a connection for a reason that is not the gateway's.
+    fn over(&mut self, id: ConnectionId, why: Why, handle: &mut impl FnMut(&mut Sockets, Happening)) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let (known, leaving) = (connection.is_open(), connection.is_leaving());
+        connection.end_seen = true;
+        // A goodbye is answered by one where there is such a thing; and answers to what came before it are still sent.
+        let more_to_say = connection.has_output() || connection.tls.is_some();
+        if known && why == Why::ByPeer && more_to_say {
+            self.begin_finishing(id);
+        } else {
+            self.remove(id);
+        }
+        if !leaving {
+            self.counts.closed(why);
+        }
+        if known {
+            handle(self, Happening::Closed { id, why });
+        }
+    }
+
+    pub(super) fn begin_finishing(&mut self, id: ConnectionId) {
+        let guard = after(self.now, self.settings.linger);
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        connection.phase = Phase::Finishing;
+        connection.paused = false;
+        connection.again = false;
+        connection.input.consume(connection.input.bytes().len());
+        connection.input.rest(&mut self.spare);
+        connection.deadline = None;
+        connection.guard = Some(guard);
+        self.schedule(id);
+        self.mark_dirty(id);
+        self.line_up(id);
+    }
+
+    pub(super) fn remove(&mut self, id: ConnectionId) {
+        // The socket is closed when it is dropped.
+        drop(self.take_out(id));
+    }
+
+    pub(super) fn take_out(&mut self, id: ConnectionId) -> Option<Connection> {
+        let mut connection = self.connections.remove(id)?;
+        self.deadlines.forget(id, &mut connection.entry);
+        self.crowd.leave(connection.peer.ip());
+        if let Some(listener) = connection.listener {
+            self.doors[usize::from(listener.0)].connections -= 1;
+        }
+        Some(connection)
+    }
+
+    fn look_back(&mut self) {
+        if self.now.since(self.looked_back) >= LOOK_BACK_NS {
+            self.looked_back = self.now;
+            self.connections.values_mut().for_each(|connection| connection.output.look_back());
+        }
+    }
+
+    pub(super) fn line_up(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        if connection.wants_reading() && !connection.queued {
+            connection.queued = true;
+            self.line.push_back(id);
+        }
+    }
+
+    pub(super) fn mark_dirty(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        if !connection.dirty {
+            connection.dirty = true;
+            self.dirty.push(id);
+        }
+    }
+
+    pub(super) fn schedule(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let wanted = connection.next_deadline();
+        self.deadlines.want(id, &mut connection.entry, wanted);
+    }
+}
+
+fn after(now: Timestamp, duration: Duration) -> Timestamp {
+    now.plus(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+}

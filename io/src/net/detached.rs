@@ -1,0 +1,45 @@
+//! A connection between two threads: taken out of one's sockets, not yet in the other's.
+
+use std::fmt;
+use std::net::{SocketAddr, TcpStream};
+
+use super::input::Input;
+use super::output::Output;
+use super::settings::Limits;
+use super::tls::Tls;
+
+/// The socket, its TLS, what was received and not consumed, what was said and not sent. Dropped, it closes the connection.
+pub struct Detached {
+    pub(super) stream: TcpStream,
+    pub(super) peer: SocketAddr,
+    pub(super) limits: Limits,
+    pub(super) tls: Option<Box<Tls>>,
+    pub(super) input: Input,
+    pub(super) output: Output,
+}
+
+impl Detached {
+    pub fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    pub fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
+
+    /// Received and not consumed.
+    pub fn input(&self) -> &[u8] {
+        self.input.bytes()
+    }
+}
+
+impl fmt::Debug for Detached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Detached").field("peer", &self.peer).finish_non_exhaustive()
+    }
+}
+
+const _: () = {
+    const fn goes_to_another_thread<T: Send>() {}
+    goes_to_another_thread::<Detached>();
+};

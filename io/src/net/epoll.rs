@@ -1,0 +1,97 @@
+//! The portable driver: readiness by epoll (or what the system has instead), told once for each change.
+
+use std::io;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Registry, Token, Waker};
+
+use crate::wake::Bell;
+
+use super::driver::{BELL, Ready};
+
+/// Told in one look. If more are ready, the next look tells of them.
+const EVENTS_MAX: usize = 1_024;
+
+pub(super) struct Epoll {
+    poll: Poll,
+    events: Events,
+    /// Heard and not yet handled.
+    ready: Vec<Ready>,
+    bell: Bell,
+}
+
+impl Epoll {
+    pub(super) fn open() -> io::Result<Epoll> {
+        let poll = Poll::new()?;
+        let waker = Arc::new(Waker::new(poll.registry(), Token(BELL))?);
+        let bell = Bell::new(move || waker.wake().expect("an eventfd takes a one at any time"));
+        let ready = Vec::with_capacity(EVENTS_MAX);
+        Ok(Epoll { poll, events: Events::with_capacity(EVENTS_MAX), ready, bell })
+    }
+
+    pub(super) fn registrar(&self) -> io::Result<Registrar> {
+        Ok(Registrar { registry: self.poll.registry().try_clone()? })
+    }
+
+    pub(super) fn bell(&self) -> Bell {
+        self.bell.clone()
+    }
+
+    pub(super) fn turn<R>(&mut self, inside: impl FnOnce(&[Ready]) -> R) -> R {
+        if self.ready.is_empty() {
+            self.look(Duration::ZERO);
+        }
+        let result = inside(&self.ready);
+        self.ready.clear();
+        result
+    }
+
+    pub(super) fn wait(&mut self, at_most: Duration) {
+        // Each change is told once: what a wait has heard is kept until the next turn.
+        if self.ready.is_empty() {
+            self.look(at_most);
+        }
+    }
+
+    fn look(&mut self, at_most: Duration) {
+        match self.poll.poll(&mut self.events, Some(at_most)) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return,
+            Err(error) => panic!("the poller is ours and open, and says {error}"),
+        }
+        self.ready.extend(self.events.iter().map(|event| {
+            let failed = event.is_error();
+            Ready {
+                token: event.token().0,
+                readable: event.is_readable() || event.is_read_closed() || failed,
+                writable: event.is_writable() || failed,
+                ended: event.is_read_closed() || failed,
+            }
+        }));
+    }
+}
+
+pub(super) struct Registrar {
+    registry: Registry,
+}
+
+impl Registrar {
+    pub(super) fn attach(&self, token: usize, stream: TcpStream) -> io::Result<TcpStream> {
+        let both = Interest::READABLE | Interest::WRITABLE;
+        self.registry.register(&mut SourceFd(&stream.as_raw_fd()), Token(token), both)?;
+        Ok(stream)
+    }
+
+    pub(super) fn detach(&self, stream: TcpStream) -> io::Result<TcpStream> {
+        self.registry.deregister(&mut SourceFd(&stream.as_raw_fd()))?;
+        Ok(stream)
+    }
+
+    pub(super) fn watch(&self, token: usize, listener: &TcpListener) -> io::Result<()> {
+        self.registry.register(&mut SourceFd(&listener.as_raw_fd()), Token(token), Interest::READABLE)
+    }
+}

@@ -1,0 +1,182 @@
+//! Bytes received and not yet consumed.
+//!
+//! ```text
+//! storage  ░░░░░░░█████████░░░░░░░░░░
+//!                 head     tail
+//! ```
+//!
+//! A connection without unconsumed bytes has no storage: what is read goes into a spare one, which wanders from connection to
+//! connection and stays in the cache. Only the beginning of a message whose end is still to come keeps it.
+
+/// Spare storages kept: more are only needed by as many connections with half a message each.
+const SPARES_MAX: usize = 64;
+
+/// Storages of one size, all of their bytes initialised.
+#[derive(Debug)]
+pub(super) struct Spare {
+    storages: Vec<Vec<u8>>,
+    size: usize,
+}
+
+impl Spare {
+    pub(super) fn new(size: usize) -> Spare {
+        Spare { storages: Vec::with_capacity(SPARES_MAX), size }
+    }
+
+    pub(super) fn take(&mut self) -> Vec<u8> {
+        self.storages.pop().unwrap_or_else(|| vec![0; self.size])
+    }
+
+    /// Those that grew are let go.
+    pub(super) fn give(&mut self, storage: Vec<u8>) {
+        if storage.len() == self.size && self.storages.len() < SPARES_MAX {
+            self.storages.push(storage);
+        }
+    }
+}
+
+/// `head <= tail <= storage.len()`; without bytes both are 0.
+#[derive(Debug, Default)]
+pub(super) struct Input {
+    storage: Vec<u8>,
+    head: usize,
+    tail: usize,
+}
+
+impl Input {
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.storage[self.head..self.tail]
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.head == self.tail
+    }
+
+    pub(super) fn consume(&mut self, count: usize) {
+        assert!(count <= self.tail - self.head, "no more is consumed than there is");
+        self.head += count;
+        if self.is_empty() {
+            (self.head, self.tail) = (0, 0);
+        }
+    }
+
+    /// Room to read into, at most `cap` bytes in all. None: it is full.
+    pub(super) fn space(&mut self, spare: &mut Spare, cap: usize) -> Option<&mut [u8]> {
+        if self.storage.is_empty() {
+            self.storage = spare.take();
+        }
+        let size = self.storage.len().min(cap);
+        if self.head > 0 && size.saturating_sub(self.tail) < size / 4 {
+            self.move_to_front();
+        }
+        if self.tail >= self.storage.len() && self.storage.len() < cap {
+            let grown = (self.storage.len() * 2).min(cap);
+            self.storage.resize(grown, 0);
+        }
+        let end = self.storage.len().min(cap);
+        if self.tail < end { Some(&mut self.storage[self.tail..end]) } else { None }
+    }
+
+    /// So many bytes were read into `space`.
+    pub(super) fn filled(&mut self, count: usize) {
+        self.tail += count;
+        assert!(self.tail <= self.storage.len(), "no more is read than there was room for");
+    }
+
+    /// Room for exactly so many bytes, however many there are.
+    pub(super) fn room(&mut self, spare: &mut Spare, count: usize) -> &mut [u8] {
+        if self.storage.is_empty() {
+            self.storage = spare.take();
+        }
+        if self.tail + count > self.storage.len() {
+            self.move_to_front();
+        }
+        if self.tail + count > self.storage.len() {
+            self.storage.resize((self.tail + count).next_power_of_two(), 0);
+        }
+        &mut self.storage[self.tail..self.tail + count]
+    }
+
+    /// Gives the storage back if nothing is in it.
+    pub(super) fn rest(&mut self, spare: &mut Spare) {
+        if self.is_empty() && !self.storage.is_empty() {
+            spare.give(std::mem::take(&mut self.storage));
+        }
+    }
+
+    fn move_to_front(&mut self) {
+        self.storage.copy_within(self.head..self.tail, 0);
+        (self.head, self.tail) = (0, self.tail - self.head);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(input: &mut Input, spare: &mut Spare, cap: usize, bytes: &[u8]) -> usize {
+        let Some(space) = input.space(spare, cap) else { return 0 };
+        let count = bytes.len().min(space.len());
+        space[..count].copy_from_slice(&bytes[..count]);
+        input.filled(count);
+        count
+    }
+
+    #[test]
+    fn an_empty_input_holds_no_storage() {
+        let mut spare = Spare::new(8);
+        let mut input = Input::default();
+        assert_eq!(put(&mut input, &mut spare, 64, b"abc"), 3);
+        input.consume(3);
+        input.rest(&mut spare);
+        assert!(input.storage.is_empty());
+        assert_eq!(spare.storages.len(), 1);
+    }
+
+    #[test]
+    fn it_grows_to_its_cap_and_no_further() {
+        let mut spare = Spare::new(8);
+        let mut input = Input::default();
+        let mut taken = 0;
+        loop {
+            let count = put(&mut input, &mut spare, 20, &[b'x'; 100]);
+            if count == 0 {
+                break;
+            }
+            taken += count;
+        }
+        assert_eq!(taken, 20);
+        input.consume(15);
+        assert_eq!(put(&mut input, &mut spare, 20, &[b'y'; 100]), 15);
+        assert_eq!(input.bytes(), b"xxxxxyyyyyyyyyyyyyyy");
+        input.consume(20);
+        input.rest(&mut spare);
+        assert!(spare.storages.is_empty(), "a storage that grew is let go");
+    }
+
+    #[test]
+    fn a_cap_below_the_spare_size_holds() {
+        let mut spare = Spare::new(64);
+        let mut input = Input::default();
+        assert_eq!(put(&mut input, &mut spare, 10, &[1; 100]), 10);
+        assert_eq!(put(&mut input, &mut spare, 10, &[1; 100]), 0);
+    }
+
+    #[test]
+    fn bytes_stay_in_order_through_any_mix() {
+        let mut spare = Spare::new(16);
+        let mut input = Input::default();
+        let (mut next_in, mut next_out) = (0u8, 0u8);
+        for step in 1..500usize {
+            let bytes: Vec<u8> = (0..step % 13).map(|at| next_in.wrapping_add(at as u8)).collect();
+            next_in = next_in.wrapping_add(put(&mut input, &mut spare, 40, &bytes) as u8);
+            let count = input.bytes().len().min(step % 7);
+            for &byte in &input.bytes()[..count] {
+                assert_eq!(byte, next_out);
+                next_out = next_out.wrapping_add(1);
+            }
+            input.consume(count);
+            input.rest(&mut spare);
+        }
+    }
+}

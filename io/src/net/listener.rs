@@ -1,0 +1,149 @@
+//! A bound listener, and accepting without ever standing still.
+
+use std::fs::File;
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+
+use pitlane_engine::time::{NS_PER_MS, Timestamp};
+use rustix::io::Errno;
+use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
+
+use super::driver::Watch;
+use super::settings::{ListenerSettings, NetSettings};
+
+/// How long nobody is accepted after the system refused for want of something.
+const PAUSE_NS: u64 = 100 * NS_PER_MS;
+
+/// Numbers the listeners of one thread, in the order in which they were given to it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct ListenerId(pub u8);
+
+/// A bound socket, to be given to the thread that shall accept. Bound by whoever starts the threads, so that a port in use is told at once.
+#[derive(Debug)]
+pub struct Listener {
+    pub(super) socket: TcpListener,
+    pub(super) settings: ListenerSettings,
+    address: SocketAddr,
+}
+
+impl Listener {
+    pub fn bind(settings: ListenerSettings) -> io::Result<Listener> {
+        let address = settings.address;
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+        // A restart does not wait for the connections of the run before.
+        socket.set_reuse_address(true)?;
+        if address.is_ipv6() && address.ip().is_unspecified() {
+            // `[::]` means everybody.
+            socket.set_only_v6(false)?;
+        }
+        socket.bind(&address.into())?;
+        socket.listen(settings.backlog)?;
+        socket.set_nonblocking(true)?;
+        let socket = TcpListener::from(socket);
+        let address = socket.local_addr()?;
+        Ok(Listener { socket, settings, address })
+    }
+
+    /// With the port that it really has.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Another handle of the same socket: several threads may accept from it, and each connection comes to one of them.
+    pub fn try_clone(&self) -> io::Result<Listener> {
+        let socket = self.socket.try_clone()?;
+        Ok(Listener { socket, settings: self.settings.clone(), address: self.address })
+    }
+}
+
+/// A listener in service.
+pub(super) struct Door {
+    pub(super) listener: Listener,
+    pub(super) watch: Option<Watch>,
+    pub(super) connections: u32,
+    /// Somebody may be waiting.
+    pub(super) ready: bool,
+    /// Nobody is accepted before this.
+    pub(super) paused_until: Option<Timestamp>,
+    /// Let go when the process has no descriptor left, so that whoever waits can be accepted and turned away.
+    reserve: Option<File>,
+}
+
+pub(super) enum Knock {
+    Somebody(TcpStream, SocketAddr),
+    /// There was somebody; no more.
+    Gone,
+    TurnedAway,
+    Nobody,
+}
+
+impl Door {
+    pub(super) fn new(listener: Listener) -> Door {
+        let (watch, connections, ready, paused_until) = (None, 0, true, None);
+        Door { listener, watch, connections, ready, paused_until, reserve: reserve() }
+    }
+
+    pub(super) fn is_open(&self, now: Timestamp) -> bool {
+        self.ready && self.paused_until.is_none_or(|until| until <= now)
+    }
+
+    pub(super) fn accept(&mut self, now: Timestamp) -> Knock {
+        self.paused_until = None;
+        let error = match self.listener.socket.accept() {
+            Ok((stream, peer)) => return Knock::Somebody(stream, peer),
+            Err(error) => error,
+        };
+        match Errno::from_io_error(&error) {
+            Some(Errno::AGAIN) => {
+                self.ready = false;
+                Knock::Nobody
+            }
+            Some(Errno::MFILE | Errno::NFILE) => self.turn_away(now),
+            // Faults of the connection that was to be accepted.
+            Some(Errno::CONNABORTED | Errno::PROTO | Errno::PERM | Errno::INTR) => Knock::Gone,
+            _ => {
+                self.pause(now);
+                Knock::Gone
+            }
+        }
+    }
+
+    pub(super) fn pause(&mut self, now: Timestamp) {
+        self.ready = true;
+        self.paused_until = Some(now.plus(PAUSE_NS));
+    }
+
+    /// No descriptor left: accepts with the reserve and hangs up, so that the client knows and does not wait.
+    fn turn_away(&mut self, now: Timestamp) -> Knock {
+        let turned_away = self.reserve.take().is_some() && self.listener.socket.accept().is_ok();
+        self.reserve = reserve();
+        if self.reserve.is_none() || !turned_away {
+            self.pause(now);
+        }
+        if turned_away { Knock::TurnedAway } else { Knock::Nobody }
+    }
+}
+
+fn reserve() -> Option<File> {
+    File::open("/dev/null").ok()
+}
+
+/// What every connection gets. Fails when the peer is gone already.
+pub(super) fn prepare(stream: &TcpStream, settings: &NetSettings) -> io::Result<()> {
+    stream.set_nonblocking(true)?;
+    let socket = SockRef::from(stream);
+    socket.set_tcp_nodelay(true)?;
+    let times = settings.keep_alive;
+    let keep_alive =
+        TcpKeepalive::new().with_time(times.idle).with_interval(times.interval).with_retries(times.probes);
+    socket.set_tcp_keepalive(&keep_alive)?;
+    #[cfg(target_os = "linux")]
+    {
+        socket.set_tcp_user_timeout(Some(settings.user_timeout))?;
+        if let Some(us) = settings.busy_poll_us {
+            // Raising it needs a privilege; without it the connection is as good, only not as quick.
+            _ = socket.set_busy_poll(us);
+        }
+    }
+    Ok(())
+}

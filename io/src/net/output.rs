@@ -1,0 +1,96 @@
+//! Bytes said and not yet taken by the system.
+
+/// Memory that an output may keep while it has nothing to send.
+const KEPT_BYTES: usize = 4 * 1024;
+
+/// `sent <= bytes.len()`.
+#[derive(Debug, Default)]
+pub(super) struct Output {
+    bytes: Vec<u8>,
+    sent: usize,
+    /// Whether something was said since the last look.
+    used: bool,
+}
+
+impl Output {
+    pub(super) fn pending(&self) -> usize {
+        self.bytes.len() - self.sent
+    }
+
+    pub(super) fn unsent(&self) -> &[u8] {
+        &self.bytes[self.sent..]
+    }
+
+    /// Where to append. What is in it already is not to be touched.
+    pub(super) fn tail(&mut self) -> &mut Vec<u8> {
+        // What was sent makes room as soon as it is the larger part: so each byte is moved once at most.
+        if self.sent > 0 && self.sent >= self.pending() {
+            self.bytes.drain(..self.sent);
+            self.sent = 0;
+        }
+        self.used = true;
+        &mut self.bytes
+    }
+
+    /// Forgets the last so many bytes, as if they had never been said.
+    pub(super) fn take_back(&mut self, count: usize) {
+        assert!(count <= self.pending(), "what was sent cannot be taken back");
+        self.bytes.truncate(self.bytes.len() - count);
+    }
+
+    pub(super) fn sent(&mut self, count: usize) {
+        self.sent += count;
+        assert!(self.sent <= self.bytes.len(), "no more is sent than there is");
+        if self.sent == self.bytes.len() {
+            self.clear();
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.sent = 0;
+    }
+
+    /// To be called now and then: lets memory go that was not needed since the last time.
+    pub(super) fn look_back(&mut self) {
+        if !self.used && self.bytes.is_empty() && self.bytes.capacity() > KEPT_BYTES {
+            self.bytes = Vec::new();
+        }
+        self.used = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_leave_in_order_and_the_memory_does_not_grow_with_them() {
+        let mut output = Output::default();
+        let (mut next_in, mut next_out) = (0u8, 0u8);
+        for step in 0..10_000usize {
+            for _ in 0..step % 5 {
+                output.tail().push(next_in);
+                next_in = next_in.wrapping_add(1);
+            }
+            let count = output.pending().min(step % 6);
+            for &byte in &output.unsent()[..count] {
+                assert_eq!(byte, next_out);
+                next_out = next_out.wrapping_add(1);
+            }
+            output.sent(count);
+        }
+        assert!(output.bytes.capacity() < 100);
+    }
+
+    #[test]
+    fn memory_is_let_go_after_a_quiet_time() {
+        let mut output = Output::default();
+        output.tail().extend_from_slice(&[0; 100_000]);
+        output.sent(100_000);
+        output.look_back();
+        assert!(output.bytes.capacity() >= 100_000, "it was just in use");
+        output.look_back();
+        assert_eq!(output.bytes.capacity(), 0);
+    }
+}

@@ -1,0 +1,233 @@
+//! All connections of one thread, and what a gateway may do with them. What happens in a cycle is in `cycle`.
+
+use std::collections::VecDeque;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+
+use pitlane_engine::time::Timestamp;
+use rustls::ServerConfig;
+
+use super::connection::{Connection, Phase};
+use super::counts::Counts;
+use super::crowd::Crowd;
+use super::deadlines::Deadlines;
+use super::detached::Detached;
+use super::driver::Registrar;
+use super::happening::Why;
+use super::input::Spare;
+use super::listener::{Door, ListenerId};
+use super::settings::NetSettings;
+use super::slab::{ConnectionId, Slab};
+
+pub struct Sockets {
+    pub(super) connections: Slab<Connection>,
+    pub(super) doors: Vec<Door>,
+    /// In the order in which they are read. Each is in it once.
+    pub(super) line: VecDeque<ConnectionId>,
+    /// Those with something to write, each once.
+    pub(super) dirty: Vec<ConnectionId>,
+    /// Adopted, and to be attached in the next cycle.
+    pub(super) loose: Vec<(ConnectionId, TcpStream)>,
+    pub(super) deadlines: Deadlines,
+    pub(super) crowd: Crowd,
+    pub(super) spare: Spare,
+    pub(super) counts: Counts,
+    pub(super) registrar: Registrar,
+    pub(super) settings: NetSettings,
+    pub(super) now: Timestamp,
+    pub(super) looked_back: Timestamp,
+}
+
+/// Why nothing was appended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendError {
+    /// The output would be longer than the listener's limits allow: a slow consumer. What to do about it is the gateway's choice.
+    Full,
+    /// There is no such connection any more.
+    Gone,
+}
+
+impl Sockets {
+    /// What was received and not yet consumed.
+    pub fn input(&self, id: ConnectionId) -> &[u8] {
+        self.open(id).map_or(&[], |connection| connection.input.bytes())
+    }
+
+    pub fn consume(&mut self, id: ConnectionId, count: usize) {
+        if let Some(connection) = self.open_mut(id) {
+            connection.input.consume(count);
+        }
+    }
+
+    /// Appends to what leaves at the end of the cycle. All of it or nothing.
+    pub fn send(&mut self, id: ConnectionId, bytes: &[u8]) -> Result<(), SendError> {
+        let Some(connection) = self.connections.get_mut(id).filter(|connection| connection.is_open()) else {
+            return Err(SendError::Gone);
+        };
+        if connection.output.pending() + bytes.len() > connection.limits.output_bytes_max {
+            self.counts.sends_refused += 1;
+            return Err(SendError::Full);
+        }
+        connection.output.tail().extend_from_slice(bytes);
+        if !connection.dirty {
+            connection.dirty = true;
+            self.dirty.push(id);
+        }
+        Ok(())
+    }
+
+    /// As [`Sockets::send`], for what is encoded in place: `encode` appends. If it was too much, all of it is taken back.
+    pub fn send_with(
+        &mut self,
+        id: ConnectionId,
+        encode: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<(), SendError> {
+        let Some(connection) = self.connections.get_mut(id).filter(|connection| connection.is_open()) else {
+            return Err(SendError::Gone);
+        };
+        let tail = connection.output.tail();
+        let before = tail.len();
+        encode(tail);
+        assert!(tail.len() >= before, "encoding appends and takes nothing away");
+        let count = tail.len() - before;
+        if connection.output.pending() > connection.limits.output_bytes_max {
+            connection.output.take_back(count);
+            self.counts.sends_refused += 1;
+            return Err(SendError::Full);
+        }
+        if !connection.dirty {
+            connection.dirty = true;
+            self.dirty.push(id);
+        }
+        Ok(())
+    }
+
+    /// Bytes said and not yet taken by the system.
+    pub fn unsent(&self, id: ConnectionId) -> usize {
+        self.open(id).map_or(0, |connection| connection.output.pending())
+    }
+
+    /// Reads no more: the client is slowed by TCP. Its end is not noticed meanwhile, but deadlines are.
+    pub fn pause(&mut self, id: ConnectionId) {
+        if let Some(connection) = self.open_mut(id) {
+            connection.paused = true;
+        }
+    }
+
+    /// Reads again. What lies unconsumed is told of in the next cycle.
+    pub fn resume(&mut self, id: ConnectionId) {
+        if let Some(connection) = self.open_mut(id) {
+            connection.again |= connection.paused && !connection.input.is_empty();
+            connection.paused = false;
+        }
+        self.line_up(id);
+    }
+
+    /// Tells once when everything said has been taken by the system.
+    pub fn tell_drained(&mut self, id: ConnectionId) {
+        let Some(connection) = self.open_mut(id) else { return };
+        connection.tell_drained = true;
+        self.mark_dirty(id);
+    }
+
+    /// The gateway is told at this time, unless it changes its mind. None: never.
+    pub fn set_deadline(&mut self, id: ConnectionId, deadline: Option<Timestamp>) {
+        if let Some(connection) = self.open_mut(id) {
+            connection.deadline = deadline;
+            self.schedule(id);
+        }
+    }
+
+    /// Ends it now; what was not sent is lost. Nothing more is heard of it.
+    pub fn close(&mut self, id: ConnectionId) {
+        if self.open(id).is_some() {
+            self.counts.closed_by_us += 1;
+            self.remove(id);
+        }
+    }
+
+    /// Sends the rest, says goodbye, and gives the peer a little time to do the same. Nothing more is heard of it.
+    pub fn finish(&mut self, id: ConnectionId) {
+        if self.open(id).is_some() {
+            self.counts.closed_by_us += 1;
+            self.begin_finishing(id);
+        }
+    }
+
+    pub fn peer(&self, id: ConnectionId) -> Option<SocketAddr> {
+        self.open(id).map(|connection| connection.peer)
+    }
+
+    /// For new connections; those that are there keep what they have.
+    pub fn set_tls(&mut self, listener: ListenerId, config: Arc<ServerConfig>) {
+        if let Some(door) = self.doors.get_mut(usize::from(listener.0)) {
+            door.listener.settings.tls = Some(config);
+        }
+    }
+
+    /// Takes a connection out, for another thread to adopt. None: there is none, or the system did not let it go and it is closed.
+    pub fn release(&mut self, id: ConnectionId) -> Option<Detached> {
+        self.open(id)?;
+        let at = self.loose.iter().position(|(loose, _)| *loose == id);
+        let loose = at.map(|at| self.loose.swap_remove(at).1);
+        let connection = self.take_out(id)?;
+        let stream = match loose {
+            Some(stream) => stream,
+            None => match self.registrar.detach(connection.stream) {
+                Ok(stream) => stream,
+                Err(error) => {
+                    self.counts.closed(Why::of(&error));
+                    return None;
+                }
+            },
+        };
+        self.counts.released += 1;
+        Some(Detached {
+            stream,
+            peer: connection.peer,
+            limits: connection.limits,
+            tls: connection.tls,
+            input: connection.input,
+            output: connection.output,
+        })
+    }
+
+    /// Takes a connection in. What it has received and not consumed is told of in the next cycle. Limits do not stand in its
+    /// way: it was admitted where it came from.
+    pub fn adopt(&mut self, detached: Detached) -> ConnectionId {
+        let Detached { stream, peer, limits, tls, input, output } = detached;
+        let mut connection = Connection::new(peer, limits);
+        (connection.phase, connection.tls) = (Phase::Open, tls);
+        (connection.input, connection.output) = (input, output);
+        // Whoever had it before may have been told already.
+        (connection.readable, connection.again) = (true, true);
+        self.counts.adopted += 1;
+        self.crowd.enter(peer.ip());
+        let id = self.connections.insert(connection);
+        self.loose.push((id, stream));
+        self.line_up(id);
+        self.mark_dirty(id);
+        id
+    }
+
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Connections, with those that are on their way in or out.
+    pub fn len(&self) -> usize {
+        self.connections.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn open(&self, id: ConnectionId) -> Option<&Connection> {
+        self.connections.get(id).filter(|connection| connection.is_open())
+    }
+
+    fn open_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
+        self.connections.get_mut(id).filter(|connection| connection.is_open())
+    }
+}

@@ -1,0 +1,93 @@
+//! TLS of one connection: between what the wire carries and what the gateway reads and says.
+//!
+//! rustls keeps the records; nothing here waits. Unlike plain text, each record costs an allocation in rustls.
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+
+use rustls::{InvalidMessage, ServerConfig, ServerConnection};
+
+use super::driver::Stream;
+use super::happening::Why;
+use super::input::{Input, Spare};
+use super::output::Output;
+
+/// Encrypted bytes that may wait for the system to take them; the rest waits in plain text, where it is bounded by the gateway.
+const RECORDS_BYTES_MAX: usize = 64 * 1024;
+
+pub(super) struct Tls {
+    connection: ServerConnection,
+    /// The peer said goodbye.
+    pub(super) peer_left: bool,
+    left: bool,
+}
+
+impl Tls {
+    pub(super) fn new(config: Arc<ServerConfig>) -> Result<Tls, rustls::Error> {
+        let mut connection = ServerConnection::new(config)?;
+        connection.set_buffer_limit(Some(RECORDS_BYTES_MAX));
+        Ok(Tls { connection, peer_left: false, left: false })
+    }
+
+    pub(super) fn is_handshaking(&self) -> bool {
+        self.connection.is_handshaking()
+    }
+
+    pub(super) fn wants_write(&self) -> bool {
+        self.connection.wants_write()
+    }
+
+    /// Takes in what the wire carried. Plain text goes to `input`, what must be answered waits for `write`.
+    pub(super) fn decrypt(
+        &mut self,
+        mut wire: &[u8],
+        input: &mut Input,
+        spare: &mut Spare,
+    ) -> Result<(), Why> {
+        while !wire.is_empty() && !self.peer_left {
+            let handshaking = self.is_handshaking();
+            let taken = self.connection.read_tls(&mut wire).map_err(|error| Why::of(&error))?;
+            assert!(taken > 0, "records are processed as soon as they are there, so there is room");
+            let state = self.connection.process_new_packets().map_err(|error| why(&error, handshaking))?;
+            self.peer_left = state.peer_has_closed();
+            let count = state.plaintext_bytes_to_read();
+            if count > 0 {
+                let room = input.room(spare, count);
+                self.connection.reader().read_exact(room).map_err(|error| Why::of(&error))?;
+                input.filled(count);
+            }
+        }
+        Ok(())
+    }
+
+    /// Encrypts of `output` what fits.
+    pub(super) fn encrypt(&mut self, output: &mut Output) -> io::Result<()> {
+        if output.pending() > 0 && !self.is_handshaking() {
+            let count = self.connection.writer().write(output.unsent())?;
+            output.sent(count);
+        }
+        Ok(())
+    }
+
+    /// One call of the system.
+    pub(super) fn write(&mut self, stream: &mut Stream) -> io::Result<usize> {
+        self.connection.write_tls(stream)
+    }
+
+    /// After everything was said: tells the peer that nothing was cut off.
+    pub(super) fn leave(&mut self) {
+        if !self.left {
+            self.left = true;
+            self.connection.send_close_notify();
+        }
+    }
+}
+
+fn why(error: &rustls::Error, handshaking: bool) -> Why {
+    match error {
+        rustls::Error::InvalidMessage(
+            InvalidMessage::InvalidContentType | InvalidMessage::UnknownProtocolVersion,
+        ) if handshaking => Why::NotTls,
+        _ => Why::TlsFailed,
+    }
+}

@@ -1,0 +1,260 @@
+//! The io_uring driver, on glommio.
+//!
+//! glommio reads and writes sockets by plain non-blocking calls and uses the ring to learn when they are ready. So it fits behind
+//! the same seam as epoll: each of our cycles is one run of its executor, and each stream has a waker that notes its token.
+//!
+//! Three things it cannot do by itself, and how they are done:
+//! - It binds listeners its own way (always SO_REUSEPORT, a fixed backlog) and takes none of ours. So we accept ourselves, and learn when
+//!   by a stream made of the listening socket: the ring tells that it is readable, which is all we want.
+//! - It gives no socket back. A released connection is fetched from our own process by `pidfd_getfd`.
+//! - It writes one buffer at a time, so a large TLS output takes a call for each record.
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use futures_lite::io::{AsyncRead, AsyncWrite};
+use glommio::timer::Timer;
+use glommio::{LocalExecutor, LocalExecutorBuilder, Placement};
+use io_uring::{IoUring, Probe, opcode};
+use rustix::process::{
+    ForeignRawFd, PidfdFlags, PidfdGetfdFlags, Resource, getpid, getrlimit, pidfd_getfd, pidfd_open,
+};
+use socket2_of_glommio::Socket;
+
+use crate::wake::Bell;
+
+use super::driver::{BELL, Ready};
+
+/// What glommio asks for at least.
+const MEMLOCK_BYTES_MIN: u64 = 512 * 1024;
+/// Entries of each ring. What does not fit waits in glommio's own queue.
+const RING_DEPTH: usize = 1_024;
+/// Registered for file I/O, which we do not do there: the least it takes.
+const IO_MEMORY_BYTES: usize = 64 * 1024;
+
+pub(super) struct Uring {
+    // Dropped before the executor, to which it belongs.
+    bell_end: Option<Stream>,
+    bell: Bell,
+    woken: Arc<Mutex<Woken>>,
+    ready: Vec<Ready>,
+    executor: LocalExecutor,
+    process: Arc<OwnedFd>,
+}
+
+impl Uring {
+    /// Or the reason, in words, why it cannot be.
+    pub(super) fn open() -> Result<Uring, String> {
+        probe()?;
+        let process =
+            pidfd_open(getpid(), PidfdFlags::empty()).map_err(|error| format!("pidfd_open: {error}"))?;
+        let executor = LocalExecutorBuilder::new(Placement::Unbound)
+            .ring_depth(RING_DEPTH)
+            .io_memory(IO_MEMORY_BYTES)
+            .make()
+            .map_err(|error| format!("glommio does not start: {error}"))?;
+        let (bell, end) = bell().map_err(|error| format!("no socket for waking: {error}"))?;
+        let woken = Arc::new(Mutex::new(Woken::default()));
+        let mut uring =
+            Uring { bell_end: None, bell, woken, ready: Vec::new(), executor, process: Arc::new(process) };
+        let registrar = uring.registrar();
+        uring.bell_end = Some(uring.executor.run(async { registrar.attach(BELL, end) }));
+        uring.try_handing_back()?;
+        Ok(uring)
+    }
+
+    /// Sandboxes may forbid what `detach` needs. Better to know now.
+    fn try_handing_back(&self) -> Result<(), String> {
+        let end = self.bell_end.as_ref().expect("the bell has just been attached");
+        let back = self.registrar().detach(end);
+        back.map(drop).map_err(|error| format!("a socket cannot be handed on (pidfd_getfd: {error})"))
+    }
+
+    pub(super) fn registrar(&self) -> Registrar {
+        Registrar { woken: Arc::clone(&self.woken), process: Arc::clone(&self.process) }
+    }
+
+    pub(super) fn bell(&self) -> Bell {
+        self.bell.clone()
+    }
+
+    pub(super) fn turn<R>(&mut self, inside: impl FnOnce(&[Ready]) -> R) -> R {
+        let Uring { bell_end, woken, ready, executor, .. } = self;
+        executor.run(async {
+            ready.clear();
+            // The waker is one for reading and writing, so both may be.
+            ready.extend(lock(woken).tokens.drain(..).map(|token| Ready {
+                token,
+                readable: true,
+                writable: true,
+                ended: false,
+            }));
+            if ready.iter().any(|ready| ready.token == BELL) {
+                bell_end.iter_mut().for_each(hush);
+            }
+            inside(ready)
+        })
+    }
+
+    pub(super) fn wait(&mut self, at_most: Duration) {
+        let Uring { woken, executor, .. } = self;
+        executor.run(async {
+            let mut timer = Timer::new(at_most);
+            poll_fn(|context| {
+                let mut woken = lock(woken);
+                if !woken.tokens.is_empty() {
+                    return Poll::Ready(());
+                }
+                woken.sleeper = Some(context.waker().clone());
+                drop(woken);
+                Pin::new(&mut timer).poll(context).map(drop)
+            })
+            .await;
+            lock(woken).sleeper = None;
+        });
+    }
+}
+
+/// Whether glommio would run here. Asked first, since it panics where it would not.
+fn probe() -> Result<(), String> {
+    let ring = IoUring::new(8).map_err(|error| format!("the kernel refuses io_uring ({error})"))?;
+    let mut probe = Probe::new();
+    let asked = ring.submitter().register_probe(&mut probe);
+    asked.map_err(|error| format!("io_uring of this kernel is too old ({error}); 5.8 is needed"))?;
+    // The youngest of what it uses.
+    let needed = [opcode::Accept::CODE, opcode::OpenAt::CODE, opcode::Send::CODE, opcode::Recv::CODE];
+    if !needed.iter().all(|&code| probe.is_supported(code)) {
+        return Err("io_uring of this kernel is too old; 5.8 is needed".to_owned());
+    }
+    match getrlimit(Resource::Memlock).current {
+        Some(limit) if limit < MEMLOCK_BYTES_MIN => Err(format!(
+            "{limit} bytes of memory may be locked (ulimit -l), and {MEMLOCK_BYTES_MIN} are needed"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// A byte through a pair of sockets wakes the thread. If it does not fit, some are there already.
+fn bell() -> io::Result<(Bell, TcpStream)> {
+    use std::io::Write;
+    let (ours, theirs) = UnixStream::pair()?;
+    ours.set_nonblocking(true)?;
+    let bell = Bell::new(move || _ = (&ours).write(&[1]));
+    Ok((bell, TcpStream::from(OwnedFd::from(theirs))))
+}
+
+/// Takes the bytes out of the bell, up to where it tells of the next.
+fn hush(end: &mut Stream) {
+    let mut bytes = [0; 64];
+    while matches!(end.read(&mut bytes), Ok(count) if count > 0) {}
+}
+
+/// Who was woken. Written by wakers on our own thread, so nobody ever waits for it.
+#[derive(Default)]
+struct Woken {
+    /// At most two for each stream: one for reading, one for writing.
+    tokens: Vec<usize>,
+    /// The waiting thread's task.
+    sleeper: Option<Waker>,
+}
+
+fn lock(woken: &Mutex<Woken>) -> MutexGuard<'_, Woken> {
+    woken.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+struct Call {
+    token: usize,
+    woken: Arc<Mutex<Woken>>,
+}
+
+impl Wake for Call {
+    fn wake(self: Arc<Call>) {
+        let sleeper = {
+            let mut woken = lock(&self.woken);
+            woken.tokens.push(self.token);
+            woken.sleeper.take()
+        };
+        if let Some(sleeper) = sleeper {
+            sleeper.wake();
+        }
+    }
+}
+
+pub(super) struct Registrar {
+    woken: Arc<Mutex<Woken>>,
+    process: Arc<OwnedFd>,
+}
+
+impl Registrar {
+    pub(super) fn attach(&self, token: usize, stream: TcpStream) -> Stream {
+        let stream = glommio::net::TcpStream::from(Socket::from(stream));
+        let waker = Waker::from(Arc::new(Call { token, woken: Arc::clone(&self.woken) }));
+        let mut stream = Stream { stream, waker };
+        stream.expect_more();
+        stream
+    }
+
+    pub(super) fn detach(&self, stream: &Stream) -> io::Result<TcpStream> {
+        let number = stream.stream.as_raw_fd() as ForeignRawFd;
+        let socket = pidfd_getfd(&self.process, number, PidfdGetfdFlags::empty())?;
+        Ok(TcpStream::from(socket))
+    }
+
+    /// A stream that is never read: its waker fires when the listener has somebody.
+    pub(super) fn watch(&self, token: usize, listener: &TcpListener) -> io::Result<Stream> {
+        let socket = OwnedFd::from(listener.try_clone()?);
+        Ok(self.attach(token, TcpStream::from(socket)))
+    }
+}
+
+pub(super) struct Stream {
+    stream: glommio::net::TcpStream,
+    waker: Waker,
+}
+
+impl Stream {
+    pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut context = Context::from_waker(&self.waker);
+        let count = ready(Pin::new(&mut self.stream).poll_read(&mut context, buffer))?;
+        if count > 0 && count < buffer.len() {
+            self.expect_more();
+        }
+        Ok(count)
+    }
+
+    pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut context = Context::from_waker(&self.waker);
+        ready(Pin::new(&mut self.stream).poll_write(&mut context, bytes))
+    }
+
+    pub(super) fn write_vectored(&mut self, parts: &[io::IoSlice<'_>]) -> io::Result<usize> {
+        let mut context = Context::from_waker(&self.waker);
+        ready(Pin::new(&mut self.stream).poll_write_vectored(&mut context, parts))
+    }
+
+    pub(super) fn shutdown_write(&mut self) {
+        let mut context = Context::from_waker(&self.waker);
+        // It may be gone already, which is as good.
+        _ = Pin::new(&mut self.stream).poll_close(&mut context);
+    }
+
+    /// glommio asks the ring by itself when a read fell short; this only says who is to be woken.
+    fn expect_more(&mut self) {
+        let mut context = Context::from_waker(&self.waker);
+        _ = Pin::new(&mut self.stream).poll_read(&mut context, &mut []);
+    }
+}
+
+fn ready(poll: Poll<io::Result<usize>>) -> io::Result<usize> {
+    match poll {
+        Poll::Ready(result) => result,
+        Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
+    }
+}

@@ -1,0 +1,67 @@
+//! Commands of a port that wait for room, sent in their order.
+
+use std::collections::VecDeque;
+
+use pitlane_engine::command::{Body, Command};
+use pitlane_engine::id::{ShardId, Source};
+use pitlane_engine::mesh::{Broadcast, PortEnd};
+
+/// What a port has to tell the shards. Its length is bounded by what is asked of it: some commands for each strategy and
+/// security at the start, later a few of the treasury's for each limit.
+#[derive(Debug)]
+pub struct Errands {
+    source: Source,
+    waiting: VecDeque<Errand>,
+}
+
+#[derive(Debug)]
+enum Errand {
+    All(Broadcast),
+    One(ShardId, Command),
+}
+
+impl Errands {
+    /// None yet; whatever has no sender of its own is told in this name.
+    pub fn new(source: Source) -> Errands {
+        Errands { source, waiting: VecDeque::new() }
+    }
+
+    pub fn tell_all(&mut self, body: Body) {
+        let command = Command { source: self.source, token: 0, body };
+        self.waiting.push_back(Errand::All(Broadcast::new(command)));
+    }
+
+    pub fn tell(&mut self, shard: ShardId, body: Body) {
+        self.send(shard, Command { source: self.source, token: 0, body });
+    }
+
+    pub fn send(&mut self, shard: ShardId, command: Command) {
+        self.waiting.push_back(Errand::One(shard, command));
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// What was not sent is not sent any more.
+    pub fn clear(&mut self) {
+        self.waiting.clear();
+    }
+
+    /// Sends what has room, in order, and says how much.
+    pub fn poll(&mut self, port: &mut PortEnd) -> usize {
+        let mut sent = 0;
+        while let Some(errand) = self.waiting.front_mut() {
+            let through = match errand {
+                Errand::All(broadcast) => port.send_all(broadcast),
+                Errand::One(shard, command) => port.send(*shard, *command).is_ok(),
+            };
+            if !through {
+                break;
+            }
+            self.waiting.pop_front();
+            sent += 1;
+        }
+        sent
+    }
+}

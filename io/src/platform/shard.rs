@@ -1,0 +1,115 @@
+//! A shard's duty: its worker with its journal, a stamp now and then, and the bells of those it spoke to.
+
+use std::sync::Arc;
+
+use pitlane_engine::time::Timestamp;
+use pitlane_engine::worker::{ALL_STORED, Taken, Worker};
+
+use crate::fault;
+use crate::journal::Writer;
+use crate::metrics::Registry;
+use crate::stages::{Recorder, Stage};
+use crate::topology::bells::Bells;
+use crate::topology::life::Course;
+
+#[derive(Debug)]
+pub struct ShardDuty {
+    worker: Worker,
+    keeping: Keeping,
+    bells: Arc<Bells>,
+    registry: Arc<Registry>,
+    /// All is said, and nothing is taken any more.
+    closed: bool,
+}
+
+/// What is kept of the shard's commands: themselves, and how long they took.
+#[derive(Debug)]
+pub struct Keeping {
+    /// None: nothing is journaled.
+    pub journal: Option<Writer>,
+    /// None: nothing is stamped.
+    pub recorder: Option<Recorder>,
+}
+
+impl ShardDuty {
+    pub fn new(worker: Worker, keeping: Keeping, bells: Arc<Bells>, registry: Arc<Registry>) -> ShardDuty {
+        ShardDuty { worker, keeping, bells, registry, closed: false }
+    }
+
+    /// Does a bounded amount of work and says how much.
+    pub fn poll(&mut self, now: Timestamp, course: Course) -> usize {
+        if self.closed {
+            return 0;
+        }
+        let work = self.keeping.poll(&mut self.worker, now);
+        self.bells.wake_ports(self.worker.take_called());
+        if work > 0 {
+            let shard = self.worker.shard().id().0 as usize;
+            self.registry.shards[shard].publish(&self.worker.counts());
+        }
+        // Whoever could send has closed before, so what was taken was the last.
+        self.closed = course >= Course::Draining && work == 0 && !self.worker.has_work();
+        work
+    }
+
+    pub fn is_done(&self, course: Course) -> bool {
+        course < Course::Draining || self.closed
+    }
+
+    /// Whether something waits for room, on a lane or in the journal.
+    pub fn is_waiting(&self) -> bool {
+        !self.closed && self.worker.has_work()
+    }
+
+    pub fn deadline(&self) -> Timestamp {
+        let timers = self.worker.deadline().filter(|_| !self.closed).unwrap_or(Timestamp::MAX);
+        timers.min(self.keeping.recorder.as_ref().map_or(Timestamp::MAX, Recorder::deadline))
+    }
+}
+
+impl Keeping {
+    /// A poll in which each command is journaled before it is applied, and some are timed. One is applied when the next is
+    /// taken, or when the poll ends.
+    fn poll(&mut self, worker: &mut Worker, now: Timestamp) -> usize {
+        let Keeping { journal, recorder } = self;
+        let stored = journal.as_ref().map_or(ALL_STORED, Writer::stored);
+        let mut applying = None;
+        let mut work = worker.poll_with(now, stored, |number, now, command, shard| {
+            let mut timed = None;
+            if let Some(recorder) = recorder.as_mut() {
+                if let Some(journaled) = applying.take() {
+                    recorder.count(Stage::Apply, journaled, recorder.stamp());
+                }
+                timed = recorder.sample();
+            }
+            let taken = match journal.as_mut() {
+                Some(journal) => {
+                    let taken = journal.take(number, now, command, shard);
+                    if taken == Taken::Yes {
+                        fault::after_write();
+                    }
+                    taken
+                }
+                None => Taken::Yes,
+            };
+            if let Some((recorder, begun)) = recorder.as_mut().zip(timed)
+                && taken == Taken::Yes
+            {
+                let journaled = recorder.stamp();
+                recorder.count(Stage::Journal, begun, journaled);
+                applying = Some(journaled);
+            }
+            taken
+        });
+        if let Some(journal) = journal {
+            work += journal.tend();
+        }
+        if let Some(recorder) = recorder {
+            if let Some(journaled) = applying {
+                recorder.count(Stage::Apply, journaled, recorder.stamp());
+            }
+            recorder.poll(now);
+        }
+        work
+    }
+}

@@ -1,0 +1,115 @@
+//! Lines for people on the standard output, written by a thread of their own: whoever reads slowly, or not at all, delays
+//! nobody but this thread. What does not fit is left out, and how much that was is told.
+
+use std::io::{self, ErrorKind, Write};
+use std::mem;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread::{self, JoinHandle};
+
+use crate::topology::life::{Life, Stop};
+
+/// Texts that wait to be written. Each holds the lines of one round, a hundred kilobytes at most.
+const WAITING_MAX: usize = 64;
+
+/// Where lines are put. Its clones write to the same output.
+#[derive(Clone, Debug)]
+pub struct Printer {
+    texts: SyncSender<String>,
+    /// Lines left out since the last text that went through.
+    left_out: usize,
+}
+
+impl Printer {
+    /// Starts the thread. It ends when the printer is dropped and all is written.
+    pub fn start(life: Arc<Life>) -> io::Result<(Printer, JoinHandle<()>)> {
+        let (texts, received) = sync_channel(WAITING_MAX);
+        let thread = thread::Builder::new()
+            .name("printer".to_string())
+            .spawn(move || write(&received, &mut io::stdout(), &life))?;
+        Ok((Printer { texts, left_out: 0 }, thread))
+    }
+
+    /// Takes the lines, each with its end, and never waits. The text is empty afterwards.
+    pub fn print(&mut self, lines: &mut String) {
+        if lines.is_empty() {
+            return;
+        }
+        let count = lines.lines().count();
+        let text = self.text(lines);
+        match self.texts.try_send(text) {
+            Ok(()) => self.left_out = 0,
+            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => self.left_out += count,
+        }
+    }
+
+    /// Takes the last lines, and waits until there is room for them.
+    pub fn print_last(mut self, mut lines: String) {
+        // If nobody writes any more, nobody reads either.
+        let text = self.text(&mut lines);
+        let _ = self.texts.send(text);
+    }
+
+    fn text(&mut self, lines: &mut String) -> String {
+        match self.left_out {
+            0 => mem::take(lines),
+            count => format!("… {count} lines left out: the output is read too slowly\n{}", mem::take(lines)),
+        }
+    }
+}
+
+fn write(texts: &Receiver<String>, out: &mut impl Write, life: &Life) {
+    for text in texts {
+        let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        match written {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => return life.stop(Stop::NobodyListens),
+            Err(error) => {
+                return life.stop(Stop::Failed(format!("cannot write to the standard output: {error}")));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_counted_and_told() {
+        let (texts, received) = sync_channel(1);
+        let mut printer = Printer { texts, left_out: 0 };
+        for text in ["a\n", "b\nc\n", "d\n"] {
+            let mut lines = text.to_string();
+            printer.print(&mut lines);
+            assert!(lines.is_empty());
+        }
+        assert_eq!(received.recv().unwrap(), "a\n");
+        printer.print(&mut "e\n".to_string());
+        assert_eq!(received.recv().unwrap(), "… 3 lines left out: the output is read too slowly\ne\n");
+        printer.print(&mut "f\n".to_string());
+        assert_eq!(received.recv().unwrap(), "f\n");
+    }
+
+    #[test]
+    fn a_reader_that_has_gone_ends_the_platform() {
+        struct Closed(ErrorKind);
+        impl Write for Closed {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(self.0.into())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        for (kind, is_failure) in [(ErrorKind::BrokenPipe, false), (ErrorKind::StorageFull, true)] {
+            let (life, _main) = Life::begin().unwrap();
+            let (texts, received) = sync_channel(1);
+            texts.send("a\n".to_string()).unwrap();
+            drop(texts);
+            write(&received, &mut Closed(kind), &life);
+            assert_eq!(matches!(life.stopped(), Some(Stop::Failed(_))), is_failure);
+            assert!(life.stopped().is_some());
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What is printed for people: a line for every change of an order, and a last one with the sums.
+
+use std::fmt::Write as _;
+
+use pitlane_engine::event::{Event, What};
+use pitlane_engine::id::Currency;
+use pitlane_engine::number::Money;
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::view::View;
+use pitlane_protocols::line::Line;
+
+use crate::heard::Heard;
+use crate::printer::Printer;
+
+/// What the summary is counted in.
+const BASE: &[u8] = b"USD";
+
+/// Lines of one round.
+#[derive(Debug)]
+pub struct Report {
+    printer: Printer,
+    quiet: bool,
+    /// Not yet given to the printer.
+    lines: String,
+}
+
+impl Report {
+    pub fn new(printer: Printer, quiet: bool) -> Report {
+        Report { printer, quiet, lines: String::new() }
+    }
+
+    /// Takes note of an event that the view has taken in.
+    pub fn hear(&mut self, view: &View, reference: &RefData, event: &Event) {
+        if self.quiet {
+            return;
+        }
+        let Some(report) = event.report().filter(|report| report.what != What::Image) else { return };
+        let symbol = reference.security(report.security).map_or("?", |row| row.symbol.as_str());
+        let order = view.order(report.order);
+        if let Some(line) = Line::of_event(event, order.as_ref().map(|order| &order.terms), symbol) {
+            writeln!(self.lines, "{line}").expect("a string takes everything");
+        }
+    }
+
+    /// Gives the lines of this round to the printer.
+    pub fn flush(&mut self) {
+        self.printer.print(&mut self.lines);
+    }
+
+    /// The last line, after all others.
+    pub fn end(mut self, view: &View, reference: &RefData, heard: Heard) {
+        let Heard { ticks, orders, rejected, fills, .. } = heard;
+        let base = Currency::parse(BASE).expect("the base currency is one");
+        let portfolio = view.portfolio(None, base, reference);
+        let positions = view.positions().filter(|position| !position.state.qty.is_zero()).count();
+        let shown =
+            |amount: Option<Money>| amount.map_or("uncountable".to_string(), |money| money.to_string());
+        writeln!(
+            self.lines,
+            "stopped ticks={ticks} orders={orders} rejected={rejected} fills={fills} open={} positions={positions} \
+             realized={} unrealized={} {base}",
+            view.open_orders_len(),
+            shown(portfolio.realized),
+            shown(portfolio.unrealized),
+        )
+        .expect("a string takes everything");
+        self.printer.print_last(self.lines);
+    }
+}

@@ -1,0 +1,149 @@
+//! The start: every part is made, joined to the others, and given its thread.
+
+use std::io;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use pitlane_engine::image;
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::time::Timestamp;
+
+use super::store::{Staff, Store};
+use super::watch::Watch;
+use super::{Running, ServeError, ServeSettings, reload_by_signal, system};
+use crate::config::Config;
+use crate::http::{Http, HttpSettings, Listener, News, Parts as HttpParts, Remote, Standing};
+use crate::journal::header;
+use crate::metrics::{Registry, StageSummary};
+use crate::net::settings::NetSettings;
+use crate::platform::{Parts, PlatformSettings};
+use crate::printer::Printer;
+use crate::report::Report;
+use crate::stages::Reader;
+use crate::tls::{Certificate, Tls, TlsError, TlsSettings};
+use crate::topology::Plan;
+use crate::topology::crew::{Member, pin};
+use crate::topology::life::{Course, Life, Stop};
+
+pub fn start(
+    settings: &ServeSettings,
+    store: Store,
+    now: Timestamp,
+    life: &Arc<Life>,
+) -> Result<Running, ServeError> {
+    let config = &settings.config;
+    let topology = &config.topology;
+    pin(topology.main_cores.first().copied());
+    let Store { mut born, reference, staff, numbers } = store;
+    let remote = Remote::new();
+    let plan = Plan::new(topology.clone(), remote.bell().clone());
+    let bells = plan.bells.clone();
+    let registry = Arc::new(Registry::new(topology.shards));
+    let formats = vec![("image", image::FORMAT), ("journal", header::FORMAT)];
+    let standing = Arc::new(Standing::new(now, config.durability(), formats));
+
+    let (mut members, mut healths, mut lock) = (Vec::new(), Vec::new(), None);
+    if let Some(Staff { keeper, steward, healths: all, lock: held }) = staff {
+        let core = topology.journal_cores.first().copied();
+        members.extend(Staff::members(keeper, steward, &mut born, &bells, core));
+        (healths, lock) = (all, Some(held));
+    }
+    let platform = PlatformSettings { numbers, ..PlatformSettings::of(config, &reference) };
+    let parts = Parts::new(now, &reference, &platform, born, &bells, &registry);
+    members.extend(plan.members(parts.shards, parts.gateways, &NetSettings::of(&config.net)));
+
+    let (printer, printing) = Printer::start(life.clone()).map_err(system(NO_THREAD))?;
+    let tls = open_tls(config, now)?;
+    let http = HttpParts {
+        port: parts.http,
+        bells: bells.shards.clone(),
+        reference: reference.clone(),
+        remote: remote.clone(),
+        registry: registry.clone(),
+        standing: standing.clone(),
+        stages: shown(parts.stages),
+        report: Some(Report::new(printer.clone(), settings.quiet)),
+        tls: tls.clone(),
+        tell: told(life.clone()),
+    };
+    let http = Http::bind(HttpSettings::of(config), http).map_err(system("http.listen or https.listen"))?;
+    standing.set_listeners(http.listeners().to_vec());
+    let ready = ready_line(config, &reference, http.listeners());
+
+    let bells = members.iter().map(|member| member.bell.clone()).collect();
+    let start = |member: Member| member.start(life.clone());
+    let threads: io::Result<Vec<_>> = members.into_iter().map(start).collect();
+    let mut threads = threads.map_err(system(NO_THREAD))?;
+    let core = topology.http_cores.first().copied();
+    threads.push(start_http(http, core, life.clone()).map_err(system(NO_THREAD))?);
+    let reload = reload_by_signal().map_err(system("cannot hear signals"))?;
+    let watch = Watch::new(healths, registry, standing.clone()).with_certificate(tls, reload);
+    Ok(Running { bells, remote, standing, watch, threads, printer, printing, ready, _lock: lock })
+}
+
+const NO_THREAD: &str = "cannot start a thread";
+
+/// A certificate, if anybody speaks TLS.
+fn open_tls(config: &Config, now: Timestamp) -> Result<Option<Arc<Tls>>, TlsError> {
+    if !config.listeners().iter().any(|(_, _, tls)| *tls) {
+        return Ok(None);
+    }
+    let certificate = match (&config.tls.cert, &config.tls.key) {
+        (Some(chain), Some(key)) => Certificate::Files { chain: chain.clone(), key: key.clone() },
+        // One without the other was refused with the config.
+        (Some(_), None) | (None, Some(_)) | (None, None) => {
+            Certificate::SelfSigned { folder: config.service.data_dir.clone() }
+        }
+    };
+    let settings = TlsSettings { certificate, client_ca: config.tls.client_ca.clone() };
+    Tls::open(settings, now).map(|tls| Some(Arc::new(tls)))
+}
+
+/// What the http thread shows of all threads' stages.
+fn shown(mut readers: Vec<(String, Reader)>) -> Box<dyn FnMut() -> Vec<StageSummary> + Send> {
+    Box::new(move || {
+        let mut summaries = Vec::new();
+        for (thread, reader) in &mut readers {
+            reader.poll();
+            summaries.extend(reader.summaries(thread));
+        }
+        summaries
+    })
+}
+
+/// What becomes of the http thread's news.
+fn told(life: Arc<Life>) -> Box<dyn Fn(News) + Send> {
+    Box::new(move |news| match news {
+        News::Complete => life.arrive(Course::Opening),
+        News::ExitAsked => life.stop(Stop::Asked),
+        News::Quiet => {
+            life.arrive(Course::Closing);
+            // It has nothing to drain but its events, and hears those until the end.
+            life.arrive(Course::Draining);
+        }
+    })
+}
+
+fn start_http(http: Http, core: Option<u32>, life: Arc<Life>) -> io::Result<JoinHandle<()>> {
+    thread::Builder::new().name("http".to_string()).spawn(move || {
+        pin(core);
+        if let Err(error) = http.run() {
+            life.stop(Stop::Failed(format!("the http thread: {error}")));
+        }
+        life.arrive(Course::Ended);
+    })
+}
+
+/// The one line that says where we are and what we promise.
+fn ready_line(config: &Config, reference: &RefData, listeners: &[Listener]) -> String {
+    let mut line = "ready".to_string();
+    for Listener { name, address } in listeners {
+        line += &format!(" {name}={address}");
+    }
+    let (securities, exchanges) = (reference.securities().len(), reference.exchanges().len());
+    let (shards, seed) = (config.topology.shards, config.service.seed);
+    line + &format!(
+        " durability={} securities={securities} exchanges={exchanges} shards={shards} seed={seed}",
+        config.durability()
+    )
+}

@@ -1,0 +1,175 @@
+//! What is there from earlier lives, and who keeps this one: the journal, opened and read back.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pitlane_engine::desk::IdBlock;
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::time::Timestamp;
+
+use crate::config::{Config, Durability, IdleBy};
+use crate::journal::disk::Disk;
+use crate::journal::notes::Notes;
+use crate::journal::{
+    self, Fault, Health, JournalSettings, Keeper, Level, Lock, Opened, Progress, Setup, Steward,
+};
+use crate::platform::{Born, Parts, PlatformSettings};
+use crate::topology::bells::Bells;
+use crate::topology::crew::{Bed, Duty, KeeperDuty, Member};
+
+/// Numbers for ids taken at each start. More than a trader uses in a life, and there are enough for a billion lives.
+const NUMBERS: u64 = 1 << 32;
+/// Under this key the numbers of the demo trader's orders are noted.
+const TRADER_IDS: &str = "trader-ids";
+/// How often a long recovery is told of.
+const PROGRESS: Duration = Duration::from_secs(1);
+
+/// Shards as they begin this life, and the journal they go on in.
+#[derive(Debug)]
+pub struct Store {
+    pub born: Vec<Born>,
+    /// The configured ones, and all that vanished since the journal began.
+    pub reference: Arc<RefData>,
+    /// None: nothing is kept.
+    pub staff: Option<Staff>,
+    /// For ids of the demo trader's orders, never given before.
+    pub numbers: IdBlock,
+}
+
+/// Who works for the journal besides the shards.
+#[derive(Debug)]
+pub struct Staff {
+    pub keeper: Keeper,
+    pub steward: Steward,
+    /// By shard.
+    pub healths: Vec<Arc<Health>>,
+    /// As long as it is held no other process opens the journal.
+    pub lock: Lock,
+}
+
+impl Store {
+    pub fn open(config: &Config, reference: &Arc<RefData>, now: Timestamp) -> Result<Store, Fault> {
+        let settings = PlatformSettings::of(config, reference);
+        let level = match config.durability() {
+            Durability::Disk => Level::Disk,
+            Durability::Os => Level::Os,
+            Durability::None => {
+                let born = Parts::newborn(reference, &settings);
+                let numbers = IdBlock { next: 1, end: NUMBERS };
+                return Ok(Store { born, reference: reference.clone(), staff: None, numbers });
+            }
+        };
+        let (disk, data) = (Disk::Real, config.service.data_dir.as_path());
+        let setup = Setup {
+            disk: &disk,
+            data,
+            journal: journal_settings(config, level),
+            shards: settings.shards,
+            reference: RefData::clone(reference),
+            settings: settings.shard,
+        };
+        let mut telling = Telling { told: Instant::now() };
+        let opened = journal::open(setup, now, &mut |progress| telling.hear(progress))?;
+        let numbers = Notes::open(&disk, data)?.reserve(TRADER_IDS, NUMBERS)?;
+        Ok(Store::of(opened, numbers))
+    }
+
+    fn of(opened: Opened, numbers: IdBlock) -> Store {
+        let Opened { shards, keeper, steward, lock, reference } = opened;
+        let (mut born, mut healths) = (Vec::new(), Vec::new());
+        for (at, shard) in shards.into_iter().enumerate() {
+            let found = shard.found;
+            for warning in &found.warnings {
+                tracing::warn!(shard = at, "{warning}");
+            }
+            if found.seq > 0 {
+                tracing::info!(
+                    shard = at,
+                    records = found.seq,
+                    snapshot = found.snapshot,
+                    "journal read back"
+                );
+            }
+            healths.push(shard.writer.health().clone());
+            born.push(Born {
+                shard: shard.shard,
+                seq: shard.event,
+                at: shard.now,
+                writer: Some(shard.writer),
+            });
+        }
+        Store { born, reference, staff: Some(Staff { keeper, steward, healths, lock }), numbers }
+    }
+}
+
+impl Staff {
+    /// The threads of keeper and steward, with everybody's bells where they belong.
+    pub fn members(
+        mut keeper: Keeper,
+        steward: Steward,
+        born: &mut [Born],
+        bells: &Bells,
+        core: Option<u32>,
+    ) -> [Member; 2] {
+        let member = |name: &str, duty, bed: Bed, bell| Member {
+            name: name.to_string(),
+            duties: vec![duty],
+            idle: IdleBy::Park,
+            core,
+            bed,
+            bell,
+            net: None,
+        };
+        let (keeping, stewarding) = (Bed::default(), Bed::default());
+        let (keeper_bell, steward_bell) = (keeping.bell(), stewarding.bell());
+        for writer in born.iter_mut().filter_map(|born| born.writer.as_mut()) {
+            writer.set_bell(keeper_bell.clone());
+        }
+        for (shard, bell) in bells.shards.iter().enumerate() {
+            keeper.set_bell(shard, bell.clone());
+        }
+        let keeper = KeeperDuty { keeper, steward: steward_bell.clone(), finished: false };
+        [
+            member("journal", Duty::Keeper(Box::new(keeper)), keeping, keeper_bell),
+            member("steward", Duty::Steward(Box::new(steward)), stewarding, steward_bell),
+        ]
+    }
+}
+
+/// Makes the data folder, if it is not there.
+pub fn make_folder(config: &Config) -> std::io::Result<&Path> {
+    let folder = config.service.data_dir.as_path();
+    fs::create_dir_all(folder)?;
+    Ok(folder)
+}
+
+fn journal_settings(config: &Config, level: Level) -> JournalSettings {
+    let journal = config.journal;
+    JournalSettings {
+        level,
+        segment_bytes: journal.segment_bytes,
+        spares: journal.reserve_segments,
+        sync_interval_ns: journal.sync_interval_ms as u64 * pitlane_engine::time::NS_PER_MS,
+        snapshot_bytes: journal.snapshot_every_bytes,
+        keep_days: journal.retention_days,
+    }
+}
+
+/// Tells how far a recovery has come, if it takes long.
+struct Telling {
+    told: Instant,
+}
+
+impl Telling {
+    fn hear(&mut self, progress: Progress) {
+        if self.told.elapsed() < PROGRESS {
+            return;
+        }
+        self.told = Instant::now();
+        let Progress { shard, bytes_done, bytes_total } = progress;
+        let percent = (bytes_done * 100).checked_div(bytes_total).unwrap_or(100);
+        tracing::info!(shard, percent, bytes_done, bytes_total, "reading the journal back");
+    }
+}

@@ -1,0 +1,83 @@
+//! Main's eye on journal and certificate: once a second it looks how the journal is, and tells whoever shows it; and whether
+//! the certificate shall be read again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::clock::wall;
+use crate::http::{Journaling, Standing};
+use crate::journal::{Door, Health};
+use crate::metrics::Registry;
+use crate::tls::Tls;
+
+/// Between two looks.
+pub const EVERY: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+pub struct Watch {
+    /// By shard; none where nothing is kept.
+    healths: Vec<Arc<Health>>,
+    registry: Arc<Registry>,
+    standing: Arc<Standing>,
+    /// The worst door at the last look.
+    door: Door,
+    tls: Option<Arc<Tls>>,
+    /// Whether the certificate shall be read again.
+    reload: Arc<AtomicBool>,
+}
+
+impl Watch {
+    pub fn new(healths: Vec<Arc<Health>>, registry: Arc<Registry>, standing: Arc<Standing>) -> Watch {
+        let reload = Arc::default();
+        Watch { healths, registry, standing, door: Door::Open, tls: None, reload }
+    }
+
+    /// To read this certificate again whenever it is asked for.
+    pub fn with_certificate(self, tls: Option<Arc<Tls>>, reload: Arc<AtomicBool>) -> Watch {
+        Watch { tls, reload, ..self }
+    }
+
+    pub fn look(&mut self) {
+        self.look_at_journal();
+        if self.reload.swap(false, Ordering::Relaxed)
+            && let Some(tls) = &self.tls
+        {
+            match tls.reload(wall()) {
+                Ok(()) => tracing::info!(not_after = tls.not_after().0, "certificate read again"),
+                Err(error) => tracing::error!(%error, "the certificate stays as it was"),
+            }
+        }
+    }
+
+    fn look_at_journal(&mut self) {
+        let mut door = Door::Open;
+        let mut error = None;
+        for (health, meter) in self.healths.iter().zip(&self.registry.shards) {
+            let report = health.report();
+            meter.journal.records.set(report.appended);
+            meter.journal.bytes.set(report.bytes);
+            meter.journal.syncs.set(report.syncs);
+            meter.journal.snapshots.set(report.snapshots);
+            if report.door > door {
+                (door, error) = (report.door, report.last_error);
+            }
+        }
+        if door != self.door {
+            self.tell(door, error.as_deref());
+        }
+        self.door = door;
+    }
+
+    fn tell(&self, door: Door, error: Option<&str>) {
+        self.standing.set_journaling(match door {
+            Door::Open => Journaling::Sound,
+            Door::Full => Journaling::Full,
+            Door::Failed | Door::Shut => Journaling::Failed,
+        });
+        match door {
+            Door::Open => tracing::info!("the journal takes everything again"),
+            Door::Full | Door::Failed | Door::Shut => tracing::error!(error, "{door}"),
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Real handshakes over a socket pair of loopback, with a client of rustls that trusts only what it is told to.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+
+use pitlane_engine::time::{NS_PER_DAY, NS_PER_S};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use rustls::pki_types::{PrivatePkcs8KeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, ServerConnection, Stream, SupportedProtocolVersion};
+
+use super::*;
+
+const NOW: Timestamp = Timestamp(1_800_000_000 * NS_PER_S);
+
+/// A folder of its own for each test, gone with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Folder {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("pitlane-tls-{}-{number}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.join(name);
+        fs::write(&path, text).unwrap();
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn self_signed(folder: &Folder) -> TlsSettings {
+    let certificate = Certificate::SelfSigned { folder: folder.0.join("data") };
+    TlsSettings { certificate, client_ca: None }
+}
+
+/// The certificate that a self-signed server shows is its own authority.
+fn authority(folder: &Folder) -> Vec<CertificateDer<'static>> {
+    certificates(&folder.0.join("data/self-signed.pem")).unwrap()
+}
+
+struct Client {
+    trusts: Vec<CertificateDer<'static>>,
+    identity: Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>,
+    versions: &'static [&'static SupportedProtocolVersion],
+}
+
+impl Client {
+    fn trusting(trusts: Vec<CertificateDer<'static>>) -> Client {
+        Client { trusts, identity: None, versions: rustls::ALL_VERSIONS }
+    }
+
+    fn config(self) -> ClientConfig {
+        let mut roots = RootCertStore::empty();
+        self.trusts.into_iter().for_each(|root| roots.add(root).unwrap());
+        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_protocol_versions(self.versions)
+            .unwrap()
+            .with_root_certificates(roots);
+        match self.identity {
+            Some((chain, key)) => config.with_client_auth_cert(chain, key).unwrap(),
+            None => config.with_no_client_auth(),
+        }
+    }
+}
+
+/// Says a word each way; gives the certificate the server showed.
+fn talk(tls: &Tls, client: Client, name: &str) -> Result<CertificateDer<'static>, String> {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let config = tls.config();
+    let server = thread::spawn(move || -> io::Result<()> {
+        let (mut socket, _) = listener.accept()?;
+        let mut connection = ServerConnection::new(config).expect("a server");
+        let mut stream = Stream::new(&mut connection, &mut socket);
+        let mut word = [0; 4];
+        stream.read_exact(&mut word)?;
+        stream.write_all(&word)
+    });
+    let mut socket = TcpStream::connect(address).unwrap();
+    let name = ServerName::try_from(name.to_string()).unwrap();
+    let mut connection = ClientConnection::new(Arc::new(client.config()), name).unwrap();
+    let mut stream = Stream::new(&mut connection, &mut socket);
+    let mut echo = [0; 4];
+    let talked = stream.write_all(b"ping").and_then(|()| stream.read_exact(&mut echo));
+    let shown = connection.peer_certificates().map(|chain| chain[0].clone().into_owned());
+    drop(socket);
+    let served = server.join().unwrap();
+    talked.map_err(|error| error.to_string())?;
+    served.map_err(|error| error.to_string())?;
+    assert_eq!(&echo, b"ping");
+    Ok(shown.unwrap())
+}
+
+#[test]
+fn a_first_start_makes_a_certificate_that_names_this_machine_and_hides_its_key() {
+    let folder = Folder::new();
+    let tls = Tls::open(self_signed(&folder), real_now()).unwrap();
+    for name in ["localhost", "127.0.0.1", "::1"] {
+        talk(&tls, Client::trusting(authority(&folder)), name).unwrap();
+    }
+    assert!(talk(&tls, Client::trusting(authority(&folder)), "example.com").is_err());
+    let mode =
+        |name: &str| fs::metadata(folder.0.join("data").join(name)).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode("self-signed.key"), 0o600);
+    let left: Vec<_> = fs::read_dir(folder.0.join("data")).unwrap().collect();
+    assert_eq!(left.len(), 2, "nothing but certificate and key");
+}
+
+/// Certificates of tests are checked by rustls against the real clock.
+fn real_now() -> Timestamp {
+    crate::clock::Clock::new().now()
+}
+
+#[test]
+fn both_versions_are_spoken() {
+    let folder = Folder::new();
+    let tls = Tls::open(self_signed(&folder), real_now()).unwrap();
+    assert_eq!(rustls::ALL_VERSIONS.len(), 2);
+    for versions in rustls::ALL_VERSIONS.chunks(1) {
+        let client = Client { versions, ..Client::trusting(authority(&folder)) };
+        talk(&tls, client, "localhost").unwrap();
+    }
+}
+
+#[test]
+fn a_certificate_is_kept_until_it_has_nearly_run_out() {
+    let folder = Folder::new();
+    let open = |now| Tls::open(self_signed(&folder), now).unwrap().not_after();
+    let first = open(NOW);
+    assert_eq!(first.since(NOW) / NS_PER_DAY, 396, "some hours of the first day are over");
+    assert_eq!(open(NOW.plus(360 * NS_PER_DAY)), first);
+    let second = open(NOW.plus(370 * NS_PER_DAY));
+    assert_eq!(second.0, first.0 + 370 * NS_PER_DAY);
+    assert_eq!(open(NOW.plus(370 * NS_PER_DAY)), second);
+}
+
+#[test]
+fn a_start_that_was_cut_off_is_mended_by_the_next() {
+    let folder = Folder::new();
+    Tls::open(self_signed(&folder), NOW).unwrap();
+    for spoil in ["self-signed.key", "self-signed.pem"] {
+        fs::remove_file(folder.0.join("data").join(spoil)).unwrap();
+        Tls::open(self_signed(&folder), NOW).unwrap();
+    }
+    fs::write(folder.0.join("data/self-signed.pem"), "no certificate").unwrap();
+    Tls::open(self_signed(&folder), NOW).unwrap();
+}
+
+/// An authority, and what it signs.
+struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    pem: String,
+}
+
+impl Authority {
+    fn new() -> Authority {
+        let mut params = CertificateParams::new(vec![]).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+        let key = KeyPair::generate().unwrap();
+        let pem = params.self_signed(&key).unwrap().pem();
+        Authority { issuer: Issuer::new(params, key), pem }
+    }
+
+    fn sign(&self, name: &str) -> (String, String) {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(vec![name.to_string()]).unwrap();
+        (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
+    }
+
+    fn trusted(&self) -> Vec<CertificateDer<'static>> {
+        vec![CertificateDer::from_pem_slice(self.pem.as_bytes()).unwrap()]
+    }
+
+    fn identity(&self) -> Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)> {
+        let (chain, key) = self.sign("client");
+        let key = PrivatePkcs8KeyDer::from_pem_slice(key.as_bytes()).unwrap();
+        Some((vec![CertificateDer::from_pem_slice(chain.as_bytes()).unwrap()], key.into()))
+    }
+}
+
+#[test]
+fn a_reload_shows_the_new_certificate_and_a_bad_one_changes_nothing() {
+    let (folder, authority) = (Folder::new(), Authority::new());
+    let (chain, key) = authority.sign("localhost");
+    let files =
+        Certificate::Files { chain: folder.write("chain.pem", &chain), key: folder.write("key.pem", &key) };
+    let tls = Tls::open(TlsSettings { certificate: files, client_ca: None }, real_now()).unwrap();
+    let see = || talk(&tls, Client::trusting(authority.trusted()), "localhost").unwrap();
+    let first = see();
+    assert_eq!(see(), first);
+
+    let (chain, key) = authority.sign("localhost");
+    folder.write("chain.pem", &chain);
+    let error = tls.reload(real_now()).unwrap_err();
+    assert!(matches!(error, TlsError::Rustls(_)), "the key is another's: {error}");
+    assert_eq!(see(), first);
+
+    folder.write("key.pem", &key);
+    tls.reload(real_now()).unwrap();
+    assert_ne!(see(), first);
+}
+
+#[test]
+fn with_a_client_authority_only_its_clients_come_in_and_a_reload_changes_who_that_is() {
+    let folder = Folder::new();
+    let (ours, others) = (Authority::new(), Authority::new());
+    let ca = folder.write("ca.pem", &ours.pem);
+    let settings = TlsSettings { client_ca: Some(ca), ..self_signed(&folder) };
+    let tls = Tls::open(settings, real_now()).unwrap();
+    let come = |identity| {
+        let client = Client { identity, ..Client::trusting(super::tests::authority(&folder)) };
+        talk(&tls, client, "localhost").is_ok()
+    };
+    assert!(come(ours.identity()));
+    assert!(!come(others.identity()));
+    assert!(!come(None));
+    folder.write("ca.pem", &others.pem);
+    tls.reload(real_now()).unwrap();
+    assert!(!come(ours.identity()));
+    assert!(come(others.identity()));
+}
+
+#[test]
+fn what_the_operator_has_to_mend_is_named_with_its_file() {
+    let (folder, authority) = (Folder::new(), Authority::new());
+    let (chain, key) = authority.sign("localhost");
+    let (chain, key) = (folder.write("chain.pem", &chain), folder.write("key.pem", &key));
+    let (empty, rubbish) = (folder.write("empty.pem", ""), folder.write("bad.pem", BAD));
+    let missing = folder.0.join("missing.pem");
+    let told = |chain: &PathBuf, key: &PathBuf, client_ca: Option<&PathBuf>| {
+        let certificate = Certificate::Files { chain: chain.clone(), key: key.clone() };
+        let settings = TlsSettings { certificate, client_ca: client_ca.cloned() };
+        Tls::open(settings, NOW).map(|_| ()).unwrap_err().to_string()
+    };
+    assert!(told(&missing, &key, None).contains("missing.pem"));
+    assert!(told(&chain, &missing, None).contains("missing.pem"));
+    assert!(told(&empty, &key, None).contains("empty.pem: no certificate"));
+    assert!(told(&rubbish, &key, None).contains("bad.pem: not a certificate"));
+    assert!(told(&chain, &empty, None).contains("empty.pem: no private key"));
+    assert!(told(&chain, &key, Some(&empty)).contains("empty.pem"));
+}
+
+const BAD: &str = "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n";

@@ -1,0 +1,95 @@
+//! Which threads there are and how they are joined: the one place that builds the mesh, its ports, and the threads.
+//!
+//! ```text
+//!             shared                              dedicated
+//! shared      shards and gateways                 shard-0 … shard-n     a shard each
+//!                                                 gateway-0 … gateway-m a gateway each
+//! http        readers, requests, the page         the same
+//! main        start, signals, stop                the same
+//! ```
+//!
+//! Both layouts run the same duties; only who steps them differs. A test steps all of them itself, see [`crate::platform`].
+
+pub mod bells;
+pub mod crew;
+pub mod life;
+
+use std::sync::Arc;
+
+use self::bells::Bells;
+use self::crew::{Bed, Duty, Member};
+use crate::config::{Layout, Topology};
+use crate::net::settings::NetSettings;
+use crate::platform::gateway::Gateway;
+use crate::platform::shard::ShardDuty;
+use crate::platform::{self, Home};
+use crate::wake::Bell;
+
+/// The threads that are planned, and the bells that wake them.
+#[derive(Debug)]
+pub struct Plan {
+    settings: Topology,
+    /// By thread.
+    beds: Vec<(String, Bed, Bell)>,
+    pub bells: Arc<Bells>,
+}
+
+impl Plan {
+    /// The threads as they are configured. `http` wakes the http thread.
+    pub fn new(settings: Topology, http: Bell) -> Plan {
+        let (shards, gateways) = (settings.shards, settings.gateways);
+        let names: Vec<String> = match settings.layout {
+            Layout::Shared => vec!["shared".to_string()],
+            Layout::Dedicated => {
+                let shards = (0..shards).map(|shard| format!("shard-{shard}"));
+                shards.chain((0..gateways).map(|gateway| format!("gateway-{gateway}"))).collect()
+            }
+        };
+        let with_bed = |name: String| {
+            let bed = Bed::default();
+            let bell = bed.bell();
+            (name, bed, bell)
+        };
+        let beds: Vec<_> = names.into_iter().map(with_bed).collect();
+        let bell = |thread: usize| match settings.layout {
+            Layout::Shared => beds[0].2.clone(),
+            Layout::Dedicated => beds[thread].2.clone(),
+        };
+        let shard_bells: Vec<Bell> = (0..shards as usize).map(bell).collect();
+        let gateway_bell = |gateway: usize| bell(shards as usize + gateway);
+        let port_bells = (0..platform::ports_len(gateways)).map(|port| match platform::home(port) {
+            Home::Gateway(gateway) => gateway_bell(gateway as usize),
+            Home::Http => http.clone(),
+        });
+        let bells = Arc::new(Bells { ports: port_bells.collect(), shards: shard_bells });
+        Plan { settings, beds, bells }
+    }
+
+    /// The threads of shards and gateways, each with its duties.
+    pub fn members(self, shards: Vec<ShardDuty>, gateways: Vec<Gateway>, net: &NetSettings) -> Vec<Member> {
+        let Topology { shard_cores, gateway_cores, .. } = &self.settings;
+        let cores: Vec<Option<u32>> = match self.settings.layout {
+            Layout::Shared => vec![shard_cores.first().copied()],
+            Layout::Dedicated => {
+                let of = |cores: &[u32], count: usize| -> Vec<Option<u32>> {
+                    (0..count).map(|at| cores.get(at).copied()).collect()
+                };
+                [of(shard_cores, shards.len()), of(gateway_cores, gateways.len())].concat()
+            }
+        };
+        let mut duties: Vec<Duty> = shards.into_iter().map(|shard| Duty::Shard(Box::new(shard))).collect();
+        duties.extend(gateways.into_iter().map(|gateway| Duty::Gateway(Box::new(gateway))));
+        let mut duties = duties.into_iter();
+        let idle = self.settings.idle;
+        let members = self.beds.into_iter().zip(cores).map(|((name, bed, bell), core)| {
+            let duties: Vec<Duty> = match self.settings.layout {
+                Layout::Shared => duties.by_ref().collect(),
+                Layout::Dedicated => duties.by_ref().take(1).collect(),
+            };
+            let has_gateway = duties.iter().any(|duty| matches!(duty, Duty::Gateway(_)));
+            let net = has_gateway.then(|| net.clone());
+            Member { name, duties, idle, core, bed, bell, net }
+        });
+        members.collect()
+    }
+}

@@ -1,0 +1,35 @@
+//! The bells of all threads, by whom they are rung for.
+
+use pitlane_engine::id::PortMask;
+use pitlane_engine::mesh::ShardMask;
+
+use crate::wake::{Bell, wake_all};
+
+/// Threads that have several ports or shards have their bell here several times.
+#[derive(Debug)]
+pub struct Bells {
+    /// By shard.
+    pub shards: Vec<Bell>,
+    /// By port.
+    pub ports: Vec<Bell>,
+}
+
+impl Bells {
+    /// For a platform that is stepped by one thread, where nobody sleeps.
+    pub fn silent(shards: u8, ports: usize) -> Bells {
+        let bell = Bell::new(|| {});
+        Bells { shards: vec![bell.clone(); shards as usize], ports: vec![bell; ports] }
+    }
+
+    pub fn wake_shards(&self, called: ShardMask) {
+        if !called.is_empty() {
+            wake_all(called.shards().map(|shard| &self.shards[shard.0 as usize]));
+        }
+    }
+
+    pub fn wake_ports(&self, called: PortMask) {
+        if !called.is_empty() {
+            wake_all(called.ports().map(|port| &self.ports[port.0 as usize]));
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! A thread of the platform: a loop around duties, and what it does without work.
+
+use std::hint;
+use std::io;
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, JoinHandle, Thread};
+use std::time::Duration;
+
+use pitlane_engine::time::{NS_PER_MS, Timestamp};
+
+use super::life::{Course, Life, Stop};
+use crate::clock::Clock;
+use crate::config::IdleBy;
+use crate::fault;
+use crate::idle::{Idle, Rest};
+use crate::journal::{Keeper, Steward};
+use crate::net::Net;
+use crate::net::settings::NetSettings;
+use crate::platform::gateway::Gateway;
+use crate::platform::shard::ShardDuty;
+use crate::wake::Bell;
+
+/// Longest sleep. Whoever brings work wakes the thread; only a clock that was set ahead is noticed this late.
+const SLEEP_NS_MAX: u64 = 1_000 * NS_PER_MS;
+/// Longest sleep while something waits for room on a lane: nobody rings for room, since full lanes are rare and whoever
+/// empties one is busy.
+const NAP_NS: u64 = NS_PER_MS / 10;
+
+/// What a thread of the platform does in turn.
+#[derive(Debug)]
+pub enum Duty {
+    Shard(Box<ShardDuty>),
+    Gateway(Box<Gateway>),
+    Keeper(Box<KeeperDuty>),
+    Steward(Box<Steward>),
+}
+
+/// The journal's keeper, who tells the steward when there may be something to put away.
+#[derive(Debug)]
+pub struct KeeperDuty {
+    pub keeper: Keeper,
+    pub steward: Bell,
+    /// Everything is on disk, for good.
+    pub finished: bool,
+}
+
+impl KeeperDuty {
+    fn poll(&mut self, now: Timestamp, course: Course) -> usize {
+        let work = self.keeper.poll(now);
+        if work > 0 {
+            self.steward.wake();
+        }
+        // The shards have closed, so this was the last they wrote.
+        if course == Course::Ended && work == 0 && !self.finished {
+            self.keeper.finish(now);
+            self.finished = true;
+        }
+        work
+    }
+}
+
+impl Duty {
+    fn poll(&mut self, now: Timestamp, course: Course) -> usize {
+        match self {
+            Duty::Shard(shard) => shard.poll(now, course),
+            Duty::Gateway(gateway) => gateway.poll(now, course),
+            Duty::Keeper(keeper) => keeper.poll(now, course),
+            Duty::Steward(steward) if course <= Course::Open => steward.poll(now),
+            Duty::Steward(_) => 0,
+        }
+    }
+
+    fn is_done(&self, course: Course) -> bool {
+        match self {
+            Duty::Shard(shard) => shard.is_done(course),
+            Duty::Gateway(gateway) => gateway.is_done(course),
+            Duty::Keeper(keeper) => course != Course::Ended || keeper.finished,
+            Duty::Steward(_) => true,
+        }
+    }
+
+    fn is_waiting(&self) -> bool {
+        match self {
+            Duty::Shard(shard) => shard.is_waiting(),
+            Duty::Gateway(gateway) => gateway.is_waiting(),
+            Duty::Keeper(_) | Duty::Steward(_) => false,
+        }
+    }
+
+    fn deadline(&self, course: Course) -> Timestamp {
+        match self {
+            Duty::Shard(shard) => shard.deadline(),
+            Duty::Gateway(gateway) => gateway.deadline(course),
+            Duty::Keeper(keeper) => keeper.keeper.deadline().unwrap_or(Timestamp::MAX),
+            // It looks by itself as often as anybody does.
+            Duty::Steward(_) => Timestamp::MAX,
+        }
+    }
+}
+
+/// Where a thread sleeps: it can be called before there is a thread, as long as it is called only when it dozes.
+#[derive(Clone, Debug, Default)]
+pub struct Bed {
+    caller: Arc<OnceLock<Caller>>,
+}
+
+/// What ends the sleep of a thread.
+#[derive(Debug)]
+enum Caller {
+    Thread(Thread),
+    /// It sleeps among its sockets.
+    Sockets(Bell),
+}
+
+impl Bed {
+    pub fn bell(&self) -> Bell {
+        let caller = self.caller.clone();
+        Bell::new(move || match caller.get() {
+            Some(Caller::Thread(thread)) => thread.unpark(),
+            Some(Caller::Sockets(bell)) => bell.call(),
+            None => {}
+        })
+    }
+
+    /// To be called by the thread whose bed it is, before it dozes for the first time.
+    fn occupy(&self, net: Option<&Net>) {
+        let _ = self.caller.set(match net {
+            Some(net) => Caller::Sockets(net.bell()),
+            None => Caller::Thread(thread::current()),
+        });
+    }
+}
+
+/// A thread that is not started yet.
+#[derive(Debug)]
+pub struct Member {
+    pub name: String,
+    pub duties: Vec<Duty>,
+    pub idle: IdleBy,
+    /// The core it is pinned to.
+    pub core: Option<u32>,
+    pub bed: Bed,
+    pub bell: Bell,
+    /// For threads with a gateway: how their sockets are set up.
+    pub net: Option<NetSettings>,
+}
+
+impl Member {
+    /// Starts the thread. It ends when the course of life has.
+    pub fn start(self, life: Arc<Life>) -> io::Result<JoinHandle<()>> {
+        thread::Builder::new().name(self.name.clone()).spawn(move || {
+            pin(self.core);
+            let net = self.net.clone().and_then(|settings| open_net(settings, &life));
+            self.bed.occupy(net.as_ref());
+            let (idle, clock) = (Idle::new(self.idle), Clock::new());
+            Round { idle, member: self, net, life, clock, arrived: None }.run();
+        })
+    }
+}
+
+/// The sockets of this thread, which must be made here.
+fn open_net(settings: NetSettings, life: &Life) -> Option<Net> {
+    let net = match Net::open(settings) {
+        Ok(net) => net,
+        Err(error) => {
+            life.stop(Stop::Failed(format!("cannot open sockets: {error}")));
+            return None;
+        }
+    };
+    if let Some(reason) = net.fallback() {
+        tracing::warn!("net.driver: {reason}");
+    }
+    Some(net)
+}
+
+/// Pins the calling thread to a core. One that cannot be had is not fatal: the thread runs anywhere.
+pub fn pin(core: Option<u32>) {
+    let Some(core) = core else { return };
+    let id = core as usize;
+    if !core_affinity::set_for_current(core_affinity::CoreId { id }) {
+        tracing::warn!(core, thread = thread::current().name(), "cannot pin a thread");
+    }
+}
+
+/// The loop.
+struct Round {
+    member: Member,
+    /// FIX and STOMP will listen here; until then it is where a gateway's thread sleeps.
+    net: Option<Net>,
+    idle: Idle,
+    life: Arc<Life>,
+    clock: Clock,
+    /// The last part of the course in which this thread had done all it had to do.
+    arrived: Option<Course>,
+}
+
+impl Round {
+    fn run(mut self) {
+        loop {
+            let course = self.life.course();
+            let (now, work) = self.poll(course);
+            if work == 0 && self.has_ended(course) {
+                return;
+            }
+            match self.idle.after(work) {
+                Rest::None => {}
+                Rest::Spin => hint::spin_loop(),
+                Rest::Yield => thread::yield_now(),
+                Rest::Sleep => self.sleep(now, course),
+            }
+        }
+    }
+
+    fn poll(&mut self, course: Course) -> (Timestamp, usize) {
+        let now = self.clock.now();
+        let duties = &mut self.member.duties;
+        let work = duties.iter_mut().map(|duty| duty.poll(now, course)).sum();
+        fault::after_round(&self.member.name, work);
+        (now, work)
+    }
+
+    /// Tells main once in each part of the course when all duties are done with it; says whether it was the last.
+    fn has_ended(&mut self, course: Course) -> bool {
+        if !self.can_arrive(course) {
+            return false;
+        }
+        self.arrived = Some(course);
+        self.life.arrive(course);
+        course == Course::Ended
+    }
+
+    fn can_arrive(&self, course: Course) -> bool {
+        course != Course::Open
+            && self.arrived != Some(course)
+            && self.member.duties.iter().all(|duty| duty.is_done(course))
+    }
+
+    /// Sleeps until called or due, unless there is work after all: see `wake.rs` for why it looks once more.
+    fn sleep(&mut self, now: Timestamp, course: Course) {
+        let bell = self.member.bell.clone();
+        bell.doze();
+        let (_, work) = self.poll(course);
+        if work == 0 && self.life.course() == course && !self.can_arrive(course) {
+            let longest = self.longest_sleep(now, course);
+            match &mut self.net {
+                Some(net) => {
+                    net.wait(now, longest);
+                    net.turn(now, |_, _| {});
+                }
+                None => thread::park_timeout(longest),
+            }
+        }
+        bell.rise();
+    }
+
+    fn longest_sleep(&self, now: Timestamp, course: Course) -> Duration {
+        let duties = &self.member.duties;
+        let is_waiting = duties.iter().any(Duty::is_waiting);
+        let longest = if is_waiting { NAP_NS } else { SLEEP_NS_MAX };
+        let deadline = duties.iter().map(|duty| duty.deadline(course)).min().unwrap_or(Timestamp::MAX);
+        Duration::from_nanos(deadline.since(now).min(longest))
+    }
+}

@@ -1,0 +1,566 @@
+//! Settings from every source: what holds in the end, and what is said when something is wrong.
+
+use std::fs;
+use std::path::PathBuf;
+
+use pitlane::config::{
+    self, Config, Demo, Durability, Faults, IdleBy, Layout, Loaded, Machine, Mode, PRESETS, Rate, Setting,
+    Sources,
+};
+use pitlane::faults::FAULTS_MAX;
+use pitlane::refdata;
+use pitlane_engine::mesh::Depths;
+use pitlane_engine::settings::{ShardSettings, VenueSettings};
+use pitlane_engine::view::ViewSettings;
+
+const DEFAULT: &str = include_str!("../../config/default.toml");
+
+fn machine() -> Machine {
+    Machine { cores: (0..8).collect(), cores_usable: 8 }
+}
+
+fn load(sources: &Sources) -> Result<Loaded, Faults> {
+    config::load(sources, &machine())
+}
+
+fn file(name: &str, text: &str) -> Sources {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::write(&path, text).expect("a file for the test");
+    Sources { files: vec![path.display().to_string()], ..Sources::default() }
+}
+
+fn options(words: &[&str]) -> Sources {
+    let options = words.iter().map(|word| Setting::parse(word).expect("key=value")).collect();
+    Sources { options, ..Sources::default() }
+}
+
+fn variables(pairs: &[(&str, &str)]) -> Sources {
+    let environment = pairs.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+    Sources { environment, ..Sources::default() }
+}
+
+/// Complaints about a file, without its folder.
+fn complaints(name: &str, text: &str) -> Vec<String> {
+    let faults = load(&file(name, text)).expect_err("something is wrong");
+    let folder = format!("{}/", env!("CARGO_TARGET_TMPDIR"));
+    faults.to_string().lines().map(|line| line.replace(&folder, "")).collect()
+}
+
+/// Every plain setting of a document, dotted, as text.
+fn flat(at: &str, value: &toml::Value, out: &mut Vec<(String, String)>) {
+    let dotted = |key: &str| if at.is_empty() { key.to_string() } else { format!("{at}.{key}") };
+    match value {
+        toml::Value::Table(table) => table.iter().for_each(|(key, value)| flat(&dotted(key), value, out)),
+        toml::Value::Array(items) if items.iter().any(toml::Value::is_table) => {
+            let numbered = items.iter().enumerate();
+            numbered.for_each(|(number, value)| flat(&dotted(&number.to_string()), value, out));
+        }
+        toml::Value::Array(items) => {
+            let texts: Vec<String> = items.iter().map(shown).collect();
+            out.push((at.to_string(), texts.join(",")));
+        }
+        plain => out.push((at.to_string(), shown(plain))),
+    }
+}
+
+fn shown(value: &toml::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_string)
+}
+
+#[test]
+fn the_default_file_has_every_key_and_no_other_and_is_what_is_read() {
+    let Loaded { config, params, warnings } =
+        load(&Sources::default()).expect("the built-in settings are sound");
+    assert_eq!(config, Config::default());
+    assert_eq!(warnings, [""; 0]);
+
+    let mut written = Vec::new();
+    flat("", &DEFAULT.parse::<toml::Table>().expect("it is TOML").into(), &mut written);
+    assert!(written.len() > 150, "{}", written.len());
+    for (name, text) in &written {
+        // A list of tables that is empty has no settings.
+        if name == "adapter" {
+            continue;
+        }
+        let read = params.get(name).unwrap_or_else(|| panic!("{name} is written and not read"));
+        assert_eq!(&read.text, text, "{name}");
+    }
+    // What the second session leaves out, and what follows from the rest.
+    let inherited = |name: &str| name.starts_with("fix.session.1.") || name == "journal.level.effective";
+    for (name, _) in params.iter().filter(|(name, _)| !inherited(name)) {
+        assert!(written.iter().any(|(known, _)| known == name), "{name} is read and not written");
+    }
+}
+
+#[test]
+fn the_defaults_are_those_of_the_engine() {
+    let config = Config::default();
+    let reference = refdata::shipped().expect("the shipped set is sound");
+    assert_eq!(config.shard_settings(&reference), ShardSettings::default());
+    assert_eq!(config.venue.settings, VenueSettings::default());
+    assert_eq!(config.view, ViewSettings { seed: 1, ..ViewSettings::default() });
+    assert_eq!(config.lanes, Depths::default());
+    assert_eq!(config.feed.interval_ns(27), 200_000_000);
+}
+
+#[test]
+fn the_shipped_fix_sessions_are_the_specifications() {
+    let sessions = Config::default().fix.sessions;
+    let pairs: Vec<_> =
+        sessions.iter().map(|at| (at.sender_comp_id.as_str(), at.target_comp_id.as_str())).collect();
+    assert_eq!(pairs, [("PITLANE", "CLIENT1"), ("PITLANE", "BENCH*")]);
+    for session in sessions {
+        assert_eq!(
+            (session.heart_bt_int_s, session.start_time, session.end_time),
+            (30, <_>::default(), <_>::default())
+        );
+        assert!(session.reset_on_logon && session.refresh_on_logon && session.use_data_dictionary);
+        assert!(!session.validate_incoming_message && session.report_open_orders);
+        assert_eq!(session.valid_order_types, [true; 4]);
+        assert_eq!((session.socket_accept_port, session.cancel_on_disconnect_s), (None, None));
+    }
+}
+
+#[test]
+fn every_preset_is_sound_and_changes_something() {
+    let named = |name: &str| load(&Sources { files: vec![name.to_string()], ..Sources::default() });
+    let reference = refdata::shipped().expect("the shipped set is sound");
+    for (name, path, _) in PRESETS {
+        let Loaded { config, params, .. } = named(name).unwrap_or_else(|faults| panic!("{name}: {faults}"));
+        assert_ne!(config, Config::default(), "{name}");
+        config.check_names(&reference, &params).unwrap_or_else(|faults| panic!("{name}: {faults}"));
+        assert!(params.iter().any(|(_, param)| param.origin.to_string().starts_with(path)), "{name}");
+    }
+    let pinned = named("pinned").expect("it is sound");
+    assert_eq!(pinned.warnings, [""; 0]);
+    assert_eq!(
+        (pinned.config.topology.layout, pinned.config.topology.idle),
+        (Layout::Dedicated, IdleBy::Spin)
+    );
+    assert_eq!(named("simulation").expect("it is sound").config.service.mode, Mode::Simulation);
+    assert!(named("dev").expect("it is sound").config.demo.on);
+    assert_eq!(named("distributed").expect("it is sound").config.durability(), Durability::Disk);
+    let unknown = named("pined").expect_err("there is no such preset").to_string();
+    assert!(
+        unknown.starts_with("pined: cannot be opened") && unknown.ends_with("(did you mean pinned?)"),
+        "{unknown}"
+    );
+}
+
+#[test]
+fn the_command_line_wins_over_the_environment_and_that_over_files() {
+    let mut sources =
+        file("order.toml", "[demo]\nrate = 7\non = true\n[lanes]\nevents = 9\n[net]\nbacklog = 3");
+    sources.environment =
+        variables(&[("PITLANE_DEMO__RATE", "8"), ("pitlane_lanes__events", "10")]).environment;
+    sources.options = options(&["lanes.events=11"]).options;
+    let Loaded { config, params, warnings } = load(&sources).expect("all is well");
+    assert_eq!(config.demo, Demo { on: true, rate: 8 });
+    assert_eq!((config.lanes.events, config.lanes.commands, config.net.backlog), (11, 1_024, 3));
+    assert_eq!(warnings, [""; 0]);
+    let origin = |name: &str| params.get(name).expect("it is a setting").origin.to_string();
+    assert!(origin("net.backlog").ends_with("order.toml:7:1"), "{}", origin("net.backlog"));
+    assert_eq!(origin("demo.rate"), "PITLANE_DEMO__RATE");
+    assert_eq!(origin("lanes.events"), "--set");
+    assert!(origin("lanes.commands").starts_with("config/default.toml:"));
+}
+
+#[test]
+fn of_two_files_the_later_wins() {
+    let mut sources = file("one.toml", "[demo]\nrate = 7\n[net]\nbacklog = 3");
+    sources.files.extend(file("two.toml", "[demo]\nrate = 8").files);
+    let config = load(&sources).expect("all is well").config;
+    assert_eq!((config.demo.rate, config.net.backlog), (8, 3));
+}
+
+#[test]
+fn the_environment_knows_every_kind_of_value() {
+    let Loaded { config, .. } = load(&variables(&[
+        ("PITLANE_BROKER__MAXRATEPERCONNECTION", "12.5"),
+        ("PITLANE_SERVICE__NAME", "42"),
+        ("PITLANE_TOPOLOGY__MAIN_CORES", "3"),
+        ("PITLANE_HTTP__CORS_ORIGINS", "https://a.example, https://b.example"),
+        ("PITLANE_DEMO__ON", "true"),
+        ("PITLANE_RISK__STRATEGY__TREND__MAX_ORDER_QTY", "0.5"),
+        ("PITLANE_LOG__TARGETS__pitlane::net", "debug"),
+        ("PITLANE_FIX__SESSION", "[{ SenderCompID = \"A\", TargetCompID = \"B\", HeartBtInt = 5 }]"),
+        ("HOME", "/root"),
+    ]))
+    .expect("all is well");
+    assert_eq!(config.broker.max_rate_per_connection, Rate::from_raw(1_250_000_000));
+    assert_eq!(config.service.name, "42");
+    assert_eq!(config.topology.main_cores, [3]);
+    assert_eq!(config.http.cors_origins, ["https://a.example", "https://b.example"]);
+    assert!(config.demo.on);
+    let rules = config.risk.of_strategy("TREND");
+    assert_eq!(
+        (rules.limits.max_order_qty.to_string().as_str(), rules.limits.max_open_orders),
+        ("0.5", 1_000)
+    );
+    assert_eq!(config.log.targets.keys().collect::<Vec<_>>(), ["pitlane::net"]);
+    let session = &config.fix.sessions[0];
+    assert_eq!((config.fix.sessions.len(), session.heart_bt_int_s, session.reset_on_logon), (1, 5, true));
+}
+
+#[test]
+fn a_variable_that_cannot_be_a_setting_is_told_but_not_refused() {
+    let loaded = load(&variables(&[("PITLANE_FIX_LISTEN", "127.0.0.1:1")])).expect("it is left alone");
+    assert_eq!(loaded.config, Config::default());
+    assert!(loaded.warnings.len() == 1 && loaded.warnings[0].starts_with("PITLANE_FIX_LISTEN: "));
+}
+
+#[test]
+fn all_that_is_wrong_is_told_with_its_place() {
+    let text = "\
+[net]
+conections_max = 5
+backlog = \"many\"
+busy_poll_us = -1
+driver = \"epol\"
+
+[htttp]
+listen = 1
+
+[http]
+listen = \"localhost\"
+cors_origins = [1]
+
+[broker]
+maxRatePerConnection = \"fast\"
+minRatePerConsumer = 0.123456789
+
+[service]
+mode = \"Embedded\"
+trading_day_rollover = \"25:00\"
+base_currency = \"\"
+seed = 99999999999999999999
+
+[risk.strategies]
+price_collar_pct = 0.001
+restricted = [true]
+
+[journal]
+retention_days = 2024-01-01
+
+[demo]
+on = 1
+";
+    let told = complaints("wrong.toml", text);
+    for line in [
+        "wrong.toml:2:1: net.conections_max: there is no such key (did you mean connections_max?)",
+        "wrong.toml:3:1: net.backlog: it must be a whole number, not a text",
+        "wrong.toml:4:1: net.busy_poll_us: it must be 0 to 1000, not -1",
+        "wrong.toml:5:1: net.driver: it must be one of epoll, uring, not \"epol\" (did you mean epoll?)",
+        "wrong.toml:7:2: htttp: there is no such key (did you mean http?)",
+        "wrong.toml:11:1: http.listen: it must be host:port with the host as a number, such as 127.0.0.1:9090, not \"localhost\"",
+        "wrong.toml:12:1: http.cors_origins: it must be a text in quotes, not a whole number",
+        "wrong.toml:15:1: broker.maxRatePerConnection: \"fast\" is not a decimal with at most eight places",
+        "wrong.toml:16:1: broker.minRatePerConsumer: \"0.123456789\" is not a decimal with at most eight places",
+        "wrong.toml:19:1: service.mode: it must be one of embedded, simulation, distributed, not \"Embedded\" (did you mean embedded?)",
+        "wrong.toml:20:1: service.trading_day_rollover: it must be HH:MM or HH:MM:SS, not \"25:00\"",
+        "wrong.toml:21:1: service.base_currency: \"\" is not a currency",
+        "wrong.toml:22:1: service.seed: it must be a whole number, not one of more than 64 bits",
+        "wrong.toml:25:1: risk.strategies.price_collar_pct: it must be 0 to 100 with at most two decimals",
+        "wrong.toml:26:1: risk.strategies.restricted: it must be a list of ids and symbols",
+        "wrong.toml:29:1: journal.retention_days: it must be a whole number, not a date",
+        "wrong.toml:32:1: demo.on: it must be true or false, not a whole number",
+    ] {
+        assert!(told.iter().any(|said| said == line), "{line}\nis not among\n{}", told.join("\n"));
+    }
+    assert_eq!(told.len(), 17, "{}", told.join("\n"));
+}
+
+#[test]
+fn what_is_not_toml_is_told_beside_the_rest() {
+    let told = complaints("broken.toml", "[demo]\nrate = = 5\n[lanes]\nevents = 0\n");
+    assert!(told.iter().any(|line| line.starts_with("broken.toml:2:8: ")), "{told:?}");
+    assert!(
+        told.contains(&"broken.toml:4:1: lanes.events: it must be 1 to 1048576, not 0".to_string()),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn variables_and_options_are_named_in_complaints() {
+    for (sources, expected) in [
+        (
+            variables(&[("PITLANE_FIX__LISTN", "x")]),
+            "PITLANE_FIX__LISTN: FIX.LISTN: there is no such key (did you mean listen?)",
+        ),
+        (
+            variables(&[("PITLANE_LANES__EVENTS", "0")]),
+            "PITLANE_LANES__EVENTS: lanes.events: it must be 1 to 1048576, not 0",
+        ),
+        (options(&["lanes.event=5"]), "--set: lanes.event: there is no such key (did you mean events?)"),
+        (options(&["lanes.events=many"]), "--set: lanes.events: it must be a whole number, not a text"),
+        (
+            options(&["fix.session.HeartBtInt=5"]),
+            "--set: fix.session.HeartBtInt: fix.session is not a table; give all of it as one TOML value",
+        ),
+        (options(&["lanes=5"]), "--set: lanes: it must be a table, not a whole number"),
+        (
+            options(&["risk.strategy.X.max_order=5"]),
+            "--set: risk.strategy.X.max_order: there is no such key (did you mean max_order_qty?)",
+        ),
+    ] {
+        assert_eq!(load(&sources).expect_err(expected).to_string(), expected);
+    }
+    assert!(Setting::parse("lanes.events").is_err());
+}
+
+#[test]
+fn a_file_full_of_faults_is_told_up_to_a_bound() {
+    let text: String = (0..FAULTS_MAX + 20).map(|number| format!("[x{number}]\n")).collect();
+    let told = complaints("full.toml", &text);
+    assert_eq!((told.len(), told[FAULTS_MAX].as_str()), (FAULTS_MAX + 1, "and 20 more"));
+}
+
+#[test]
+fn secrets_are_never_shown() {
+    let text = "[[fix.session]]\nSenderCompID = \"A\"\nTargetCompID = \"B\"\nusername = \"u\"\npassword = \"hunter2\"";
+    let loaded = load(&file("secret.toml", text)).expect("all is well");
+    assert_eq!(loaded.params.get("fix.session.0.password").map(|param| param.text.as_str()), Some("***"));
+    assert!(!format!("{loaded:?}").contains("hunter2"));
+    assert_eq!(
+        loaded.config.fix.sessions[0].password.as_ref().map(|secret| secret.reveal()),
+        Some("hunter2")
+    );
+}
+
+/// Settings that are refused, or told about, because of each other.
+mod rules {
+    use super::*;
+
+    fn refused(words: &[&str]) -> String {
+        load(&options(words)).expect_err("it does not fit together").to_string()
+    }
+
+    fn warned(words: &[&str]) -> Vec<String> {
+        load(&options(words)).unwrap_or_else(|faults| panic!("{faults}")).warnings
+    }
+
+    /// A file with something in it, for what must exist.
+    fn present() -> String {
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("present");
+        fs::write(&path, "something").expect("a file for the test");
+        path.display().to_string()
+    }
+
+    #[test]
+    fn another_address_than_loopback_asks_for_users_and_for_tls() {
+        let said = refused(&["http.listen=0.0.0.0:9090"]);
+        assert_eq!(
+            said,
+            "--set: http.listen: 0.0.0.0:9090 is not loopback: set auth.users_file or auth.tokens_file\n\
+             --set: http.listen: 0.0.0.0:9090 is not loopback and has no TLS: set auth.allow_plaintext to permit it"
+        );
+        let users = format!("auth.users_file={}", present());
+        assert_eq!(refused(&["http.listen=0.0.0.0:9090", &users]).lines().count(), 1);
+        assert_eq!(refused(&["http.listen=0.0.0.0:9090", "auth.allow_plaintext=true"]).lines().count(), 1);
+        assert_eq!(warned(&["http.listen=0.0.0.0:9090", "auth.allow_plaintext=true", &users]), [""; 0]);
+        assert_eq!(warned(&["https.listen=0.0.0.0:9443", &users]), [""; 0]);
+        assert_eq!(refused(&["https.listen=[::]:9443"]).lines().count(), 1);
+        assert_eq!(warned(&["https.listen=[::1]:9443"]), [""; 0]);
+    }
+
+    #[test]
+    fn who_must_log_in_follows_from_the_addresses() {
+        let users = format!("auth.users_file={}", present());
+        let required = |words: &[&str]| load(&options(words)).expect("it is sound").config.login_required();
+        assert!(!required(&[]));
+        assert!(required(&["https.listen=10.0.0.1:9443", &users]));
+        assert!(required(&["auth.mode=required", &users]));
+        assert!(refused(&["auth.mode=required"]).contains("nobody could log in"));
+        assert!(!required(&["auth.mode=off", "https.listen=10.0.0.1:9443"]));
+        assert_eq!(warned(&["auth.mode=off", "https.listen=10.0.0.1:9443"]).len(), 1);
+    }
+
+    #[test]
+    fn fix_beyond_loopback_without_password_or_address_is_told() {
+        let users = format!("auth.users_file={}", present());
+        let session =
+            |more: &str| format!("fix.session=[{{ SenderCompID = \"A\", TargetCompID = \"B\"{more} }}]");
+        let warned = |more: &str| warned(&["fix.tls_listen=10.0.0.1:9881", &users, &session(more)]).len();
+        assert_eq!(warned(""), 1);
+        assert_eq!(warned(", addresses_allowed = [\"10.0.0.0/8\"]"), 0);
+        assert_eq!(warned(", username = \"u\", password = \"p\""), 0);
+    }
+
+    #[test]
+    fn two_listeners_cannot_share_a_port() {
+        assert!(refused(&["stomp.listen=127.0.0.1:9090"]).contains("127.0.0.1:9090 is taken by http.listen"));
+        assert_eq!(warned(&["stomp.listen=127.0.0.1:0", "http.listen=127.0.0.1:0"]), [""; 0]);
+        assert_eq!(warned(&["stomp.listen=127.0.0.2:9090"]), [""; 0]);
+    }
+
+    #[test]
+    fn cores_must_exist_and_suffice() {
+        let dedicated = ["topology.layout=dedicated", "topology.shards=2"];
+        let with = |cores| [dedicated[0], dedicated[1], cores];
+        assert_eq!(warned(&with("topology.shard_cores=2,3")), [""; 0]);
+        assert!(
+            refused(&with("topology.shard_cores=2,9"))
+                .contains("there is no core 9; this machine has 0 to 7")
+        );
+        assert!(
+            refused(&with("topology.shard_cores=2")).contains("it names 1 cores; the dedicated layout has 2")
+        );
+        assert!(refused(&["topology.gateway_cores=2"]).contains("the shared layout has 0 such threads"));
+        assert_eq!(warned(&with("topology.shard_cores=2,2")).len(), 1);
+    }
+
+    #[test]
+    fn more_spinning_threads_than_cores_are_told() {
+        let spinning = |shards: &str| {
+            warned(&["topology.layout=dedicated", "topology.idle=spin", &format!("topology.shards={shards}")])
+        };
+        assert_eq!(spinning("7"), [""; 0]);
+        assert_eq!(spinning("8"), ["topology.idle: 9 threads spin on 8 cores and hinder each other"]);
+        // With isolated cores a process may use few by itself, and pins its threads to the others.
+        let isolated = Machine { cores: (0..6).collect(), cores_usable: 2 };
+        let pinned = Sources { files: vec!["pinned".to_string()], ..Sources::default() };
+        assert_eq!(config::load(&pinned, &isolated).expect("it is sound").warnings, [""; 0]);
+    }
+
+    #[test]
+    fn a_real_venue_asks_for_the_disk() {
+        let adapter = "adapter=[{ name = \"V\", type = \"FIX\", SenderCompID = \"A\", TargetCompID = \"B\", \
+                       SocketConnectHost = \"h\", SocketConnectPort = 1, HeartBtInt = 30, ReconnectInterval = 5, \
+                       StartTime = \"00:00:00\", EndTime = \"00:00:00\" }]";
+        let level = |words: &[&str]| {
+            let Loaded { config, params, .. } = load(&options(words)).expect("it is sound");
+            let shown = params.get("journal.level.effective").map(|param| param.text.clone());
+            assert_eq!(shown, Some(config.durability().to_string()));
+            config.durability()
+        };
+        assert_eq!(level(&[]), Durability::Os);
+        assert_eq!(level(&[adapter]), Durability::Disk);
+        assert_eq!(level(&[adapter, "journal.level=os"]), Durability::Os);
+        assert_eq!(warned(&[adapter, "journal.level=os"]).len(), 1);
+        assert_eq!(warned(&["journal.level=none"]).len(), 1);
+        assert!(
+            refused(&["adapter=[{ name = \"V\" }]"]).contains("adapter.0.SocketConnectHost: it is missing")
+        );
+        assert!(refused(&[&adapter.replace("\"V\"", "\"SIM\"")]).contains("SIM is the simulated venue"));
+    }
+
+    #[test]
+    fn files_that_are_named_must_be_there() {
+        assert!(refused(&["auth.tokens_file=/nowhere/tokens"]).contains("/nowhere/tokens: No such file"));
+        let cert = format!("tls.cert={}", present());
+        assert!(refused(&[&cert]).contains("tls.cert: it needs tls.key"));
+        assert_eq!(warned(&[&cert, &format!("tls.key={}", present())]), [""; 0]);
+    }
+
+    #[test]
+    fn fix_sessions_are_told_apart_by_their_pairs() {
+        let two = "fix.session=[{ SenderCompID = \"A\", TargetCompID = \"B\" }, { SenderCompID = \"A\", TargetCompID = \"B\" }]";
+        assert!(
+            refused(&[two]).contains("fix.session.1.TargetCompID: it is the pair of fix.session.0 once more")
+        );
+        let with =
+            |more: &str| format!("fix.session=[{{ SenderCompID = \"A\", TargetCompID = \"B\", {more} }}]");
+        assert!(refused(&[&with("SocketAcceptPort = 1")]).contains("it is not the port of fix.listen"));
+        assert_eq!(warned(&[&with("SocketAcceptPort = 9880")]), [""; 0]);
+        assert!(refused(&[&with("username = \"u\"")]).contains("belong together"));
+        assert!(refused(&["fix.session=[{ SenderCompID = \"A\" }]"]).contains("TargetCompID: it is missing"));
+    }
+
+    #[test]
+    fn bounds_hold_together() {
+        for (words, key) in [
+            ("net.per_peer_max=20000", "net.per_peer_max"),
+            ("journal.segment_bytes=2000000", "journal.segment_bytes"),
+            ("http.per_peer_max=20000", "http.per_peer_max"),
+            ("stomp.head_bytes_max=1024", "stomp.header_line_bytes_max"),
+            ("fix.message_bytes_max=8388608", "fix.out_buffer_bytes"),
+        ] {
+            assert!(refused(&[words]).contains(key), "{words}");
+        }
+        assert!(refused(&["risk.accounts.credit=5"]).contains("it needs a credit_currency"));
+    }
+
+    #[test]
+    fn names_must_be_known_to_the_reference_data() {
+        let text = "[risk.strategy.TRENT]\nmax_order_qty = 1\n[risk.account.NEWYORK]\nrestricted = [\"AAPL\", \"NOPE\", 99999]\n\
+                    [venue.exchange.XNAS]\nfill_model = \"touch\"\n[venue.exchange.XXXX]\n\
+                    [[fix.session]]\nSenderCompID = \"A\"\nTargetCompID = \"B\"\nstrategy = \"NOBODY\"\n";
+        let Loaded { config, params, .. } = load(&file("names.toml", text)).expect("it is well-formed");
+        let reference = refdata::shipped().expect("the shipped set is sound");
+        let faults = config.check_names(&reference, &params).expect_err("names are wrong").to_string();
+        let folder = format!("{}/", env!("CARGO_TARGET_TMPDIR"));
+        let told: Vec<String> = faults.lines().map(|line| line.replace(&folder, "")).collect();
+        assert!(
+            told[0].starts_with("names.toml:1:16: risk.strategy.TRENT: there is no strategy TRENT"),
+            "{faults}"
+        );
+        assert!(
+            told[1].starts_with("names.toml:7:17: venue.exchange.XXXX: there is no exchange XXXX"),
+            "{faults}"
+        );
+        assert_eq!(told[2], "names.toml:4:1: risk.account.NEWYORK.restricted: there is no security NOPE");
+        assert_eq!(told[3], "names.toml:4:1: risk.account.NEWYORK.restricted: there is no security 99999");
+        assert!(
+            told[4].starts_with("names.toml:11:1: fix.session.0.strategy: there is no strategy NOBODY"),
+            "{faults}"
+        );
+        assert_eq!(told.len(), 5, "{faults}");
+
+        let venues = config.shard_settings(&reference).venues;
+        let touch = venues.get(&reference.exchanges()[0].id).expect("the exchange differs");
+        assert_eq!((venues.len(), touch.fill_model), (1, pitlane_engine::settings::FillModel::Touch));
+        assert_eq!(touch.quote_levels, VenueSettings::default().quote_levels);
+        assert_eq!(config.risk.of_account("NEWYORK").restricted_ids(&reference).len(), 1);
+    }
+}
+
+/// Nothing that stands in a file may do worse than be refused.
+mod hostile {
+    use super::*;
+
+    fn swallow(text: &str) {
+        let mut sources = file("hostile.toml", text);
+        let _ = load(&sources);
+        sources.files.clear();
+        for key in [
+            "fix.session",
+            "http.listen",
+            "lanes.events",
+            "topology.main_cores",
+            "risk.strategy.X.restricted",
+        ] {
+            sources.options =
+                vec![Setting { option: "--set", key: key.to_string(), value: text.to_string() }];
+            let _ = load(&sources);
+        }
+    }
+
+    #[test]
+    fn a_file_cut_anywhere_is_refused_or_read() {
+        for at in (0..DEFAULT.len()).step_by(97).filter(|at| DEFAULT.is_char_boundary(*at)) {
+            swallow(&DEFAULT[..at]);
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let deep = format!("a = {}", "[".repeat(100_000));
+        let tables = format!("[{}x]", "a.".repeat(50_000));
+        let long = format!("[service]\nname = \"{}\"", "x".repeat(200_000));
+        let numbers = format!("[topology]\nmain_cores = [{}]", "1,".repeat(20_000));
+        for text in
+            ["\u{feff}", "\0", "=", "[", "[[fix.session]]", "fix = 5", "[fix]\nsession = 5", "service = []"]
+        {
+            swallow(text);
+        }
+        for text in [deep, tables, long, numbers] {
+            assert!(load(&file("nonsense.toml", &text)).is_err());
+        }
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("bytes.toml");
+        fs::write(&path, [0xff, 0xfe, 0x00]).expect("a file for the test");
+        let sources = Sources { files: vec![path.display().to_string()], ..Sources::default() };
+        assert!(load(&sources).expect_err("it is no text").to_string().ends_with("it is not UTF-8 text"));
+        let folder = Sources { files: vec![env!("CARGO_TARGET_TMPDIR").to_string()], ..Sources::default() };
+        assert!(load(&folder).is_err());
+    }
+}

@@ -1,0 +1,160 @@
+//! Beginning and end, and TLS on the way.
+
+use std::io::BufReader;
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use pitlane::clock::Clock;
+use pitlane::http::{HttpSettings, News};
+use pitlane::tls::{Certificate, Tls, TlsSettings};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+use crate::server::{Plan, Response, Server};
+
+const GET: &str = "GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n";
+
+#[test]
+fn a_port_in_use_is_told_before_anything_runs() {
+    let server = Server::start();
+    let taken = HttpSettings { http: Some(server.http), ..Plan::default().settings };
+    let failed = std::panic::catch_unwind(|| Server::with(Plan { settings: taken, ..Plan::default() }));
+    assert!(failed.is_err());
+}
+
+#[test]
+fn a_close_lets_requests_finish_and_idle_connections_go() {
+    let server = Server::start();
+    let mut idle = server.connect();
+    idle.send(GET);
+    assert_eq!(idle.receive(false).status, 200);
+    let mut busy = server.connect();
+    let head = "Host: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n";
+    busy.send(&format!("DELETE /rest/ext/kill-switch HTTP/1.1\r\n{head}{{"));
+    // A request on another connection comes after those bytes, so the server has them too when it is answered.
+    assert_eq!(server.get("/health/live").status, 200);
+
+    server.remote.close();
+    assert!(idle.is_closed());
+    busy.send("}");
+    let response = busy.receive(false);
+    // It had begun before the end: it is answered, if only to say that it is too late.
+    assert!([200, 503].contains(&response.status), "{response:?}");
+    assert!(busy.is_closed());
+    assert_eq!(server.news.recv(), Ok(News::Quiet));
+    assert!(TcpStream::connect(server.http).is_err(), "nobody listens any more");
+}
+
+#[test]
+fn a_connection_that_does_not_finish_does_not_keep_us() {
+    let settings = HttpSettings { drain_timeout: Duration::from_millis(50), ..Plan::default().settings };
+    let server = Server::with(Plan { settings, ..Plan::default() });
+    let mut slow = server.connect();
+    let head = "Host: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n";
+    slow.send(&format!("POST /rest/ext/kill-switch HTTP/1.1\r\n{head}{{"));
+    assert_eq!(server.get("/health/live").status, 200);
+    server.remote.close();
+    assert_eq!(server.news.recv(), Ok(News::Quiet));
+    assert!(slow.is_closed());
+}
+
+#[test]
+fn an_end_without_a_close_is_an_end() {
+    let server = Server::start();
+    let mut idle = server.connect();
+    idle.send(GET);
+    assert_eq!(idle.receive(false).status, 200);
+    drop(server);
+    assert!(idle.is_closed());
+}
+
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn over_tls() -> (Server, Folder) {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let name = format!("pitlane-https-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    let folder = Folder(std::env::temp_dir().join(name));
+    let certificate = Certificate::SelfSigned { folder: folder.0.clone() };
+    let tls = Tls::open(TlsSettings { certificate, client_ca: None }, Clock::new().now()).unwrap();
+    let settings = HttpSettings {
+        https: Some(([127, 0, 0, 1], 0).into()),
+        head_timeout: Duration::from_millis(300),
+        ..Plan::default().settings
+    };
+    (Server::with(Plan { settings, tls: Some(Arc::new(tls)), ..Plan::default() }), folder)
+}
+
+#[test]
+fn https_serves_the_same() {
+    let (server, folder) = over_tls();
+    let address = server.https.unwrap();
+    let pem = std::fs::read(folder.0.join("self-signed.pem")).unwrap();
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(&pem).unwrap()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let connection =
+        ClientConnection::new(Arc::new(config), ServerName::try_from("localhost").unwrap()).unwrap();
+    let mut stream = BufReader::new(StreamOwned::new(connection, TcpStream::connect(address).unwrap()));
+    for _ in 0..3 {
+        std::io::Write::write_all(stream.get_mut(), GET.as_bytes()).unwrap();
+        assert_eq!(Response::read(&mut stream, false).status, 200);
+    }
+    let metrics = server.get("/metrics").body;
+    assert!(metrics.contains("pitlane_tls_certificate_not_after_seconds 1") || metrics.contains("seconds 2"));
+
+    // A client who knows no TLS, and one who never begins.
+    let mut plain = crate::server::Client::new(TcpStream::connect(address).unwrap());
+    plain.send(GET);
+    let _ = plain.is_closed();
+    let mut silent = crate::server::Client::new(TcpStream::connect(address).unwrap());
+    assert!(silent.is_closed());
+    let metrics = server.get("/metrics").body;
+    assert!(metrics.contains("pitlane_http_handshakes_failed_total 1\n"));
+    assert!(metrics.contains("pitlane_http_timed_out_total 1\n"));
+}
+
+/// An independent client agrees with our reading of the protocol.
+#[test]
+fn curl_is_content() {
+    let (server, folder) = over_tls();
+    let pem = folder.0.join("self-signed.pem");
+    let curl = |arguments: &[&str]| {
+        let output = Command::new("curl")
+            .args(["--silent", "--show-error", "--noproxy", "*"])
+            .args(arguments)
+            .output();
+        let output = output.expect("curl is on every machine that builds this");
+        assert!(output.status.success(), "{arguments:?} {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let http = format!("http://127.0.0.1:{}", server.http.port());
+    let https = format!("https://localhost:{}", server.https.unwrap().port());
+    let live = "{\"status\":\"LIVE\"}";
+    assert_eq!(curl(&[&format!("{http}/health/live"), &format!("{http}/health/live")]), live.repeat(2));
+    assert_eq!(curl(&["--cacert", pem.to_str().unwrap(), &format!("{https}/health/live")]), live);
+    let status = ["--output", "/dev/null", "--write-out", "%{http_code}"];
+    let switch = format!("{http}/rest/ext/kill-switch");
+    let with = |more: &[&str]| curl(&[&status[..], more, &[&switch]].concat());
+    assert_eq!(with(&["--request", "POST"]), "200");
+    assert_eq!(with(&["--json", "{}"]), "200");
+    assert_eq!(with(&["--json", "{}", "--header", "Transfer-Encoding: chunked"]), "200");
+    assert_eq!(with(&["--request", "DELETE", "--http1.0"]), "200");
+    assert_eq!(with(&["--data", "x=1"]), "415");
+    assert_eq!(with(&["--head"]), "405");
+}

@@ -1,0 +1,11 @@
+//! The http thread as clients meet it: over real sockets, before real shards.
+
+// All of it is a test, helpers included.
+#![allow(clippy::unwrap_used)]
+
+mod server;
+
+mod guards;
+mod life;
+mod operation;
+mod timeouts;

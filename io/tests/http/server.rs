@@ -1,0 +1,299 @@
+//! The real http thread before real shards, which a thread steps; and a client that writes what it is told to.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, JoinHandle, Thread};
+
+use pitlane::clock::Clock;
+use pitlane::config::Durability;
+use pitlane::http::{Http, HttpSettings, News, Parts, Phase, Remote, Standing};
+use pitlane::metrics::{Registry, StageSummary};
+use pitlane::refdata;
+use pitlane::tls::Tls;
+use pitlane::wake::Bell;
+use pitlane_engine::mesh::{Depths, PortClass, PortEnd, ShardEnd, mesh};
+use pitlane_engine::settings::ShardSettings;
+use pitlane_engine::shard::Shard;
+use pitlane_engine::worker::Worker;
+
+pub const SHARDS: u8 = 2;
+
+pub struct Plan {
+    pub settings: HttpSettings,
+    pub tls: Option<Arc<Tls>>,
+    pub depths: Depths,
+    /// Whether the shards do anything.
+    pub alive: bool,
+}
+
+impl Default for Plan {
+    fn default() -> Plan {
+        let settings =
+            HttpSettings { http: Some(([127, 0, 0, 1], 0).into()), https: None, ..HttpSettings::default() };
+        Plan { settings, tls: None, depths: Depths::default(), alive: true }
+    }
+}
+
+pub struct Server {
+    pub http: SocketAddr,
+    pub https: Option<SocketAddr>,
+    pub remote: Remote,
+    pub standing: Arc<Standing>,
+    pub news: Receiver<News>,
+    /// A second port, for whoever trades beside.
+    pub trader: PortEnd,
+    pub shard_bell: Bell,
+    threads: Vec<JoinHandle<()>>,
+    over: Arc<AtomicBool>,
+}
+
+impl Server {
+    pub fn start() -> Server {
+        Server::with(Plan::default())
+    }
+
+    /// A server that is ready, if its shards live.
+    pub fn with(plan: Plan) -> Server {
+        let reference = Arc::new(refdata::shipped().unwrap());
+        let (mut ports, ends) = mesh(&[PortClass::Control, PortClass::Client], SHARDS, plan.depths);
+        let work = |end: ShardEnd| {
+            Worker::new(Shard::new(end.id(), SHARDS, reference.clone(), ShardSettings::default()), end)
+        };
+        let workers: Vec<_> = ends.into_iter().map(work).collect();
+        let (shards, shard_bell) = bell_of_a_thread();
+        let remote = Remote::new();
+        let registry = Arc::new(Registry::new(SHARDS));
+        let standing = Arc::new(Standing::new(Clock::new().now(), Durability::None, vec![("journal", 1)]));
+        let (tell, news) = mpsc::channel();
+        let trader = ports.pop().unwrap();
+        let parts = Parts {
+            port: ports.pop().unwrap(),
+            bells: vec![shard_bell.clone(); SHARDS as usize],
+            reference,
+            remote: remote.clone(),
+            registry: registry.clone(),
+            standing: standing.clone(),
+            stages: Box::new(|| vec![stage()]),
+            report: None,
+            tls: plan.tls,
+            tell: Box::new(move |news| tell.send(news).unwrap_or_default()),
+        };
+        let http = Http::bind(plan.settings, parts).unwrap();
+        let address =
+            |name| http.listeners().iter().find(|listener| listener.name == name).map(|found| found.address);
+        let (plain, tls) = (address("http"), address("https"));
+        standing.set_listeners(http.listeners().to_vec());
+        let over = Arc::new(AtomicBool::new(false));
+        let mut threads = vec![thread::spawn(move || http.run().unwrap())];
+        if plan.alive {
+            let (over, bell) = (over.clone(), shard_bell.clone());
+            let ring = remote.bell().clone();
+            threads.push(thread::spawn(move || step(workers, &shards, &bell, &ring, &registry, &over)));
+        }
+        let server = Server {
+            http: plain.expect("every server of these tests has it"),
+            https: tls,
+            remote,
+            standing,
+            news,
+            trader,
+            shard_bell,
+            threads,
+            over,
+        };
+        if plan.alive {
+            assert_eq!(server.news.recv(), Ok(News::Complete));
+            server.standing.set_phase(Phase::Running);
+        }
+        server
+    }
+
+    pub fn connect(&self) -> Client {
+        Client::new(TcpStream::connect(self.http).unwrap())
+    }
+
+    /// One request on a connection of its own.
+    pub fn ask(&self, request: &str) -> Response {
+        let mut client = self.connect();
+        client.send(request);
+        client.receive(request.starts_with("HEAD"))
+    }
+
+    pub fn get(&self, path: &str) -> Response {
+        self.ask(&format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.remote.end();
+        self.over.store(true, Ordering::Relaxed);
+        self.shard_bell.wake();
+        self.threads
+            .drain(..)
+            .for_each(|thread| thread.join().unwrap_or_else(|_| eprintln!("a thread failed")));
+    }
+}
+
+pub fn stage() -> StageSummary {
+    let thread = "shard-0".to_string();
+    StageSummary { thread, stage: "apply", count: 9, p50: 1, p90: 2, p99: 3, p999: 4, max: 1_000_000_007 }
+}
+
+/// A bell that wakes whichever thread takes the place.
+fn bell_of_a_thread() -> (Arc<OnceLock<Thread>>, Bell) {
+    let place = Arc::new(OnceLock::<Thread>::new());
+    let sleeper = place.clone();
+    let bell = Bell::new(move || {
+        if let Some(thread) = sleeper.get() {
+            thread.unpark();
+        }
+    });
+    (place, bell)
+}
+
+fn step(
+    mut workers: Vec<Worker>,
+    place: &OnceLock<Thread>,
+    bell: &Bell,
+    http: &Bell,
+    registry: &Registry,
+    over: &AtomicBool,
+) {
+    let mut clock = Clock::new();
+    place.set(thread::current()).unwrap();
+    let mut work = |workers: &mut Vec<Worker>| {
+        let now = clock.now();
+        let mut work = 0;
+        for (worker, meter) in workers.iter_mut().zip(&registry.shards) {
+            work += worker.poll(now);
+            meter.publish(&worker.counts());
+        }
+        if work > 0 {
+            http.wake();
+        }
+        work
+    };
+    while !over.load(Ordering::Relaxed) {
+        if work(&mut workers) > 0 {
+            continue;
+        }
+        bell.doze();
+        // A stalled shard has work without being able to do it; then it looks again rather than sleep.
+        let stalled = workers.iter().any(Worker::has_work);
+        if work(&mut workers) == 0 && !over.load(Ordering::Relaxed) && !stalled {
+            thread::park();
+        }
+        bell.rise();
+    }
+}
+
+pub struct Client {
+    socket: BufReader<TcpStream>,
+}
+
+impl Client {
+    pub fn new(socket: TcpStream) -> Client {
+        Client { socket: BufReader::new(socket) }
+    }
+
+    pub fn send(&mut self, text: &str) {
+        self.send_bytes(text.as_bytes()).unwrap();
+    }
+
+    pub fn send_bytes(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.socket.get_mut().write_all(bytes)
+    }
+
+    /// The next answer; `bare` if it is one without body, to a HEAD.
+    pub fn receive(&mut self, bare: bool) -> Response {
+        Response::read(&mut self.socket, bare)
+    }
+
+    /// Whether the server closes the connection without a further byte.
+    pub fn is_closed(&mut self) -> bool {
+        let mut rest = Vec::new();
+        match self.socket.read_to_end(&mut rest) {
+            Ok(_) => rest.is_empty(),
+            Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct Response {
+    pub status: u16,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    pub body: String,
+}
+
+impl Response {
+    pub fn read(socket: &mut impl BufRead, bare: bool) -> Response {
+        let status = line(socket);
+        let mut words = status.split(' ');
+        assert_eq!(words.next(), Some("HTTP/1.1"), "{status:?}");
+        let status = words.next().unwrap().parse().unwrap();
+        let mut headers = Vec::new();
+        loop {
+            let header = line(socket);
+            let Some((name, value)) = header.split_once(": ") else {
+                assert_eq!(header, "");
+                break;
+            };
+            headers.push((name.to_ascii_lowercase(), value.to_string()));
+        }
+        let mut response = Response { status, headers, body: String::new() };
+        if !bare {
+            response.body = response.read_body(socket);
+        }
+        response
+    }
+
+    fn read_body(&self, socket: &mut impl BufRead) -> String {
+        let mut whole = Vec::new();
+        if self.header("transfer-encoding") == Some("chunked") {
+            loop {
+                let size = usize::from_str_radix(&line(socket), 16).unwrap();
+                let mut chunk = vec![0; size];
+                socket.read_exact(&mut chunk).unwrap();
+                assert_eq!(line(socket), "");
+                if size == 0 {
+                    break;
+                }
+                whole.extend(chunk);
+            }
+        } else {
+            let length = self.header("content-length").expect("a length or chunks").parse().unwrap();
+            whole.resize(length, 0);
+            socket.read_exact(&mut whole).unwrap();
+        }
+        String::from_utf8(whole).unwrap()
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut found = self.headers.iter().filter(|(other, _)| other == name);
+        let value = found.next().map(|(_, value)| value.as_str());
+        assert!(found.next().is_none(), "{name} twice");
+        value
+    }
+
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.body).unwrap()
+    }
+
+    /// The machine-readable code of a problem.
+    pub fn code(&self) -> String {
+        assert_eq!(self.header("content-type"), Some("application/problem+json"), "{self:?}");
+        self.json()["code"].as_str().unwrap().to_string()
+    }
+}
+
+fn line(socket: &mut impl BufRead) -> String {
+    let mut line = String::new();
+    socket.read_line(&mut line).unwrap();
+    line.strip_suffix("\r\n").unwrap_or_else(|| panic!("a cut line: {line:?}")).to_string()
+}

@@ -1,0 +1,153 @@
+//! Slow clients and crowds. Nothing here waits for a time: each waits for the server to act.
+
+use std::time::Duration;
+
+use pitlane::http::HttpSettings;
+
+use crate::server::{Plan, Server};
+
+/// Longer than any test takes.
+const NEVER: Duration = Duration::from_secs(3_600);
+const SOON: Duration = Duration::from_millis(60);
+
+fn server(change: impl FnOnce(&mut HttpSettings)) -> Server {
+    let mut settings = HttpSettings {
+        head_timeout: NEVER,
+        idle_timeout: NEVER,
+        stall_timeout: NEVER,
+        body_timeout: NEVER,
+        ..Plan::default().settings
+    };
+    change(&mut settings);
+    Server::with(Plan { settings, ..Plan::default() })
+}
+
+const GET: &str = "GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n";
+
+fn timed_out(server: &Server) -> String {
+    let metrics = server.get("/metrics").body;
+    let line = metrics.lines().find(|line| line.starts_with("pitlane_http_timed_out_total ")).unwrap();
+    line.split(' ').next_back().unwrap().to_string()
+}
+
+#[test]
+fn a_head_that_does_not_come_closes_the_connection() {
+    let server = server(|settings| settings.head_timeout = SOON);
+    for start in ["", "GET", "GET / HTTP/1.1\r\nHost: localhost\r\n", &format!("{GET}GET")] {
+        let mut client = server.connect();
+        client.send(start);
+        if start.starts_with(GET) {
+            assert_eq!(client.receive(false).status, 200);
+        }
+        assert!(client.is_closed(), "{start:?}");
+    }
+    assert_eq!(timed_out(&server), "4");
+}
+
+#[test]
+fn a_head_that_drips_does_not_last_longer() {
+    let server = server(|settings| settings.head_timeout = SOON);
+    let mut client = server.connect();
+    client.send("GET / HTTP/1.1\r\nHost: localhost\r\n");
+    // Each byte would prolong it, if bytes did; the server hangs up in the middle of this. Between two bytes comes a
+    // whole request of somebody else, so that the head stays far below its largest size.
+    while client.send_bytes(b"x").is_ok() {
+        assert_eq!(server.get("/health/live").status, 200);
+    }
+    assert_eq!(timed_out(&server), "1");
+}
+
+#[test]
+fn a_connection_without_requests_is_closed() {
+    let server = server(|settings| settings.idle_timeout = SOON);
+    let mut client = server.connect();
+    for _ in 0..3 {
+        client.send(GET);
+        assert_eq!(client.receive(false).status, 200);
+    }
+    assert!(client.is_closed());
+}
+
+const HALF: &str = "POST /rest/ext/kill-switch HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+                    Content-Length: 100\r\n\r\n{";
+
+#[test]
+fn a_body_that_does_not_come_is_not_waited_for() {
+    let server = server(|settings| settings.body_timeout = SOON);
+    let mut client = server.connect();
+    client.send(HALF);
+    let response = client.receive(false);
+    assert_eq!((response.status, response.code().as_str()), (408, "body-too-slow"));
+    assert!(client.is_closed());
+}
+
+#[test]
+fn a_connection_on_which_nothing_moves_is_cut_off() {
+    let server = server(|settings| settings.stall_timeout = SOON);
+    let mut client = server.connect();
+    client.send(HALF);
+    assert!(client.is_closed());
+    assert_eq!(timed_out(&server), "1");
+}
+
+#[test]
+fn a_client_that_does_not_read_is_cut_off() {
+    let server = server(|settings| {
+        (settings.head_timeout, settings.stall_timeout, settings.idle_timeout) = (SOON, SOON, SOON);
+    });
+    let mut client = server.connect();
+    // Answers that nobody reads fill every buffer between us; then the server neither reads nor writes.
+    while client.send_bytes(GET.repeat(100).as_bytes()).is_ok() {}
+    assert_eq!(timed_out(&server), "1");
+}
+
+#[test]
+fn there_are_only_so_many_seats() {
+    let server = server(|settings| settings.connections_per_peer_max = 3);
+    let mut some: Vec<_> = (0..3).map(|_| server.connect()).collect();
+    for client in &mut some {
+        client.send(GET);
+        assert_eq!(client.receive(false).status, 200);
+    }
+    let mut late = server.connect();
+    let refused = late.receive(false);
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
+    assert!(late.is_closed());
+    drop(some.pop());
+    // The seat is free as soon as the server has seen the end.
+    let served = std::iter::repeat_with(|| {
+        let mut client = server.connect();
+        // Whoever is refused may find the line cut before he has said anything.
+        client.send_bytes(GET.as_bytes()).is_ok() && client.receive(false).status == 200
+    });
+    assert!(served.take(10_000).any(|served| served));
+    drop(some);
+}
+
+#[test]
+fn a_crowd_is_served() {
+    let server = server(|_| {});
+    let mut clients: Vec<_> = (0..500).map(|_| server.connect()).collect();
+    for _ in 0..3 {
+        clients.iter_mut().for_each(|client| client.send(GET));
+        for client in &mut clients {
+            assert_eq!(client.receive(false).status, 200);
+        }
+    }
+}
+
+#[test]
+fn requests_that_come_together_are_answered_in_their_order() {
+    let server = server(|_| {});
+    let mut client = server.connect();
+    let all: String = (0..50)
+        .map(|n| format!("GET /{n} HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: {n}\r\n\r\n"))
+        .collect();
+    // However they are cut.
+    for piece in all.as_bytes().chunks(7) {
+        client.send_bytes(piece).unwrap();
+    }
+    for n in 0..50 {
+        assert_eq!(client.receive(false).header("x-request-id"), Some(n.to_string().as_str()));
+    }
+}

@@ -1,0 +1,256 @@
+//! The journal on the real disk, with its owners in threads of their own.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use pitlane::clock::Clock;
+use pitlane::journal::disk::Disk;
+use pitlane::journal::verbs::{self, Part};
+use pitlane::journal::{self, Fault, JournalSettings, Level, Opened, SEGMENT_BYTES_MIN, Setup, What, Writer};
+use pitlane_engine::command::{Body, Command, Watch};
+use pitlane_engine::event::Body as Said;
+use pitlane_engine::id::{PortId, ShardId, Source};
+use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
+use pitlane_engine::refdata::{RefData, Rows};
+use pitlane_engine::settings::ShardSettings;
+use pitlane_engine::shard::Shard;
+use pitlane_engine::time::Timestamp;
+use pitlane_engine::worker::Worker;
+
+/// An empty folder for one test.
+fn folder(name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("journal-{name}"));
+    let _ = std::fs::remove_dir_all(&folder);
+    folder
+}
+
+fn settings(level: Level) -> JournalSettings {
+    JournalSettings {
+        level,
+        segment_bytes: SEGMENT_BYTES_MIN,
+        snapshot_bytes: 8 * SEGMENT_BYTES_MIN as u64,
+        ..JournalSettings::default()
+    }
+}
+
+fn shard_settings() -> ShardSettings {
+    ShardSettings { orders_max: 1_000, instance: 7, ..ShardSettings::default() }
+}
+
+fn open_with(data: &Path, journal: JournalSettings, shards: u8, instance: u64) -> Result<Opened, Fault> {
+    let setup = Setup {
+        disk: &Disk::Real,
+        data,
+        journal,
+        shards,
+        reference: RefData::check(Rows::default()).expect("no rows are sound"),
+        settings: ShardSettings { instance, ..shard_settings() },
+    };
+    journal::open(setup, Clock::new().now(), &mut |_| {})
+}
+
+fn open(data: &Path, level: Level) -> Opened {
+    open_with(data, settings(level), 2, 7).expect("the journal is sound")
+}
+
+fn command(token: u32) -> Command {
+    let port = PortId(0);
+    let source = Source { port, ..Source::default() };
+    Command { source, token, body: Body::Watch { port, what: Watch::Budgets, on: token.is_multiple_of(2) } }
+}
+
+/// One cycle of a shard with its journal.
+fn turn(writer: &mut Writer, worker: &mut Worker, now: Timestamp) -> usize {
+    let stored = writer.stored();
+    let take = |number, now, command: &Command, shard: &Shard| writer.take(number, now, command, shard);
+    worker.poll_with(now, stored, take) + writer.tend()
+}
+
+/// Runs a life with all its threads until so many commands of each shard were answered; gives the shards as they ended.
+fn live(opened: Opened, commands: u32) -> Vec<Shard> {
+    let (mut ports, ends) = mesh(&[PortClass::Client], 2, Depths::default());
+    let stop = AtomicBool::new(false);
+    let Opened { shards, mut keeper, mut steward, lock, .. } = opened;
+    let ended = thread::scope(|scope| {
+        let running: Vec<_> = shards
+            .into_iter()
+            .zip(ends)
+            .map(|(life, end)| {
+                let mut worker = Worker::restored(life.shard, end, life.event, life.now);
+                let (mut writer, stop) = (life.writer, &stop);
+                scope.spawn(move || {
+                    let mut clock = Clock::new();
+                    cycle(stop, || turn(&mut writer, &mut worker, clock.now()));
+                    worker.into_parts().0
+                })
+            })
+            .collect();
+        scope.spawn(|| {
+            let mut clock = Clock::new();
+            cycle(&stop, || keeper.poll(clock.now()));
+            keeper.finish(clock.now());
+        });
+        scope.spawn(|| {
+            let mut clock = Clock::new();
+            cycle(&stop, || steward.poll(clock.now()));
+        });
+        talk(&mut ports[0], commands);
+        stop.store(true, Ordering::Relaxed);
+        running.into_iter().map(|thread| thread.join().expect("a shard does not panic")).collect()
+    });
+    // What was left to do when the shards ended.
+    let now = Clock::new().now();
+    while keeper.poll(now) + steward.poll(now) > 0 {}
+    drop(lock);
+    ended
+}
+
+fn cycle(stop: &AtomicBool, mut poll: impl FnMut() -> usize) {
+    while !stop.load(Ordering::Relaxed) {
+        if poll() == 0 {
+            thread::yield_now();
+        }
+    }
+}
+
+/// Sends commands to both shards and waits for every answer.
+fn talk(port: &mut PortEnd, commands: u32) {
+    let (mut sent, mut answered) = ([0; 2], 0);
+    while answered < 2 * commands {
+        let mut work = 0;
+        for (shard, sent) in sent.iter_mut().enumerate() {
+            if *sent < commands && port.send(ShardId(shard as u8), command(*sent)).is_ok() {
+                *sent += 1;
+                work += 1;
+            }
+        }
+        while let Some((_, event)) = port.poll_event() {
+            answered += u32::from(matches!(event.body, Said::Done { .. }));
+            work += 1;
+        }
+        if work == 0 {
+            thread::yield_now();
+        }
+    }
+}
+
+#[test]
+fn lives_go_on_where_the_last_one_ended() {
+    for level in [Level::Disk, Level::Os] {
+        let data = folder(&format!("lives-{level}"));
+        let mut digests: Option<Vec<u64>> = None;
+        let mut records = 0;
+        for life in 0..3 {
+            let opened = open(&data, level);
+            for shard in &opened.shards {
+                assert_eq!(shard.found.seq, records, "{level}, life {life}");
+                assert_eq!(shard.found.torn, None);
+            }
+            if let Some(before) = &digests {
+                let read = journal::read_back(&Disk::Real, &data).unwrap();
+                // The start of this life is in the journal already.
+                assert!(read.iter().all(|shard| shard.position.seq == records + 1));
+                assert_eq!(before.len(), read.len());
+            }
+            let ended = live(opened, 2_000);
+            digests = Some(ended.iter().map(Shard::digest).collect());
+            records += 2_001;
+            let read = journal::read_back(&Disk::Real, &data).unwrap();
+            let found: Vec<u64> = read.iter().map(|r| r.restored.as_ref().unwrap().shard.digest()).collect();
+            assert_eq!(digests.as_ref(), Some(&found), "{level}, life {life}");
+        }
+        check_verbs(&data, records);
+    }
+}
+
+fn check_verbs(data: &Path, records: u64) {
+    let mut out = Vec::new();
+    let verified = verbs::verify(&Disk::Real, data, &Part::default(), &mut out).expect("it can be read");
+    let text = String::from_utf8_lossy(&out).into_owned();
+    assert_eq!(verified.faults, 0, "{text}");
+    assert!(verified.snapshots >= 2 && verified.digests > 10, "{text}");
+    assert!(text.contains("sound: "), "{text}");
+    let mut out = Vec::new();
+    let part = Part { shard: Some(1), from: records - 4, to: records - 1, limit: 3 };
+    assert_eq!(verbs::dump(&Disk::Real, data, &part, &mut out).expect("it can be read"), 3);
+    let text = String::from_utf8_lossy(&out).into_owned();
+    assert!(text.lines().all(|line| line.starts_with("1/") && line.contains("command Watch")), "{text}");
+    let mut out = Vec::new();
+    verbs::replay(&Disk::Real, data, &Part::default(), &mut out).expect("it can be read");
+    let text = String::from_utf8_lossy(&out).into_owned();
+    assert!(text.contains("digest") && text.contains("from the snapshot of"), "{text}");
+    let nowhere = Part { shard: Some(2), ..Part::default() };
+    assert!(verbs::replay(&Disk::Real, data, &nowhere, &mut out).is_err());
+    assert!(verbs::verify(&Disk::Real, &folder("nothing"), &Part::default(), &mut out).is_err());
+}
+
+#[test]
+fn old_segments_and_snapshots_go_by_themselves() {
+    let data = folder("retention");
+    live(open(&data, Level::Os), 20_000);
+    let names = Disk::Real.list(&data.join("journal/shard-00")).unwrap();
+    let snapshots = names.iter().filter(|name| name.ends_with(".snap")).count();
+    let segments = names.iter().filter(|name| name.ends_with(".seg")).count();
+    assert_eq!(snapshots, 2, "{names:?}");
+    // What came since the older of two snapshots, and the spares.
+    let written =
+        names.iter().rev().find_map(|name| name.strip_suffix(".seg")?.parse::<usize>().ok()).unwrap();
+    assert!(written > 50 && segments < written, "{segments} segments: {names:?}");
+}
+
+#[test]
+fn one_process_at_a_time() {
+    let data = folder("lock");
+    let opened = open(&data, Level::Os);
+    let second = open_with(&data, settings(Level::Os), 2, 7).unwrap_err();
+    assert!(matches!(second.what, What::Locked), "{second}");
+    drop(opened);
+    open(&data, Level::Os);
+}
+
+#[test]
+fn another_count_of_shards_or_another_instance_is_refused_with_words() {
+    let data = folder("others");
+    drop(open(&data, Level::Os));
+    let words = open_with(&data, settings(Level::Os), 3, 7).unwrap_err().to_string();
+    assert!(words.contains("written with 2 shards, and 3 are configured"), "{words}");
+    let words = open_with(&data, settings(Level::Os), 2, 8).unwrap_err().to_string();
+    assert!(words.contains("instance 7, and 8 is configured"), "{words}");
+    drop(open(&data, Level::Os));
+}
+
+#[test]
+fn a_damaged_record_is_refused_with_file_place_and_advice() {
+    let data = folder("damage");
+    live(open(&data, Level::Os), 100);
+    let path = data.join("journal/shard-00/000000000001.seg");
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[1_000] ^= 1;
+    std::fs::write(&path, &bytes).unwrap();
+    let words = open_with(&data, settings(Level::Os), 2, 7).unwrap_err().to_string();
+    assert!(words.contains("000000000001.seg at "), "{words}");
+    assert!(words.contains("pitlane journal verify"), "{words}");
+    let mut out = Vec::new();
+    let verified = verbs::verify(&Disk::Real, &data, &Part::default(), &mut out).unwrap();
+    assert_eq!(verified.faults, 1);
+    assert!(String::from_utf8_lossy(&out).contains("NOT SOUND"));
+}
+
+#[test]
+fn progress_is_told() {
+    let data = folder("progress");
+    live(open(&data, Level::Os), 3_000);
+    let mut heard = Vec::new();
+    let setup = Setup {
+        disk: &Disk::Real,
+        data: &data,
+        journal: settings(Level::Os),
+        shards: 2,
+        reference: RefData::check(Rows::default()).unwrap(),
+        settings: shard_settings(),
+    };
+    journal::open(setup, Timestamp(u64::MAX / 2), &mut |progress| heard.push(progress)).unwrap();
+    assert!(heard.len() > 4);
+    assert!(heard.iter().all(|progress| progress.bytes_done <= progress.bytes_total));
+}

@@ -1,0 +1,398 @@
+//! Connections on both drivers: bytes, back-pressure, ends of every kind.
+
+#![allow(clippy::unwrap_used, reason = "tests may")]
+
+mod net_world;
+
+use std::io::Write;
+use std::net::{Shutdown, TcpStream};
+use std::time::Duration;
+
+use net_world::{Manners, World, at_loopback, connect, on_each_driver, take};
+use pitlane::net::Net;
+use pitlane::net::happening::{Happening, Why};
+use pitlane::net::listener::Listener;
+use pitlane::net::settings::{Limits, ListenerSettings, NetSettings};
+use pitlane::net::sockets::SendError;
+use socket2::{SockRef, Socket};
+
+#[test]
+fn a_line_is_echoed_wherever_it_is_cut() {
+    on_each_driver(|driver| {
+        let mut world = World::new(driver);
+        let (mut client, _) = world.client();
+        let line = b"8=FIX.4.4|9=5|35=0|10=161\n";
+        let mut received = 0;
+        for first in 0..line.len() {
+            for second in first..line.len() {
+                for (from, to) in [(0, first), (first, second), (second, line.len())] {
+                    client.write_all(&line[from..to]).unwrap();
+                    received += (to - from) as u64;
+                    world.until("the piece has come", |w| w.sockets().counts().received_bytes == received);
+                }
+                assert_eq!(world.read(&mut client, line.len()), line);
+            }
+        }
+        let counts = *world.sockets().counts();
+        assert_eq!((counts.sent_bytes, counts.accepted), (counts.received_bytes, 1));
+    });
+}
+
+#[test]
+fn what_is_said_in_one_cycle_leaves_in_one_call() {
+    on_each_driver(|driver| {
+        let mut world = World::new(driver);
+        let (mut client, id) = world.client();
+        let before = world.sockets().counts().writes;
+        for number in 0..1_000u32 {
+            world.sockets().send_with(id, |out| out.extend_from_slice(&number.to_be_bytes())).unwrap();
+        }
+        let bytes = world.read(&mut client, 4_000);
+        assert_eq!(bytes[3_996..], 999u32.to_be_bytes());
+        assert_eq!(world.sockets().counts().writes, before + 1);
+    });
+}
+
+#[test]
+fn megabytes_come_back_as_they_went() {
+    on_each_driver(|driver| {
+        let listener = ListenerSettings {
+            limits: Limits { input_bytes_max: 1 << 16, output_bytes_max: 1 << 24 },
+            ..at_loopback()
+        };
+        let mut world = World::with(NetSettings { driver, ..NetSettings::default() }, listener);
+        world.gateway.manners = Manners::Bytes;
+        let (client, _) = world.client();
+        let bytes: Vec<u8> =
+            (0..8 << 20).map(|at: u32| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        let mut writer = client.try_clone().unwrap();
+        let sent = bytes.clone();
+        let writing = std::thread::spawn(move || {
+            let mut rest = &sent[..];
+            while !rest.is_empty() {
+                match writer.write(rest) {
+                    Ok(count) => rest = &rest[count..],
+                    // The reader has made the socket non-blocking.
+                    Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => std::thread::yield_now(),
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        });
+        let mut reader = client;
+        assert!(world.read(&mut reader, bytes.len()) == bytes);
+        writing.join().unwrap();
+        assert_eq!(world.gateway.sends_refused, 0);
+    });
+}
+
+#[test]
+fn a_slow_reader_hits_its_cap_and_the_others_go_on() {
+    on_each_driver(|driver| {
+        let cap = 100_000;
+        let listener = ListenerSettings {
+            limits: Limits { output_bytes_max: cap, ..Limits::default() },
+            ..at_loopback()
+        };
+        let mut world = World::with(NetSettings { driver, ..NetSettings::default() }, listener);
+        let (mut slow, slow_id) = world.client();
+        let (mut quick, quick_id) = world.client();
+        let mut said = 0;
+        world.until("the slow one is full", |world| match world.sockets().send(slow_id, &[b's'; 10_000]) {
+            Ok(()) => {
+                said += 10_000;
+                false
+            }
+            Err(error) => {
+                assert_eq!(error, SendError::Full);
+                true
+            }
+        });
+        assert!(world.sockets().unsent(slow_id) <= cap);
+        let refused = world.sockets().counts().sends_refused;
+        let too_much = world.sockets().send_with(slow_id, |out| out.extend_from_slice(&[b'x'; 100_001]));
+        assert_eq!((too_much, world.sockets().counts().sends_refused), (Err(SendError::Full), refused + 1));
+        for _ in 0..100 {
+            world.sockets().send(quick_id, b"news").unwrap();
+            assert_eq!(world.read(&mut quick, 4), b"news");
+        }
+        // It catches up, nothing is missing, and that it did is told.
+        world.sockets().tell_drained(slow_id);
+        assert!(world.read(&mut slow, said).iter().all(|&byte| byte == b's'));
+        world.until("it is told", |world| world.gateway.told.contains(&Happening::Drained { id: slow_id }));
+        assert!(world.gateway.closed().is_empty());
+    });
+}
+
+#[test]
+fn a_paused_connection_slows_its_client_and_loses_nothing() {
+    on_each_driver(|driver| {
+        let mut world = World::new(driver);
+        world.gateway.manners = Manners::Ignore;
+        let (client, id) = world.client();
+        (&client).write_all(b"first\n").unwrap();
+        world.until("it is told of", |world| world.sockets().input(id).len() == 6);
+        world.sockets().pause(id);
+        client.set_nonblocking(true).unwrap();
+        let (mut sent, mut stuck) = (6, 0);
+        // The client stops when the buffers of both systems are full.
+        world.until("the client is stuck", |_| match (&client).write(&[b'x'; 65_536]) {
+            Ok(count) => {
+                (sent, stuck) = (sent + count, 0);
+                false
+            }
+            Err(_) => {
+                stuck += 1;
+                stuck > 20
+            }
+        });
+        assert_eq!(world.sockets().input(id), b"first\n");
+        world.gateway.manners = Manners::Swallow;
+        let before = world.gateway.told.len();
+        world.sockets().resume(id);
+        world.until("all has come", |world| world.sockets().counts().received_bytes == sent as u64);
+        world.until("all is consumed", |world| world.sockets().input(id).is_empty());
+        assert_eq!(world.gateway.told[before], Happening::Received { id });
+        assert!(world.gateway.closed().is_empty());
+    });
+}
+
+#[test]
+fn more_than_may_wait_unconsumed_ends_the_connection() {
+    on_each_driver(|driver| {
+        let listener = ListenerSettings {
+            limits: Limits { input_bytes_max: 1_000, ..Limits::default() },
+            ..at_loopback()
+        };
+        let mut world = World::with(NetSettings { driver, ..NetSettings::default() }, listener);
+        let (mut client, id) = world.client();
+        client.write_all(&[b'x'; 999]).unwrap();
+        world.until("it has come", |world| world.sockets().input(id).len() == 999);
+        client.write_all(b"\n").unwrap();
+        assert_eq!(world.read(&mut client, 1_000).len(), 1_000);
+        client.write_all(&[b'x'; 1_001]).unwrap();
+        world.until("it is closed", |world| !world.gateway.closed().is_empty());
+        assert_eq!(world.gateway.closed(), [(id, Why::InputFull)]);
+        assert_eq!(world.sockets().counts().closed_input_full, 1);
+    });
+}
+
+#[test]
+fn answers_to_what_came_before_a_goodbye_are_still_sent() {
+    on_each_driver(|driver| {
+        let mut world = World::new(driver);
+        let (mut client, id) = world.client();
+        client.write_all(b"last words\n").unwrap();
+        client.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(world.read_to_end(&mut client).unwrap(), b"last words\n");
+        world.until("it is gone", |world| world.sockets().is_empty());
+        assert_eq!(world.gateway.closed(), [(id, Why::ByPeer)]);
+        assert_eq!(world.sockets().send(id, b"too late"), Err(SendError::Gone));
+    });
+}
+
+#[test]
+fn finishing_sends_the_rest_first_and_closing_does_not() {
+    on_each_driver(|driver| {
+        let mut world = World::new(driver);
+        let (mut client, id) = world.client();
+        world.sockets().send(id, &[b'x'; 900_000]).unwrap();
+        world.sockets().finish(id);
+        assert_eq!(world.sockets().send(id, b"more"), Err(SendError::Gone));
+        assert_eq!(world.read_to_end(&mut client).unwrap().len(), 900_000);
+        assert_eq!(world.sockets().len(), 1, "the peer has not said goodbye yet");
+        drop(client);
+        world.until("it is gone", |world| world.sockets().is_empty());
+
+        let (mut client, id) = world.client();
+        world.sockets().send(id, b"never sent").unwrap();
+        world.sockets().close(id);
+        assert_eq!(world.read_to_end(&mut client).unwrap(), b"");
+        assert!(world.gateway.closed().is_empty(), "what the gateway closed it is not told of");
+        assert_eq!(world.sockets().counts().closed_by_us, 2);
+    });
+}
+
+#[test]
+fn a_peer_that_never_says_goodbye_is_not_waited_for() {
+    on_each_driver(|driver| {
+        let mut world = World::new(driver);
+        let (_client, id) = world.client();
+        world.sockets().finish(id);
+        world.step();
+        assert_eq!(world.sockets().len(), 1);
+        world.now = world.now.plus(3_000_000_000);
+        world.until("it is gone", |world| world.sockets().is_empty());
+    });
+}
+
+#[test]
+fn resets_while_we_write_end_the_connection_and_nothing_else() {
+    on_each_driver(|driver| {
+        let mut world = World::new(driver);
+        let (mut other, _) = world.client();
+        for round in 0..20 {
+            let (client, id) = world.client();
+            let mut refused = false;
+            world.until("its buffers are full", |world| {
+                refused |= world.sockets().send(id, &[b'x'; 100_000]).is_err();
+                refused
+            });
+            if round % 2 == 0 {
+                (&client).write_all(b"unread by the server").unwrap();
+            }
+            reset(client);
+            world.until("it is over", |world| world.gateway.closed().len() == round + 1);
+            assert_eq!(world.gateway.closed()[round], (id, Why::Reset));
+        }
+        other.write_all(b"still here\n").unwrap();
+        assert_eq!(world.read(&mut other, 11), b"still here\n");
+        assert_eq!((world.sockets().len(), world.sockets().counts().closed_reset), (1, 20));
+    });
+}
+
+/// Closing with unread bytes and without lingering sends a reset.
+fn reset(client: TcpStream) {
+    let socket = Socket::from(client);
+    socket.set_linger(Some(Duration::ZERO)).unwrap();
+}
+
+#[test]
+fn a_peer_that_takes_nothing_any_more_is_given_up() {
+    // What the system sees of a peer that vanished: it acknowledges nothing new within the user timeout.
+    on_each_driver(|driver| {
+        let settings =
+            NetSettings { driver, user_timeout: Duration::from_millis(100), ..NetSettings::default() };
+        let mut world = World::with(settings, at_loopback());
+        let (_client, id) = world.client();
+        world.until("it is given up", |world| {
+            _ = world.sockets().send(id, &[b'x'; 100_000]);
+            !world.gateway.closed().is_empty()
+        });
+        assert_eq!(world.gateway.closed(), [(id, Why::Lost)]);
+        assert_eq!(world.sockets().counts().closed_lost, 1);
+    });
+}
+
+#[test]
+fn connections_have_the_options_they_need() {
+    on_each_driver(|driver| {
+        let mut world = World::new(driver);
+        let (_client, id) = world.client();
+        let detached = world.sockets().release(id).unwrap();
+        let socket = SockRef::from(detached.stream());
+        let defaults = NetSettings::default();
+        assert!(socket.tcp_nodelay().unwrap() && socket.keepalive().unwrap());
+        assert_eq!(socket.tcp_keepalive_time().unwrap(), defaults.keep_alive.idle);
+        assert_eq!(socket.tcp_keepalive_interval().unwrap(), defaults.keep_alive.interval);
+        assert_eq!(socket.tcp_keepalive_retries().unwrap(), defaults.keep_alive.probes);
+        assert_eq!(socket.tcp_user_timeout().unwrap(), Some(defaults.user_timeout));
+    });
+}
+
+#[test]
+fn who_says_nothing_is_closed_and_deadlines_are_told() {
+    on_each_driver(|driver| {
+        let mut world = World::new(driver);
+        let (mut silent, silent_id) = world.client();
+        let (mut talker, talker_id) = world.client();
+        talker.write_all(b"hello\n").unwrap();
+        assert_eq!(world.read(&mut talker, 6), b"hello\n");
+        let begin = world.now;
+        // Moved back, then forward again: the latest counts.
+        world.sockets().set_deadline(talker_id, Some(begin.plus(1_000)));
+        world.sockets().set_deadline(talker_id, Some(begin.plus(60_000_000_000)));
+        world.sockets().set_deadline(talker_id, Some(begin.plus(40_000_000_000)));
+        world.now = begin.plus(29_000_000_000);
+        while world.step() > 0 {}
+        assert!(world.gateway.closed().is_empty());
+        assert!(!world.gateway.told.contains(&Happening::Due { id: talker_id }));
+        world.now = begin.plus(30_000_000_000);
+        assert_eq!(world.read_to_end(&mut silent).unwrap(), b"");
+        assert_eq!(world.gateway.closed(), [(silent_id, Why::Silent)]);
+        world.now = begin.plus(40_000_000_000);
+        world.until("it is due", |w| w.gateway.told.contains(&Happening::Due { id: talker_id }));
+        let told = world.gateway.told.len();
+        world.now = begin.plus(400_000_000_000);
+        while world.step() > 0 {}
+        assert_eq!(world.gateway.told.len(), told, "once");
+        assert_eq!(world.sockets().len(), 1);
+    });
+}
+
+#[test]
+fn an_old_id_means_nothing_to_the_next_connection() {
+    on_each_driver(|driver| {
+        let mut world = World::new(driver);
+        let (client, first) = world.client();
+        drop(client);
+        world.until("it is gone", |world| world.sockets().is_empty());
+        let (_client, second) = world.client();
+        assert_eq!(first.slot(), second.slot());
+        assert_ne!(first, second);
+        let sockets = world.sockets();
+        assert_eq!(sockets.send(first, b"x"), Err(SendError::Gone));
+        sockets.close(first);
+        sockets.finish(first);
+        sockets.consume(first, 0);
+        assert!(sockets.release(first).is_none());
+        assert_eq!((sockets.len(), sockets.peer(first)), (1, None));
+        assert!(sockets.peer(second).is_some());
+    });
+}
+
+#[test]
+fn both_internet_protocols_are_heard() {
+    on_each_driver(|driver| {
+        let six = ListenerSettings::at("[::]:0".parse().unwrap());
+        let Ok(listener) = Listener::bind(six) else {
+            println!("skipped: this host has no IPv6");
+            return;
+        };
+        let port = listener.address().port();
+        let mut world = World::new(driver);
+        world.net.listen(listener);
+        for host in ["127.0.0.1", "::1"] {
+            let mut client = match TcpStream::connect((host, port)) {
+                Ok(client) => client,
+                Err(error) => {
+                    println!("skipped {host}: {error}");
+                    continue;
+                }
+            };
+            client.write_all(b"hello\n").unwrap();
+            assert_eq!(world.read(&mut client, 6), b"hello\n");
+        }
+    });
+}
+
+#[test]
+fn a_port_in_use_is_told_at_once() {
+    let first = Listener::bind(at_loopback()).unwrap();
+    let again = ListenerSettings::at(first.address());
+    assert_eq!(Listener::bind(again).unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
+}
+
+#[test]
+fn two_threads_may_accept_from_one_listener() {
+    on_each_driver(|driver| {
+        let mut world = World::new(driver);
+        let listener = Listener::bind(at_loopback()).unwrap();
+        let address = listener.address();
+        let mut other = Net::open(NetSettings { driver, ..NetSettings::default() }).unwrap();
+        other.listen(listener.try_clone().unwrap());
+        world.net.listen(listener);
+        let mut clients: Vec<TcpStream> = (0..50).map(|_| connect(address)).collect();
+        let now = world.now;
+        let mut seen = 0;
+        world.until("all are accepted", |world| {
+            other.turn(now, |_, happening| {
+                seen += usize::from(matches!(happening, Happening::Accepted { .. }))
+            });
+            seen + world.gateway.accepted().len() == 50
+        });
+        assert!(clients.iter_mut().all(|client| {
+            client.set_nonblocking(true).unwrap();
+            take(client, &mut [0; 1]) == Some(0)
+        }));
+    });
+}

@@ -1,0 +1,102 @@
+//! What needs the process for itself: thousands of descriptors, and none left.
+#![allow(clippy::unwrap_used, reason = "tests may")]
+
+mod net_world;
+
+use std::fs::File;
+use std::io::Write;
+use std::net::TcpStream;
+use std::os::fd::AsRawFd;
+
+use net_world::{World, connect, on_each_driver};
+use pitlane::net::Net;
+use pitlane::net::settings::{DriverKind, NetSettings};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use socket2::{Domain, Socket, Type};
+
+/// One test, since its parts change limits of the whole process.
+#[test]
+fn descriptors_many_and_none() {
+    on_each_driver(|driver| {
+        let mut world = World::new(driver);
+        five_thousand_idle_ones_while_one_pings(&mut world);
+    });
+    on_each_driver(|driver| {
+        let mut world = World::new(driver);
+        without_descriptors_new_ones_are_turned_away_and_old_ones_go_on(&mut world);
+    });
+    without_locked_memory_epoll_runs_and_says_why();
+}
+
+fn five_thousand_idle_ones_while_one_pings(world: &mut World) {
+    const IDLE: usize = 5_000;
+    // Both ends are ours.
+    let needed = 2 * IDLE as u64 + 200;
+    let limit = getrlimit(Resource::Nofile);
+    if limit.maximum.is_some_and(|maximum| maximum < needed) {
+        println!("skipped: {needed} descriptors are needed, and the hard limit is {:?}", limit.maximum);
+        return;
+    }
+    if limit.current.is_some_and(|current| current < needed) {
+        setrlimit(Resource::Nofile, Rlimit { current: Some(needed), ..limit }).unwrap();
+    }
+    let mut idle: Vec<TcpStream> = Vec::new();
+    while idle.len() < IDLE {
+        // No more at once than the backlog holds.
+        idle.extend((0..100).map(|_| connect(world.address)));
+        world.until("they are accepted", |world| world.sockets().len() == idle.len());
+    }
+    let (mut client, _) = world.client();
+    for number in 0..200 {
+        let line = format!("ping {number:03}\n");
+        client.write_all(line.as_bytes()).unwrap();
+        assert_eq!(world.read(&mut client, line.len()), line.as_bytes());
+    }
+    // Any of them may wake up.
+    for at in [0, IDLE / 2, IDLE - 1] {
+        idle[at].write_all(b"me\n").unwrap();
+        assert_eq!(world.read(&mut idle[at], 3), b"me\n");
+    }
+    drop((idle, client));
+    world.until("all have left", |world| world.sockets().is_empty());
+    assert_eq!(world.sockets().counts().closed_by_peer, IDLE as u64 + 1);
+    setrlimit(Resource::Nofile, limit).unwrap();
+}
+
+fn without_descriptors_new_ones_are_turned_away_and_old_ones_go_on(world: &mut World) {
+    let (mut old, _) = world.client();
+    world.step();
+    let sockets: Vec<Socket> =
+        (0..5).map(|_| Socket::new(Domain::IPV4, Type::STREAM, None).unwrap()).collect();
+    let limit = getrlimit(Resource::Nofile);
+    // The lowest free number: below it all are taken.
+    let lowest = File::open("/dev/null").unwrap().as_raw_fd() as u64;
+    setrlimit(Resource::Nofile, Rlimit { current: Some(lowest), ..limit }).unwrap();
+    assert!(File::open("/dev/null").is_err());
+    sockets.iter().for_each(|socket| socket.connect(&world.address.into()).unwrap());
+    world.until("all are turned away", |world| world.sockets().counts().refused_no_descriptor == 5);
+    for socket in sockets {
+        assert_eq!(world.read_to_end(&mut TcpStream::from(socket)).unwrap(), b"", "it hears that it is over");
+    }
+    old.write_all(b"still here\n").unwrap();
+    assert_eq!(world.read(&mut old, 11), b"still here\n");
+    // It does not spin meanwhile.
+    while world.step() > 0 {}
+    assert_eq!(world.step(), 0);
+    setrlimit(Resource::Nofile, limit).unwrap();
+    let mut new = connect(world.address);
+    new.write_all(b"welcome\n").unwrap();
+    // After a pause in which nobody was accepted, if there was one.
+    world.now = world.now.plus(1_000_000_000);
+    assert_eq!(world.read(&mut new, 8), b"welcome\n");
+}
+
+fn without_locked_memory_epoll_runs_and_says_why() {
+    let limit = getrlimit(Resource::Memlock);
+    setrlimit(Resource::Memlock, Rlimit { current: Some(1_000), ..limit }).unwrap();
+    let net = Net::open(NetSettings { driver: DriverKind::Uring, ..NetSettings::default() }).unwrap();
+    assert_eq!(net.driver(), DriverKind::Epoll);
+    let reason = net.fallback().unwrap();
+    assert!(!reason.is_empty() && !reason.contains('\n'), "{reason}");
+    setrlimit(Resource::Memlock, limit).unwrap();
+}

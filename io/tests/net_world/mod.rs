@@ -1,0 +1,190 @@
+//! A gateway for tests, stepped by the test itself: real sockets, a clock that stands still unless told.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(clippy::unwrap_used, reason = "tests may")]
+
+use std::io::{ErrorKind, Read};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use pitlane::net::happening::{Happening, Why};
+use pitlane::net::listener::{Listener, ListenerId};
+use pitlane::net::settings::{DriverKind, ListenerSettings, NetSettings};
+use pitlane::net::sockets::Sockets;
+use pitlane::net::{ConnectionId, Net};
+use pitlane_engine::time::Timestamp;
+
+/// Nothing here takes long; whatever takes this long hangs.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Runs a test on every driver that this host has.
+pub fn on_each_driver(test: impl Fn(DriverKind)) {
+    test(DriverKind::Epoll);
+    let net = Net::open(NetSettings { driver: DriverKind::Uring, ..NetSettings::default() }).unwrap();
+    match net.fallback() {
+        Some(reason) => println!("skipped on io_uring: {reason}"),
+        None => {
+            drop(net);
+            test(DriverKind::Uring);
+        }
+    }
+}
+
+pub struct World {
+    pub net: Net,
+    pub now: Timestamp,
+    pub address: SocketAddr,
+    pub gateway: Gateway,
+}
+
+/// Echoes whole lines, and writes down what it is told.
+#[derive(Default)]
+pub struct Gateway {
+    pub told: Vec<Happening>,
+    pub manners: Manners,
+    pub sends_refused: usize,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub enum Manners {
+    /// A line is answered when its end has come.
+    #[default]
+    Lines,
+    /// Everything is answered as it comes.
+    Bytes,
+    /// Everything is swallowed.
+    Swallow,
+    /// Nothing is consumed.
+    Ignore,
+}
+
+impl Gateway {
+    pub fn handle(&mut self, sockets: &mut Sockets, happening: Happening) {
+        self.told.push(happening);
+        let Happening::Received { id } = happening else { return };
+        let input = sockets.input(id);
+        assert!(!input.is_empty(), "told of bytes, and there are none");
+        let whole = input.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+        let (echoed, consumed) = match self.manners {
+            Manners::Lines => (whole, whole),
+            Manners::Bytes => (input.len(), input.len()),
+            Manners::Swallow => (0, input.len()),
+            Manners::Ignore => (0, 0),
+        };
+        let answer = input[..echoed].to_vec();
+        sockets.consume(id, consumed);
+        if !answer.is_empty() && sockets.send(id, &answer).is_err() {
+            self.sends_refused += 1;
+        }
+    }
+
+    pub fn accepted(&self) -> Vec<ConnectionId> {
+        let ids = self.told.iter().filter_map(|happening| match happening {
+            Happening::Accepted { id, .. } => Some(*id),
+            _ => None,
+        });
+        ids.collect()
+    }
+
+    pub fn closed(&self) -> Vec<(ConnectionId, Why)> {
+        let ends = self.told.iter().filter_map(|happening| match happening {
+            Happening::Closed { id, why } => Some((*id, *why)),
+            _ => None,
+        });
+        ends.collect()
+    }
+}
+
+impl World {
+    pub fn new(driver: DriverKind) -> World {
+        World::with(NetSettings { driver, ..NetSettings::default() }, at_loopback())
+    }
+
+    pub fn with(settings: NetSettings, listener: ListenerSettings) -> World {
+        let kind = settings.driver;
+        let mut net = Net::open(settings).unwrap();
+        assert_eq!(net.driver(), kind);
+        let listener = Listener::bind(listener).unwrap();
+        let address = listener.address();
+        assert_eq!(net.listen(listener), ListenerId(0));
+        World { net, now: Timestamp(1_000_000_000), address, gateway: Gateway::default() }
+    }
+
+    pub fn sockets(&mut self) -> &mut Sockets {
+        self.net.sockets()
+    }
+
+    pub fn step(&mut self) -> usize {
+        let World { net, now, gateway, .. } = self;
+        net.turn(*now, |sockets, happening| gateway.handle(sockets, happening))
+    }
+
+    pub fn until(&mut self, what: &str, mut come: impl FnMut(&mut World) -> bool) {
+        let begin = Instant::now();
+        while !come(self) {
+            assert!(begin.elapsed() < PATIENCE, "waited in vain until {what}");
+            if self.step() == 0 {
+                self.net.wait(self.now, Duration::from_millis(1));
+            }
+        }
+    }
+
+    /// A client that is accepted already.
+    pub fn client(&mut self) -> (TcpStream, ConnectionId) {
+        let before = self.gateway.accepted().len();
+        let client = connect(self.address);
+        self.until("somebody is accepted", |world| world.gateway.accepted().len() > before);
+        (client, self.gateway.accepted()[before])
+    }
+
+    /// Reads so many bytes at the client's end while the server goes on.
+    pub fn read(&mut self, client: &mut TcpStream, count: usize) -> Vec<u8> {
+        client.set_nonblocking(true).unwrap();
+        let mut bytes = vec![0; count];
+        let mut got = 0;
+        self.until("the client has read it", |_| {
+            got += take(client, &mut bytes[got..]).expect("the server has not hung up");
+            got == count
+        });
+        client.set_nonblocking(false).unwrap();
+        bytes
+    }
+
+    /// Reads to the end at the client's end. None: it was broken off.
+    pub fn read_to_end(&mut self, client: &mut TcpStream) -> Option<Vec<u8>> {
+        client.set_nonblocking(true).unwrap();
+        let mut bytes = Vec::new();
+        let mut broken = false;
+        self.until("the server hangs up", |_| {
+            let mut part = [0; 65_536];
+            match client.read(&mut part) {
+                Ok(0) => return true,
+                Ok(count) => bytes.extend_from_slice(&part[..count]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(_) => broken = true,
+            }
+            broken
+        });
+        if broken { None } else { Some(bytes) }
+    }
+}
+
+/// What is there now. None: the other end has hung up.
+pub fn take(client: &mut TcpStream, bytes: &mut [u8]) -> Option<usize> {
+    match client.read(bytes) {
+        Ok(0) if !bytes.is_empty() => None,
+        Ok(count) => Some(count),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Some(0),
+        Err(_) => None,
+    }
+}
+
+pub fn at_loopback() -> ListenerSettings {
+    ListenerSettings::at("127.0.0.1:0".parse().unwrap())
+}
+
+pub fn connect(address: SocketAddr) -> TcpStream {
+    let client = TcpStream::connect(address).unwrap();
+    client.set_nodelay(true).unwrap();
+    client
+}

@@ -1,0 +1,224 @@
+//! The running service: start, requests, both layouts, every way to end, and what is there after a restart.
+
+mod lives;
+mod power;
+mod service;
+
+use std::io::Write;
+use std::net::TcpStream;
+use std::os::unix::process::ExitStatusExt;
+use std::time::{Duration, Instant};
+
+use service::{Service, dump, folder};
+
+const SIGABRT: i32 = 6;
+/// A market and a trader, quick.
+const LIVELY: [&str; 4] =
+    ["demo.on=true", "demo.rate=500", "feed.rate=2000", "risk.strategies.max_orders_per_s=0"];
+/// Nothing moves.
+const STILL: [&str; 1] = ["feed.on=false"];
+
+#[test]
+fn what_it_says_is_ready_answers() {
+    let service = Service::start(&folder("ready"), &LIVELY, None);
+    assert!(service.is_ready(), "{}", service.ready);
+    assert!(service.ready.contains(" durability=os "), "{}", service.ready);
+    let (status, body) = service.ask("GET /health/ready");
+    assert_eq!(status, 200, "{body}");
+    assert!(body.contains(&service.address().to_string()), "{body}");
+    assert_eq!(service.ask("GET /health/live").0, 200);
+    assert!(service.metric("pitlane_shard_commands_total{shard=\"0\"}") > 0);
+    service.signal("TERM");
+    let ended = service.end();
+    assert!(ended.is_orderly(), "{}\n{}", ended.said, ended.complaints);
+}
+
+#[test]
+fn the_stages_of_an_order_are_shown() {
+    let mut service = Service::start(&folder("stages"), &LIVELY, None);
+    // Every thread hands its numbers over once a second, and the trader goes on meanwhile.
+    let stages = loop {
+        let (status, body) = service.ask("GET /rest/ext/latency");
+        assert_eq!(status, 200, "{body}");
+        if ["journal", "apply", "answer"].iter().all(|stage| body.contains(&format!("\"{stage}\""))) {
+            break body;
+        }
+        service.line();
+    };
+    assert!(stages.contains("\"shard-0\"") && stages.contains("\"gateway-0\""), "{stages}");
+    service.signal("TERM");
+    assert!(service.end().is_orderly());
+}
+
+#[test]
+fn a_certificate_is_read_again_when_asked_for() {
+    let data = folder("certificate");
+    let service = Service::start(&data, &[&STILL[..], &["https.listen=127.0.0.1:0"]].concat(), None);
+    let files = ["self-signed.pem", "self-signed.key"].map(|name| data.join(name));
+    for file in &files {
+        std::fs::remove_file(file).expect("it was made at the start");
+    }
+    service.signal("HUP");
+    let end = Instant::now() + Duration::from_secs(30);
+    // Where there is none any more another is made.
+    while !files.iter().all(|file| file.exists()) {
+        assert!(Instant::now() < end, "nobody made a certificate");
+        assert_eq!(service.ask("GET /health/live").0, 200);
+    }
+    service.signal("TERM");
+    assert!(service.end().is_orderly());
+}
+
+#[test]
+fn every_layout_and_every_way_to_rest_works() {
+    for layout in ["shared", "dedicated"] {
+        for idle in ["spin", "adaptive", "park"] {
+            let name = format!("{layout}-{idle}");
+            let (layout, idle) = (format!("topology.layout={layout}"), format!("topology.idle={idle}"));
+            // Where the host forbids io_uring, epoll runs and a line says why.
+            let driver = if idle.ends_with("park") { "net.driver=uring" } else { "net.driver=epoll" };
+            let settings = [&LIVELY[..], &[&layout, &idle, driver]].concat();
+            let mut service = Service::start(&folder(&name), &settings, None);
+            assert!(service.is_ready(), "{name}: {}", service.ready);
+            for _ in 0..100 {
+                assert!(service.line().contains(" filled "), "{name}");
+            }
+            service.signal("INT");
+            let ended = service.end();
+            assert!(ended.is_orderly(), "{name}: {}", ended.complaints);
+        }
+    }
+}
+
+#[test]
+fn every_level_of_durability_works() {
+    for level in ["disk", "os", "none"] {
+        let setting = format!("journal.level={level}");
+        let mut service = Service::start(&folder(level), &[&LIVELY[..], &[&setting]].concat(), None);
+        assert!(service.ready.contains(&format!(" durability={level} ")), "{}", service.ready);
+        for _ in 0..100 {
+            assert!(service.line().contains(" filled "), "{level}");
+        }
+        service.signal("TERM");
+        assert!(service.end().is_orderly(), "{level}");
+    }
+}
+
+#[test]
+fn a_client_may_end_it() {
+    let service = Service::start(&folder("exit"), &STILL, None);
+    let (status, _) = service.ask("POST /rest/runtime/exit-vm");
+    assert!((200..300).contains(&status), "{status}");
+    assert!(service.end().is_orderly());
+}
+
+/// A client that never finishes its request may delay the end, but not a second signal.
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    let service = Service::start(&folder("twice"), &STILL, None);
+    let mut slow = TcpStream::connect(service.address()).unwrap();
+    slow.write_all(b"POST /rest/ext/kill-switch HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Le").unwrap();
+    // It has read the half request before it answers this one.
+    service.ask("GET /health/live");
+    service.signal("TERM");
+    service.signal("TERM");
+    let ended = service.end();
+    // The first may have been enough, if the second came late.
+    assert!(ended.status.code() == Some(143) || ended.is_orderly(), "{:?}", ended.status);
+}
+
+#[test]
+fn an_end_in_good_order_takes_less_than_five_seconds() {
+    let mut service = Service::start(&folder("prompt"), &LIVELY, None);
+    service.line();
+    let begun = Instant::now();
+    service.signal("TERM");
+    assert!(service.end().is_orderly());
+    assert!(begun.elapsed() < Duration::from_secs(5));
+}
+
+#[test]
+fn a_thread_that_fails_ends_the_process_with_a_clear_last_line() {
+    for (layout, thread) in [("shared", "shared"), ("dedicated", "shard-1"), ("dedicated", "gateway-0")] {
+        let layout = format!("topology.layout={layout}");
+        let settings = [&LIVELY[..], &[&layout]].concat();
+        let service = Service::start(
+            &folder(&format!("panic-{thread}")),
+            &settings,
+            Some(&format!("panic:{thread}:50")),
+        );
+        let ended = service.end();
+        assert_eq!(ended.status.signal(), Some(SIGABRT), "{thread}: {}", ended.complaints);
+        let last = ended.complaints.lines().last().unwrap_or_default();
+        assert!(last.starts_with(&format!("pitlane failed: thread {thread} at ")), "{last}");
+        assert!(last.contains("the state is in the journal"), "{last}");
+        assert!(!ended.said.contains("stopped "), "{}", ended.said);
+    }
+}
+
+#[test]
+fn two_services_do_not_share_a_folder_or_a_port() {
+    let data = folder("one");
+    let service = Service::start(&data, &STILL, None);
+    let second = Service::start(&data, &STILL, None).end();
+    assert_eq!(second.status.code(), Some(1));
+    assert!(second.complaints.contains("journal/lock"), "{}", second.complaints);
+    let port = format!("http.listen={}", service.address());
+    let third = Service::start(&folder("other"), &[STILL[0], &port], None).end();
+    assert_eq!(third.status.code(), Some(1));
+    assert!(third.complaints.contains("http.listen"), "{}", third.complaints);
+    service.signal("TERM");
+    assert!(service.end().is_orderly());
+}
+
+#[test]
+fn a_journal_of_another_number_of_shards_is_refused() {
+    let data = folder("shards");
+    let service = Service::start(&data, &STILL, None);
+    service.signal("TERM");
+    assert!(service.end().is_orderly());
+    let ended = Service::start(&data, &[STILL[0], "topology.shards=3"], None).end();
+    assert_eq!((ended.status.code(), ended.said.as_str()), (Some(1), ""));
+    assert!(ended.complaints.contains("shards"), "{}", ended.complaints);
+}
+
+/// Processor time of a service that runs so many seconds with nothing to do, in hundredths of a second.
+fn idle_cpu(seconds: u32) -> u64 {
+    let time = format!("{seconds}");
+    let data = folder(&format!("idle-{seconds}"));
+    let service = Service::start_for(&data, &STILL, &time);
+    assert!(service.is_ready(), "{}", service.ready);
+    let ended = service.end();
+    assert!(ended.is_orderly());
+    ended.cpu
+}
+
+/// Part of `make faults`: it takes a quiet machine and some seconds.
+#[test]
+fn at_rest_it_costs_less_than_two_percent_of_a_core() {
+    if !lives::is_full() {
+        return;
+    }
+    // The start has its own cost, which both have.
+    let cost = idle_cpu(11).saturating_sub(idle_cpu(1));
+    assert!(cost < 20, "{cost} hundredths of a second in ten seconds");
+}
+
+/// Shards remember: a second start of the same day begins no other day and repeats no subscription and no limit.
+#[test]
+fn a_restart_tells_the_shards_only_what_they_lack() {
+    let data = folder("again");
+    let mut counts = Vec::new();
+    for _ in 0..2 {
+        let service = Service::start(&data, &STILL, None);
+        assert!(service.is_ready(), "{}", service.ready);
+        service.signal("TERM");
+        assert!(service.end().is_orderly());
+        let dump = dump(&data);
+        let count = |word: &str| dump.lines().filter(|line| line.contains(word)).count();
+        counts.push(["Subscribe", "Phase", "Limits", "TradingDay"].map(count));
+    }
+    assert!(counts[0].iter().all(|count| *count > 0), "{counts:?}");
+    // Unless midnight came between the two.
+    assert_eq!(counts[0], counts[1]);
+}

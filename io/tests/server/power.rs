@@ -1,0 +1,64 @@
+//! A power cut on a real file system: the data folder is on an image of its own, and the image is copied while the service
+//! runs. What the copy has is what had reached the disk; everything that was told at level `disk` must be in it.
+//!
+//! Only in the full form, and only where images may be mounted.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::LIVELY;
+use crate::lives::{Witness, is_full, state};
+use crate::service::{Service, folder};
+
+/// Lines heard before the cut.
+const LINES: usize = 400;
+
+/// An image that is mounted for as long as this lives.
+struct Mounted(PathBuf);
+
+impl Mounted {
+    fn of(image: &Path, at: PathBuf) -> Option<Mounted> {
+        let (image, folder) = (image.display(), at.display());
+        sh(&format!("mkdir -p {folder} && mount -o loop {image} {folder}")).then_some(Mounted(at))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        sh(&format!("umount {}", self.0.display()));
+    }
+}
+
+fn sh(script: &str) -> bool {
+    Command::new("sh").args(["-c", script]).status().is_ok_and(|status| status.success())
+}
+
+#[test]
+fn what_was_told_at_level_disk_is_there_after_a_power_cut() {
+    if !is_full() {
+        return;
+    }
+    let place = folder("power");
+    let (image, cut) = (place.join("disk.img"), place.join("cut.img"));
+    let made = sh(&format!("truncate -s 128M {0} && mkfs.ext4 -q {0}", image.display()));
+    let Some(disk) = Mounted::of(&image, place.join("disk")).filter(|_| made) else {
+        eprintln!("skipped: no image can be mounted here");
+        return;
+    };
+    let settings = [&LIVELY[..], &["journal.level=disk", "shard.finished_max=100000"]].concat();
+    let mut service = Service::start(&disk.0.join("data"), &settings, None);
+    assert!(service.is_ready(), "{}", service.ready);
+    let mut witness = Witness::default();
+    for _ in 0..LINES {
+        witness.hear(&service.line());
+    }
+    // Nothing more is written while the image is copied, so that the copy is of one moment.
+    service.signal("STOP");
+    assert!(sh(&format!("cp {} {}", image.display(), cut.display())));
+    service.signal("KILL");
+    service.end();
+    drop(disk);
+    assert!(witness.len() > 20, "it traded: {}", witness.len());
+    let after = Mounted::of(&cut, place.join("after")).expect("the copy is a file system");
+    witness.check(&state(&after.0.join("data")), 0);
+}

@@ -1,0 +1,153 @@
+//! The real binary as a child process, and what a client sees of it.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+
+/// Small files, so that a start is quick; listeners on any free port.
+const SETTINGS: [&str; 5] = [
+    "http.listen=127.0.0.1:0",
+    "https.listen=",
+    "journal.segment_bytes=1048576",
+    "journal.reserve_segments=2",
+    "shard.orders_max=100000",
+];
+
+/// A folder for one test's data, empty.
+pub fn folder(name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("server").join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).expect("a folder for the test");
+    folder
+}
+
+fn command(data: &Path, settings: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pitlane"));
+    command.arg("serve").arg("--data").arg(data);
+    for setting in SETTINGS.iter().chain(settings) {
+        command.args(["--set", setting]);
+    }
+    command
+}
+
+/// Every record of the journal, a line each.
+pub fn dump(data: &Path) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pitlane"));
+    let output = command.args(["journal", "dump", "--data"]).arg(data).output().expect("the binary starts");
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).expect("it prints text")
+}
+
+pub struct Service {
+    child: Child,
+    out: BufReader<ChildStdout>,
+    /// The first line.
+    pub ready: String,
+}
+
+impl Service {
+    /// Starts the service on a data folder with further settings, and waits until it is ready or gone.
+    pub fn start(data: &Path, settings: &[&str], fault: Option<&str>) -> Service {
+        let mut command = command(data, settings);
+        if let Some(fault) = fault {
+            command.env("PITLANE_FAULT", fault);
+        }
+        Service::spawn(command)
+    }
+
+    /// The same, to end by itself after so many seconds.
+    pub fn start_for(data: &Path, settings: &[&str], seconds: &str) -> Service {
+        let mut command = command(data, settings);
+        command.args(["--for", seconds]);
+        Service::spawn(command)
+    }
+
+    fn spawn(mut command: Command) -> Service {
+        let mut child =
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
+        let mut out = BufReader::new(child.stdout.take().expect("its output is ours"));
+        let mut ready = String::new();
+        out.read_line(&mut ready).expect("it prints text");
+        Service { child, out, ready }
+    }
+
+    pub fn is_ready(&self) -> bool {
+        self.ready.starts_with("ready http=127.0.0.1:")
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        let word = self.ready.split_whitespace().find_map(|word| word.strip_prefix("http="));
+        word.expect("it listens").parse().expect("an address")
+    }
+
+    /// The next line; empty at the end.
+    pub fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.out.read_line(&mut line).expect("it prints text");
+        line
+    }
+
+    /// The shell has its own `kill`, so nothing needs to be installed.
+    pub fn signal(&self, signal: &str) {
+        let kill = format!("kill -{signal} {}", self.child.id());
+        assert!(Command::new("sh").args(["-c", &kill]).status().expect("there is a shell").success());
+    }
+
+    /// Status and body of one request.
+    pub fn ask(&self, request: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(self.address()).expect("it listens");
+        let address = self.address();
+        let head = format!(
+            "{request} HTTP/1.1\r\nHost: {address}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).expect("it reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it answers");
+        let status = answer.split(' ').nth(1).and_then(|word| word.parse().ok());
+        let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+        (status.expect("an answer has a status"), body.to_string())
+    }
+
+    /// A number of `/metrics`.
+    pub fn metric(&self, name: &str) -> u64 {
+        let (_, text) = self.ask("GET /metrics");
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("there is no {name} in {text}")).parse().expect("a whole number")
+    }
+
+    /// Waits for the end: what it printed since, what it complained about, how it ended, and processor time in
+    /// hundredths of a second.
+    pub fn end(mut self) -> Ended {
+        let mut said = String::new();
+        self.out.read_to_string(&mut said).expect("it prints text");
+        let mut complaints = String::new();
+        let mut err = self.child.stderr.take().expect("its complaints are ours");
+        err.read_to_string(&mut complaints).expect("it complains in text");
+        // Nobody has waited for it, so its numbers are still there.
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
+        let fields: Vec<&str> =
+            stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();
+        let time = |at: usize| fields.get(at).and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
+        let cpu = time(11) + time(12);
+        let status = self.child.wait().expect("it ends");
+        Ended { said, complaints, status, cpu }
+    }
+}
+
+pub struct Ended {
+    pub said: String,
+    pub complaints: String,
+    pub status: ExitStatus,
+    /// Hundredths of a second.
+    pub cpu: u64,
+}
+
+impl Ended {
+    /// Ended in good order, with the last line.
+    pub fn is_orderly(&self) -> bool {
+        let last = self.said.lines().last().unwrap_or_default();
+        self.status.code() == Some(0) && last.starts_with("stopped ")
+    }
+}

@@ -1,0 +1,29 @@
+//! STOMP 1.0, 1.1 and 1.2, as a broker speaks it: topics in, frames out. Modules in reading order.
+
+pub mod frame;
+pub mod escape;
+pub mod decode;
+pub mod inbox;
+
+pub mod topic;
+pub mod pattern;
+pub mod index;
+
+pub mod payload;
+pub mod encode;
+pub mod rendered;
+pub mod market;
+
+pub mod settings;
+pub mod access;
+pub mod cause;
+pub mod heartbeat;
+pub mod throttle;
+pub mod slots;
+pub mod outbox;
+pub mod subscription;
+pub mod transaction;
+pub mod session;
+
+pub mod broker;
+pub mod sub_protocol;

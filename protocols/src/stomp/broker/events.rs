@@ -1,0 +1,270 @@
+//! Events of the shards as messages of topics.
+
+use std::collections::BTreeMap;
+
+use pitlane_engine::command::Phase;
+use pitlane_engine::event::{Adjustment, Body, Booking, Event, OrderReport, OrderTerms, PositionState, What};
+use pitlane_engine::id::{AdapterId, Currency, IntId, OrderHandle, Origin, SecurityId, ShardId, StrategyId};
+use pitlane_engine::number::Money;
+use pitlane_engine::time::Timestamp;
+
+use super::Broker;
+use crate::stomp::payload::system::Link;
+use crate::stomp::payload::{Stamp, ledger, orders, system};
+use crate::stomp::topic::Topic;
+
+impl Broker {
+    /// Tells everybody who wants it what a shard said. Images in snapshots are no news, and are not told.
+    pub fn handle_event(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
+        let stamp = Stamp { seq: event.seq, at: event.at };
+        match &event.body {
+            Body::Tick(tick) => self.publish_tick(now, event.seq, event.at, tick),
+            Body::Order(told) => self.tell_order(now, stamp, told, event.report()),
+            Body::Status(report) => self.tell_status(now, stamp, report),
+            Body::Booked(booking) => self.tell_booking(now, shard, stamp, booking),
+            Body::Adjusted { strategy, what } => self.tell_adjustment(now, shard, stamp, *strategy, what),
+            Body::Subscription { strategy, security, on, subscribers } => {
+                let reference = self.reference.clone();
+                let Some(row) = reference.strategy(*strategy) else { return };
+                let topic = Topic::Subscription { strategy: &row.name, security: *security };
+                self.publish(now, &topic, stamp.at, |out| {
+                    system::subscription(out, stamp, (*strategy, *security), *on, *subscribers, &reference)
+                });
+            }
+            Body::Phase { strategy, phase } => self.tell_phase(now, stamp, *strategy, *phase),
+            Body::Adapter { adapter, connected } => {
+                self.tell_adapter(now, shard, stamp, *adapter, *connected)
+            }
+            Body::Forgotten { order, .. } => self.own_ids.forget(*order),
+            // Nothing of these has a topic: refusals of requests are the requester's, the rest is ours.
+            Body::Refused(_)
+            | Body::Session { .. }
+            | Body::Halt { .. }
+            | Body::TradingDay { .. }
+            | Body::Limits { .. }
+            | Body::Restrict { .. }
+            | Body::Kill { .. }
+            | Body::Alert { .. }
+            | Body::ToVenue(_)
+            | Body::Budget(_)
+            | Body::Done { .. }
+            | Body::SnapshotBegin { .. }
+            | Body::SnapshotEnd { .. } => {}
+        }
+    }
+
+    fn tell_order(&mut self, now: Timestamp, stamp: Stamp, told: &OrderTerms, report: Option<OrderReport>) {
+        if !told.orig_id.is_none() {
+            self.own_ids.set(told.order, told.id);
+        }
+        let reference = self.reference.clone();
+        let Some(strategy) = reference.strategy(told.terms.strategy) else { return };
+        if told.what != What::Image {
+            let topic = Topic::Order { strategy: &strategy.name, order: told.id };
+            let source = told.source;
+            let known = self.fix_sessions.get(&(source.port, source.session));
+            let name = known.filter(|_| source.origin == Origin::Fix).cloned();
+            self.publish(now, &topic, stamp.at, |out| {
+                orders::order(out, stamp, told, name.as_deref(), &reference)
+            });
+        }
+        if let Some(report) = report {
+            self.tell_status(now, stamp, &report);
+        }
+    }
+
+    fn tell_status(&mut self, now: Timestamp, stamp: Stamp, report: &OrderReport) {
+        let (id, orig_id) = self.own_ids.of(report);
+        if report.what == What::Image {
+            return;
+        }
+        let reference = self.reference.clone();
+        let Some(strategy) = reference.strategy(report.strategy) else { return };
+        let topic = Topic::OrderStatus { strategy: &strategy.name, order: id };
+        self.publish(now, &topic, stamp.at, |out| {
+            orders::status(out, stamp, (&id, &orig_id), report, &reference)
+        });
+    }
+
+    fn tell_booking(&mut self, now: Timestamp, shard: ShardId, stamp: Stamp, booking: &Booking) {
+        let reference = self.reference.clone();
+        let cash = self.cash_is(shard, booking.strategy, booking.currency, booking.cash);
+        let Some(strategy) = reference.strategy(booking.strategy) else { return };
+        let instance = self.settings.instance;
+        let topic = Topic::Transaction { strategy: &strategy.name };
+        self.publish(now, &topic, stamp.at, |out| {
+            ledger::transaction(out, stamp, booking, instance, &reference)
+        });
+        if let Some(security) = booking.security {
+            self.tell_position(now, stamp, booking.strategy, security, &booking.position);
+        }
+        self.tell_cash(now, stamp, booking.strategy, booking.currency, cash);
+    }
+
+    /// A reset found another value: the new one is told, and a person should know.
+    fn tell_adjustment(
+        &mut self,
+        now: Timestamp,
+        shard: ShardId,
+        stamp: Stamp,
+        strategy: StrategyId,
+        what: &Adjustment,
+    ) {
+        match *what {
+            Adjustment::Position { before, after, .. } if before == after => {}
+            Adjustment::Position { security, before, after } => {
+                self.tell_position(now, stamp, strategy, security, &after);
+                let fields = [
+                    ("strategyId", strategy.to_string()),
+                    ("securityId", security.to_string()),
+                    ("before", before.qty.to_string()),
+                    ("after", after.qty.to_string()),
+                ];
+                self.warn(
+                    now,
+                    "position recomputed",
+                    &fields.each_ref().map(|(name, text)| (*name, text.as_str())),
+                );
+            }
+            Adjustment::Cash { currency, before, after } => {
+                let cash = self.cash_is(shard, strategy, currency, after);
+                if before == after {
+                    return;
+                }
+                self.tell_cash(now, stamp, strategy, currency, cash);
+                let fields = [
+                    ("strategyId", strategy.to_string()),
+                    ("currency", currency.to_string()),
+                    ("before", before.to_string()),
+                    ("after", after.to_string()),
+                ];
+                self.warn(
+                    now,
+                    "cash recomputed",
+                    &fields.each_ref().map(|(name, text)| (*name, text.as_str())),
+                );
+            }
+        }
+    }
+
+    fn tell_position(
+        &mut self,
+        now: Timestamp,
+        stamp: Stamp,
+        strategy: StrategyId,
+        security: SecurityId,
+        state: &PositionState,
+    ) {
+        let reference = self.reference.clone();
+        let Some(row) = reference.strategy(strategy) else { return };
+        let topic = Topic::Position { strategy: &row.name, security };
+        let tick = self.market.tick(security).copied();
+        self.publish(now, &topic, stamp.at, |out| {
+            ledger::position(out, stamp, (strategy, security), state, tick.as_ref(), &reference)
+        });
+    }
+
+    fn tell_cash(
+        &mut self,
+        now: Timestamp,
+        stamp: Stamp,
+        strategy: StrategyId,
+        currency: Currency,
+        amount: Option<Money>,
+    ) {
+        let reference = self.reference.clone();
+        let Some(row) = reference.strategy(strategy) else { return };
+        let topic = Topic::CashBalance { strategy: &row.name, currency };
+        self.publish(now, &topic, stamp.at, |out| {
+            ledger::cash_balance(out, stamp, strategy, currency, amount, &reference)
+        });
+    }
+
+    /// Notes a shard's part, and gives the sum of all; None if it cannot be counted.
+    fn cash_is(
+        &mut self,
+        shard: ShardId,
+        strategy: StrategyId,
+        currency: Currency,
+        part: Money,
+    ) -> Option<Money> {
+        let parts = self.cash.entry((strategy, currency)).or_default();
+        parts.insert(shard, part);
+        let sum: i128 = parts.values().map(|part| part.raw() as i128).sum();
+        i64::try_from(sum).ok().map(Money::from_raw)
+    }
+
+    /// Every shard tells it; the first is heard.
+    fn tell_phase(&mut self, now: Timestamp, stamp: Stamp, strategy: StrategyId, phase: Phase) {
+        if self.phases.insert(strategy, phase) == Some(phase) {
+            return;
+        }
+        let reference = self.reference.clone();
+        let Some(row) = reference.strategy(strategy) else { return };
+        let topic = Topic::Lifecycle { strategy: &row.name };
+        self.publish(now, &topic, stamp.at, |out| system::lifecycle(out, stamp, strategy, &row.name, phase));
+    }
+
+    /// An adapter is connected when every shard that spoke of it says so; told when that changes.
+    fn tell_adapter(
+        &mut self,
+        now: Timestamp,
+        shard: ShardId,
+        stamp: Stamp,
+        adapter: AdapterId,
+        connected: bool,
+    ) {
+        let words = self.adapters.entry(adapter).or_default();
+        let before = (!words.is_empty()).then(|| words.values().all(|word| *word));
+        words.insert(shard, connected);
+        let after = words.values().all(|word| *word);
+        if before == Some(after) {
+            return;
+        }
+        let reference = self.reference.clone();
+        let Some(exchange) = reference.exchanges().iter().find(|row| row.adapter == adapter) else { return };
+        let name = exchange.adapter_type.as_str();
+        let link = if after { Link::Connected } else { Link::Disconnected };
+        self.publish(now, &Topic::Session(name), stamp.at, |out| system::session(out, stamp, name, link));
+    }
+}
+
+/// Orders whose own id cannot be told from a report alone: those that were modified, and those that are being cancelled, whose
+/// reports carry the id of the request.
+#[derive(Debug, Default)]
+pub(super) struct OwnIds {
+    ids: BTreeMap<OrderHandle, IntId>,
+}
+
+/// Known at once, 64 octets each. Of more the first are forgotten, and the end of their cancel is told under the request's id.
+const OWN_IDS_MAX: usize = 1 << 18;
+
+impl OwnIds {
+    /// The order's own id, and the one before its modification where the report tells it.
+    fn of(&mut self, report: &OrderReport) -> (IntId, IntId) {
+        let is_request = matches!(report.what, What::CancelPending | What::ReplacePending);
+        let own = match self.ids.get(&report.order) {
+            Some(own) => *own,
+            None if is_request && !report.orig_id.is_none() => report.orig_id,
+            None => report.id,
+        };
+        let own = if report.what == What::Replaced { report.id } else { own };
+        if report.status.is_finished() {
+            self.forget(report.order);
+        } else if is_request || report.what == What::Replaced {
+            self.set(report.order, own);
+        }
+        (own, if own == report.id { report.orig_id } else { IntId::NONE })
+    }
+
+    fn set(&mut self, order: OrderHandle, own: IntId) {
+        self.ids.insert(order, own);
+        if self.ids.len() > OWN_IDS_MAX {
+            self.ids.pop_first();
+        }
+    }
+
+    fn forget(&mut self, order: OrderHandle) {
+        self.ids.remove(&order);
+    }
+}

@@ -1,0 +1,118 @@
+//! Which events the subscriptions of a thread need, so that shards send it no others.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use pitlane_engine::id::SecurityId;
+
+use super::Command;
+use crate::stomp::pattern::Pattern;
+use crate::stomp::topic::{Kind, Naming, kind_of_family};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Interest {
+    /// Ticks of one security.
+    Ticks(SecurityId),
+    AllTicks,
+    /// Orders, positions, cash and the system.
+    Rest,
+}
+
+/// How many subscriptions share an interest.
+#[derive(Debug, Default)]
+pub struct Interests {
+    counts: BTreeMap<Interest, u32>,
+}
+
+impl Interests {
+    pub fn insert(&mut self, pattern: &Pattern, naming: &Naming, commands: &mut VecDeque<Command>) {
+        for interest in of(pattern, naming).into_iter().flatten() {
+            let count = self.counts.entry(interest).or_default();
+            *count += 1;
+            if *count == 1 {
+                commands.push_back(Command::Watch { interest, on: true });
+            }
+        }
+    }
+
+    pub fn remove(&mut self, pattern: &Pattern, naming: &Naming, commands: &mut VecDeque<Command>) {
+        for interest in of(pattern, naming).into_iter().flatten() {
+            let Some(count) = self.counts.get_mut(&interest) else { continue };
+            *count -= 1;
+            if *count == 0 {
+                self.counts.remove(&interest);
+                commands.push_back(Command::Watch { interest, on: false });
+            }
+        }
+    }
+}
+
+/// A pattern that begins with a wildcard may need both.
+fn of(pattern: &Pattern, naming: &Naming) -> [Option<Interest>; 2] {
+    let has_second = pattern.segments().len() >= 2;
+    let ticks = match pattern.name_at(1) {
+        Some(name) => security(name).map(Interest::Ticks),
+        None if has_second || pattern.below() => Some(Interest::AllTicks),
+        None => None,
+    };
+    match pattern.name_at(0) {
+        None => [ticks, Some(Interest::Rest)],
+        Some("tick") => [ticks, None],
+        Some(first) => match kind_of_family(first, naming) {
+            // Choice: the engine makes no books and bars yet; whoever makes them brings them to every thread.
+            Some(Kind::MarketData) | None => [None, None],
+            Some(Kind::Order | Kind::System) => [None, Some(Interest::Rest)],
+        },
+    }
+}
+
+fn security(name: &str) -> Option<SecurityId> {
+    let is_number = name.bytes().all(|b| b.is_ascii_digit()) && (name == "0" || !name.starts_with('0'));
+    let id: u32 = name.parse().ok().filter(|_| is_number)?;
+    (id <= SecurityId::MAX).then_some(SecurityId(id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_needs_what_its_topics_are_made_of() {
+        let naming = Naming::default();
+        let one = Some(Interest::Ticks(SecurityId(42)));
+        let (all, rest) = (Some(Interest::AllTicks), Some(Interest::Rest));
+        for (text, needs) in [
+            ("tick.42", [one, None]),
+            ("tick.042", [None, None]),
+            ("tick.*", [all, None]),
+            ("tick.>", [all, None]),
+            ("tick", [None, None]),
+            ("tick.x", [None, None]),
+            ("bar.42.1m", [None, None]),
+            ("pitlane.>", [None, rest]),
+            ("the service.A.*", [None, rest]),
+            ("*.42", [one, rest]),
+            (">", [all, rest]),
+            ("nonsense.1", [None, None]),
+        ] {
+            let pattern = Pattern::parse(&format!("/topic/{text}"), &naming).unwrap();
+            assert_eq!(of(&pattern, &naming), needs, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_first_asks_and_the_last_stops() {
+        let (naming, mut interests, mut commands) =
+            (Naming::default(), Interests::default(), VecDeque::new());
+        let pattern = Pattern::parse("/topic/tick.1", &naming).unwrap();
+        for _ in 0..3 {
+            interests.insert(&pattern, &naming, &mut commands);
+        }
+        assert_eq!(commands.len(), 1);
+        for _ in 0..3 {
+            interests.remove(&pattern, &naming, &mut commands);
+        }
+        let interest = Interest::Ticks(SecurityId(1));
+        assert_eq!(commands.pop_back(), Some(Command::Watch { interest, on: false }));
+        assert_eq!(commands.len(), 1);
+    }
+}

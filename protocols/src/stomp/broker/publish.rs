@@ -1,0 +1,117 @@
+//! How a message finds its subscribers.
+
+use pitlane_engine::event::Tick;
+use pitlane_engine::time::Timestamp;
+
+use super::Broker;
+use crate::stomp::market::Market;
+use crate::stomp::payload::Stamp;
+use crate::stomp::payload::market_data::{Bar, Book};
+use crate::stomp::payload::system::{self, Level, Link, LogEvent};
+use crate::stomp::topic::Topic;
+
+impl Broker {
+    /// A tick of a shard; `now` is the time here, `at` that of the event.
+    pub fn publish_tick(&mut self, now: Timestamp, seq: u64, at: Timestamp, tick: &Tick) {
+        let Some(topic) = self.market.tick_topic(tick.security, &self.reference) else { return };
+        self.publish_market_data(now, at, topic, |market| market.set_tick(topic, seq, at, tick));
+    }
+
+    pub fn publish_book(&mut self, now: Timestamp, at: Timestamp, book: &Book<'_>) {
+        let Some(topic) = self.market.topic(&Topic::Book(book.security)) else { return };
+        let (seq, reference) = (self.next_seq(), self.reference.clone());
+        self.publish_market_data(now, at, topic, |market| market.set_book(topic, seq, at, book, &reference));
+    }
+
+    pub fn publish_bar(&mut self, now: Timestamp, at: Timestamp, bar: &Bar<'_>) {
+        let name = Topic::Bar { security: bar.security, size: bar.size };
+        let Some(topic) = self.market.topic(&name) else { return };
+        let (seq, reference) = (self.next_seq(), self.reference.clone());
+        self.publish_market_data(now, at, topic, |market| market.set_bar(topic, seq, at, bar, &reference));
+    }
+
+    /// The state of an external session: an adapter or a FIX client.
+    pub fn publish_session(&mut self, now: Timestamp, name: &str, link: Link) {
+        let stamp = Stamp { seq: self.next_seq(), at: now };
+        self.publish(now, &Topic::Session(name), stamp.at, |out| system::session(out, stamp, name, link));
+    }
+
+    pub fn publish_log_event(&mut self, now: Timestamp, event: &LogEvent<'_>) {
+        let stamp = Stamp { seq: self.next_seq(), at: now };
+        let topic = Topic::LogEvent(event.level.segment());
+        self.publish(now, &topic, stamp.at, |out| system::log_event(out, stamp, event));
+    }
+
+    /// `data` is JSON: it came by [`super::Command::Generic`] of some thread, or was made by us.
+    pub fn publish_generic_event(&mut self, now: Timestamp, name: &str, data: &[u8]) {
+        let stamp = Stamp { seq: self.next_seq(), at: now };
+        let topic = Topic::GenericEvent(name);
+        self.publish(now, &topic, stamp.at, |out| system::generic_event(out, stamp, name, data));
+    }
+
+    pub(super) fn warn(&mut self, now: Timestamp, message: &str, fields: &[(&str, &str)]) {
+        let event = LogEvent { level: Level::Warn, logger: "ledger", message, fields };
+        self.publish_log_event(now, &event);
+    }
+
+    /// A message that must not be lost. Its body is written once, and only if somebody wants it.
+    pub(super) fn publish(
+        &mut self,
+        now: Timestamp,
+        topic: &Topic<'_>,
+        at: Timestamp,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) {
+        if self.index.is_empty() {
+            return;
+        }
+        self.rendered.begin(topic, &self.settings.naming, at);
+        let mut found = std::mem::take(&mut self.found);
+        self.index.find(self.rendered.name(), &mut found);
+        if !found.is_empty() {
+            write(self.rendered.body());
+        }
+        let strategy = topic.guarded_strategy();
+        for subscriber in &found {
+            let slot = subscriber.session;
+            let Some(Some(connection)) = self.connections.get_mut(slot as usize) else { continue };
+            let place = subscriber.subscription;
+            connection.session.deliver(now, place, strategy, &mut self.rendered, &self.settings.naming);
+            self.settle(now, slot);
+        }
+        self.found = found;
+    }
+
+    /// Market data: `set` makes it the newest of its topic. A rare event does not swallow what still waits.
+    fn publish_market_data(
+        &mut self,
+        now: Timestamp,
+        at: Timestamp,
+        topic: u32,
+        set: impl FnOnce(&mut Market),
+    ) {
+        let subscribers = self.market.take_subscribers(topic, &self.index);
+        let is_rare = self.settings.throttle.is_rare(self.market.at(topic), at);
+        if is_rare {
+            for subscriber in &subscribers {
+                let Some(Some(connection)) = self.connections.get_mut(subscriber.session as usize) else {
+                    continue;
+                };
+                connection.session.hasten(now, subscriber.subscription, topic, &mut self.market);
+            }
+        }
+        set(&mut self.market);
+        for subscriber in &subscribers {
+            let slot = subscriber.session;
+            let Some(Some(connection)) = self.connections.get_mut(slot as usize) else { continue };
+            connection.session.offer(now, subscriber.subscription, topic, is_rare, &mut self.market);
+            self.settle(now, slot);
+        }
+        self.market.give_subscribers(topic, subscribers);
+    }
+
+    pub(super) fn next_seq(&mut self) -> u64 {
+        self.seq += 1;
+        self.seq
+    }
+}

@@ -1,0 +1,312 @@
+//! Octets into frames, wherever they are cut. The decoder remembers how far it has looked, so a frame that comes octet by
+//! octet is looked at once, and a limit or a mistake is told as soon as it can be seen.
+//!
+//! A mistake in a header is told at the end of the head, so that the answer can name the receipt that was asked for;
+//! limits and wrong commands are told at once.
+
+use std::borrow::Cow;
+
+use pitlane_engine::text;
+
+use super::escape;
+use super::frame::{Command, Escaping, Frame, Version, find};
+use crate::decoded::Decoded;
+
+/// The longest command has eleven letters; junk and HTTP are recognised by this length at the latest.
+pub const COMMAND_BYTES_MAX: usize = 16;
+/// A header line without its end. Longer ones are attacks, not ids.
+pub const LINE_BYTES_MAX: usize = 8 * 1_024;
+pub const HEADERS_MAX: usize = 64;
+/// Command and headers of one frame, line ends included.
+pub const HEAD_BYTES_MAX: usize = 64 * 1_024;
+pub const BODY_BYTES_MAX: usize = 64 * 1_024;
+/// Everything before the session is connected: a stranger holds no more of our memory.
+pub const GREETING_BYTES_MAX: usize = 4 * 1_024;
+
+const CONTENT_LENGTH: &[u8] = b"content-length:";
+
+/// Why octets are no frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FrameError {
+    CommandTooLong,
+    UnknownCommand,
+    LineTooLong,
+    TooManyHeaders,
+    HeadTooLong,
+    BodyTooLong,
+    GreetingTooLong,
+    NoColon,
+    NoName,
+    Escape,
+    Utf8,
+    NulInHead,
+    ContentLength,
+    NoNulAfterBody,
+}
+
+impl FrameError {
+    pub const ALL: [FrameError; 14] = [
+        FrameError::CommandTooLong,
+        FrameError::UnknownCommand,
+        FrameError::LineTooLong,
+        FrameError::TooManyHeaders,
+        FrameError::HeadTooLong,
+        FrameError::BodyTooLong,
+        FrameError::GreetingTooLong,
+        FrameError::NoColon,
+        FrameError::NoName,
+        FrameError::Escape,
+        FrameError::Utf8,
+        FrameError::NulInHead,
+        FrameError::ContentLength,
+        FrameError::NoNulAfterBody,
+    ];
+
+    pub fn words(self) -> &'static str {
+        match self {
+            FrameError::CommandTooLong => "the command is longer than 16 octets, this is not STOMP",
+            FrameError::UnknownCommand => "unknown command",
+            FrameError::LineTooLong => "a header line is longer than 8 KiB",
+            FrameError::TooManyHeaders => "more than 64 headers",
+            FrameError::HeadTooLong => "the head of the frame is longer than 64 KiB",
+            FrameError::BodyTooLong => "the body is longer than 64 KiB",
+            FrameError::GreetingTooLong => "more than 4 KiB before CONNECTED",
+            FrameError::NoColon => "a header line has no colon",
+            FrameError::NoName => "a header has no name",
+            FrameError::Escape => "a header has an escape that this version does not know",
+            FrameError::Utf8 => "a header is not UTF-8",
+            FrameError::NulInHead => "the frame ends within its head",
+            FrameError::ContentLength => "content-length is not a number",
+            FrameError::NoNulAfterBody => "the body is not followed by a NUL, content-length is wrong",
+        }
+    }
+}
+
+/// Where the decoder stands in the frame at the front of the buffer. All places count from the start of that frame.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Decoder {
+    /// None until CONNECT was understood.
+    version: Option<Version>,
+    part: Part,
+    /// Looked at so far.
+    seen: usize,
+    /// Where the current line begins.
+    line: usize,
+    /// Where the first header begins.
+    head: usize,
+    headers: usize,
+    command: Option<Command>,
+    flaw: Option<FrameError>,
+    /// Where the value of the first content-length stands.
+    length: Option<(usize, usize)>,
+    body: usize,
+    body_len: Option<usize>,
+    /// Octets before CONNECTED that are no longer in the buffer.
+    greeted: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Part {
+    /// Line ends between frames.
+    #[default]
+    Gap,
+    Command,
+    Headers,
+    Body,
+}
+
+impl Decoder {
+    /// From now on frames are those of a version.
+    pub fn speak(&mut self, version: Version) {
+        self.version = Some(version);
+    }
+
+    /// The next frame of a buffer that begins where the last frame ended. After an error nothing more is decoded.
+    pub fn decode<'a>(&mut self, bytes: &'a [u8]) -> Result<Decoded<Frame<'a>>, FrameError> {
+        loop {
+            let is_done = match self.part {
+                Part::Gap => self.gap(bytes)?,
+                Part::Command => self.command(bytes)?,
+                Part::Headers => self.header(bytes)?,
+                Part::Body => {
+                    let Some(end) = self.body_end(bytes)? else { return Ok(Decoded::Incomplete) };
+                    return Ok(self.frame(bytes, end));
+                }
+            };
+            if !is_done {
+                return Ok(Decoded::Incomplete);
+            }
+        }
+    }
+
+    /// Line ends between frames that have been looked at: they can leave the buffer.
+    pub fn skip(&mut self) -> usize {
+        if self.part != Part::Gap {
+            return 0;
+        }
+        self.greeted += self.seen;
+        std::mem::take(&mut self.seen)
+    }
+
+    /// The receipt that the frame at the front has asked for so far.
+    pub fn receipt<'a>(&self, bytes: &'a [u8]) -> Option<Cow<'a, str>> {
+        let lines = bytes.get(self.head..self.line.min(bytes.len()))?;
+        if self.part == Part::Gap || self.part == Part::Command {
+            return None;
+        }
+        find(std::str::from_utf8(lines).ok()?, "receipt", self.escaping())
+    }
+
+    fn gap(&mut self, bytes: &[u8]) -> Result<bool, FrameError> {
+        loop {
+            let rest = &bytes[self.seen..];
+            self.within_greeting(self.seen)?;
+            match rest {
+                [b'\n', ..] => self.seen += 1,
+                [b'\r', b'\n', ..] => self.seen += 2,
+                [] | [b'\r'] => return Ok(false),
+                _ => break,
+            }
+        }
+        (self.part, self.line) = (Part::Command, self.seen);
+        Ok(true)
+    }
+
+    fn command(&mut self, bytes: &[u8]) -> Result<bool, FrameError> {
+        let Some(line) = self.next_line(bytes, COMMAND_BYTES_MAX, FrameError::CommandTooLong)? else {
+            return Ok(false);
+        };
+        self.command = Some(Command::from_word(line).ok_or(FrameError::UnknownCommand)?);
+        (self.part, self.head) = (Part::Headers, self.line);
+        Ok(true)
+    }
+
+    fn header(&mut self, bytes: &[u8]) -> Result<bool, FrameError> {
+        let start = self.line;
+        let Some(line) = self.next_line(bytes, LINE_BYTES_MAX, FrameError::LineTooLong)? else {
+            return Ok(false);
+        };
+        if line.is_empty() {
+            // The blank line is no header.
+            self.end_head(bytes, start)?;
+            return Ok(true);
+        }
+        self.headers += 1;
+        if self.headers > HEADERS_MAX {
+            return Err(FrameError::TooManyHeaders);
+        }
+        self.flaw = self.flaw.or_else(|| self.flaw_of(line));
+        if self.length.is_none() && line.starts_with(CONTENT_LENGTH) {
+            self.length = Some((start + CONTENT_LENGTH.len(), start + line.len()));
+        }
+        Ok(true)
+    }
+
+    fn flaw_of(&self, line: &[u8]) -> Option<FrameError> {
+        match memchr::memchr(b':', line) {
+            None => Some(FrameError::NoColon),
+            Some(0) => Some(FrameError::NoName),
+            Some(_) if !escape::is_sound(line, self.escaping()) => Some(FrameError::Escape),
+            Some(_) => None,
+        }
+    }
+
+    fn end_head(&mut self, bytes: &[u8], end: usize) -> Result<(), FrameError> {
+        if let Some(flaw) = self.flaw {
+            return Err(flaw);
+        }
+        std::str::from_utf8(&bytes[self.head..end]).map_err(|_| FrameError::Utf8)?;
+        if let Some((from, to)) = self.length {
+            let text = &bytes[from..to];
+            if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
+                return Err(FrameError::ContentLength);
+            }
+            let len = text::parse_u64(text).ok().filter(|len| *len <= BODY_BYTES_MAX as u64);
+            self.body_len = Some(len.ok_or(FrameError::BodyTooLong)? as usize);
+        }
+        (self.part, self.body) = (Part::Body, self.seen);
+        self.within_greeting(self.seen + self.body_len.unwrap_or(0))
+    }
+
+    /// Where the NUL behind the body is.
+    fn body_end(&mut self, bytes: &[u8]) -> Result<Option<usize>, FrameError> {
+        if let Some(len) = self.body_len {
+            return match bytes.get(self.body + len) {
+                None => Ok(None),
+                Some(0) => Ok(Some(self.body + len)),
+                Some(_) => Err(FrameError::NoNulAfterBody),
+            };
+        }
+        let found = memchr::memchr(0, &bytes[self.seen..]).map(|at| self.seen + at);
+        self.seen = found.unwrap_or(bytes.len());
+        // The greeting first: it is the smaller of the two, so the answer is the same wherever the octets are cut.
+        self.within_greeting(self.seen)?;
+        if self.seen - self.body > BODY_BYTES_MAX {
+            return Err(FrameError::BodyTooLong);
+        }
+        Ok(found)
+    }
+
+    /// The next whole line without its end, and moves behind it; None if it is not all there. `self.line` is then the
+    /// start of the line after.
+    fn next_line<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        max: usize,
+        too_long: FrameError,
+    ) -> Result<Option<&'a [u8]>, FrameError> {
+        let found = memchr::memchr2(b'\n', 0, &bytes[self.seen..]).map(|at| self.seen + at);
+        let end = found.unwrap_or(bytes.len());
+        let line = &bytes[self.line..end];
+        // A CR at the end may be the first half of a line end.
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        // Which limit is met first must not hang on where the octets are cut: so each by the place where it is met.
+        let limits = [
+            (self.line + max, too_long),
+            (GREETING_BYTES_MAX.saturating_sub(self.greeted), FrameError::GreetingTooLong),
+            (HEAD_BYTES_MAX, FrameError::HeadTooLong),
+        ];
+        let is_greeting = self.version.is_none();
+        let reached = |&(at, error): &(usize, FrameError)| match error {
+            FrameError::GreetingTooLong => is_greeting && end > at,
+            FrameError::HeadTooLong => end > at,
+            _ => self.line + line.len() > at,
+        };
+        if let Some((_, error)) = limits.into_iter().filter(reached).min_by_key(|(at, _)| *at) {
+            return Err(error);
+        }
+        self.seen = end;
+        let Some(end) = found else { return Ok(None) };
+        if bytes[end] == 0 {
+            return Err(self.flaw.unwrap_or(FrameError::NulInHead));
+        }
+        (self.seen, self.line) = (end + 1, end + 1);
+        Ok(Some(line))
+    }
+
+    fn frame<'a>(&mut self, bytes: &'a [u8], end: usize) -> Decoded<Frame<'a>> {
+        let blank = if bytes[..self.body].ends_with(b"\r\n") { 2 } else { 1 };
+        let head = std::str::from_utf8(&bytes[self.head..self.body - blank]).unwrap_or_default();
+        let body = &bytes[self.body..end];
+        let command = self.command.expect("a body comes behind a command");
+        let escaping = self.escaping();
+        *self = Decoder { version: self.version, greeted: self.greeted + end + 1, ..Decoder::default() };
+        Decoded::Message { message: Frame { command, head, escaping, body }, consumed: end + 1 }
+    }
+
+    /// CONNECT is never escaped, so that a client can say which version it speaks.
+    fn escaping(&self) -> Escaping {
+        match self.command {
+            Some(Command::Connect) => Escaping::None,
+            _ => Escaping::of(self.version),
+        }
+    }
+
+    fn within_greeting(&self, len: usize) -> Result<(), FrameError> {
+        let is_too_long = self.version.is_none() && self.greeted + len > GREETING_BYTES_MAX;
+        if is_too_long { Err(FrameError::GreetingTooLong) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

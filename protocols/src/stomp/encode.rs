@@ -1,0 +1,110 @@
+//! What we say, appended to a caller's buffer.
+//!
+//! A MESSAGE is made of three parts, so that little is done per subscriber: its own head, made at SUBSCRIBE; the number of the
+//! message; and the tail, made once per event, which holds everything else.
+//!
+//! ```text
+//! MESSAGE⏎subscription:7⏎message-id:0-     head of the subscription
+//! 1041                                     number
+//! ⏎destination:/topic/tick.42⏎…⏎⏎{…}NUL    tail of the event
+//! ```
+
+use pitlane_engine::time::{NS_PER_MS, Timestamp};
+
+use super::escape;
+use super::frame::{Escaping, Version};
+use super::heartbeat::INTERVAL_MS_MIN;
+use crate::json::push_number;
+
+/// The greeting's values are ours and plain: nothing is escaped in CONNECTED.
+pub fn connected(out: &mut Vec<u8>, version: Version, server: &str, session: u64) {
+    out.extend_from_slice(b"CONNECTED\nversion:");
+    out.extend_from_slice(version.word().as_bytes());
+    out.extend_from_slice(b"\nserver:");
+    escape::push(out, server.as_bytes(), Escaping::None);
+    out.extend_from_slice(b"\nsession:");
+    push_number(out, session);
+    if version > Version::V10 {
+        out.extend_from_slice(b"\nheart-beat:");
+        push_number(out, INTERVAL_MS_MIN);
+        out.push(b',');
+        push_number(out, INTERVAL_MS_MIN);
+    }
+    out.extend_from_slice(b"\n\n\0");
+}
+
+pub fn receipt(out: &mut Vec<u8>, id: &str, escaping: Escaping) {
+    out.extend_from_slice(b"RECEIPT\nreceipt-id:");
+    escape::push(out, id.as_bytes(), escaping);
+    out.extend_from_slice(b"\n\n\0");
+}
+
+/// The last frame of a session that went wrong. The words are said twice: some clients show the header, some the body.
+pub fn error(out: &mut Vec<u8>, words: &str, receipt: Option<&str>, versions: bool, escaping: Escaping) {
+    out.extend_from_slice(b"ERROR\nmessage:");
+    escape::push(out, words.as_bytes(), escaping);
+    if let Some(receipt) = receipt {
+        out.extend_from_slice(b"\nreceipt-id:");
+        escape::push(out, receipt.as_bytes(), escaping);
+    }
+    if versions {
+        out.extend_from_slice(b"\nversion:1.0,1.1,1.2");
+    }
+    out.extend_from_slice(b"\ncontent-type:text/plain\ncontent-length:");
+    push_number(out, words.len() as u64);
+    out.extend_from_slice(b"\n\n");
+    out.extend_from_slice(words.as_bytes());
+    out.push(0);
+}
+
+/// Everything of a MESSAGE that does not hang on the subscriber. `escaping` is that of the destination.
+pub fn message_tail(out: &mut Vec<u8>, name: [&[u8]; 2], at: Timestamp, body: &[u8], escaping: Escaping) {
+    out.extend_from_slice(b"\ndestination:/topic/");
+    for part in name {
+        if escaping == Escaping::None {
+            out.extend_from_slice(part);
+        } else {
+            escape::push(out, part, escaping);
+        }
+    }
+    out.extend_from_slice(b"\ncontent-type:application/json\ntimestamp:");
+    // Choice: milliseconds, as other brokers have it; see protocols/README.md.
+    push_number(out, at.0 / NS_PER_MS);
+    out.extend_from_slice(b"\ncontent-length:");
+    push_number(out, body.len() as u64);
+    out.extend_from_slice(b"\n\n");
+    out.extend_from_slice(body);
+    out.push(0);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(write: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        write(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn frames_are_written_as_their_version_wants_them() {
+        assert_eq!(
+            text(|out| connected(out, Version::V12, "Pitlane/1", 7)),
+            "CONNECTED\nversion:1.2\nserver:Pitlane/1\nsession:7\nheart-beat:1000,1000\n\n\0"
+        );
+        assert_eq!(
+            text(|out| connected(out, Version::V10, "Pitlane/1", 7)),
+            "CONNECTED\nversion:1.0\nserver:Pitlane/1\nsession:7\n\n\0"
+        );
+        assert_eq!(text(|out| receipt(out, "a:b\n", Escaping::V11)), "RECEIPT\nreceipt-id:a\\cb\\n\n\n\0");
+        assert_eq!(
+            text(|out| error(out, "oh: no", Some("r:1"), true, Escaping::None)),
+            "ERROR\nmessage:oh: no\nreceipt-id:r:1\nversion:1.0,1.1,1.2\ncontent-type:text/plain\ncontent-length:6\n\noh: no\0"
+        );
+        assert_eq!(
+            text(|out| message_tail(out, [b"a", b".b:c"], Timestamp(5_000_000), b"{}", Escaping::V12)),
+            "\ndestination:/topic/a.b\\cc\ncontent-type:application/json\ntimestamp:5\ncontent-length:2\n\n{}\0"
+        );
+    }
+}

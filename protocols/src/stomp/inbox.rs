@@ -1,0 +1,97 @@
+//! What a client has sent and we have not understood yet. A frame that lies whole in what just came is read where it lies;
+//! only the rest of a cut one is kept.
+
+use std::borrow::Cow;
+
+use super::decode::{Decoder, FrameError};
+use super::frame::{Frame, Version};
+use crate::decoded::Decoded;
+
+/// Memory that an empty inbox keeps: most frames fit, and thousands of idle sessions may have it.
+const KEEP_BYTES_MAX: usize = 1_024;
+
+#[derive(Debug, Default)]
+pub struct Inbox {
+    decoder: Decoder,
+    /// Bounded by the limits of the decoder, and before CONNECTED by [`super::decode::GREETING_BYTES_MAX`].
+    kept: Vec<u8>,
+    /// Read of `kept`.
+    read: usize,
+}
+
+/// A frame that cannot be read, and the receipt it asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    pub error: FrameError,
+    pub receipt: Option<String>,
+}
+
+impl Inbox {
+    pub fn speak(&mut self, version: Version) {
+        self.decoder.speak(version);
+    }
+
+    /// The next frame of what was kept and of `fresh`, which shrinks by what was taken; None if it is not whole yet, and
+    /// then `fresh` is used up.
+    pub fn next<'a, 'b: 'a>(&'a mut self, fresh: &mut &'b [u8]) -> Result<Option<Frame<'a>>, Broken> {
+        if self.read > 0 && self.read == self.kept.len() {
+            self.kept.clear();
+            self.kept.shrink_to(KEEP_BYTES_MAX);
+            self.read = 0;
+        }
+        if self.kept.is_empty() {
+            return Inbox::next_fresh(&mut self.decoder, &mut self.kept, fresh);
+        }
+        if !fresh.is_empty() {
+            self.kept.drain(..std::mem::take(&mut self.read));
+            self.kept.extend_from_slice(std::mem::take(fresh));
+        }
+        let unread = &self.kept[self.read..];
+        match self.decoder.decode(unread) {
+            Ok(Decoded::Message { message, consumed }) => {
+                self.read += consumed;
+                Ok(Some(message))
+            }
+            Ok(Decoded::Incomplete) => {
+                self.read += self.decoder.skip();
+                Ok(None)
+            }
+            Err(error) => Err(broken(&self.decoder, unread, error)),
+        }
+    }
+
+    /// Keeps what came for later, while no frame may be read. Answers with how much is kept now.
+    pub fn keep(&mut self, fresh: &mut &[u8]) -> usize {
+        self.kept.extend_from_slice(std::mem::take(fresh));
+        self.kept.len() - self.read
+    }
+
+    /// Nothing that was kept or comes will be read.
+    pub fn close(&mut self) {
+        self.kept = Vec::new();
+        self.read = 0;
+    }
+
+    fn next_fresh<'a>(
+        decoder: &mut Decoder,
+        kept: &mut Vec<u8>,
+        fresh: &mut &'a [u8],
+    ) -> Result<Option<Frame<'a>>, Broken> {
+        match decoder.decode(fresh) {
+            Ok(Decoded::Message { message, consumed }) => {
+                *fresh = &fresh[consumed..];
+                Ok(Some(message))
+            }
+            Ok(Decoded::Incomplete) => {
+                kept.extend_from_slice(&fresh[decoder.skip()..]);
+                *fresh = &[];
+                Ok(None)
+            }
+            Err(error) => Err(broken(decoder, fresh, error)),
+        }
+    }
+}
+
+fn broken(decoder: &Decoder, bytes: &[u8], error: FrameError) -> Broken {
+    Broken { error, receipt: decoder.receipt(bytes).map(Cow::into_owned) }
+}

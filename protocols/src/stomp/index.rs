@@ -1,0 +1,205 @@
+//! Who wants a topic. Patterns stand in a tree by their segments; to look a topic up is to walk down its own segments, so it
+//! costs as much as there are matching subscribers, however many others there are.
+//!
+//! ```text
+//! root ─ tick ─┬─ 42    here: who asked for tick.42
+//!              └─ *     here: who asked for tick.*
+//!                       below (of tick): who asked for tick.>
+//! ```
+
+use std::collections::BTreeMap;
+
+use super::pattern::{Pattern, Segment};
+
+/// One subscription of one session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Subscriber {
+    /// Slot of the session.
+    pub session: u32,
+    /// Place of the subscription in its session.
+    pub subscription: u16,
+}
+
+#[derive(Debug)]
+pub struct Index {
+    nodes: Vec<Node>,
+    free: Vec<u32>,
+    /// Rises with every change, so that who keeps the answer for a topic knows when to ask again.
+    generation: u64,
+    len: usize,
+}
+
+#[derive(Debug, Default)]
+struct Node {
+    names: BTreeMap<Box<str>, u32>,
+    any: Option<u32>,
+    here: Vec<Subscriber>,
+    below: Vec<Subscriber>,
+}
+
+impl Node {
+    fn is_empty(&self) -> bool {
+        self.names.is_empty() && self.any.is_none() && self.here.is_empty() && self.below.is_empty()
+    }
+}
+
+const ROOT: u32 = 0;
+
+impl Default for Index {
+    fn default() -> Index {
+        Index { nodes: vec![Node::default()], free: Vec::new(), generation: 1, len: 0 }
+    }
+}
+
+impl Index {
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub fn insert(&mut self, pattern: &Pattern, subscriber: Subscriber) {
+        let mut at = ROOT;
+        for segment in pattern.segments() {
+            at = self.child(at, segment);
+        }
+        let node = &mut self.nodes[at as usize];
+        if pattern.below() {
+            node.below.push(subscriber)
+        } else {
+            node.here.push(subscriber)
+        }
+        self.generation += 1;
+        self.len += 1;
+    }
+
+    /// Answers whether it was there.
+    pub fn remove(&mut self, pattern: &Pattern, subscriber: Subscriber) -> bool {
+        let mut path = vec![ROOT];
+        for segment in pattern.segments() {
+            let node = &self.nodes[path[path.len() - 1] as usize];
+            let child = match segment {
+                Segment::Any => node.any,
+                Segment::Name(name) => node.names.get(name).copied(),
+            };
+            let Some(child) = child else { return false };
+            path.push(child);
+        }
+        let node = &mut self.nodes[path[path.len() - 1] as usize];
+        let list = if pattern.below() { &mut node.below } else { &mut node.here };
+        let Some(at) = list.iter().position(|other| *other == subscriber) else { return false };
+        list.swap_remove(at);
+        self.prune(&path, pattern.segments());
+        self.generation += 1;
+        self.len -= 1;
+        true
+    }
+
+    /// Puts everybody who wants a topic into `found`, by session and subscription, each once.
+    pub fn find(&self, name: &str, found: &mut Vec<Subscriber>) {
+        found.clear();
+        self.walk(ROOT, Some(name), found);
+        found.sort_unstable();
+    }
+
+    /// The walk branches where both the name and `*` lead on: at most two ways a segment, and topics have three.
+    fn walk(&self, at: u32, rest: Option<&str>, found: &mut Vec<Subscriber>) {
+        let node = &self.nodes[at as usize];
+        found.extend_from_slice(&node.below);
+        let Some(rest) = rest else {
+            found.extend_from_slice(&node.here);
+            return;
+        };
+        let (first, rest) = match rest.split_once('.') {
+            Some((first, rest)) => (first, Some(rest)),
+            None => (rest, None),
+        };
+        if let Some(&child) = node.names.get(first) {
+            self.walk(child, rest, found);
+        }
+        if let Some(child) = node.any {
+            self.walk(child, rest, found);
+        }
+    }
+
+    fn child(&mut self, at: u32, segment: &Segment) -> u32 {
+        let node = &self.nodes[at as usize];
+        let found = match segment {
+            Segment::Any => node.any,
+            Segment::Name(name) => node.names.get(name).copied(),
+        };
+        if let Some(found) = found {
+            return found;
+        }
+        let new = self.free.pop().unwrap_or_else(|| {
+            self.nodes.push(Node::default());
+            self.nodes.len() as u32 - 1
+        });
+        let node = &mut self.nodes[at as usize];
+        match segment {
+            Segment::Any => node.any = Some(new),
+            Segment::Name(name) => {
+                node.names.insert(name.clone(), new);
+            }
+        }
+        new
+    }
+
+    /// Gives back the nodes that lead nowhere any more.
+    fn prune(&mut self, path: &[u32], segments: &[Segment]) {
+        for (depth, segment) in segments.iter().enumerate().rev() {
+            let child = path[depth + 1];
+            if !self.nodes[child as usize].is_empty() {
+                return;
+            }
+            self.nodes[child as usize] = Node::default();
+            self.free.push(child);
+            let parent = &mut self.nodes[path[depth] as usize];
+            match segment {
+                Segment::Any => parent.any = None,
+                Segment::Name(name) => {
+                    parent.names.remove(name);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stomp::topic::Naming;
+
+    fn pattern(text: &str) -> Pattern {
+        Pattern::parse(&format!("/topic/{text}"), &Naming::default()).unwrap()
+    }
+
+    #[test]
+    fn an_empty_tree_keeps_no_nodes() {
+        let mut index = Index::default();
+        let who = |session| Subscriber { session, subscription: 0 };
+        let patterns = ["a.b.c", "a.*.c", "a.>", ">", "*"].map(pattern);
+        for (session, pattern) in patterns.iter().enumerate() {
+            index.insert(pattern, who(session as u32));
+        }
+        let mut found = Vec::new();
+        index.find("a.b.c", &mut found);
+        assert_eq!(found, [who(0), who(1), who(2), who(3)]);
+        index.find("a", &mut found);
+        assert_eq!(found, [who(2), who(3), who(4)]);
+        let generation = index.generation();
+        assert!(!index.remove(&patterns[0], who(9)));
+        assert_eq!(index.generation(), generation);
+        for (session, pattern) in patterns.iter().enumerate() {
+            assert!(index.remove(pattern, who(session as u32)));
+        }
+        assert!(index.is_empty() && index.nodes[0].is_empty());
+        assert_eq!(index.free.len() + 1, index.nodes.len());
+    }
+}

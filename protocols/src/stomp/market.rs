@@ -1,0 +1,178 @@
+//! Market data topics and the newest message of each: what a new subscriber may ask for first, and what a slow one gets when its
+//! turn comes. One message per topic, shared by all, rendered when the first needs it: what nobody reads is never rendered.
+
+use std::collections::BTreeMap;
+
+use pitlane_engine::event::Tick;
+use pitlane_engine::id::SecurityId;
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::time::Timestamp;
+
+use super::encode;
+use super::frame::Escaping;
+use super::index::{Index, Subscriber};
+use super::pattern::Pattern;
+use super::payload::market_data::{self, Bar, Book};
+use super::topic::{Naming, Topic};
+
+/// One per security, twice over, and some bars. Each takes about 1 KiB when it has a message.
+pub const TOPICS_MAX: usize = 1 << 20;
+
+#[derive(Debug, Default)]
+pub struct Market {
+    entries: Vec<Entry>,
+    by_name: BTreeMap<String, u32>,
+    /// Number + 1 of the topic of a security's ticks, by security.
+    ticks: Vec<u32>,
+    /// Used again for each body.
+    body: Vec<u8>,
+    name: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    name: String,
+    /// Members of the payload that never change.
+    fixed: Vec<u8>,
+    newest: Option<Image>,
+    /// The time of the newest event.
+    at: Option<Timestamp>,
+    tail: Vec<u8>,
+    is_rendered: bool,
+    /// Who wants it, as of this generation of the index.
+    subscribers: Vec<Subscriber>,
+    generation: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Image {
+    seq: u64,
+    tick: Tick,
+}
+
+impl Market {
+    /// The topic of a security's ticks; None if there is no room for one more.
+    pub fn tick_topic(&mut self, security: SecurityId, reference: &RefData) -> Option<u32> {
+        let place = security.0 as usize;
+        if let Some(topic) = self.ticks.get(place).and_then(|number| number.checked_sub(1)) {
+            return Some(topic);
+        }
+        if security.0 > SecurityId::MAX {
+            return None;
+        }
+        let topic = self.topic(&Topic::Tick(security))?;
+        market_data::fixed_members(&mut self.entries[topic as usize].fixed, security, reference);
+        if self.ticks.len() <= place {
+            self.ticks.resize(place + 1, 0);
+        }
+        self.ticks[place] = topic + 1;
+        Some(topic)
+    }
+
+    /// The topic of a book or a bar.
+    pub fn topic(&mut self, topic: &Topic) -> Option<u32> {
+        self.name.clear();
+        topic.push_name(&Naming::default(), &mut self.name);
+        let name = std::str::from_utf8(&self.name).expect("names are made of texts");
+        if let Some(&number) = self.by_name.get(name) {
+            return Some(number);
+        }
+        if self.entries.len() == TOPICS_MAX {
+            return None;
+        }
+        let number = self.entries.len() as u32;
+        self.by_name.insert(name.to_string(), number);
+        self.entries.push(Entry {
+            name: name.to_string(),
+            fixed: Vec::new(),
+            newest: None,
+            at: None,
+            tail: Vec::new(),
+            is_rendered: false,
+            subscribers: Vec::new(),
+            generation: 0,
+        });
+        Some(number)
+    }
+
+    /// When the newest event of a topic was; None before the first.
+    pub fn at(&self, topic: u32) -> Option<Timestamp> {
+        self.entries[topic as usize].at
+    }
+
+    /// The newest tick of a security.
+    pub fn tick(&self, security: SecurityId) -> Option<&Tick> {
+        let topic = self.ticks.get(security.0 as usize)?.checked_sub(1)?;
+        self.entries[topic as usize].newest.as_ref().map(|image| &image.tick)
+    }
+
+    pub fn set_tick(&mut self, topic: u32, seq: u64, at: Timestamp, tick: &Tick) {
+        let entry = &mut self.entries[topic as usize];
+        (entry.newest, entry.at, entry.is_rendered) = (Some(Image { seq, tick: *tick }), Some(at), false);
+    }
+
+    pub fn set_book(&mut self, topic: u32, seq: u64, at: Timestamp, book: &Book<'_>, reference: &RefData) {
+        self.body.clear();
+        market_data::book(&mut self.body, seq, at, book, reference);
+        self.set_rendered(topic, at);
+    }
+
+    pub fn set_bar(&mut self, topic: u32, seq: u64, at: Timestamp, bar: &Bar<'_>, reference: &RefData) {
+        self.body.clear();
+        market_data::bar(&mut self.body, seq, at, bar, reference);
+        self.set_rendered(topic, at);
+    }
+
+    /// Everything of the newest message but the head of its subscriber.
+    pub fn tail(&mut self, topic: u32) -> &[u8] {
+        let entry = &mut self.entries[topic as usize];
+        if !entry.is_rendered
+            && let (Some(image), Some(at)) = (entry.newest, entry.at)
+        {
+            self.body.clear();
+            market_data::tick(&mut self.body, image.seq, at, &entry.fixed, &image.tick);
+            self.set_rendered(topic, at);
+        }
+        &self.entries[topic as usize].tail
+    }
+
+    /// Who wants a topic: taken out, so that the sessions may use the market meanwhile. Asked of the index only when it
+    /// has changed. Give them back.
+    pub fn take_subscribers(&mut self, topic: u32, index: &Index) -> Vec<Subscriber> {
+        let entry = &mut self.entries[topic as usize];
+        let mut subscribers = std::mem::take(&mut entry.subscribers);
+        if entry.generation != index.generation() {
+            index.find(&entry.name, &mut subscribers);
+            entry.generation = index.generation();
+        }
+        subscribers
+    }
+
+    pub fn give_subscribers(&mut self, topic: u32, subscribers: Vec<Subscriber>) {
+        self.entries[topic as usize].subscribers = subscribers;
+    }
+
+    /// Topics that have a message and are meant by a pattern, the first known first.
+    pub fn matching(&self, pattern: &Pattern, found: &mut Vec<u32>) {
+        found.clear();
+        let has_message = |topic: &u32| self.entries[*topic as usize].at.is_some();
+        if pattern.is_exact() {
+            let names: Vec<&str> =
+                (0..pattern.segments().len()).filter_map(|at| pattern.name_at(at)).collect();
+            found.extend(self.by_name.get(&names.join(".")).filter(|topic| has_message(topic)));
+            return;
+        }
+        let all = 0..self.entries.len() as u32;
+        let is_meant = |topic: &u32| pattern.matches(&self.entries[*topic as usize].name);
+        found.extend(all.filter(has_message).filter(is_meant));
+    }
+
+    fn set_rendered(&mut self, topic: u32, at: Timestamp) {
+        let entry = &mut self.entries[topic as usize];
+        entry.tail.clear();
+        let name = [entry.name.as_bytes(), b"".as_slice()];
+        // Names of market data are plain: numbers, and sizes of bars.
+        encode::message_tail(&mut entry.tail, name, at, &self.body, Escaping::None);
+        (entry.at, entry.is_rendered) = (Some(at), true);
+    }
+}

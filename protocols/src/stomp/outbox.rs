@@ -1,0 +1,142 @@
+//! What we have said and the connection has not taken yet: octets in one piece, so that one write takes as much as the kernel
+//! will, and where each frame ends, since over WebSocket every frame is a message of its own.
+
+use std::collections::VecDeque;
+
+/// Taken octets that are kept at the front before the rest is moved there.
+const COMPACT_BYTES: usize = 64 * 1_024;
+
+/// By how much a long buffer grows.
+const STEP_BYTES: usize = 64 * 1_024;
+/// Memory that an empty outbox keeps: a turn of a busy consumer needs no more, and thousands of idle ones may have it.
+const KEEP_BYTES_MAX: usize = 128 * 1_024;
+
+#[derive(Debug, Default)]
+pub struct Outbox {
+    bytes: Vec<u8>,
+    /// Taken of `bytes`.
+    taken: usize,
+    /// Lengths of the frames in `bytes[taken..]`; of the first what is left of it.
+    frames: VecDeque<u32>,
+}
+
+/// What can be written now: whole frames, the first perhaps without its beginning.
+#[derive(Clone, Debug)]
+pub struct Transmit<'a> {
+    pub bytes: &'a [u8],
+    frames: std::collections::vec_deque::Iter<'a, u32>,
+}
+
+impl<'a> Transmit<'a> {
+    /// The frames one by one.
+    pub fn frames(&self) -> impl Iterator<Item = &'a [u8]> {
+        let mut rest = self.bytes;
+        self.frames.clone().map_while(move |len| {
+            let (frame, behind) = rest.split_at_checked(*len as usize)?;
+            rest = behind;
+            Some(frame)
+        })
+    }
+}
+
+impl Outbox {
+    /// Octets that wait.
+    pub fn pending(&self) -> usize {
+        self.bytes.len() - self.taken
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.pending() == 0
+    }
+
+    /// Appends one frame, which `write` writes.
+    pub fn frame(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let before = self.bytes.len();
+        // A long buffer grows by steps rather than twofold: a hundred stalled consumers would have twice what they hold.
+        if before >= STEP_BYTES && self.bytes.capacity() - before < STEP_BYTES / 8 {
+            self.bytes.reserve_exact(STEP_BYTES);
+        }
+        write(&mut self.bytes);
+        let len = self.bytes.len() - before;
+        if len > 0 {
+            self.frames.push_back(len as u32);
+        }
+    }
+
+    /// The first frames: at most so many, and no more octets than this unless the first alone has more.
+    pub fn transmit(&self, bytes_max: usize, frames_max: usize) -> Transmit<'_> {
+        let pending = &self.bytes[self.taken..];
+        let frames = self.frames.iter();
+        if pending.len() <= bytes_max && frames.len() <= frames_max {
+            return Transmit { bytes: pending, frames };
+        }
+        let mut len = 0;
+        for frame in self.frames.iter().take(frames_max) {
+            let longer = len + *frame as usize;
+            if longer > bytes_max && len > 0 {
+                break;
+            }
+            len = longer;
+        }
+        Transmit { bytes: &pending[..len], frames }
+    }
+
+    /// So many octets from the front are on their way.
+    pub fn take(&mut self, count: usize) {
+        assert!(count <= self.pending(), "no more is taken than there was");
+        self.taken += count;
+        let mut rest = count;
+        while let Some(front) = self.frames.front_mut().filter(|_| rest > 0) {
+            let part = rest.min(*front as usize);
+            *front -= part as u32;
+            rest -= part;
+            if *front == 0 {
+                self.frames.pop_front();
+            }
+        }
+        if self.taken == self.bytes.len() {
+            self.bytes.clear();
+            self.taken = 0;
+            if self.bytes.capacity() > KEEP_BYTES_MAX {
+                self.bytes = Vec::new();
+            }
+        } else if self.taken >= COMPACT_BYTES && self.taken * 2 >= self.bytes.len() {
+            self.bytes.drain(..std::mem::take(&mut self.taken));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_known_however_they_are_taken() {
+        let mut outbox = Outbox::default();
+        for text in ["one", "three", "five5"] {
+            outbox.frame(|out| out.extend_from_slice(text.as_bytes()));
+        }
+        outbox.frame(|_| {});
+        assert_eq!(outbox.transmit(100, 100).frames().count(), 3);
+        assert_eq!(outbox.transmit(8, 100).bytes, b"onethree");
+        assert_eq!(outbox.transmit(1, 100).bytes, b"one");
+        assert_eq!(outbox.transmit(100, 2).bytes, b"onethree");
+        outbox.take(4);
+        let left: Vec<&[u8]> = outbox.transmit(100, 100).frames().collect();
+        assert_eq!(left, [&b"hree"[..], b"five5"]);
+        outbox.take(9);
+        assert!(outbox.is_empty() && outbox.transmit(9, 9).bytes.is_empty());
+    }
+
+    #[test]
+    fn what_was_taken_gives_its_memory_back() {
+        let mut outbox = Outbox::default();
+        for _ in 0..1_000 {
+            outbox.frame(|out| out.extend_from_slice(&[7; 1_000]));
+            if outbox.pending() > 200_000 {
+                outbox.take(1_000);
+            }
+        }
+        assert!(outbox.bytes.capacity() < 1_000_000, "{}", outbox.bytes.capacity());
+    }
+}

@@ -1,0 +1,168 @@
+//! What a consumer asks for: a destination, parsed once.
+//!
+//! `*` stands for exactly one segment; `>`, as the last segment, for everything below, and `a.>` for `a` too.
+
+use super::topic::Naming;
+
+/// More segments than any topic has, so that a pattern is small.
+pub const SEGMENTS_MAX: usize = 16;
+
+const TOPICS: &str = "/topic/";
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Pattern {
+    segments: Vec<Segment>,
+    /// Ends with `>`.
+    below: bool,
+    /// The order topics were named by this alias, which stands in the messages too.
+    alias: Option<u8>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Segment {
+    Name(Box<str>),
+    Any,
+}
+
+/// Why a destination is no pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PatternError {
+    NotATopic,
+    EmptySegment,
+    /// `>` before the end, or a wildcard that is only part of a segment.
+    Wildcard,
+    TooManySegments,
+}
+
+impl PatternError {
+    pub fn words(self) -> &'static str {
+        match self {
+            PatternError::NotATopic => "a destination begins with /topic/",
+            PatternError::EmptySegment => "a destination has no empty segments",
+            PatternError::Wildcard => "* is a whole segment, and > the whole last one",
+            PatternError::TooManySegments => "a destination has at most 16 segments",
+        }
+    }
+}
+
+impl Pattern {
+    pub fn parse(destination: &str, naming: &Naming) -> Result<Pattern, PatternError> {
+        let name = destination.strip_prefix(TOPICS).ok_or(PatternError::NotATopic)?;
+        let mut pattern = Pattern { segments: Vec::new(), below: false, alias: None };
+        for text in name.split('.') {
+            if pattern.below {
+                return Err(PatternError::Wildcard);
+            }
+            if pattern.segments.len() == SEGMENTS_MAX {
+                return Err(PatternError::TooManySegments);
+            }
+            match text {
+                "" => return Err(PatternError::EmptySegment),
+                ">" => pattern.below = true,
+                "*" => pattern.segments.push(Segment::Any),
+                _ if text.contains(['*', '>']) => return Err(PatternError::Wildcard),
+                _ => pattern.segments.push(Segment::Name(text.into())),
+            }
+        }
+        if let Some(Segment::Name(first)) = pattern.segments.first_mut()
+            && let Some(alias) = naming.alias_of(first)
+        {
+            *first = naming.prefix().into();
+            pattern.alias = Some(alias);
+        }
+        Ok(pattern)
+    }
+
+    pub fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
+
+    pub fn below(&self) -> bool {
+        self.below
+    }
+
+    pub fn alias(&self) -> Option<u8> {
+        self.alias
+    }
+
+    /// The segment at a place if it is a name.
+    pub fn name_at(&self, place: usize) -> Option<&str> {
+        match self.segments.get(place) {
+            Some(Segment::Name(name)) => Some(name),
+            Some(Segment::Any) | None => None,
+        }
+    }
+
+    /// Whether it names exactly one topic.
+    pub fn is_exact(&self) -> bool {
+        !self.below && self.segments.iter().all(|segment| *segment != Segment::Any)
+    }
+
+    /// Whether a topic of this name is meant.
+    pub fn matches(&self, name: &str) -> bool {
+        let mut names = name.split('.');
+        let all_match = self.segments.iter().all(|segment| match (segment, names.next()) {
+            (_, None) => false,
+            (Segment::Any, Some(_)) => true,
+            (Segment::Name(own), Some(other)) => **own == *other,
+        });
+        all_match && (self.below || names.next().is_none())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Pattern, PatternError> {
+        Pattern::parse(text, &Naming::default())
+    }
+
+    #[test]
+    fn wildcards_match_as_the_page_says() {
+        for (pattern, yes, no) in [
+            ("tick.42", &["tick.42"][..], &["tick", "tick.4", "tick.42.1", "book.42"][..]),
+            ("tick.*", &["tick.1", "tick.2"], &["tick", "tick.1.2"]),
+            ("*.42", &["tick.42", "book.42"], &["tick.1", "bar.42.1m"]),
+            ("bar.*.1m", &["bar.1.1m"], &["bar.1.1s", "bar.1"]),
+            ("a.>", &["a", "a.b", "a.b.c"], &["b", "ab"]),
+            ("a.*.>", &["a.b", "a.b.c"], &["a"]),
+            (">", &["a", "a.b"], &[]),
+            ("*", &["a"], &["a.b"]),
+        ] {
+            let parsed = parse(&format!("/topic/{pattern}")).unwrap();
+            for name in yes {
+                assert!(parsed.matches(name), "{pattern} {name}");
+            }
+            for name in no {
+                assert!(!parsed.matches(name), "{pattern} {name}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_destination_that_means_nothing_is_refused() {
+        for (text, error) in [
+            ("/queue/tick.1", PatternError::NotATopic),
+            ("tick.1", PatternError::NotATopic),
+            ("/topic/", PatternError::EmptySegment),
+            ("/topic/tick..1", PatternError::EmptySegment),
+            ("/topic/tick.", PatternError::EmptySegment),
+            ("/topic/>.a", PatternError::Wildcard),
+            ("/topic/ti*", PatternError::Wildcard),
+            ("/topic/a.b>", PatternError::Wildcard),
+            ("/topic/a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a", PatternError::TooManySegments),
+        ] {
+            assert_eq!(parse(text), Err(error), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_alias_is_the_order_topic_under_another_name() {
+        let pattern = parse("/topic/the service.MOMENTUM.*").unwrap();
+        assert_eq!((pattern.alias(), pattern.name_at(0)), (Some(0), Some("pitlane")));
+        assert!(pattern.matches("pitlane.MOMENTUM.n7"));
+        assert_eq!(parse("/topic/pitlane.>").unwrap().alias(), None);
+        assert!(parse("/topic/tick.1").unwrap().is_exact() && !pattern.is_exact());
+    }
+}

@@ -1,0 +1,28 @@
+//! The bodies of messages: JSON objects, the value objects of the REST interface. Every one begins with `type`, `seq` and `ts`.
+//!
+//! Choice: the value objects of orders and transactions have a `type` of their own, which stands here as `orderType` and
+//! `transactionType`; see protocols/README.md.
+
+pub mod market_data;
+pub mod orders;
+pub mod ledger;
+pub mod system;
+
+use pitlane_engine::time::Timestamp;
+
+use crate::json::Object;
+
+/// Which message of which shard, and when.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamp {
+    pub seq: u64,
+    pub at: Timestamp,
+}
+
+fn begin<'a>(out: &'a mut Vec<u8>, kind: &str, stamp: Stamp) -> Object<'a> {
+    let mut object = Object::new(out);
+    object.text("type", kind);
+    object.number("seq", stamp.seq);
+    object.number("ts", stamp.at.0);
+    object
+}

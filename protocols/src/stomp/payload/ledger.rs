@@ -1,0 +1,116 @@
+//! Transactions, positions and cash.
+
+use pitlane_engine::command::MovementKind;
+use pitlane_engine::event::{Booking, PositionState, Tick};
+use pitlane_engine::id::{Currency, PositionId, SecurityId, StrategyId, Uuid};
+use pitlane_engine::number::{Money, Notional, Price};
+use pitlane_engine::refdata::RefData;
+
+use super::{Stamp, begin};
+use crate::json::Object;
+use crate::words::Word;
+
+/// TransactionVO.
+pub fn transaction(out: &mut Vec<u8>, stamp: Stamp, booking: &Booking, instance: u64, reference: &RefData) {
+    let mut object = begin(out, "TRANSACTION", stamp);
+    object.number("id", booking.id.0);
+    // A movement keeps the UUID its sender gave it, which makes it idempotent.
+    let is_trade = matches!(booking.kind, MovementKind::Buy | MovementKind::Sell);
+    let uuid = if is_trade || booking.exec.0 == 0 { booking.id.uuid(instance) } else { Uuid(booking.exec.0) };
+    object.shown("uuid", uuid);
+    object.time("dateTime", stamp.at);
+    object.text("transactionType", booking.kind.word());
+    strategy(&mut object, booking.strategy, reference);
+    object.number("accountId", booking.account.0.into());
+    if let Some(security) = booking.security {
+        object.number("securityId", security.0.into());
+        object.decimal("quantity", booking.qty.raw());
+    }
+    object.decimal("price", booking.price.raw());
+    object.decimal("commission", booking.commission.raw());
+    object.text("currency", booking.currency.as_str());
+    if !booking.order_id.is_none() {
+        object.text("orderIntId", booking.order_id.as_str());
+    }
+    object.end();
+}
+
+/// PositionVO, valued at the newest tick that is known here.
+pub fn position(
+    out: &mut Vec<u8>,
+    stamp: Stamp,
+    (holder, security): (StrategyId, SecurityId),
+    state: &PositionState,
+    tick: Option<&Tick>,
+    reference: &RefData,
+) {
+    let mut object = begin(out, "POSITION", stamp);
+    object.number("id", PositionId::new(holder, security).0);
+    strategy(&mut object, holder, reference);
+    object.number("securityId", security.0.into());
+    let row = reference.security(security);
+    if let Some(row) = row {
+        object.text("symbol", &row.symbol);
+    }
+    object.decimal("quantity", state.qty.raw());
+    object.decimal("realizedPL", state.realized.raw());
+    if let Some(row) = row {
+        let family = reference.family_of(row);
+        let size = family.contract_size;
+        if let Some(average) = state.cost.per(state.qty, size) {
+            object.decimal("avgPrice", average.raw());
+        }
+        let price = tick.and_then(|tick| market_price(tick, state));
+        if let Some(price) = price {
+            object.decimal("marketPrice", price.raw());
+        }
+        let value = match state.qty.is_zero() {
+            true => Some(Money::ZERO),
+            false => price.and_then(|price| Notional::of(price, state.qty).money(size)),
+        };
+        if let Some(value) = value {
+            object.decimal("marketValue", value.raw());
+        }
+        if let Some(unrealized) = value.and_then(|value| value.checked_sub(state.cost)) {
+            object.decimal("unrealizedPL", unrealized.raw());
+        }
+        object.text("currency", family.currency.as_str());
+    }
+    object.end();
+}
+
+/// Cash of a strategy in one currency, over all shards; without an amount if they add up to more than can be counted.
+pub fn cash_balance(
+    out: &mut Vec<u8>,
+    stamp: Stamp,
+    holder: StrategyId,
+    currency: Currency,
+    amount: Option<Money>,
+    reference: &RefData,
+) {
+    let mut object = begin(out, "CASH_BALANCE", stamp);
+    strategy(&mut object, holder, reference);
+    object.text("currency", currency.as_str());
+    if let Some(amount) = amount {
+        object.decimal("amount", amount.raw());
+    }
+    object.end();
+}
+
+/// Long at the bid, short at the ask; the last price where there is no quote or no position.
+fn market_price(tick: &Tick, state: &PositionState) -> Option<Price> {
+    let last = tick.traded.then_some(tick.last);
+    let quote = match state.qty.raw() {
+        0 => None,
+        1.. => (!tick.bid_size.is_zero()).then_some(tick.bid),
+        _ => (!tick.ask_size.is_zero()).then_some(tick.ask),
+    };
+    quote.or(last)
+}
+
+fn strategy(object: &mut Object<'_>, strategy: StrategyId, reference: &RefData) {
+    object.number("strategyId", strategy.0.into());
+    if let Some(row) = reference.strategy(strategy) {
+        object.text("strategyName", &row.name);
+    }
+}

@@ -1,0 +1,97 @@
+//! Orders as they are submitted and modified, and what happens to them.
+
+use pitlane_engine::event::{OrderReport, OrderTerms};
+use pitlane_engine::id::IntId;
+use pitlane_engine::reason::Reason;
+use pitlane_engine::refdata::RefData;
+
+use super::{Stamp, begin};
+use crate::json::Object;
+use crate::words::Word;
+
+/// What happened to an order: under its own id, whatever the id of the request was.
+pub fn status(
+    out: &mut Vec<u8>,
+    stamp: Stamp,
+    ids: (&IntId, &IntId),
+    report: &OrderReport,
+    reference: &RefData,
+) {
+    let mut object = begin(out, "ORDER_STATUS", stamp);
+    identity(&mut object, ids);
+    if let Some(strategy) = reference.strategy(report.strategy) {
+        object.text("strategyName", &strategy.name);
+    }
+    object.text("status", report.status.word());
+    object.text("execType", report.what.word());
+    object.decimal("filledQuantity", report.cum_qty.raw());
+    object.decimal("remainingQuantity", report.leaves_qty().raw());
+    if !report.cum_qty.is_zero() {
+        object.decimal("avgPrice", report.avg_price.raw());
+    }
+    if !report.last_qty.is_zero() {
+        object.decimal("lastQuantity", report.last_qty.raw());
+        object.decimal("lastPrice", report.last_price.raw());
+    }
+    reason(&mut object, report.reason);
+    object.number("securityId", report.security.0.into());
+    if let Some(security) = reference.security(report.security) {
+        object.text("symbol", &security.symbol);
+    }
+    object.text("side", report.side.word());
+    object.decimal("quantity", report.qty.raw());
+    object.number("accountId", report.account.0.into());
+    if report.in_doubt {
+        object.flag("unknown", true);
+    }
+    object.end();
+}
+
+/// OrderVO. `session` is the FIX session it came from, where its name is known: `FIX:CLIENT1`.
+pub fn order(out: &mut Vec<u8>, stamp: Stamp, told: &OrderTerms, session: Option<&str>, reference: &RefData) {
+    let terms = &told.terms;
+    let mut object = begin(out, "ORDER", stamp);
+    identity(&mut object, (&told.id, &told.orig_id));
+    object.text("orderType", terms.kind.word());
+    object.text("side", terms.side.word());
+    object.decimal("quantity", terms.qty.raw());
+    if terms.kind.has_limit() {
+        object.decimal("limit", terms.limit.raw());
+    }
+    if terms.kind.has_stop() {
+        object.decimal("stop", terms.stop.raw());
+    }
+    object.text("tif", terms.tif.word());
+    if terms.tif_date.0 != 0 {
+        object.time("tifDate", terms.tif_date);
+    }
+    object.number("strategyId", terms.strategy.0.into());
+    if let Some(strategy) = reference.strategy(terms.strategy) {
+        object.text("strategyName", &strategy.name);
+    }
+    object.number("accountId", terms.account.0.into());
+    object.number("securityId", terms.security.0.into());
+    if let Some(security) = reference.security(terms.security) {
+        object.text("symbol", &security.symbol);
+        object.number("exchangeId", reference.exchange_of(security).id.0.into());
+    }
+    object.flag("exchangeOrder", terms.exchange_order);
+    object.text("status", told.status.word());
+    reason(&mut object, told.reason);
+    object.text("source", session.unwrap_or(told.source.origin.word()));
+    object.time("dateTime", stamp.at);
+    object.end();
+}
+
+fn identity(object: &mut Object<'_>, (id, orig_id): (&IntId, &IntId)) {
+    object.text("intId", id.as_str());
+    if !orig_id.is_none() {
+        object.text("origIntId", orig_id.as_str());
+    }
+}
+
+fn reason(object: &mut Object<'_>, reason: Reason) {
+    if reason != Reason::None {
+        object.text("reason", reason.code());
+    }
+}

@@ -1,0 +1,119 @@
+//! Subscriptions, external sessions, life cycles, log events and generic events.
+
+use pitlane_engine::command::Phase;
+use pitlane_engine::id::{SecurityId, StrategyId};
+use pitlane_engine::refdata::RefData;
+
+use super::{Stamp, begin};
+use crate::json::Object;
+use crate::words::Word;
+
+/// How an external session stands: an adapter, or a FIX client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Link {
+    Disconnected,
+    Connected,
+    LoggedOn,
+    Subscribed,
+}
+
+impl Link {
+    pub fn word(self) -> &'static str {
+        match self {
+            Link::Disconnected => "DISCONNECTED",
+            Link::Connected => "CONNECTED",
+            Link::LoggedOn => "LOGGED_ON",
+            Link::Subscribed => "SUBSCRIBED",
+        }
+    }
+}
+
+/// How grave a log event is; lesser ones have no topic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    Warn,
+    Error,
+}
+
+impl Level {
+    pub fn word(self) -> &'static str {
+        match self {
+            Level::Warn => "WARN",
+            Level::Error => "ERROR",
+        }
+    }
+
+    /// As the topic has it.
+    pub fn segment(self) -> &'static str {
+        match self {
+            Level::Warn => "warn",
+            Level::Error => "error",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogEvent<'a> {
+    pub level: Level,
+    pub logger: &'a str,
+    pub message: &'a str,
+    pub fields: &'a [(&'a str, &'a str)],
+}
+
+pub fn subscription(
+    out: &mut Vec<u8>,
+    stamp: Stamp,
+    (strategy, security): (StrategyId, SecurityId),
+    on: bool,
+    subscribers: u32,
+    reference: &RefData,
+) {
+    let mut object = begin(out, "SUBSCRIPTION", stamp);
+    object.number("strategyId", strategy.0.into());
+    if let Some(row) = reference.strategy(strategy) {
+        object.text("strategyName", &row.name);
+    }
+    object.number("securityId", security.0.into());
+    if let Some(row) = reference.security(security) {
+        object.text("symbol", &row.symbol);
+    }
+    object.flag("subscribe", on);
+    object.number("subscribers", subscribers.into());
+    object.end();
+}
+
+pub fn session(out: &mut Vec<u8>, stamp: Stamp, name: &str, link: Link) {
+    let mut object = begin(out, "SESSION", stamp);
+    object.text("name", name);
+    object.text("state", link.word());
+    object.end();
+}
+
+pub fn lifecycle(out: &mut Vec<u8>, stamp: Stamp, strategy: StrategyId, name: &str, phase: Phase) {
+    let mut object = begin(out, "LIFECYCLE", stamp);
+    object.number("strategyId", strategy.0.into());
+    object.text("strategyName", name);
+    object.text("phase", phase.word());
+    object.end();
+}
+
+pub fn log_event(out: &mut Vec<u8>, stamp: Stamp, event: &LogEvent<'_>) {
+    let mut object = begin(out, "LOG_EVENT", stamp);
+    object.text("level", event.level.word());
+    object.text("logger", event.logger);
+    object.text("message", event.message);
+    let mut fields = Object::new(object.value("fields"));
+    for (name, value) in event.fields {
+        fields.text_named(name, value);
+    }
+    fields.end();
+    object.end();
+}
+
+/// `data` is JSON: it was checked when it came.
+pub fn generic_event(out: &mut Vec<u8>, stamp: Stamp, name: &str, data: &[u8]) {
+    let mut object = begin(out, "GENERIC_EVENT", stamp);
+    object.text("name", name);
+    object.json("data", data);
+    object.end();
+}

@@ -1,0 +1,214 @@
+//! How messages reach a session: at once while it keeps up, else in lines. What must not be lost waits in order; of market data
+//! only the topic waits, and its newest message is sent when its turn comes.
+
+use pitlane_engine::time::Timestamp;
+
+use super::{Session, State};
+use crate::stomp::cause::Cause;
+use crate::stomp::market::Market;
+use crate::stomp::rendered::Rendered;
+use crate::stomp::slots::Slot;
+use crate::stomp::subscription::{MessageId, Subscription, Waiting};
+use crate::stomp::topic::Naming;
+
+impl Session {
+    /// A message that must not be lost. Strategies that are not for this user's eyes pass by.
+    pub fn deliver(
+        &mut self,
+        now: Timestamp,
+        place: u16,
+        strategy: Option<&str>,
+        rendered: &mut Rendered,
+        naming: &Naming,
+    ) {
+        let is_hidden = strategy.is_some_and(|strategy| !self.access.sees(strategy));
+        if self.state != State::Connected || is_hidden {
+            return;
+        }
+        let is_open = self.is_below_mark() && self.backlog_line.is_empty();
+        self.begins_to_wait(now);
+        let Some(Some(subscription)) = self.subscriptions.get_mut(place as usize) else { return };
+        let tail = rendered.tail(subscription.variant, naming);
+        if is_open && subscription.backlog.is_empty() && subscription.has_room() {
+            self.messages += 1;
+            self.counters.messages += 1;
+            subscription.encode(&mut self.outbox, self.messages, tail.bytes());
+            return self.line_up(place);
+        }
+        let bytes = self.backlog_bytes + tail.bytes().len();
+        if self.backlog == self.limits.backlog_max || bytes > self.limits.backlog_bytes_max {
+            return self.fail(now, Cause::SlowConsumer, None);
+        }
+        self.turns += 1;
+        subscription.backlog.push_back(Waiting { turn: self.turns, tail: tail.share() });
+        self.backlog += 1;
+        self.backlog_bytes = bytes;
+        self.line_up(place);
+    }
+
+    /// A market data event of a topic whose newest message the market holds. A rare one goes at once.
+    pub fn offer(&mut self, now: Timestamp, place: u16, topic: u32, is_rare: bool, market: &mut Market) {
+        if self.state != State::Connected {
+            return;
+        }
+        let is_due = self.interval.is_none_or(|interval| self.pace.due(interval) <= now);
+        if is_due && self.interval.is_some() && !self.slots_line.is_empty() {
+            // Whoever waits is first.
+            self.pump(now, market);
+        }
+        let Some(Some(subscription)) = self.subscriptions.get(place as usize) else { return };
+        if subscription.slots.contains(topic) {
+            self.counters.conflated += 1;
+            return;
+        }
+        let is_open = self.is_below_mark() && subscription.has_room();
+        let is_turn = match self.interval {
+            None => self.slots_line.is_empty(),
+            Some(interval) => is_rare || self.slots_line.is_empty() && self.pace.due(interval) <= now,
+        };
+        if !is_open || !is_turn {
+            return self.wait(now, place, topic);
+        }
+        self.send_market_data(now, place, topic, is_rare, market);
+        self.line_up(place);
+    }
+
+    /// Before a rare event replaces what waits of its topic, that goes out.
+    pub fn hasten(&mut self, now: Timestamp, place: u16, topic: u32, market: &mut Market) {
+        if self.interval.is_none() || self.state != State::Connected || !self.is_below_mark() {
+            return;
+        }
+        let Some(Some(subscription)) = self.subscriptions.get_mut(place as usize) else { return };
+        if subscription.has_room() && subscription.slots.remove(topic) {
+            self.slots -= 1;
+            self.send_market_data(now, place, topic, true, market);
+            self.line_up(place);
+        }
+    }
+
+    /// Sends what waits and may go: what must not be lost first.
+    pub fn pump(&mut self, now: Timestamp, market: &mut Market) {
+        if self.state != State::Connected {
+            return;
+        }
+        // Ends at the mark, so a turn is bounded.
+        while self.is_below_mark() {
+            if let Some(&(_, place)) = self.backlog_line.first() {
+                self.send_backlog(now, place);
+            } else if let Some(&(_, place)) = self.slots_line.first() {
+                if self.interval.is_some_and(|interval| self.pace.due(interval) > now) {
+                    return;
+                }
+                let slot = self.subscription(place).and_then(|subscription| subscription.slots.pop());
+                let slot = slot.expect("who stands in line has something to send");
+                self.slots -= 1;
+                self.send_market_data(now, place, slot.topic, false, market);
+                self.line_up(place);
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// When market data that waits may go, if time is all it waits for.
+    pub(super) fn pump_at(&self) -> Option<Timestamp> {
+        let interval = self.interval.filter(|_| !self.slots_line.is_empty() && self.is_below_mark())?;
+        Some(self.pace.due(interval))
+    }
+
+    /// Another rate, or none.
+    pub fn set_interval(&mut self, interval: Option<u64>) {
+        self.interval = interval;
+        self.pace.change(interval.unwrap_or(0));
+    }
+
+    pub(super) fn take_acknowledgement(&mut self, message: MessageId) {
+        if let Some(subscription) = self.subscription(message.place) {
+            subscription.acknowledge(message.number);
+            self.line_up(message.place);
+        }
+    }
+
+    /// A subscription is gone, and what waited for it.
+    pub(super) fn forget(&mut self, place: u16, gone: &Subscription) {
+        if let Some(turn) = gone.backlog_turn {
+            self.backlog_line.remove(&(turn, place));
+        }
+        if let Some(turn) = gone.slots_turn {
+            self.slots_line.remove(&(turn, place));
+        }
+        self.backlog -= gone.backlog.len();
+        self.backlog_bytes -= gone.backlog.iter().map(|waiting| waiting.tail.len()).sum::<usize>();
+        self.slots -= gone.slots.len();
+    }
+
+    fn wait(&mut self, now: Timestamp, place: u16, topic: u32) {
+        if self.slots == self.limits.slots_max {
+            return self.fail(now, Cause::SlowConsumer, None);
+        }
+        if self.slots_line.is_empty() {
+            self.pace.wait(now);
+        }
+        self.turns += 1;
+        let turn = self.turns;
+        if let Some(subscription) = self.subscription(place) {
+            subscription.slots.push(Slot { turn, topic });
+            self.slots += 1;
+            self.line_up(place);
+        }
+    }
+
+    fn send_market_data(
+        &mut self,
+        now: Timestamp,
+        place: u16,
+        topic: u32,
+        is_rare: bool,
+        market: &mut Market,
+    ) {
+        self.begins_to_wait(now);
+        let Some(Some(subscription)) = self.subscriptions.get_mut(place as usize) else { return };
+        self.messages += 1;
+        self.counters.messages += 1;
+        subscription.encode(&mut self.outbox, self.messages, market.tail(topic));
+        match self.interval {
+            Some(interval) if is_rare => self.pace.rare(now, interval),
+            Some(interval) => self.pace.turn(now, interval),
+            None => {}
+        }
+    }
+
+    fn send_backlog(&mut self, now: Timestamp, place: u16) {
+        self.begins_to_wait(now);
+        let Some(Some(subscription)) = self.subscriptions.get_mut(place as usize) else { return };
+        let waiting = subscription.backlog.pop_front().expect("who stands in line has something to send");
+        self.messages += 1;
+        self.counters.messages += 1;
+        subscription.encode(&mut self.outbox, self.messages, &waiting.tail);
+        self.backlog -= 1;
+        self.backlog_bytes -= waiting.tail.len();
+        self.line_up(place);
+    }
+
+    /// Puts a subscription where it belongs in both lines: under the turn of its first, if its window is open.
+    fn line_up(&mut self, place: u16) {
+        let Some(Some(subscription)) = self.subscriptions.get_mut(place as usize) else { return };
+        let is_open = subscription.has_room();
+        let first = subscription.backlog.front().map(|waiting| waiting.turn).filter(|_| is_open);
+        if first != subscription.backlog_turn {
+            let old = std::mem::replace(&mut subscription.backlog_turn, first);
+            old.map(|turn| self.backlog_line.remove(&(turn, place)));
+            first.map(|turn| self.backlog_line.insert((turn, place)));
+        }
+        let first = subscription.slots.front().map(|slot| slot.turn).filter(|_| is_open);
+        if first != subscription.slots_turn {
+            let old = std::mem::replace(&mut subscription.slots_turn, first);
+            old.map(|turn| self.slots_line.remove(&(turn, place)));
+            first.map(|turn| self.slots_line.insert((turn, place)));
+        }
+    }
+
+    fn is_below_mark(&self) -> bool {
+        self.outbox.pending() < self.limits.mark_bytes
+    }
+}

@@ -1,0 +1,62 @@
+//! How the broker of one thread is set up.
+
+use super::access::Access;
+use super::throttle::Throttle;
+use super::topic::Naming;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Names itself in CONNECTED: product and version.
+    pub server: String,
+    /// Of this platform, for the UUIDs of transactions.
+    pub instance: u64,
+    pub naming: Naming,
+    pub throttle: Throttle,
+    /// What everybody may do; None: the caller is asked to verify each login.
+    pub guest: Option<Access>,
+    /// Connections at once, over all transports of this thread. An idle one costs less than 1 KiB.
+    pub sessions_max: u32,
+    pub limits: Limits,
+}
+
+/// How much a consumer may leave unread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Encoded octets that the kernel has not taken; above them nothing more is encoded.
+    pub mark_bytes: usize,
+    /// Market data topics that wait, over all subscriptions of a session. At most some 50 octets each.
+    pub slots_max: usize,
+    /// Other messages that wait.
+    pub backlog_bytes_max: usize,
+    pub backlog_max: usize,
+    /// Given to one connection in one turn, so that others get theirs.
+    pub turn_bytes_max: usize,
+    pub turn_frames_max: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            server: concat!("Pitlane/", env!("CARGO_PKG_VERSION")).to_string(),
+            instance: 0,
+            naming: Naming::default(),
+            throttle: Throttle::default(),
+            guest: Some(Access::default()),
+            sessions_max: 10_000,
+            limits: Limits::default(),
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            mark_bytes: 256 * 1_024,
+            slots_max: 65_536,
+            backlog_bytes_max: 4 * 1_024 * 1_024,
+            backlog_max: 10_000,
+            turn_bytes_max: 64 * 1_024,
+            turn_frames_max: 256,
+        }
+    }
+}

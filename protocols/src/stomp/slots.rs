@@ -1,0 +1,179 @@
+//! The market data that waits for one subscription: which topics, the one that waits longest first. What is sent of a topic
+//! is its newest message when its turn comes, so a slot holds no message, and a newer one costs nothing.
+
+use std::collections::VecDeque;
+
+/// Up to so many a look along the line is faster than a table.
+const LINE_MAX: usize = 8;
+
+/// Invariant: a topic stands in the line at most once; `table` knows those in a line longer than [`LINE_MAX`].
+#[derive(Debug, Default)]
+pub struct Slots {
+    line: VecDeque<Slot>,
+    table: Table,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    /// Its place in the line of all slots of the session.
+    pub turn: u64,
+    pub topic: u32,
+}
+
+impl Slots {
+    pub fn len(&self) -> usize {
+        self.line.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.line.is_empty()
+    }
+
+    pub fn contains(&self, topic: u32) -> bool {
+        if self.line.len() <= LINE_MAX {
+            return self.line.iter().any(|slot| slot.topic == topic);
+        }
+        self.table.contains(topic)
+    }
+
+    /// Puts a topic at the end of the line; it is not in it yet.
+    pub fn push(&mut self, slot: Slot) {
+        debug_assert!(!self.contains(slot.topic), "a topic waits once");
+        self.line.push_back(slot);
+        if self.line.len() == LINE_MAX + 1 {
+            self.line.iter().for_each(|slot| self.table.insert(slot.topic));
+        } else if self.line.len() > LINE_MAX {
+            self.table.insert(slot.topic);
+        }
+    }
+
+    pub fn front(&self) -> Option<Slot> {
+        self.line.front().copied()
+    }
+
+    pub fn pop(&mut self) -> Option<Slot> {
+        let slot = self.line.pop_front()?;
+        self.forget(slot.topic);
+        Some(slot)
+    }
+
+    /// Takes a topic out of the line, wherever it stands.
+    pub fn remove(&mut self, topic: u32) -> bool {
+        let Some(at) = self.line.iter().position(|slot| slot.topic == topic) else { return false };
+        self.line.remove(at);
+        self.forget(topic);
+        true
+    }
+
+    fn forget(&mut self, topic: u32) {
+        if self.line.len() == LINE_MAX {
+            self.table = Table::default();
+        } else if self.line.len() > LINE_MAX {
+            self.table.remove(topic);
+        }
+    }
+}
+
+/// A set of small numbers by open addressing. The numbers are ours and dense, so nobody can make them collide.
+#[derive(Debug, Default)]
+struct Table {
+    /// Zero: empty; else the number + 1. At most half are taken.
+    cells: Vec<u32>,
+    len: usize,
+}
+
+impl Table {
+    fn contains(&self, number: u32) -> bool {
+        !self.cells.is_empty() && self.cells[self.place(number)] != 0
+    }
+
+    fn insert(&mut self, number: u32) {
+        if (self.len + 1) * 2 > self.cells.len() {
+            let old = std::mem::take(&mut self.cells);
+            self.cells = vec![0; (old.len() * 2).max(32)];
+            for cell in old.into_iter().filter(|cell| *cell != 0) {
+                let place = self.place(cell - 1);
+                self.cells[place] = cell;
+            }
+        }
+        let place = self.place(number);
+        self.cells[place] = number + 1;
+        self.len += 1;
+    }
+
+    fn remove(&mut self, number: u32) {
+        let mask = self.cells.len() - 1;
+        let mut gap = self.place(number);
+        if self.cells[gap] == 0 {
+            return;
+        }
+        self.len -= 1;
+        // What follows moves up, so that no search ends too early.
+        let mut at = (gap + 1) & mask;
+        while self.cells[at] != 0 {
+            let home = self.home(self.cells[at] - 1);
+            if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(gap) & mask) {
+                self.cells[gap] = self.cells[at];
+                gap = at;
+            }
+            at = (at + 1) & mask;
+        }
+        self.cells[gap] = 0;
+    }
+
+    /// Where a number is, or would be.
+    fn place(&self, number: u32) -> usize {
+        let mut at = self.home(number);
+        while self.cells[at] != 0 && self.cells[at] != number + 1 {
+            at = (at + 1) & (self.cells.len() - 1);
+        }
+        at
+    }
+
+    fn home(&self, number: u32) -> usize {
+        (number.wrapping_mul(0x9e37_79b9) >> 7) as usize & (self.cells.len() - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn the_table_is_a_set() {
+        let (mut slots, mut naive) = (Slots::default(), BTreeSet::new());
+        let mut chance = 1u64;
+        for turn in 0..200_000u64 {
+            chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let range = if turn % 40_000 < 20_000 { 12 } else { 3_000 };
+            let topic = (chance >> 33) as u32 % range;
+            assert_eq!(slots.contains(topic), naive.contains(&topic));
+            match chance >> 60 {
+                0..8 if !slots.contains(topic) => {
+                    slots.push(Slot { turn, topic });
+                    naive.insert(topic);
+                }
+                8..13 => {
+                    let slot = slots.pop();
+                    assert!(slot.is_none_or(|slot| naive.remove(&slot.topic)));
+                }
+                13 => assert_eq!(slots.remove(topic), naive.remove(&topic)),
+                _ => {}
+            }
+            assert_eq!(slots.len(), naive.len());
+        }
+    }
+
+    #[test]
+    fn who_waits_longest_is_first() {
+        let mut slots = Slots::default();
+        for topic in 0..20 {
+            slots.push(Slot { turn: topic as u64, topic });
+        }
+        assert!(slots.remove(3) && !slots.remove(3));
+        let order: Vec<u32> = std::iter::from_fn(|| slots.pop()).map(|slot| slot.topic).collect();
+        assert_eq!(order, (0..20).filter(|topic| *topic != 3).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,51 @@
+//! Which sub-protocol is echoed when a WebSocket is opened.
+
+/// Those we know, the preferred first.
+pub const KNOWN: [&str; 4] = ["v12.stomp", "v11.stomp", "v10.stomp", "stomp"];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Nothing was offered: accept, and name none.
+    Accept,
+    /// Accept, and name this one.
+    Echo(&'static str),
+    /// Something was offered and nothing of it is known: 400.
+    Refuse,
+}
+
+/// By the values of all `Sec-WebSocket-Protocol` headers of a request; each is a list.
+pub fn choose<'a>(headers: impl Iterator<Item = &'a str>) -> Answer {
+    let mut answer = None;
+    let mut is_offered = false;
+    for word in headers.flat_map(|list| list.split(',')) {
+        is_offered = true;
+        let rank = KNOWN.iter().position(|known| *known == word.trim_matches([' ', '\t']));
+        answer = [answer, rank].into_iter().flatten().min();
+    }
+    match answer {
+        Some(rank) => Answer::Echo(KNOWN[rank]),
+        None if is_offered => Answer::Refuse,
+        None => Answer::Accept,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exactly_one_of_those_offered_is_echoed_in_our_preference() {
+        for (headers, answer) in [
+            (&[][..], Answer::Accept),
+            (&["stomp"], Answer::Echo("stomp")),
+            (&["v10.stomp, v11.stomp, v12.stomp"], Answer::Echo("v12.stomp")),
+            (&["stomp,v10.stomp"], Answer::Echo("v10.stomp")),
+            (&["mqtt", "v11.stomp"], Answer::Echo("v11.stomp")),
+            (&["mqtt"], Answer::Refuse),
+            (&["V12.STOMP"], Answer::Refuse),
+            (&[""], Answer::Refuse),
+        ] {
+            assert_eq!(choose(headers.iter().copied()), answer, "{headers:?}");
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! One subscription of a session: what it asked for, what it has not acknowledged, and what waits for it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::escape;
+use super::frame::{Escaping, Version};
+use super::outbox::Outbox;
+use super::pattern::Pattern;
+use super::rendered::Variant;
+use super::slots::Slots;
+use crate::json::push_number;
+
+/// Unacknowledged messages of one subscription: who asks for acknowledgements and gives none stops here.
+pub const WINDOW_MAX: u32 = 1_000;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AckMode {
+    #[default]
+    Auto,
+    /// An acknowledgement is for all messages up to it.
+    Client,
+    ClientIndividual,
+}
+
+impl AckMode {
+    pub fn from_word(word: &str) -> Option<AckMode> {
+        match word {
+            "auto" => Some(AckMode::Auto),
+            "client" => Some(AckMode::Client),
+            "client-individual" => Some(AckMode::ClientIndividual),
+            _ => None,
+        }
+    }
+}
+
+/// What a SUBSCRIBE asked for.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// In 1.0 it may be missing.
+    pub id: Option<String>,
+    pub destination: String,
+    pub pattern: Pattern,
+    pub ack: AckMode,
+    /// At most [`WINDOW_MAX`].
+    pub window: u32,
+}
+
+#[derive(Debug)]
+pub struct Subscription {
+    pub wanted: Wanted,
+    pub variant: Variant,
+    /// Up to the number of the message.
+    head: Vec<u8>,
+    /// Between the number and the number again; empty where no `ack` header is asked for.
+    ack_head: Vec<u8>,
+    /// Numbers of messages, rising.
+    unacked: VecDeque<u64>,
+    /// Messages that must not be lost, in order.
+    pub backlog: VecDeque<Waiting>,
+    /// Market data.
+    pub slots: Slots,
+    /// Under which turn this subscription stands in the session's lines, see [`super::session`].
+    pub backlog_turn: Option<u64>,
+    pub slots_turn: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Waiting {
+    pub turn: u64,
+    pub tail: Arc<[u8]>,
+}
+
+impl Subscription {
+    pub fn new(place: u16, version: Version, wanted: Wanted) -> Subscription {
+        let escaping = Escaping::of(Some(version));
+        let mut head = b"MESSAGE\n".to_vec();
+        if let Some(id) = &wanted.id {
+            head.extend_from_slice(b"subscription:");
+            escape::push(&mut head, id.as_bytes(), escaping);
+            head.push(b'\n');
+        }
+        head.extend_from_slice(b"message-id:");
+        push_number(&mut head, place.into());
+        head.push(b'-');
+        let mut ack_head = Vec::new();
+        if version == Version::V12 && wanted.ack != AckMode::Auto {
+            ack_head.extend_from_slice(b"\nack:");
+            push_number(&mut ack_head, place.into());
+            ack_head.push(b'-');
+        }
+        Subscription {
+            variant: Variant { alias: wanted.pattern.alias(), escaping },
+            wanted,
+            head,
+            ack_head,
+            unacked: VecDeque::new(),
+            backlog: VecDeque::new(),
+            slots: Slots::default(),
+            backlog_turn: None,
+            slots_turn: None,
+        }
+    }
+
+    /// Whether the window of unacknowledged messages admits one more.
+    pub fn has_room(&self) -> bool {
+        self.wanted.ack == AckMode::Auto || self.unacked.len() < self.wanted.window as usize
+    }
+
+    /// Appends a message under its number.
+    pub fn encode(&mut self, outbox: &mut Outbox, number: u64, tail: &[u8]) {
+        outbox.frame(|out| {
+            out.reserve(self.head.len() + self.ack_head.len() + 40 + tail.len());
+            out.extend_from_slice(&self.head);
+            push_number(out, number);
+            if !self.ack_head.is_empty() {
+                out.extend_from_slice(&self.ack_head);
+                push_number(out, number);
+            }
+            out.extend_from_slice(tail);
+        });
+        if self.wanted.ack != AckMode::Auto {
+            self.unacked.push_back(number);
+        }
+    }
+
+    pub fn is_unacked(&self, number: u64) -> bool {
+        self.unacked.binary_search(&number).is_ok()
+    }
+
+    /// Takes an acknowledgement, or its refusal: nothing is sent again, so they are the same.
+    pub fn acknowledge(&mut self, number: u64) {
+        let Ok(at) = self.unacked.binary_search(&number) else { return };
+        if self.wanted.ack == AckMode::Client {
+            self.unacked.drain(..=at);
+        } else {
+            self.unacked.remove(at);
+        }
+    }
+}
+
+/// A message as its headers `message-id` and `ack` name it: place of the subscription and number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MessageId {
+    pub place: u16,
+    pub number: u64,
+}
+
+impl MessageId {
+    pub fn parse(text: &str) -> Option<MessageId> {
+        let (place, number) = text.split_once('-')?;
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        if !is_number(place) || !is_number(number) {
+            return None;
+        }
+        Some(MessageId { place: place.parse().ok()?, number: number.parse().ok()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pitlane_engine::time::Timestamp;
+
+    use super::*;
+    use crate::stomp::encode;
+    use crate::stomp::topic::Naming;
+
+    fn subscription(version: Version, ack: AckMode) -> Subscription {
+        let destination = "/topic/tick.*".to_string();
+        let pattern = Pattern::parse(&destination, &Naming::default()).unwrap();
+        let id = Some("a:1".to_string());
+        Subscription::new(3, version, Wanted { id, destination, pattern, ack, window: 2 })
+    }
+
+    #[test]
+    fn a_message_is_a_head_a_number_and_a_tail() {
+        let mut tail = Vec::new();
+        encode::message_tail(&mut tail, [b"tick", b".1"], Timestamp::ZERO, b"{}", Escaping::None);
+        let rest = "\ndestination:/topic/tick.1\ncontent-type:application/json\ntimestamp:0\ncontent-length:2\n\n{}\0";
+        for (version, ack, head) in [
+            (Version::V10, AckMode::Auto, "MESSAGE\nsubscription:a:1\nmessage-id:3-7"),
+            (Version::V11, AckMode::Client, "MESSAGE\nsubscription:a\\c1\nmessage-id:3-7"),
+            (Version::V12, AckMode::Client, "MESSAGE\nsubscription:a\\c1\nmessage-id:3-7\nack:3-7"),
+        ] {
+            let mut outbox = Outbox::default();
+            subscription(version, ack).encode(&mut outbox, 7, &tail);
+            let bytes = outbox.transmit(usize::MAX, 9).bytes.to_vec();
+            assert_eq!(String::from_utf8(bytes).unwrap(), format!("{head}{rest}"));
+        }
+    }
+
+    #[test]
+    fn an_acknowledgement_is_for_one_or_for_all_before() {
+        for (ack, left) in [(AckMode::Client, vec![]), (AckMode::ClientIndividual, vec![1])] {
+            let mut subscription = subscription(Version::V12, ack);
+            let mut outbox = Outbox::default();
+            subscription.encode(&mut outbox, 1, b"");
+            assert!(subscription.has_room());
+            subscription.encode(&mut outbox, 2, b"");
+            assert!(!subscription.has_room() && subscription.is_unacked(2) && !subscription.is_unacked(3));
+            subscription.acknowledge(9);
+            assert!(!subscription.has_room());
+            subscription.acknowledge(2);
+            assert!(subscription.has_room());
+            assert_eq!(subscription.unacked, left);
+        }
+    }
+
+    #[test]
+    fn a_message_id_is_two_numbers() {
+        assert_eq!(MessageId::parse("3-17"), Some(MessageId { place: 3, number: 17 }));
+        for bad in ["", "3", "-", "3-", "-1", "3-+1", "70000-1", "3-1-1", "a-1"] {
+            assert_eq!(MessageId::parse(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! How fast market data may go to one WebSocket connection: one event every 1/rate seconds, never a burst of what was saved
+//! up, and those of rare instruments at once.
+
+use pitlane_engine::text::{self, SCALE, TextError};
+use pitlane_engine::time::{NS_PER_S, Timestamp};
+
+/// Events per second; zero or less: there is no such bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate(i64);
+
+impl Rate {
+    /// A decimal such as `0.1`.
+    pub fn parse(bytes: &[u8]) -> Result<Rate, TextError> {
+        text::parse_scaled(bytes).map(Rate)
+    }
+
+    pub const fn per_second(events: i32) -> Rate {
+        Rate(events as i64 * SCALE)
+    }
+
+    /// Time between two events; None if there is no bound. Rounded up, so that the rate is never exceeded.
+    pub fn interval(self) -> Option<u64> {
+        let rate = u128::try_from(self.0).ok().filter(|rate| *rate > 0)?;
+        let interval = (NS_PER_S as u128 * SCALE as u128).div_ceil(rate);
+        Some(u64::try_from(interval).unwrap_or(u64::MAX))
+    }
+}
+
+/// `broker.maxRatePerConnection` and `broker.minRatePerConsumer`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Throttle {
+    pub max_rate_per_connection: Rate,
+    pub min_rate_per_consumer: Rate,
+}
+
+impl Default for Throttle {
+    fn default() -> Throttle {
+        Throttle { max_rate_per_connection: Rate::per_second(50), min_rate_per_consumer: Rate(SCALE / 10) }
+    }
+}
+
+impl Throttle {
+    /// Whether an event is of a rare instrument: the one before it at the source is longer ago than the least rate says.
+    /// The first ever is not.
+    pub fn is_rare(&self, before: Option<Timestamp>, at: Timestamp) -> bool {
+        match (self.min_rate_per_consumer.interval(), before) {
+            (Some(interval), Some(before)) => at.since(before) > interval,
+            _ => false,
+        }
+    }
+}
+
+/// Rare events take from the rate of the others, but a tenth of it stays.
+const SHARE_LEFT: u64 = 10;
+/// What rare events took is forgotten after this time: a window that has passed is nobody's concern.
+const DEBT_NS_MAX: u64 = NS_PER_S;
+
+/// When the next event of one connection may go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pace {
+    free_at: Timestamp,
+    /// When one that takes its turn went out last.
+    last: Timestamp,
+    /// Since when somebody waits.
+    waiting: Timestamp,
+}
+
+impl Pace {
+    /// When the next one that takes its turn may go.
+    pub fn due(&self, interval: u64) -> Timestamp {
+        let since = self.last.max(self.waiting);
+        self.free_at.min(since.plus(interval.saturating_mul(SHARE_LEFT)))
+    }
+
+    /// The first slot is taken: somebody waits from now on.
+    pub fn wait(&mut self, now: Timestamp) {
+        self.waiting = now;
+    }
+
+    /// One went out in its turn.
+    pub fn turn(&mut self, now: Timestamp, interval: u64) {
+        self.last = now;
+        self.owe(now, interval);
+    }
+
+    /// A rare one went out at once.
+    pub fn rare(&mut self, now: Timestamp, interval: u64) {
+        self.owe(now, interval);
+    }
+
+    /// The rate has changed: nobody waits longer than the new one asks.
+    pub fn change(&mut self, interval: u64) {
+        self.free_at = self.free_at.min(self.last.plus(interval));
+    }
+
+    fn owe(&mut self, now: Timestamp, interval: u64) {
+        self.free_at = self.free_at.max(now).plus(interval).min(now.plus(interval.max(DEBT_NS_MAX)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn rates_may_be_fractions_and_may_be_off() {
+        for (text, interval) in [
+            ("50", Some(20 * MS)),
+            ("0.1", Some(10_000 * MS)),
+            ("2.5", Some(400 * MS)),
+            ("3", Some(333_333_334)),
+            ("0", None),
+            ("-1", None),
+        ] {
+            assert_eq!(Rate::parse(text.as_bytes()).unwrap().interval(), interval, "{text}");
+        }
+        assert!(Rate::parse(b"fast").is_err());
+    }
+
+    #[test]
+    fn rare_is_what_comes_less_often_than_the_least_rate() {
+        let throttle = Throttle::default();
+        let at = Timestamp(100_000 * MS);
+        let ago = |ms: u64| Some(Timestamp(at.0 - ms * MS));
+        assert!(!throttle.is_rare(None, at), "the first ever takes its turn");
+        assert!(!throttle.is_rare(ago(10_000), at));
+        assert!(throttle.is_rare(ago(10_001), at));
+        let off = Throttle { min_rate_per_consumer: Rate(0), ..throttle };
+        assert!(!off.is_rare(ago(99_000), at));
+    }
+
+    #[test]
+    fn rare_events_leave_a_tenth() {
+        let mut pace = Pace::default();
+        let interval = 20 * MS;
+        pace.turn(Timestamp(0), interval);
+        assert_eq!(pace.due(interval), Timestamp(20 * MS));
+        pace.wait(Timestamp(0));
+        pace.rare(Timestamp(5 * MS), interval);
+        assert_eq!(pace.due(interval), Timestamp(40 * MS));
+        for _ in 0..1_000 {
+            pace.rare(Timestamp(6 * MS), interval);
+        }
+        assert_eq!(pace.due(interval), Timestamp(200 * MS));
+        pace.change(MS);
+        assert_eq!(pace.due(MS), Timestamp(MS));
+    }
+}

@@ -1,0 +1,111 @@
+//! Crashes at every point of a scripted run.
+
+use pitlane::journal::Level;
+use pitlane::journal::simulated::Simulated;
+use pitlane_tests::dice::Dice;
+
+use crate::rig::{Rig, settings};
+
+/// Deeds of one life: some segments, a snapshot or two.
+const DEEDS: usize = 700;
+/// Crash points of the short form.
+const POINTS: u64 = 60;
+/// Runs of the full form, each with crashes at all of its points.
+const SEEDS: u64 = 4;
+/// Lives in a row, each ended by a crash.
+const LIVES: usize = 3;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Crash {
+    Power,
+    Kill,
+    /// Kills and losses of power as they come: what a killed process left in the page cache, and the next one built on,
+    /// must not be gone with the power.
+    Either,
+}
+
+#[test]
+fn at_level_disk_a_loss_of_power_takes_nothing_that_was_told() {
+    everywhere(Level::Disk, Crash::Power);
+}
+
+#[test]
+fn at_level_disk_a_kill_takes_nothing_that_was_told() {
+    everywhere(Level::Disk, Crash::Kill);
+}
+
+#[test]
+fn at_level_disk_kills_and_losses_of_power_in_turn_take_nothing_that_was_told() {
+    everywhere(Level::Disk, Crash::Either);
+}
+
+#[test]
+fn at_level_os_kills_and_losses_of_power_in_turn_leave_a_beginning() {
+    everywhere(Level::Os, Crash::Either);
+}
+
+#[test]
+fn at_level_os_a_kill_takes_nothing_that_was_told() {
+    everywhere(Level::Os, Crash::Kill);
+}
+
+/// What was told may be gone at this level; but what is left is a beginning of it, and never a refusal.
+#[test]
+fn at_level_os_a_loss_of_power_leaves_a_beginning() {
+    everywhere(Level::Os, Crash::Power);
+}
+
+fn everywhere(level: Level, crash: Crash) {
+    for seed in 0..if crate::is_full() { SEEDS } else { 1 } {
+        everywhere_in(level, crash, seed);
+    }
+}
+
+fn everywhere_in(level: Level, crash: Crash, seed: u64) {
+    let changes = changes_of_a_run(level, seed);
+    let points = if crate::is_full() { changes } else { POINTS };
+    let mut with_snapshot = 0;
+    for point in 0..points {
+        let fuse = point * changes / points;
+        match lives(level, crash, seed, fuse) {
+            Ok(snapshot) => with_snapshot += u64::from(snapshot),
+            Err(problem) => {
+                panic!("seed {seed}, {level}, {crash:?} after {fuse} of {changes} changes: {problem}")
+            }
+        }
+    }
+    assert!(with_snapshot > points / 10, "{with_snapshot} of {points} came back from a snapshot");
+}
+
+fn changes_of_a_run(level: Level, seed: u64) -> u64 {
+    let mut rig = Rig::begin(Simulated::new(seed), settings(level), Vec::new(), 0, seed)
+        .expect("an empty disk is taken");
+    rig.run(DEEDS);
+    rig.disk.changes()
+}
+
+/// Some lives in a row; the first is ended by its fuse at a given change, the others somewhere. Says whether the last
+/// began with a snapshot.
+fn lives(level: Level, crash: Crash, seed: u64, fuse: u64) -> Result<bool, String> {
+    let mut dice = Dice::new(seed ^ fuse);
+    let mut disk = Simulated::new(seed);
+    let (mut history, mut told, mut fuse) = (Vec::new(), 0, fuse);
+    for life in 0..LIVES {
+        disk.light_fuse(fuse);
+        let begun = Rig::begin(disk.clone(), settings(level), history.clone(), told, seed + life as u64);
+        if let Ok(mut rig) = begun {
+            rig.run(DEEDS);
+            (history, told) = (rig.history, rig.told);
+        } else if !disk.is_wrecked() {
+            begun?;
+        }
+        let wreck = disk.wreck().unwrap_or_else(|| disk.kill());
+        let power = crash == Crash::Power || crash == Crash::Either && dice.percent(50);
+        disk = if power { wreck.power_loss() } else { wreck };
+        if level == Level::Os && power {
+            told = 0;
+        }
+        fuse = dice.below(2_000);
+    }
+    Rig::begin(disk, settings(level), history, told, seed).map(|rig| rig.snapshot.is_some())
+}

@@ -1,0 +1,172 @@
+//! Every byte of a small journal flipped, every length it may be cut to: a clean beginning or a refusal, never a wrong state.
+
+use std::path::{Path, PathBuf};
+
+use pitlane::journal::Level;
+use pitlane::journal::simulated::Simulated;
+use pitlane_engine::id::ShardId;
+use pitlane_engine::outbox::Outbox;
+use pitlane_engine::shard::Shard;
+use pitlane_tests::keep::Entry;
+use pitlane_tests::keep::image;
+
+use crate::rig::{DATA, Rig, read_back, settings};
+
+/// Deeds: two segments and a part of a third.
+const DEEDS: usize = 600;
+/// The short form looks at one place in so many.
+const STRIDE: usize = 41;
+
+/// A small journal, and the image of the state after each of its records.
+struct Sample {
+    disk: Simulated,
+    states: Vec<Vec<u8>>,
+    files: Vec<PathBuf>,
+}
+
+fn sample(level: Level, snapshot_bytes: u64) -> Sample {
+    let journal = pitlane::journal::JournalSettings { snapshot_bytes, ..settings(level) };
+    let mut rig = Rig::begin(Simulated::new(5), journal, Vec::new(), 0, 5).expect("an empty disk is taken");
+    rig.run(DEEDS);
+    rig.settle();
+    let disk = rig.disk.kill();
+    let folder = Path::new(DATA).join("journal/shard-00");
+    let names = disk.list(&folder);
+    let files = names.iter().map(|name| folder.join(name)).collect();
+    Sample { states: states(&rig.history), disk, files }
+}
+
+fn states(history: &[Entry]) -> Vec<Vec<u8>> {
+    let Some(Entry::Began(_, reference, settings)) = history.first() else { panic!("a start comes first") };
+    let mut shard = Shard::new(ShardId(0), 1, reference.clone(), settings.clone());
+    let mut outbox = Outbox::new(0);
+    let mut states = vec![Vec::new()];
+    for entry in history {
+        entry.play(&mut shard, &mut outbox);
+        states.push(image(&shard));
+    }
+    states
+}
+
+impl Sample {
+    fn last(&self) -> u64 {
+        self.states.len() as u64 - 1
+    }
+
+    /// What a recovery makes of this disk: none if it refuses.
+    fn outcome(&self, disk: &Simulated, what: &str) -> Option<u64> {
+        let mut found = match read_back(disk) {
+            Ok(found) => found,
+            Err(fault) => {
+                assert!(fault.to_string().contains("  "), "a refusal comes with advice: {fault}");
+                return None;
+            }
+        };
+        let found = found.remove(0);
+        let seq = found.position.seq;
+        assert!(seq <= self.last(), "{what}: {seq} records, and only {} were written", self.last());
+        if let Some(restored) = found.restored {
+            assert_eq!(restored.seq, seq, "{what}");
+            assert!(image(&restored.shard) == self.states[seq as usize], "{what}: a wrong state after {seq}");
+        }
+        Some(seq)
+    }
+
+    fn flips(&self, reboot: bool, allowed: impl Fn(u64) -> bool) -> [u64; 3] {
+        let stride = if crate::is_full() { 1 } else { STRIDE };
+        let mut counts = [0; 3];
+        for path in &self.files {
+            let length = self.disk.read(path).expect("the file is there").len();
+            for at in (0..length).step_by(stride) {
+                let disk = if reboot { self.disk.power_loss() } else { self.disk.kill() };
+                disk.meddle(path, |bytes| bytes[at] ^= 1 << (at % 8));
+                let what = format!("{} flipped at {at}", path.display());
+                match self.outcome(&disk, &what) {
+                    None => counts[0] += 1,
+                    Some(seq) if seq == self.last() => counts[1] += 1,
+                    Some(seq) => {
+                        assert!(allowed(seq), "{what}: shortened to {seq} of {}", self.last());
+                        counts[2] += 1;
+                    }
+                }
+            }
+        }
+        counts
+    }
+}
+
+/// While the machine runs nothing but the very last record can be torn: all else is damage, and refused.
+#[test]
+fn a_flipped_byte_is_found_and_nothing_but_the_last_record_is_dropped() {
+    let sample = sample(Level::Os, u64::MAX);
+    let last = sample.last();
+    let [refused, unharmed, shortened] = sample.flips(false, |seq| seq + 1 == last);
+    assert!(refused > 100 && unharmed > 0, "{refused} refused, {unharmed} unharmed, {shortened} shortened");
+}
+
+/// After a loss of power, records that were on disk are missed; those behind the last sync are dropped.
+#[test]
+fn a_flipped_byte_in_what_was_synced_is_found_after_a_loss_of_power() {
+    let sample = sample(Level::Disk, u64::MAX);
+    let last = sample.last();
+    let behind = |seq: u64| last - seq < 64;
+    let [refused, ..] = sample.flips(true, behind);
+    assert!(refused > 100, "{refused} refused");
+}
+
+#[test]
+fn a_flipped_byte_in_a_snapshot_means_more_to_replay() {
+    let sample = sample(Level::Os, 1);
+    let snapshots = sample.files.iter().filter(|path| path.extension().is_some_and(|end| end == "snap"));
+    assert!(snapshots.count() >= 1, "{:?}", sample.files);
+    let last = sample.last();
+    sample.flips(false, |seq| seq + 1 == last);
+}
+
+#[test]
+fn a_cut_file_is_a_clean_beginning_or_a_refusal() {
+    for (level, reboot) in [(Level::Os, false), (Level::Disk, true)] {
+        let sample = sample(level, u64::MAX);
+        let stride = if crate::is_full() { 1 } else { STRIDE };
+        for (place, path) in sample.files.iter().enumerate() {
+            let length = sample.disk.read(path).unwrap().len();
+            for keep in (0..length).step_by(stride) {
+                let disk = if reboot { sample.disk.power_loss() } else { sample.disk.kill() };
+                disk.meddle(path, |bytes| bytes.truncate(keep));
+                let outcome = sample.outcome(&disk, &format!("{} cut to {keep}", path.display()));
+                // A segment that has a successor was whole.
+                let used = place + 1 < sample.used_segments();
+                assert!(!used || outcome.is_none(), "{} cut to {keep} was taken", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_segment_that_is_missing_swapped_or_old_is_found() {
+    let sample = sample(Level::Os, u64::MAX);
+    let used = sample.used_segments();
+    assert!(used >= 3, "{used} segments");
+    for at in 0..used {
+        for other in 0..used {
+            let disk = sample.disk.kill();
+            let bytes = disk.read(&sample.files[other]).unwrap();
+            disk.meddle(&sample.files[at], |old| *old = bytes);
+            let outcome = sample.outcome(&disk, &format!("segment {other} in the place of {at}"));
+            assert!(outcome.is_none() || at == other, "segment {other} in the place of {at} was taken");
+        }
+        // The oldest may be gone only if a snapshot stands for it, and the newest leaves a clean beginning.
+        let disk = sample.disk.kill();
+        disk.meddle(&sample.files[at], |old| old.clear());
+        let outcome = sample.outcome(&disk, &format!("segment {at} emptied"));
+        assert!(outcome.is_none() || at + 1 == used, "segment {at} was not missed");
+    }
+}
+
+impl Sample {
+    /// Segments that hold something; the rest were made ahead.
+    fn used_segments(&self) -> usize {
+        let used = |path: &&PathBuf| self.disk.read(path).expect("the file is there")[..8] != [0; 8];
+        self.files.iter().filter(used).count()
+    }
+}

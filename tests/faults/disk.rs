@@ -1,0 +1,143 @@
+//! A disk that says no: failed syncs, and no room.
+
+use pitlane::journal::simulated::Simulated;
+use pitlane::journal::{Class, Door, Level};
+use pitlane_engine::command::{Body, Scope};
+use pitlane_engine::id::IntId;
+
+use crate::rig::{Rig, settings};
+
+const DEEDS: usize = 150;
+
+/// Cancels, as many as asked for.
+fn cancel(rig: &mut Rig, count: usize) -> usize {
+    let body = |rig: &Rig, nth: usize| Body::Cancel {
+        order: rig.handle(nth),
+        id: IntId::numbered(b'c', nth as u64),
+    };
+    (0..count).filter(|&nth| rig.offer(body(rig, nth))).count()
+}
+
+/// A harmless order at the door.
+fn is_entry_open(rig: &mut Rig) -> bool {
+    let security = pitlane_tests::world::SECURITIES[0];
+    rig.offer(Body::Quote { security, quote: Default::default() })
+}
+
+#[test]
+fn after_a_failed_sync_nothing_is_lost_and_only_cancels_go_on() {
+    let points = if crate::is_full() { 120 } else { 25 };
+    let mut failed = 0;
+    for point in 0..points {
+        let mut rig = Rig::begin(Simulated::new(point), settings(Level::Disk), Vec::new(), 0, point).unwrap();
+        rig.disk.fail_sync(point % 30);
+        rig.run(DEEDS);
+        rig.settle();
+        match rig.door() {
+            // The failed one may have been that of a segment made ahead: that is like a full disk, and passes.
+            Door::Open => assert!(is_entry_open(&mut rig), "{point}"),
+            Door::Failed => {
+                failed += 1;
+                assert!(!is_entry_open(&mut rig), "{point}: entry stays shut until restart");
+                assert_eq!(cancel(&mut rig, 20), 20, "{point}");
+                rig.settle();
+                assert_eq!(rig.told, rig.history.len() as u64, "{point}: all that was taken is safe");
+            }
+            door @ (Door::Full | Door::Shut) => panic!("{point}: {door}"),
+        }
+        let disk = rig.disk.power_loss();
+        let mut again = Rig::begin(disk, settings(Level::Disk), rig.history, rig.told, point)
+            .unwrap_or_else(|problem| panic!("{point}: {problem}"));
+        assert!(is_entry_open(&mut again), "{point}: a restart opens the door");
+        again.run(DEEDS);
+        again.settle();
+        let disk = again.disk.power_loss();
+        Rig::begin(disk, settings(Level::Disk), again.history, again.told, point)
+            .unwrap_or_else(|problem| panic!("{point}, another life: {problem}"));
+    }
+    assert!(failed >= points as usize / 4, "{failed} of {points} syncs that failed were the journal's own");
+}
+
+#[test]
+fn when_the_second_sync_fails_too_nothing_is_taken_any_more() {
+    let mut rig = Rig::begin(Simulated::new(1), settings(Level::Disk), Vec::new(), 0, 1).unwrap();
+    rig.run(20);
+    rig.settle();
+    for _ in 0..2 {
+        rig.disk.fail_sync(0);
+        rig.offer(Body::Kill { scope: Scope::Global, on: false });
+        rig.writer.tend();
+        rig.keeper.poll(rig.now);
+        rig.writer.tend();
+    }
+    rig.disk.fail_sync(0);
+    rig.keeper.poll(rig.now);
+    assert_eq!(rig.door(), Door::Shut, "{:?}", rig.writer.health().report());
+    assert!(!rig.offer(Body::Kill { scope: Scope::Global, on: false }));
+    assert!(rig.writer.health().report().last_error.is_some_and(|words| words.contains("syncing")));
+    let told = rig.told;
+    Rig::begin(rig.disk.power_loss(), settings(Level::Disk), rig.history, told, 1).unwrap();
+}
+
+#[test]
+fn at_level_os_a_failed_sync_shuts_entry_and_loses_nothing() {
+    let mut rig = Rig::begin(Simulated::new(1), settings(Level::Os), Vec::new(), 0, 1).unwrap();
+    rig.run(20);
+    rig.disk.fail_sync(0);
+    rig.settle();
+    assert_eq!(rig.door(), Door::Failed);
+    assert!(!is_entry_open(&mut rig));
+    assert_eq!(cancel(&mut rig, 50), 50);
+    rig.settle();
+    Rig::begin(rig.disk.kill(), settings(Level::Os), rig.history, rig.told, 1).unwrap();
+}
+
+#[test]
+fn on_a_full_disk_cancels_go_on_and_entry_comes_back_with_room() {
+    for level in [Level::Os, Level::Disk] {
+        let mut rig = Rig::begin(Simulated::new(3), settings(level), Vec::new(), 0, 3).unwrap();
+        rig.settle();
+        rig.disk.set_bytes_max(rig.disk.bytes_used());
+        while is_entry_open(&mut rig) {
+            rig.poll();
+        }
+        assert_eq!(rig.door(), Door::Full, "{level}");
+        assert_eq!(rig.refused.last(), Some(&(Class::Entry, Door::Full)), "{level}");
+        // At least a whole segment is left for these.
+        let taken = cancel(&mut rig, 100);
+        assert_eq!(taken, 100, "{level}");
+        rig.settle();
+        assert_eq!(rig.door(), Door::Full, "{level}");
+        assert_eq!(rig.told, rig.history.len() as u64, "{level}: what was taken is safe");
+        let report = rig.writer.health().report();
+        assert!(report.last_error.is_some_and(|words| words.contains("reserving")), "{level}");
+        rig.disk.set_bytes_max(u64::MAX);
+        rig.settle();
+        assert_eq!(rig.door(), Door::Open, "{level}");
+        assert!(is_entry_open(&mut rig), "{level}");
+        rig.run(DEEDS);
+        rig.settle();
+        let crashed = if level == Level::Os { rig.disk.kill() } else { rig.disk.power_loss() };
+        Rig::begin(crashed, settings(level), rig.history, rig.told, 3).unwrap();
+    }
+}
+
+#[test]
+fn when_the_reserve_is_used_up_cancels_are_refused_and_not_lost() {
+    let mut rig = Rig::begin(Simulated::new(4), settings(Level::Disk), Vec::new(), 0, 4).unwrap();
+    rig.settle();
+    rig.disk.set_bytes_max(rig.disk.bytes_used());
+    let mut taken = 0;
+    while cancel(&mut rig, 1) == 1 {
+        rig.poll();
+        taken += 1;
+    }
+    assert!(taken > 200, "{taken} cancels in what was left and the reserve");
+    assert_eq!(rig.refused.last(), Some(&(Class::Needed, Door::Full)));
+    rig.settle();
+    assert_eq!(rig.told, rig.history.len() as u64);
+    rig.disk.set_bytes_max(u64::MAX);
+    rig.settle();
+    assert_eq!(cancel(&mut rig, 1), 1);
+    Rig::begin(rig.disk.power_loss(), settings(Level::Disk), rig.history, rig.told, 4).unwrap();
+}

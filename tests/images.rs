@@ -1,0 +1,130 @@
+//! Images of commands and shards: whatever is written is read as it was, and whatever is read was written so.
+
+use std::mem::discriminant;
+
+use pitlane_engine::command::Command;
+use pitlane_engine::image::{COMMAND_BYTES_MAX, decode_command, encode_command};
+use pitlane_engine::settings::ShardSettings;
+use pitlane_engine::shard::Shard;
+use pitlane_tests::dice::Dice;
+use pitlane_tests::life::Life;
+use pitlane_tests::workload::{Profile, Workload};
+use pitlane_tests::{decode, keep, seeds};
+
+/// Commands made of one seed.
+const COMMANDS: usize = 400;
+/// Changed images of each command.
+const CHANGES: u64 = 20;
+/// Deeds of a life whose shard is looked at, and changed images of it.
+const DEEDS: usize = 120;
+const SHARD_CHANGES: usize = 300;
+
+#[test]
+fn any_command_comes_back_as_it_was() {
+    seeds::run(200, |seed, _| {
+        let commands = commands(&mut Dice::new(seed ^ 0x1a6e));
+        let mut kinds = Vec::new();
+        for command in &commands {
+            let (bytes, len) = image(command);
+            let back = decode_command(&bytes[..len]);
+            if back != Ok(*command) {
+                return Err(format!("{command:?} came back as {back:?}"));
+            }
+            if !kinds.contains(&discriminant(&command.body)) {
+                kinds.push(discriminant(&command.body));
+            }
+        }
+        if kinds.len() > 15 { Ok(()) } else { Err(format!("only {} kinds of commands", kinds.len())) }
+    });
+}
+
+/// A changed image is refused, or it is the image of another command: the only one.
+#[test]
+fn changed_bytes_are_refused_or_mean_what_they_say() {
+    seeds::run(100, |seed, _| {
+        let mut dice = Dice::new(seed ^ 0xda3a);
+        for command in commands(&mut dice) {
+            for _ in 0..CHANGES {
+                let (mut bytes, mut len) = image(&command);
+                for _ in 0..=dice.below(3) {
+                    bytes[dice.below(len as u64) as usize] = dice.roll() as u8;
+                }
+                if dice.percent(20) {
+                    len = dice.below(COMMAND_BYTES_MAX as u64 + 1) as usize;
+                }
+                check_any(&bytes[..len])?;
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn bytes_at_random_are_refused_or_mean_what_they_say() {
+    seeds::run(400, |seed, _| {
+        let mut dice = Dice::new(seed ^ 0xa11);
+        for _ in 0..COMMANDS {
+            let len = dice.below(2 * COMMAND_BYTES_MAX as u64);
+            let bytes: Vec<u8> = (0..len).map(|_| dice.roll() as u8 % dice.pick(&[2, 26, 255])).collect();
+            check_any(&bytes)?;
+        }
+        Ok(())
+    });
+}
+
+fn check_any(bytes: &[u8]) -> Result<(), String> {
+    let Ok(command) = decode_command(bytes) else { return Ok(()) };
+    let (again, len) = image(&command);
+    let same = again[..len] == *bytes;
+    // What was read can be looked at: texts are texts.
+    let shown = format!("{command:?}");
+    if same { Ok(()) } else { Err(format!("{bytes:?} were read as {shown}, which is {again:?}")) }
+}
+
+fn commands(dice: &mut Dice) -> Vec<Command> {
+    let bytes: Vec<u8> = (0..COMMANDS * 60).map(|_| dice.roll() as u8).collect();
+    decode::commands(&bytes, COMMANDS)
+}
+
+fn image(command: &Command) -> ([u8; COMMAND_BYTES_MAX], usize) {
+    let mut bytes = [0; COMMAND_BYTES_MAX];
+    let len = encode_command(command, &mut bytes);
+    (bytes, len)
+}
+
+/// The same for images of shards, made by lives as the simulation leads them.
+#[test]
+fn changed_shards_are_refused_or_mean_what_they_say() {
+    seeds::run(60, |seed, _| {
+        let mut dice = Dice::new(seed ^ 0x54a2);
+        let settings = ShardSettings { orders_max: 1_000, ..ShardSettings::default() };
+        let mut life = Life::new(settings);
+        let mut workload = Workload::new(dice.fork(), Profile { tame: true, ..Profile::random(&mut dice) });
+        for deed in Workload::opening() {
+            life.step(&deed)?;
+        }
+        for _ in 0..DEEDS {
+            life.step(&workload.next(life.now()))?;
+        }
+        life.begin(&mut dice)?;
+        let image = keep::image(&life.shard);
+        for _ in 0..SHARD_CHANGES {
+            let mut bytes = image.clone();
+            for _ in 0..=dice.below(2) {
+                let at = dice.below(bytes.len() as u64) as usize;
+                bytes[at] = dice.pick(&[0, 1, 2, 0xff, bytes[at] ^ 1, dice.clone().roll() as u8]);
+            }
+            bytes.truncate(if dice.percent(90) {
+                bytes.len()
+            } else {
+                dice.below(bytes.len() as u64) as usize
+            });
+            let (reference, settings) = (life.shard.reference().clone(), life.shard.settings().clone());
+            let loaded = Shard::load(&bytes, life.shard.id(), 1, reference, settings);
+            if loaded.is_ok_and(|loaded| keep::image(&loaded) != bytes) {
+                return Err("an image was read as something else".to_string());
+            }
+        }
+        Ok(())
+    });
+}

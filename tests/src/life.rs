@@ -1,0 +1,199 @@
+//! A shard through many starts: told what clients, feeds and operators say, put away, taken out, and begun again under
+//! other settings and reference data. Everything it was told is kept, as a journal keeps it.
+
+use std::sync::Arc;
+
+use pitlane_engine::command::{Body as Told, Command, Watch};
+use pitlane_engine::event::{Body, Event, What};
+use pitlane_engine::id::{OrderHandle, PortId, SecurityId, ShardId};
+use pitlane_engine::outbox::Outbox;
+use pitlane_engine::refdata::{RefData, Rows};
+use pitlane_engine::settings::{FillModel, SelfTrade, ShardSettings};
+use pitlane_engine::shard::Shard;
+use pitlane_engine::time::Timestamp;
+
+use crate::checks::Checker;
+use crate::dice::Dice;
+use crate::keep::{self, Entry};
+use crate::workload::Deed;
+use crate::world;
+
+#[derive(Debug)]
+pub struct Life {
+    pub shard: Shard,
+    checker: Checker,
+    now: Timestamp,
+    out: Outbox,
+    handles: Vec<OrderHandle>,
+    pub journal: Vec<Entry>,
+    first: (Arc<RefData>, ShardSettings),
+    /// An image, its setup, and how much of the journal had been told by then.
+    kept: Option<(Vec<u8>, Arc<RefData>, ShardSettings, usize)>,
+}
+
+impl Life {
+    pub fn new(settings: ShardSettings) -> Life {
+        let reference = world::reference();
+        let mut life = Life {
+            shard: Shard::new(ShardId(0), 1, reference.clone(), settings.clone()),
+            checker: Checker::new(ShardId(0), reference.clone()),
+            now: world::start(),
+            out: Outbox::new(0),
+            handles: Vec::new(),
+            journal: Vec::new(),
+            first: (reference, settings),
+            kept: None,
+        };
+        life.listen().expect("nothing is said yet");
+        life
+    }
+
+    /// Ports say again what they want to hear, and the outside venue is there.
+    fn listen(&mut self) -> Result<(), String> {
+        self.tell(Told::Watch { port: PortId(0), what: Watch::Everything, on: true })?;
+        self.tell(Told::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: true })
+    }
+
+    pub fn step(&mut self, deed: &Deed) -> Result<(), String> {
+        let handle = |nth: usize| self.handles.get(nth).copied().unwrap_or(OrderHandle::NONE);
+        let body = match *deed {
+            Deed::Wait(ns) => return self.wait(ns),
+            Deed::Plain(body) => body,
+            Deed::Modify { nth, id, changes } => Told::Modify { order: handle(nth), id, changes },
+            Deed::Cancel { nth, id } => Told::Cancel { order: handle(nth), id },
+            Deed::Report { nth, report } => Told::Report { order: handle(nth), report },
+        };
+        self.tell(body)
+    }
+
+    fn wait(&mut self, ns: u64) -> Result<(), String> {
+        self.now = self.now.plus(ns);
+        if self.shard.deadline().is_some_and(|deadline| deadline <= self.now) {
+            self.tell(Told::Timer)?;
+        }
+        Ok(())
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    fn tell(&mut self, body: Told) -> Result<(), String> {
+        let command = Command { source: world::source(0, 1), token: 1, body };
+        self.journal.push(Entry::Told(self.now, command));
+        self.shard.apply(self.now, &command, &mut self.out);
+        let events = self.hear()?;
+        if matches!(body, Told::Submit { .. } | Told::Close { .. }) {
+            let entered = events.iter().find_map(|event| match &event.body {
+                Body::Order(o) if matches!(o.what, What::Entered | What::Rejected) => Some(o.order),
+                _ => None,
+            });
+            self.handles.push(entered.unwrap_or(OrderHandle::NONE));
+        }
+        Ok(())
+    }
+
+    /// The process starts again: with other settings, at times with other reference data.
+    pub fn begin(&mut self, dice: &mut Dice) -> Result<(), String> {
+        let mut settings = self.shard.settings().clone();
+        other(&mut settings, dice);
+        let reference = match dice.percent(40) {
+            true => Arc::new(successor(self.shard.reference(), dice)),
+            false => self.shard.reference().clone(),
+        };
+        self.now = self.now.plus(dice.pick(&[0, 1_000, 60_000_000_000]));
+        self.journal.push(Entry::Began(self.now, reference.clone(), settings.clone()));
+        self.shard.begin(self.now, reference, settings, &mut self.out);
+        self.hear()?;
+        self.listen()
+    }
+
+    fn hear(&mut self) -> Result<Vec<Event>, String> {
+        let mut events = Vec::new();
+        loop {
+            events.extend(self.out.waiting().iter().map(|(_, event)| *event));
+            self.out.clear();
+            if !self.shard.has_work() {
+                break;
+            }
+            self.shard.resume(&mut self.out);
+        }
+        for event in &events {
+            self.checker.read(event)?;
+        }
+        if !self.checker.overflowed {
+            self.shard.audit();
+        }
+        Ok(events)
+    }
+
+    /// Goes on with the shard that its image gives, and keeps the image.
+    pub fn reload(&mut self) -> Result<(), String> {
+        self.shard = keep::reloaded(&self.shard, 1)?;
+        let (reference, settings) = (self.shard.reference().clone(), self.shard.settings().clone());
+        self.kept = Some((keep::image(&self.shard), reference, settings, self.journal.len()));
+        Ok(())
+    }
+
+    /// The journal from the beginning gives this shard, and so does the last image with the rest of the journal.
+    pub fn check_journal(&self) -> Result<(), String> {
+        let (reference, settings) = self.first.clone();
+        let fresh = Shard::new(ShardId(0), 1, reference, settings);
+        keep::check_replay(&self.journal, fresh, &self.shard, Some(self.out.seq()))?;
+        if let Some((bytes, reference, settings, told)) = &self.kept {
+            let loaded = Shard::load(bytes, ShardId(0), 1, reference.clone(), settings.clone())
+                .map_err(|damage| damage.to_string())?;
+            keep::check_replay(&self.journal[*told..], loaded, &self.shard, None)?;
+        }
+        self.checker.double_entry()
+    }
+}
+
+fn other(settings: &mut ShardSettings, dice: &mut Dice) {
+    settings.orders_max = dice.pick(&[20, 300, 1_000]);
+    settings.finished_max = dice.pick(&[4, 64, 1_000]);
+    settings.finished_outside_max = dice.pick(&[4, 64, 1_000]);
+    settings.transactions_max = dice.pick(&[2, 40, 1_000]);
+    settings.executions_max = dice.pick(&[3, 1_000]);
+    let venue = &mut settings.venue;
+    venue.fill_model = dice.pick(&[FillModel::Queue, FillModel::Through, FillModel::Touch]);
+    venue.slippage_ticks = dice.pick(&[0, 1, 2]);
+    venue.quote_levels = dice.pick(&[0, 1, 3, 10]);
+    venue.self_trade = dice.pick(&[SelfTrade::CancelNewest, SelfTrade::Allow]);
+    venue.band_bp = dice.pick(&[0, 0, 60]);
+    venue.reject_permille = dice.pick(&[0, 0, 50]);
+    venue.partial_fill = dice.percent(30);
+    venue.delays.entry_ns = dice.pick(&[0, 0, 2_000_000]);
+    venue.delays.response_ns = dice.pick(&[0, 0, 3_000_000]);
+    venue.delays.response_jitter_ns = dice.pick(&[0, 700_000]);
+    venue.delays.feed_ns = dice.pick(&[0, 0, 1_000_000]);
+}
+
+/// Reference data of another day: a security less, which goes to sleep, or one more.
+fn successor(old: &RefData, dice: &mut Dice) -> RefData {
+    let mut rows = Rows {
+        exchanges: old.exchanges().to_vec(),
+        families: old.families().to_vec(),
+        securities: old.securities().to_vec(),
+        accounts: old.accounts().to_vec(),
+        strategies: old.strategies().to_vec(),
+    };
+    let last = rows.securities.last().expect("the world has securities").clone();
+    if dice.percent(50) {
+        let at = dice.below(rows.securities.len() as u64) as usize;
+        let gone = rows.securities[at].id;
+        let needed = rows.securities.iter().any(|row| row.underlying == Some(gone));
+        if !needed {
+            rows.securities.remove(at);
+        }
+    } else {
+        let id = SecurityId(last.id.0 + 1);
+        rows.securities.push(pitlane_engine::refdata::Security {
+            id,
+            symbol: format!("NEW{}", id.0),
+            ..last
+        });
+    }
+    let new = RefData::check(rows).expect("what was sound and lost nothing others need is sound");
+    new.succeed(old).expect("no id has changed its meaning")
+}

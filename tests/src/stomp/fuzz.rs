@@ -1,0 +1,254 @@
+//! Any octets into the decoder and into a broker: no panic, bounded memory, and the same outcome wherever they are cut.
+
+use pitlane_engine::event::Tick;
+use pitlane_engine::id::SecurityId;
+use pitlane_engine::number::{Price, Qty};
+use pitlane_engine::time::{NS_PER_MS, Timestamp};
+use pitlane_protocols::decoded::Decoded;
+use pitlane_protocols::stomp::access::{Access, Strategies};
+use pitlane_protocols::stomp::broker::{Broker, Command, SessionId};
+use pitlane_protocols::stomp::decode::Decoder;
+use pitlane_protocols::stomp::frame::Version;
+use pitlane_protocols::stomp::payload::system::{Level, LogEvent};
+use pitlane_protocols::stomp::session::{Close, State, Transport};
+use pitlane_protocols::stomp::settings::{Limits, Settings};
+
+use super::wire;
+use crate::world;
+
+/// The first octet chooses version and cuts, the rest is a stream of frames.
+pub fn decode(bytes: &[u8]) {
+    let Some((&choice, stream)) = bytes.split_first() else { return };
+    let version = [None, Some(Version::V10), Some(Version::V11), Some(Version::V12)][choice as usize % 4];
+    let whole = frames(version, stream, stream.len().max(1));
+    for len in [1, 2, 1 + choice as usize / 4] {
+        assert_eq!(frames(version, stream, len), whole, "cut every {len} octets");
+    }
+}
+
+fn frames(version: Option<Version>, stream: &[u8], len: usize) -> Vec<String> {
+    let mut decoder = Decoder::default();
+    if let Some(version) = version {
+        decoder.speak(version);
+    }
+    let (mut buffer, mut told) = (Vec::new(), Vec::new());
+    for piece in stream.chunks(len) {
+        buffer.extend_from_slice(piece);
+        loop {
+            match decoder.decode(&buffer) {
+                Ok(Decoded::Message { message, consumed }) => {
+                    told.push(format!("{message:?} {:?}", message.header("receipt")));
+                    buffer.drain(..consumed);
+                }
+                Ok(Decoded::Incomplete) => {
+                    buffer.drain(..decoder.skip());
+                    break;
+                }
+                Err(error) => {
+                    told.push(format!("{error:?} {:?}", decoder.receipt(&buffer)));
+                    return told;
+                }
+            }
+        }
+    }
+    told
+}
+
+/// Small limits, so that all of them are met.
+const LIMITS: Limits = Limits {
+    mark_bytes: 600,
+    slots_max: 12,
+    backlog_bytes_max: 4_000,
+    backlog_max: 16,
+    turn_bytes_max: 300,
+    turn_frames_max: 3,
+};
+const CLIENTS: usize = 3;
+const SECURITIES: u8 = 20;
+/// Deeds played of one input: longer ones find nothing new.
+const DEEDS_MAX: usize = 3_000;
+
+/// Frames that lead somewhere; a fuzzer has the octets of its own besides.
+const PHRASES: [&str; 22] = [
+    "CONNECT|accept-version:1.2|heart-beat:1000,1000||",
+    "CONNECT|accept-version:1.1||",
+    "CONNECT||",
+    "SUBSCRIBE|id:1|destination:/topic/tick.*|last-value:true|receipt:l||",
+    "SUBSCRIBE|id:2|destination:/topic/>|ack:client|prefetch-count:3||",
+    "SUBSCRIBE|id:3|destination:/topic/tick.1|ack:client-individual|prefetch-count:2||",
+    "SUBSCRIBE|id:4|destination:/topic/log-event.*|receipt:s||",
+    "SUBSCRIBE|destination:/topic/tick.2|ack:client||",
+    "UNSUBSCRIBE|id:1|receipt:u||",
+    "UNSUBSCRIBE|id:2||",
+    "UNSUBSCRIBE|id:3||",
+    "UNSUBSCRIBE|destination:/topic/tick.2||",
+    "BEGIN|transaction:t||",
+    "COMMIT|transaction:t||",
+    "ABORT|transaction:t||",
+    "SEND|destination:/topic/generic-event.a||{\"a\":[1,2]}",
+    "SEND|destination:/topic/generic-event.b|transaction:t||7",
+    "ACK|id:0-1||",
+    "NACK|id:1-2|transaction:t||",
+    "ACK|message-id:0-1|subscription:3||",
+    "DISCONNECT|receipt:d||",
+    "\n",
+];
+
+/// A broker with a few clients; each octet is a deed of somebody.
+pub fn play(bytes: &[u8]) {
+    let mut scene = Scene::new(bytes.first().copied().unwrap_or(0));
+    let mut rest = bytes.get(1..).unwrap_or_default();
+    for _ in 0..DEEDS_MAX {
+        let Some((&deed, behind)) = rest.split_first() else { break };
+        rest = behind;
+        let client = deed as usize % CLIENTS;
+        let value = rest.first().copied().unwrap_or(0);
+        match deed / CLIENTS as u8 % 12 {
+            0 | 1 => scene.say(client, &wire::frame(PHRASES[value as usize % PHRASES.len()])),
+            2 => {
+                let len = (value as usize).min(rest.len());
+                scene.say(client, &rest[..len]);
+                rest = &rest[len..];
+                continue;
+            }
+            3 | 4 => scene.tick(value % SECURITIES),
+            5 => scene.log(),
+            6 => scene.acknowledge(client, value),
+            7 => scene.take(client, value as usize * 8),
+            8 => scene.wait(value as u64 * value as u64 * NS_PER_MS),
+            9 => scene.reopen(client, value),
+            10 => scene.verdict(value),
+            _ => scene.broker.end(scene.now, scene.clients[client].id),
+        }
+        rest = rest.get(1..).unwrap_or_default();
+        scene.look();
+    }
+}
+
+struct Client {
+    id: SessionId,
+    wire: Vec<u8>,
+    is_over: bool,
+    messages: u64,
+}
+
+struct Scene {
+    broker: Broker,
+    now: Timestamp,
+    clients: Vec<Client>,
+    asked: Vec<SessionId>,
+    seq: u64,
+}
+
+impl Scene {
+    fn new(choice: u8) -> Scene {
+        let now = world::start();
+        let guest = choice.is_multiple_of(2).then(|| Access { may_send: true, ..Access::default() });
+        let settings = Settings { guest, limits: LIMITS, sessions_max: 8, ..Settings::default() };
+        let mut broker = Broker::new(settings, world::reference());
+        let clients = (0..CLIENTS).map(|number| client(&mut broker, now, choice >> number)).collect();
+        Scene { broker, now, clients, asked: Vec::new(), seq: 0 }
+    }
+
+    fn say(&mut self, client: usize, bytes: &[u8]) {
+        if self.broker.wants_bytes(self.clients[client].id) {
+            self.broker.handle_bytes(self.now, self.clients[client].id, bytes);
+        }
+    }
+
+    fn acknowledge(&mut self, client: usize, value: u8) {
+        let (place, number) = (value % 4, self.clients[client].messages.saturating_sub(value as u64 / 64));
+        self.say(client, &wire::frame(&format!("ACK|id:{place}-{number}|message-id:{place}-{number}||")));
+    }
+
+    fn tick(&mut self, security: u8) {
+        self.seq += 1;
+        let (bid, bid_size) = (Price::from_raw(self.seq as i64), Qty::from_raw(1));
+        let security = SecurityId(security.into());
+        let tick = Tick { security, bid, bid_size, at: self.now, ..Tick::default() };
+        self.broker.publish_tick(self.now, self.seq, self.now, &tick);
+    }
+
+    fn log(&mut self) {
+        let event = LogEvent { level: Level::Warn, logger: "l", message: "m", fields: &[] };
+        self.broker.publish_log_event(self.now, &event);
+    }
+
+    fn wait(&mut self, ns: u64) {
+        let end = self.now.plus(ns);
+        while let Some(at) = self.broker.poll_timeout().filter(|at| *at <= end) {
+            assert!(at > self.now, "time goes on");
+            self.now = at;
+            self.broker.handle_timeout(at);
+            self.look();
+        }
+        self.now = end;
+    }
+
+    fn reopen(&mut self, client: usize, choice: u8) {
+        self.broker.close(self.clients[client].id);
+        self.clients[client] = self::client(&mut self.broker, self.now, choice);
+    }
+
+    fn verdict(&mut self, value: u8) {
+        let Some(session) = self.asked.pop() else { return };
+        let only = Strategies::Only(vec!["STRATEGY1".to_string()]);
+        let access = match value % 4 {
+            0 => None,
+            1 => Some(Access { strategies: only, may_send: false }),
+            _ => Some(Access { strategies: Strategies::All, may_send: true }),
+        };
+        self.broker.handle_verdict(self.now, session, access);
+    }
+
+    fn take(&mut self, client: usize, most: usize) {
+        let Scene { broker, now, clients, .. } = self;
+        let client = &mut clients[client];
+        let Some(transmit) = broker.transmit(client.id) else { return };
+        assert_eq!(transmit.frames().map(<[u8]>::len).sum::<usize>(), transmit.bytes.len());
+        let bytes = transmit.bytes[..transmit.bytes.len().min(most)].to_vec();
+        broker.handle_taken(*now, client.id, bytes.len());
+        client.wire.extend_from_slice(&bytes);
+        for frame in wire::frames(&mut client.wire) {
+            assert!(!client.is_over, "after the last frame came {frame}");
+            client.is_over = frame.starts_with("ERROR");
+            let id = frame.split_once("message-id:").and_then(|(_, id)| id.split_once('|'));
+            if let Some((_, number)) = id.and_then(|(id, _)| id.split_once('-')) {
+                let number: u64 = number.parse().expect("we wrote it");
+                assert!(number > client.messages, "numbers of messages rise");
+                client.messages = number;
+            }
+        }
+    }
+
+    /// What always holds.
+    fn look(&mut self) {
+        while let Some(command) = self.broker.poll_command() {
+            match command {
+                Command::Login { session, .. } => self.asked.push(session),
+                Command::Generic { name, body, .. } => {
+                    self.broker.publish_generic_event(self.now, &name, &body)
+                }
+                Command::Watch { .. } => {}
+            }
+        }
+        while self.broker.poll_active().is_some() {}
+        for client in 0..self.clients.len() {
+            let id = self.clients[client].id;
+            let Some((state, _, fill)) = self.broker.look(id) else { continue };
+            // One frame may pass the mark; receipts and the ERROR are not held back.
+            assert!(state != State::Connected || fill.out_bytes <= 80_000, "{fill:?}");
+            assert!(fill.slots <= LIMITS.slots_max && fill.backlog <= LIMITS.backlog_max, "{fill:?}");
+            assert!(fill.backlog_bytes <= LIMITS.backlog_bytes_max, "{fill:?}");
+            if let Some(Close::Gently(_) | Close::AtOnce(_)) = self.broker.poll_close(self.now, id) {
+                self.reopen(client, 0);
+            }
+        }
+    }
+}
+
+fn client(broker: &mut Broker, now: Timestamp, choice: u8) -> Client {
+    let transport = if choice.is_multiple_of(2) { Transport::WebSocket } else { Transport::Tcp };
+    let id = broker.open(now, transport).expect("there is room for a few");
+    Client { id, wire: Vec::new(), is_over: false, messages: 0 }
+}

@@ -1,0 +1,331 @@
+//! The STOMP broker: every rule of its page as a dialogue, wherever the octets are cut; the matcher beside a naive one; the
+//! throttle under a virtual clock.
+
+use std::path::Path;
+
+use pitlane_tests::stomp::dialogue::{Cuts, play};
+use pitlane_tests::stomp::wire;
+
+/// Longer lines are about limits; to cut them everywhere would take minutes and tell nothing new.
+const CUT_EVERYWHERE_MAX: usize = 600;
+
+#[test]
+fn every_rule_holds_wherever_the_octets_are_cut() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/stomp");
+    let mut files: Vec<_> = std::fs::read_dir(&folder)
+        .expect("the dialogues are part of the repository")
+        .map(|entry| entry.expect("a readable folder").path())
+        .collect();
+    files.sort();
+    let (mut count, mut failures) = (0, Vec::new());
+    for file in files {
+        let text = std::fs::read_to_string(&file).expect("a readable file");
+        for dialogue in format!("\n{text}").split("\n# ").skip(1) {
+            let (rule, lines) = dialogue.split_once('\n').unwrap_or((dialogue, ""));
+            let lines: Vec<&str> =
+                lines.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
+            if lines.is_empty() {
+                continue;
+            }
+            count += 1;
+            if let Err(problem) = check(&lines) {
+                failures.push(format!("{}: {rule}\n  {problem}", file.display()));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{} of {count}:\n{}", failures.len(), failures.join("\n"));
+    assert!(count > 100, "only {count} dialogues were found");
+}
+
+fn check(lines: &[&str]) -> Result<(), String> {
+    let told = |cuts: Cuts| play(lines, &cuts).map_err(|problem| format!("{cuts:?}: {problem}"));
+    told(Cuts::None)?;
+    told(Cuts::Merged)?;
+    for len in [1, 2, 3, 5, 11] {
+        told(Cuts::Every(len))?;
+    }
+    for (number, line) in lines.iter().enumerate() {
+        let line = line.strip_prefix("2 ").unwrap_or(line);
+        let len = match (line.strip_prefix("> "), line.strip_prefix(">> ")) {
+            (Some(frame), _) => wire::frame(frame).len(),
+            (_, Some(raw)) => wire::raw(raw).len(),
+            _ => 0,
+        };
+        if len > CUT_EVERYWHERE_MAX {
+            continue;
+        }
+        for at in 1..len {
+            told(Cuts::At(number, at))?;
+        }
+    }
+    Ok(())
+}
+
+mod matching {
+    use pitlane_protocols::stomp::index::{Index, Subscriber};
+    use pitlane_protocols::stomp::pattern::Pattern;
+    use pitlane_protocols::stomp::topic::Naming;
+    use pitlane_tests::dice::Dice;
+    use pitlane_tests::seeds;
+
+    /// Written from the page alone, as a text: `*` is one segment, a last `>` is everything from there, also nothing.
+    fn naive(pattern: &[&str], name: &[&str]) -> bool {
+        match (pattern, name) {
+            ([], []) => true,
+            ([">"], _) => true,
+            (["*", pattern @ ..], [_, name @ ..]) => naive(pattern, name),
+            ([first, pattern @ ..], [segment, name @ ..]) => first == segment && naive(pattern, name),
+            _ => false,
+        }
+    }
+
+    /// Few names, so that much matches.
+    const NAMES: [&str; 4] = ["tick", "order", "a", "1"];
+    const SEGMENTS_MAX: u64 = 4;
+
+    fn text(dice: &mut Dice, wild: bool) -> String {
+        let count = 1 + dice.below(SEGMENTS_MAX);
+        let mut segments: Vec<&str> =
+            (0..count).map(|_| if wild && dice.percent(30) { "*" } else { dice.pick(&NAMES) }).collect();
+        if wild && dice.percent(30) {
+            segments.push(">");
+        }
+        segments.join(".")
+    }
+
+    #[test]
+    fn the_index_finds_whom_a_naive_matcher_finds() {
+        seeds::run(200, |seed, _| {
+            let mut dice = Dice::new(seed ^ 0x5709);
+            let (mut index, mut all) = (Index::default(), Vec::<(String, Pattern, Subscriber)>::new());
+            let mut found = Vec::new();
+            for step in 0..400u32 {
+                if dice.percent(40) || all.is_empty() {
+                    let text = text(&mut dice, true);
+                    let pattern = Pattern::parse(&format!("/topic/{text}"), &Naming::default())
+                        .map_err(|error| format!("{text}: {error:?}"))?;
+                    let subscriber = Subscriber { session: step, subscription: dice.below(9) as u16 };
+                    index.insert(&pattern, subscriber);
+                    all.push((text, pattern, subscriber));
+                } else if dice.percent(40) {
+                    let (_, pattern, subscriber) = all.swap_remove(dice.below(all.len() as u64) as usize);
+                    if !index.remove(&pattern, subscriber) {
+                        return Err(format!("step {step}: {pattern:?} was gone"));
+                    }
+                }
+                let name = text(&mut dice, false);
+                let segments: Vec<&str> = name.split('.').collect();
+                let is_meant = |text: &str| naive(&text.split('.').collect::<Vec<_>>(), &segments);
+                let mut expected: Vec<Subscriber> =
+                    all.iter().filter(|(text, _, _)| is_meant(text)).map(|(_, _, who)| *who).collect();
+                expected.sort_unstable();
+                index.find(&name, &mut found);
+                if found != expected {
+                    return Err(format!("step {step}: {name}: {found:?}, not {expected:?}"));
+                }
+                if let Some((text, pattern, _)) =
+                    all.iter().find(|(text, pattern, _)| pattern.matches(&name) != is_meant(text))
+                {
+                    return Err(format!("{text} and {name}: {}", pattern.matches(&name)));
+                }
+            }
+            Ok(())
+        });
+    }
+}
+
+mod throttle {
+    use std::collections::{BTreeMap, VecDeque};
+
+    use pitlane_engine::event::Tick;
+    use pitlane_engine::id::SecurityId;
+    use pitlane_engine::number::{Price, Qty};
+    use pitlane_engine::text::SCALE;
+    use pitlane_engine::time::{NS_PER_MS, NS_PER_S, Timestamp};
+    use pitlane_protocols::stomp::broker::{Broker, SessionId};
+    use pitlane_protocols::stomp::payload::system::{Level, LogEvent};
+    use pitlane_protocols::stomp::session::Transport;
+    use pitlane_protocols::stomp::settings::Settings;
+    use pitlane_tests::stomp::wire;
+    use pitlane_tests::world;
+
+    const RATE: usize = 50;
+    const BUSY: u32 = 500;
+    /// One event in 20 s.
+    const RARE: SecurityId = SecurityId(9_000);
+    const RARE_NS: u64 = 20 * NS_PER_S;
+
+    /// One consumer over WebSocket that takes everything at once, under a virtual clock.
+    struct Consumer {
+        broker: Broker,
+        id: SessionId,
+        now: Timestamp,
+        seq: u64,
+        /// When which topic came, with the price it had.
+        came: Vec<(Timestamp, String, i64)>,
+        newest: BTreeMap<u32, i64>,
+        /// Others that came at the moment they were said.
+        logs: usize,
+    }
+
+    impl Consumer {
+        fn new() -> Consumer {
+            let now = world::start();
+            let mut broker = Broker::new(Settings::default(), world::reference());
+            let id = broker.open(now, Transport::WebSocket).expect("there is room");
+            for frame in ["CONNECT|accept-version:1.2||", "SUBSCRIBE|id:1|destination:/topic/>||"] {
+                broker.handle_bytes(now, id, &wire::frame(frame));
+            }
+            let mut consumer =
+                Consumer { broker, id, now, seq: 0, came: vec![], newest: BTreeMap::new(), logs: 0 };
+            consumer.take();
+            consumer
+        }
+
+        fn tick(&mut self, security: SecurityId) {
+            self.seq += 1;
+            let (bid, size) = (Price::from_raw(self.seq as i64 * SCALE), Qty::from_raw(SCALE));
+            let tick = Tick { security, bid, bid_size: size, at: self.now, ..Tick::default() };
+            self.newest.insert(security.0, self.seq as i64);
+            self.broker.publish_tick(self.now, self.seq, self.now, &tick);
+            self.take();
+        }
+
+        fn log(&mut self) {
+            let event = LogEvent { level: Level::Warn, logger: "t", message: "m", fields: &[] };
+            self.broker.publish_log_event(self.now, &event);
+            let before = self.logs;
+            self.take();
+            assert_eq!(self.logs, before + 1, "what is no market data never waits");
+        }
+
+        /// Sleeps until a time, waking at every deadline.
+        fn sleep(&mut self, until: Timestamp) {
+            while let Some(at) = self.broker.poll_timeout().filter(|at| *at <= until) {
+                self.now = self.now.max(at);
+                self.broker.handle_timeout(self.now);
+                self.take();
+            }
+            self.now = until;
+        }
+
+        fn take(&mut self) {
+            loop {
+                let bytes = self.broker.transmit(self.id).expect("it is connected").bytes.to_vec();
+                if bytes.is_empty() {
+                    return;
+                }
+                self.broker.handle_taken(self.now, self.id, bytes.len());
+                for frame in wire::frames(&mut bytes.clone()) {
+                    self.note(&frame);
+                }
+            }
+        }
+
+        fn note(&mut self, frame: &str) {
+            let between =
+                |from: &str, to: &str| Some(frame.split_once(from)?.1.split_once(to)?.0.to_string());
+            let Some(topic) = between("destination:/topic/", "|") else { return };
+            if topic.starts_with("log-event") {
+                self.logs += 1;
+                return;
+            }
+            let bid = between("\"bid\":", ",").and_then(|bid| bid.parse().ok()).expect("a tick has a bid");
+            self.came.push((self.now, topic, bid));
+        }
+
+        /// Most events in any window of one second, among those that are meant.
+        fn most(&self, is_meant: impl Fn(&str) -> bool) -> usize {
+            let mut window: VecDeque<Timestamp> = VecDeque::new();
+            let mut most = 0;
+            for (at, topic, _) in &self.came {
+                if is_meant(topic) {
+                    window.push_back(*at);
+                }
+                while window.front().is_some_and(|first| at.since(*first) >= NS_PER_S) {
+                    window.pop_front();
+                }
+                most = most.max(window.len());
+            }
+            most
+        }
+    }
+
+    #[test]
+    fn fifty_a_second_in_every_window_while_500_instruments_tick_and_a_rare_one_never_waits() {
+        let mut consumer = Consumer::new();
+        let start = consumer.now;
+        consumer.tick(RARE);
+        let rare_topic = format!("tick.{}", RARE.0);
+        let mut rare_at = start.plus(RARE_NS);
+        let mut rares = 0;
+        // Each of 500 ticks 100 times a second: one of them every 20 µs; 62 s hold three rare events.
+        let step = NS_PER_S / (BUSY as u64 * 100);
+        let steps = 62 * NS_PER_S / step;
+        for number in 0..steps {
+            consumer.sleep(start.plus(number * step));
+            if consumer.now >= rare_at {
+                let before = consumer.came.len();
+                consumer.tick(RARE);
+                let came = &consumer.came[before..];
+                assert!(came.iter().any(|(_, topic, _)| *topic == rare_topic), "a rare event waited");
+                rare_at = rare_at.plus(RARE_NS);
+                rares += 1;
+            }
+            consumer.tick(SecurityId(1 + (number % BUSY as u64) as u32));
+            if number % 50_000 == 0 {
+                consumer.log();
+            }
+        }
+        assert_eq!(rares, 3);
+        let most = consumer.most(|topic| topic != rare_topic);
+        assert!(most <= RATE, "{most} in a second");
+        let most = consumer.most(|_| true);
+        assert!(most <= RATE + 1, "{most} in a second, rare ones included");
+        assert!(consumer.came.len() >= 62 * RATE - 10, "only {} of what could go", consumer.came.len());
+        // Every instrument gets its turn: 500 share 50 a second, so each has one every 10 s.
+        let mut last: BTreeMap<&str, Timestamp> = BTreeMap::new();
+        for (at, topic, _) in &consumer.came {
+            if *topic != rare_topic {
+                let before = last.insert(topic, *at).unwrap_or(start);
+                assert!(
+                    at.since(before) <= 11 * NS_PER_S,
+                    "{topic} waited {} ms",
+                    at.since(before) / NS_PER_MS
+                );
+            }
+        }
+        assert_eq!(last.len(), BUSY as usize);
+        // And the last value of each burst arrives, each once.
+        consumer.sleep(consumer.now.plus(11 * NS_PER_S));
+        let mut shown: BTreeMap<String, i64> = BTreeMap::new();
+        for (_, topic, bid) in &consumer.came {
+            let before = shown.insert(topic.clone(), *bid);
+            assert!(before.is_none_or(|before| before < *bid), "{topic} went back or came twice");
+        }
+        for (security, bid) in &consumer.newest {
+            assert_eq!(shown.get(&format!("tick.{security}")), Some(bid));
+        }
+    }
+
+    #[test]
+    fn many_rare_instruments_leave_the_others_a_tenth() {
+        let mut consumer = Consumer::new();
+        let start = consumer.now;
+        // 1,100 rare instruments, each once in 11 s: 100 a second; and one busy one.
+        for number in 0..44_000u64 {
+            consumer.sleep(start.plus(number * 10 * NS_PER_MS / 10));
+            if number % 10 == 0 {
+                consumer.tick(SecurityId(10_000 + (number / 10 % 1_100) as u32));
+            }
+            consumer.tick(SecurityId(1));
+        }
+        // In the first round every instrument was new and took its turn; from the second on they are exempt.
+        let second = start.plus(22 * NS_PER_S);
+        let late: Vec<_> = consumer.came.iter().filter(|(at, _, _)| *at >= second).collect();
+        let others = late.iter().filter(|(_, topic, _)| topic == "tick.1").count();
+        let rares = late.len() - others;
+        assert!(rares >= 2_100, "{rares} rare ones in 22 s");
+        assert!((90..=130).contains(&others), "{others} of the others in 22 s");
+    }
+}

@@ -1,0 +1,198 @@
+//! No wake-up is ever lost: the bell of `io/src/wake.rs`, compiled against a model checker, which walks through every
+//! order in which the steps of its threads can happen, and every old value that a read may still see.
+//!
+//! The lanes of the platform publish with a release and look with an acquire, as the counters here do. A sleeper that
+//! is never called although there is work would block for ever, which the checker reports as a deadlock.
+
+/// What `io/src/wake.rs` takes from its crate.
+mod sync {
+    pub use loom::sync::Arc;
+    pub use loom::sync::atomic::{AtomicBool, Ordering, fence};
+}
+
+#[path = "../io/src/wake.rs"]
+#[allow(dead_code)]
+mod wake;
+
+use std::sync::Arc as Shared;
+use std::sync::atomic::AtomicBool as Flag;
+
+use loom::sync::atomic::{AtomicUsize, Ordering};
+use loom::sync::{Arc, Condvar, Mutex};
+use loom::thread;
+use wake::{Bell, wake_all};
+
+/// A lane as far as it matters here: how much was put into it, and how much the reader has taken.
+struct Lane {
+    put: Arc<AtomicUsize>,
+    taken: usize,
+}
+
+impl Lane {
+    fn take(&mut self) -> usize {
+        let put = self.put.load(Ordering::Acquire);
+        let new = put - self.taken;
+        self.taken = put;
+        new
+    }
+}
+
+/// Where a thread sleeps: as with `park`, a call that comes before is remembered.
+#[derive(Clone)]
+struct Bed(Arc<(Mutex<bool>, Condvar)>);
+
+impl Bed {
+    fn new() -> Bed {
+        Bed(Arc::new((Mutex::new(false), Condvar::new())))
+    }
+
+    fn bell(&self) -> Bell {
+        let bed = self.clone();
+        Bell::new(move || {
+            *bed.0.0.lock().expect("nobody fails holding it") = true;
+            bed.0.1.notify_one();
+        })
+    }
+
+    fn block(&self) {
+        let mut called = self.0.0.lock().expect("nobody fails holding it");
+        while !*called {
+            called = self.0.1.wait(called).expect("nobody fails holding it");
+        }
+        *called = false;
+    }
+}
+
+/// The loop of a thread that sleeps whenever there is nothing, until it had so much.
+fn sleeper(bed: &Bed, bell: &Bell, mut lanes: Vec<Lane>, wanted: usize) {
+    let mut look = || lanes.iter_mut().map(Lane::take).sum::<usize>();
+    let mut had = 0;
+    while had < wanted {
+        had += look();
+        if had == wanted {
+            break;
+        }
+        bell.doze();
+        let found = look();
+        if found == 0 {
+            bed.block();
+        }
+        bell.rise();
+        had += found;
+    }
+}
+
+#[test]
+fn only_a_dozing_thread_is_called_and_only_once() {
+    loom::model(|| {
+        let calls = Arc::new(AtomicUsize::new(0));
+        let counter = calls.clone();
+        let bell = Bell::new(move || _ = counter.fetch_add(1, Ordering::Relaxed));
+        let others = bell.clone();
+        let called = |times| assert_eq!(calls.load(Ordering::Relaxed), times);
+        others.wake();
+        called(0);
+        bell.doze();
+        others.wake();
+        others.wake();
+        called(1);
+        bell.doze();
+        bell.rise();
+        others.wake();
+        called(1);
+    });
+}
+
+/// Threads bring work to one that sleeps, each `times`, ringing once for each.
+fn bring(bringers: usize, times: usize) {
+    let puts: Vec<_> = (0..bringers).map(|_| Arc::new(AtomicUsize::new(0))).collect();
+    let bed = Bed::new();
+    let bell = bed.bell();
+    let threads: Vec<_> = puts
+        .iter()
+        .map(|put| {
+            let (put, bell) = (put.clone(), bell.clone());
+            thread::spawn(move || {
+                for n in 1..=times {
+                    put.store(n, Ordering::Release);
+                    bell.wake();
+                }
+            })
+        })
+        .collect();
+    let lanes = puts.into_iter().map(|put| Lane { put, taken: 0 }).collect();
+    sleeper(&bed, &bell, lanes, bringers * times);
+    for thread in threads {
+        thread.join().expect("it ends well");
+    }
+}
+
+#[test]
+fn one_who_brings_twice_finds_the_sleeper() {
+    check(3, || bring(1, 2));
+}
+
+#[test]
+fn two_who_bring_at_once_find_the_sleeper() {
+    check(2, || bring(2, 1));
+}
+
+/// Every run in which threads are interrupted against their will at most so often. All runs at all would take minutes,
+/// and mistakes of this kind need two.
+fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(model);
+}
+
+/// Two threads that send each other something and sleep for the answer: whoever rings also sleeps.
+#[test]
+fn two_sleepers_wake_each_other() {
+    check(3, || {
+        let (there, back) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (my_bed, other_bed) = (Bed::new(), Bed::new());
+        let (my_bell, other_bell) = (my_bed.bell(), other_bed.bell());
+        let (ring_me, ring_other) = (my_bell.clone(), other_bell.clone());
+        let (asked, answered) = (there.clone(), back.clone());
+        let other = thread::spawn(move || {
+            sleeper(&other_bed, &other_bell, vec![Lane { put: asked, taken: 0 }], 1);
+            answered.store(1, Ordering::Release);
+            wake_all([&ring_me]);
+        });
+        there.store(1, Ordering::Release);
+        wake_all([&ring_other]);
+        sleeper(&my_bed, &my_bell, vec![Lane { put: back, taken: 0 }], 1);
+        other.join().expect("it ends well");
+    });
+}
+
+/// The checker itself would find it: without the last look between dozing and blocking, a wake-up is lost.
+#[test]
+fn a_sleeper_that_does_not_look_again_is_caught() {
+    for looks_again in [true, false] {
+        let lost = Shared::new(Flag::new(false));
+        let seen = lost.clone();
+        loom::model(move || {
+            let put = Arc::new(AtomicUsize::new(0));
+            let called = Arc::new(AtomicUsize::new(0));
+            let counter = called.clone();
+            let bell = Bell::new(move || _ = counter.fetch_add(1, Ordering::Relaxed));
+            let (bringer_put, bringer_bell) = (put.clone(), bell.clone());
+            let bringer = thread::spawn(move || {
+                bringer_put.store(1, Ordering::Release);
+                bringer_bell.wake();
+            });
+            let mut lane = Lane { put, taken: 0 };
+            let mut found = lane.take();
+            bell.doze();
+            if looks_again {
+                found += lane.take();
+            }
+            bringer.join().expect("it ends well");
+            if found == 0 && called.load(Ordering::Relaxed) == 0 {
+                seen.store(true, Ordering::Relaxed);
+            }
+        });
+        assert_eq!(lost.load(Ordering::Relaxed), !looks_again);
+    }
+}
