@@ -99,7 +99,7 @@ fn an_exchange_closes_by_its_own_hours_and_day_orders_end() {
         .iter()
         .position(|event| matches!(event.body, Body::Session { exchange, session: Session::Closed } if exchange == nasdaq.id))
         .expect("it closes");
-    assert!(sessions.iter().any(|session| *session == Session::ClosingAuction), "{sessions:?}");
+    assert!(sessions.contains(&Session::ClosingAuction), "{sessions:?}");
     let ticks = |events: &[Event], ours: bool| {
         let is_tick = |event: &&Event| match event.body {
             Body::Tick(tick) => of_nasdaq(tick.security) == ours,
