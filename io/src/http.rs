@@ -14,17 +14,18 @@ mod about;
 mod answer;
 mod ask;
 mod body;
-mod calls;
 mod connection;
 mod cors;
 mod entry;
 mod floor;
 mod framing;
 mod guard;
+mod handlers;
 mod health;
 mod house;
 mod latency;
 mod listen;
+mod login;
 mod meter;
 mod operator;
 mod orders;
@@ -55,8 +56,10 @@ use tokio::task::LocalSet;
 pub use self::floor::Numbers;
 use self::house::House;
 pub use self::remote::Remote;
+pub use self::routes::calls;
 pub use self::settings::HttpSettings;
 pub use self::standing::{Journaling, Listener, Phase, Standing};
+use crate::auth::Seat;
 use crate::metrics::{Registry, StageSummary};
 use crate::report::Report;
 use crate::tls::Tls;
@@ -79,6 +82,8 @@ pub struct Parts {
     pub report: Option<Report>,
     /// For the ids of orders that come over REST.
     pub numbers: Numbers,
+    /// Where this thread asks who somebody is. Its bell is [`Remote::bell`].
+    pub seat: Seat,
     /// Needed where there is an HTTPS listener.
     pub tls: Option<Arc<Tls>>,
     /// How this thread speaks to main.

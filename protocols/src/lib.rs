@@ -7,6 +7,7 @@ pub mod line;
 pub mod decoded;
 pub mod json;
 
+pub mod fix;
 pub mod stomp;
 
 pub mod rest;

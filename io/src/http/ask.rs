@@ -5,12 +5,14 @@ use hyper::http::request::Parts as Head;
 use pitlane_protocols::rest::{Query, percent_decoded};
 
 use super::connection::Visit;
+use super::login::Who;
 use super::problem::Problem;
 use super::routes::Segments;
 
 #[derive(Clone, Copy)]
 pub struct Ask<'a> {
     pub visit: &'a Visit,
+    pub who: &'a Who,
     pub head: &'a Head,
     /// What stood for each `{}` of the path, still percent-encoded.
     pub segments: Segments<'a>,

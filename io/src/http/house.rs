@@ -15,6 +15,7 @@ use super::answer::Answer;
 use super::connection::Seats;
 use super::floor::{Floor, FloorSettings, Outcome, Pending};
 use super::guard::Rules;
+use super::login::Reception;
 use super::meter::Meter;
 use super::problem::Problem;
 use super::reference::Shelf;
@@ -36,6 +37,7 @@ pub struct House {
     pub rules: Rules,
     pub routes: Routes,
     pub seats: Seats,
+    pub reception: Reception,
     pub meter: Meter,
     pub registry: Arc<Registry>,
     pub standing: Arc<Standing>,
@@ -52,8 +54,8 @@ pub struct House {
 
 impl House {
     pub fn new(settings: HttpSettings, parts: Parts) -> House {
-        let Parts { port, bells, reference, remote, registry, standing, stages, report, numbers, tls, tell } =
-            parts;
+        let Parts { port, bells, reference, remote, registry, standing, stages, report, .. } = parts;
+        let Parts { numbers, seat, tls, tell, .. } = parts;
         let shelf = RefCell::new(Rc::new(Shelf::new(reference.clone())));
         let room = FloorSettings { view: settings.view, orders_max: settings.orders_max };
         let mut floor = Floor::new(port, bells, reference, room, numbers);
@@ -63,6 +65,7 @@ impl House {
             rules: Rules::new(&settings),
             routes: Routes::new(),
             seats: Seats::new(settings.connections_max, settings.connections_per_peer_max),
+            reception: Reception::new(seat),
             meter: Meter::default(),
             registry,
             standing,
@@ -94,6 +97,11 @@ impl House {
     pub fn next_request(&self) -> u64 {
         self.requests.set(self.requests.get() + 1);
         self.requests.get()
+    }
+
+    /// Takes in what other threads have said, up to a bound, and says how much that was.
+    pub fn poll(&self) -> usize {
+        self.floor.poll() + self.reception.poll()
     }
 
     /// Reference data as they are answered.

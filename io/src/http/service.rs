@@ -15,9 +15,10 @@ use super::ask::Ask;
 use super::connection::Visit;
 use super::cors::{self, Cors};
 use super::house::House;
+use super::login;
 use super::problem::Problem;
 use super::routes::Found;
-use super::{calls, guard};
+use super::{guard, handlers};
 use crate::metrics::exposition;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -76,10 +77,11 @@ async fn route(
 ) -> Result<Answer, Problem> {
     let path = head.uri.path();
     let route = match house.routes.find(&head.method, path) {
-        Found::Call { route, role: _, call, segments } => {
+        Found::Call { route, role, call, segments } => {
             *cors = route.cors;
-            let ask = Ask { visit, head, segments };
-            return calls::handle(house, &ask, call, body).await;
+            let who = login::admit(house, visit, head, call, role).await?;
+            let ask = Ask { visit, who: &who, head, segments };
+            return handlers::handle(house, &ask, call, body).await;
         }
         // The server as a whole.
         Found::Nothing if head.method == Method::OPTIONS && path == "*" => return Ok(Answer::empty()),
@@ -98,6 +100,9 @@ fn show(problem: &Problem, head: &Head, id: &HeaderValue, headers: &mut HeaderMa
     }
     if let Some(seconds) = problem.retry_after {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    if problem.status == StatusCode::UNAUTHORIZED {
+        login::challenge(&head.headers, headers);
     }
     if problem.close {
         headers.insert(CONNECTION, HeaderValue::from_static("close"));

@@ -6,6 +6,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle, Thread};
 
+use pitlane::auth::{Auth, AuthSettings};
 use pitlane::clock::Clock;
 use pitlane::config::Durability;
 use pitlane::http::{Http, HttpSettings, News, Numbers, Parts, Phase, Remote, Standing};
@@ -19,7 +20,10 @@ use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;
 use pitlane_engine::worker::Worker;
 
-pub use crate::client::{Client, Response};
+#[path = "../http_client/mod.rs"]
+mod client;
+
+pub use client::{Client, Response};
 
 pub const SHARDS: u8 = 2;
 
@@ -81,6 +85,7 @@ impl Server {
             stages: Box::new(|| vec![stage()]),
             report: None,
             numbers: Numbers::only(IdBlock { next: 1, end: 1 << 32 }),
+            seat: Auth::open(AuthSettings::off()).unwrap().seat(remote.bell().clone()),
             tls: plan.tls,
             tell: Box::new(move |news| tell.send(news).unwrap_or_default()),
         };

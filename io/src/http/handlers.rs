@@ -1,4 +1,4 @@
-//! Which handler answers which call.
+//! Which handler answers which call. Whoever comes here may do it.
 
 use std::rc::Rc;
 
@@ -18,7 +18,7 @@ pub async fn handle(house: &Rc<House>, ask: &Ask<'_>, call: Call, body: Incoming
     match call {
         Call::Home => Ok(Answer::text(Kind::Page, include_str!("page.html"))),
         Call::Live => Ok(health::live()),
-        Call::Ready => Ok(health::ready(house)),
+        Call::Ready => Ok(health::ready(house, ask.who)),
         Call::Version => Ok(health::version(house)),
         Call::Metrics => Ok(health::metrics(house)),
         Call::BrokerMain => about::broker_main(house, ask),
