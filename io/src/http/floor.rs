@@ -262,7 +262,9 @@ fn awaited_order(session: u16, body: &Body) -> Option<Awaited> {
         | Body::Session { .. }
         | Body::TradingDay { .. }
         | Body::Watch { .. }
-        | Body::Snapshot { .. } => None,
+        | Body::Snapshot { .. }
+        | Body::Reference { .. }
+        | Body::Validate { .. } => None,
         Body::Quote { .. } | Body::Trade { .. } | Body::Tick { .. } | Body::Report { .. } | Body::Timer => {
             unreachable!("prices, reports and the clock are never answered, and no handler sends them")
         }

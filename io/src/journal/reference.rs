@@ -40,12 +40,19 @@ pub fn read(disk: &Disk, folder: &Path, name: u64) -> Result<Arc<RefData>, Fault
     reference.map(Arc::new).map_err(|damage| Fault::new(&path, damage.at, What::ReferenceDamaged))
 }
 
-/// Removes all sets but these.
-pub fn retain(disk: &Disk, folder: &Path, needed: &BTreeSet<u64>) -> io::Result<()> {
-    let names = disk.list(folder)?;
-    let kept = names.iter().filter_map(|name| u64::from_str_radix(name, 16).ok());
-    for name in kept.filter(|name| !needed.contains(name)) {
-        disk.remove(&path_of(folder, name))?;
+/// All sets that are there; none if the folder cannot be read.
+pub fn names(disk: &Disk, folder: &Path) -> BTreeSet<u64> {
+    let names = disk.list(folder).unwrap_or_default();
+    names.iter().filter_map(|name| u64::from_str_radix(name, 16).ok()).collect()
+}
+
+/// Removes these sets, as far as they are still there.
+pub fn remove(disk: &Disk, folder: &Path, names: &[u64]) -> io::Result<()> {
+    for name in names {
+        match disk.remove(&path_of(folder, *name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
     }
     Ok(())
 }
