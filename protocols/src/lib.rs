@@ -7,4 +7,5 @@ pub mod line;
 pub mod decoded;
 pub mod json;
 
+pub mod websocket;
 pub mod stomp;
