@@ -7,5 +7,6 @@ pub mod line;
 pub mod decoded;
 pub mod json;
 
+pub mod fix;
 pub mod websocket;
 pub mod stomp;
