@@ -186,16 +186,18 @@ impl Gateway {
     ) -> usize {
         let id = match happening {
             Happening::AllTold => return self.say(now, course, sockets),
-            Happening::Accepted { id, listener, .. } => match (self.doors.protocol(listener), &mut self.stomp) {
-                (Some(Protocol::Stomp), Some(stomp)) => {
-                    stomp.handle(now, sockets, happening);
-                    return 1;
+            Happening::Accepted { id, listener, .. } => {
+                match (self.doors.protocol(listener), &mut self.stomp) {
+                    (Some(Protocol::Stomp), Some(stomp)) => {
+                        stomp.handle(now, sockets, happening);
+                        return 1;
+                    }
+                    (Some(Protocol::Stomp | Protocol::Fix) | None, _) => {
+                        sockets.close(id);
+                        return 1;
+                    }
                 }
-                (Some(Protocol::Stomp | Protocol::Fix) | None, _) => {
-                    sockets.close(id);
-                    return 1;
-                }
-            },
+            }
             Happening::Received { id }
             | Happening::Drained { id }
             | Happening::Due { id }
