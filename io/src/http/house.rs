@@ -13,6 +13,7 @@ use super::connection::Seats;
 use super::floor::{Floor, Outcome};
 use super::guard::Rules;
 use super::hall::Hall;
+use super::login::Reception;
 use super::meter::Meter;
 use super::problem::Problem;
 use super::remote::Remote;
@@ -34,6 +35,7 @@ pub struct House {
     pub rules: Rules,
     pub routes: Routes,
     pub seats: Seats,
+    pub reception: Reception,
     pub meter: Meter,
     pub registry: Arc<Registry>,
     pub standing: Arc<Standing>,
@@ -49,7 +51,8 @@ pub struct House {
 
 impl House {
     pub fn new(settings: HttpSettings, parts: Parts) -> House {
-        let Parts { port, bells, reference, remote, registry, standing, stages, report, tls, tell } = parts;
+        let Parts { port, bells, reference, remote, registry, standing, stages, report, seat, tls, tell } =
+            parts;
         let hall = Rc::new(Hall::new(settings.stomp.clone(), reference.clone()));
         let mut floor = Floor::new(port, bells, reference, settings.view);
         floor.set_hall(hall.clone());
@@ -60,6 +63,7 @@ impl House {
             rules: Rules::new(&settings),
             routes: Routes::new(),
             seats: Seats::new(settings.connections_max, settings.connections_per_peer_max),
+            reception: Reception::new(seat),
             meter: Meter::default(),
             registry,
             standing,
@@ -90,6 +94,11 @@ impl House {
     pub fn next_request(&self) -> u64 {
         self.requests.set(self.requests.get() + 1);
         self.requests.get()
+    }
+
+    /// Takes in what other threads have said, up to a bound, and says how much that was.
+    pub fn poll(&self) -> usize {
+        self.floor.poll() + self.reception.poll()
     }
 
     /// Sends a command and waits for what comes of it. When this returns, the view shows it.
