@@ -223,6 +223,7 @@ fn start_ours(pinning: &Pinning) -> io::Result<(Server, Remote)> {
         stages: Box::new(|| (0..ROWS).map(row).collect()),
         report: None,
         seat: auth.seat(remote.bell().clone()),
+        pen: None,
         tls: None,
         tell: Box::new(|_| {}),
     };

@@ -11,6 +11,7 @@
 //! lanes and pure functions.
 
 mod account;
+mod act;
 mod answer;
 mod body;
 mod connection;
@@ -21,6 +22,7 @@ mod guard;
 mod health;
 mod house;
 mod latency;
+mod limit;
 mod listen;
 mod login;
 mod meter;
@@ -48,6 +50,7 @@ pub use self::remote::Remote;
 pub use self::routes::calls;
 pub use self::settings::HttpSettings;
 pub use self::standing::{Journaling, Listener, Phase, Standing};
+use crate::audit::Pen;
 use crate::auth::Seat;
 use crate::metrics::{Registry, StageSummary};
 use crate::report::Report;
@@ -71,6 +74,8 @@ pub struct Parts {
     pub report: Option<Report>,
     /// Where this thread asks who somebody is. Its bell is [`Remote::bell`].
     pub seat: Seat,
+    /// What this thread notes administrative acts with; none: nobody keeps them.
+    pub pen: Option<Pen>,
     /// Needed where there is an HTTPS listener.
     pub tls: Option<Arc<Tls>>,
     /// How this thread speaks to main.

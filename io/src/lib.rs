@@ -18,6 +18,7 @@ pub mod sync;
 pub mod fault;
 pub mod http;
 pub mod auth;
+pub mod audit;
 pub mod tls;
 pub mod metrics;
 pub mod net;

@@ -95,8 +95,14 @@ pub struct Link {
     fault: AtomicU32,
 }
 
-const FAULTS: [Fault; 5] =
-    [Fault::LengthTwice, Fault::LengthAndCoding, Fault::BadLength, Fault::BadCoding, Fault::BadChunk];
+const FAULTS: [Fault; 6] = [
+    Fault::LengthTwice,
+    Fault::LengthAndCoding,
+    Fault::BadLength,
+    Fault::BadCoding,
+    Fault::BadChunk,
+    Fault::BareLineFeed,
+];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {

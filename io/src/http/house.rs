@@ -1,6 +1,7 @@
 //! Everything handlers share: one per http thread, plain memory.
 
 use std::cell::{Cell, RefCell};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use pitlane_engine::command::Body;
@@ -8,9 +9,11 @@ use pitlane_engine::time::Timestamp;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
+use super::act::Acts;
 use super::connection::Seats;
 use super::floor::{Floor, Outcome};
 use super::guard::Rules;
+use super::limit::Limit;
 use super::login::Reception;
 use super::meter::Meter;
 use super::problem::Problem;
@@ -33,6 +36,9 @@ pub struct House {
     pub routes: Routes,
     pub seats: Seats,
     pub reception: Reception,
+    pub acts: Acts,
+    pub peers: RefCell<Limit<IpAddr>>,
+    pub logins: RefCell<Limit<Arc<str>>>,
     pub meter: Meter,
     pub registry: Arc<Registry>,
     pub standing: Arc<Standing>,
@@ -48,8 +54,20 @@ pub struct House {
 
 impl House {
     pub fn new(settings: HttpSettings, parts: Parts) -> House {
-        let Parts { port, bells, reference, remote, registry, standing, stages, report, seat, tls, tell } =
-            parts;
+        let Parts {
+            port,
+            bells,
+            reference,
+            remote,
+            registry,
+            standing,
+            stages,
+            report,
+            seat,
+            pen,
+            tls,
+            tell,
+        } = parts;
         let mut floor = Floor::new(port, bells, reference, settings.view);
         floor.set_report(report);
         House {
@@ -58,6 +76,9 @@ impl House {
             routes: Routes::new(),
             seats: Seats::new(settings.connections_max, settings.connections_per_peer_max),
             reception: Reception::new(seat),
+            acts: Acts::new(pen),
+            peers: RefCell::new(Limit::new(settings.rate_per_peer)),
+            logins: RefCell::new(Limit::new(settings.rate_per_login)),
             meter: Meter::default(),
             registry,
             standing,
@@ -92,7 +113,7 @@ impl House {
 
     /// Takes in what other threads have said, up to a bound, and says how much that was.
     pub fn poll(&self) -> usize {
-        self.floor.poll() + self.reception.poll()
+        self.floor.poll() + self.reception.poll() + self.acts.poll()
     }
 
     /// Sends a command and waits for what comes of it. When this returns, the view shows it.

@@ -17,7 +17,8 @@ use super::house::House;
 use super::login::{self, Who};
 use super::problem::Problem;
 use super::routes::{Call, Found};
-use super::{account, guard, health, latency, operator};
+use super::{account, act, guard, health, latency, operator};
+use crate::auth::Role;
 use crate::metrics::exposition;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -35,7 +36,8 @@ pub async fn answer(house: &Rc<House>, visit: &Visit, request: Request<Incoming>
     let (head, body) = request.into_parts();
     let mut cors = Cors::Listed;
     let mut headers = HeaderMap::with_capacity(8);
-    let answered = match guard::judge(&house.rules, visit, &head) {
+    let judged = login::pace(house, visit).and_then(|()| guard::judge(&house.rules, visit, &head));
+    let answered = match judged {
         Ok(()) => route(house, visit, &head, body, &mut cors, &mut headers).await,
         Err(problem) => {
             house.meter.guarded.one_more();
@@ -75,7 +77,15 @@ async fn route(
         Found::Call { route, role, call, segments: _ } => {
             *cors = route.cors;
             let who = login::admit(house, visit, head, call, role).await?;
-            return handle(house, &who, call, body).await;
+            let act = match role {
+                Role::Admin => act::note(house, visit, head, &who).await?,
+                Role::Read | Role::Trade => None,
+            };
+            let answered = handle(house, &who, call, body).await;
+            if let Some(act) = act {
+                act.end(answered.as_ref().map_or_else(|problem| problem.status, |answer| answer.status));
+            }
+            return answered;
         }
         // The server as a whole.
         Found::Nothing if head.method == Method::OPTIONS && path == "*" => return Ok(Answer::empty()),

@@ -35,6 +35,9 @@ pub struct HttpSettings {
     /// Each takes some 20 KB and a file descriptor.
     pub connections_max: usize,
     pub connections_per_peer_max: usize,
+    /// Requests a second; zero: no limit.
+    pub rate_per_peer: u32,
+    pub rate_per_login: u32,
     pub view: ViewSettings,
 }
 
@@ -54,6 +57,8 @@ impl HttpSettings {
             idle_timeout: ms(http.idle_timeout_ms),
             connections_max: http.connections_max as usize,
             connections_per_peer_max: http.per_peer_max as usize,
+            rate_per_peer: http.rate_per_peer,
+            rate_per_login: http.rate_per_login,
             view: *view,
             ..HttpSettings::default()
         }
@@ -77,6 +82,8 @@ impl Default for HttpSettings {
             drain_timeout: Duration::from_secs(4),
             connections_max: 4_096,
             connections_per_peer_max: 1_024,
+            rate_per_peer: 200_000,
+            rate_per_login: 200_000,
             view: ViewSettings::default(),
         }
     }

@@ -11,6 +11,7 @@ use pitlane_engine::time::Timestamp;
 use super::store::{Staff, Store};
 use super::watch::Watch;
 use super::{Running, ServeError, ServeSettings, reload_by_signal, system};
+use crate::audit::Scribe;
 use crate::auth::{Auth, AuthSettings};
 use crate::config::{Config, IdleBy};
 use crate::http::{Http, HttpSettings, Listener, News, Parts as HttpParts, Remote, Standing};
@@ -54,6 +55,7 @@ pub fn start(
     members.extend(plan.members(parts.shards, parts.gateways, &NetSettings::of(&config.net)));
 
     let mut auth = Auth::open(auth_settings(config, &reference)).map_err(ServeError::Auth)?;
+    let mut scribe = Scribe::open(&config.service.data_dir, now).map_err(ServeError::Audit)?;
 
     let (printer, printing) = Printer::start(life.clone()).map_err(system(NO_THREAD))?;
     let tls = open_tls(config, now)?;
@@ -68,6 +70,7 @@ pub fn start(
         report: Some(Report::new(printer.clone(), settings.quiet)),
         tls: tls.clone(),
         seat: auth.seat(remote.bell().clone()),
+        pen: Some(scribe.pen(auth.bell().clone(), remote.bell().clone())),
         tell: told(life.clone()),
     };
     let http = Http::bind(HttpSettings::of(config), http).map_err(system("http.listen or https.listen"))?;
@@ -75,7 +78,7 @@ pub fn start(
     let ready = ready_line(config, &reference, http.listeners());
 
     let reread = auth.reload();
-    members.push(clerk(auth, topology.main_cores.first().copied()));
+    members.push(office(auth, scribe, topology.main_cores.first().copied()));
     let bells = members.iter().map(|member| member.bell.clone()).collect();
     let start = |member: Member| member.start(life.clone());
     let threads: io::Result<Vec<_>> = members.into_iter().map(start).collect();
@@ -94,10 +97,11 @@ pub fn auth_settings(config: &Config, reference: &RefData) -> AuthSettings {
     AuthSettings::of(config, reference.strategies().iter().map(|row| row.name.clone()).collect())
 }
 
-/// The thread that says who somebody is. Far from the shards: a password takes 20 ms.
-fn clerk(auth: Auth, core: Option<u32>) -> Member {
+/// The thread that says who somebody is, and writes down what is about to be done. Far from the shards: a password takes 20 ms.
+fn office(auth: Auth, scribe: Scribe, core: Option<u32>) -> Member {
     let (clerk, bed, bell) = auth.into_parts();
-    let duties = vec![Duty::Clerk(Box::new(clerk))];
+    // The scribe first: an act does not wait behind more than one password.
+    let duties = vec![Duty::Scribe(Box::new(scribe)), Duty::Clerk(Box::new(clerk))];
     Member { name: "auth".to_string(), duties, idle: IdleBy::Park, core, bed, bell, net: None }
 }
 

@@ -11,6 +11,7 @@ mod server;
 #[allow(dead_code)]
 mod service;
 
+mod audit;
 mod house;
 mod login;
 mod verbs;

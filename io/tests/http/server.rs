@@ -80,6 +80,7 @@ impl Server {
             stages: Box::new(|| vec![stage()]),
             report: None,
             seat: Auth::open(AuthSettings::off()).unwrap().seat(remote.bell().clone()),
+            pen: None,
             tls: plan.tls,
             tell: Box::new(move |news| tell.send(news).unwrap_or_default()),
         };
