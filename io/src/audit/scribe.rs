@@ -28,7 +28,9 @@ impl Scribe {
             scribe.trail.write(&format!("{line}\n"), end)?;
         }
         let End { seq, link } = scribe.trail.end;
-        tracing::info!(seq, hash = %link, "the audit log goes on");
+        if seq > 0 {
+            tracing::info!(seq, hash = %link, "the audit log goes on");
+        }
         Ok(scribe)
     }
 
