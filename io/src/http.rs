@@ -10,12 +10,15 @@
 //! Handlers run on this thread only, so what they share is plain memory without locks. `async` ends here: below are
 //! lanes and pure functions.
 
-mod account;
+mod about;
 mod act;
 mod answer;
+mod ask;
 mod body;
+mod calls;
 mod connection;
 mod cors;
+mod entry;
 mod floor;
 mod framing;
 mod guard;
@@ -27,13 +30,20 @@ mod listen;
 mod login;
 mod meter;
 mod operator;
+mod orders;
+mod position;
 mod problem;
+mod reference;
 mod remote;
+mod risk;
 mod routes;
 mod service;
 mod settings;
 mod standing;
+mod subscription;
+mod transaction;
 mod turn;
+mod wealth;
 
 use std::io;
 use std::net::TcpListener;
@@ -45,9 +55,10 @@ use pitlane_engine::refdata::RefData;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::LocalSet;
 
+pub use self::floor::Numbers;
 use self::house::House;
 pub use self::remote::Remote;
-pub use self::routes::calls;
+pub use self::routes::table;
 pub use self::settings::HttpSettings;
 pub use self::standing::{Journaling, Listener, Phase, Standing};
 use crate::audit::Pen;
@@ -76,6 +87,8 @@ pub struct Parts {
     pub seat: Seat,
     /// What this thread notes administrative acts with; none: nobody keeps them.
     pub pen: Option<Pen>,
+    /// For the ids of orders that come over REST.
+    pub numbers: Numbers,
     /// Needed where there is an HTTPS listener.
     pub tls: Option<Arc<Tls>>,
     /// How this thread speaks to main.

@@ -135,7 +135,8 @@ fn run_serve(serve: &Serve) -> Result<ExitCode, Trouble> {
     for warning in warnings {
         tracing::warn!("{warning}");
     }
-    let settings = ServeSettings { config, quiet: serve.quiet, time: serve.seconds.map(Duration::from_secs) };
+    let time = serve.seconds.map(Duration::from_secs);
+    let settings = ServeSettings { config, params, quiet: serve.quiet, time };
     serve::serve(&settings, &Arc::new(reference))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -26,7 +26,7 @@ use self::store::Store;
 use self::watch::Watch;
 use crate::audit::AuditError;
 use crate::clock::Clock;
-use crate::config::Config;
+use crate::config::{Config, Params};
 use crate::http::{Phase, Remote, Standing};
 use crate::journal::{Fault, Lock};
 use crate::printer::Printer;
@@ -41,6 +41,8 @@ const END_MAX: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct ServeSettings {
     pub config: Config,
+    /// Every setting, to be shown.
+    pub params: Params,
     /// Print the first and the last line only.
     pub quiet: bool,
     /// End so long after it was ready.

@@ -9,3 +9,5 @@ pub mod json;
 
 pub mod fix;
 pub mod stomp;
+
+pub mod rest;

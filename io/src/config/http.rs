@@ -21,6 +21,8 @@ pub struct Http {
     /// Requests a second; zero: no limit.
     pub rate_per_peer: u32,
     pub rate_per_login: u32,
+    /// Orders over REST known at once, finished ones included.
+    pub orders_max: u32,
 }
 
 impl Http {
@@ -38,6 +40,7 @@ impl Http {
             per_peer_max: section.number("per_peer_max", 1..=1_000_000),
             rate_per_peer: section.number("rate_per_peer", 0..=10_000_000),
             rate_per_login: section.number("rate_per_login", 0..=10_000_000),
+            orders_max: section.number("orders_max", 1_000..=10_000_000),
         }
     }
 }

@@ -34,13 +34,16 @@ const BUFFER_BYTES: usize = 64 * 1_024;
 pub struct Visit {
     pub local: SocketAddr,
     pub peer: SocketAddr,
+    /// Whether it is encrypted.
+    pub tls: bool,
     pub link: Arc<Link>,
 }
 
 /// Serves a connection until either side ends it, or it is too slow.
 pub async fn serve(house: Rc<House>, stream: Stream, local: SocketAddr, peer: SocketAddr) {
     let link = Arc::new(Link::new());
-    let visit = Rc::new(Visit { local, peer, link: link.clone() });
+    let tls = matches!(stream, Stream::Tls(_));
+    let visit = Rc::new(Visit { local, peer, tls, link: link.clone() });
     let socket = TokioIo::new(Watched { stream, framing: Framing::default(), link: link.clone() });
     let service = service_fn(|request| {
         let (house, visit) = (house.clone(), visit.clone());

@@ -36,7 +36,7 @@ pub fn start(
     let config = &settings.config;
     let topology = &config.topology;
     pin(topology.main_cores.first().copied());
-    let Store { mut born, reference, staff, numbers } = store;
+    let Store { mut born, reference, staff, numbers, rest_numbers, supply } = store;
     let remote = Remote::new();
     let plan = Plan::new(topology.clone(), remote.bell().clone());
     let bells = plan.bells.clone();
@@ -68,12 +68,14 @@ pub fn start(
         standing: standing.clone(),
         stages: shown(parts.stages),
         report: Some(Report::new(printer.clone(), settings.quiet)),
+        numbers: rest_numbers,
         tls: tls.clone(),
         seat: auth.seat(remote.bell().clone()),
         pen: Some(scribe.pen(auth.bell().clone(), remote.bell().clone())),
         tell: told(life.clone()),
     };
-    let http = Http::bind(HttpSettings::of(config), http).map_err(system("http.listen or https.listen"))?;
+    let http = Http::bind(HttpSettings::of(config, &settings.params), http)
+        .map_err(system("http.listen or https.listen"))?;
     standing.set_listeners(http.listeners().to_vec());
     let ready = ready_line(config, &reference, http.listeners());
 
@@ -86,7 +88,7 @@ pub fn start(
     let core = topology.http_cores.first().copied();
     threads.push(start_http(http, core, life.clone()).map_err(system(NO_THREAD))?);
     let reload = reload_by_signal().map_err(system("cannot hear signals"))?;
-    let watch = Watch::new(healths, registry, standing.clone()).with_reload(reload, tls, reread);
+    let watch = Watch::new(healths, registry, standing.clone(), supply).with_reload(reload, tls, reread);
     Ok(Running { bells, remote, standing, watch, threads, printer, printing, ready, _lock: lock })
 }
 
