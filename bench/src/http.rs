@@ -222,8 +222,9 @@ fn start_ours(pinning: &Pinning) -> io::Result<(Server, Remote)> {
         standing: Arc::new(Standing::new(Timestamp::ZERO, Durability::None, Vec::new())),
         stages: Box::new(|| (0..ROWS).map(row).collect()),
         report: None,
-        numbers: Numbers::default(),
         seat: auth.seat(remote.bell().clone()),
+        pen: None,
+        numbers: Numbers::default(),
         tls: None,
         tell: Box::new(|_| {}),
     };

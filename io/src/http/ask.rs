@@ -12,8 +12,8 @@ use super::routes::Segments;
 #[derive(Clone, Copy)]
 pub struct Ask<'a> {
     pub visit: &'a Visit,
-    pub who: &'a Who,
     pub head: &'a Head,
+    pub who: &'a Who,
     /// What stood for each `{}` of the path, still percent-encoded.
     pub segments: Segments<'a>,
 }

@@ -1,7 +1,7 @@
 //! Everything handlers share: one per http thread, plain memory.
 
 use std::cell::{Cell, RefCell};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -11,10 +11,13 @@ use pitlane_engine::time::Timestamp;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
+use super::act::Acts;
 use super::answer::Answer;
 use super::connection::Seats;
 use super::floor::{Floor, FloorSettings, Outcome, Pending};
 use super::guard::Rules;
+use super::hall::Hall;
+use super::limit::Limit;
 use super::login::Reception;
 use super::meter::Meter;
 use super::problem::Problem;
@@ -34,10 +37,14 @@ const SESSION: u16 = 0;
 pub struct House {
     pub settings: HttpSettings,
     pub floor: Floor,
+    pub hall: Rc<Hall>,
     pub rules: Rules,
     pub routes: Routes,
     pub seats: Seats,
     pub reception: Reception,
+    pub acts: Acts,
+    pub peers: RefCell<Limit<IpAddr>>,
+    pub logins: RefCell<Limit<Arc<str>>>,
     pub meter: Meter,
     pub registry: Arc<Registry>,
     pub standing: Arc<Standing>,
@@ -54,18 +61,37 @@ pub struct House {
 
 impl House {
     pub fn new(settings: HttpSettings, parts: Parts) -> House {
-        let Parts { port, bells, reference, remote, registry, standing, stages, report, .. } = parts;
-        let Parts { numbers, seat, tls, tell, .. } = parts;
+        let Parts {
+            port,
+            bells,
+            reference,
+            remote,
+            registry,
+            standing,
+            stages,
+            report,
+            seat,
+            pen,
+            numbers,
+            tls,
+            tell,
+        } = parts;
         let shelf = RefCell::new(Rc::new(Shelf::new(reference.clone())));
         let room = FloorSettings { view: settings.view, orders_max: settings.orders_max };
+        let hall = Rc::new(Hall::new(settings.broker.clone(), reference.clone()));
         let mut floor = Floor::new(port, bells, reference, room, numbers);
+        floor.set_hall(hall.clone());
         floor.set_report(report);
         House {
             floor,
+            hall,
             rules: Rules::new(&settings),
             routes: Routes::new(),
             seats: Seats::new(settings.connections_max, settings.connections_per_peer_max),
             reception: Reception::new(seat),
+            acts: Acts::new(pen),
+            peers: RefCell::new(Limit::new(settings.rate_per_peer)),
+            logins: RefCell::new(Limit::new(settings.rate_per_login)),
             meter: Meter::default(),
             registry,
             standing,
@@ -101,7 +127,7 @@ impl House {
 
     /// Takes in what other threads have said, up to a bound, and says how much that was.
     pub fn poll(&self) -> usize {
-        self.floor.poll() + self.reception.poll()
+        self.floor.poll() + self.reception.poll() + self.acts.poll()
     }
 
     /// Reference data as they are answered.

@@ -228,7 +228,7 @@ static ROUTES: &[Route] = &[
 ];
 
 /// Every call of the table: its method, its path, and what one must at least be.
-pub fn calls() -> impl Iterator<Item = (&'static str, &'static str, Role)> {
+pub fn table() -> impl Iterator<Item = (&'static str, &'static str, Role)> {
     ROUTES
         .iter()
         .flat_map(|route| route.calls.iter().map(|(verb, role, _)| (verb.method(), route.path, *role)))

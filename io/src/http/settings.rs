@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use pitlane_engine::id::Currency;
 use pitlane_engine::view::ViewSettings;
+use pitlane_protocols::stomp::settings::Settings;
 
 use crate::config::{Config, Mode, Params};
+use crate::stomp;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpSettings {
@@ -37,9 +39,14 @@ pub struct HttpSettings {
     /// Each takes some 20 KB and a file descriptor.
     pub connections_max: usize,
     pub connections_per_peer_max: usize,
+    /// Requests a second; zero: no limit.
+    pub rate_per_peer: u32,
+    pub rate_per_login: u32,
     /// Orders over REST known at once, finished ones included.
     pub orders_max: u32,
     pub view: ViewSettings,
+    /// Of the broker behind `/stomp`.
+    pub broker: Settings,
     /// The host in addresses we give out; None: the one the client used.
     pub public_host: Option<String>,
     /// Where STOMP is spoken over TCP, plainly or behind TLS, if the threads that do so have not said it.
@@ -73,8 +80,11 @@ impl HttpSettings {
             idle_timeout: ms(http.idle_timeout_ms),
             connections_max: http.connections_max as usize,
             connections_per_peer_max: http.per_peer_max as usize,
+            rate_per_peer: http.rate_per_peer,
+            rate_per_login: http.rate_per_login,
             orders_max: http.orders_max,
             view: *view,
+            broker: stomp::settings(config),
             public_host: http.public_host.clone(),
             stomp: config.stomp.listen,
             stomp_tls: config.stomp.tls_listen,
@@ -105,8 +115,11 @@ impl Default for HttpSettings {
             drain_timeout: Duration::from_secs(4),
             connections_max: 4_096,
             connections_per_peer_max: 1_024,
+            rate_per_peer: 200_000,
+            rate_per_login: 200_000,
             orders_max: 10_000,
             view: ViewSettings::default(),
+            broker: Settings::default(),
             public_host: None,
             stomp: None,
             stomp_tls: None,

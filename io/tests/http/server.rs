@@ -20,10 +20,7 @@ use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;
 use pitlane_engine::worker::Worker;
 
-#[path = "../http_client/mod.rs"]
-mod client;
-
-pub use client::{Client, Response};
+pub use crate::client::{Client, Response};
 
 pub const SHARDS: u8 = 2;
 
@@ -84,8 +81,9 @@ impl Server {
             standing: standing.clone(),
             stages: Box::new(|| vec![stage()]),
             report: None,
-            numbers: Numbers::only(IdBlock { next: 1, end: 1 << 32 }),
             seat: Auth::open(AuthSettings::off()).unwrap().seat(remote.bell().clone()),
+            pen: None,
+            numbers: Numbers::only(IdBlock { next: 1, end: 1 << 32 }),
             tls: plan.tls,
             tell: Box::new(move |news| tell.send(news).unwrap_or_default()),
         };

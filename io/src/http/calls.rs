@@ -1,4 +1,4 @@
-//! Which handler answers which call. Whoever comes here may do it.
+//! Which handler answers which call.
 
 use std::rc::Rc;
 
