@@ -69,9 +69,7 @@ pub enum Route {
 /// Where a command goes when there are so many shards.
 pub fn route(body: &Body, shards: u8) -> Route {
     match body {
-        Body::Submit { terms, .. } | Body::Validate { terms } => {
-            Route::One(shard_of(terms.security, shards))
-        }
+        Body::Submit { terms, .. } | Body::Validate { terms } => Route::One(shard_of(terms.security, shards)),
         Body::Modify { order, .. } | Body::Cancel { order, .. } | Body::Report { order, .. } => {
             Route::One(order.shard())
         }

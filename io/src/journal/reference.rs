@@ -12,6 +12,13 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::disk::Disk;
 use super::fault::{Fault, What};
 
+/// The name of a set: the hash of its bytes.
+pub fn name_of(reference: &RefData) -> u64 {
+    let mut bytes = Vec::new();
+    reference.save(&mut bytes);
+    xxh3_64(&bytes)
+}
+
 /// Puts the set away, unless it is there already, and answers with its name.
 pub fn keep(disk: &Disk, folder: &Path, reference: &RefData) -> Result<u64, Fault> {
     let mut bytes = Vec::new();

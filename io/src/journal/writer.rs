@@ -323,7 +323,8 @@ impl Writer {
 
     fn leave(&mut self, open: Open) {
         let reference = open.reference;
-        let left = Left { number: open.number, reference, first: open.first, last: open.last, end: open.at as u64 };
+        let left =
+            Left { number: open.number, reference, first: open.first, last: open.last, end: open.at as u64 };
         self.tell(Turn::Left(left));
         match self.level {
             // If it cannot be synced it is read once more from here.

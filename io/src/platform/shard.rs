@@ -32,8 +32,8 @@ pub struct Keeping {
     pub journal: Option<Writer>,
     /// None: nothing is stamped.
     pub recorder: Option<Recorder>,
-    /// New reference data, on their way ahead of the command that puts them into force.
-    pub news: Consumer<Reread>,
+    /// New reference data, on their way ahead of the command that puts them into force; None: there never are any.
+    pub news: Option<Consumer<Reread>>,
 }
 
 impl ShardDuty {
@@ -77,7 +77,7 @@ impl Keeping {
     /// taken, or when the poll ends.
     fn poll(&mut self, worker: &mut Worker, now: Timestamp) -> usize {
         let Keeping { journal, recorder, news } = self;
-        while let Ok(Reread { name, reference, .. }) = news.pop() {
+        while let Some(Reread { name, reference, .. }) = news.as_mut().and_then(|news| news.pop().ok()) {
             worker.stage(name, reference);
         }
         let stored = journal.as_ref().map_or(ALL_STORED, Writer::stored);

@@ -7,6 +7,7 @@
 mod client;
 mod service;
 
+mod cache;
 mod decimals;
 mod hostile;
 mod lives;
