@@ -95,7 +95,9 @@ impl Shard {
         let (shard, shards) = (self.id.0, self.shards);
         let guard = self.directory.guard_mut(scope).ok_or(Reason::UnknownScope)?;
         guard.set_limits(*limits, shard, shards);
-        self.say(Said::Limits { scope, limits: *limits }, out);
+        // The treasury gives out parts of it.
+        let to = self.audience.everything.with(self.audience.orders).with(self.audience.budgets);
+        out.say(to, self.now, Said::Limits { scope, limits: *limits });
         Ok(())
     }
 

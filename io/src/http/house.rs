@@ -5,10 +5,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use bytes::Bytes;
+use hyper::header::HeaderValue;
 use pitlane_engine::command::Body;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
-use pitlane_engine::time::Timestamp;
+use pitlane_engine::text::write_u64;
+use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
@@ -58,6 +61,7 @@ pub struct House {
     /// Rung when connections are to finish.
     pub leaving: Notify,
     requests: Cell<u64>,
+    request_prefix: String,
     shelf: RefCell<Rc<Shelf>>,
     pub cache: Cache,
 }
@@ -80,6 +84,7 @@ impl House {
             tls,
             tell,
         } = parts;
+        let request_prefix = format!("{:x}-", standing.started().0 / NS_PER_MS);
         let shelf = RefCell::new(Rc::new(Shelf::new(reference.clone())));
         let room = FloorSettings { view: settings.view, orders_max: settings.orders_max };
         let hall = Rc::new(Hall::new(settings.broker.clone(), reference.clone()));
@@ -106,6 +111,7 @@ impl House {
             remote,
             leaving: Notify::new(),
             requests: Cell::new(0),
+            request_prefix,
             shelf,
             cache: Cache::new(rereads),
             settings,
@@ -124,10 +130,15 @@ impl House {
         self.remote.is_closing()
     }
 
-    /// A number for the next request.
-    pub fn next_request(&self) -> u64 {
+    /// A name for the next request: when we started, and its number.
+    pub fn next_request_id(&self) -> HeaderValue {
         self.requests.set(self.requests.get() + 1);
-        self.requests.get()
+        let mut digits = [0; 20];
+        let count = write_u64(self.requests.get(), &mut digits);
+        let mut id = Vec::with_capacity(self.request_prefix.len() + count);
+        id.extend_from_slice(self.request_prefix.as_bytes());
+        id.extend_from_slice(&digits[..count]);
+        HeaderValue::from_maybe_shared(Bytes::from(id)).expect("digits belong into a header")
     }
 
     /// Takes in what other threads have said, up to a bound, and says how much that was.

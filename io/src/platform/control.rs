@@ -202,6 +202,9 @@ impl Control {
             }
             self.learn(shard, &event);
             self.note_answer(&event);
+            if let Said::Limits { scope, limits } = event.body {
+                self.note_limits(scope, limits);
+            }
             let errands = &mut self.errands;
             self.treasury.handle_event(shard, &event, |shard, command| errands.send(shard, command));
         }
@@ -340,6 +343,15 @@ impl Control {
         {
             self.unanswered = self.unanswered.saturating_sub(1);
         }
+    }
+
+    /// Somebody has changed limits: the first shard that says so is heard, the others say the same.
+    fn note_limits(&mut self, scope: Scope, limits: Limits) {
+        let known = self.briefing.limits.iter_mut().find(|(other, _)| *other == scope);
+        let Some((_, known)) = known.filter(|(_, known)| self.limits_set && *known != limits) else { return };
+        *known = limits;
+        let errands = &mut self.errands;
+        self.treasury.set_limits(scope, &limits, |shard, command| errands.send(shard, command));
     }
 
     /// Gives each shard its part; what it has from an earlier life it keeps.
