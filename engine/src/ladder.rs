@@ -153,7 +153,7 @@ impl Ladder {
     }
 
     /// The same, with a node that is not in its slot yet.
-    #[inline]
+    #[inline(always)]
     #[must_use = "the order may be on no ladder now"]
     pub fn insert(&mut self, nodes: &mut Nodes, slot: u32, mut node: Node) -> bool {
         let rank = self.rank(node.ticks);
@@ -205,6 +205,16 @@ impl Ladder {
         let rank = self.rank(node.ticks);
         if let Some(level) = self.level_mut(rank) {
             level.qty -= by.raw();
+        }
+    }
+
+    /// The newest order at a price of the ring; [`NIL`] if there is none.
+    #[inline]
+    pub fn tail(&self, ticks: i64) -> u32 {
+        let rank = self.rank(ticks);
+        match &self.ring {
+            Some(ring) if self.is_near(rank) => ring.levels[place(rank)].line.tail,
+            _ => NIL,
         }
     }
 

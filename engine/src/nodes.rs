@@ -5,7 +5,7 @@ mod image;
 
 use std::ops::{Index, IndexMut};
 
-use crate::ahead::fetch;
+use crate::ahead::{enlarge, fetch, table};
 use crate::id::AccountId;
 use crate::number::Qty;
 use crate::order::NIL;
@@ -96,12 +96,12 @@ pub struct Nodes(Vec<Node>);
 
 impl Nodes {
     pub fn with_capacity(orders: usize) -> Nodes {
-        Nodes(Vec::with_capacity(orders))
+        Nodes(table(orders))
     }
 
     /// Room for so many orders.
     pub fn reserve(&mut self, orders: usize) {
-        self.0.reserve(orders.saturating_sub(self.0.len()));
+        enlarge(&mut self.0, orders);
     }
 
     /// The place of a slot; nowhere if it was never used.
@@ -123,20 +123,19 @@ impl Nodes {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn set(&mut self, slot: u32, node: Node) {
-        match self.0.get_mut(slot as usize) {
-            Some(place) => *place = node,
-            None => self.grow(slot, node),
+        if slot as usize >= self.0.len() {
+            self.grow(slot);
         }
+        self.0[slot as usize] = node;
     }
 
     #[cold]
     #[inline(never)]
-    fn grow(&mut self, slot: u32, node: Node) {
+    fn grow(&mut self, slot: u32) {
         assert!(slot != NIL, "NIL is no slot");
-        self.0.resize(slot as usize, Node::default());
-        self.0.push(node);
+        self.0.resize(slot as usize + 1, Node::default());
     }
 }
 

@@ -33,6 +33,7 @@ pub(super) struct Passed {
 
 impl Shard {
     /// Checks a new order and counts it where it passes.
+    #[inline(always)]
     pub(super) fn admit(&mut self, terms: &Terms, out: &mut Outbox) -> Result<Passed, Reason> {
         let found = self.look_up(terms)?;
         self.check_reduction(terms, &found)?;
@@ -76,7 +77,7 @@ impl Shard {
     }
 
     /// 1. Reference.
-    #[inline]
+    #[inline(always)]
     fn look_up(&mut self, terms: &Terms) -> Result<Found, Reason> {
         let local = self.directory.local(terms.security).ok_or(Reason::UnknownSecurity)?;
         let security = &self.directory.locals[local as usize];
