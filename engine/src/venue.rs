@@ -176,17 +176,23 @@ impl Venue {
             outcomes: Vec::with_capacity(2 * OUTCOMES_PER_STEP_MAX),
             scratch: Vec::new(),
         };
+        venue.reserve_books(books.len());
         for spec in books {
             venue.add_book(spec);
         }
         venue
     }
 
+    /// Room for so many books in all.
+    pub fn reserve_books(&mut self, books: usize) {
+        self.nodes.rings.reserve(2 * books);
+    }
+
     /// Opens a book, in continuous trading, and gives its number.
     pub fn add_book(&mut self, spec: BookSpec) -> u32 {
         assert!(spec.tick_size.is_positive(), "a tick is above zero");
         assert!(spec.lot.is_positive(), "a lot is above zero");
-        self.books.push(Book::new(&spec));
+        self.books.push(Book::new(&spec, &mut self.nodes));
         self.markets.push(Market::default());
         self.backs.push(Back {
             chance: Chance::named(spec.settings.seed, spec.security.0 as u64),
@@ -250,8 +256,7 @@ impl Venue {
     pub fn fetch(&self, book: u32) {
         if let (Some(front), Some(market)) = (self.books.get(book as usize), self.markets.get(book as usize))
         {
-            fetch(&front.sides);
-            fetch(&front.mode);
+            fetch(front);
             fetch(market);
         }
     }
@@ -260,7 +265,7 @@ impl Venue {
     #[inline]
     pub fn fetch_level(&self, book: u32, side: Side, limit: i64) {
         if let Some(book) = self.books.get(book as usize) {
-            book.sides[side as usize].fetch(limit);
+            book.sides[side as usize].fetch(&self.nodes, limit);
         }
     }
 
@@ -269,11 +274,11 @@ impl Venue {
     pub fn expect(&self, book: u32, side: Side, limit: Option<i64>) -> Option<u32> {
         let book = self.books.get(book as usize)?;
         if book.crosses(side, limit) {
-            let maker = book.sides[side.opposite() as usize].best_front()?;
+            let maker = book.sides[side.opposite() as usize].best_front(&self.nodes)?;
             self.nodes.fetch(maker);
             return Some(maker);
         }
-        self.nodes.fetch(book.sides[side as usize].tail(limit?));
+        self.nodes.fetch(book.sides[side as usize].tail(&self.nodes, limit?));
         None
     }
 
@@ -283,7 +288,7 @@ impl Venue {
         if let Some(node) = self.nodes.get(slot).filter(|node| node.is_at(Place::Book)) {
             self.nodes.fetch(node.prev);
             self.nodes.fetch(node.next);
-            self.books[node.book as usize].sides[node.side() as usize].fetch(node.ticks);
+            self.books[node.book as usize].sides[node.side() as usize].fetch(&self.nodes, node.ticks);
         }
     }
 
@@ -401,7 +406,7 @@ impl Venue {
     /// Prices at which clients' orders rest, best first, and how much.
     pub fn depth(&self, book: u32, side: Side, levels: usize) -> impl Iterator<Item = (Price, Qty)> {
         let book = &self.books[book as usize];
-        let all = book.sides[side as usize].levels();
+        let all = book.sides[side as usize].levels(&self.nodes);
         all.take(levels).map(|(ticks, qty)| (book.price(ticks), qty))
     }
 

@@ -337,6 +337,7 @@ impl Shard {
 
     /// Books, ledger places and ways for securities that have none yet.
     fn open_books(&mut self) {
+        self.venue.reserve_books(self.directory.locals.len());
         for at in self.ways.len()..self.directory.locals.len() {
             let spec = book_spec(&self.directory, &self.settings, at);
             let seed = spec.settings.seed ^ (spec.security.0 as u64) << 32;
