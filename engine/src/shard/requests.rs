@@ -103,6 +103,7 @@ impl Shard {
         let order = self.orders.get_mut(slot);
         order.terms = *terms;
         order.reserved = order.reserved.checked_add(reserved).unwrap_or_default();
+        self.trim_credit(slot);
         self.say_terms(slot, What::Replaced, Reason::None, out);
         self.say_status(slot, What::Replaced, Reason::None, out);
         if !self.venue.outcomes().is_empty() {
@@ -251,6 +252,7 @@ impl Shard {
             order.base = Base::Filled;
             order.terms.qty = order.cum;
         }
+        self.trim_credit(slot);
         self.say_terms(slot, What::Replaced, Reason::None, out);
         self.say_status(slot, What::Replaced, Reason::None, out);
         if left.is_zero() {
