@@ -9,7 +9,7 @@ TARGET ?= commands
 FOR ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check sim faults fuzz bench smoke pure cover clean
+.PHONY: help run test check sim faults fuzz oracle bench smoke pure cover clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,10 @@ fuzz: ## any input into any state (TARGET=commands FOR=60)
 	@mkdir -p tests/fuzz/found/$(TARGET)
 	cargo fuzz run --fuzz-dir tests/fuzz --sanitizer none $(TARGET) \
 		tests/fuzz/found/$(TARGET) tests/fuzz/corpus/$(TARGET) -- -max_total_time=$(FOR)
+
+oracle: ## our FIX codec beside fefix: the same frames and fields, and how fast (builds for a quarter of an hour, once)
+	cargo test --release --manifest-path tests/oracle/Cargo.toml
+	cargo run --release --manifest-path tests/oracle/Cargo.toml
 
 bench: ## how fast, with all conditions printed
 	cargo run --release --package pitlane-bench --features peers -- all

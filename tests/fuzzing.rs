@@ -1,14 +1,17 @@
-//! Any bytes into a shard, into the STOMP decoder and into a STOMP broker: no panic, and the rules hold. The corpus of each
+//! Any bytes into a shard, into the codecs and sessions of FIX and STOMP: no panic, and the rules hold. The corpus of each
 //! fuzz target is replayed, then bytes at random.
 
 use std::path::Path;
 
 use pitlane_tests::dice::Dice;
 use pitlane_tests::stomp::fuzz as stomp;
-use pitlane_tests::{decode, seeds};
+use pitlane_tests::{decode, fix_fuzz, seeds};
 
 /// Length of a random input: some hundred commands.
 const BYTES: u64 = 4_000;
+
+/// Length of a random script for a FIX session.
+const SCRIPT_BYTES: usize = 300;
 
 /// Plays everything that a fuzz target has kept.
 fn replay(target: &str, play: fn(&[u8])) {
@@ -40,6 +43,21 @@ fn the_corpus_is_survived() {
 #[test]
 fn bytes_at_random_are_survived() {
     at_random(400, decode::play);
+}
+
+#[test]
+fn the_corpus_of_the_fix_codec_is_survived() {
+    replay("fix_decode", fix_fuzz::decode);
+}
+
+#[test]
+fn the_corpus_of_the_fix_session_is_survived() {
+    replay("fix_session", fix_fuzz::session);
+}
+
+#[test]
+fn scripts_at_random_are_survived_by_a_fix_session() {
+    at_random(2_000, |bytes| fix_fuzz::session(&bytes[..bytes.len().min(SCRIPT_BYTES)]));
 }
 
 #[test]

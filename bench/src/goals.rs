@@ -15,6 +15,10 @@ pub const HTTP_RATIO_MAX: f64 = 1.3;
 /// The process with a million open orders.
 pub const MEMORY_BYTES_MAX: u64 = 1 << 30;
 
+/// A New Order Single from bytes to fourteen typed fields.
+pub const FIX_DECODE_NS_MAX: f64 = 250.0;
+/// The same beside `fefix`: at most this part of its time.
+pub const FIX_DECODE_PEER_RATIO_MAX: f64 = 0.25;
 /// What level `os` of the journal adds to an order.
 pub const JOURNAL_NS_MAX: f64 = 100.0;
 /// A start with a million orders.

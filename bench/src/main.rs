@@ -13,7 +13,7 @@ use pitlane_bench::journal::Folder;
 use pitlane_bench::measure::{clock_ns, median, percentiles};
 use pitlane_bench::scenario::Scenario;
 use pitlane_bench::workload::{Kind, Workload};
-use pitlane_bench::{http, journal, lane, memory, net, platform, read_model, ring, stages, stomp};
+use pitlane_bench::{fix, http, journal, lane, memory, net, platform, read_model, ring, stages, stomp};
 
 #[derive(Parser)]
 #[command(name = "pitlane-bench", about = "How fast, and beside whom", version)]
@@ -60,6 +60,8 @@ enum Task {
     Net(Trips),
     /// The read model's time for each event of a shard.
     View(Flow),
+    /// The FIX codec: a New Order Single read, an Execution Report written.
+    FixCodec(Codec),
     /// The http thread beside bare hyper that serves the same bytes.
     Http(Requests),
     /// The pure half of the STOMP broker: decode, render, fan-out.
@@ -118,6 +120,18 @@ struct Trips {
     #[arg(long, default_value_t = 500_000)]
     trips: usize,
     #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Exit with 1 where a goal is missed.
+    #[arg(long)]
+    check: bool,
+}
+
+#[derive(Args, Clone)]
+struct Codec {
+    /// Messages of each round.
+    #[arg(long, default_value_t = 500_000)]
+    ops: usize,
+    #[arg(long, default_value_t = 7)]
     rounds: usize,
     /// Exit with 1 where a goal is missed.
     #[arg(long)]
@@ -206,6 +220,7 @@ impl Task {
     fn checks(&self) -> bool {
         match self {
             Task::Ring(trips) | Task::Lane(trips) | Task::Stages(trips) => trips.check,
+            Task::FixCodec(codec) => codec.check,
             Task::Http(requests) => requests.check,
             Task::Memory { check, .. } | Task::Recovery { check, .. } => *check,
             Task::Journal(journal) => journal.check,
@@ -235,6 +250,7 @@ fn run(task: Task) -> Result<Verdicts, Failure> {
         Task::Stages(trips) => Ok(stamps(&trips)),
         Task::Net(trips) => Ok(sockets(&pinning, &trips)),
         Task::View(flow) => Ok(view(&flow.load()?)),
+        Task::FixCodec(codec) => Ok(fix_codec(&codec)),
         Task::Http(requests) => Ok(http_beside_hyper(&pinning, &requests)?),
         Task::Stomp { ticks } => Ok(broker(ticks)),
         Task::Memory { open, .. } => Ok(million(open)),
@@ -442,6 +458,18 @@ fn view(workload: &Workload) -> Verdicts {
     Verdicts { wrong: said != taken, goals: Vec::new() }
 }
 
+fn fix_codec(codec: &Codec) -> Verdicts {
+    let result = fix::codec(&platform::reference(1), codec.ops, codec.rounds, None);
+    println!(
+        "fix codec: {:.0} ns to read a New Order Single of {} bytes into 14 typed fields, {:.0} ns to write an Execution \
+         Report of {} bytes; {} of each, hash {:016x}",
+        result.decode_ns, result.bytes_in, result.encode_ns, result.bytes_out, codec.ops, result.hash
+    );
+    let goals =
+        vec![Verdict::at_most("fix decode", result.decode_ns, goals::FIX_DECODE_NS_MAX, "ns for 14 fields")];
+    Verdicts { wrong: !result.agree, goals }
+}
+
 /// Ours and the bare server take turns, so that both meet the same machine.
 fn http_beside_hyper(pinning: &Pinning, requests: &Requests) -> Result<Verdicts, Failure> {
     if !pinning.has_two_cores() {
@@ -576,6 +604,7 @@ fn all(pinning: &Pinning, rounds: &Rounds) -> Result<Verdicts, Failure> {
     println!();
     add(sockets(pinning, &Trips { trips: 100_000, ..trips }));
     add(view(&generate("s100", Some(1_000_000))?));
+    add(fix_codec(&Codec { ops: 500_000, rounds: rounds.rounds, check: rounds.check }));
     let (ops, span_ms) = (500_000, 400);
     add(journals(pinning, &Journal { ops, rounds: rounds.rounds, span_ms, dir: None, check: rounds.check })?);
     add(recovery(1_000_000, None)?);
@@ -600,6 +629,7 @@ fn smoke(pinning: &Pinning) -> Result<Verdicts, Failure> {
         add(single(engine, &flow)?);
     }
     std::fs::remove_file(&file)?;
+    add(fix_codec(&Codec { ops: 2_000, rounds: 1, check: false }));
     add(view(&generate("s1", Some(5_000))?));
     add(journals(pinning, &Journal { ops: 2_000, rounds: 1, span_ms: 20, dir: None, check: false })?);
     add(recovery(5_000, None)?);

@@ -10,27 +10,42 @@
 //! Handlers run on this thread only, so what they share is plain memory without locks. `async` ends here: below are
 //! lanes and pure functions.
 
-mod account;
+mod about;
+mod act;
 mod answer;
+mod ask;
 mod body;
+mod calls;
 mod connection;
 mod cors;
+mod entry;
 mod floor;
 mod framing;
 mod guard;
+mod hall;
 mod health;
 mod house;
 mod latency;
+mod limit;
 mod listen;
+mod login;
 mod meter;
 mod operator;
+mod orders;
+mod position;
 mod problem;
+mod reference;
 mod remote;
+mod risk;
 mod routes;
 mod service;
 mod settings;
 mod standing;
+mod subscription;
+mod transaction;
 mod turn;
+mod wealth;
+mod websocket;
 
 use std::io;
 use std::net::TcpListener;
@@ -42,10 +57,14 @@ use pitlane_engine::refdata::RefData;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::LocalSet;
 
+pub use self::floor::Numbers;
 use self::house::House;
 pub use self::remote::Remote;
+pub use self::routes::table;
 pub use self::settings::HttpSettings;
 pub use self::standing::{Journaling, Listener, Phase, Standing};
+use crate::audit::Pen;
+use crate::auth::Seat;
 use crate::metrics::{Registry, StageSummary};
 use crate::report::Report;
 use crate::tls::Tls;
@@ -66,6 +85,12 @@ pub struct Parts {
     pub stages: Box<dyn FnMut() -> Vec<StageSummary> + Send>,
     /// Prints what is heard; none: nobody reads along.
     pub report: Option<Report>,
+    /// Where this thread asks who somebody is. Its bell is [`Remote::bell`].
+    pub seat: Seat,
+    /// What this thread notes administrative acts with; none: nobody keeps them.
+    pub pen: Option<Pen>,
+    /// For the ids of orders that come over REST.
+    pub numbers: Numbers,
     /// Needed where there is an HTTPS listener.
     pub tls: Option<Arc<Tls>>,
     /// How this thread speaks to main.
@@ -137,6 +162,7 @@ impl Http {
             }
             let turns = tokio::task::spawn_local(turn::take_turns(house.clone(), remote.clone()));
             tokio::task::spawn_local(turn::collect_stages(house.clone()));
+            tokio::task::spawn_local(hall::keep_time(house.hall.clone()));
             remote.closing().await;
             doors.iter().for_each(|door| door.abort());
             house.wind_down().await;

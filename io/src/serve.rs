@@ -21,13 +21,16 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::low_level::pipe;
 
+pub use self::start::auth_settings;
 use self::store::Store;
 use self::watch::Watch;
+use crate::audit::AuditError;
 use crate::clock::Clock;
-use crate::config::Config;
+use crate::config::{Config, Params};
 use crate::http::{Phase, Remote, Standing};
 use crate::journal::{Fault, Lock};
 use crate::printer::Printer;
+use crate::refdata;
 use crate::tls::TlsError;
 use crate::topology::life::{Course, Life, Main, Stop};
 use crate::wake::{Bell, wake_all};
@@ -38,6 +41,8 @@ const END_MAX: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct ServeSettings {
     pub config: Config,
+    /// Every setting, to be shown.
+    pub params: Params,
     /// Print the first and the last line only.
     pub quiet: bool,
     /// End so long after it was ready.
@@ -51,6 +56,9 @@ pub enum ServeError {
     System(String, io::Error),
     Journal(Fault),
     Tls(TlsError),
+    /// Users or tokens are not as they should be.
+    Auth(refdata::Faults),
+    Audit(AuditError),
     /// It had to end.
     Failed(String),
     /// It did not end in time.
@@ -63,6 +71,8 @@ impl fmt::Display for ServeError {
             ServeError::System(what, error) => write!(f, "{what}: {error}"),
             ServeError::Journal(fault) => fault.fmt(f),
             ServeError::Tls(error) => error.fmt(f),
+            ServeError::Auth(faults) => faults.fmt(f),
+            ServeError::Audit(error) => write!(f, "the audit log: {error}"),
             ServeError::Failed(why) => f.write_str(why),
             ServeError::Late(course) => {
                 write!(f, "not ended in good order after {END_MAX:?}: stuck in {course:?}")
@@ -112,7 +122,7 @@ fn stop_by_signal(life: &Life) -> io::Result<Arc<AtomicBool>> {
     Ok(signalled)
 }
 
-/// SIGHUP asks for the certificate to be read again.
+/// SIGHUP asks for certificate, users and tokens to be read again.
 fn reload_by_signal() -> io::Result<Arc<AtomicBool>> {
     let asked = Arc::new(AtomicBool::new(false));
     flag::register(SIGHUP, asked.clone())?;
@@ -172,7 +182,7 @@ impl Running {
         self.end(life, until)
     }
 
-    /// Waits, and looks after journal and certificate meanwhile.
+    /// Waits, and looks after journal, certificate and users meanwhile.
     fn wait(
         &mut self,
         main: &mut Main,

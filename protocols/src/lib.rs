@@ -7,4 +7,8 @@ pub mod line;
 pub mod decoded;
 pub mod json;
 
+pub mod fix;
+pub mod websocket;
 pub mod stomp;
+
+pub mod rest;

@@ -3,6 +3,8 @@
 pub mod checks;
 pub mod decode;
 pub mod dice;
+pub mod fix;
+pub mod fix_fuzz;
 pub mod flow;
 pub mod keep;
 pub mod life;

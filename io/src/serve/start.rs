@@ -11,18 +11,24 @@ use pitlane_engine::time::Timestamp;
 use super::store::{Staff, Store};
 use super::watch::Watch;
 use super::{Running, ServeError, ServeSettings, reload_by_signal, system};
-use crate::config::Config;
+use crate::audit::Scribe;
+use crate::auth::{Auth, AuthSettings};
+use crate::config::{Config, IdleBy, Layout};
 use crate::http::{Http, HttpSettings, Listener, News, Parts as HttpParts, Remote, Standing};
 use crate::journal::header;
 use crate::metrics::{Registry, StageSummary};
 use crate::net::settings::NetSettings;
+use crate::platform::gateway::Gateway;
+use crate::platform::gateway::doors::{Doors, Protocol};
+use crate::platform::gateway::stomp::StompRoom;
 use crate::platform::{Parts, PlatformSettings};
 use crate::printer::Printer;
 use crate::report::Report;
 use crate::stages::Reader;
+use crate::stomp;
 use crate::tls::{Certificate, Tls, TlsError, TlsSettings};
 use crate::topology::Plan;
-use crate::topology::crew::{Member, pin};
+use crate::topology::crew::{Duty, Member, pin};
 use crate::topology::life::{Course, Life, Stop};
 
 pub fn start(
@@ -34,7 +40,7 @@ pub fn start(
     let config = &settings.config;
     let topology = &config.topology;
     pin(topology.main_cores.first().copied());
-    let Store { mut born, reference, staff, numbers } = store;
+    let Store { mut born, reference, staff, numbers, rest_numbers, supply } = store;
     let remote = Remote::new();
     let plan = Plan::new(topology.clone(), remote.bell().clone());
     let bells = plan.bells.clone();
@@ -49,11 +55,19 @@ pub fn start(
         (healths, lock) = (all, Some(held));
     }
     let platform = PlatformSettings { numbers, ..PlatformSettings::of(config, &reference) };
-    let parts = Parts::new(now, &reference, &platform, born, &bells, &registry);
+    let mut parts = Parts::new(now, &reference, &platform, born, &bells, &registry);
+    let tls = open_tls(config, now)?;
+    let doors = Doors::bind(config, tls.as_deref());
+    let doors = doors.map_err(|(key, error)| ServeError::System(key.to_string(), error))?;
+    let mut listeners = doors.listeners();
+    furnish(config, &reference, &mut parts.gateways, &doors).map_err(system("cannot share a listener"))?;
+    drop(doors);
     members.extend(plan.members(parts.shards, parts.gateways, &NetSettings::of(&config.net)));
 
+    let mut auth = Auth::open(auth_settings(config, &reference)).map_err(ServeError::Auth)?;
+    let mut scribe = Scribe::open(&config.service.data_dir, now).map_err(ServeError::Audit)?;
+
     let (printer, printing) = Printer::start(life.clone()).map_err(system(NO_THREAD))?;
-    let tls = open_tls(config, now)?;
     let http = HttpParts {
         port: parts.http,
         bells: bells.shards.clone(),
@@ -63,13 +77,20 @@ pub fn start(
         standing: standing.clone(),
         stages: shown(parts.stages),
         report: Some(Report::new(printer.clone(), settings.quiet)),
+        numbers: rest_numbers,
         tls: tls.clone(),
+        seat: auth.seat(remote.bell().clone()),
+        pen: Some(scribe.pen(auth.bell().clone(), remote.bell().clone())),
         tell: told(life.clone()),
     };
-    let http = Http::bind(HttpSettings::of(config), http).map_err(system("http.listen or https.listen"))?;
-    standing.set_listeners(http.listeners().to_vec());
-    let ready = ready_line(config, &reference, http.listeners());
+    let http = Http::bind(HttpSettings::of(config, &settings.params), http)
+        .map_err(system("http.listen or https.listen"))?;
+    listeners.splice(0..0, http.listeners().iter().copied());
+    let ready = ready_line(config, &reference, &listeners);
+    standing.set_listeners(listeners);
 
+    let reread = auth.reload();
+    members.push(office(auth, scribe, topology.main_cores.first().copied()));
     let bells = members.iter().map(|member| member.bell.clone()).collect();
     let start = |member: Member| member.start(life.clone());
     let threads: io::Result<Vec<_>> = members.into_iter().map(start).collect();
@@ -77,11 +98,24 @@ pub fn start(
     let core = topology.http_cores.first().copied();
     threads.push(start_http(http, core, life.clone()).map_err(system(NO_THREAD))?);
     let reload = reload_by_signal().map_err(system("cannot hear signals"))?;
-    let watch = Watch::new(healths, registry, standing.clone()).with_certificate(tls, reload);
+    let watch = Watch::new(healths, registry, standing.clone(), supply).with_reload(reload, tls, reread);
     Ok(Running { bells, remote, standing, watch, threads, printer, printing, ready, _lock: lock })
 }
 
 const NO_THREAD: &str = "cannot start a thread";
+
+/// Who clients are: by whom it may be asked for, with the names of all strategies.
+pub fn auth_settings(config: &Config, reference: &RefData) -> AuthSettings {
+    AuthSettings::of(config, reference.strategies().iter().map(|row| row.name.clone()).collect())
+}
+
+/// The thread that says who somebody is, and writes down what is about to be done. Far from the shards: a password takes 20 ms.
+fn office(auth: Auth, scribe: Scribe, core: Option<u32>) -> Member {
+    let (clerk, bed, bell) = auth.into_parts();
+    // The scribe first: an act does not wait behind more than one password.
+    let duties = vec![Duty::Scribe(Box::new(scribe)), Duty::Clerk(Box::new(clerk))];
+    Member { name: "auth".to_string(), duties, idle: IdleBy::Park, core, bed, bell, net: None }
+}
 
 /// A certificate, if anybody speaks TLS.
 fn open_tls(config: &Config, now: Timestamp) -> Result<Option<Arc<Tls>>, TlsError> {
@@ -97,6 +131,26 @@ fn open_tls(config: &Config, now: Timestamp) -> Result<Option<Arc<Tls>>, TlsErro
     };
     let settings = TlsSettings { certificate, client_ca: config.tls.client_ca.clone() };
     Tls::open(settings, now).map(|tls| Some(Arc::new(tls)))
+}
+
+/// Doors and rooms for the gateways. In the shared layout all of them are in one thread, whose sockets the first one has.
+fn furnish(
+    config: &Config,
+    reference: &Arc<RefData>,
+    gateways: &mut [Gateway],
+    doors: &Doors,
+) -> io::Result<()> {
+    let furnished = match config.topology.layout {
+        Layout::Shared => 1,
+        Layout::Dedicated => gateways.len(),
+    };
+    for gateway in &mut gateways[..furnished] {
+        let speaks_stomp = doors.lead_to(Protocol::Stomp);
+        let room = || StompRoom::new(stomp::settings(config), reference.clone(), gateway.source());
+        let room = speaks_stomp.then(room);
+        gateway.furnish(doors.try_clone()?, room);
+    }
+    Ok(())
 }
 
 /// What the http thread shows of all threads' stages.

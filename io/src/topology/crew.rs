@@ -9,6 +9,8 @@ use std::time::Duration;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 
 use super::life::{Course, Life, Stop};
+use crate::audit::Scribe;
+use crate::auth::Clerk;
 use crate::clock::Clock;
 use crate::config::IdleBy;
 use crate::fault;
@@ -33,6 +35,8 @@ pub enum Duty {
     Gateway(Box<Gateway>),
     Keeper(Box<KeeperDuty>),
     Steward(Box<Steward>),
+    Clerk(Box<Clerk>),
+    Scribe(Box<Scribe>),
 }
 
 /// The journal's keeper, who tells the steward when there may be something to put away.
@@ -60,13 +64,16 @@ impl KeeperDuty {
 }
 
 impl Duty {
-    fn poll(&mut self, now: Timestamp, course: Course) -> usize {
+    /// The first gateway of a thread takes its sockets.
+    fn poll(&mut self, now: Timestamp, course: Course, net: &mut Option<&mut Net>) -> usize {
         match self {
             Duty::Shard(shard) => shard.poll(now, course),
-            Duty::Gateway(gateway) => gateway.poll(now, course),
+            Duty::Gateway(gateway) => gateway.poll(now, course, net.take()),
             Duty::Keeper(keeper) => keeper.poll(now, course),
             Duty::Steward(steward) if course <= Course::Open => steward.poll(now),
             Duty::Steward(_) => 0,
+            Duty::Clerk(clerk) => clerk.poll(now),
+            Duty::Scribe(scribe) => scribe.poll(now),
         }
     }
 
@@ -75,7 +82,7 @@ impl Duty {
             Duty::Shard(shard) => shard.is_done(course),
             Duty::Gateway(gateway) => gateway.is_done(course),
             Duty::Keeper(keeper) => course != Course::Ended || keeper.finished,
-            Duty::Steward(_) => true,
+            Duty::Steward(_) | Duty::Clerk(_) | Duty::Scribe(_) => true,
         }
     }
 
@@ -83,7 +90,7 @@ impl Duty {
         match self {
             Duty::Shard(shard) => shard.is_waiting(),
             Duty::Gateway(gateway) => gateway.is_waiting(),
-            Duty::Keeper(_) | Duty::Steward(_) => false,
+            Duty::Keeper(_) | Duty::Steward(_) | Duty::Clerk(_) | Duty::Scribe(_) => false,
         }
     }
 
@@ -93,7 +100,7 @@ impl Duty {
             Duty::Gateway(gateway) => gateway.deadline(course),
             Duty::Keeper(keeper) => keeper.keeper.deadline().unwrap_or(Timestamp::MAX),
             // It looks by itself as often as anybody does.
-            Duty::Steward(_) => Timestamp::MAX,
+            Duty::Steward(_) | Duty::Clerk(_) | Duty::Scribe(_) => Timestamp::MAX,
         }
     }
 }
@@ -185,7 +192,7 @@ pub fn pin(core: Option<u32>) {
 /// The loop.
 struct Round {
     member: Member,
-    /// FIX and STOMP will listen here; until then it is where a gateway's thread sleeps.
+    /// A gateway's thread sleeps among its sockets.
     net: Option<Net>,
     idle: Idle,
     life: Arc<Life>,
@@ -213,8 +220,8 @@ impl Round {
 
     fn poll(&mut self, course: Course) -> (Timestamp, usize) {
         let now = self.clock.now();
-        let duties = &mut self.member.duties;
-        let work = duties.iter_mut().map(|duty| duty.poll(now, course)).sum();
+        let (duties, mut net) = (&mut self.member.duties, self.net.as_mut());
+        let work = duties.iter_mut().map(|duty| duty.poll(now, course, &mut net)).sum();
         fault::after_round(&self.member.name, work);
         (now, work)
     }
@@ -243,10 +250,7 @@ impl Round {
         if work == 0 && self.life.course() == course && !self.can_arrive(course) {
             let longest = self.longest_sleep(now, course);
             match &mut self.net {
-                Some(net) => {
-                    net.wait(now, longest);
-                    net.turn(now, |_, _| {});
-                }
+                Some(net) => net.wait(now, longest),
                 None => thread::park_timeout(longest),
             }
         }

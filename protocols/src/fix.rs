@@ -1,0 +1,32 @@
+//! FIX 4.4, the acceptor's side: from bytes to requests and from events to bytes, without a socket.
+//!
+//! ```text
+//! bytes ─► frame ─► fields ─┬─► session: numbers, gaps, heartbeats, rejects ─► encode ─► bytes
+//!                           └─► order ─► entry ─► Request ─► Desk
+//!                                  Event ─► report ─► session ─► encode ─► bytes
+//! ```
+
+// Bytes.
+pub mod tag;
+pub mod frame;
+pub mod fields;
+pub mod stamp;
+pub mod encode;
+pub mod order;
+
+// What a session stands on.
+pub mod store;
+pub mod schedule;
+pub mod flood;
+
+// Orders.
+pub mod book;
+pub mod why;
+pub mod resolve;
+pub mod entry;
+pub mod report;
+
+// The session.
+pub mod dictionary;
+pub mod session;
+pub mod greeting;

@@ -1,0 +1,179 @@
+//! What a client asks, made into requests for the desk: a new order (D), a cancel (F), a replacement (G). Each is checked here
+//! as far as the message and the session's own orders tell; the rest is the shard's to say.
+
+use pitlane_engine::desk::{Declined, Desk, Ticket};
+use pitlane_engine::id::IntId;
+use pitlane_engine::mesh::PortEnd;
+use pitlane_engine::number::{Price, Qty};
+use pitlane_engine::reason::Reason;
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
+use pitlane_engine::text::TextError;
+use pitlane_engine::time::{Day, Timestamp};
+
+use super::book::Order;
+use super::order::{Decimal, OrderFields};
+use super::resolve;
+use super::session::SessionSettings;
+use super::tag;
+use super::why::Why;
+use crate::words::Code;
+
+/// What goes to the desk. `root` is what the client's order was first called, `order` what it is called now. When its lane is full the caller keeps it and tries again, and does not ask the session for more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    Submit { ticket: Ticket, terms: Terms },
+    Modify { ticket: Ticket, root: IntId, order: IntId, changes: Changes },
+    Cancel { ticket: Ticket, root: IntId, order: IntId },
+}
+
+impl Request {
+    /// Hands it to the desk.
+    pub fn send(&self, desk: &mut Desk, port: &mut PortEnd) -> Result<IntId, Declined> {
+        match *self {
+            Request::Submit { ticket, terms } => desk.submit(port, ticket, terms),
+            Request::Modify { ticket, order, changes, .. } => desk.modify(port, ticket, &order, changes),
+            Request::Cancel { ticket, order, .. } => desk.cancel(port, ticket, &order),
+        }
+    }
+}
+
+/// A field that must be there: its tag.
+pub type Missing = u32;
+
+/// Which fields a D, F or G needs, and the first of them that is not there. Instead of a symbol a security id will do.
+pub fn missing(msg_type: u8, order: &OrderFields) -> Option<Missing> {
+    let replace = msg_type == b'G';
+    let needed = [
+        (tag::ORIG_CL_ORD_ID, msg_type == b'D' || order.orig_cl_ord_id.is_some()),
+        (tag::CL_ORD_ID, order.cl_ord_id.is_some()),
+        (tag::SYMBOL, order.symbol.is_some() || order.security_id.is_some()),
+        (tag::SIDE, order.side.is_some()),
+        (tag::TRANSACT_TIME, order.transact_time.is_some()),
+        (tag::ORD_TYPE, msg_type == b'F' || order.ord_type.is_some()),
+        // A new order without a quantity is refused as an order: FIX lets it have others instead.
+        (tag::ORDER_QTY, !replace || order.order_qty.is_some()),
+    ];
+    needed.into_iter().find(|(_, there)| !there).map(|(tag, _)| tag)
+}
+
+/// The terms of a new order.
+pub fn terms(settings: &SessionSettings, reference: &RefData, order: &OrderFields) -> Result<Terms, Why> {
+    let security = resolve::security(reference, order)?;
+    let account = resolve::account(reference, order, settings.account, security)?;
+    let strategy = resolve::strategy(reference, order, settings.strategy)?;
+    let side = order.side.and_then(Side::from_code).ok_or(Why::SideNotTaken)?;
+    let kind = order_kind(settings, order)?;
+    let tif = tif(order)?;
+    let (limit, stop) = (price(order.price)?, price(order.stop_px)?);
+    Ok(Terms {
+        qty: qty(order.order_qty)?,
+        limit: limit.unwrap_or_default(),
+        stop: stop.unwrap_or_default(),
+        tif_date: tif_date(order, tif)?.unwrap_or_default(),
+        security: security.id,
+        strategy,
+        account,
+        side,
+        kind,
+        tif,
+        limit_given: limit.is_some(),
+        stop_given: stop.is_some(),
+        exchange_order: order.exchange_order.unwrap_or(false),
+        reduce_only: false,
+    })
+}
+
+/// What a replacement changes. It carries the whole order as wished; what may not change must be as it was.
+pub fn changes(
+    settings: &SessionSettings,
+    reference: &RefData,
+    order: &OrderFields,
+    known: &Order,
+) -> Result<Changes, Why> {
+    matches(reference, order, known)?;
+    if let Some(named) = order.account
+        && resolve::named_account(reference, named) != Some(known.terms.account)
+    {
+        return Err(Why::AccountDiffers);
+    }
+    if order_kind(settings, order)? != known.terms.kind {
+        return Err(Why::TypeDiffers);
+    }
+    let mut changes = Changes::default().with_qty(qty(order.order_qty)?);
+    let kind = known.terms.kind;
+    match (price(order.price)?, kind.has_limit()) {
+        (Some(limit), true) => changes = changes.with_limit(limit),
+        (None, true) => return Err(Reason::LimitMissing.into()),
+        (Some(_), false) => return Err(Reason::LimitSuperfluous.into()),
+        (None, false) => {}
+    }
+    match (price(order.stop_px)?, kind.has_stop()) {
+        (Some(stop), true) => changes = changes.with_stop(stop),
+        (None, true) => return Err(Reason::StopMissing.into()),
+        (Some(_), false) => return Err(Reason::StopSuperfluous.into()),
+        (None, false) => {}
+    }
+    // Without 59 the time in force stays: a client that does not send it has not thought of it.
+    if order.time_in_force.is_some() {
+        let tif = tif(order)?;
+        changes = changes.with_tif(tif);
+        if let Some(date) = tif_date(order, tif)? {
+            changes = changes.with_tif_date(date);
+        }
+    }
+    Ok(changes)
+}
+
+/// Whether instrument and side of a request are those of its order.
+pub fn matches(reference: &RefData, order: &OrderFields, known: &Order) -> Result<(), Why> {
+    let side = order.side.and_then(Side::from_code);
+    if side != Some(known.terms.side) {
+        return Err(Why::SideDiffers);
+    }
+    match resolve::security(reference, order) {
+        Ok(security) if security.id == known.terms.security => Ok(()),
+        _ => Err(Why::SecurityDiffers),
+    }
+}
+
+fn order_kind(settings: &SessionSettings, order: &OrderFields) -> Result<OrderKind, Why> {
+    let kind = order.ord_type.and_then(OrderKind::from_code);
+    kind.filter(|kind| settings.order_types.contains(kind)).ok_or(Why::TypeNotTaken)
+}
+
+fn tif(order: &OrderFields) -> Result<Tif, Why> {
+    // Spec: absent means DAY.
+    order.time_in_force.map_or(Ok(Tif::Day), |code| Tif::from_code(code).ok_or(Why::TifNotTaken))
+}
+
+/// The end of a GTD order: 126, or the end of the day that 432 names.
+fn tif_date(order: &OrderFields, tif: Tif) -> Result<Option<Timestamp>, Why> {
+    match (tif, order.expire_time, order.expire_date) {
+        (Tif::Gtd, Some(time), None) => Ok(Some(time)),
+        // Choice: the day is one of UTC. See protocols/README.md.
+        (Tif::Gtd, None, Some(day)) => Ok(Some(Day(day.0.saturating_add(1)).start())),
+        (Tif::Gtd, None, None) => Err(Reason::TifDateMissing.into()),
+        (Tif::Gtd, Some(_), Some(_)) => Err(Reason::TifDateSuperfluous.into()),
+        (_, None, None) => Ok(None),
+        (_, _, _) => Err(Reason::TifDateSuperfluous.into()),
+    }
+}
+
+fn qty(qty: Option<Decimal<Qty>>) -> Result<Qty, Why> {
+    match qty {
+        Some(Ok(qty)) => Ok(qty),
+        Some(Err(TextError::TooManyDecimals)) => Err(Reason::BadLot.into()),
+        Some(Err(_)) => Err(Reason::Overflow.into()),
+        None => Err(Reason::QuantityNotPositive.into()),
+    }
+}
+
+fn price(price: Option<Decimal<Price>>) -> Result<Option<Price>, Why> {
+    match price {
+        Some(Ok(price)) => Ok(Some(price)),
+        Some(Err(TextError::TooManyDecimals)) => Err(Reason::BadTick.into()),
+        Some(Err(_)) => Err(Reason::Overflow.into()),
+        None => Ok(None),
+    }
+}

@@ -1,0 +1,458 @@
+//! The fields of a frame, read in one pass: each becomes a tag and a place in the buffer, the header is picked out, and the
+//! first fault of structure is kept. Nothing is copied and nothing allocated; the table is the caller's and used again.
+
+use super::frame::{Frame, SOH};
+use super::tag;
+
+/// Fields of one message. A new order has some twenty; more than this is nobody's order.
+pub const FIELDS_MAX: usize = 256;
+
+/// SessionRejectReason (373).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum RejectReason {
+    InvalidTag = 0,
+    RequiredTagMissing = 1,
+    TagNotForMessage = 2,
+    UndefinedTag = 3,
+    NoValue = 4,
+    ValueIncorrect = 5,
+    IncorrectFormat = 6,
+    CompIdProblem = 9,
+    SendingTimeAccuracy = 10,
+    InvalidMsgType = 11,
+    TagTwice = 13,
+    OutOfOrder = 14,
+    GroupOutOfOrder = 15,
+    GroupCount = 16,
+    DelimiterInValue = 17,
+    Other = 99,
+}
+
+impl RejectReason {
+    pub fn words(self) -> &'static str {
+        match self {
+            RejectReason::InvalidTag => "Invalid tag number",
+            RejectReason::RequiredTagMissing => "Required tag missing",
+            RejectReason::TagNotForMessage => "Tag not defined for this message type",
+            RejectReason::UndefinedTag => "Undefined tag",
+            RejectReason::NoValue => "Tag specified without a value",
+            RejectReason::ValueIncorrect => "Value is incorrect (out of range) for this tag",
+            RejectReason::IncorrectFormat => "Incorrect data format for value",
+            RejectReason::CompIdProblem => "CompID problem",
+            RejectReason::SendingTimeAccuracy => "SendingTime accuracy problem",
+            RejectReason::InvalidMsgType => "Invalid MsgType",
+            RejectReason::TagTwice => "Tag appears more than once",
+            RejectReason::OutOfOrder => "Tag specified out of required order",
+            RejectReason::GroupOutOfOrder => "Repeating group fields out of order",
+            RejectReason::GroupCount => "Incorrect NumInGroup count for repeating group",
+            RejectReason::DelimiterInValue => "Non \"data\" value includes field delimiter",
+            RejectReason::Other => "Too many fields",
+        }
+    }
+}
+
+/// What is wrong with a message, and with which of its fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    pub reason: RejectReason,
+    /// The tag at fault; zero: none can be named.
+    pub tag: u32,
+    /// Which field of the message it is, so that of two faults the first can be told.
+    pub at: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    tag: u32,
+    start: u32,
+    len: u32,
+}
+
+/// Where the fields of one message are. Kept by the caller from message to message.
+#[derive(Clone, Debug)]
+pub struct Fields {
+    places: [Place; FIELDS_MAX],
+    len: usize,
+    /// Which of the tags with a slot there have been; only for these does `first` mean something, so that it need not be cleared.
+    seen: [u64; tag::SLOTS / 64],
+    /// Which place is the first with such a tag.
+    first: [u8; tag::SLOTS],
+}
+
+const _: () = assert!(FIELDS_MAX <= 256, "a place has its number in a byte");
+const _: () = assert!(tag::SLOTS.is_multiple_of(64), "whole words hold all slots");
+
+impl Default for Fields {
+    fn default() -> Fields {
+        Fields {
+            places: [Place::default(); FIELDS_MAX],
+            len: 0,
+            seen: [0; tag::SLOTS / 64],
+            first: [0; tag::SLOTS],
+        }
+    }
+}
+
+impl Fields {
+    /// Begins with a new message: 8, 9 and 35 have been there.
+    fn clear(&mut self) {
+        self.len = 0;
+        self.seen = [0; tag::SLOTS / 64];
+        self.seen[0] = 1 << tag::BEGIN_STRING | 1 << tag::BODY_LENGTH | 1 << tag::MSG_TYPE;
+    }
+
+    /// Adds a field; answers whether its tag was there before and may not come again.
+    #[inline]
+    fn add(&mut self, place: Place) -> bool {
+        let at = self.len;
+        let twice = match tag::slot(place.tag) {
+            Some(slot) => {
+                let (word, bit) = (&mut self.seen[slot / 64], 1 << (slot % 64));
+                let twice = *word & bit != 0;
+                if !twice {
+                    *word |= bit;
+                    self.first[slot] = at as u8;
+                }
+                twice && slot != 0 && tag::class(place.tag) & tag::MEMBER == 0
+            }
+            None => self.places[..at].iter().any(|before| before.tag == place.tag),
+        };
+        self.places[at] = place;
+        self.len = at + 1;
+        twice
+    }
+
+    /// The first place with this tag.
+    #[inline]
+    fn find(&self, tag: u32) -> Option<usize> {
+        let Some(slot) = tag::slot(tag) else {
+            return self.places[..self.len].iter().position(|place| place.tag == tag);
+        };
+        let is_framing = matches!(tag, tag::BEGIN_STRING | tag::BODY_LENGTH | tag::MSG_TYPE);
+        let is_there = self.seen[slot / 64] & 1 << (slot % 64) != 0 && !is_framing;
+        is_there.then(|| self.first[slot] as usize)
+    }
+}
+
+/// The fields of the standard header that a session looks at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Header<'a> {
+    pub msg_seq_num: Option<&'a [u8]>,
+    pub sender_comp_id: Option<&'a [u8]>,
+    pub target_comp_id: Option<&'a [u8]>,
+    pub sending_time: Option<&'a [u8]>,
+    pub orig_sending_time: Option<&'a [u8]>,
+    pub poss_dup: bool,
+    pub poss_resend: bool,
+}
+
+/// A frame with its fields: borrowed from the bytes, and from the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Message<'a, 'f> {
+    pub frame: Frame<'a>,
+    pub msg_type: &'a [u8],
+    pub header: Header<'a>,
+    /// The first fault of structure.
+    pub fault: Option<Fault>,
+    fields: &'f Fields,
+}
+
+impl<'a> Message<'a, '_> {
+    /// Fields behind the type, the check sum not among them.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &'a [u8])> {
+        let bytes = self.frame.bytes;
+        let places = &self.fields.places[..self.fields.len];
+        places.iter().map(move |place| {
+            let start = place.start as usize;
+            (place.tag, &bytes[start..start + place.len as usize])
+        })
+    }
+
+    /// The value of the first field with this tag.
+    #[inline]
+    pub fn get(&self, tag: u32) -> Option<&'a [u8]> {
+        self.find(tag).map(|found| found.1)
+    }
+
+    /// The first field with this tag: which one it is, and its value.
+    #[inline]
+    pub fn find(&self, tag: u32) -> Option<(usize, &'a [u8])> {
+        let at = self.fields.find(tag)?;
+        let place = &self.fields.places[at];
+        let start = place.start as usize;
+        Some((at, &self.frame.bytes[start..start + place.len as usize]))
+    }
+
+    pub fn len(&self) -> usize {
+        self.fields.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.fields.len == 0
+    }
+}
+
+/// Reads the fields of a frame.
+#[inline]
+pub fn read<'a, 'f>(frame: Frame<'a>, fields: &'f mut Fields) -> Message<'a, 'f> {
+    let pass = Pass { bytes: frame.bytes, end: frame.end };
+    let mut fault = None;
+    // The type stands first: the frame has seen to it.
+    let type_end = find_soh(frame.bytes, frame.body + 3);
+    let msg_type = &frame.bytes[frame.body + 3..type_end];
+    if msg_type.is_empty() {
+        fault = Some(Fault { reason: RejectReason::NoValue, tag: tag::MSG_TYPE, at: 0 });
+    }
+    fields.clear();
+    let mut at = type_end + 1;
+    let mut raw = None;
+    let mut part = tag::HEADER;
+    while at < frame.end {
+        let len = fields.len;
+        if len == FIELDS_MAX {
+            fault = fault.or(Some(Fault { reason: RejectReason::Other, tag: 0, at: len }));
+            break;
+        }
+        let mut reason = None;
+        let place = match pass.plain_field(at, part) {
+            // Most fields are where they belong, have a value, and nothing to do with their neighbours.
+            Some((place, class)) if raw.is_none() => {
+                part &= class;
+                place
+            }
+            _ => {
+                let place;
+                (place, reason) = pass.field(at, &mut raw, &mut part);
+                place
+            }
+        };
+        let twice = fields.add(place);
+        if (twice || reason.is_some()) && fault.is_none() {
+            let reason = reason.unwrap_or(RejectReason::TagTwice);
+            fault = Some(Fault { reason, tag: place.tag, at: len });
+        }
+        at = (place.start + place.len) as usize + 1;
+    }
+    if let Some((length, _, _)) = raw {
+        fault = fault.or(Some(Fault { reason: RejectReason::IncorrectFormat, tag: length, at: fields.len }));
+    }
+    let mut message = Message { frame, msg_type, header: Header::default(), fault, fields };
+    message.header = Header::of(&message);
+    message
+}
+
+impl<'a> Header<'a> {
+    #[inline]
+    fn of(message: &Message<'a, '_>) -> Header<'a> {
+        Header {
+            msg_seq_num: message.get(tag::MSG_SEQ_NUM),
+            sender_comp_id: message.get(tag::SENDER_COMP_ID),
+            target_comp_id: message.get(tag::TARGET_COMP_ID),
+            sending_time: message.get(tag::SENDING_TIME),
+            orig_sending_time: message.get(tag::ORIG_SENDING_TIME),
+            poss_dup: message.get(tag::POSS_DUP_FLAG) == Some(b"Y"),
+            poss_resend: message.get(tag::POSS_RESEND) == Some(b"Y"),
+        }
+    }
+}
+
+/// What the pass knows on its way.
+struct Pass<'a> {
+    bytes: &'a [u8],
+    end: usize,
+}
+
+/// Raw data that must come next: the tag of its length, its own, and its length.
+type Raw = Option<(u32, u32, usize)>;
+
+impl<'a> Pass<'a> {
+    /// The field at `at` if it is one of header or body, in its place, with a tag of at most four digits and nothing wrong with it; and
+    /// which parts of the message may follow. The tag is read in one word, without a branch for each digit.
+    #[inline]
+    fn plain_field(&self, at: usize, part: u8) -> Option<(Place, u8)> {
+        // From the field's beginning, so that the next field need not wait until this one's tag is read.
+        let end = find_soh(self.bytes, at);
+        let word = u64::from_le_bytes(*self.bytes.get(at..)?.first_chunk()?);
+        let digits = first_byte(word, b'=')?;
+        if digits == 0 || digits > 4 {
+            return None;
+        }
+        // The digits in the upper bytes, zeros below.
+        let text = (word as u32) << (32 - 8 * digits);
+        let used = u32::MAX << (32 - 8 * digits);
+        let values = (text ^ 0x3030_3030) & used;
+        let are_digits = (values.wrapping_add(0x7676_7676) | values) & 0x8080_8080 == 0;
+        if !are_digits || word as u8 == b'0' {
+            return None;
+        }
+        let pairs = (values * 10 + (values >> 8)) & 0x00ff_00ff;
+        let tag = (pairs * 100 + (pairs >> 16)) & 0xffff;
+        let start = at + digits as usize + 1;
+        let class = tag::class(tag);
+        let in_place = class == 0 && part != tag::TRAILER || class == tag::HEADER && part == tag::HEADER;
+        if !in_place || end <= start {
+            return None;
+        }
+        Some((Place { tag, start: start as u32, len: (end - start) as u32 }, class))
+    }
+
+    /// The field at `at`, and what is wrong with it. `part` is the part of the message we are in.
+    fn field(&self, at: usize, raw: &mut Raw, part: &mut u8) -> (Place, Option<RejectReason>) {
+        let (tag, start) = match self.tag(at) {
+            Ok(found) => found,
+            Err(reason) => {
+                let end = find_soh(self.bytes, at);
+                *raw = None;
+                return (Place { tag: 0, start: at as u32, len: (end - at) as u32 }, Some(reason));
+            }
+        };
+        let class = tag::class(tag);
+        let mut fault = None;
+        let announced = raw.take();
+        let end = match announced {
+            Some((_, data, len)) if data == tag && self.raw_fits(start, len) => start + len,
+            Some((length, _, _)) => {
+                fault = Some((RejectReason::IncorrectFormat, length));
+                find_soh(self.bytes, start)
+            }
+            None => find_soh(self.bytes, start),
+        };
+        let value = &self.bytes[start..end];
+        if class != 0 {
+            let misplaced = self.structure(tag, class, value, announced.is_some(), raw, part);
+            fault = fault.or(misplaced.map(|reason| (reason, tag)));
+        } else {
+            // The header is over; raw data or a trailer before it, and the order is wrong.
+            if *part == tag::TRAILER {
+                fault = fault.or(Some((RejectReason::OutOfOrder, tag)));
+            }
+            *part &= !tag::HEADER;
+        }
+        if value.is_empty() {
+            fault = fault.or(Some((RejectReason::NoValue, tag)));
+        }
+        let told = fault.map_or(tag, |fault| fault.1);
+        let place = Place { tag, start: start as u32, len: value.len() as u32 };
+        match fault {
+            // The length is at fault, and the field that shows it is kept under its own tag.
+            Some((reason, length)) if told != tag => (Place { tag: length, ..place }, Some(reason)),
+            other => (place, other.map(|fault| fault.0)),
+        }
+    }
+
+    /// The tag at `at`, and where its value begins.
+    #[inline]
+    fn tag(&self, at: usize) -> Result<(u32, usize), RejectReason> {
+        let mut value = 0u64;
+        let mut here = at;
+        loop {
+            let byte = self.bytes[here];
+            match byte.wrapping_sub(b'0') {
+                digit @ 0..=9 if value <= tag::TAG_MAX as u64 => value = value * 10 + digit as u64,
+                0..=9 => return Err(RejectReason::InvalidTag),
+                _ if byte == b'=' => break,
+                // A field without `=` is the rest of a value that had a delimiter in it.
+                _ if byte == SOH => return Err(RejectReason::DelimiterInValue),
+                _ => {
+                    let rest = &self.bytes[here..find_soh(self.bytes, here)];
+                    let is_field = rest.contains(&b'=');
+                    return Err(if is_field {
+                        RejectReason::InvalidTag
+                    } else {
+                        RejectReason::DelimiterInValue
+                    });
+                }
+            }
+            here += 1;
+        }
+        // Neither `=x`, nor zero, nor a leading zero.
+        if here == at || self.bytes[at] == b'0' || value > tag::TAG_MAX as u64 {
+            return Err(RejectReason::InvalidTag);
+        }
+        Ok((value as u32, here + 1))
+    }
+
+    /// What a tag of the header, of the trailer, of raw data or of a group must keep to.
+    #[inline]
+    fn structure(
+        &self,
+        tag: u32,
+        class: u8,
+        value: &'a [u8],
+        announced: bool,
+        raw: &mut Raw,
+        part: &mut u8,
+    ) -> Option<RejectReason> {
+        let mut fault = None;
+        if class & tag::HEADER != 0 {
+            if *part & tag::HEADER == 0 {
+                fault = Some(RejectReason::OutOfOrder);
+            }
+        } else if class & tag::TRAILER != 0 {
+            *part = tag::TRAILER;
+            // The sum stands behind the body, so this is a second one.
+            if tag == tag::CHECK_SUM {
+                fault = Some(RejectReason::OutOfOrder);
+            }
+        } else {
+            if *part == tag::TRAILER {
+                fault = Some(RejectReason::OutOfOrder);
+            }
+            *part &= !tag::HEADER;
+        }
+        if class & tag::DATA != 0 && !announced {
+            fault = fault.or(Some(RejectReason::OutOfOrder));
+        }
+        if class & tag::LENGTH != 0 {
+            match (tag::data_of(tag), small_number(value)) {
+                (Some(data), Some(len)) if len > 0 => *raw = Some((tag, data, len)),
+                _ => fault = fault.or(Some(RejectReason::IncorrectFormat)),
+            }
+        }
+        fault
+    }
+
+    /// Whether raw data of this length ends within the frame, with a delimiter behind it.
+    fn raw_fits(&self, start: usize, len: usize) -> bool {
+        start + len < self.end && self.bytes[start + len] == SOH
+    }
+}
+
+/// A number of at most five digits: the length of something in a frame.
+fn small_number(value: &[u8]) -> Option<usize> {
+    if value.is_empty() || value.len() > 5 || !value.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    Some(value.iter().fold(0, |number, &digit| number * 10 + (digit - b'0') as usize))
+}
+
+/// Where the next delimiter is, at or behind `at`; a frame ends with one. Values are short as a rule, so a few words are
+/// looked at before the long way is taken.
+#[inline]
+fn find_soh(bytes: &[u8], at: usize) -> usize {
+    let mut here = at;
+    for _ in 0..4 {
+        let Some(word) = bytes.get(here..).and_then(|rest| rest.first_chunk::<8>()) else { break };
+        if let Some(found) = first_byte(u64::from_le_bytes(*word), SOH) {
+            return here + found as usize;
+        }
+        here += 8;
+    }
+    let rest = bytes.get(here..).unwrap_or_default();
+    memchr::memchr(SOH, rest).map_or(bytes.len() - 1, |found| here + found)
+}
+
+/// Where in a word the first such byte is.
+#[inline]
+fn first_byte(word: u64, byte: u8) -> Option<u32> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGHS: u64 = 0x8080_8080_8080_8080;
+    // The byte that is looked for becomes zero, and the lowest zero byte shows its highest bit.
+    let zeroed = word ^ (ONES * byte as u64);
+    let found = zeroed.wrapping_sub(ONES) & !zeroed & HIGHS;
+    (found != 0).then(|| found.trailing_zeros() / 8)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+use super::*;
+use crate::decoded::Decoded;
+use crate::fix::frame::{check_sum, decode};
+
+fn framed(body: &str) -> Vec<u8> {
+    let body = body.replace('|', "\x01");
+    let mut bytes = format!("8=FIX.4.4\x019={}\x01{body}", body.len()).into_bytes();
+    let sum = check_sum(&bytes);
+    bytes.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
+    bytes
+}
+
+fn check(body: &str, look: impl FnOnce(&Message)) {
+    let bytes = framed(body);
+    let Ok(Decoded::Message { message: frame, .. }) = decode(&bytes, 100_000) else { panic!("{body}") };
+    look(&read(frame, &mut Fields::default()));
+}
+
+/// The fault of a message: reason and tag.
+fn fault(body: &str) -> Option<(RejectReason, u32)> {
+    let mut found = None;
+    check(body, |message| found = message.fault.map(|fault| (fault.reason, fault.tag)));
+    found
+}
+
+#[test]
+fn fields_are_borrowed_as_they_stand() {
+    check("35=D|49=C|56=S|34=7|43=Y|52=T|11=a=b|58= x |7001=5|", |message| {
+        assert_eq!(message.fault, None);
+        assert_eq!(message.msg_type, b"D");
+        assert_eq!(message.header.msg_seq_num, Some(&b"7"[..]));
+        assert_eq!((message.header.poss_dup, message.header.poss_resend), (true, false));
+        assert_eq!(message.get(11), Some(&b"a=b"[..]));
+        assert_eq!(message.get(58), Some(&b" x "[..]));
+        assert_eq!(message.get(7001), Some(&b"5"[..]));
+        assert_eq!(message.get(12), None);
+        assert_eq!(message.len(), 8);
+    });
+}
+
+#[test]
+fn each_fault_of_structure_has_its_reason() {
+    use RejectReason::*;
+    let long_tag = format!("35=0|34=1|{}=x|", "9".repeat(400));
+    let cases = [
+        ("35=0|34=1|112=|", NoValue, 112),
+        ("35=0|34=1|112=a|112=b|", TagTwice, 112),
+        ("35=0|34=1|7005=a|7005=b|", TagTwice, 7005),
+        ("35=0|35=0|34=1|", TagTwice, 35),
+        ("35=0|34=1|9=5|", TagTwice, 9),
+        ("35=0|34=1|112=a|49=C|", OutOfOrder, 49),
+        ("35=0|34=1|10=000|112=a|", OutOfOrder, 10),
+        ("35=0|93=1|89=a|112=x|", OutOfOrder, 112),
+        ("35=0|34=1|0=x|", InvalidTag, 0),
+        ("35=0|34=1|012=x|", InvalidTag, 0),
+        ("35=0|34=1|-5=x|", InvalidTag, 0),
+        ("35=0|34=1|abc=x|", InvalidTag, 0),
+        ("35=0|34=1|=x|", InvalidTag, 0),
+        ("35=0|34=1|4294967331=x|", InvalidTag, 0),
+        ("35=0|34=1|2147483648=x|", InvalidTag, 0),
+        (&long_tag, InvalidTag, 0),
+        ("35=0|34=1|58=a|b|", DelimiterInValue, 0),
+        ("35=0|34=1|58=a|17|", DelimiterInValue, 0),
+        ("35=0|34=1||", DelimiterInValue, 0),
+        ("35=|34=1|", NoValue, 35),
+        ("35=0|34=1|95=3|58=abc|", IncorrectFormat, 95),
+        ("35=0|34=1|95=4|96=abc|", IncorrectFormat, 95),
+        ("35=0|34=1|95=99999|96=abc|", IncorrectFormat, 95),
+        ("35=0|34=1|95=-1|96=abc|", IncorrectFormat, 95),
+        ("35=0|34=1|95=x|96=abc|", IncorrectFormat, 95),
+        ("35=0|34=1|96=abc|", OutOfOrder, 96),
+        ("35=0|34=1|95=3|", IncorrectFormat, 95),
+    ];
+    for (body, reason, tag) in cases {
+        assert_eq!(fault(body), Some((reason, tag)), "{body}");
+    }
+}
+
+#[test]
+fn raw_data_may_hold_delimiters() {
+    check("35=0|34=1|95=7|96=a|10=00|58=z|", |message| {
+        assert_eq!(message.fault, None);
+        assert_eq!(message.get(96), Some(&b"a\x0110=00"[..]));
+        assert_eq!(message.get(58), Some(&b"z"[..]));
+    });
+}
+
+#[test]
+fn members_of_groups_may_come_again() {
+    assert_eq!(fault("35=D|34=1|453=2|448=a|447=D|452=1|448=b|447=D|452=3|"), None);
+}
+
+#[test]
+fn there_are_not_more_fields_than_the_table_holds() {
+    let mut body = String::from("35=0|");
+    for tag in 0..5_000 {
+        body += &format!("{}=x|", 20_000 + tag);
+    }
+    assert_eq!(fault(&body), Some((RejectReason::Other, 0)));
+}
+
+#[test]
+fn the_first_fault_is_told() {
+    assert_eq!(fault("35=0|34=1|112=|58=a|58=b|"), Some((RejectReason::NoValue, 112)));
+}
+
+#[test]
+fn a_delimiter_is_found_wherever_it_is() {
+    for len in 0..100 {
+        let mut bytes = vec![b'x'; len];
+        bytes.push(SOH);
+        bytes.extend_from_slice(b"yyyyyyyyyyyyyyyy\x01");
+        assert_eq!(find_soh(&bytes, 0), len);
+        assert_eq!(find_soh(&bytes, len + 1), len + 17);
+    }
+    // A byte above SOH must not be taken for one because of a borrow.
+    assert_eq!(find_soh(b"\x02\x02\x02\x02\x02\x02\x02\x02\x02\x01\x02\x02\x02\x02\x02\x02\x02\x01", 0), 9);
+    assert_eq!(find_soh(b"\x01\x02\x00\x80\x81\x02\x02\x02\x02\x01", 1), 9);
+}

@@ -1,0 +1,251 @@
+//! One frame of the stream, found and proved: begin, length and check sum.
+//!
+//! ```text
+//! 8=FIX.4.4|9=147|35=D|… body …|10=203|
+//! │               └──── 147 bytes ─────┘│
+//! └── sum of these bytes modulo 256 ───┘
+//! ```
+//!
+//! What is between the frames is left to [`super::fields`].
+
+use memchr::memmem;
+
+use crate::decoded::Decoded;
+
+pub const SOH: u8 = 1;
+
+pub const BEGIN_STRING: &[u8] = b"FIX.4.4";
+
+/// How every frame of ours and of all our clients begins.
+const HEAD: &[u8] = b"8=FIX.4.4\x019=";
+
+/// What the next frame is looked for by, after one that was none.
+const BEGIN: &[u8] = b"8=FIX";
+
+/// Longest BeginString that is read to its end: the longest there is is `FIXT.1.1`.
+const BEGIN_STRING_BYTES_MAX: usize = 16;
+
+/// Digits of a length that are read. A longer number is beyond every limit.
+const LENGTH_DIGITS_MAX: usize = 9;
+
+/// `10=123|`
+const TRAILER_BYTES: usize = 7;
+
+/// `35=0|`
+const BODY_BYTES_MIN: usize = 5;
+
+/// Bytes of a frame around its body: the longest head and the trailer.
+pub const FRAME_BYTES_AROUND: usize =
+    2 + BEGIN_STRING_BYTES_MAX + 1 + 2 + LENGTH_DIGITS_MAX + 1 + TRAILER_BYTES;
+
+/// A frame whose length and check sum are right, and whose third field is its type.
+///
+/// Invariant: the byte before `body.end` is SOH.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// From `8=` up to the SOH behind the check sum.
+    pub bytes: &'a [u8],
+    pub begin_string: &'a [u8],
+    /// Where `35=` begins.
+    pub body: usize,
+    /// Where `10=` begins.
+    pub end: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameError {
+    /// No frame, or a broken one: so many bytes are to be passed over. No sequence number is used up by it.
+    Garbled { skip: usize },
+    /// BodyLength is above the limit, so that nobody waits for so much. The connection ends.
+    TooLong,
+}
+
+/// The frame at the beginning of `bytes`. A body has at most `body_bytes_max`.
+pub fn decode(bytes: &[u8], body_bytes_max: usize) -> Result<Decoded<Frame<'_>>, FrameError> {
+    let (begin_string, length_at) = match bytes.strip_prefix(HEAD) {
+        Some(_) => (BEGIN_STRING, HEAD.len()),
+        None => match other_head(bytes) {
+            Head::Begin(begin_string, at) => (begin_string, at),
+            Head::Incomplete => return Ok(Decoded::Incomplete),
+            Head::Garbled => return Err(garbled(bytes)),
+        },
+    };
+    let mut length = 0usize;
+    let mut body = length_at;
+    loop {
+        let Some(&byte) = bytes.get(body) else { return Ok(Decoded::Incomplete) };
+        body += 1;
+        match byte {
+            b'0'..=b'9' if body - length_at > LENGTH_DIGITS_MAX => return Err(FrameError::TooLong),
+            b'0'..=b'9' => length = length * 10 + (byte - b'0') as usize,
+            SOH if body - length_at > 1 => break,
+            _ => return Err(garbled(bytes)),
+        }
+    }
+    if length > body_bytes_max {
+        return Err(FrameError::TooLong);
+    }
+    if length < BODY_BYTES_MIN || !begins_as(&bytes[body..], b"35=") {
+        return Err(garbled(bytes));
+    }
+    let end = body + length;
+    let Some(frame) = bytes.get(..end + TRAILER_BYTES) else { return Ok(Decoded::Incomplete) };
+    let [SOH, b'1', b'0', b'=', a, b, c, SOH] = frame[end - 1..] else { return Err(garbled(bytes)) };
+    if ![a, b, c].iter().all(u8::is_ascii_digit) {
+        return Err(garbled(bytes));
+    }
+    let told = (a - b'0') as u32 * 100 + (b - b'0') as u32 * 10 + (c - b'0') as u32;
+    if told != check_sum(&frame[..end]) as u32 {
+        // Its length was right, so the next one begins behind it.
+        return Err(FrameError::Garbled { skip: frame.len() });
+    }
+    Ok(Decoded::Message { message: Frame { bytes: frame, begin_string, body, end }, consumed: frame.len() })
+}
+
+impl<'a> Frame<'a> {
+    /// MsgType: frames are told by it before anything else is read.
+    pub fn msg_type(&self) -> &'a [u8] {
+        let value = &self.bytes[self.body + 3..self.end];
+        let end = memchr::memchr(SOH, value).unwrap_or(value.len());
+        &value[..end]
+    }
+}
+
+/// The sum of all bytes modulo 256.
+pub fn check_sum(bytes: &[u8]) -> u8 {
+    bytes.iter().fold(0, |sum, &byte| sum.wrapping_add(byte))
+}
+
+enum Head<'a> {
+    /// BeginString, and where the digits of the length begin.
+    Begin(&'a [u8], usize),
+    Incomplete,
+    Garbled,
+}
+
+/// A head that is not the usual one, or not all of it yet.
+fn other_head(bytes: &[u8]) -> Head<'_> {
+    if !begins_as(bytes, BEGIN) {
+        return Head::Garbled;
+    }
+    let window = &bytes[..bytes.len().min(2 + BEGIN_STRING_BYTES_MAX + 1)];
+    let Some(end) = memchr::memchr(SOH, window) else {
+        let whole = window.len() == 2 + BEGIN_STRING_BYTES_MAX + 1;
+        return if whole { Head::Garbled } else { Head::Incomplete };
+    };
+    if !begins_as(&bytes[end + 1..], b"9=") {
+        return Head::Garbled;
+    }
+    match bytes.len() {
+        len if len < end + 3 => Head::Incomplete,
+        _ => Head::Begin(&bytes[2..end], end + 3),
+    }
+}
+
+/// Whether `bytes` begin with `word`, as far as they have come.
+fn begins_as(bytes: &[u8], word: &[u8]) -> bool {
+    let common = bytes.len().min(word.len());
+    bytes[..common] == word[..common]
+}
+
+/// How far it is to where the next frame may begin. Its first bytes may be all that has come of it.
+fn garbled(bytes: &[u8]) -> FrameError {
+    let rest = &bytes[1..];
+    let skip = memmem::find(rest, BEGIN).unwrap_or_else(|| {
+        let tail = (1..BEGIN.len()).rev().find(|&len| rest.ends_with(&BEGIN[..len]));
+        rest.len() - tail.unwrap_or(0)
+    });
+    FrameError::Garbled { skip: skip + 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAX: usize = 1_000;
+
+    /// A frame from readable text, `|` for SOH, with length and sum put right.
+    fn frame(body: &str) -> Vec<u8> {
+        let mut bytes = format!("8=FIX.4.4|9={}|{body}", body.len()).replace('|', "\x01").into_bytes();
+        let sum = check_sum(&bytes);
+        bytes.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
+        bytes
+    }
+
+    fn soh(text: &str) -> Vec<u8> {
+        text.replace('|', "\x01").into_bytes()
+    }
+
+    #[test]
+    fn a_frame_is_incomplete_up_to_its_last_byte() {
+        let bytes = frame("35=0|34=2|");
+        for cut in 0..bytes.len() {
+            assert_eq!(decode(&bytes[..cut], MAX), Ok(Decoded::Incomplete), "{cut}");
+        }
+        let Ok(Decoded::Message { message, consumed }) = decode(&bytes, MAX) else { panic!("a good frame") };
+        assert_eq!((message.msg_type(), consumed), (&b"0"[..], bytes.len()));
+        assert_eq!(&message.bytes[message.body..message.end], soh("35=0|34=2|"));
+    }
+
+    #[test]
+    fn whatever_is_wrong_with_begin_length_or_sum_is_garbled() {
+        let bad = [
+            "x8=FIX.4.4|9=5|35=0|10=000|",
+            "9=5|8=FIX.4.4|35=0|10=000|",
+            "8=FIX.4.4|35=0|9=5|10=000|",
+            "8=FIX.4.4|9=|35=0|10=161|",
+            "8=FIX.4.4|9=-5|35=0|10=161|",
+            "8=FIX.4.4|9=1e1|35=0|10=161|",
+            "8=FIX.4.4|9=0|35=0|10=161|",
+            "8=FIX.4.4|9=4|35=0|10=161|",
+            "8=FIX.4.4|9=6|35=0|10=161|",
+            "8=FIX.4.4|9=5|34=0|10=160|",
+            "8=FIX.4.4|9=5|35=0|10=162|",
+            "8=FIX.4.4|9=5|35=0|10=1a1|",
+            "8=FIX.4.4|9=5|35=0|11=161|",
+            "8=FIX.4.4ANDMUCHMORE|9=5|35=0|10=161|",
+            "GET / HTTP/1.1 and so on",
+        ];
+        for text in bad {
+            // What follows is found.
+            let mut bytes = soh(text);
+            let good = frame("35=0|34=2|");
+            bytes.extend_from_slice(&good);
+            let Err(FrameError::Garbled { skip }) = decode(&bytes, MAX) else { panic!("{text}") };
+            assert!(skip > 0 && skip <= text.len(), "{text} {skip}");
+            let mut rest = &bytes[skip..];
+            while let Err(FrameError::Garbled { skip }) = decode(rest, MAX) {
+                rest = &rest[skip..];
+            }
+            assert!(matches!(decode(rest, MAX), Ok(Decoded::Message { .. })), "{text}");
+            assert_eq!(rest, good, "{text}");
+        }
+    }
+
+    #[test]
+    fn nobody_waits_by_an_absurd_length() {
+        for length in ["1001", "999999999", "4294967300", "18446744073709551620"] {
+            let bytes = soh(&format!("8=FIX.4.4|9={length}|35=0|"));
+            assert_eq!(decode(&bytes, MAX), Err(FrameError::TooLong), "{length}");
+        }
+    }
+
+    #[test]
+    fn another_begin_string_is_a_frame_all_the_same() {
+        let mut bytes = soh("8=FIX.4.2|9=5|35=0|");
+        let sum = check_sum(&bytes);
+        bytes.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
+        for cut in 0..bytes.len() {
+            assert_eq!(decode(&bytes[..cut], MAX), Ok(Decoded::Incomplete), "{cut}");
+        }
+        let Ok(Decoded::Message { message, .. }) = decode(&bytes, MAX) else { panic!("a frame") };
+        assert_eq!(message.begin_string, b"FIX.4.2");
+    }
+
+    #[test]
+    fn the_beginning_of_a_frame_is_kept_behind_rubbish() {
+        for (text, skip) in [("rubbish8=FI", 7), ("rubbish8", 7), ("rubbish", 7), ("88=FIX", 1)] {
+            assert_eq!(decode(text.as_bytes(), MAX), Err(FrameError::Garbled { skip }), "{text}");
+        }
+    }
+}

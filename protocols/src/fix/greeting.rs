@@ -1,0 +1,107 @@
+//! Whose connection it is: the first frame, looked at before it is given to its session. Whoever does not begin as a client of ours
+//! is not answered.
+
+use pitlane_engine::time::Timestamp;
+
+use super::fields::{Fields, read};
+use super::frame::{self, BEGIN_STRING};
+use super::session::{Ending, GREETING_BYTES_MAX, LOGON_NS_MAX};
+use crate::decoded::Decoded;
+
+/// A connection that has not said yet whose it is: few bytes and a short time, which bytes that trickle in do not prolong.
+#[derive(Debug)]
+pub struct Lobby {
+    bytes: Vec<u8>,
+    until: Timestamp,
+}
+
+impl Lobby {
+    pub fn new(now: Timestamp) -> Lobby {
+        Lobby { bytes: Vec::new(), until: now.plus(LOGON_NS_MAX) }
+    }
+
+    /// Takes what has come. The names, once they are known; then [`Lobby::into_bytes`] is for their session.
+    pub fn handle_bytes(&mut self, bytes: &[u8]) -> Result<Decoded<Greeting<'_>>, Ending> {
+        // A peer that sends much at once has its Logon at the beginning, or it has none.
+        let known = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        match identify(&self.bytes) {
+            Ok(Decoded::Incomplete) if known + bytes.len() > GREETING_BYTES_MAX => Err(Ending::NotLogon),
+            outcome => outcome,
+        }
+    }
+
+    /// When patience ends: [`Ending::LogonTimeout`].
+    pub fn poll_timeout(&self) -> Timestamp {
+        self.until
+    }
+
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+}
+
+/// The pair of names that a connection gives, as the client writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Greeting<'a> {
+    pub sender_comp_id: &'a [u8],
+    pub target_comp_id: &'a [u8],
+}
+
+/// The names in the first frame. Nothing is consumed: the session reads the frame again.
+pub fn identify(bytes: &[u8]) -> Result<Decoded<Greeting<'_>>, Ending> {
+    let (frame, consumed) = match frame::decode(bytes, GREETING_BYTES_MAX) {
+        Ok(Decoded::Message { message, consumed }) => (message, consumed),
+        Ok(Decoded::Incomplete) => return Ok(Decoded::Incomplete),
+        Err(_) => return Err(Ending::NotLogon),
+    };
+    if frame.begin_string != BEGIN_STRING {
+        return Err(Ending::BeginString);
+    }
+    let mut fields = Fields::default();
+    let message = read(frame, &mut fields);
+    let header = message.header;
+    match (message.msg_type, header.sender_comp_id, header.target_comp_id) {
+        (b"A", Some(sender_comp_id), Some(target_comp_id)) => {
+            Ok(Decoded::Message { message: Greeting { sender_comp_id, target_comp_id }, consumed })
+        }
+        _ => Err(Ending::NotLogon),
+    }
+}
+
+/// Whether a configured name admits this one: the same, or a family that ends in `*`.
+pub fn admits(configured: &str, name: &[u8]) -> bool {
+    match configured.strip_suffix('*') {
+        Some(family) => name.starts_with(family.as_bytes()) && name.len() <= NAME_BYTES_MAX,
+        None => configured.as_bytes() == name,
+    }
+}
+
+/// Longest name of a client that is admitted by its family.
+const NAME_BYTES_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_logon_names_a_session() {
+        let mut logon = b"8=FIX.4.4\x019=32\x0135=A\x0149=CLIENT1\x0156=PITLANE\x0134=1\x01".to_vec();
+        let sum = frame::check_sum(&logon);
+        logon.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
+        for cut in 0..logon.len() {
+            assert_eq!(identify(&logon[..cut]), Ok(Decoded::Incomplete));
+        }
+        let expected = Greeting { sender_comp_id: b"CLIENT1", target_comp_id: b"PITLANE" };
+        assert_eq!(identify(&logon), Ok(Decoded::Message { message: expected, consumed: logon.len() }));
+        assert_eq!(identify(b"GET / HTTP/1.1\r\n"), Err(Ending::NotLogon));
+        assert_eq!(identify(b"8=FIX.4.4\x019=999999999\x0135=A\x01"), Err(Ending::NotLogon));
+    }
+
+    #[test]
+    fn a_family_is_admitted_by_its_beginning() {
+        assert!(admits("CLIENT1", b"CLIENT1") && !admits("CLIENT1", b"CLIENT2"));
+        assert!(admits("BENCH*", b"BENCH17") && admits("BENCH*", b"BENCH") && !admits("BENCH*", b"BENC"));
+        assert!(!admits("BENCH*", &[b"BENCH", &[b'x'; 100_000][..]].concat()));
+    }
+}

@@ -1,0 +1,193 @@
+//! The fields of a New Order Single (D), an Order Cancel Request (F) and an Order Cancel/Replace Request (G), typed. What is not
+//! written as its type is a fault; what is, but means nothing to us, is left to [`super::entry`] to refuse.
+
+use pitlane_engine::id::IntId;
+use pitlane_engine::number::{Price, Qty};
+use pitlane_engine::text::TextError;
+use pitlane_engine::time::{Day, Timestamp};
+
+use super::fields::{Fault, Message, RejectReason};
+use super::stamp::{parse_date, parse_timestamp};
+use super::tag;
+
+/// A decimal as it was sent: well written, but perhaps beyond what we can count.
+pub type Decimal<T> = Result<T, TextError>;
+
+/// What D, F and G may hold. A field that was not sent is None.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OrderFields<'a> {
+    pub cl_ord_id: Option<IntId>,
+    pub orig_cl_ord_id: Option<IntId>,
+    pub account: Option<&'a [u8]>,
+    pub symbol: Option<&'a [u8]>,
+    pub security_id: Option<&'a [u8]>,
+    pub security_id_source: Option<&'a [u8]>,
+    pub security_exchange: Option<&'a [u8]>,
+    pub security_type: Option<&'a [u8]>,
+    pub currency: Option<&'a [u8]>,
+    pub side: Option<u8>,
+    pub ord_type: Option<u8>,
+    pub time_in_force: Option<u8>,
+    pub order_qty: Option<Decimal<Qty>>,
+    pub price: Option<Decimal<Price>>,
+    pub stop_px: Option<Decimal<Price>>,
+    pub transact_time: Option<Timestamp>,
+    pub expire_time: Option<Timestamp>,
+    pub expire_date: Option<Day>,
+    pub strategy_id: Option<&'a [u8]>,
+    pub strategy_name: Option<&'a [u8]>,
+    pub exchange_order: Option<bool>,
+}
+
+impl<'a> OrderFields<'a> {
+    /// The fields as they are asked for, so that messages of one shape take one way.
+    #[inline]
+    pub fn read(message: &Message<'a, '_>) -> Result<OrderFields<'a>, Fault> {
+        let mut asked = Asked { message, fault: None };
+        let order = OrderFields {
+            cl_ord_id: asked.typed(tag::CL_ORD_ID, id),
+            orig_cl_ord_id: asked.typed(tag::ORIG_CL_ORD_ID, id),
+            account: message.get(tag::ACCOUNT),
+            symbol: message.get(tag::SYMBOL),
+            security_id: message.get(tag::SECURITY_ID),
+            security_id_source: message.get(tag::SECURITY_ID_SOURCE),
+            security_exchange: message.get(tag::SECURITY_EXCHANGE),
+            security_type: message.get(tag::SECURITY_TYPE),
+            currency: message.get(tag::CURRENCY),
+            side: asked.typed(tag::SIDE, code),
+            ord_type: asked.typed(tag::ORD_TYPE, code),
+            time_in_force: asked.typed(tag::TIME_IN_FORCE, code),
+            order_qty: asked.typed(tag::ORDER_QTY, |value| decimal(Qty::parse(value))),
+            price: asked.typed(tag::PRICE, |value| decimal(Price::parse(value))),
+            stop_px: asked.typed(tag::STOP_PX, |value| decimal(Price::parse(value))),
+            transact_time: asked.typed(tag::TRANSACT_TIME, instant),
+            expire_time: asked.typed(tag::EXPIRE_TIME, instant),
+            expire_date: asked
+                .typed(tag::EXPIRE_DATE, |value| parse_date(value).ok_or(RejectReason::IncorrectFormat)),
+            strategy_id: message.get(tag::STRATEGY_ID),
+            strategy_name: message.get(tag::STRATEGY_NAME),
+            exchange_order: asked.typed(tag::EXCHANGE_ORDER, flag),
+        };
+        match asked.fault {
+            Some(fault) => Err(fault),
+            None => Ok(order),
+        }
+    }
+}
+
+/// A message that is asked for its fields, and the first of them that is not written as its type.
+struct Asked<'m, 'a, 'f> {
+    message: &'m Message<'a, 'f>,
+    fault: Option<Fault>,
+}
+
+impl Asked<'_, '_, '_> {
+    #[inline]
+    fn typed<T>(&mut self, tag: u32, parse: impl Fn(&[u8]) -> Result<T, RejectReason>) -> Option<T> {
+        let (at, value) = self.message.find(tag)?;
+        match parse(value) {
+            Ok(value) => Some(value),
+            Err(reason) => {
+                if self.fault.is_none_or(|fault| at < fault.at) {
+                    self.fault = Some(Fault { reason, tag, at });
+                }
+                None
+            }
+        }
+    }
+}
+
+/// An id that could not be an order's is refused whole: it would have to be echoed, shown and put into names.
+#[inline]
+fn id(value: &[u8]) -> Result<IntId, RejectReason> {
+    IntId::parse(value).map_err(|_| RejectReason::ValueIncorrect)
+}
+
+/// One character. Longer codes of FIX mean nothing we take; they are told as one that nobody has.
+#[inline]
+fn code(value: &[u8]) -> Result<u8, RejectReason> {
+    match value {
+        [code] => Ok(*code),
+        _ => Err(RejectReason::ValueIncorrect),
+    }
+}
+
+#[inline]
+fn decimal<T>(parsed: Decimal<T>) -> Result<Decimal<T>, RejectReason> {
+    match parsed {
+        Err(TextError::Character | TextError::Empty) => Err(RejectReason::IncorrectFormat),
+        other => Ok(other),
+    }
+}
+
+#[inline]
+fn instant(value: &[u8]) -> Result<Timestamp, RejectReason> {
+    parse_timestamp(value).ok_or(RejectReason::IncorrectFormat)
+}
+
+fn flag(value: &[u8]) -> Result<bool, RejectReason> {
+    match value {
+        b"Y" => Ok(true),
+        b"N" => Ok(false),
+        _ => Err(RejectReason::ValueIncorrect),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decoded::Decoded;
+    use crate::fix::fields::{Fields, read};
+    use crate::fix::frame::{check_sum, decode};
+
+    fn check(body: &str, look: impl FnOnce(Result<OrderFields, Fault>)) {
+        let body = format!("35=D|{body}").replace('|', "\x01");
+        let mut bytes = format!("8=FIX.4.4\x019={}\x01{body}", body.len()).into_bytes();
+        let sum = check_sum(&bytes);
+        bytes.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
+        let Ok(Decoded::Message { message: frame, .. }) = decode(&bytes, 100_000) else { panic!("{body}") };
+        let mut fields = Fields::default();
+        look(OrderFields::read(&read(frame, &mut fields)));
+    }
+
+    #[test]
+    fn fields_have_their_types() {
+        check(
+            "11=o1|38=1.5|40=2|44=187.25|54=1|55=AAPL|59=6|60=20261116-08:00:00|432=20261117|7003=Y|",
+            |order| {
+                let order = order.unwrap();
+                assert_eq!(order.cl_ord_id.unwrap().as_str(), "o1");
+                assert_eq!(order.order_qty, Some(Ok(Qty::from_raw(150_000_000))));
+                assert_eq!(order.price, Some(Price::parse(b"187.25")));
+                assert_eq!(
+                    (order.side, order.ord_type, order.time_in_force),
+                    (Some(b'1'), Some(b'2'), Some(b'6'))
+                );
+                assert_eq!(order.symbol, Some(&b"AAPL"[..]));
+                assert_eq!(order.expire_date.unwrap().to_string(), "2026-11-17");
+                assert_eq!((order.exchange_order, order.stop_px), (Some(true), None));
+            },
+        );
+    }
+
+    #[test]
+    fn what_is_no_number_is_a_fault_and_what_is_too_large_is_not() {
+        for bad in ["NaN", "inf", "1e308", "+5", " 5", "1,000", "0x10", "--1", "1.2.3"] {
+            check(&format!("11=o1|38={bad}|"), |order| {
+                let fault = order.unwrap_err();
+                assert_eq!(
+                    (fault.reason, fault.tag, fault.at),
+                    (RejectReason::IncorrectFormat, 38, 1),
+                    "{bad}"
+                );
+            });
+        }
+        let digits = "9".repeat(400);
+        for (big, error) in [("0.123456789", TextError::TooManyDecimals), (&digits, TextError::Range)] {
+            check(&format!("38={big}|"), |order| assert_eq!(order.unwrap().order_qty, Some(Err(error))));
+        }
+        check("60=yesterday|", |order| assert_eq!(order.unwrap_err().reason, RejectReason::IncorrectFormat));
+        check("54=12|", |order| assert_eq!(order.unwrap_err().reason, RejectReason::ValueIncorrect));
+        check("11=two words|", |order| assert_eq!(order.unwrap_err().tag, 11));
+    }
+}

@@ -1,0 +1,116 @@
+//! Whom and what an order means: the security, the account and the strategy, found in the reference data.
+
+use pitlane_engine::id::{AccountId, StrategyId};
+use pitlane_engine::reason::Reason;
+use pitlane_engine::refdata::{RefData, Security, SecurityKind};
+use pitlane_engine::text::parse_u64;
+
+use super::order::OrderFields;
+
+/// The one security that 48, else 55, names; what else is said (55, 207, 15, 167) must agree.
+pub fn security<'r>(reference: &'r RefData, order: &OrderFields) -> Result<&'r Security, Reason> {
+    let by_id = match order.security_id {
+        Some(id) => {
+            if order.security_id_source.is_some_and(|source| source != b"8") {
+                return Err(Reason::UnknownSecurity);
+            }
+            let number = parse_u64(id).ok().and_then(|id| u32::try_from(id).ok());
+            let found = number.and_then(|id| reference.security(pitlane_engine::id::SecurityId(id)));
+            Some(found.ok_or(Reason::UnknownSecurity)?)
+        }
+        None => None,
+    };
+    if let Some(security) = by_id {
+        let contradicted = order.symbol.is_some_and(|symbol| {
+            // What FIX says instead of a symbol when the id is meant.
+            symbol != b"[N/A]" && symbol != security.symbol.as_bytes()
+        });
+        let agrees = !contradicted && narrows(reference, security, order);
+        return if agrees { Ok(security) } else { Err(Reason::UnknownSecurity) };
+    }
+    let symbol = order.symbol.and_then(|symbol| std::str::from_utf8(symbol).ok());
+    let symbol = symbol.ok_or(Reason::UnknownSecurity)?;
+    let mut fitting = reference
+        .by_symbol(symbol)
+        .iter()
+        .filter_map(|&id| reference.security(id))
+        .filter(|security| narrows(reference, security, order));
+    match (fitting.next(), fitting.next()) {
+        (Some(security), None) => Ok(security),
+        _ => Err(Reason::UnknownSecurity),
+    }
+}
+
+/// Whether a security is what exchange, currency and type say.
+fn narrows(reference: &RefData, security: &Security, order: &OrderFields) -> bool {
+    let family = reference.family_of(security);
+    let exchange = reference.exchange_of(security);
+    let on_exchange = order
+        .security_exchange
+        .is_none_or(|name| name == exchange.mic.as_bytes() || name == exchange.name.as_bytes());
+    let in_currency = order.currency.is_none_or(|code| code == family.currency.as_str().as_bytes());
+    let of_type = order.security_type.is_none_or(|kind| {
+        kind == security.kind.word().as_bytes()
+            || security_type(security.kind).is_some_and(|code| kind == code.as_bytes())
+    });
+    on_exchange && in_currency && of_type
+}
+
+/// SecurityType (167) of FIX 4.4, where it has one.
+pub fn security_type(kind: SecurityKind) -> Option<&'static str> {
+    match kind {
+        SecurityKind::Stock => Some("CS"),
+        SecurityKind::Future => Some("FUT"),
+        SecurityKind::Option => Some("OPT"),
+        // Choice: a pair of currencies, whichever they are. See protocols/README.md.
+        SecurityKind::Forex | SecurityKind::Crypto => Some("FOR"),
+        SecurityKind::Bond => Some("CORP"),
+        SecurityKind::Fund => Some("MF"),
+        SecurityKind::Index | SecurityKind::Commodity => None,
+    }
+}
+
+/// The account that 1 names by its id or name; without it the session's own, else the only one there is for the exchange.
+pub fn account(
+    reference: &RefData,
+    order: &OrderFields,
+    default: Option<AccountId>,
+    security: &Security,
+) -> Result<AccountId, Reason> {
+    let Some(named) = order.account else {
+        let only = || reference.default_account(reference.exchange_of(security)).map(|account| account.id);
+        return default.or_else(only).ok_or(Reason::UnknownAccount);
+    };
+    named_account(reference, named).ok_or(Reason::UnknownAccount)
+}
+
+pub fn named_account(reference: &RefData, named: &[u8]) -> Option<AccountId> {
+    let number = parse_u64(named).ok().and_then(|id| u16::try_from(id).ok());
+    let by_id = number.and_then(|id| reference.account(AccountId(id)));
+    let by_name = || reference.accounts().iter().find(|account| account.name.as_bytes() == named);
+    by_id.or_else(by_name).map(|account| account.id)
+}
+
+/// The strategy that 7001 and 7002 name, which must agree; without them the session's own.
+pub fn strategy(reference: &RefData, order: &OrderFields, default: StrategyId) -> Result<StrategyId, Reason> {
+    let by_id = match order.strategy_id {
+        Some(id) => {
+            let number = parse_u64(id).ok().and_then(|id| u16::try_from(id).ok());
+            let found = number.and_then(|id| reference.strategy(StrategyId(id)));
+            Some(found.ok_or(Reason::UnknownStrategy)?)
+        }
+        None => None,
+    };
+    let by_name = match order.strategy_name {
+        Some(name) => {
+            let found = reference.strategies().iter().find(|strategy| strategy.name.as_bytes() == name);
+            Some(found.ok_or(Reason::UnknownStrategy)?)
+        }
+        None => None,
+    };
+    match (by_id, by_name) {
+        (Some(a), Some(b)) if a.id != b.id => Err(Reason::UnknownStrategy),
+        (Some(named), _) | (None, Some(named)) => Ok(named.id),
+        (None, None) => Ok(default),
+    }
+}

@@ -1,0 +1,350 @@
+//! One FIX session: the numbers of both directions, gaps, heartbeats, logon and logout, and the orders of its client. It lives as long
+//! as the service; connections come and go.
+//!
+//! The caller feeds once and then drains everything:
+//!
+//! ```text
+//! session.connect(now)                         once the first frame has told whose connection it is
+//! session.handle_bytes(now, bytes)             as many as it takes
+//! while let Some(request) = session.poll_command(now, desk) { request.send(desk, port) … handle_declined }
+//! session.handle_event(now, shard, event, desk)
+//! write(session.poll_transmit()); session.handle_transmitted(now, count)
+//! if session.poll_close().is_some() { close; session.disconnect(now) }
+//! sleep until session.poll_timeout(); session.handle_timeout(now)
+//! ```
+
+mod buffer;
+mod gap;
+mod inbound;
+mod logon;
+mod orders;
+mod outbound;
+mod resend;
+mod settings;
+mod state;
+mod timers;
+
+use std::sync::Arc;
+
+use pitlane_engine::desk::Desk;
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::time::Timestamp;
+
+use self::buffer::{Input, Output};
+use self::gap::{Early, Gap};
+use self::resend::Resend;
+use self::timers::Timers;
+use super::book::Book;
+use super::encode::Encoder;
+use super::entry::Request;
+use super::fields::{Fields, read};
+use super::flood::Flood;
+use super::frame::{self, FrameError};
+use super::store::{Numbers, Store};
+use crate::decoded::Decoded;
+
+pub use self::logon::{Credentials, Login};
+pub use self::settings::SessionSettings;
+pub use self::state::{State, Step};
+pub use self::timers::{FRAME_NS_MAX, LOGON_NS_MAX, LOGOUT_NS_MAX};
+
+/// Bytes of a body before anybody has logged on: a Logon has some two hundred.
+pub const GREETING_BYTES_MAX: usize = 4_096;
+
+/// Output beyond which nothing more is read and no resend goes on, until the client has taken some of it.
+pub const OUTPUT_BYTES_ENOUGH: usize = 256 * 1_024;
+
+/// Output beyond which the client is cut off: reports cannot be held back, but they are kept and will be sent again.
+pub const OUTPUT_BYTES_MAX: usize = 8 * 1_024 * 1_024;
+
+/// Why a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Ending {
+    /// The client logged out.
+    LoggedOut,
+    /// We did.
+    EndedByUs,
+    /// The first message was no Logon, or a broken one.
+    NotLogon,
+    /// CompIDs that are not this session's.
+    Identity,
+    BeginString,
+    /// SendingTime was too far from now.
+    SendingTime,
+    LogonTimeout,
+    LogonRefused,
+    NumberTooLow,
+    NumberMissing,
+    TooLong,
+    /// A frame that did not come to its end.
+    SlowFrame,
+    HeartbeatMissed,
+    /// The client does not read.
+    SlowReader,
+    ResendFlood,
+    StoreFailed,
+}
+
+/// What was counted since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Stretches of bytes that were no message.
+    pub garbled: u64,
+    pub messages_in: u64,
+    pub messages_out: u64,
+    pub rejects: u64,
+}
+
+#[derive(Debug)]
+pub struct Session {
+    settings: SessionSettings,
+    reference: Arc<RefData>,
+    store: Box<dyn Store>,
+    numbers: Numbers,
+    state: State,
+    ending: Option<Ending>,
+    /// Whether the service takes orders now.
+    ready: bool,
+    login: Login,
+    encoder: Encoder,
+    input: Input,
+    output: Output,
+    /// Taken out while a message is read.
+    fields: Option<Box<Fields>>,
+    /// Whether the bytes before were no message, so that a stretch of them is counted once.
+    in_rubbish: bool,
+    /// Whether the message that is read waited for a gap.
+    reading_early: bool,
+    timers: Timers,
+    gap: Option<Gap>,
+    early: Early,
+    resend: Resend,
+    /// What the client asks; nothing more is read before it is taken.
+    request: Option<Request>,
+    book: Book,
+    flood: Flood,
+    token: u32,
+    /// Number of the last ExecID made here.
+    exec: u64,
+    /// Where the round of reports about open orders has come to.
+    status_round: Option<usize>,
+    /// Where the round of cancels after a disconnect has come to.
+    cancel_round: Option<usize>,
+    counts: Counts,
+}
+
+impl Session {
+    pub fn new(settings: SessionSettings, store: Box<dyn Store>, reference: Arc<RefData>) -> Session {
+        let seed = settings.instance ^ (settings.source.session as u64) << 32;
+        Session {
+            encoder: Encoder::new(&settings.sender_comp_id, &settings.target_comp_id),
+            numbers: store.numbers(),
+            book: Book::new(settings.orders_max, settings.finished_max, seed),
+            flood: Flood::new(&settings.flood),
+            settings,
+            reference,
+            store,
+            state: State::Offline,
+            ending: None,
+            ready: true,
+            login: Login::NotAsked,
+            input: Input::default(),
+            output: Output::default(),
+            fields: Some(Box::default()),
+            in_rubbish: false,
+            reading_early: false,
+            timers: Timers::default(),
+            gap: None,
+            early: Early::default(),
+            resend: Resend::default(),
+            request: None,
+            token: 0,
+            exec: 0,
+            status_round: None,
+            cancel_round: None,
+            counts: Counts::default(),
+        }
+    }
+
+    /// A connection of this session's client. Answers whether it may be: not while there is another.
+    #[must_use]
+    pub fn connect(&mut self, now: Timestamp) -> bool {
+        let Some(state) = self.state.after(Step::Connect) else { return false };
+        self.state = state;
+        self.ending = None;
+        self.login = Login::NotAsked;
+        self.in_rubbish = false;
+        self.timers.connect(now);
+        true
+    }
+
+    /// The connection is gone. Numbers and orders stay.
+    pub fn disconnect(&mut self, now: Timestamp) {
+        let Some(state) = self.state.after(Step::Disconnect) else { return };
+        self.state = state;
+        self.input = Input::default();
+        self.output.clear();
+        self.gap = None;
+        self.early.clear();
+        self.resend = Resend::default();
+        self.status_round = None;
+        let grace = self.settings.cancel_on_disconnect_ns;
+        self.timers.disconnect(grace.map(|grace| now.plus(grace)));
+    }
+
+    /// Takes bytes from the client, as many as there is room for, and says how many. Those that are not taken are to be offered again.
+    #[must_use]
+    pub fn handle_bytes(&mut self, now: Timestamp, bytes: &[u8]) -> usize {
+        if matches!(self.state, State::Offline | State::Closing) {
+            return bytes.len();
+        }
+        let taken = self.input.take(bytes, self.settings.message_bytes_max);
+        if taken > 0 {
+            self.timers.heard(now);
+        }
+        taken
+    }
+
+    /// Works through what has come up to the next request, and gives it.
+    pub fn poll_command(&mut self, now: Timestamp, desk: &Desk) -> Option<Request> {
+        loop {
+            self.next_cancel(desk);
+            if let Some(request) = self.request.take() {
+                return Some(request);
+            }
+            self.go_on(now);
+            if !self.may_read() || !self.read_one(now, desk) {
+                return None;
+            }
+        }
+    }
+
+    /// What is to be written to the connection.
+    pub fn poll_transmit(&mut self) -> &[u8] {
+        self.output.pending()
+    }
+
+    /// So many bytes were written.
+    pub fn handle_transmitted(&mut self, now: Timestamp, count: usize) {
+        self.output.consume(count);
+        self.timers.transmitted(now, !self.output.is_empty());
+    }
+
+    /// Whether the connection is to be closed, and why: when everything is written.
+    pub fn poll_close(&self) -> Option<Ending> {
+        let closing = self.state == State::Closing && self.output.is_empty();
+        self.ending.filter(|_| closing)
+    }
+
+    /// The service begins or ceases to take orders.
+    pub fn set_ready(&mut self, ready: bool) {
+        self.ready = ready;
+    }
+
+    /// Other reference data, the same for everybody.
+    pub fn set_reference(&mut self, reference: Arc<RefData>) {
+        self.reference = reference;
+    }
+
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    pub fn numbers(&self) -> Numbers {
+        self.numbers
+    }
+
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    pub fn settings(&self) -> &SessionSettings {
+        &self.settings
+    }
+
+    /// The operator sets both numbers to one. Whoever is logged on is logged out, since their numbers are others.
+    pub fn reset(&mut self, now: Timestamp) {
+        if self.state == State::LoggedOn {
+            self.log_out_and_close(now, b"Sequence numbers are reset", Ending::EndedByUs);
+        }
+        self.reset_numbers(now);
+    }
+
+    /// What goes on by itself, in one bounded step: a resend, the round of reports.
+    fn go_on(&mut self, now: Timestamp) {
+        self.go_on_resending(now);
+        self.go_on_reporting(now);
+        self.ask_for_gap(now);
+    }
+
+    /// Whether the next message may be looked at.
+    fn may_read(&self) -> bool {
+        matches!(self.state, State::Greeting | State::LoggedOn | State::LoggingOut)
+            && self.login != Login::Asked
+            && !self.resend.is_active()
+            && self.status_round.is_none()
+            && self.output.len() < OUTPUT_BYTES_ENOUGH
+    }
+
+    /// Looks at the next message. Answers whether there was one.
+    fn read_one(&mut self, now: Timestamp, desk: &Desk) -> bool {
+        if let Some(bytes) = self.early.take(self.numbers.incoming) {
+            self.read_early(now, &bytes, desk);
+            self.early.give_back(bytes);
+            return true;
+        }
+        let greeting = self.state == State::Greeting;
+        let body_bytes_max = if greeting { GREETING_BYTES_MAX } else { self.settings.message_bytes_max };
+        let mut input = std::mem::take(&mut self.input);
+        let mut consumed = 0;
+        match frame::decode(input.pending(), body_bytes_max) {
+            Ok(Decoded::Incomplete) => {
+                if greeting && input.pending().len() > GREETING_BYTES_MAX {
+                    self.end(Ending::NotLogon);
+                }
+                self.timers.wait_for_frame(!input.pending().is_empty());
+            }
+            Ok(Decoded::Message { .. }) if greeting && self.asks_for_login() => {}
+            Ok(Decoded::Message { message: frame, consumed: count }) => {
+                consumed = count;
+                self.in_rubbish = false;
+                self.timers.wait_for_frame(false);
+                let mut fields = self.fields.take().expect("one message is read at a time");
+                self.handle_message(now, &read(frame, &mut fields), desk);
+                self.fields = Some(fields);
+            }
+            Err(FrameError::Garbled { skip }) => {
+                consumed = skip;
+                self.counts.garbled += !self.in_rubbish as u64;
+                self.in_rubbish = true;
+                if greeting {
+                    self.end(Ending::NotLogon);
+                }
+            }
+            Err(FrameError::TooLong) => self.end(Ending::TooLong),
+        }
+        input.consume(consumed);
+        self.input = input;
+        consumed > 0
+    }
+
+    /// Looks at a message that came too early.
+    fn read_early(&mut self, now: Timestamp, bytes: &[u8], desk: &Desk) {
+        let Ok(Decoded::Message { message, .. }) = frame::decode(bytes, self.settings.message_bytes_max)
+        else {
+            return;
+        };
+        let mut fields = self.fields.take().expect("one message is read at a time");
+        self.reading_early = true;
+        self.handle_message(now, &read(message, &mut fields), desk);
+        self.reading_early = false;
+        self.fields = Some(fields);
+    }
+
+    /// The connection ends as soon as everything is written.
+    fn end(&mut self, ending: Ending) {
+        let Some(state) = self.state.after(Step::Cut) else { return };
+        self.state = state;
+        self.ending.get_or_insert(ending);
+    }
+}

@@ -1,0 +1,74 @@
+//! The bytes of a connection that have come and are not read, and those that are written and not sent.
+
+use crate::fix::frame::FRAME_BYTES_AROUND;
+
+/// Frames of the largest size that are held unread: one that is coming, and one behind it.
+const FRAMES_HELD: usize = 2;
+
+#[derive(Debug, Default)]
+pub struct Input {
+    bytes: Vec<u8>,
+    at: usize,
+}
+
+impl Input {
+    /// Takes as many bytes as there is room for, with bodies of at most so many.
+    pub fn take(&mut self, bytes: &[u8], body_bytes_max: usize) -> usize {
+        let most = FRAMES_HELD * (body_bytes_max + FRAME_BYTES_AROUND);
+        let count = bytes.len().min(most.saturating_sub(self.bytes.len() - self.at));
+        // What was read makes room, once it is more than what has to be moved.
+        if self.at > self.bytes.len() - self.at {
+            self.bytes.drain(..self.at);
+            self.at = 0;
+        }
+        self.bytes.extend_from_slice(&bytes[..count]);
+        count
+    }
+
+    pub fn pending(&self) -> &[u8] {
+        &self.bytes[self.at..]
+    }
+
+    pub fn consume(&mut self, count: usize) {
+        self.at += count;
+        if self.at == self.bytes.len() {
+            self.bytes.clear();
+            self.at = 0;
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub struct Output {
+    /// Written to by the encoder, at the end.
+    pub bytes: Vec<u8>,
+    at: usize,
+}
+
+impl Output {
+    pub fn pending(&self) -> &[u8] {
+        &self.bytes[self.at..]
+    }
+
+    pub fn consume(&mut self, count: usize) {
+        self.at += count;
+        assert!(self.at <= self.bytes.len(), "only what is there can be sent");
+        if self.at > self.bytes.len() / 2 {
+            self.bytes.drain(..self.at);
+            self.at = 0;
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.bytes.len() - self.at
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.at = 0;
+    }
+}

@@ -1,0 +1,332 @@
+//! What a session makes of a message: identity, time and number first, then what it says.
+
+use pitlane_engine::desk::Desk;
+use pitlane_engine::text::{TextError, parse_u64, write_u64};
+use pitlane_engine::time::Timestamp;
+
+use super::gap::Gap;
+use super::{Ending, Session, State, Step};
+use crate::fix::dictionary;
+use crate::fix::fields::{Fault, Message, RejectReason};
+use crate::fix::frame::BEGIN_STRING;
+use crate::fix::stamp::parse_timestamp;
+use crate::fix::store::Numbers;
+use crate::fix::tag;
+
+/// The largest number of a message. Nobody counts so far; whoever names a larger one names none.
+pub const NUMBER_MAX: u64 = i64::MAX as u64;
+
+impl Session {
+    pub(super) fn handle_message(&mut self, now: Timestamp, message: &Message, desk: &Desk) {
+        self.counts.messages_in += 1;
+        match self.state {
+            State::Greeting => self.handle_greeting(now, message),
+            State::LoggedOn => self.handle_logged_on(now, message, desk),
+            State::LoggingOut => self.handle_logging_out(now, message),
+            State::Offline | State::Closing => {}
+        }
+    }
+
+    fn handle_logged_on(&mut self, now: Timestamp, message: &Message, desk: &Desk) {
+        if message.frame.begin_string != BEGIN_STRING {
+            return self.log_out(now, b"Incorrect BeginString", Ending::BeginString);
+        }
+        let Some(number) = number_of(message) else {
+            return self.log_out(now, b"Received message without MsgSeqNum", Ending::NumberMissing);
+        };
+        if !self.is_from_client(message) {
+            let tag = self.wrong_comp_id(message);
+            return self.reject_and_log_out(now, message, number, RejectReason::CompIdProblem, tag);
+        }
+        let sent = match self.sending_time(now, message) {
+            Ok(sent) => sent,
+            Err(RejectReason::SendingTimeAccuracy) => {
+                let reason = RejectReason::SendingTimeAccuracy;
+                return self.reject_and_log_out(now, message, number, reason, tag::SENDING_TIME);
+            }
+            Err(reason) => {
+                let fault = Fault { reason, tag: tag::SENDING_TIME, at: 0 };
+                self.reject(now, message, number, fault);
+                return self.step_if_next(number);
+            }
+        };
+        if message.header.poss_dup && !self.admits_poss_dup(now, message, number, sent) {
+            return;
+        }
+        if message.msg_type != b"2" {
+            self.resend.heard_other();
+        }
+        self.sort_by_number(now, message, number, desk);
+    }
+
+    /// The number decides whether it is its turn.
+    fn sort_by_number(&mut self, now: Timestamp, message: &Message, number: u64, desk: &Desk) {
+        let incoming = self.numbers.incoming;
+        let fine = message.fault.is_none();
+        if self.reading_early && number < incoming {
+            // It was passed over or said again while it waited. Who sent a Test Request still waits for the answer.
+            if message.msg_type == b"1" && fine {
+                self.handle_test_request(now, message, number);
+            }
+            return;
+        }
+        match message.msg_type {
+            // Its own number does not count in this mode.
+            b"4" if fine && message.get(tag::GAP_FILL_FLAG) != Some(b"Y") => {
+                self.handle_sequence_reset(now, message, number)
+            }
+            b"A" if fine => self.handle_second_logon(now, message, number),
+            b"5" => self.handle_logout(now, number),
+            _ if number == incoming => self.handle_next(now, message, number, desk),
+            // Answered whatever its number: two sides that wait for each other's gaps would wait for ever.
+            b"2" if fine => {
+                self.note_gap(number);
+                self.handle_resend_request(now, message, number);
+            }
+            _ if number > incoming => {
+                self.note_gap(number);
+                self.early.keep(number, message.frame.bytes);
+            }
+            _ => {
+                let (text, len) = too_low(incoming, number);
+                self.log_out_and_close(now, &text[..len], Ending::NumberTooLow);
+            }
+        }
+    }
+
+    /// The message that is next. Its number is used up, whatever becomes of it.
+    fn handle_next(&mut self, now: Timestamp, message: &Message, number: u64, desk: &Desk) {
+        if message.msg_type == b"4" && message.fault.is_none() {
+            return self.handle_gap_fill(now, message, number);
+        }
+        self.step_if_next(number);
+        if let Some(fault) = self.fault_of(message) {
+            return self.reject(now, message, number, fault);
+        }
+        match message.msg_type {
+            b"0" | b"3" | b"j" => {}
+            b"1" => self.handle_test_request(now, message, number),
+            b"2" => self.handle_resend_request(now, message, number),
+            b"D" | b"F" | b"G" => self.handle_order_message(now, message, number, desk),
+            other if self.settings.validate && !dictionary::is_msg_type(other) => {
+                let fault = Fault { reason: RejectReason::InvalidMsgType, tag: tag::MSG_TYPE, at: 0 };
+                self.reject(now, message, number, fault);
+            }
+            _ => self.business_reject(now, message, number, 3, None, "Unsupported message type"),
+        }
+    }
+
+    /// The first fault of structure or, where it is asked, of the dictionary.
+    fn fault_of(&self, message: &Message) -> Option<Fault> {
+        let structure = message.fault;
+        let dictionary = if self.settings.validate { dictionary::check(message) } else { None };
+        match (structure, dictionary) {
+            (Some(a), Some(b)) => Some(if b.at < a.at { b } else { a }),
+            (a, b) => a.or(b),
+        }
+    }
+
+    fn handle_test_request(&mut self, now: Timestamp, message: &Message, number: u64) {
+        match message.get(tag::TEST_REQ_ID) {
+            Some(id) => self.say(now, b'0', |draft| draft.text(b"112=", id)),
+            None => self.reject_missing(now, message, number, tag::TEST_REQ_ID),
+        }
+    }
+
+    /// SequenceReset-Reset: the next number is another, but never a lower one.
+    fn handle_sequence_reset(&mut self, now: Timestamp, message: &Message, number: u64) {
+        let new = match new_seq_no(message) {
+            Ok(new) => new,
+            Err(reason) => return self.reject_new_seq_no(now, message, number, reason),
+        };
+        if new < self.numbers.incoming {
+            return self.reject_new_seq_no(now, message, number, RejectReason::ValueIncorrect);
+        }
+        self.set_numbers(Numbers { incoming: new, ..self.numbers });
+        self.close_gap();
+    }
+
+    fn handle_gap_fill(&mut self, now: Timestamp, message: &Message, number: u64) {
+        let new = match new_seq_no(message) {
+            Ok(new) if new > number => new,
+            Ok(_) => {
+                self.step_if_next(number);
+                return self.reject_new_seq_no(now, message, number, RejectReason::ValueIncorrect);
+            }
+            Err(reason) => {
+                self.step_if_next(number);
+                return self.reject_new_seq_no(now, message, number, reason);
+            }
+        };
+        self.set_numbers(Numbers { incoming: new, ..self.numbers });
+        self.close_gap();
+    }
+
+    fn reject_new_seq_no(&mut self, now: Timestamp, message: &Message, number: u64, reason: RejectReason) {
+        self.reject(now, message, number, Fault { reason, tag: tag::NEW_SEQ_NO, at: 0 });
+    }
+
+    /// Theirs is answered; if it is the answer to ours, nothing more is said.
+    fn handle_logout(&mut self, now: Timestamp, number: u64) {
+        self.step_if_next(number);
+        self.say(now, b'5', |_| {});
+        self.advance(Step::HearLogout);
+        self.ending.get_or_insert(Ending::LoggedOut);
+    }
+
+    fn handle_logging_out(&mut self, now: Timestamp, message: &Message) {
+        let Some(number) = number_of(message).filter(|_| self.is_from_client(message)) else { return };
+        match message.msg_type {
+            b"5" => {
+                self.step_if_next(number);
+                self.advance(Step::HearLogout);
+            }
+            b"2" if message.fault.is_none() => self.handle_resend_request(now, message, number),
+            // Not taken, and so not lost: the client will be asked for it when it comes again.
+            _ => {}
+        }
+    }
+
+    fn reject_and_log_out(
+        &mut self,
+        now: Timestamp,
+        message: &Message,
+        number: u64,
+        reason: RejectReason,
+        tag: u32,
+    ) {
+        self.step_if_next(number);
+        self.reject(now, message, number, Fault { reason, tag, at: 0 });
+        let ending = match reason {
+            RejectReason::CompIdProblem => Ending::Identity,
+            _ => Ending::SendingTime,
+        };
+        self.log_out(now, reason.words().as_bytes(), ending);
+    }
+
+    /// What a message that may be a duplicate must have. Answers whether it is to be looked at further.
+    fn admits_poss_dup(&mut self, now: Timestamp, message: &Message, number: u64, sent: Timestamp) -> bool {
+        // A gap fill says nothing that could be doubled.
+        let seen = number < self.numbers.incoming;
+        let Some(original) = message.header.orig_sending_time else {
+            if message.msg_type == b"4" && !seen {
+                return true;
+            }
+            self.step_if_next(number);
+            self.reject_missing(now, message, number, tag::ORIG_SENDING_TIME);
+            return false;
+        };
+        match parse_timestamp(original) {
+            Some(original) if original <= sent => !seen || message.msg_type == b"2" || self.is_reset(message),
+            Some(_) => {
+                let reason = RejectReason::SendingTimeAccuracy;
+                self.reject_and_log_out(now, message, number, reason, tag::ORIG_SENDING_TIME);
+                false
+            }
+            None => {
+                self.step_if_next(number);
+                let fault =
+                    Fault { reason: RejectReason::IncorrectFormat, tag: tag::ORIG_SENDING_TIME, at: 0 };
+                self.reject(now, message, number, fault);
+                false
+            }
+        }
+    }
+
+    fn is_reset(&self, message: &Message) -> bool {
+        message.msg_type == b"4" && message.get(tag::GAP_FILL_FLAG) != Some(b"Y")
+    }
+
+    pub(super) fn is_from_client(&self, message: &Message) -> bool {
+        message.header.sender_comp_id == Some(self.settings.target_comp_id.as_bytes())
+            && message.header.target_comp_id == Some(self.settings.sender_comp_id.as_bytes())
+    }
+
+    fn wrong_comp_id(&self, message: &Message) -> u32 {
+        let right = message.header.sender_comp_id == Some(self.settings.target_comp_id.as_bytes());
+        if right { tag::TARGET_COMP_ID } else { tag::SENDER_COMP_ID }
+    }
+
+    fn sending_time(&self, now: Timestamp, message: &Message) -> Result<Timestamp, RejectReason> {
+        let value = message.header.sending_time.ok_or(RejectReason::RequiredTagMissing)?;
+        let sent = parse_timestamp(value).ok_or(RejectReason::IncorrectFormat)?;
+        if self.is_timely(now, sent) { Ok(sent) } else { Err(RejectReason::SendingTimeAccuracy) }
+    }
+
+    pub(super) fn is_timely(&self, now: Timestamp, sent: Timestamp) -> bool {
+        let most = self.settings.sending_time_ns_max;
+        most == 0 || now.0.abs_diff(sent.0) <= most
+    }
+
+    /// Uses up a number if it is the next one.
+    fn step_if_next(&mut self, number: u64) {
+        if number == self.numbers.incoming {
+            self.set_numbers(Numbers { incoming: number + 1, ..self.numbers });
+            self.close_gap();
+        }
+    }
+
+    fn note_gap(&mut self, number: u64) {
+        if number > self.numbers.incoming && self.gap.is_none() {
+            self.gap = Some(Gap { high: number, asked: None, asked_at: Timestamp::MAX });
+        }
+    }
+
+    /// Forgets a gap that is filled, and goes on with the next piece of one that is asked for in pieces.
+    fn close_gap(&mut self) {
+        let incoming = self.numbers.incoming;
+        match &mut self.gap {
+            Some(gap) if incoming > gap.high => self.gap = None,
+            Some(gap) if gap.asked.is_some_and(|to| to != 0 && incoming > to) => gap.asked = None,
+            _ => {}
+        }
+    }
+
+    /// Resend Request for what is missing, once.
+    pub(super) fn ask_for_gap(&mut self, now: Timestamp) {
+        let (State::LoggedOn, Some(gap), false) = (self.state, self.gap, self.resend.is_active()) else {
+            return;
+        };
+        if gap.asked.is_some() {
+            return;
+        }
+        let begin = self.numbers.incoming;
+        let chunk = self.settings.resend_chunk;
+        let piece = begin.saturating_add(chunk.saturating_sub(1));
+        // The last piece asks for everything that has come since.
+        let end = if chunk == 0 || piece >= gap.high { 0 } else { piece };
+        self.gap = Some(Gap { asked: Some(end), asked_at: now, ..gap });
+        self.say(now, b'2', |draft| {
+            draft.number(b"7=", begin);
+            draft.number(b"16=", end);
+        });
+    }
+}
+
+/// MsgSeqNum, if it is a number that can be counted from.
+pub(super) fn number_of(message: &Message) -> Option<u64> {
+    parse_u64(message.header.msg_seq_num?).ok().filter(|&number| number < NUMBER_MAX)
+}
+
+fn new_seq_no(message: &Message) -> Result<u64, RejectReason> {
+    let value = message.get(tag::NEW_SEQ_NO).ok_or(RejectReason::RequiredTagMissing)?;
+    match parse_u64(value) {
+        Ok(new) if new > 0 && new < NUMBER_MAX => Ok(new),
+        Ok(_) | Err(TextError::Range) => Err(RejectReason::ValueIncorrect),
+        Err(_) => Err(RejectReason::IncorrectFormat),
+    }
+}
+
+/// The words by which every engine of the QuickFIX family tells it, and that their clients read. With their length.
+pub(super) fn too_low(expected: u64, received: u64) -> ([u8; 96], usize) {
+    let mut text = [0; 96];
+    let mut len = 0;
+    // At most 29 + 20 + 14 + 20 bytes.
+    for (words, number) in [(&b"MsgSeqNum too low, expecting "[..], expected), (b" but received ", received)]
+    {
+        text[len..len + words.len()].copy_from_slice(words);
+        len += words.len();
+        len += write_u64(number, &mut text[len..]);
+    }
+    (text, len)
+}

@@ -1,0 +1,418 @@
+//! The orders of a session: requests go out to the desk, events come back as reports.
+
+use pitlane_engine::desk::{Declined, Desk, Ticket};
+use pitlane_engine::event::{Body, Event, Refusal, Request as Asked, What};
+use pitlane_engine::id::{IntId, OrderHandle, ShardId, Uuid};
+use pitlane_engine::reason::Reason;
+use pitlane_engine::terms::{Status, Terms};
+use pitlane_engine::time::Timestamp;
+
+use super::outbound::route;
+use super::{OUTPUT_BYTES_ENOUGH, Session, State};
+use crate::fix::book::{Order, order_of};
+use crate::fix::entry::{self, Request};
+use crate::fix::fields::Message;
+use crate::fix::order::OrderFields;
+use crate::fix::report::{self, CancelReject, Report};
+use crate::fix::why::Why;
+
+/// The kind of UUID that ExecIDs made here are, beside those of events (0) and transactions (1).
+const EXEC_ID_KIND: u8 = 2;
+
+/// BusinessRejectReason (380).
+const OTHER: u8 = 0;
+const NOT_AVAILABLE: u8 = 4;
+const FIELD_MISSING: u8 = 5;
+const NOT_AUTHORISED: u8 = 6;
+
+/// What the client asks.
+impl Session {
+    pub(super) fn handle_order_message(
+        &mut self,
+        now: Timestamp,
+        message: &Message,
+        number: u64,
+        desk: &Desk,
+    ) {
+        if !self.settings.may_trade {
+            return self.business_reject(
+                now,
+                message,
+                number,
+                NOT_AUTHORISED,
+                None,
+                "The session may not trade",
+            );
+        }
+        if !self.ready {
+            return self.business_reject(
+                now,
+                message,
+                number,
+                NOT_AVAILABLE,
+                None,
+                "Orders are not taken now",
+            );
+        }
+        let order = match OrderFields::read(message) {
+            Ok(order) => order,
+            Err(fault) => return self.reject(now, message, number, fault),
+        };
+        let kind = message.msg_type[0];
+        if let Some(tag) = entry::missing(kind, &order) {
+            return match self.settings.validate {
+                true => self.reject_missing(now, message, number, tag),
+                false => self.business_reject(
+                    now,
+                    message,
+                    number,
+                    FIELD_MISSING,
+                    None,
+                    "Conditionally required field missing",
+                ),
+            };
+        }
+        let admitted = match kind {
+            b'F' => self.flood.admits_cancel(now),
+            _ => self.flood.admits_order(now),
+        };
+        if !admitted {
+            let why = Some(Why::Platform(Reason::OrderRate));
+            return self.business_reject(now, message, number, OTHER, why, "");
+        }
+        match kind {
+            b'D' => self.handle_new_order(now, message, &order, desk),
+            b'F' => self.handle_change(now, message, &order, Asked::Cancel, desk),
+            _ => self.handle_change(now, message, &order, Asked::Replace, desk),
+        }
+    }
+
+    fn handle_new_order(&mut self, now: Timestamp, message: &Message, order: &OrderFields, desk: &Desk) {
+        let id = order.cl_ord_id.unwrap_or_default();
+        let known = desk.order(self.settings.source.session, &id);
+        match known.map(|known| self.book.get(&known.root).copied()) {
+            // Said again in case it was lost: it was not.
+            Some(Some(known)) if message.header.poss_resend => return self.report_status(now, &known),
+            Some(_) => return self.refuse_order(now, message, order, Reason::DuplicateId.into()),
+            None => {}
+        }
+        let terms = match entry::terms(&self.settings, &self.reference, order) {
+            Ok(terms) => terms,
+            Err(why) => return self.refuse_order(now, message, order, why),
+        };
+        if !self.book.add(Order::new(id, terms, now)) {
+            return self.refuse_order(now, message, order, Reason::ShardFull.into());
+        }
+        self.request = Some(Request::Submit { ticket: self.ticket(id), terms });
+    }
+
+    /// A cancel or a replacement.
+    fn handle_change(
+        &mut self,
+        now: Timestamp,
+        message: &Message,
+        order: &OrderFields,
+        asked: Asked,
+        desk: &Desk,
+    ) {
+        let id = order.cl_ord_id.unwrap_or_default();
+        let orig = order.orig_cl_ord_id.unwrap_or_default();
+        let root = desk.order(self.settings.source.session, &orig).map(|known| known.root);
+        let known = root.and_then(|root| self.book.get(&root)).copied();
+        let refused = |root, status, orig_cl_ord_id, why| CancelReject {
+            root,
+            cl_ord_id: id,
+            orig_cl_ord_id,
+            status,
+            request: asked,
+            why,
+        };
+        let Some(known) = known else {
+            let reject = refused(IntId::NONE, Status::Rejected, orig, Reason::UnknownOrder.into());
+            return self.refuse_change(now, message, &reject);
+        };
+        let request = self.change(order, &known, asked);
+        match request {
+            Ok(request) => {
+                let Some(kept) = self.book.get_mut(&known.root) else { return };
+                match asked {
+                    Asked::Cancel if kept.cancel.is_none() => kept.cancel = id,
+                    Asked::Replace if kept.replace.is_none() => kept.replace = id,
+                    Asked::Cancel | Asked::Replace => {}
+                }
+                self.request = Some(request);
+            }
+            Err(why) => {
+                // Where a request is pending, the order's id is the one before it.
+                let pending = why == Why::Platform(Reason::RequestPending);
+                let orig = if pending { known.cl_ord_id } else { orig };
+                self.refuse_change(now, message, &refused(known.root, known.status, orig, why));
+            }
+        }
+    }
+
+    /// The request for a change of an order of ours, or why it cannot be.
+    fn change(&mut self, order: &OrderFields, known: &Order, asked: Asked) -> Result<Request, Why> {
+        let id = order.cl_ord_id.unwrap_or_default();
+        let orig = order.orig_cl_ord_id.unwrap_or_default();
+        // A cancel may name the replacement that is on its way: it is meant for what becomes of it.
+        let named = orig == known.cl_ord_id || asked == Asked::Cancel && orig == known.replace;
+        if !named {
+            let pending = asked == Asked::Replace && orig == known.replace;
+            let reason = if pending { Reason::RequestPending } else { Reason::UnknownOrder };
+            return Err(reason.into());
+        }
+        if known.status.is_finished() {
+            return Err(Reason::OrderFinished.into());
+        }
+        match asked {
+            Asked::Cancel => {
+                entry::matches(&self.reference, order, known)?;
+                Ok(Request::Cancel { ticket: self.ticket(id), root: known.root, order: known.cl_ord_id })
+            }
+            Asked::Replace => {
+                let changes = entry::changes(&self.settings, &self.reference, order, known)?;
+                Ok(Request::Modify {
+                    ticket: self.ticket(id),
+                    root: known.root,
+                    order: known.cl_ord_id,
+                    changes,
+                })
+            }
+        }
+    }
+
+    fn ticket(&mut self, id: IntId) -> Ticket {
+        self.token = self.token.wrapping_add(1);
+        Ticket { source: self.settings.source, token: self.token, id }
+    }
+
+    /// The next cancel of the orders of a client that is away. Each has an id that the desk makes.
+    pub(super) fn next_cancel(&mut self, desk: &Desk) {
+        let (Some(mut at), None) = (self.cancel_round, &self.request) else { return };
+        let Order { root, cl_ord_id: order, .. } = loop {
+            if at >= self.book.places() {
+                self.cancel_round = None;
+                return;
+            }
+            at += 1;
+            // An order that the desk has lost sight of cannot be cancelled by its id.
+            if let Some(order) = self.book.at(at - 1)
+                && !order.status.is_finished()
+                && desk.order(self.settings.source.session, &order.cl_ord_id).is_some()
+            {
+                break *order;
+            }
+        };
+        self.cancel_round = Some(at);
+        if let Some(order) = self.book.get_mut(&root) {
+            order.house_cancel = true;
+        }
+        self.request = Some(Request::Cancel { ticket: self.ticket(IntId::NONE), root, order });
+    }
+}
+
+/// What becomes of it.
+impl Session {
+    /// The desk did not take a request. While its lane is full ([`Reason::LaneFull`]) the caller keeps the request instead.
+    pub fn handle_declined(&mut self, now: Timestamp, request: &Request, declined: &Declined) {
+        let why = Why::Platform(declined.reason);
+        match *request {
+            Request::Submit { ticket, terms } => {
+                self.book.remove(&ticket.id);
+                self.report_rejected(now, ticket.id, &terms, declined.reason);
+            }
+            Request::Modify { ticket, root, order, .. } => {
+                self.forget_request(&root, &ticket.id);
+                self.refuse_declined(now, &ticket, order, Asked::Replace, declined, why);
+            }
+            Request::Cancel { ticket, root, order } => {
+                self.forget_request(&root, &ticket.id);
+                // A cancel of ours, not the client's: nobody waits for the answer.
+                if !ticket.id.is_none() {
+                    self.refuse_declined(now, &ticket, order, Asked::Cancel, declined, why);
+                }
+            }
+        }
+    }
+
+    /// What a shard says. The desk has heard it before.
+    pub fn handle_event(&mut self, now: Timestamp, shard: ShardId, event: &Event, desk: &Desk) {
+        if let Body::Refused(refusal) = &event.body {
+            return self.handle_refusal(now, refusal, desk);
+        }
+        if let Body::Order(told) = &event.body
+            && told.source == self.settings.source
+        {
+            match told.what {
+                // The status follows.
+                What::Replaced => {
+                    if let Some(order) = self.root_of(&told.id, &told.orig_id, told.order, desk)
+                        && let Some(order) = self.book.get_mut(&order)
+                    {
+                        order.terms = told.terms;
+                    }
+                }
+                What::Image => self.remember(told, event.at, desk),
+                _ => {}
+            }
+        }
+        let Some(told) = event.report().filter(|told| told.source == self.settings.source) else { return };
+        let Some(root) = desk.order_of(&told).map(|known| known.root) else {
+            // Told and not recorded: it is rejected, and lives on in no table.
+            return self.report_untracked(now, shard, event);
+        };
+        if self.book.get(&root).is_none()
+            && let Body::Order(terms) = &event.body
+        {
+            self.book.add(order_of(terms, root, event.at));
+        }
+        let exec_id = event.exec_id(self.settings.instance, shard);
+        let Some(order) = self.book.get_mut(&root) else { return };
+        let was_finished = order.status.is_finished();
+        let report = Report::of_event(&told, event.at, exec_id, order);
+        let order = *order;
+        if told.what != What::Image {
+            self.report(now, &order, &report);
+        }
+        if order.status.is_finished() && !was_finished {
+            self.book.finish(&root);
+        }
+    }
+
+    /// A request was refused by a shard, or by the desk in its name.
+    pub fn handle_refusal(&mut self, now: Timestamp, refusal: &Refusal, desk: &Desk) {
+        if refusal.source != self.settings.source {
+            return;
+        }
+        let session = self.settings.source.session;
+        let root = desk.order(session, &refusal.id).map(|known| known.root);
+        let root = root.or_else(|| self.book.get(&refusal.id).map(|order| order.root));
+        let mut order = root.and_then(|root| self.book.get_mut(&root));
+        if let Some(order) = &mut order {
+            let mine = order.forget(&refusal.request_id);
+            let house_cancel = refusal.request == Asked::Cancel && std::mem::take(&mut order.house_cancel);
+            // A cancel that the client did not ask for is not answered to it.
+            if !mine && house_cancel {
+                return;
+            }
+        }
+        let order = order.copied();
+        let reject = CancelReject::of_refusal(refusal, order.as_ref());
+        self.tell(now, b'9', |draft, settings, _| {
+            report::cancel_reject(draft, settings.profile, now, &reject)
+        });
+    }
+
+    /// One report for each open order, after a reset has made the client forget what it was told.
+    pub(super) fn go_on_reporting(&mut self, now: Timestamp) {
+        while let (Some(at), State::LoggedOn) = (self.status_round, self.state) {
+            if self.output.len() >= OUTPUT_BYTES_ENOUGH || self.resend.is_active() {
+                return;
+            }
+            if at >= self.book.places() {
+                self.status_round = None;
+                return;
+            }
+            self.status_round = Some(at + 1);
+            if let Some(order) = self.book.at(at).copied().filter(|order| !order.status.is_finished()) {
+                self.report_status(now, &order);
+            }
+        }
+    }
+
+    /// An order of before a restart.
+    fn remember(&mut self, told: &pitlane_engine::event::OrderTerms, at: Timestamp, desk: &Desk) {
+        let Some(root) = self.root_of(&told.id, &told.orig_id, told.order, desk) else { return };
+        match self.book.get_mut(&root) {
+            Some(order) => order.terms = told.terms,
+            None => _ = self.book.add(order_of(told, root, at)),
+        }
+    }
+
+    fn root_of(&self, id: &IntId, orig_id: &IntId, handle: OrderHandle, desk: &Desk) -> Option<IntId> {
+        let session = self.settings.source.session;
+        let find = |id| desk.order(session, id).filter(|known| known.order == handle);
+        find(id).or_else(|| find(orig_id)).map(|known| known.root)
+    }
+
+    fn forget_request(&mut self, root: &IntId, id: &IntId) {
+        if let Some(order) = self.book.get_mut(root) {
+            order.forget(id);
+        }
+    }
+
+    /// ExecID of a report that no event made: unique for ever, as long as time does not run backwards over a restart.
+    fn exec_id(&mut self, now: Timestamp) -> Uuid {
+        self.exec = now.0.max(self.exec + 1);
+        let instance = self.settings.instance ^ (self.settings.source.session as u64) << 32;
+        Uuid::derived(instance, EXEC_ID_KIND, self.exec)
+    }
+
+    fn report(&mut self, now: Timestamp, order: &Order, report: &Report) {
+        let Order { root, terms, .. } = *order;
+        self.tell(now, b'8', |draft, settings, reference| {
+            report::execution(draft, settings.profile, reference, &root, &terms, report);
+        });
+    }
+
+    fn report_status(&mut self, now: Timestamp, order: &Order) {
+        let report = Report::of_order(order, self.exec_id(now));
+        self.report(now, order, &report);
+    }
+
+    fn report_untracked(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
+        let (Body::Order(told), Some(heard)) = (&event.body, event.report()) else { return };
+        let exec_id = event.exec_id(self.settings.instance, shard);
+        let mut order = order_of(told, told.id, event.at);
+        let report = Report::of_event(&heard, event.at, exec_id, &mut order);
+        self.book.remove(&told.id);
+        self.report(now, &order, &report);
+    }
+
+    /// An order that the desk did not take.
+    fn report_rejected(&mut self, now: Timestamp, id: IntId, terms: &Terms, reason: Reason) {
+        let exec_id = self.exec_id(now);
+        let order = Order { status: Status::Rejected, reason, ..Order::new(id, *terms, now) };
+        let report = Report { what: What::Rejected, reason, ..Report::of_order(&order, exec_id) };
+        self.report(now, &order, &report);
+    }
+
+    /// An order that is refused before it was one.
+    fn refuse_order(&mut self, now: Timestamp, message: &Message, order: &OrderFields, why: Why) {
+        let exec_id = self.exec_id(now);
+        self.tell(now, b'8', |draft, _, _| {
+            route(draft, message);
+            report::refusal(draft, exec_id, now, order, why);
+        });
+    }
+
+    fn refuse_change(&mut self, now: Timestamp, message: &Message, reject: &CancelReject) {
+        self.tell(now, b'9', |draft, settings, _| {
+            route(draft, message);
+            report::cancel_reject(draft, settings.profile, now, reject);
+        });
+    }
+
+    fn refuse_declined(
+        &mut self,
+        now: Timestamp,
+        ticket: &Ticket,
+        order: IntId,
+        request: Asked,
+        declined: &Declined,
+        why: Why,
+    ) {
+        let reject = CancelReject {
+            root: declined.order.map_or(IntId::NONE, |known| known.root),
+            cl_ord_id: ticket.id,
+            orig_cl_ord_id: order,
+            status: declined.order.map_or(Status::Rejected, |known| known.status),
+            request,
+            why,
+        };
+        self.tell(now, b'9', |draft, settings, _| {
+            report::cancel_reject(draft, settings.profile, now, &reject)
+        });
+    }
+}

@@ -1,0 +1,144 @@
+//! Instants and dates as FIX writes them: `20261116-08:00:00.123` and `20261116`, both UTC.
+
+use pitlane_engine::text::{date_of, days_of};
+use pitlane_engine::time::{Day, NS_PER_DAY, NS_PER_MS, NS_PER_S, Timestamp};
+
+/// `20261116-08:00:00.123`
+pub const STAMP_BYTES: usize = 21;
+
+/// Reads a UTCTimestamp: whole seconds, or with 3, 6 or 9 decimals. A leap second is the last of its minute.
+pub fn parse_timestamp(bytes: &[u8]) -> Option<Timestamp> {
+    let (date, rest) = bytes.split_at_checked(8)?;
+    let [b'-', h1, h2, b':', m1, m2, b':', s1, s2, decimals @ ..] = rest else { return None };
+    let day = parse_date(date)?;
+    let (hour, minute, second) = (two(*h1, *h2)?, two(*m1, *m2)?, two(*s1, *s2)?);
+    if hour > 23 || minute > 59 || second > 60 {
+        return None;
+    }
+    let ns = match decimals {
+        [] => 0,
+        [b'.', digits @ ..] if matches!(digits.len(), 3 | 6 | 9) => {
+            let value =
+                digits.iter().try_fold(0u64, |value, &byte| Some(value * 10 + digit(byte)? as u64))?;
+            value * 10u64.pow(9 - digits.len() as u32)
+        }
+        _ => return None,
+    };
+    let second = hour * 3_600 + minute * 60 + second.min(59);
+    Some(day.start().plus(second as u64 * NS_PER_S + ns))
+}
+
+/// Reads a date, `YYYYMMDD`. None before 1970.
+pub fn parse_date(bytes: &[u8]) -> Option<Day> {
+    let &[y1, y2, y3, y4, m1, m2, d1, d2] = bytes else { return None };
+    let year = two(y1, y2)? * 100 + two(y3, y4)?;
+    let day = days_of(year as i32, two(m1, m2)?, two(d1, d2)?)?;
+    (day >= 0).then_some(Day(day))
+}
+
+fn two(a: u8, b: u8) -> Option<u32> {
+    Some(digit(a)? * 10 + digit(b)?)
+}
+
+fn digit(byte: u8) -> Option<u32> {
+    let digit = byte.wrapping_sub(b'0');
+    (digit <= 9).then_some(digit as u32)
+}
+
+/// The date of an instant is the same for a whole day, so it is written once a day.
+#[derive(Clone, Debug)]
+pub struct Stamp {
+    day: u64,
+    text: [u8; STAMP_BYTES],
+}
+
+impl Default for Stamp {
+    fn default() -> Stamp {
+        Stamp { day: u64::MAX, text: *b"00000000-00:00:00.000" }
+    }
+}
+
+impl Stamp {
+    /// An instant in milliseconds.
+    pub fn text(&mut self, at: Timestamp) -> &[u8; STAMP_BYTES] {
+        let day = at.0 / NS_PER_DAY;
+        if day != self.day {
+            self.day = day;
+            self.text[..8].copy_from_slice(&date_text(Day(day as i32)));
+        }
+        let ms = (at.0 % NS_PER_DAY / NS_PER_MS) as u32;
+        let second = ms / 1_000;
+        put_two(&mut self.text[9..], second / 3_600);
+        put_two(&mut self.text[12..], second / 60 % 60);
+        put_two(&mut self.text[15..], second % 60);
+        self.text[18] = b'0' + (ms / 100 % 10) as u8;
+        put_two(&mut self.text[19..], ms % 100);
+        &self.text
+    }
+}
+
+/// A day as `YYYYMMDD`.
+pub fn date_text(day: Day) -> [u8; 8] {
+    let (year, month, day) = date_of(day.0);
+    let mut text = [0; 8];
+    put_two(&mut text, year as u32 / 100 % 100);
+    put_two(&mut text[2..], year as u32 % 100);
+    put_two(&mut text[4..], month);
+    put_two(&mut text[6..], day);
+    text
+}
+
+fn put_two(out: &mut [u8], value: u32) {
+    out[0] = b'0' + (value / 10) as u8;
+    out[1] = b'0' + (value % 10) as u8;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instant_survives_the_way_through_text() {
+        let mut stamp = Stamp::default();
+        for ns in [0, 1_795_161_600_123_000_000, 951_868_799_999_000_000, NS_PER_DAY - NS_PER_MS, NS_PER_DAY]
+        {
+            let text = *stamp.text(Timestamp(ns));
+            assert_eq!(parse_timestamp(&text), Some(Timestamp(ns)), "{}", String::from_utf8_lossy(&text));
+        }
+        assert_eq!(stamp.text(Timestamp(1_795_161_600_123_456_789)), b"20261120-08:00:00.123");
+    }
+
+    #[test]
+    fn decimals_are_none_three_six_or_nine() {
+        let at = |text: &str| parse_timestamp(text.as_bytes()).map(|at| at.0 % NS_PER_S);
+        assert_eq!(at("20261116-08:00:00"), Some(0));
+        assert_eq!(at("20261116-08:00:00.5"), None);
+        assert_eq!(at("20261116-08:00:00.500"), Some(500_000_000));
+        assert_eq!(at("20261116-08:00:00.000007"), Some(7_000));
+        assert_eq!(at("20261116-08:00:00.000000009"), Some(9));
+        assert_eq!(parse_timestamp(b"20161231-23:59:60"), parse_timestamp(b"20161231-23:59:59"));
+    }
+
+    #[test]
+    fn what_is_no_instant_is_none() {
+        for bad in [
+            "",
+            "x",
+            "20261116",
+            "20261116-24:00:00",
+            "20261116-08:60:00",
+            "20261116-08:00:61",
+            "20260230-08:00:00",
+            "20261116 08:00:00",
+            "20261116-08:00:00.",
+            "20261116-08:00:00.00x",
+            "2026111-08:00:00.000",
+            "19691231-08:00:00",
+            "+0261116-08:00:00",
+        ] {
+            assert_eq!(parse_timestamp(bad.as_bytes()), None, "{bad}");
+        }
+        assert_eq!(parse_date(b"20240229").map(|day| day.to_string()).as_deref(), Some("2024-02-29"));
+        assert_eq!(parse_date(b"2024022"), None);
+    }
+}

@@ -1,0 +1,135 @@
+//! What a session must not forget: its numbers, and the application messages it sent. Where they are kept is the caller's
+//! business; a session only says what is to be kept, and asks for it again by number.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use pitlane_engine::time::Timestamp;
+
+/// The next numbers of both directions, and since when they count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Numbers {
+    /// The number that must come next.
+    pub incoming: u64,
+    /// The number that will be sent next.
+    pub outgoing: u64,
+    /// When they were last set to one.
+    pub since: Timestamp,
+}
+
+impl Numbers {
+    /// As they are after a reset.
+    pub fn fresh(now: Timestamp) -> Numbers {
+        Numbers { incoming: 1, outgoing: 1, since: now }
+    }
+}
+
+/// Nothing more can be kept: the disk is full, or worse. Nothing that was not kept is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreFailed;
+
+/// Where a session keeps things. What was kept is there after a restart.
+pub trait Store: fmt::Debug + Send {
+    fn numbers(&self) -> Numbers;
+
+    fn set_numbers(&mut self, numbers: Numbers) -> Result<(), StoreFailed>;
+
+    /// Keeps an application message under its number, which rises.
+    fn keep(&mut self, number: u64, message: &[u8]) -> Result<(), StoreFailed>;
+
+    /// Copies the first message kept in `from..=to` into `into`, and gives its number.
+    fn next_kept(&self, from: u64, to: u64, into: &mut Vec<u8>) -> Option<u64>;
+
+    /// Forgets all messages and begins anew with these numbers.
+    fn reset(&mut self, numbers: Numbers) -> Result<(), StoreFailed>;
+
+    /// Reads again what another process may have written (`RefreshOnLogon`).
+    fn refresh(&mut self) -> Result<(), StoreFailed>;
+}
+
+/// Messages that a store in memory keeps. A client that has missed more gets gap fills for the oldest.
+pub const MEMORY_MESSAGES_MAX: usize = 100_000;
+
+/// A store that lives as long as the process.
+#[derive(Clone, Debug)]
+pub struct MemoryStore {
+    numbers: Numbers,
+    messages: BTreeMap<u64, Vec<u8>>,
+    messages_max: usize,
+}
+
+impl MemoryStore {
+    pub fn new(now: Timestamp) -> MemoryStore {
+        MemoryStore::with_max(now, MEMORY_MESSAGES_MAX)
+    }
+
+    /// With room for so many messages; of more the oldest are forgotten.
+    pub fn with_max(now: Timestamp, messages_max: usize) -> MemoryStore {
+        MemoryStore { numbers: Numbers::fresh(now), messages: BTreeMap::new(), messages_max }
+    }
+}
+
+impl Store for MemoryStore {
+    fn numbers(&self) -> Numbers {
+        self.numbers
+    }
+
+    fn set_numbers(&mut self, numbers: Numbers) -> Result<(), StoreFailed> {
+        self.numbers = numbers;
+        Ok(())
+    }
+
+    fn keep(&mut self, number: u64, message: &[u8]) -> Result<(), StoreFailed> {
+        // The memory of the one that must go serves the one that comes.
+        let mut place = match self.messages.len() >= self.messages_max {
+            true => self.messages.pop_first().map_or_else(Vec::new, |(_, oldest)| oldest),
+            false => Vec::new(),
+        };
+        place.clear();
+        place.extend_from_slice(message);
+        self.messages.insert(number, place);
+        Ok(())
+    }
+
+    fn next_kept(&self, from: u64, to: u64, into: &mut Vec<u8>) -> Option<u64> {
+        if from > to {
+            return None;
+        }
+        let (&number, message) = self.messages.range(from..=to).next()?;
+        into.clear();
+        into.extend_from_slice(message);
+        Some(number)
+    }
+
+    fn reset(&mut self, numbers: Numbers) -> Result<(), StoreFailed> {
+        self.numbers = numbers;
+        self.messages.clear();
+        Ok(())
+    }
+
+    fn refresh(&mut self) -> Result<(), StoreFailed> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_kept_is_found_by_range_and_the_oldest_goes_first() {
+        let mut store = MemoryStore::with_max(Timestamp(5), 2);
+        for number in [2, 5, 9] {
+            store.keep(number, format!("m{number}").as_bytes()).unwrap();
+        }
+        let mut into = Vec::new();
+        assert_eq!(store.next_kept(1, 4, &mut into), None);
+        assert_eq!(store.next_kept(1, 100, &mut into), Some(5));
+        assert_eq!(into, b"m5");
+        assert_eq!(store.next_kept(6, u64::MAX, &mut into), Some(9));
+        assert_eq!(store.next_kept(10, 9, &mut into), None);
+        store.reset(Numbers::fresh(Timestamp(7))).unwrap();
+        assert_eq!(store.next_kept(1, u64::MAX, &mut into), None);
+        assert_eq!(store.numbers(), Numbers { incoming: 1, outgoing: 1, since: Timestamp(7) });
+    }
+}

@@ -1,0 +1,395 @@
+//! The FIX acceptor without a socket: each rule is a dialogue in `data/fix`, played against a real session, desk and shard, with the
+//! bytes cut in several ways.
+//!
+//! ```text
+//! # The rule.
+//! set validate=Y             settings, before anything else
+//! logon                      connect, Logon, and its answer
+//! > 35=1|112=x               from the client; 8, 9, 10 and what is missing of 49, 56, 34, 52 (and 60 of orders) is put in
+//! >> 35=1|112=y              the same, in one piece with the next
+//! < 35=0|112=x|-58           to the client: these fields, and not 58; nothing else may be said
+//! closed HeartbeatMissed     the connection was closed
+//! ```
+//!
+//! In values `@30` is the time in 30 seconds, and `$a` whatever stood where it stood first.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use pitlane_engine::command::Session as Hours;
+use pitlane_engine::id::SecurityId;
+use pitlane_engine::settings::ShardSettings;
+use pitlane_engine::terms::OrderKind;
+use pitlane_engine::time::{TimeOfDay, Timestamp};
+use pitlane_protocols::decoded::Decoded;
+use pitlane_protocols::fix::fields::{Fields, read};
+use pitlane_protocols::fix::frame;
+use pitlane_protocols::fix::order::OrderFields;
+use pitlane_protocols::fix::session::SessionSettings;
+use pitlane_protocols::fix::stamp::Stamp;
+use pitlane_protocols::words::{Code, Profile};
+use pitlane_tests::dice::Dice;
+use pitlane_tests::fix::{SharedStore, Stage, frame_of, sealed, seconds, settings};
+use pitlane_tests::world;
+
+/// How the client's bytes are cut.
+#[derive(Clone, Copy, Debug)]
+enum Cut {
+    Whole,
+    EachByte,
+    Seed(u64),
+}
+
+#[test]
+fn every_dialogue_holds_wherever_the_bytes_are_cut() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/fix");
+    let mut paths: Vec<_> = std::fs::read_dir(&folder)
+        .expect("the dialogues are part of the repository")
+        .map(|entry| entry.expect("a readable folder").path())
+        .collect();
+    paths.sort();
+    assert!(paths.len() > 100, "only {} dialogues", paths.len());
+    let only = std::env::var("DIALOGUE").ok();
+    let mut failures = Vec::new();
+    for path in paths {
+        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+        if only.as_ref().is_some_and(|only| !name.contains(only)) {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).expect("a readable file");
+        assert!(text.starts_with("# "), "{name} does not tell its rule");
+        for cut in [Cut::Whole, Cut::EachByte, Cut::Seed(1), Cut::Seed(2)] {
+            if let Err(problem) = play(&text, cut) {
+                failures.push(format!("{name} ({cut:?}): {problem}"));
+                break;
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{} dialogues went otherwise\n{}", failures.len(), failures.join("\n"));
+}
+
+/// R9, H8: a resend that does not fit the output goes on as the client reads; what happens meanwhile follows it, in order.
+#[test]
+fn a_long_resend_goes_in_steps_and_what_happens_meanwhile_follows_it() {
+    let mut settings = settings();
+    settings.reset_on_logon = false;
+    let mut stage = Stage::new(settings);
+    stage.connect();
+    stage.bytes(&frame_of("35=A|98=0|108=0", 1, stage.now));
+    let order = "55=S8|54=1|38=10|40=2|44=100|1=6|60=20261116-08:00:00";
+    for nth in 0..1_500 {
+        stage.bytes(&frame_of(&format!("35=D|11=o{nth}|{order}"), 2 + nth, stage.now));
+    }
+    assert_eq!(stage.said().len(), 1_501);
+    stage.reads = false;
+    stage.bytes(&frame_of("35=2|7=1|16=0", 1_502, stage.now));
+    let waiting = stage.session.poll_transmit().len();
+    assert!((256 * 1_024..512 * 1_024).contains(&waiting), "{waiting} bytes are written ahead");
+    stage.venue(&["accept"]);
+    stage.venue(&["fill", "10", "100"]);
+    stage.bytes(&frame_of("35=1|112=after", 1_503, stage.now));
+    stage.reads = true;
+    stage.settle();
+    let said = stage.said();
+    let number = |message: &str| {
+        let field = message.split('|').find_map(|field| field.strip_prefix("34="));
+        field.and_then(|number| number.parse::<u64>().ok()).expect("a number")
+    };
+    // One gap fill for the Logon, the orders again, then the two reports and the answer, as they are.
+    assert_eq!(
+        said.iter().map(|message| number(message)).collect::<Vec<_>>(),
+        (1..=1_504).collect::<Vec<_>>()
+    );
+    let marked = said.iter().map(|message| message.contains("|43=Y|"));
+    assert!(marked.eq((1..=1_504).map(|number| number <= 1_501)), "only what was said before is marked");
+    assert!(said[1_503].contains("|112=after|"), "{}", said[1_503]);
+}
+
+/// L13, hostile 11: another connection of a session that is logged on is refused without a word, and the first goes on.
+#[test]
+fn a_second_connection_is_refused_and_the_first_goes_on() {
+    let mut stage = Stage::new(settings());
+    stage.connect();
+    stage.bytes(&frame_of("35=A|98=0|108=30", 1, stage.now));
+    assert_eq!(stage.said().len(), 1);
+    assert!(!stage.session.connect(stage.now), "there is one already");
+    stage.bytes(&frame_of("35=1|112=x", 2, stage.now));
+    assert!(stage.said()[0].contains("|112=x|"));
+}
+
+/// A dialogue on its way.
+struct Play {
+    stage: Stage,
+    cut: Cut,
+    dice: Dice,
+    /// The client's next number.
+    number: u64,
+    /// To go with the next message.
+    held: Vec<u8>,
+    said: Vec<String>,
+    bound: BTreeMap<String, String>,
+}
+
+fn play(text: &str, cut: Cut) -> Result<(), String> {
+    let mut settings = settings();
+    let mut messages_max = 10_000;
+    for line in text.lines().filter_map(|line| line.strip_prefix("set ")) {
+        for word in line.split(' ') {
+            let (key, value) = word.split_once('=').ok_or("a setting has a value")?;
+            match key {
+                "store" => messages_max = value.parse().map_err(|_| "a number")?,
+                _ => set(&mut settings, key, value),
+            }
+        }
+    }
+    let store = SharedStore::new(world::start(), messages_max);
+    let stage = Stage::with_store(settings, store, ShardSettings::default());
+    let dice = Dice::new(match cut {
+        Cut::Seed(seed) => seed,
+        Cut::Whole | Cut::EachByte => 0,
+    });
+    let bound = BTreeMap::new();
+    let mut play = Play { stage, cut, dice, number: 1, held: Vec::new(), said: Vec::new(), bound };
+    for (at, line) in text.lines().enumerate() {
+        let line = line.trim_end();
+        if line.is_empty() || line.starts_with('#') || line.starts_with("set ") {
+            continue;
+        }
+        play.perform(line).map_err(|problem| format!("line {}: `{line}`: {problem}", at + 1))?;
+    }
+    play.nothing_left()
+}
+
+fn set(settings: &mut SessionSettings, key: &str, value: &str) {
+    let yes = value == "Y";
+    let number = || value.parse::<u64>().expect("a number");
+    let time = || TimeOfDay::parse(value.as_bytes()).expect("a time of day");
+    match key {
+        "reset_on_logon" => settings.reset_on_logon = yes,
+        "validate" => settings.validate = yes,
+        "login" => settings.login = yes,
+        "next_expected" => settings.next_expected = yes,
+        "report_open_orders" => settings.report_open_orders = yes,
+        "may_trade" => settings.may_trade = yes,
+        "chunk" => settings.resend_chunk = number(),
+        "accuracy" => settings.sending_time_ns_max = seconds(number()),
+        "cancel_on_disconnect" => settings.cancel_on_disconnect_ns = Some(seconds(number())),
+        "strict44" if yes => settings.profile = Profile::Strict44,
+        "types" => {
+            settings.order_types = value.bytes().filter_map(OrderKind::from_code).collect();
+        }
+        "orders_per_s" => settings.flood.orders_per_s = number() as u32,
+        "cancels_per_s" => settings.flood.cancels_per_s = number() as u32,
+        "start" => settings.schedule.start = time(),
+        "end" => settings.schedule.end = time(),
+        "account" => settings.account = Some(pitlane_engine::id::AccountId(number() as u16)),
+        "strategy" => settings.strategy = pitlane_engine::id::StrategyId(number() as u16),
+        "message_bytes_max" => settings.message_bytes_max = number() as usize,
+        _ => panic!("no such setting: {key}"),
+    }
+}
+
+impl Play {
+    fn perform(&mut self, line: &str) -> Result<(), String> {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        if word == "<" {
+            return self.expect(rest);
+        }
+        if word != ">>" {
+            self.nothing_left()?;
+        }
+        let words: Vec<&str> = rest.split(' ').filter(|word| !word.is_empty()).collect();
+        match word {
+            ">" | ">>" => self.send(rest, word == ">>"),
+            ">raw" => self.feed(rest.replace('|', "\x01").into_bytes()),
+            ">old" => self.feed(sealed("FIX.4.2", &format!("{}|", self.filled(rest)))),
+            "many" => {
+                let (count, text) = rest.split_once(' ').ok_or("how many of what")?;
+                for _ in 0..count.parse::<u32>().map_err(|_| "a number")? {
+                    self.send(text, true);
+                }
+                self.feed(Vec::new());
+            }
+            "connect" => self.stage.connect(),
+            "logon" => {
+                self.stage.connect();
+                if self.stage.session.settings().reset_on_logon {
+                    self.number = 1;
+                }
+                let extra = if rest.is_empty() { "108=30" } else { rest };
+                self.send(&format!("35=A|98=0|{extra}"), false);
+                self.expect("35=A")?;
+            }
+            "disconnect" => self.stage.disconnect(),
+            "restart" => self.stage.restart(),
+            "wait" => self.stage.wait(seconds(rest.parse().map_err(|_| "a number")?)),
+            "ms" => self.stage.wait(rest.parse::<u64>().map_err(|_| "a number")? * 1_000_000),
+            "number" => self.number = rest.parse().map_err(|_| "a number")?,
+            "venue" => self.stage.venue(&words),
+            "elsewhere" => self.stage.elsewhere(&words),
+            "quote" => {
+                let [security, bid, ask] = words[..] else { return Err("security, bid, ask".to_string()) };
+                let id = security.trim_start_matches('S').parse().map_err(|_| "a security")?;
+                self.stage.quote(SecurityId(id), bid, ask);
+            }
+            "hours" => {
+                let hours = match rest {
+                    "Closed" => Hours::Closed,
+                    "Opening" => Hours::OpeningAuction,
+                    "Continuous" => Hours::Continuous,
+                    "Closing" => Hours::ClosingAuction,
+                    _ => return Err("no such hours".to_string()),
+                };
+                self.stage.hours(world::AUCTIONS, hours);
+            }
+            "ready" => self.stage.session.set_ready(rest == "Y"),
+            "stop" => {
+                let ending = pitlane_protocols::fix::session::Ending::EndedByUs;
+                self.stage.session.log_out(self.stage.now, rest.as_bytes(), ending);
+                self.stage.settle();
+            }
+            "break-store" => self.stage.store.break_it(),
+            "reads" => self.stage.reads = rest == "Y",
+            "numbers" => {
+                let numbers = self.stage.session.numbers();
+                let found = format!("{} {}", numbers.incoming, numbers.outgoing);
+                if found != rest {
+                    return Err(format!("they are {found}"));
+                }
+            }
+            "garbled" => {
+                let found = self.stage.session.counts().garbled.to_string();
+                if found != rest {
+                    return Err(format!("{found} stretches were counted"));
+                }
+            }
+            "open" => {
+                if !self.stage.is_connected() {
+                    return Err(format!("closed: {:?}", self.stage.closed));
+                }
+            }
+            "closed" => {
+                let found = self.stage.closed.map(|ending| format!("{ending:?}"));
+                if self.stage.is_connected() || found.as_deref() != Some(rest) {
+                    return Err(format!("found {found:?}"));
+                }
+            }
+            _ => return Err("no such command".to_string()),
+        }
+        self.said.extend(self.stage.said());
+        Ok(())
+    }
+
+    fn send(&mut self, text: &str, hold: bool) {
+        let text = self.filled(text);
+        let bytes = frame_of(&text, self.number, self.stage.now);
+        let named = text.split('|').find_map(|field| field.strip_prefix("34="));
+        let named: Option<u64> = named.and_then(|number| number.parse().ok());
+        let is_repeat = text.contains("|43=Y");
+        if !is_repeat {
+            self.number = named.unwrap_or(self.number).saturating_add(1);
+        }
+        self.held.extend_from_slice(&bytes);
+        if !hold {
+            self.feed(Vec::new());
+        }
+    }
+
+    /// Puts in times, and the time of an order.
+    fn filled(&self, text: &str) -> String {
+        let stamp = |at: Timestamp| String::from_utf8_lossy(Stamp::default().text(at)).into_owned();
+        let mut fields: Vec<String> = text
+            .split('|')
+            .map(|field| match field.split_once("=@") {
+                Some((tag, offset)) => {
+                    let offset: i64 = offset.parse().expect("seconds from now");
+                    let at = self.stage.now.0.wrapping_add_signed(offset * 1_000_000_000);
+                    format!("{tag}={}", stamp(Timestamp(at)))
+                }
+                None => match field.split_once("=$") {
+                    Some((tag, name)) => format!("{tag}={}", self.bound[name]),
+                    None => field.to_string(),
+                },
+            })
+            .collect();
+        let is_order = ["35=D", "35=F", "35=G"].contains(&fields[0].as_str());
+        if is_order && !fields.iter().any(|field| field.trim_start_matches('-').starts_with("60")) {
+            fields.push(format!("60={}", stamp(self.stage.now)));
+        }
+        fields.join("|").replace("|-60", "")
+    }
+
+    fn feed(&mut self, bytes: Vec<u8>) {
+        let mut held = std::mem::take(&mut self.held);
+        held.extend_from_slice(&bytes);
+        let mut at = 0;
+        while at < held.len() {
+            let left = held.len() - at;
+            let count = match self.cut {
+                Cut::Whole => left,
+                Cut::EachByte => 1,
+                Cut::Seed(_) => left.min(1 + self.dice.below(40) as usize),
+            };
+            self.stage.bytes(&held[at..at + count]);
+            at += count;
+        }
+    }
+
+    fn expect(&mut self, expected: &str) -> Result<(), String> {
+        self.said.extend(self.stage.said());
+        if self.said.is_empty() {
+            return Err(format!("nothing was said; closed: {:?}", self.stage.closed));
+        }
+        let said = self.said.remove(0);
+        let fields: Vec<(&str, &str)> = said.split('|').filter_map(|field| field.split_once('=')).collect();
+        let get = |tag: &str| fields.iter().find(|field| field.0 == tag).map(|field| field.1);
+        for field in expected.split('|') {
+            if let Some(tag) = field.strip_prefix('-') {
+                if get(tag).is_some() {
+                    return Err(format!("{tag} should not be there: {said}"));
+                }
+                continue;
+            }
+            let (tag, value) = field.split_once('=').ok_or("a field has a value")?;
+            let found = get(tag).ok_or_else(|| format!("{tag} is not there: {said}"))?;
+            let fits = match value.strip_prefix('$') {
+                Some(name) => self.bound.entry(name.to_string()).or_insert(found.to_string()) == found,
+                None => match value.strip_suffix('*') {
+                    Some(beginning) => found.starts_with(beginning),
+                    None => found == value,
+                },
+            };
+            if !fits {
+                return Err(format!("{field}: {said}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn nothing_left(&mut self) -> Result<(), String> {
+        self.said.extend(self.stage.said());
+        match self.said.first() {
+            Some(said) => Err(format!("not expected before this: {said}")),
+            None => Ok(()),
+        }
+    }
+}
+
+#[test]
+fn a_new_order_is_read_without_a_heap() {
+    let body = "35=D|49=CLIENT1|56=PITLANE|34=215|52=20261116-08:00:00.123|11=o1|1=A1|55=S1|54=1|38=100|40=2|44=187.25|\
+                59=0|60=20261116-08:00:00.123|7001=1|";
+    let bytes = sealed("FIX.4.4", body);
+    let mut fields = Fields::default();
+    let count = allocation_counter::measure(|| {
+        for _ in 0..100 {
+            let Ok(Decoded::Message { message, .. }) = frame::decode(&bytes, 65_536) else {
+                panic!("a good frame")
+            };
+            let message = read(message, &mut fields);
+            let order = OrderFields::read(&message).expect("a good order");
+            assert_eq!(order.price, Some(Ok(world::price("187.25"))));
+        }
+    });
+    assert_eq!(count.count_total, 0);
+}

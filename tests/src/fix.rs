@@ -1,0 +1,441 @@
+//! A FIX client on a stage: one session, one shard, the desk between them, all on one thread under a virtual clock. Bytes go in
+//! as they are cut; what the session says comes out as readable messages.
+
+use std::sync::{Arc, Mutex};
+
+use pitlane_engine::command::{
+    Body as Told, Command, ExecRef, Phase, Quote, Report, Session as Hours, Watch,
+};
+use pitlane_engine::desk::{Desk, DeskSettings, IdBlock};
+use pitlane_engine::event::{Body, What};
+use pitlane_engine::id::{IntId, OrderHandle, Origin, PortId, SecurityId, ShardId, Source};
+use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
+use pitlane_engine::reason::Reason;
+use pitlane_engine::settings::ShardSettings;
+use pitlane_engine::shard::Shard;
+use pitlane_engine::terms::Changes;
+use pitlane_engine::time::{NS_PER_S, Timestamp};
+use pitlane_engine::worker::Worker;
+use pitlane_protocols::decoded::Decoded;
+use pitlane_protocols::fix::entry::Request;
+use pitlane_protocols::fix::fields::{Fields, read};
+use pitlane_protocols::fix::frame::{self, check_sum};
+use pitlane_protocols::fix::greeting;
+use pitlane_protocols::fix::session::{Ending, Session, SessionSettings, State};
+use pitlane_protocols::fix::stamp::Stamp;
+use pitlane_protocols::fix::store::{MemoryStore, Numbers, Store, StoreFailed};
+
+use crate::world;
+
+const CONTROL: PortId = PortId(0);
+const VENUE: PortId = PortId(1);
+const CLIENT: PortId = PortId(2);
+const REST: PortId = PortId(3);
+
+/// Rounds in which everything said must have been heard.
+const ROUNDS_MAX: usize = 10_000;
+
+/// A store that outlives its session, as a file would; it can be made to fail.
+#[derive(Clone, Debug)]
+pub struct SharedStore(Arc<Mutex<(MemoryStore, bool)>>);
+
+impl SharedStore {
+    pub fn new(now: Timestamp, messages_max: usize) -> SharedStore {
+        SharedStore(Arc::new(Mutex::new((MemoryStore::with_max(now, messages_max), false))))
+    }
+
+    pub fn break_it(&self) {
+        self.0.lock().expect("one thread").1 = true;
+    }
+
+    fn with<T>(
+        &self,
+        act: impl FnOnce(&mut MemoryStore) -> Result<T, StoreFailed>,
+    ) -> Result<T, StoreFailed> {
+        let mut inner = self.0.lock().expect("one thread");
+        if inner.1 { Err(StoreFailed) } else { act(&mut inner.0) }
+    }
+}
+
+impl Store for SharedStore {
+    fn numbers(&self) -> Numbers {
+        self.0.lock().expect("one thread").0.numbers()
+    }
+
+    fn set_numbers(&mut self, numbers: Numbers) -> Result<(), StoreFailed> {
+        self.with(|store| store.set_numbers(numbers))
+    }
+
+    fn keep(&mut self, number: u64, message: &[u8]) -> Result<(), StoreFailed> {
+        self.with(|store| store.keep(number, message))
+    }
+
+    fn next_kept(&self, from: u64, to: u64, into: &mut Vec<u8>) -> Option<u64> {
+        self.0.lock().expect("one thread").0.next_kept(from, to, into)
+    }
+
+    fn reset(&mut self, numbers: Numbers) -> Result<(), StoreFailed> {
+        self.with(|store| store.reset(numbers))
+    }
+
+    fn refresh(&mut self) -> Result<(), StoreFailed> {
+        self.with(|store| store.refresh())
+    }
+}
+
+#[derive(Debug)]
+pub struct Stage {
+    pub now: Timestamp,
+    pub session: Session,
+    pub store: SharedStore,
+    settings: SessionSettings,
+    desk: Desk,
+    worker: Worker,
+    ports: Vec<PortEnd>,
+    /// A request whose lane was full.
+    slot: Option<Request>,
+    /// A connection that has not named its session yet.
+    lobby: Option<greeting::Lobby>,
+    /// What was sent to the client and not looked at.
+    wire: Vec<u8>,
+    /// Why the last connection was closed.
+    pub closed: Option<Ending>,
+    /// Whether the client reads.
+    pub reads: bool,
+    /// The last order that the outside venue has heard of.
+    order: OrderHandle,
+    /// Name and password that are admitted.
+    pub password: String,
+    execs: u128,
+}
+
+pub fn settings() -> SessionSettings {
+    let source = Source { origin: Origin::Fix, port: CLIENT, session: 7 };
+    SessionSettings::new("PITLANE", "CLIENT1", source)
+}
+
+impl Stage {
+    pub fn new(settings: SessionSettings) -> Stage {
+        Stage::with_store(settings, SharedStore::new(world::start(), 10_000), ShardSettings::default())
+    }
+
+    pub fn with_store(settings: SessionSettings, store: SharedStore, shard: ShardSettings) -> Stage {
+        let classes = [PortClass::Control, PortClass::Venue, PortClass::Client, PortClass::Client];
+        let (ports, mut ends) = mesh(&classes, 1, Depths::default());
+        let shard = Shard::new(ShardId(0), 1, world::reference(), shard);
+        let desk = DeskSettings {
+            port: CLIENT,
+            shards: 1,
+            orders_max: 4_096,
+            ids_max: 16_384,
+            finished_max: 1_024,
+            prefix: b'd',
+            seed: 1,
+        };
+        let mut stage = Stage {
+            now: world::start(),
+            session: Session::new(settings.clone(), Box::new(store.clone()), world::reference()),
+            store,
+            settings,
+            desk: Desk::new(desk, IdBlock { next: 1, end: 1_000_000 }),
+            worker: Worker::new(shard, ends.remove(0)),
+            ports,
+            slot: None,
+            lobby: None,
+            wire: Vec::new(),
+            closed: None,
+            reads: true,
+            order: OrderHandle::NONE,
+            password: "secret".to_string(),
+            execs: 0,
+        };
+        stage
+            .tell(CONTROL, Told::Watch { port: VENUE, what: Watch::Venue(world::OUTSIDE_ADAPTER), on: true });
+        for strategy in world::STRATEGIES {
+            stage.tell(CONTROL, Told::Phase { strategy, phase: Phase::Running });
+        }
+        stage.tell(VENUE, Told::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: true });
+        for security in world::SECURITIES {
+            stage.quote(security, "99", "101");
+        }
+        stage
+    }
+
+    /// The service is started again; the shard was recovered, the session has its store.
+    pub fn restart(&mut self) {
+        self.disconnect();
+        self.session = Session::new(self.settings.clone(), Box::new(self.store.clone()), world::reference());
+        let desk = DeskSettings {
+            port: CLIENT,
+            shards: 1,
+            orders_max: 4_096,
+            ids_max: 16_384,
+            finished_max: 1_024,
+            prefix: b'd',
+            seed: 1,
+        };
+        self.desk = Desk::new(desk, IdBlock { next: 1_000_000, end: 2_000_000 });
+        self.tell(CONTROL, Told::Snapshot { port: CLIENT });
+    }
+
+    pub fn tell(&mut self, port: PortId, body: Told) {
+        let origin = if port == REST { Origin::Rest } else { Origin::Server };
+        let command = Command { source: Source { origin, port, session: 1 }, token: 1, body };
+        self.ports[port.0 as usize].send(ShardId(0), command).expect("the lane is empty");
+        self.settle();
+    }
+
+    pub fn quote(&mut self, security: SecurityId, bid: &str, ask: &str) {
+        let size = world::qty("100");
+        let quote = Quote {
+            bid: world::price(bid),
+            bid_size: size,
+            ask: world::price(ask),
+            ask_size: size,
+            at: self.now,
+        };
+        self.tell(CONTROL, Told::Quote { security, quote });
+    }
+
+    pub fn hours(&mut self, exchange: pitlane_engine::id::ExchangeId, hours: Hours) {
+        self.tell(CONTROL, Told::Session { exchange, session: hours });
+    }
+
+    /// The outside venue says something of the order it heard of last.
+    pub fn venue(&mut self, words: &[&str]) {
+        self.execs += 1;
+        let report = match words {
+            ["accept"] => Report::Accepted,
+            ["reject"] => Report::Rejected(Reason::VenueRejected),
+            ["fill", qty, price] => {
+                Report::Filled { exec: ExecRef(self.execs), qty: world::qty(qty), price: world::price(price) }
+            }
+            ["cancelled"] => Report::Canceled(Reason::Requested),
+            ["cancel"] => Report::Canceled(Reason::VenueCancelled),
+            ["expire"] => Report::Expired(Reason::ExpiredDay),
+            ["cancel-refused"] => Report::CancelRefused(Reason::VenueRejected),
+            ["replaced"] => Report::Replaced,
+            ["replace-refused"] => Report::ReplaceRefused(Reason::VenueRejected),
+            other => panic!("not a report: {other:?}"),
+        };
+        self.tell(VENUE, Told::Report { order: self.order, report });
+    }
+
+    /// Somebody changes the order by another interface.
+    pub fn elsewhere(&mut self, words: &[&str]) {
+        let id = IntId::parse(format!("rest{}", self.now.0 % 1_000_000_007).as_bytes()).expect("an id");
+        let order = self.order;
+        match words {
+            ["cancel"] => self.tell(REST, Told::Cancel { order, id }),
+            ["qty", qty] => {
+                let changes = Changes::default().with_qty(world::qty(qty));
+                self.tell(REST, Told::Modify { order, id, changes });
+            }
+            other => panic!("not a change: {other:?}"),
+        }
+    }
+
+    pub fn connect(&mut self) {
+        self.lobby = Some(greeting::Lobby::new(self.now));
+        self.closed = None;
+        self.wire.clear();
+    }
+
+    pub fn disconnect(&mut self) {
+        self.lobby = None;
+        self.session.disconnect(self.now);
+    }
+
+    pub fn is_connected(&self) -> bool {
+        self.lobby.is_some() || !matches!(self.session.state(), State::Offline)
+    }
+
+    /// Bytes from the client, cut as they are given.
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        let mut rest = bytes.to_vec();
+        if let Some(lobby) = &mut self.lobby {
+            let ending = match lobby.handle_bytes(&rest) {
+                Ok(Decoded::Incomplete) => return,
+                Ok(Decoded::Message { message, .. }) if is_ours(&self.settings, &message) => None,
+                Ok(Decoded::Message { .. }) => Some(Ending::Identity),
+                Err(ending) => Some(ending),
+            };
+            let lobby = self.lobby.take().expect("it was there");
+            // A session has one connection; another one is refused.
+            let ending = ending.or_else(|| (!self.session.connect(self.now)).then_some(Ending::Identity));
+            if ending.is_some() {
+                self.closed = ending;
+                return;
+            }
+            rest = lobby.into_bytes();
+        }
+        let mut at = 0;
+        while at < rest.len() {
+            let taken = self.session.handle_bytes(self.now, &rest[at..]);
+            self.settle();
+            if taken == 0 {
+                // It reads no more for now; a socket would hold the rest back.
+                return;
+            }
+            at += taken;
+        }
+    }
+
+    /// Lets time pass, with every timer at its time.
+    pub fn wait(&mut self, ns: u64) {
+        let until = self.now.plus(ns);
+        if self.lobby.as_ref().is_some_and(|lobby| lobby.poll_timeout() <= until) {
+            self.lobby = None;
+            self.closed = Some(Ending::LogonTimeout);
+        }
+        while let Some(at) = self.session.poll_timeout().filter(|&at| at <= until) {
+            self.now = self.now.max(at);
+            self.session.handle_timeout(self.now);
+            self.settle();
+        }
+        self.now = until;
+    }
+
+    /// Everybody moves until nobody has anything to do.
+    pub fn settle(&mut self) {
+        for _ in 0..ROUNDS_MAX {
+            let mut work = self.worker.poll(self.now);
+            work += self.hear();
+            work += self.ask();
+            work += self.transmit();
+            if work == 0 {
+                return;
+            }
+        }
+        panic!("it does not come to rest");
+    }
+
+    fn hear(&mut self) -> usize {
+        let mut work = 0;
+        while let Some((shard, event)) = self.ports[CLIENT.0 as usize].poll_event() {
+            work += 1;
+            let refusal = self.desk.handle_event(&event);
+            self.session.handle_event(self.now, shard, &event, &self.desk);
+            if let Some(refusal) = refusal {
+                self.session.handle_refusal(self.now, &refusal, &self.desk);
+            }
+            if let Body::Order(order) = event.body
+                && order.what == What::Entered
+            {
+                self.order = order.order;
+            }
+        }
+        for port in [CONTROL, VENUE, REST] {
+            while self.ports[port.0 as usize].poll_event().is_some() {
+                work += 1;
+            }
+        }
+        work + self.desk.poll(&mut self.ports[CLIENT.0 as usize])
+    }
+
+    fn ask(&mut self) -> usize {
+        let mut work = 0;
+        loop {
+            let request = self.slot.take().or_else(|| self.session.poll_command(self.now, &self.desk));
+            let Some(request) = request else { break };
+            work += 1;
+            match request.send(&mut self.desk, &mut self.ports[CLIENT.0 as usize]) {
+                Ok(_) => {}
+                Err(declined) if declined.reason == Reason::LaneFull => {
+                    self.slot = Some(request);
+                    break;
+                }
+                Err(declined) => self.session.handle_declined(self.now, &request, &declined),
+            }
+        }
+        let password = self.password.clone();
+        if let Some(login) = self.session.poll_login() {
+            let admitted = login.username == b"me" && login.password == password.as_bytes();
+            self.session.handle_login(admitted);
+            work += 1;
+        }
+        work
+    }
+
+    fn transmit(&mut self) -> usize {
+        if self.reads {
+            let bytes = self.session.poll_transmit().to_vec();
+            if !bytes.is_empty() {
+                self.session.handle_transmitted(self.now, bytes.len());
+                self.wire.extend_from_slice(&bytes);
+                return bytes.len();
+            }
+        }
+        if let Some(ending) = self.session.poll_close() {
+            self.closed = Some(ending);
+            self.session.disconnect(self.now);
+            return 1;
+        }
+        0
+    }
+
+    /// The messages sent to the client since the last look, `|` for SOH. Each was well formed.
+    pub fn said(&mut self) -> Vec<String> {
+        let mut messages = Vec::new();
+        let mut at = 0;
+        while at < self.wire.len() {
+            let decoded = frame::decode(&self.wire[at..], 1_000_000);
+            let Ok(Decoded::Message { message, consumed }) = decoded else {
+                panic!("not a frame: {}", String::from_utf8_lossy(&self.wire[at..]))
+            };
+            let mut fields = Fields::default();
+            let message = read(message, &mut fields);
+            assert_eq!(message.fault, None, "{}", String::from_utf8_lossy(message.frame.bytes));
+            messages.push(String::from_utf8_lossy(message.frame.bytes).replace('\x01', "|"));
+            at += consumed;
+        }
+        self.wire.clear();
+        messages
+    }
+}
+
+fn is_ours(settings: &SessionSettings, greeting: &greeting::Greeting) -> bool {
+    greeting::admits(&settings.target_comp_id, greeting.sender_comp_id)
+        && settings.sender_comp_id.as_bytes() == greeting.target_comp_id
+}
+
+/// A frame from readable fields, `|` for SOH: what the header needs is put in where it is not there.
+pub fn frame_of(text: &str, number: u64, now: Timestamp) -> Vec<u8> {
+    let has = |tag: &str| text.split('|').any(|field| field.starts_with(tag));
+    let mut fields = text.trim_end_matches('|').splitn(2, '|');
+    let msg_type = fields.next().unwrap_or_default();
+    let rest = fields.next().unwrap_or_default();
+    let mut body = format!("{msg_type}|");
+    for (tag, value) in
+        [("49=", "CLIENT1".to_string()), ("56=", "PITLANE".to_string()), ("34=", number.to_string())]
+    {
+        if !has(tag) {
+            body += &format!("{tag}{value}|");
+        }
+    }
+    if !has("52=") {
+        let stamp = String::from_utf8_lossy(Stamp::default().text(now)).into_owned();
+        body += &format!("52={stamp}|");
+    }
+    if !rest.is_empty() {
+        body += rest;
+        body += "|";
+    }
+    // A field that is to be left out stands there without a value and a minus before it.
+    let body: String = body.split_inclusive('|').filter(|field| !field.starts_with('-')).collect();
+    sealed("FIX.4.4", &body)
+}
+
+/// A frame with its length and sum.
+pub fn sealed(begin_string: &str, body: &str) -> Vec<u8> {
+    let body = body.replace('|', "\x01");
+    let mut bytes = format!("8={begin_string}\x019={}\x01{body}", body.len()).into_bytes();
+    let sum = check_sum(&bytes);
+    bytes.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
+    bytes
+}
+
+/// Seconds in nanoseconds.
+pub fn seconds(count: u64) -> u64 {
+    count * NS_PER_S
+}

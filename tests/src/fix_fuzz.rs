@@ -1,0 +1,187 @@
+//! Any bytes into the FIX codec and into a FIX session: no panic, bounded memory, and what is said keeps the rules.
+//!
+//! A session's bytes are a script: each step is a byte that says who moves and a few more that say how.
+
+use pitlane_protocols::decoded::Decoded;
+use pitlane_protocols::fix::dictionary;
+use pitlane_protocols::fix::fields::{FIELDS_MAX, Fields, read};
+use pitlane_protocols::fix::frame::{self, FrameError};
+use pitlane_protocols::fix::order::OrderFields;
+
+use crate::fix::{Stage, frame_of, seconds, settings};
+
+const BODY_BYTES_MAX: usize = 4_096;
+
+/// Steps of one script, so that no input takes long.
+const STEPS_MAX: usize = 400;
+
+/// A stream of frames, good and bad: every byte is passed over or belongs to a frame, and a frame is incomplete up to its end.
+pub fn decode(bytes: &[u8]) {
+    let mut rest = bytes;
+    let mut fields = Fields::default();
+    loop {
+        match frame::decode(rest, BODY_BYTES_MAX) {
+            Ok(Decoded::Incomplete) | Err(FrameError::TooLong) => return,
+            Err(FrameError::Garbled { skip }) => {
+                assert!(skip > 0 && skip <= rest.len(), "rubbish is passed over");
+                rest = &rest[skip..];
+            }
+            Ok(Decoded::Message { message, consumed }) => {
+                assert!(
+                    consumed <= rest.len() && message.bytes.len() == consumed,
+                    "a frame lies in its bytes"
+                );
+                for cut in [0, 1, consumed / 2, consumed - 1] {
+                    let cut = frame::decode(&rest[..cut], BODY_BYTES_MAX);
+                    assert!(matches!(cut, Ok(Decoded::Incomplete)), "half a frame is none: {cut:?}");
+                }
+                let message = read(message, &mut fields);
+                assert!(message.len() <= FIELDS_MAX, "the table has an end");
+                let values: usize = message.iter().map(|(_, value)| value.len()).sum();
+                assert!(values < consumed, "values lie apart");
+                let _ = dictionary::check(&message);
+                let _ = OrderFields::read(&message);
+                rest = &rest[consumed..];
+            }
+        }
+    }
+}
+
+/// Messages that a script can send, each with a place for something of its own.
+const MESSAGES: [&str; 24] = [
+    "35=0",
+    "35=1|112=x",
+    "35=1",
+    "35=2|7=1|16=0",
+    "35=2|7=2|16=3",
+    "35=3|45=1",
+    "35=4|123=Y|36=9",
+    "35=4|36=12",
+    "35=4|36=1",
+    "35=5",
+    "35=A|98=0|108=30",
+    "35=A|34=1|98=0|108=30|141=Y",
+    "35=D|11=a|55=S8|54=1|38=10|40=2|44=100|1=6|60=20261116-08:00:00",
+    "35=D|11=b|55=S1|54=2|38=10|40=1|1=1|60=20261116-08:00:00",
+    "35=D|11=c|55=S1|54=1|38=10|40=4|44=100|99=100|1=1|59=1|60=20261116-08:00:00",
+    "35=D|97=Y|11=a|55=S8|54=1|38=10|40=2|44=100|1=6|60=20261116-08:00:00",
+    "35=F|11=d|41=a|55=S8|54=1|60=20261116-08:00:00",
+    "35=F|11=e|41=g|55=S8|54=1|60=20261116-08:00:00",
+    "35=F|11=f|41=c|55=S1|54=1|60=20261116-08:00:00",
+    "35=G|11=g|41=a|55=S8|54=1|38=12|40=2|44=101|60=20261116-08:00:00",
+    "35=G|11=h|41=g|55=S8|54=1|38=3|40=2|44=101|60=20261116-08:00:00",
+    "35=V|262=x",
+    "35=0|49=OTHER",
+    "35=0|52=20200101-00:00:00",
+];
+
+const REPORTS: [&[&str]; 9] = [
+    &["accept"],
+    &["reject"],
+    &["fill", "4", "100"],
+    &["cancelled"],
+    &["cancel"],
+    &["expire"],
+    &["cancel-refused"],
+    &["replaced"],
+    &["replace-refused"],
+];
+
+/// A script for a session with its shard.
+pub fn session(script: &[u8]) {
+    let mut script = script.iter().copied();
+    let Some(flags) = script.next() else { return };
+    let mut settings = settings();
+    settings.reset_on_logon = flags & 1 != 0;
+    settings.validate = flags & 2 != 0;
+    settings.next_expected = flags & 4 != 0;
+    settings.resend_chunk = if flags & 8 != 0 { 3 } else { 0 };
+    settings.cancel_on_disconnect_ns = (flags & 16 != 0).then_some(seconds(5));
+    settings.message_bytes_max = BODY_BYTES_MAX;
+    let mut stage = Stage::new(settings);
+    let mut number = 1;
+    // The numbers we have said on this connection: each is the next, or marked as said before.
+    let mut said = Said::default();
+    for _ in 0..STEPS_MAX {
+        let Some(step) = script.next() else { break };
+        let mut more = || script.next().unwrap_or(0);
+        match step {
+            0..=9 => {
+                stage.disconnect();
+                stage.connect();
+                said.begins = true;
+                number = if step < 7 { 1 } else { number };
+                stage.bytes(&frame_of("35=A|98=0|108=30", number, stage.now));
+                number += 1;
+            }
+            10..=149 => {
+                let text = MESSAGES[step as usize % MESSAGES.len()];
+                stage.bytes(&frame_of(text, number, stage.now));
+                number += 1;
+            }
+            150..=179 => {
+                // The same with another number, marked as a duplicate at times.
+                let (text, by) = (MESSAGES[more() as usize % MESSAGES.len()], more());
+                let other = (number + by as u64 % 8).saturating_sub(4);
+                let stamp = "20261116-08:00:00";
+                let marked = text.replacen('|', &format!("|43=Y|122={stamp}|"), 1);
+                let text = if by & 1 != 0 { &marked } else { text };
+                stage.bytes(&frame_of(text, other, stage.now));
+                number = number.max(other + 1);
+            }
+            180..=199 => {
+                // A message with one byte changed.
+                let mut bytes = frame_of(MESSAGES[more() as usize % MESSAGES.len()], number, stage.now);
+                let at = more() as usize % bytes.len();
+                bytes[at] = more();
+                stage.bytes(&bytes);
+            }
+            200..=209 => {
+                let count = more() as usize;
+                let bytes: Vec<u8> = (0..count).map(|_| more()).collect();
+                stage.bytes(&bytes);
+            }
+            210..=224 => stage.wait(seconds(more() as u64)),
+            225..=244 => stage.venue(REPORTS[step as usize % REPORTS.len()]),
+            245 => stage.disconnect(),
+            246 => stage.elsewhere(&["qty", "15"]),
+            247 => stage.elsewhere(&["cancel"]),
+            248 => stage.restart(),
+            249 => stage.reads = false,
+            250..=255 => {
+                stage.reads = true;
+                stage.settle();
+            }
+        }
+        said.check(&stage.said());
+    }
+}
+
+/// What the session has said on one connection.
+#[derive(Default)]
+struct Said {
+    begins: bool,
+    next: u64,
+}
+
+impl Said {
+    fn check(&mut self, messages: &[String]) {
+        for message in messages {
+            let get = |tag: &str| {
+                message.split('|').find_map(|field| field.strip_prefix(tag)?.strip_prefix('=')).unwrap_or("")
+            };
+            if self.begins {
+                assert!(matches!(get("35"), "A" | "5"), "Logon is the first: {message}");
+                self.begins = false;
+                self.next = get("34").parse().expect("a number");
+            }
+            if get("43") == "Y" {
+                continue;
+            }
+            let number: u64 = get("34").parse().expect("a number");
+            let reset = get("35") == "A" && number == 1;
+            assert!(number == self.next || reset, "{} was next: {message}", self.next);
+            self.next = number + 1;
+        }
+    }
+}
