@@ -26,6 +26,7 @@ pub mod lane;
 pub mod net;
 pub mod memory;
 pub mod read_model;
+pub mod rest;
 pub mod ring;
 pub mod stages;
 pub mod stomp;

@@ -13,7 +13,7 @@ use pitlane_bench::journal::Folder;
 use pitlane_bench::measure::{clock_ns, median, percentiles};
 use pitlane_bench::scenario::Scenario;
 use pitlane_bench::workload::{Kind, Workload};
-use pitlane_bench::{fix, http, journal, lane, memory, net, platform, read_model, ring, stages, stomp};
+use pitlane_bench::{fix, http, journal, lane, memory, net, platform, read_model, rest, ring, stages, stomp};
 
 #[derive(Parser)]
 #[command(name = "pitlane-bench", about = "How fast, and beside whom", version)]
@@ -481,7 +481,29 @@ fn http_beside_hyper(pinning: &Pinning, requests: &Requests) -> Result<Verdicts,
     contest.iter().for_each(|standing| println!("{standing}"));
     let list = contest.last().expect("two answers are measured");
     let goal = Verdict::at_most("http, a 2 KB list", list.ratio, goals::HTTP_RATIO_MAX, "× hyper's time");
-    Ok(Verdicts { wrong: false, goals: vec![goal] })
+    let orders = rest::orders(2 * requests.requests, 4 * requests.connections)?;
+    println!(
+        "rest, {} orders over {} connections at level os: {:.0} orders/s, {:.0} ns of the http thread each; \
+         a small request while all {} open orders are read: p99 {:.2} ms, longest {:.2} ms",
+        2 * requests.requests,
+        4 * requests.connections,
+        orders.per_s,
+        orders.http_ns,
+        orders.open,
+        orders.beside_list_ms_p99,
+        orders.beside_list_ms_max
+    );
+    let goals = vec![
+        goal,
+        Verdict::at_most("rest, an order", orders.http_ns, goals::REST_ORDER_NS_MAX, "ns of the http thread"),
+        Verdict::at_most(
+            "rest, beside a long list",
+            orders.beside_list_ms_max,
+            goals::BESIDE_LIST_MS_MAX,
+            "ms",
+        ),
+    ];
+    Ok(Verdicts { wrong: false, goals })
 }
 
 fn broker(ticks: usize) -> Verdicts {

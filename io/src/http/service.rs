@@ -173,7 +173,7 @@ fn request_id(house: &House, headers: &HeaderMap) -> HeaderValue {
     };
     match headers.get(X_REQUEST_ID).filter(is_sane) {
         Some(id) => id.clone(),
-        None => text(format!("{:x}-{}", house.standing.started().0 / 1_000_000, house.next_request())),
+        None => house.next_request_id(),
     }
 }
 
