@@ -41,6 +41,10 @@ pub enum Kind {
     Problem,
     Metrics,
     Page,
+    /// The reader of the description, and what it is made of.
+    Docs,
+    Script,
+    Style,
 }
 
 impl Kind {

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use pitlane_engine::command::Body;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::time::Timestamp;
@@ -19,6 +20,7 @@ use super::guard::Rules;
 use super::limit::Limit;
 use super::login::Reception;
 use super::meter::Meter;
+use super::openapi;
 use super::problem::Problem;
 use super::reference::Shelf;
 use super::remote::Remote;
@@ -40,6 +42,8 @@ pub struct House {
     pub routes: Routes,
     pub seats: Seats,
     pub reception: Reception,
+    /// What `/openapi.json` answers.
+    pub description: Bytes,
     pub acts: Acts,
     pub peers: RefCell<Limit<IpAddr>>,
     pub logins: RefCell<Limit<Arc<str>>>,
@@ -83,6 +87,7 @@ impl House {
             rules: Rules::new(&settings),
             routes: Routes::new(),
             seats: Seats::new(settings.connections_max, settings.connections_per_peer_max),
+            description: openapi::document(seat.anybody().is_none()),
             reception: Reception::new(seat),
             acts: Acts::new(pen),
             peers: RefCell::new(Limit::new(settings.rate_per_peer)),

@@ -3,8 +3,8 @@ use std::time::{Duration, Instant};
 use pitlane::auth::Role;
 use pitlane::http::table;
 
-use crate::house::{House, NAMES, PASSWORD, basic, bearer, pitlane};
 use crate::client::Response;
+use crate::house::{House, NAMES, PASSWORD, basic, bearer, pitlane};
 
 /// Calls that are answered without a login.
 const OPEN: [&str; 3] = ["/", "/health/live", "/health/ready"];
