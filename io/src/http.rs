@@ -22,6 +22,7 @@ mod entry;
 mod floor;
 mod framing;
 mod guard;
+mod hall;
 mod health;
 mod house;
 mod latency;
@@ -45,6 +46,7 @@ mod subscription;
 mod transaction;
 mod turn;
 mod wealth;
+mod websocket;
 
 use std::io;
 use std::net::TcpListener;
@@ -161,6 +163,7 @@ impl Http {
             }
             let turns = tokio::task::spawn_local(turn::take_turns(house.clone(), remote.clone()));
             tokio::task::spawn_local(turn::collect_stages(house.clone()));
+            tokio::task::spawn_local(hall::keep_time(house.hall.clone()));
             remote.closing().await;
             doors.iter().for_each(|door| door.abort());
             house.wind_down().await;

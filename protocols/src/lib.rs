@@ -8,6 +8,7 @@ pub mod decoded;
 pub mod json;
 
 pub mod fix;
+pub mod websocket;
 pub mod stomp;
 
 pub mod rest;

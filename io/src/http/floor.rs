@@ -33,6 +33,7 @@ use self::receipts::Receipts;
 pub use self::receipts::{Asked, Receipt};
 use self::waiting::{Awaited, Waiting};
 pub use self::waiting::{Outcome, Pending};
+use super::hall::Hall;
 use crate::heard::Heard;
 use crate::report::Report;
 use crate::wake::Bell;
@@ -71,6 +72,8 @@ pub struct Floor {
     opening: RefCell<VecDeque<Broadcast>>,
     heard: Cell<Heard>,
     report: RefCell<Option<Report>>,
+    /// Where WebSocket clients listen; none in tests.
+    hall: Option<Rc<Hall>>,
 }
 
 impl Floor {
@@ -111,7 +114,13 @@ impl Floor {
             opening: RefCell::new(opening.into()),
             heard: Cell::new(Heard::default()),
             report: RefCell::new(None),
+            hall: None,
         }
+    }
+
+    /// Who hears each event after the view.
+    pub fn set_hall(&mut self, hall: Rc<Hall>) {
+        self.hall = Some(hall);
     }
 
     /// Who prints what is heard.
@@ -188,6 +197,7 @@ impl Floor {
         let mut waiting = self.waiting.borrow_mut();
         let mut heard = self.heard.get();
         let mut report = self.report.borrow_mut();
+        let hall = self.hall.as_ref().map(|hall| (hall, hall.now()));
         let mut desk = self.desk.borrow_mut();
         let reference = self.reference.borrow();
         work += desk.poll(&mut port);
@@ -197,6 +207,9 @@ impl Floor {
         for _ in 0..EVENTS_PER_TURN_MAX {
             let Some((shard, event)) = port.poll_event() else { break };
             view.apply(shard, &event);
+            if let Some((hall, now)) = hall {
+                hall.hear(now, shard, &event);
+            }
             heard.count(&event);
             if let Some(report) = report.as_mut() {
                 report.hear(&view, &reference, &event);
@@ -209,6 +222,9 @@ impl Floor {
             work += 1;
         }
         self.heard.set(heard);
+        if let Some((hall, _)) = hall {
+            hall.settle();
+        }
         port.take_called().shards().for_each(|shard| self.bells[shard.0 as usize].wake());
         if let Some(report) = report.as_mut() {
             report.flush();

@@ -17,6 +17,7 @@ use super::answer::Answer;
 use super::connection::Seats;
 use super::floor::{Floor, FloorSettings, Outcome, Pending};
 use super::guard::Rules;
+use super::hall::Hall;
 use super::limit::Limit;
 use super::login::Reception;
 use super::meter::Meter;
@@ -38,6 +39,7 @@ const SESSION: u16 = 0;
 pub struct House {
     pub settings: HttpSettings,
     pub floor: Floor,
+    pub hall: Rc<Hall>,
     pub rules: Rules,
     pub routes: Routes,
     pub seats: Seats,
@@ -80,10 +82,13 @@ impl House {
         } = parts;
         let shelf = RefCell::new(Rc::new(Shelf::new(reference.clone())));
         let room = FloorSettings { view: settings.view, orders_max: settings.orders_max };
+        let hall = Rc::new(Hall::new(settings.broker.clone(), reference.clone()));
         let mut floor = Floor::new(port, bells, reference, room, numbers);
+        floor.set_hall(hall.clone());
         floor.set_report(report);
         House {
             floor,
+            hall,
             rules: Rules::new(&settings),
             routes: Routes::new(),
             seats: Seats::new(settings.connections_max, settings.connections_per_peer_max),

@@ -22,6 +22,8 @@ pub struct Problem {
     pub allow: Option<String>,
     /// Seconds, with 429 and 503.
     pub retry_after: Option<u32>,
+    /// Whether it is told what to upgrade to, with 426.
+    pub upgrade: bool,
     /// Whether the connection ends with it: what follows on it cannot be trusted, or will not be read.
     pub close: bool,
 }
@@ -35,8 +37,13 @@ impl Problem {
             more: Vec::new(),
             allow: None,
             retry_after: None,
+            upgrade: false,
             close: false,
         }
+    }
+
+    pub fn upgrading(self) -> Problem {
+        Problem { upgrade: true, ..self }
     }
 
     pub fn closing(self) -> Problem {

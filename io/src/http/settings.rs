@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use pitlane_engine::id::Currency;
 use pitlane_engine::view::ViewSettings;
+use pitlane_protocols::stomp::settings::Settings;
 
 use crate::config::{Config, Mode, Params};
+use crate::stomp;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpSettings {
@@ -43,6 +45,8 @@ pub struct HttpSettings {
     /// Orders over REST known at once, finished ones included.
     pub orders_max: u32,
     pub view: ViewSettings,
+    /// Of the broker behind `/stomp`.
+    pub broker: Settings,
     /// The host in addresses we give out; None: the one the client used.
     pub public_host: Option<String>,
     /// Where STOMP is spoken over TCP, plainly or behind TLS, if the threads that do so have not said it.
@@ -80,6 +84,7 @@ impl HttpSettings {
             rate_per_login: http.rate_per_login,
             orders_max: http.orders_max,
             view: *view,
+            broker: stomp::settings(config),
             public_host: http.public_host.clone(),
             stomp: config.stomp.listen,
             stomp_tls: config.stomp.tls_listen,
@@ -114,6 +119,7 @@ impl Default for HttpSettings {
             rate_per_login: 200_000,
             orders_max: 10_000,
             view: ViewSettings::default(),
+            broker: Settings::default(),
             public_host: None,
             stomp: None,
             stomp_tls: None,

@@ -1,5 +1,7 @@
 //! A client that writes what it is told to, byte for byte, and reads answers strictly.
 
+#![allow(dead_code, reason = "each test file uses its part")]
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
