@@ -5,7 +5,6 @@
 #![allow(clippy::unwrap_used)]
 
 #[path = "../http_client/mod.rs"]
-#[allow(dead_code)]
 mod client;
 #[path = "../server/service.rs"]
 #[allow(dead_code)]
