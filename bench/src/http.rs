@@ -225,6 +225,7 @@ fn start_ours(pinning: &Pinning) -> io::Result<(Server, Remote)> {
         seat: auth.seat(remote.bell().clone()),
         pen: None,
         numbers: Numbers::default(),
+        rereads: None,
         tls: None,
         tell: Box::new(|_| {}),
     };

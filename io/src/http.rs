@@ -15,6 +15,7 @@ mod act;
 mod answer;
 mod ask;
 mod body;
+mod cache;
 mod calls;
 mod connection;
 mod cors;
@@ -58,6 +59,7 @@ use pitlane_engine::refdata::RefData;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::LocalSet;
 
+pub use self::cache::Rereads;
 pub use self::floor::Numbers;
 use self::house::House;
 pub use self::remote::Remote;
@@ -92,6 +94,8 @@ pub struct Parts {
     pub pen: Option<Pen>,
     /// For the ids of orders that come over REST.
     pub numbers: Numbers,
+    /// How reference data come that were read again; none: they never are.
+    pub rereads: Option<Rereads>,
     /// Needed where there is an HTTPS listener.
     pub tls: Option<Arc<Tls>>,
     /// How this thread speaks to main.
@@ -105,6 +109,8 @@ pub enum News {
     Complete,
     /// Somebody asked for the end, in good order.
     ExitAsked,
+    /// Somebody asked for the reference data to be read again.
+    RereadAsked,
     /// After [`Remote::close`]: every connection is gone and no answer is awaited; nothing is sent any more. Once.
     Quiet,
 }

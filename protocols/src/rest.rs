@@ -35,8 +35,8 @@ pub use self::limits::{LimitsVO, RestrictionVO, RiskVO};
 pub use self::named::Named;
 pub use self::order::OrderVO;
 pub use self::order_request::{
-    LimitOrderChangeVO, LimitOrderVO, MarketOrderChangeVO, MarketOrderVO, OrderChange, OrderRequest,
-    StopLimitOrderChangeVO, StopLimitOrderVO, StopOrderChangeVO, StopOrderVO,
+    AnyOrderVO, LimitOrderChangeVO, LimitOrderVO, MarketOrderChangeVO, MarketOrderVO, OrderChange,
+    OrderRequest, StopLimitOrderChangeVO, StopLimitOrderVO, StopOrderChangeVO, StopOrderVO,
 };
 pub use self::portfolio::{CashBalanceVO, HoldingVO, MissingVO, PortfolioVO};
 pub use self::position::PositionVO;

@@ -10,8 +10,8 @@ use super::house::House;
 use super::problem::Problem;
 use super::routes::Call;
 use super::{
-    about, entry, health, latency, operator, orders, position, reference, risk, subscription, transaction,
-    wealth,
+    about, cache, entry, health, latency, operator, orders, position, reference, risk, subscription,
+    transaction, wealth,
 };
 
 pub async fn handle(house: &Rc<House>, ask: &Ask<'_>, call: Call, body: Incoming) -> Result<Answer, Problem> {
@@ -28,6 +28,7 @@ pub async fn handle(house: &Rc<House>, ask: &Ask<'_>, call: Call, body: Incoming
         Call::BrokerMain => about::broker_main(house, ask),
         Call::BrokerWs => about::broker_ws(house, ask),
         Call::ConfigParams => about::params(house, ask),
+        Call::CacheClear => cache::clear_all(house, ask, body).await,
         Call::Accounts => reference::accounts(house, ask),
         Call::Account => reference::account(house, ask),
         Call::Securities => reference::securities(house, ask),
@@ -56,6 +57,7 @@ pub async fn handle(house: &Rc<House>, ask: &Ask<'_>, call: Call, body: Incoming
         Call::OrderModify(kind) => entry::modify(house, ask, kind, body).await,
         Call::OrderHistory => orders::history(house, ask),
         Call::NextOrderId => entry::next_id(house, ask, body).await,
+        Call::OrderValidate => entry::validate(house, ask, body).await,
         Call::CashBalances => wealth::cash(house, ask),
         Call::Portfolio => wealth::portfolio(house, ask),
         Call::Risk => risk::show(house, ask),

@@ -8,12 +8,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pitlane_engine::command::Body;
 use pitlane_engine::reason::Reason;
+use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::act::Acts;
 use super::answer::Answer;
+use super::cache::Cache;
 use super::connection::Seats;
 use super::floor::{Floor, FloorSettings, Outcome, Pending};
 use super::guard::Rules;
@@ -61,6 +63,7 @@ pub struct House {
     pub leaving: Notify,
     requests: Cell<u64>,
     shelf: RefCell<Rc<Shelf>>,
+    pub cache: Cache,
 }
 
 impl House {
@@ -77,6 +80,7 @@ impl House {
             seat,
             pen,
             numbers,
+            rereads,
             tls,
             tell,
         } = parts;
@@ -108,6 +112,7 @@ impl House {
             leaving: Notify::new(),
             requests: Cell::new(0),
             shelf,
+            cache: Cache::new(rereads),
             settings,
         }
     }
@@ -132,12 +137,19 @@ impl House {
 
     /// Takes in what other threads have said, up to a bound, and says how much that was.
     pub fn poll(&self) -> usize {
-        self.floor.poll() + self.reception.poll() + self.acts.poll()
+        self.floor.poll() + self.reception.poll() + self.acts.poll() + self.cache.poll()
     }
 
     /// Reference data as they are answered.
     pub fn shelf(&self) -> Rc<Shelf> {
         self.shelf.borrow().clone()
+    }
+
+    /// New reference data, in force in all shards.
+    pub fn adopt(&self, reference: Arc<RefData>) {
+        self.hall.broker().set_reference(reference.clone());
+        self.floor.adopt(reference.clone());
+        *self.shelf.borrow_mut() = Rc::new(Shelf::new(reference));
     }
 
     /// Where we are listened to, by the listener's name.

@@ -23,6 +23,7 @@ pub enum Call {
     BrokerMain,
     BrokerWs,
     ConfigParams,
+    CacheClear,
     Accounts,
     Account,
     Securities,
@@ -51,6 +52,7 @@ pub enum Call {
     OrderModify(OrderKind),
     OrderHistory,
     NextOrderId,
+    OrderValidate,
     CashBalances,
     Portfolio,
     Risk,
@@ -141,6 +143,7 @@ static ROUTES: &[Route] = &[
     Route::new("/rest/broker/url/main", &[(Verb::Get, Role::Read, Call::BrokerMain)]),
     Route::new("/rest/broker/url/ws", &[(Verb::Get, Role::Read, Call::BrokerWs)]),
     Route::new("/rest/config-params", &[(Verb::Get, Role::Read, Call::ConfigParams)]),
+    Route::new("/rest/cache/clear-all", &[(Verb::Post, Role::Admin, Call::CacheClear)]),
     Route::new("/rest/security", &[(Verb::Get, Role::Read, Call::Securities)]),
     Route::new("/rest/security-family", &[(Verb::Get, Role::Read, Call::Families)]),
     Route::new("/rest/security.search", &[(Verb::Get, Role::Read, Call::SecuritySearch)]),
@@ -221,6 +224,7 @@ static ROUTES: &[Route] = &[
     // Beyond it.
     Route::new("/rest/ext/cash-balance", &[(Verb::Get, Role::Read, Call::CashBalances)]),
     Route::new("/rest/ext/portfolio", &[(Verb::Get, Role::Read, Call::Portfolio)]),
+    Route::new("/rest/ext/execution/order/validate", &[(Verb::Post, Role::Trade, Call::OrderValidate)]),
     Route::new("/rest/ext/order/history", &[(Verb::Get, Role::Read, Call::OrderHistory)]),
     Route::new(
         "/rest/ext/risk",

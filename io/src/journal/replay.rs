@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use pitlane_engine::command::Body;
 use pitlane_engine::id::ShardId;
 use pitlane_engine::image;
 use pitlane_engine::outbox::Outbox;
@@ -233,6 +234,10 @@ impl Hear for Replay {
             (kind::COMMAND, Some(state)) => {
                 let command = image::decode_command(record.payload);
                 let command = command.map_err(|_| fault(What::CommandUnknown { seq }))?;
+                if let Body::Reference { name } = command.body {
+                    state.shard.stage(name, reference::read(&self.disk, &self.references, name)?);
+                    state.reference = name;
+                }
                 state.shard.apply(Timestamp(record.time), &command, &mut state.outbox);
                 settle(&mut state.shard, &mut state.outbox);
                 self.counts.commands += 1;

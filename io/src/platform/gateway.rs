@@ -20,13 +20,15 @@ use pitlane_engine::event::Body as Said;
 use pitlane_engine::id::{Origin, Source};
 use pitlane_engine::mesh::{PortEnd, ShardMask};
 use pitlane_engine::time::Timestamp;
+use rtrb::Consumer;
 
 use self::doors::{Doors, Protocol};
 use self::stomp::StompRoom;
 use super::EVENTS_PER_POLL_MAX;
-use super::control::Control;
+use super::control::{Briefing, Control};
 use super::errands::Errands;
 use super::market::Market;
+use super::reread::Reread;
 use super::trader::Trader;
 use crate::net::Net;
 use crate::net::happening::Happening;
@@ -48,6 +50,8 @@ pub struct Gateway {
     pub control: Option<Control>,
     pub market: Option<Market>,
     pub trader: Option<Trader>,
+    /// New reference data that are in force in all shards.
+    pub news: Option<Consumer<Reread>>,
     bells: Arc<Bells>,
     /// None: nothing is stamped.
     recorder: Option<Recorder>,
@@ -71,6 +75,7 @@ impl Gateway {
             control: None,
             market: None,
             trader: None,
+            news: None,
             bells,
             recorder,
             heard: false,
@@ -114,7 +119,7 @@ impl Gateway {
     }
 
     fn hear(&mut self, now: Timestamp) -> usize {
-        let mut heard = 0;
+        let mut heard = self.adopt();
         while heard < EVENTS_PER_POLL_MAX {
             let Some((shard, event)) = self.port.poll_event() else { break };
             heard += 1;
@@ -135,6 +140,18 @@ impl Gateway {
         }
         heard += market.as_mut().map_or(0, Market::hear);
         heard + trader.as_mut().map_or(0, |trader| trader.hear(recorder.as_mut()))
+    }
+
+    /// Takes over new reference data. The demo trader goes on with those it began with.
+    fn adopt(&mut self) -> usize {
+        let Some(Reread { reference, briefing, .. }) = self.news.as_mut().and_then(|news| news.pop().ok())
+        else {
+            return 0;
+        };
+        self.market.iter_mut().for_each(|market| market.adopt(&reference));
+        self.control.iter_mut().for_each(|control| control.adopt(Briefing::clone(&briefing)));
+        self.stomp.iter_mut().for_each(|stomp| stomp.adopt(&reference));
+        1
     }
 
     fn speak(&mut self, now: Timestamp, course: Course) -> usize {

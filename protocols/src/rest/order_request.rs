@@ -7,7 +7,7 @@ use pitlane_engine::time::Timestamp;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::schema::{SideWord, TifWord};
+use super::schema::{OrderKindWord, SideWord, TifWord};
 use super::{Decimal, Instant, Named};
 
 /// A new order of any type, read and not yet looked up.
@@ -119,6 +119,54 @@ submits! {
         limit,
         /// On the tick grid.
         stop,
+    }
+}
+
+/// An order of any type, to be checked and not sent.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct AnyOrderVO {
+    #[serde(rename = "type")]
+    #[schema(value_type = OrderKindWord)]
+    pub kind: Named<OrderKind>,
+    pub int_id: Option<String>,
+    pub security_id: u32,
+    #[schema(value_type = SideWord)]
+    pub side: Named<Side>,
+    pub quantity: Decimal,
+    /// Of LIMIT and STOP_LIMIT.
+    pub limit: Option<Decimal>,
+    /// Of STOP and STOP_LIMIT.
+    pub stop: Option<Decimal>,
+    pub strategy_id: Option<u16>,
+    pub strategy_name: Option<String>,
+    pub account_id: Option<u16>,
+    pub exchange_id: Option<u16>,
+    #[schema(value_type = Option<TifWord>)]
+    pub tif: Option<Named<Tif>>,
+    pub tif_date: Option<Instant>,
+    #[serde(default)]
+    pub exchange_order: bool,
+}
+
+impl From<AnyOrderVO> for OrderRequest {
+    fn from(body: AnyOrderVO) -> OrderRequest {
+        OrderRequest {
+            kind: body.kind.0,
+            int_id: body.int_id,
+            security_id: body.security_id,
+            side: body.side.0,
+            quantity: body.quantity.into(),
+            limit: body.limit.map(Price::from),
+            stop: body.stop.map(Price::from),
+            strategy_id: body.strategy_id,
+            strategy_name: body.strategy_name,
+            account_id: body.account_id,
+            exchange_id: body.exchange_id,
+            tif: body.tif.map(|tif| tif.0).unwrap_or_default(),
+            tif_date: body.tif_date.map(|date| date.0).unwrap_or_default(),
+            exchange_order: body.exchange_order,
+        }
     }
 }
 

@@ -214,6 +214,10 @@ pub fn about(call: Call) -> About {
             let example = json!([{ "id": 0, "name": "SIM", "connected": true, "killed": false, "exchanges": ["XNAS"] }]);
             plain(SERVICE, "The ways to venues", Output::Json(Shape::List("AdapterVO"), example))
         }
+        Call::CacheClear => About {
+            more: "Open orders and positions are untouched. Reference data that are not sound change nothing; what is wrong is told with file and line.",
+            ..write(SERVICE, "Read the reference data again", None, Output::Empty)
+        },
         Call::ExitVm => About {
             more: "Answers, then everything stops in good order within five seconds.",
             ..plain(SERVICE, "Stop the service", Output::Empty)
@@ -417,6 +421,14 @@ pub fn about(call: Call) -> About {
             refusals: &[404, 409, 422],
             ..modify(kind)
         },
+        Call::OrderValidate => {
+            let example =
+                json!({ "type": "LIMIT", "securityId": 1, "side": "BUY", "quantity": 10, "limit": 100.25 });
+            About {
+                more: "Every check that an order of any type would meet, and nothing is sent.",
+                ..write(ORDERS, "Check an order without sending it", input("AnyOrderVO", example), Output::Empty)
+            }
+        }
         Call::NextOrderId => About {
             refusals: &[404],
             ..write(

@@ -1,7 +1,7 @@
 //! The value types as schemas, by name.
 
 use pitlane_protocols::rest::{
-    AccountVO, AdapterVO, CashBalanceVO, ExchangeVO, ForexVO, LimitOrderChangeVO, LimitOrderVO, LimitsVO,
+    AccountVO, AdapterVO, AnyOrderVO, CashBalanceVO, ExchangeVO, ForexVO, LimitOrderChangeVO, LimitOrderVO, LimitsVO,
     MarketDataSubscriptionVO, MarketOrderChangeVO, MarketOrderVO, OrderVO, PhaseVO, PortfolioVO, PositionVO,
     RiskVO, SecurityFamilyVO, SecurityVO, StopLimitOrderChangeVO, StopLimitOrderVO, StopOrderChangeVO,
     StopOrderVO, StrategyVO, TransactionRequestVO, TransactionVO,
@@ -56,6 +56,7 @@ pub fn all() -> Value {
     gathered.said::<TransactionVO<'_>>();
     health::describe(&mut gathered);
     latency::describe(&mut gathered);
+    gathered.told::<AnyOrderVO>();
     gathered.told::<MarketOrderVO>();
     gathered.told::<LimitOrderVO>();
     gathered.told::<StopOrderVO>();

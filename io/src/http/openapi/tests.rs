@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use hyper::StatusCode;
 use pitlane_protocols::rest::{
-    self, LimitOrderChangeVO, LimitOrderVO, LimitsVO, MarketDataSubscriptionVO, MarketOrderChangeVO,
+    self, AnyOrderVO, LimitOrderChangeVO, LimitOrderVO, LimitsVO, MarketDataSubscriptionVO, MarketOrderChangeVO,
     MarketOrderVO, PhaseVO, StopLimitOrderChangeVO, StopLimitOrderVO, StopOrderChangeVO, StopOrderVO,
     TransactionRequestVO,
 };
@@ -156,6 +156,7 @@ fn every_example_of_a_body_is_one_that_we_take() {
             Some("StopLimitOrderChangeVO") => takes::<StopLimitOrderChangeVO>(example),
             Some("MarketDataSubscriptionVO") => takes::<MarketDataSubscriptionVO>(example),
             Some("TransactionRequestVO") => takes::<TransactionRequestVO>(example),
+            Some("AnyOrderVO") => takes::<AnyOrderVO>(example),
             Some("LimitsVO") => takes::<LimitsVO>(example),
             Some("PhaseVO") => takes::<PhaseVO>(example),
             Some(other) => panic!("nobody reads {other}"),
