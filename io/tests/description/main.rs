@@ -44,7 +44,12 @@ fn tools() -> PathBuf {
     let _ = fs::remove_dir_all(&folder);
     run(Command::new("python3").args(["-m", "venv"]).arg(&folder));
     let package = format!("schemathesis=={VERSION}");
-    run(Command::new(folder.join("bin/pip")).args(["install", "--quiet", "--disable-pip-version-check", &package]));
+    run(Command::new(folder.join("bin/pip")).args([
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        &package,
+    ]));
     fs::write(done, "").unwrap();
     folder
 }
@@ -56,7 +61,8 @@ fn the_service_is_as_it_is_described() {
     let url = format!("http://{}/openapi.json", house.service.address());
     let mut command = Command::new(tools.join("bin/schemathesis"));
     command.current_dir(env!("CARGO_TARGET_TMPDIR"));
-    command.args(["--config-file", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/description/schemathesis.toml")]);
+    command
+        .args(["--config-file", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/description/schemathesis.toml")]);
     command.args(["run", &url, "--no-color", "--header"]);
     command.arg(bearer(&house.token[2]).trim_end());
     match env::var(LONG) {
@@ -82,7 +88,8 @@ fn every_example_fits_its_schema() {
     fs::write(&path, &document.body).unwrap();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/description/examples.py");
     let output = Command::new(tools.join("bin/python")).arg(script).arg(&path).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    let said =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
     let checked: usize = said.trim().strip_prefix("checked ").unwrap().parse().unwrap();
     assert!(checked > 100, "{said}");

@@ -15,7 +15,8 @@ fn every_example_of_the_readme_works() {
         let line = example.replace("127.0.0.1:9090", &service.address().to_string());
         assert_ne!(line, example);
         let done = Command::new("sh").args(["-c", &line]).output().unwrap();
-        let said = String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
+        let said =
+            String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
         assert!(done.status.success(), "{example}: {said}");
         if !said.is_empty() {
             serde_json::from_str::<serde_json::Value>(&said).unwrap();

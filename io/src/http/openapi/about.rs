@@ -426,7 +426,12 @@ pub fn about(call: Call) -> About {
                 json!({ "type": "LIMIT", "securityId": 1, "side": "BUY", "quantity": 10, "limit": 100.25 });
             About {
                 more: "Every check that an order of any type would meet, and nothing is sent.",
-                ..write(ORDERS, "Check an order without sending it", input("AnyOrderVO", example), Output::Empty)
+                ..write(
+                    ORDERS,
+                    "Check an order without sending it",
+                    input("AnyOrderVO", example),
+                    Output::Empty,
+                )
             }
         }
         Call::NextOrderId => About {

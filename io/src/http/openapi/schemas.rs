@@ -1,10 +1,10 @@
 //! The value types as schemas, by name.
 
 use pitlane_protocols::rest::{
-    AccountVO, AdapterVO, AnyOrderVO, CashBalanceVO, ExchangeVO, ForexVO, LimitOrderChangeVO, LimitOrderVO, LimitsVO,
-    MarketDataSubscriptionVO, MarketOrderChangeVO, MarketOrderVO, OrderVO, PhaseVO, PortfolioVO, PositionVO,
-    RiskVO, SecurityFamilyVO, SecurityVO, StopLimitOrderChangeVO, StopLimitOrderVO, StopOrderChangeVO,
-    StopOrderVO, StrategyVO, TransactionRequestVO, TransactionVO,
+    AccountVO, AdapterVO, AnyOrderVO, CashBalanceVO, ExchangeVO, ForexVO, LimitOrderChangeVO, LimitOrderVO,
+    LimitsVO, MarketDataSubscriptionVO, MarketOrderChangeVO, MarketOrderVO, OrderVO, PhaseVO, PortfolioVO,
+    PositionVO, RiskVO, SecurityFamilyVO, SecurityVO, StopLimitOrderChangeVO, StopLimitOrderVO,
+    StopOrderChangeVO, StopOrderVO, StrategyVO, TransactionRequestVO, TransactionVO,
 };
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;

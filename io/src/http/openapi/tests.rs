@@ -2,9 +2,9 @@ use std::collections::BTreeSet;
 
 use hyper::StatusCode;
 use pitlane_protocols::rest::{
-    self, AnyOrderVO, LimitOrderChangeVO, LimitOrderVO, LimitsVO, MarketDataSubscriptionVO, MarketOrderChangeVO,
-    MarketOrderVO, PhaseVO, StopLimitOrderChangeVO, StopLimitOrderVO, StopOrderChangeVO, StopOrderVO,
-    TransactionRequestVO,
+    self, AnyOrderVO, LimitOrderChangeVO, LimitOrderVO, LimitsVO, MarketDataSubscriptionVO,
+    MarketOrderChangeVO, MarketOrderVO, PhaseVO, StopLimitOrderChangeVO, StopLimitOrderVO, StopOrderChangeVO,
+    StopOrderVO, TransactionRequestVO,
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
