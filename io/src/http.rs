@@ -31,6 +31,7 @@ mod limit;
 mod listen;
 mod login;
 mod meter;
+mod openapi;
 mod operator;
 mod orders;
 mod position;

@@ -18,6 +18,7 @@ mod order_request;
 mod portfolio;
 mod position;
 mod query;
+mod schema;
 mod search;
 mod security;
 mod strategy;

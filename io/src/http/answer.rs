@@ -41,6 +41,10 @@ pub enum Kind {
     Problem,
     Metrics,
     Page,
+    /// The reader of the description, and what it is made of.
+    Docs,
+    Script,
+    Style,
 }
 
 impl Kind {
@@ -58,10 +62,12 @@ pub enum Content {
 
 /// A long answer, made bit by bit: a function that adds the next portion and says whether there is more.
 pub struct Portions {
-    next: Box<dyn FnMut(&mut Vec<u8>) -> bool>,
+    next: Next,
     /// The others have had their turn since the last portion.
     is_rested: bool,
 }
+
+type Next = Box<dyn FnMut(&mut Vec<u8>) -> bool>;
 
 impl Portions {
     pub fn new(next: impl FnMut(&mut Vec<u8>) -> bool + 'static) -> Portions {

@@ -17,6 +17,10 @@ use super::{
 pub async fn handle(house: &Rc<House>, ask: &Ask<'_>, call: Call, body: Incoming) -> Result<Answer, Problem> {
     match call {
         Call::Home => Ok(Answer::text(Kind::Page, include_str!("page.html"))),
+        Call::Docs => Ok(Answer::text(Kind::Docs, include_str!("docs/index.html"))),
+        Call::DocsScript => Ok(Answer::text(Kind::Script, include_str!("docs/viewer.js"))),
+        Call::DocsStyle => Ok(Answer::text(Kind::Style, include_str!("docs/viewer.css"))),
+        Call::OpenApi => Ok(Answer::made(house.description.clone())),
         Call::Live => Ok(health::live()),
         Call::Ready => Ok(health::ready(house, ask.who)),
         Call::Version => Ok(health::version(house)),

@@ -25,6 +25,7 @@ use super::hall::Hall;
 use super::limit::Limit;
 use super::login::Reception;
 use super::meter::Meter;
+use super::openapi;
 use super::problem::Problem;
 use super::reference::Shelf;
 use super::remote::Remote;
@@ -47,6 +48,8 @@ pub struct House {
     pub routes: Routes,
     pub seats: Seats,
     pub reception: Reception,
+    /// What `/openapi.json` answers.
+    pub description: Bytes,
     pub acts: Acts,
     pub peers: RefCell<Limit<IpAddr>>,
     pub logins: RefCell<Limit<Arc<str>>>,
@@ -97,6 +100,7 @@ impl House {
             rules: Rules::new(&settings),
             routes: Routes::new(),
             seats: Seats::new(settings.connections_max, settings.connections_per_peer_max),
+            description: openapi::document(seat.anybody().is_none()),
             reception: Reception::new(seat),
             acts: Acts::new(pen),
             peers: RefCell::new(Limit::new(settings.rate_per_peer)),

@@ -33,6 +33,12 @@ const PAGE_POLICY: HeaderValue = HeaderValue::from_static(
      frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
 );
 
+/// The reader of the description needs even less.
+const DOCS_POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; frame-ancestors 'none'; \
+     base-uri 'none'; form-action 'none'",
+);
+
 pub async fn answer(house: &Rc<House>, visit: &Visit, request: Request<Incoming>) -> Response<Reply> {
     visit.link.begin();
     let (mut head, body) = request.into_parts();
@@ -144,7 +150,9 @@ fn dress(kind: Kind, etag: Option<HeaderValue>, headers: &mut HeaderMap) {
         Kind::Json => Some("application/json"),
         Kind::Problem => Some("application/problem+json"),
         Kind::Metrics => Some(exposition::CONTENT_TYPE),
-        Kind::Page => Some("text/html; charset=utf-8"),
+        Kind::Page | Kind::Docs => Some("text/html; charset=utf-8"),
+        Kind::Script => Some("text/javascript; charset=utf-8"),
+        Kind::Style => Some("text/css; charset=utf-8"),
     };
     if let Some(content_type) = content_type {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
@@ -159,8 +167,13 @@ fn dress(kind: Kind, etag: Option<HeaderValue>, headers: &mut HeaderMap) {
             headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         }
     }
-    if kind == Kind::Page {
-        headers.insert(CONTENT_SECURITY_POLICY, PAGE_POLICY);
+    let policy = match kind {
+        Kind::Page => Some(PAGE_POLICY),
+        Kind::Docs => Some(DOCS_POLICY),
+        Kind::Empty | Kind::Json | Kind::Problem | Kind::Metrics | Kind::Script | Kind::Style => None,
+    };
+    if let Some(policy) = policy {
+        headers.insert(CONTENT_SECURITY_POLICY, policy);
         headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
         headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     }
