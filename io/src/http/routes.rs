@@ -47,6 +47,10 @@ pub enum Call {
     OrderModify(OrderKind),
     OrderHistory,
     NextOrderId,
+    Sessions,
+    SessionEnd,
+    Rates,
+    RatesChange,
     CashBalances,
     Portfolio,
     Risk,
@@ -221,6 +225,12 @@ static ROUTES: &[Route] = &[
     Route::new(
         "/rest/ext/kill-switch",
         &[(Verb::Post, Role::Admin, Call::KillSwitchOn), (Verb::Delete, Role::Admin, Call::KillSwitchOff)],
+    ),
+    Route::new("/rest/ext/session", &[(Verb::Get, Role::Read, Call::Sessions)]),
+    Route::new("/rest/ext/session/{}", &[(Verb::Delete, Role::Admin, Call::SessionEnd)]),
+    Route::new(
+        "/rest/ext/broker/rate",
+        &[(Verb::Get, Role::Read, Call::Rates), (Verb::Put, Role::Admin, Call::RatesChange)],
     ),
     Route::new("/rest/ext/latency", &[(Verb::Get, Role::Read, Call::Latency)]),
     Route::new("/rest/ext/adapter", &[(Verb::Get, Role::Read, Call::Adapters)]),
