@@ -82,7 +82,7 @@ impl House {
         } = parts;
         let shelf = RefCell::new(Rc::new(Shelf::new(reference.clone())));
         let room = FloorSettings { view: settings.view, orders_max: settings.orders_max };
-        let hall = Rc::new(Hall::new(settings.broker.clone(), reference.clone()));
+        let hall = Rc::new(Hall::new(settings.broker.clone(), reference.clone(), remote.bell().clone()));
         if let Some(log) = &log {
             log.set_bell(remote.bell().clone());
         }
