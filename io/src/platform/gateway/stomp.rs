@@ -103,6 +103,11 @@ impl StompRoom {
         }
     }
 
+    /// Whether anybody is here.
+    pub fn has_listeners(&self) -> bool {
+        self.seats.iter().any(Option::is_some)
+    }
+
     /// Everybody who is here.
     pub fn rows(&self) -> impl Iterator<Item = Row> {
         self.seats.iter().flatten().filter_map(|seat| {
