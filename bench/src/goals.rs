@@ -29,6 +29,9 @@ pub const JOURNAL_NS_MAX: f64 = 100.0;
 pub const RESTART_FROM_SNAPSHOT_S_MAX: f64 = 5.0;
 pub const RESTART_FROM_JOURNAL_S_MAX: f64 = 30.0;
 
+/// Consumers; at least so many million deliveries a second; at 5,000 a second at most so many microseconds at the median.
+pub const STOMP: [(usize, f64, f64); 3] = [(1, 1.5, 20.0), (10, 3.2, 70.0), (100, 2.3, 450.0)];
+
 /// What was asked, what came, and whether that is enough.
 #[derive(Clone, Debug)]
 pub struct Verdict {
@@ -37,6 +40,12 @@ pub struct Verdict {
 }
 
 impl Verdict {
+    pub fn at_least(what: &str, value: f64, least: f64, unit: &str) -> Verdict {
+        let met = value >= least;
+        let word = if met { "met   " } else { "MISSED" };
+        Verdict { met, text: format!("{word} {what}: {value:.2} {unit}, at least {least:.2}") }
+    }
+
     pub fn at_most(what: &str, value: f64, most: f64, unit: &str) -> Verdict {
         let met = value <= most;
         let word = if met { "met   " } else { "MISSED" };

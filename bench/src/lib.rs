@@ -19,6 +19,7 @@ pub mod contest;
 pub mod goals;
 pub mod measure;
 
+pub mod fan_out;
 pub mod fix;
 pub mod http;
 pub mod journal;

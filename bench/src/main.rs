@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use pitlane_bench::conditions::{Conditions, Pinning};
 use pitlane_bench::contest::{Engine, STANDING_HEAD, contest};
+use pitlane_bench::fan_out::{self, Nats};
 use pitlane_bench::goals::{self, Verdict};
 use pitlane_bench::journal::Folder;
 use pitlane_bench::measure::{clock_ns, median, percentiles};
@@ -64,11 +65,18 @@ enum Task {
     FixCodec(Codec),
     /// The http thread beside bare hyper that serves the same bytes.
     Http(Requests),
-    /// The pure half of the STOMP broker: decode, render, fan-out.
+    /// STOMP: decode, render and fan-out without sockets; then over loopback to 1, 10 and 100 consumers, beside NATS where it is
+    /// installed.
     Stomp {
-        /// Ticks of each measurement.
+        /// Ticks of each measurement without sockets.
         #[arg(long, default_value_t = 1_000_000)]
         ticks: usize,
+        /// Milliseconds of each measurement over loopback.
+        #[arg(long, default_value_t = 3_000)]
+        ms: u64,
+        /// Exit with 1 where a goal is missed.
+        #[arg(long)]
+        check: bool,
     },
     /// The memory of a shard with so many open orders.
     Memory {
@@ -222,7 +230,7 @@ impl Task {
             Task::Ring(trips) | Task::Lane(trips) | Task::Stages(trips) => trips.check,
             Task::FixCodec(codec) => codec.check,
             Task::Http(requests) => requests.check,
-            Task::Memory { check, .. } | Task::Recovery { check, .. } => *check,
+            Task::Memory { check, .. } | Task::Recovery { check, .. } | Task::Stomp { check, .. } => *check,
             Task::Journal(journal) => journal.check,
             Task::Compare(rounds) | Task::All(rounds) => rounds.check,
             _ => false,
@@ -252,7 +260,7 @@ fn run(task: Task) -> Result<Verdicts, Failure> {
         Task::View(flow) => Ok(view(&flow.load()?)),
         Task::FixCodec(codec) => Ok(fix_codec(&codec)),
         Task::Http(requests) => Ok(http_beside_hyper(&pinning, &requests)?),
-        Task::Stomp { ticks } => Ok(broker(ticks)),
+        Task::Stomp { ticks, ms, .. } => Ok(broker(&pinning, ticks, Duration::from_millis(ms))),
         Task::Memory { open, .. } => Ok(million(open)),
         Task::Journal(task) => journals(&pinning, &task),
         Task::Recovery { orders, dir, .. } => recovery(orders, dir.as_deref()),
@@ -506,7 +514,7 @@ fn http_beside_hyper(pinning: &Pinning, requests: &Requests) -> Result<Verdicts,
     Ok(Verdicts { wrong: false, goals })
 }
 
-fn broker(ticks: usize) -> Verdicts {
+fn broker(pinning: &Pinning, ticks: usize, time: Duration) -> Verdicts {
     let reference = Arc::new(platform::reference(100));
     println!("stomp decode: {:.0} ns a frame", stomp::decode(ticks));
     let (ns, octets) = stomp::render(ticks, &reference);
@@ -517,8 +525,29 @@ fn broker(ticks: usize) -> Verdicts {
             "stomp fan-out: {ns:.0} ns a delivery of {octets} octets to {consumers} consumers, without sockets"
         );
     }
+    let mut goals = Vec::new();
+    let nats = Nats::start(pinning);
+    for (consumers, floor, most_us) in goals::STOMP {
+        let ours = fan_out::throughput(pinning, &reference, consumers, time);
+        let millions = ours.deliveries_per_s / 1e6;
+        print!("stomp to {consumers}: {millions:.2} million deliveries/s of {:.0} octets", ours.octets);
+        match nats.as_ref().map(|nats| nats.throughput(consumers, time)) {
+            Some(theirs) => println!("; NATS {:.2}", theirs.deliveries_per_s / 1e6),
+            None => println!("; NATS is not installed"),
+        }
+        goals.push(Verdict::at_least(&format!("stomp to {consumers}"), millions, floor, "million/s"));
+        let latencies = fan_out::latency(pinning, &reference, consumers, 0, 5_000, time);
+        let us = |quantile: f64| latencies.value_at_quantile(quantile) as f64 / 1e3;
+        println!("stomp to {consumers} at 5,000/s: median {:.1} µs, p99 {:.1} µs", us(0.5), us(0.99));
+        goals.push(Verdict::at_most(&format!("stomp latency to {consumers}"), us(0.5), most_us, "µs"));
+    }
+    for stalled in [0, 2] {
+        let latencies = fan_out::latency(pinning, &reference, 8, stalled, 8_000, time);
+        let us = |quantile: f64| latencies.value_at_quantile(quantile) as f64 / 1e3;
+        println!("stomp to 8 with {stalled} stalled: median {:.1} µs, p99 {:.1} µs", us(0.5), us(0.99));
+    }
     println!();
-    Verdicts::default()
+    Verdicts { wrong: false, goals }
 }
 
 fn million(open: u32) -> Verdicts {
@@ -630,7 +659,7 @@ fn all(pinning: &Pinning, rounds: &Rounds) -> Result<Verdicts, Failure> {
     let (ops, span_ms) = (500_000, 400);
     add(journals(pinning, &Journal { ops, rounds: rounds.rounds, span_ms, dir: None, check: rounds.check })?);
     add(recovery(1_000_000, None)?);
-    add(broker(1_000_000));
+    add(broker(pinning, 1_000_000, Duration::from_secs(2)));
     add(compare(rounds)?);
     Ok(verdicts)
 }
@@ -655,7 +684,7 @@ fn smoke(pinning: &Pinning) -> Result<Verdicts, Failure> {
     add(view(&generate("s1", Some(5_000))?));
     add(journals(pinning, &Journal { ops: 2_000, rounds: 1, span_ms: 20, dir: None, check: false })?);
     add(recovery(5_000, None)?);
-    add(broker(5_000));
+    add(broker(pinning, 5_000, Duration::from_millis(50)));
     let scenario = ["s1", "s100", "move"].map(String::from).to_vec();
     let rounds =
         Rounds { workload: None, scenario, ops: Some(5_000), rounds: 1, engine: Vec::new(), check: false };

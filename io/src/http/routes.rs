@@ -53,6 +53,10 @@ pub enum Call {
     OrderHistory,
     NextOrderId,
     OrderValidate,
+    Sessions,
+    SessionEnd,
+    Rates,
+    RatesChange,
     CashBalances,
     Portfolio,
     Risk,
@@ -233,6 +237,12 @@ static ROUTES: &[Route] = &[
     Route::new(
         "/rest/ext/kill-switch",
         &[(Verb::Post, Role::Admin, Call::KillSwitchOn), (Verb::Delete, Role::Admin, Call::KillSwitchOff)],
+    ),
+    Route::new("/rest/ext/session", &[(Verb::Get, Role::Read, Call::Sessions)]),
+    Route::new("/rest/ext/session/{}", &[(Verb::Delete, Role::Admin, Call::SessionEnd)]),
+    Route::new(
+        "/rest/ext/broker/rate",
+        &[(Verb::Get, Role::Read, Call::Rates), (Verb::Put, Role::Admin, Call::RatesChange)],
     ),
     Route::new("/rest/ext/latency", &[(Verb::Get, Role::Read, Call::Latency)]),
     Route::new("/rest/ext/adapter", &[(Verb::Get, Role::Read, Call::Adapters)]),

@@ -19,7 +19,7 @@ use pitlane_engine::command::{Body, Watch};
 use pitlane_engine::event::Body as Said;
 use pitlane_engine::id::{Origin, Source};
 use pitlane_engine::mesh::{PortEnd, ShardMask};
-use pitlane_engine::time::Timestamp;
+use pitlane_engine::time::{NS_PER_S, Timestamp};
 use rtrb::Consumer;
 
 use self::doors::{Doors, Protocol};
@@ -30,6 +30,7 @@ use super::errands::Errands;
 use super::market::Market;
 use super::reread::Reread;
 use super::trader::Trader;
+use crate::bulletin::{Note, Post, Row};
 use crate::net::Net;
 use crate::net::happening::Happening;
 use crate::net::sockets::Sockets;
@@ -61,7 +62,15 @@ pub struct Gateway {
     winding_down: bool,
     /// Connections that are there.
     connected: usize,
+    /// To the other threads with clients.
+    post: Option<Post>,
+    /// When everybody who is here is told next, and whether there was anybody the last time.
+    roll_at: Timestamp,
+    had_sessions: bool,
 }
+
+/// How often the list of sessions is told.
+const ROLL_NS: u64 = NS_PER_S;
 
 impl Gateway {
     pub fn new(port: PortEnd, bells: Arc<Bells>, recorder: Option<Recorder>) -> Gateway {
@@ -81,6 +90,9 @@ impl Gateway {
             heard: false,
             winding_down: false,
             connected: 0,
+            post: None,
+            roll_at: Timestamp::ZERO,
+            had_sessions: false,
         }
     }
 
@@ -90,8 +102,8 @@ impl Gateway {
     }
 
     /// Gives it doors and the rooms behind them. All gateways with sockets hear of every order from the beginning.
-    pub fn furnish(&mut self, doors: Doors, stomp: Option<StompRoom>) {
-        (self.doors, self.stomp) = (doors, stomp);
+    pub fn furnish(&mut self, doors: Doors, stomp: Option<StompRoom>, post: Post) {
+        (self.doors, self.stomp, self.post) = (doors, stomp, Some(post));
         if self.stomp.is_some() {
             let port = self.port.id();
             self.errands.tell_all(Body::Watch { port, what: Watch::Orders, on: true });
@@ -130,6 +142,7 @@ impl Gateway {
                 stomp.hear(now, shard, &event);
             }
         }
+        heard += self.read_post(now);
         let Gateway { control, market, trader, recorder, .. } = self;
         if let Some(control) = control {
             heard += control.hear(|security, on| {
@@ -152,6 +165,31 @@ impl Gateway {
         self.control.iter_mut().for_each(|control| control.adopt(Briefing::clone(&briefing)));
         self.stomp.iter_mut().for_each(|stomp| stomp.adopt(&reference));
         1
+    }
+
+    /// What other threads tell, up to a bound.
+    fn read_post(&mut self, now: Timestamp) -> usize {
+        let Some(post) = &mut self.post else { return 0 };
+        let mut read = 0;
+        while read < EVENTS_PER_POLL_MAX {
+            let Some(note) = post.poll() else { break };
+            read += 1;
+            if let Some(stomp) = &mut self.stomp {
+                stomp.handle_note(now, &note);
+            }
+        }
+        read
+    }
+
+    /// Tells who is here, if there is anybody.
+    fn call_roll(&mut self, now: Timestamp) {
+        let Some(post) = self.post.as_mut().filter(|_| now >= self.roll_at) else { return };
+        self.roll_at = now.plus(ROLL_NS);
+        if self.connected > 0 || self.had_sessions {
+            let rows: Arc<[Row]> = self.stomp.iter().flat_map(StompRoom::rows).collect();
+            self.had_sessions = !rows.is_empty();
+            post.send(Note::Sessions(rows));
+        }
     }
 
     fn speak(&mut self, now: Timestamp, course: Course) -> usize {
@@ -191,6 +229,7 @@ impl Gateway {
         let mut said = 0;
         let told = net.turn(now, |sockets, happening| said += self.handle(now, course, sockets, happening));
         self.connected = net.sockets().len();
+        self.call_roll(now);
         told + said
     }
 
@@ -232,8 +271,8 @@ impl Gateway {
             sockets.shut_doors();
         }
         let takes_commands = course <= Course::Closing;
-        let Gateway { stomp, port, .. } = self;
-        stomp.as_mut().map_or(0, |stomp| stomp.poll(now, sockets, takes_commands.then_some(port)))
+        let Gateway { stomp, port, post, .. } = self;
+        stomp.as_mut().map_or(0, |stomp| stomp.poll(now, sockets, takes_commands.then_some(port), post))
     }
 
     /// Wakes the shards that were sent something.
@@ -264,6 +303,7 @@ impl Gateway {
     /// Whether something waits for room.
     pub fn is_waiting(&self) -> bool {
         !self.errands.is_empty()
+            || self.post.as_ref().is_some_and(Post::is_waiting)
             || self.stomp.as_ref().is_some_and(StompRoom::is_waiting)
             || self.control.as_ref().is_some_and(Control::is_waiting)
             || self.market.as_ref().is_some_and(Market::is_waiting)
@@ -274,7 +314,9 @@ impl Gateway {
         let control = self.control.as_ref().map_or(Timestamp::MAX, Control::deadline);
         let stages = self.recorder.as_ref().map_or(Timestamp::MAX, Recorder::deadline);
         let stomp = self.stomp.as_ref().map_or(Timestamp::MAX, StompRoom::deadline);
-        let mut deadline = control.min(stages).min(stomp);
+        let has_clients = self.connected > 0 || self.had_sessions;
+        let roll = if has_clients { self.roll_at } else { Timestamp::MAX };
+        let mut deadline = control.min(stages).min(stomp).min(roll);
         if course == Course::Open {
             let market = self.market.as_ref().map_or(Timestamp::MAX, Market::deadline);
             let trader = self.trader.as_ref().map_or(Timestamp::MAX, Trader::deadline);

@@ -16,9 +16,11 @@ use super::watch::Watch;
 use super::{Running, ServeError, ServeSettings, reload_by_signal, system};
 use crate::audit::Scribe;
 use crate::auth::{Auth, AuthSettings};
+use crate::bulletin::{Post, posts};
 use crate::config::{Config, IdleBy, Layout};
 use crate::http::{Http, HttpSettings, Listener, News, Parts as HttpParts, Remote, Rereads, Standing};
 use crate::journal::header;
+use crate::log::Events;
 use crate::metrics::{Registry, StageSummary};
 use crate::net::settings::NetSettings;
 use crate::platform::GATEWAYS;
@@ -30,9 +32,10 @@ use crate::platform::{Parts, PlatformSettings};
 use crate::printer::Printer;
 use crate::report::Report;
 use crate::stages::Reader;
-use crate::stomp;
+use crate::stomp::{self, Logins};
 use crate::tls::{Certificate, Tls, TlsError, TlsSettings};
 use crate::topology::Plan;
+use crate::topology::bells::Bells;
 use crate::topology::crew::{Duty, Member, pin};
 use crate::topology::life::{Course, Life, Stop};
 
@@ -41,6 +44,7 @@ pub fn start(
     store: Store,
     now: Timestamp,
     life: &Arc<Life>,
+    log: Option<Events>,
 ) -> Result<Running, ServeError> {
     let config = &settings.config;
     let topology = &config.topology;
@@ -65,11 +69,11 @@ pub fn start(
     let doors = Doors::bind(config, tls.as_deref());
     let doors = doors.map_err(|(key, error)| ServeError::System(key.to_string(), error))?;
     let mut listeners = doors.listeners();
-    furnish(config, &reference, &mut parts.gateways, &doors).map_err(system("cannot share a listener"))?;
-    drop(doors);
+    let mut auth = Auth::open(auth_settings(config, &reference)).map_err(ServeError::Auth)?;
+    let posts = furnish(config, &reference, &mut parts.gateways, doors, &mut auth, (&bells, &remote))
+        .map_err(system("cannot share a listener"))?;
     members.extend(plan.members(parts.shards, parts.gateways, &NetSettings::of(&config.net)));
 
-    let mut auth = Auth::open(auth_settings(config, &reference)).map_err(ServeError::Auth)?;
     let mut scribe = Scribe::open(&config.service.data_dir, now).map_err(ServeError::Audit)?;
 
     let (printer, printing) = Printer::start(life.clone()).map_err(system(NO_THREAD))?;
@@ -99,6 +103,8 @@ pub fn start(
         rereads: Some(Rereads::new(answers, parts.news.gateways, gateway_bells)),
         tls: tls.clone(),
         seat: auth.seat(remote.bell().clone()),
+        posts,
+        log,
         pen: Some(scribe.pen(auth.bell().clone(), remote.bell().clone())),
         tell: told(life.clone(), asked),
     };
@@ -152,24 +158,33 @@ fn open_tls(config: &Config, now: Timestamp) -> Result<Option<Arc<Tls>>, TlsErro
     Tls::open(settings, now).map(|tls| Some(Arc::new(tls)))
 }
 
-/// Doors and rooms for the gateways. In the shared layout all of them are in one thread, whose sockets the first one has.
+/// Doors and rooms for the gateways, and the http thread's ends of their posts. In the shared layout all gateways are in one
+/// thread, whose sockets the first one has.
 fn furnish(
     config: &Config,
     reference: &Arc<RefData>,
     gateways: &mut [Gateway],
-    doors: &Doors,
-) -> io::Result<()> {
+    doors: Doors,
+    auth: &mut Auth,
+    (bells, remote): (&Bells, &Remote),
+) -> io::Result<Vec<Post>> {
     let furnished = match config.topology.layout {
         Layout::Shared => 1,
         Layout::Dedicated => gateways.len(),
     };
+    let mut ends = Vec::new();
     for gateway in &mut gateways[..furnished] {
-        let speaks_stomp = doors.lead_to(Protocol::Stomp);
-        let room = || StompRoom::new(stomp::settings(config), reference.clone(), gateway.source());
-        let room = speaks_stomp.then(room);
-        gateway.furnish(doors.try_clone()?, room);
+        let source = gateway.source();
+        let bell = bells.ports[source.port.0 as usize].clone();
+        let (post, end) = posts(bell.clone(), remote.bell().clone());
+        ends.push(end);
+        let room = doors.lead_to(Protocol::Stomp).then(|| {
+            let logins = Logins::new(Some(auth.seat(bell)), config.stomp.generic_event_role);
+            StompRoom::new(stomp::settings(config), reference.clone(), source, logins)
+        });
+        gateway.furnish(doors.try_clone()?, room, post);
     }
-    Ok(())
+    Ok(ends)
 }
 
 /// What the http thread shows of all threads' stages.
