@@ -17,6 +17,7 @@ pub mod wake;
 pub mod sync;
 pub mod fault;
 pub mod http;
+pub mod fix;
 pub mod auth;
 pub mod tls;
 pub mod metrics;

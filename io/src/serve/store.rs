@@ -69,6 +69,7 @@ impl Store {
             shards: settings.shards,
             reference: RefData::clone(reference),
             settings: settings.shard,
+            unheard: Default::default(),
         };
         let mut telling = Telling { told: Instant::now() };
         let opened = journal::open(setup, now, &mut |progress| telling.hear(progress))?;
