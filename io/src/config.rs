@@ -14,6 +14,7 @@
 //! the platform are given the structs of their own sections, never the whole.
 
 mod auth;
+mod calendar;
 mod fault;
 mod fix;
 mod http;
@@ -39,6 +40,7 @@ use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::view::ViewSettings;
 
 pub use auth::{Auth, AuthMode, Tls};
+pub use calendar::{Calendar, Hours, HoursBy};
 pub use fault::{Fault, Faults};
 pub use fix::{Adapter, Addresses, ExecTypes, Fix, FixSession};
 pub use http::{Http, Https};
@@ -49,8 +51,8 @@ pub use machine::{Machine, parse_cores};
 pub use net::{Driver, Net};
 pub use params::{Param, Params};
 pub use risk::{Restricted, Risk, Rules};
-pub use service::{Demo, Feed, Mode, Refdata, Service, Zone};
-pub use stomp::{Broker, Role, Stomp};
+pub use service::{Demo, Feed, Mode, Refdata, Service};
+pub use stomp::{Broker, Stomp};
 pub use topology::{IdleBy, Layout, Topology};
 pub use tree::Origin;
 pub use venue::Venue;
@@ -81,6 +83,7 @@ pub struct Config {
     pub auth: Auth,
     pub risk: Risk,
     pub venue: Venue,
+    pub calendar: Calendar,
     pub feed: Feed,
     pub demo: Demo,
     /// Without the exchanges that differ: see [`Config::shard_settings`].
@@ -138,6 +141,7 @@ impl Config {
             tls: root.section("tls", Tls::read),
             auth: root.section("auth", Auth::read),
             risk: root.section("risk", Risk::read),
+            calendar: root.section("calendar", Calendar::read),
             feed: root.section("feed", |section| Feed::read(section, &service)),
             demo: root.section("demo", Demo::read),
             shard: root.section("shard", |section| venue::read_shard(section, &service, &venue)),

@@ -23,6 +23,8 @@ pub mod tls;
 pub mod metrics;
 pub mod net;
 pub mod clock;
+pub mod zone;
+pub mod calendar;
 pub mod faults;
 pub mod refdata;
 pub mod journal;

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use pitlane::config::Config;
+use pitlane::config::{Config, HoursBy};
 use pitlane::platform::{Platform, PlatformSettings};
 use pitlane::refdata;
+use pitlane_engine::command::Session;
 use pitlane_engine::event::{Body, Event};
 use pitlane_engine::mesh::Depths;
+use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::{OrderKind, Status};
 use pitlane_engine::time::{NS_PER_MS, NS_PER_S, Timestamp};
 
@@ -14,15 +16,19 @@ const START: Timestamp = Timestamp(1_800_000_000 * NS_PER_S);
 
 /// What a platform says in so many seconds of virtual time.
 fn story(settings: PlatformSettings, seconds: u64) -> (Platform, Vec<Event>) {
+    story_from(START, settings, seconds)
+}
+
+fn story_from(start: Timestamp, settings: PlatformSettings, seconds: u64) -> (Platform, Vec<Event>) {
     let reference = Arc::new(refdata::shipped().expect("the shipped set is sound"));
-    let mut platform = Platform::new(START, reference, &settings);
+    let mut platform = Platform::new(start, reference, &settings);
     let mut said = Vec::new();
     for step in 0..seconds * 100 {
-        let now = START.plus(step * 10 * NS_PER_MS);
+        let now = start.plus(step * 10 * NS_PER_MS);
         while platform.poll(now, |_, _, event| said.push(*event)) > 0 {}
     }
     platform.wind_down();
-    while platform.poll(START.plus(seconds * NS_PER_S), |_, _, event| said.push(*event)) > 0 {}
+    while platform.poll(start.plus(seconds * NS_PER_S), |_, _, event| said.push(*event)) > 0 {}
     (platform, said)
 }
 
@@ -64,4 +70,51 @@ fn the_narrowest_lanes_are_wide_enough() {
     let (platform, said) = story(narrow, 20);
     assert!(said.iter().filter(|event| event.report().is_some()).count() > 50);
     assert_eq!(platform.view().ticks().count(), platform.reference().securities().len());
+}
+
+/// Four minutes of a Thursday before XNAS closes, and one after it. 2026-01-15T21:00Z is 16:00 in New York.
+#[test]
+fn an_exchange_closes_by_its_own_hours_and_day_orders_end() {
+    let reference = refdata::shipped().expect("the shipped set is sound");
+    let mut config = Config::default();
+    config.demo.on = true;
+    config.calendar.hours.by = HoursBy::Exchange;
+    config.calendar.hours.closing_auction_s = 120;
+    let start = Timestamp(1_768_510_800 * NS_PER_S - 240 * NS_PER_S);
+    let (_, said) = story_from(start, PlatformSettings::of(&config, &reference), 300);
+
+    let nasdaq = reference.exchanges().iter().find(|row| row.mic == "XNAS").expect("it is shipped");
+    let of_nasdaq = |security| {
+        let row = reference.security(security).expect("only known ones are said");
+        reference.exchange_of(row).id == nasdaq.id
+    };
+    let sessions: Vec<_> = said
+        .iter()
+        .filter_map(|event| match event.body {
+            Body::Session { exchange, session } if exchange == nasdaq.id => Some(session),
+            _ => None,
+        })
+        .collect();
+    let closes = said
+        .iter()
+        .position(|event| matches!(event.body, Body::Session { exchange, session: Session::Closed } if exchange == nasdaq.id))
+        .expect("it closes");
+    assert!(sessions.contains(&Session::ClosingAuction), "{sessions:?}");
+    let ticks = |events: &[Event], ours: bool| {
+        let is_tick = |event: &&Event| match event.body {
+            Body::Tick(tick) => of_nasdaq(tick.security) == ours,
+            _ => false,
+        };
+        events.iter().filter(is_tick).count()
+    };
+    let late: Vec<Event> =
+        said[closes..].iter().filter(|event| event.at > start.plus(241 * NS_PER_S)).copied().collect();
+    assert!(ticks(&said[..closes], true) > 100);
+    assert_eq!(ticks(&late, true), 0, "a closed exchange shows no prices");
+    assert!(ticks(&late, false) > 100, "the others go on");
+    let ended =
+        said.iter().filter_map(|event| event.report()).filter(|report| report.reason == Reason::ExpiredDay);
+    let ended: Vec<_> = ended.collect();
+    assert!(!ended.is_empty(), "there were open DAY orders");
+    assert!(ended.iter().all(|report| of_nasdaq(report.security)));
 }

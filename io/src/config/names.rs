@@ -36,6 +36,7 @@ impl Config {
         check.known("risk.strategy", self.risk.strategy.keys(), &strategies, "strategy");
         check.known("risk.account", self.risk.account.keys(), &accounts, "account");
         check.known("venue.exchange", self.venue.exchange.keys(), &mics, "exchange");
+        check.known("calendar.exchange", self.calendar.exchange.keys(), &mics, "exchange");
         check.restricted(&self.risk.strategies, "risk.strategies", reference);
         check.restricted(&self.risk.accounts, "risk.accounts", reference);
         for (name, rules) in &self.risk.strategy {

@@ -402,7 +402,7 @@ fn completed(entry: Entry, like: &Table) -> Entry {
     }
 }
 
-fn text_of(value: &Value) -> Result<&str, String> {
+pub(super) fn text_of(value: &Value) -> Result<&str, String> {
     match value {
         Value::Text(text) if text.len() > TEXT_BYTES_MAX => {
             Err(format!("it may have {TEXT_BYTES_MAX} bytes, not {}", text.len()))

@@ -1,13 +1,12 @@
 //! The installation as a whole: `[service]`, `[refdata]`, `[feed]` and `[demo]`.
 
-use std::fmt;
 use std::path::PathBuf;
 
 use pitlane_engine::id::Currency;
-use pitlane_engine::text;
 use pitlane_engine::time::TimeOfDay;
 
 use super::section::Section;
+use crate::zone::Zone;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Service {
@@ -64,48 +63,6 @@ fn parse_currency(text: &str) -> Result<Currency, String> {
     Currency::parse(text.as_bytes()).map_err(|_| format!("{text:?} is not a currency"))
 }
 
-/// A zone without summer time: its distance from UTC.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Zone {
-    /// East of Greenwich.
-    pub offset_s: i32,
-}
-
-impl Zone {
-    /// No zone on Earth is farther from UTC.
-    const OFFSET_S_MAX: i32 = 14 * 3_600;
-
-    /// Reads `UTC` or `+HH:MM`.
-    pub fn parse(text: &str) -> Result<Zone, String> {
-        let problem = || format!("it must be UTC or a distance such as +09:00, not {text:?}");
-        let sign = match text.as_bytes() {
-            b"UTC" | b"Z" => return Ok(Zone::default()),
-            [b'+', ..] => 1,
-            [b'-', ..] => -1,
-            _ => return Err(problem()),
-        };
-        let [_, h1, h2, b':', m1, m2] = *text.as_bytes() else { return Err(problem()) };
-        let number = |a, b| text::parse_u64(&[a, b]).map(|n| n as i32).map_err(|_| problem());
-        let (hours, minutes) = (number(h1, h2)?, number(m1, m2)?);
-        let offset_s = hours * 3_600 + minutes * 60;
-        if minutes > 59 || offset_s > Zone::OFFSET_S_MAX {
-            return Err(problem());
-        }
-        Ok(Zone { offset_s: sign * offset_s })
-    }
-}
-
-impl fmt::Display for Zone {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.offset_s == 0 {
-            return f.write_str("UTC");
-        }
-        let sign = if self.offset_s < 0 { '-' } else { '+' };
-        let minutes = self.offset_s.abs() / 60;
-        write!(f, "{sign}{:02}:{:02}", minutes / 60, minutes % 60)
-    }
-}
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refdata {
     /// None: the set that is built in.
@@ -157,23 +114,5 @@ pub struct Demo {
 impl Demo {
     pub(super) fn read(section: &mut Section<'_>) -> Demo {
         Demo { on: section.flag("on"), rate: section.number("rate", 1..=1_000) }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_zone_is_utc_or_a_distance() {
-        for (text, offset_s) in
-            [("UTC", 0), ("+00:00", 0), ("+09:00", 32_400), ("-05:30", -19_800), ("+14:00", 50_400)]
-        {
-            assert_eq!(Zone::parse(text), Ok(Zone { offset_s }), "{text}");
-        }
-        for text in ["", "America/New_York", "+9:00", "+14:01", "09:00", "+09:60", "+ab:cd"] {
-            assert!(Zone::parse(text).is_err(), "{text}");
-        }
-        assert_eq!(Zone { offset_s: -19_800 }.to_string(), "-05:30");
     }
 }

@@ -9,18 +9,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pitlane_engine::command::{Body, Limits, Phase, Scope, Watch};
+use pitlane_engine::command::{Body, Limits, Phase, Scope, Session, Watch};
 use pitlane_engine::event::{Body as Said, Event};
-use pitlane_engine::id::{Origin, SecurityId, ShardId, Source, StrategyId};
+use pitlane_engine::id::{ExchangeId, Origin, SecurityId, ShardId, Source, StrategyId};
 use pitlane_engine::mesh::{PortEnd, ShardMask};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::shard::shard_of;
-use pitlane_engine::time::{Day, NS_PER_S, Timestamp};
+use pitlane_engine::time::{Day, NS_PER_S, TimeOfDay, Timestamp};
 use pitlane_engine::treasury::Treasury;
 
 use super::EVENTS_PER_POLL_MAX;
 use super::errands::Errands;
-use crate::config::{Config, Rules, Service};
+use crate::calendar::Calendar;
+use crate::config::{Config, Rules};
+use crate::zone::Zone;
 
 /// How often the treasury asks again for what it lent.
 const REMIND_NS: u64 = NS_PER_S;
@@ -38,20 +40,22 @@ pub struct Briefing {
     pub running: Vec<StrategyId>,
     /// Securities that the server itself follows, so that they are quoted.
     pub followed: Vec<SecurityId>,
-    /// How far the clock that turns the trading day over at its midnight is ahead of UTC.
-    pub day_ahead_ns: i64,
+    /// When the trading day turns over, and whose clock says so.
+    pub rollover: TimeOfDay,
+    pub zone: Zone,
+    pub calendar: Calendar,
 }
 
 impl Briefing {
     /// The limits are the config's; every strategy that starts by itself runs, every security is followed.
     pub fn of(config: &Config, reference: &RefData) -> Briefing {
         let started = reference.strategies().iter().filter(|row| row.auto_activate);
-        let Service { timezone, trading_day_rollover, .. } = config.service;
-        let ahead_s = timezone.offset_s as i64 - trading_day_rollover.0 as i64;
         let mut briefing = Briefing {
             running: started.map(|row| row.id).collect(),
             followed: reference.securities().iter().map(|row| row.id).collect(),
-            day_ahead_ns: ahead_s * NS_PER_S as i64,
+            rollover: config.service.trading_day_rollover,
+            zone: config.service.timezone.clone(),
+            calendar: Calendar::of(config, reference),
             ..Briefing::default()
         };
         for row in reference.strategies() {
@@ -69,8 +73,13 @@ impl Briefing {
             .extend(rules.restricted_ids(reference).into_iter().map(|security| (scope, security)));
     }
 
+    fn tomorrow(&self, today: Day) -> Timestamp {
+        self.zone.instant(Day(today.0 + 1), self.rollover)
+    }
+
     fn day_at(&self, now: Timestamp) -> Day {
-        Timestamp(now.0.saturating_add_signed(self.day_ahead_ns)).day()
+        let (day, time) = self.zone.local(now);
+        if time < self.rollover { Day(day.0 - 1) } else { day }
     }
 }
 
@@ -88,6 +97,12 @@ pub struct Control {
     unanswered: usize,
     limits_set: bool,
     day: Day,
+    /// When the day is over.
+    tomorrow: Timestamp,
+    /// Of the exchanges in the calendar, as the shards were told.
+    sessions: BTreeMap<ExchangeId, Session>,
+    /// When the calendar is looked at again.
+    bell: Timestamp,
     remind: Timestamp,
 }
 
@@ -100,6 +115,8 @@ struct Known {
     restricted: BTreeSet<(Scope, SecurityId)>,
     phases: BTreeMap<StrategyId, Phase>,
     followed: BTreeSet<SecurityId>,
+    /// Exchanges that it does not know as open.
+    shut: BTreeSet<ExchangeId>,
     /// It has told everything, and was told what it lacked.
     briefed: bool,
 }
@@ -118,6 +135,9 @@ impl Control {
             treasury: Treasury::new(shards, source(1)),
             treasurer: source(1),
             day: briefing.day_at(now),
+            tomorrow: briefing.tomorrow(briefing.day_at(now)),
+            sessions: BTreeMap::new(),
+            bell: now,
             unanswered: briefing.limits.len() * shards as usize * KINDS_ASKED,
             limits_set: false,
             briefing,
@@ -138,8 +158,7 @@ impl Control {
     }
 
     pub fn deadline(&self) -> Timestamp {
-        let tomorrow = Day(self.day.0 + 1).start();
-        self.remind.min(Timestamp(tomorrow.0.saturating_add_signed(-self.briefing.day_ahead_ns)))
+        self.remind.min(self.tomorrow).min(self.bell)
     }
 
     pub fn take_called(&mut self) -> ShardMask {
@@ -161,22 +180,46 @@ impl Control {
         EVENTS_PER_POLL_MAX
     }
 
-    /// Does what is due, and sends what has room.
-    pub fn poll(&mut self, now: Timestamp) -> usize {
+    /// Does what is due, and sends what has room. `enter` is told which session an exchange is in.
+    pub fn poll(&mut self, now: Timestamp, enter: impl FnMut(ExchangeId, Session)) -> usize {
         if now >= self.remind {
             self.remind = now.plus(REMIND_NS);
             let errands = &mut self.errands;
             self.treasury.remind(|shard, command| errands.send(shard, command));
         }
-        let today = self.briefing.day_at(now);
-        if today > self.day {
-            self.day = today;
-            self.errands.tell_all(Body::TradingDay { day: today });
+        if now >= self.bell {
+            self.ring(now, enter);
+        }
+        if now >= self.tomorrow {
+            self.turn_over(now);
         }
         if !self.limits_set && self.unanswered == 0 && self.known.iter().all(|known| known.briefed) {
             self.set_limits();
         }
         self.errands.poll(&mut self.port)
+    }
+
+    /// Tells of exchanges that open or close now.
+    fn ring(&mut self, now: Timestamp, mut enter: impl FnMut(ExchangeId, Session)) {
+        self.bell = Timestamp::MAX;
+        for (exchange, standing) in self.briefing.calendar.at(now) {
+            self.bell = self.bell.min(standing.until);
+            let session = standing.session;
+            if self.sessions.insert(exchange, session) != Some(session) {
+                self.errands.tell_all(Body::Session { exchange, session });
+                enter(exchange, session);
+            }
+        }
+    }
+
+    fn turn_over(&mut self, now: Timestamp) {
+        let today = self.briefing.day_at(now);
+        self.tomorrow = self.briefing.tomorrow(today);
+        // A clock that was set back does not bring yesterday back.
+        if today > self.day {
+            self.day = today;
+            self.errands.tell_all(Body::TradingDay { day: today });
+        }
     }
 
     /// The end is near: nothing more is told.
@@ -197,6 +240,9 @@ impl Control {
             Said::Phase { strategy, phase } => _ = known.phases.insert(strategy, phase),
             Said::Subscription { strategy: StrategyId::SERVER, security, on: true, .. } => {
                 known.followed.insert(security);
+            }
+            Said::Session { exchange, session } if session != Session::Continuous => {
+                known.shut.insert(exchange);
             }
             Said::SnapshotEnd { .. } => self.brief(shard),
             Said::Restrict { on: false, .. }
@@ -240,6 +286,10 @@ impl Control {
             for phase in [Phase::Init, Phase::Prefeed, Phase::Start, Phase::Running] {
                 errands.tell(shard, Body::Phase { strategy, phase });
             }
+        }
+        // Those without hours of their own are open, whatever was before.
+        for &exchange in known.shut.iter().filter(|exchange| !self.sessions.contains_key(exchange)) {
+            errands.tell(shard, Body::Session { exchange, session: Session::Continuous });
         }
         let own = followed.iter().filter(|security| shard_of(**security, shards) == shard);
         for &security in own.filter(|security| !known.followed.contains(security)) {

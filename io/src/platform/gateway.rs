@@ -71,7 +71,12 @@ impl Gateway {
             if course == Course::Closing {
                 control.close();
             } else {
-                said += control.poll(now);
+                let market = &mut self.market;
+                said += control.poll(now, |exchange, session| {
+                    if let Some(market) = market.as_mut() {
+                        market.enter(exchange, session, now);
+                    }
+                });
             }
         }
         if let Some(market) = self.market.as_mut().filter(|_| is_open) {

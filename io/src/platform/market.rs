@@ -1,8 +1,10 @@
 //! The simulated market as a port: prices to the shards of their securities.
 
-use pitlane_engine::command::{Body, Command};
+use std::collections::{BTreeMap, BTreeSet};
+
+use pitlane_engine::command::{Body, Command, Session};
 use pitlane_engine::feed::{Feed, FeedSettings};
-use pitlane_engine::id::{Origin, SecurityId, ShardId, Source};
+use pitlane_engine::id::{ExchangeId, Origin, SecurityId, ShardId, Source};
 use pitlane_engine::lane::Full;
 use pitlane_engine::mesh::{PortEnd, ShardMask};
 use pitlane_engine::refdata::RefData;
@@ -19,6 +21,10 @@ const PRICES_PER_POLL_MAX: usize = 256;
 pub struct Market {
     feed: Feed,
     port: PortEnd,
+    exchanges: BTreeMap<SecurityId, ExchangeId>,
+    /// Securities that somebody is subscribed to.
+    wanted: BTreeSet<SecurityId>,
+    closed: BTreeSet<ExchangeId>,
     slot: Option<(ShardId, Command)>,
 }
 
@@ -33,12 +39,34 @@ impl Market {
             source: Source { origin: Origin::Server, port: port.id(), session: 0 },
             ..FeedSettings::default()
         };
-        Market { feed: Feed::new(reference, feed), port, slot: None }
+        let exchanges =
+            reference.securities().iter().map(|row| (row.id, reference.exchange_of(row).id)).collect();
+        let (wanted, closed) = (BTreeSet::new(), BTreeSet::new());
+        Market { feed: Feed::new(reference, feed), port, exchanges, wanted, closed, slot: None }
     }
 
-    /// A security is quoted while somebody is subscribed to it.
+    /// A security is quoted while somebody is subscribed to it and its exchange is not closed.
     pub fn set_on(&mut self, security: SecurityId, on: bool, now: Timestamp) {
-        self.feed.set_on(security, on, now);
+        if on {
+            self.wanted.insert(security);
+        } else {
+            self.wanted.remove(&security);
+        }
+        let is_closed = self.exchanges.get(&security).is_some_and(|exchange| self.closed.contains(exchange));
+        self.feed.set_on(security, on && !is_closed, now);
+    }
+
+    pub fn enter(&mut self, exchange: ExchangeId, session: Session, now: Timestamp) {
+        let is_closed = session == Session::Closed;
+        if is_closed {
+            self.closed.insert(exchange);
+        } else {
+            self.closed.remove(&exchange);
+        }
+        for security in self.wanted.iter().filter(|security| self.exchanges.get(security) == Some(&exchange))
+        {
+            self.feed.set_on(*security, !is_closed, now);
+        }
     }
 
     /// What a shard answers to a price interests nobody, but may not fill the lane.

@@ -6,6 +6,7 @@ use pitlane_engine::refdata::{Account, Exchange, Family, OptionKind, Security, S
 use pitlane_engine::time::{Day, TimeOfDay};
 
 use super::table::Cells;
+use crate::zone::Zone;
 
 /// Ways to a venue, by name; the position is the [`AdapterId`].
 pub const ADAPTERS: &[&str] = &["SIM"];
@@ -150,12 +151,8 @@ fn is_mic(text: &str) -> bool {
     text.len() == 4 && text.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit())
 }
 
-/// The shape of an IANA name; whether there is such a zone is known to whoever computes with it.
 fn is_time_zone(text: &str) -> bool {
-    let letters = |part: &str| {
-        !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'+'))
-    };
-    text == "UTC" || (text.contains('/') && text.split('/').all(letters))
+    Zone::parse(text).is_ok()
 }
 
 /// ISO 6166: two letters, nine letters or digits, and a check digit by the Luhn rule over all of them, where a letter
@@ -207,13 +204,13 @@ mod tests {
     }
 
     #[test]
-    fn a_time_zone_has_a_shape() {
+    fn a_time_zone_is_one_that_exists() {
         for good in
             ["UTC", "Europe/Zurich", "America/New_York", "America/Argentina/Buenos_Aires", "Etc/GMT+1"]
         {
             assert!(is_time_zone(good), "{good}");
         }
-        for bad in ["", "CET", "Europe/", "/Zurich", "Europe/Zü rich"] {
+        for bad in ["", "CET", "Europe/", "/Zurich", "Europe/Zü rich", "Europe/Zuerich"] {
             assert!(!is_time_zone(bad), "{bad}");
         }
     }

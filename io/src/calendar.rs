@@ -1,0 +1,229 @@
+//! Hours of exchanges: in which session each of them is, and until when.
+//!
+//! ```text
+//! Closed │ OpeningAuction │ Continuous                    │ ClosingAuction │ Closed
+//!                         open                                             close
+//! ```
+//!
+//! A trading day may begin on the evening before: one that opens at 17:00 and closes at 16:00 ends on the next day. It takes
+//! place if the day on which it ends is no Saturday, no Sunday and no holiday. From 00:00 to 24:00 means: always.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pitlane_engine::command::Session;
+use pitlane_engine::id::ExchangeId;
+use pitlane_engine::refdata::{Exchange, RefData};
+use pitlane_engine::time::{Day, NS_PER_S, TimeOfDay, Timestamp};
+
+use crate::config::{Config, Hours, HoursBy};
+use crate::zone::Zone;
+
+/// Days looked ahead for the next change. If there are more holidays in a row, one looks again then.
+const DAYS_AHEAD: i32 = 8;
+
+/// Those exchanges whose hours are kept; all others are always open.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Calendar {
+    places: BTreeMap<ExchangeId, Place>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Place {
+    zone: Zone,
+    open: TimeOfDay,
+    close: TimeOfDay,
+    opening_ns: u64,
+    closing_ns: u64,
+    holidays: BTreeSet<Day>,
+}
+
+/// Where an exchange stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    pub session: Session,
+    /// When to ask again.
+    pub until: Timestamp,
+}
+
+impl Calendar {
+    pub fn of(config: &Config, reference: &RefData) -> Calendar {
+        let places = reference.exchanges().iter().filter_map(|row| {
+            let hours = config.calendar.of(&row.mic);
+            Some((row.id, Place::new(row, hours).filter(|_| hours.by == HoursBy::Exchange)?))
+        });
+        Calendar { places: places.collect() }
+    }
+
+    pub fn at(&self, now: Timestamp) -> impl Iterator<Item = (ExchangeId, Standing)> {
+        self.places.iter().map(move |(exchange, place)| (*exchange, place.at(now)))
+    }
+}
+
+impl Place {
+    /// None: it never closes.
+    fn new(row: &Exchange, hours: &Hours) -> Option<Place> {
+        let is_always = row.open == TimeOfDay(0) && row.close == TimeOfDay(86_400);
+        let auction_ns = |seconds: u32| if row.auctions { seconds as u64 * NS_PER_S } else { 0 };
+        (!is_always).then(|| Place {
+            // The reader of the reference data has tried the name.
+            zone: Zone::parse(&row.time_zone).unwrap_or_default(),
+            open: row.open,
+            close: row.close,
+            opening_ns: auction_ns(hours.opening_auction_s),
+            closing_ns: auction_ns(hours.closing_auction_s),
+            holidays: hours.holidays.iter().copied().collect(),
+        })
+    }
+
+    fn at(&self, now: Timestamp) -> Standing {
+        let (today, _) = self.zone.local(now);
+        let days = (today.0 - 1..=today.0 + DAYS_AHEAD).map(Day);
+        let mut standing = Standing { session: Session::Closed, until: Timestamp::MAX };
+        for (begins, session) in days.filter_map(|day| self.course(day)).flatten() {
+            if begins > now {
+                standing.until = begins;
+                return standing;
+            }
+            standing.session = session;
+        }
+        standing.until = self.zone.instant(Day(today.0 + 1), TimeOfDay(0));
+        standing
+    }
+
+    /// The sessions of the trading day that opens on this day, each with its beginning; none if it does not take place.
+    fn course(&self, day: Day) -> Option<[(Timestamp, Session); 4]> {
+        let last = if self.close <= self.open { Day(day.0 + 1) } else { day };
+        if is_weekend(last) || self.holidays.contains(&last) {
+            return None;
+        }
+        let open = self.zone.instant(day, self.open);
+        let close = self.zone.instant(last, self.close);
+        let closing = Timestamp(close.0.saturating_sub(self.closing_ns)).max(open);
+        let opening = Timestamp(open.0.saturating_sub(self.opening_ns));
+        Some([
+            (opening, Session::OpeningAuction),
+            (open, Session::Continuous),
+            (closing, Session::ClosingAuction),
+            (close, Session::Closed),
+        ])
+    }
+}
+
+/// The first day of all was a Thursday.
+fn is_weekend(day: Day) -> bool {
+    matches!(day.0.rem_euclid(7), 2 | 3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(zone: &str, open: &str, close: &str, auction_s: u64) -> Place {
+        let time = |text: &str| TimeOfDay::parse(text.as_bytes()).unwrap();
+        Place {
+            zone: Zone::parse(zone).unwrap(),
+            open: time(open),
+            close: time(close),
+            opening_ns: auction_s * NS_PER_S,
+            closing_ns: auction_s * NS_PER_S,
+            holidays: BTreeSet::new(),
+        }
+    }
+
+    fn instant(text: &str) -> Timestamp {
+        let (day, time) = text.trim_end_matches('Z').split_once('T').unwrap();
+        let (day, time) = (Day::parse(day.as_bytes()), TimeOfDay::parse(time.as_bytes()));
+        Zone::default().instant(day.unwrap(), time.unwrap())
+    }
+
+    /// Session and when the next one begins.
+    fn standing(place: &Place, now: &str) -> (Session, String) {
+        let Standing { session, until } = place.at(instant(now));
+        (session, until.to_string())
+    }
+
+    #[test]
+    fn a_day_with_auctions_goes_through_its_sessions() {
+        let nasdaq = place("America/New_York", "09:30:00", "16:00:00", 300);
+        for (now, session, until) in [
+            ("2026-01-15T14:24:59Z", Session::Closed, "2026-01-15T14:25:00Z"),
+            ("2026-01-15T14:25:00Z", Session::OpeningAuction, "2026-01-15T14:30:00Z"),
+            ("2026-01-15T14:30:00Z", Session::Continuous, "2026-01-15T20:55:00Z"),
+            ("2026-01-15T20:55:00Z", Session::ClosingAuction, "2026-01-15T21:00:00Z"),
+            ("2026-01-15T21:00:00Z", Session::Closed, "2026-01-16T14:25:00Z"),
+        ] {
+            assert_eq!(standing(&nasdaq, now), (session, until.to_string()), "{now}");
+        }
+    }
+
+    #[test]
+    fn over_the_weekend_it_is_closed_and_summer_time_may_begin() {
+        let nasdaq = place("America/New_York", "09:30:00", "16:00:00", 0);
+        assert_eq!(
+            standing(&nasdaq, "2026-03-06T21:00:00Z"),
+            (Session::Closed, "2026-03-09T13:30:00Z".to_string())
+        );
+        assert_eq!(standing(&nasdaq, "2026-03-07T15:00:00Z").0, Session::Closed);
+    }
+
+    #[test]
+    fn without_auctions_there_are_none() {
+        let plain = place("UTC", "09:00:00", "17:00:00", 0);
+        assert_eq!(
+            standing(&plain, "2026-01-15T09:00:00Z"),
+            (Session::Continuous, "2026-01-15T17:00:00Z".into())
+        );
+        assert_eq!(standing(&plain, "2026-01-15T17:00:00Z").0, Session::Closed);
+    }
+
+    #[test]
+    fn a_day_may_begin_on_the_evening_before() {
+        let globex = place("America/Chicago", "17:00:00", "16:00:00", 0);
+        for (now, session, until) in [
+            ("2026-01-15T21:59:59Z", Session::Continuous, "2026-01-15T22:00:00Z"),
+            ("2026-01-15T22:00:00Z", Session::Closed, "2026-01-15T23:00:00Z"),
+            ("2026-01-15T23:00:00Z", Session::Continuous, "2026-01-16T22:00:00Z"),
+            ("2026-01-16T22:00:00Z", Session::Closed, "2026-01-18T23:00:00Z"),
+            ("2026-01-18T23:00:00Z", Session::Continuous, "2026-01-19T22:00:00Z"),
+        ] {
+            assert_eq!(standing(&globex, now), (session, until.to_string()), "{now}");
+        }
+    }
+
+    #[test]
+    fn on_a_holiday_nothing_takes_place() {
+        let mut nasdaq = place("America/New_York", "09:30:00", "16:00:00", 0);
+        nasdaq.holidays.insert(Day::parse(b"2026-12-25").unwrap());
+        assert_eq!(
+            standing(&nasdaq, "2026-12-25T15:00:00Z"),
+            (Session::Closed, "2026-12-28T14:30:00Z".to_string())
+        );
+    }
+
+    #[test]
+    fn after_many_holidays_one_looks_again_day_by_day() {
+        let mut nasdaq = place("UTC", "09:30:00", "16:00:00", 0);
+        let first = Day::parse(b"2026-01-01").unwrap();
+        nasdaq.holidays = (first.0..first.0 + 60).map(Day).collect();
+        assert_eq!(
+            standing(&nasdaq, "2026-01-10T12:00:00Z"),
+            (Session::Closed, "2026-01-11T00:00:00Z".to_string())
+        );
+    }
+
+    #[test]
+    fn time_goes_forward_whatever_the_hours_are() {
+        for (open, close) in [("09:30:00", "16:00:00"), ("17:00:00", "16:00:00"), ("17:00:00", "17:00:00")] {
+            let place = place("Europe/Zurich", open, close, 600);
+            let mut now = instant("2026-01-01T00:00:00Z");
+            let end = instant("2027-01-01T00:00:00Z");
+            let mut steps = 0;
+            while now < end {
+                let until = place.at(now).until;
+                assert!(until > now, "{now}");
+                (now, steps) = (until, steps + 1);
+            }
+            assert!((365..5_000).contains(&steps), "{steps}");
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Time zones: what the clocks of a place show, and when they show it.
+
+use std::fmt;
+
+use jiff::civil::{self, DateTime};
+use jiff::tz::{Offset, TimeZone};
+use pitlane_engine::text;
+use pitlane_engine::time::{Day, NS_PER_DAY, NS_PER_S, TimeOfDay, Timestamp};
+
+/// A place with its summer time, or a fixed distance from UTC.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Zone {
+    zone: TimeZone,
+    /// As it was written.
+    name: String,
+}
+
+impl Zone {
+    /// No zone on Earth is farther from UTC.
+    const OFFSET_S_MAX: i32 = 14 * 3_600;
+
+    /// Reads `UTC`, a name such as `Europe/Zurich`, or a distance such as `+09:00`.
+    pub fn parse(text: &str) -> Result<Zone, String> {
+        let zone = match text.as_bytes().first() {
+            Some(b'+' | b'-') => fixed(text),
+            _ if text == "UTC" => Some(TimeZone::UTC),
+            // What the database calls by two letters (`GB`) or has for computers only (`posixrules`) is no place.
+            _ if text.contains('/') => TimeZone::get(text).ok(),
+            _ => None,
+        };
+        let problem = || {
+            format!("it must be UTC, a zone such as Europe/Zurich or a distance such as +09:00, not {text:?}")
+        };
+        Ok(Zone { zone: zone.ok_or_else(problem)?, name: text.to_string() })
+    }
+
+    /// The day and the time that clocks there show.
+    pub fn local(&self, now: Timestamp) -> (Day, TimeOfDay) {
+        let shown = Timestamp(now.0.saturating_add_signed(self.ahead_ns(now)));
+        (shown.day(), TimeOfDay((shown.0 % NS_PER_DAY / NS_PER_S) as u32))
+    }
+
+    /// When clocks there show this time of this day (24:00: the midnight after it). What they show twice counts the first
+    /// time; what they skip, when they have skipped it.
+    pub fn instant(&self, day: Day, time: TimeOfDay) -> Timestamp {
+        let (day, second) = (day.0 + (time.0 / 86_400) as i32, time.0 % 86_400);
+        let Some(shown) = shown(day, second) else { return Timestamp::MAX };
+        let instant = self.zone.to_ambiguous_timestamp(shown).compatible();
+        // Outside of what can be told in 64 bits there is nothing that we wait for.
+        let ns = instant.map_or(i128::MAX, |instant| instant.as_nanosecond());
+        Timestamp(ns.clamp(0, u64::MAX as i128) as u64)
+    }
+
+    /// How far clocks there are ahead of UTC.
+    pub fn ahead_ns(&self, now: Timestamp) -> i64 {
+        let now = jiff::Timestamp::from_nanosecond(now.0 as i128).unwrap_or(jiff::Timestamp::MAX);
+        self.zone.to_offset(now).seconds() as i64 * NS_PER_S as i64
+    }
+}
+
+fn fixed(text: &str) -> Option<TimeZone> {
+    let [sign, h1, h2, b':', m1, m2] = *text.as_bytes() else { return None };
+    let number = |a, b| text::parse_u64(&[a, b]).ok().map(|n| n as i32);
+    let (hours, minutes) = (number(h1, h2)?, number(m1, m2)?);
+    let offset_s = hours * 3_600 + minutes * 60;
+    if minutes > 59 || offset_s > Zone::OFFSET_S_MAX {
+        return None;
+    }
+    let offset_s = if sign == b'-' { -offset_s } else { offset_s };
+    Offset::from_seconds(offset_s).ok().map(TimeZone::fixed)
+}
+
+fn shown(day: i32, second: u32) -> Option<DateTime> {
+    let (year, month, day) = text::date_of(day);
+    let date = civil::Date::new(year.try_into().ok()?, month as i8, day as i8).ok()?;
+    let time = civil::Time::new((second / 3_600) as i8, (second / 60 % 60) as i8, (second % 60) as i8, 0);
+    Some(date.to_datetime(time.ok()?))
+}
+
+impl Default for Zone {
+    fn default() -> Zone {
+        Zone { zone: TimeZone::UTC, name: "UTC".to_string() }
+    }
+}
+
+impl fmt::Display for Zone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn zone(text: &str) -> Zone {
+        Zone::parse(text).unwrap()
+    }
+
+    fn at(day: &str, time: &str) -> (Day, TimeOfDay) {
+        (Day::parse(day.as_bytes()).unwrap(), TimeOfDay::parse(time.as_bytes()).unwrap())
+    }
+
+    #[test]
+    fn a_zone_is_utc_a_place_or_a_distance() {
+        for (text, ahead_s) in
+            [("UTC", 0), ("+00:00", 0), ("+09:00", 32_400), ("-05:30", -19_800), ("Asia/Tokyo", 32_400)]
+        {
+            assert_eq!(zone(text).ahead_ns(Timestamp::ZERO), ahead_s * NS_PER_S as i64, "{text}");
+            assert_eq!(zone(text).to_string(), text);
+        }
+        for text in ["", "Z", "GB", "Mars/Olympus", "+9:00", "+14:01", "09:00", "+09:60", "+ab:cd", "../etc"]
+        {
+            assert!(Zone::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_clocks_show_and_when_they_show_it_agree() {
+        let new_york = zone("America/New_York");
+        for (day, time, utc) in [
+            ("2026-01-15", "09:30:00", "2026-01-15T14:30:00Z"),
+            ("2026-07-15", "09:30:00", "2026-07-15T13:30:00Z"),
+            ("2026-07-15", "24:00:00", "2026-07-16T04:00:00Z"),
+        ] {
+            let (day, time) = at(day, time);
+            let instant = new_york.instant(day, time);
+            assert_eq!(instant.to_string(), utc);
+            if time.0 < 86_400 {
+                assert_eq!(new_york.local(instant), (day, time));
+            }
+        }
+    }
+
+    #[test]
+    fn the_hour_that_is_skipped_is_over_and_the_one_that_comes_twice_comes_once() {
+        let new_york = zone("America/New_York");
+        let instant = |day, time| {
+            let (day, time) = at(day, time);
+            new_york.instant(day, time).to_string()
+        };
+        assert_eq!(instant("2026-03-08", "02:30:00"), "2026-03-08T07:30:00Z", "clocks show 03:30");
+        assert_eq!(instant("2026-11-01", "01:30:00"), "2026-11-01T05:30:00Z", "still summer time");
+    }
+
+    #[test]
+    fn the_ends_of_time_are_no_panic() {
+        let zone = zone("Pacific/Apia");
+        zone.local(Timestamp::ZERO);
+        zone.local(Timestamp::MAX);
+        assert_eq!(zone.instant(Day(10_000_000), TimeOfDay(0)), Timestamp::MAX);
+        assert_eq!(zone.instant(Day(-1_000), TimeOfDay(0)), Timestamp::ZERO);
+    }
+}
