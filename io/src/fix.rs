@@ -3,5 +3,6 @@
 
 pub mod clerk;
 pub mod ledger;
+pub mod passage;
 pub mod settings;
 pub mod store;
