@@ -9,3 +9,4 @@ pub mod json;
 
 pub mod fix;
 pub mod stomp;
+pub mod websocket;
