@@ -5,6 +5,7 @@
 //!        a stop is asked for ─► Closing ─► Draining ─► Ended ─► "stopped"
 //! ```
 
+mod acceptor;
 mod start;
 mod store;
 mod watch;
@@ -26,6 +27,7 @@ use self::store::Store;
 use self::watch::Watch;
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::fix::clerk::AtWork;
 use crate::http::{Phase, Remote, Standing};
 use crate::journal::{Fault, Lock};
 use crate::printer::Printer;
@@ -150,6 +152,8 @@ struct Running {
     printing: JoinHandle<()>,
     ready: String,
     _lock: Option<Lock>,
+    /// Writes what it has when this is dropped.
+    _fix_clerk: AtWork,
 }
 
 impl Running {

@@ -11,8 +11,8 @@ use super::fault::Faults;
 use super::journal::PAGE_BYTES;
 use super::machine::Machine;
 use super::params::Params;
-use crate::stomp::naming;
 use super::{AuthMode, Config, Durability, FixSession, IdleBy, Layout};
+use crate::stomp::naming;
 
 /// The adapter that is no adapter: the simulated venue.
 const SIMULATED: &str = "SIM";

@@ -16,6 +16,9 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use pitlane_engine::time::Timestamp;
+use pitlane_protocols::decoded::Decoded;
+use pitlane_protocols::fix::fields::{Fields, read};
+use pitlane_protocols::fix::frame::{self, FrameError};
 use pitlane_protocols::fix::stamp::Stamp;
 use rtrb::{Consumer, Producer, RingBuffer};
 
@@ -27,6 +30,8 @@ const LANE_BYTES: usize = 4 << 20;
 const ERRANDS_MAX: usize = 4_096;
 /// How often it looks: a log is for people, and a store is synced this often at level `disk`.
 const EVERY: Duration = Duration::from_millis(20);
+/// Longest message that is logged: longer ones are refused by every session.
+const MESSAGE_BYTES_MAX: usize = 16 << 20;
 /// Bytes before each message on the lane: session, direction, length, time.
 const HEAD_BYTES: usize = 16;
 
@@ -90,7 +95,8 @@ struct Tray {
     told_dropped: u64,
     logs: BTreeMap<u16, BufWriter<fs::File>>,
     stores: Vec<Arc<File>>,
-    message: Vec<u8>,
+    /// By session and way: bytes of a message whose rest has not come.
+    partial: BTreeMap<(u16, u8), Vec<u8>>,
 }
 
 /// A clerk that has not begun.
@@ -130,7 +136,7 @@ impl Clerk {
             told_dropped: 0,
             logs: BTreeMap::new(),
             stores: Vec::new(),
-            message: Vec::new(),
+            partial: BTreeMap::new(),
         });
         Desk { bytes, errands, dropped }
     }
@@ -203,36 +209,65 @@ impl Tray {
         let now = Timestamp(u64::from_le_bytes(fields[8..16].try_into().expect("eight bytes")));
         // Head and message were handed over at once.
         let Ok(body) = self.bytes.read_chunk(length) else { return false };
-        self.message.clear();
-        self.message.extend(body);
-        let Some(log) = self.logs.get_mut(&session) else { return true };
+        let partial = self.partial.entry((session, fields[2])).or_default();
+        partial.extend(body);
+        let Some(log) = self.logs.get_mut(&session) else {
+            partial.clear();
+            return true;
+        };
         let sign = if fields[2] == Way::In as u8 { b" < " } else { b" > " };
-        let mut line = Stamp::default().text(now).to_vec();
-        line.extend_from_slice(sign);
-        masked(&self.message, &mut line);
-        line.push(b'\n');
-        if let Err(error) = log.write_all(&line) {
+        let mut begin = Stamp::default().text(now).to_vec();
+        begin.extend_from_slice(sign);
+        if let Err(error) = write_messages(partial, &begin, log) {
             tracing::warn!(%error, "a FIX message log cannot be written");
         }
         true
     }
 }
 
+/// Writes whole messages and leaves the rest: a secret that was cut in two is not known for one.
+fn write_messages(partial: &mut Vec<u8>, begin: &[u8], log: &mut impl Write) -> io::Result<()> {
+    let mut done = 0;
+    while done < partial.len() {
+        let mut line = begin.to_vec();
+        done += match frame::decode(&partial[done..], MESSAGE_BYTES_MAX) {
+            Ok(Decoded::Incomplete) => break,
+            Ok(Decoded::Message { message, consumed }) => {
+                masked(message, &mut line);
+                consumed
+            }
+            Err(FrameError::Garbled { skip }) => {
+                line.extend_from_slice(format!("({skip} bytes that are no message)").as_bytes());
+                skip
+            }
+            Err(FrameError::TooLong) => partial.len() - done,
+        };
+        line.push(b'\n');
+        log.write_all(&line)?;
+    }
+    partial.drain(..done);
+    Ok(())
+}
+
 /// A message as it may be read by people: the values of Password (554), NewPassword (925) and RawData (96) are not shown, and what
 /// is no printable ASCII is a question mark, so that a line stays one.
-fn masked(message: &[u8], line: &mut Vec<u8>) {
-    for field in message.split(|&byte| byte == 1).filter(|field| !field.is_empty()) {
-        let secret = [&b"554="[..], b"925=", b"96="].into_iter().find(|tag| field.starts_with(tag));
-        match secret {
-            Some(tag) => {
-                line.extend_from_slice(tag);
-                line.extend_from_slice(b"***");
-            }
-            None => {
-                line.extend(field.iter().map(|&byte| if (32..127).contains(&byte) { byte } else { b'?' }))
-            }
+fn masked(message: frame::Frame<'_>, line: &mut Vec<u8>) {
+    let mut fields = Fields::default();
+    let begin = message.begin_string;
+    let message = read(message, &mut fields);
+    let mut show = |tag: u32, value: &[u8]| {
+        line.extend_from_slice(format!("{tag}=").as_bytes());
+        match tag {
+            96 | 554 | 925 => line.extend_from_slice(b"***"),
+            _ => line.extend(value.iter().map(|&byte| if (32..127).contains(&byte) { byte } else { b'?' })),
         }
         line.push(b'|');
+    };
+    show(8, begin);
+    show(35, message.msg_type);
+    message.iter().for_each(|(tag, value)| show(tag, value));
+    if let Some(fault) = message.fault {
+        line.extend_from_slice(format!("({})", fault.reason.words()).as_bytes());
     }
 }
 
@@ -248,17 +283,27 @@ mod tests {
         let mut desk = clerk.desk();
         let at_work = clerk.start().unwrap();
         assert!(desk.open_log(3, path.clone()));
-        let logon = b"8=FIX.4.4\x0135=A\x01553=me\x01554=secret\x0196=raw\nraw\x0110=000\x01";
-        desk.log(3, Way::In, Timestamp(1_763_200_000_123_000_000), logon);
+        let sealed = |body: &str| {
+            let body = body.replace('|', "\x01");
+            let mut bytes = format!("8=FIX.4.4\x019={}\x01{body}", body.len()).into_bytes();
+            let sum = frame::check_sum(&bytes);
+            bytes.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
+            bytes
+        };
+        let logon = sealed("35=A|553=me|554=secret|95=7|96=raw|raw|");
+        // Cut in the middle of the password.
+        let cut = logon.windows(3).position(|bytes| bytes == b"cre").unwrap();
+        desk.log(3, Way::In, Timestamp(1_763_200_000_123_000_000), &logon[..cut]);
+        desk.log(3, Way::In, Timestamp(1_763_200_000_123_000_000), &[&logon[cut..], b"554=secret"].concat());
         desk.log(9, Way::In, Timestamp(1), b"of nobody");
-        desk.log(3, Way::Out, Timestamp(1_763_200_000_124_000_000), b"35=0\x0158=a\nb\x01");
+        desk.log(3, Way::Out, Timestamp(1_763_200_000_124_000_000), &sealed("35=0|58=a\nb|"));
         drop(at_work);
         let text = fs::read_to_string(&path).unwrap();
         fs::remove_dir_all(&folder).unwrap();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 2, "{text}");
-        assert!(lines[0].ends_with(" < 8=FIX.4.4|35=A|553=me|554=***|96=***|10=000|"), "{text}");
-        assert!(lines[1].ends_with(" > 35=0|58=a?b|"), "{text}");
+        assert!(lines[0].contains(" < 8=FIX.4.4|35=A|553=me|554=***|95=7|96=***|"), "{text}");
+        assert!(lines[1].contains(" > 8=FIX.4.4|35=0|58=a?b|"), "{text}");
         assert!(!text.contains("secret"));
     }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use pitlane_engine::id::{Source, StrategyId};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::terms::OrderKind;
-use pitlane_engine::time::{NS_PER_MS, NS_PER_S, TimeOfDay};
+use pitlane_engine::time::{NS_PER_MS, NS_PER_S, TimeOfDay, Timestamp};
 use pitlane_protocols::fix::flood::FloodSettings;
 use pitlane_protocols::fix::greeting::admits;
 use pitlane_protocols::fix::schedule::Schedule;
@@ -15,6 +15,9 @@ use pitlane_protocols::words::Profile;
 
 use super::ledger::is_plain;
 use crate::config::{Config, ExecTypes, FixSession, Secret};
+use crate::zone::Zone;
+
+const DAY_S: i64 = 86_400;
 
 /// Of all sessions.
 #[derive(Clone, Debug)]
@@ -35,7 +38,8 @@ pub struct FixSettings {
 #[derive(Clone, Debug)]
 pub struct Family {
     config: FixSession,
-    schedule: Schedule,
+    /// Of its times.
+    zone: Zone,
     strategy: StrategyId,
     pub store_folder: PathBuf,
     pub log_folder: Option<PathBuf>,
@@ -57,15 +61,11 @@ impl FixSettings {
             ExecTypes::Strict44 => Profile::Strict44,
         };
         let family = |session: &FixSession| {
-            let utc = |time: TimeOfDay| {
-                let day = 86_400;
-                TimeOfDay((time.0 as i64 - config.service.timezone.offset_s as i64).rem_euclid(day) as u32)
-            };
             let named = session.strategy.as_deref();
             let named =
                 named.and_then(|name| reference.strategies().iter().find(|known| &*known.name == name));
             Family {
-                schedule: Schedule { start: utc(session.start_time), end: utc(session.end_time) },
+                zone: config.service.timezone.clone(),
                 strategy: named.map_or(StrategyId::SERVER, |strategy| strategy.id),
                 store_folder: session
                     .file_store_path
@@ -138,12 +138,25 @@ impl Family {
         Some((self.config.username.as_deref().unwrap_or_default(), password))
     }
 
-    pub fn session(&self, fix: &FixSettings, client: &str, source: Source) -> SessionSettings {
+    /// Its hours in UTC, as clocks go now.
+    pub fn schedule(&self, now: Timestamp) -> Schedule {
+        let ahead_s = self.zone.ahead_ns(now) / NS_PER_S as i64;
+        let utc = |time: TimeOfDay| TimeOfDay((time.0 as i64 - ahead_s).rem_euclid(DAY_S) as u32);
+        Schedule { start: utc(self.config.start_time), end: utc(self.config.end_time) }
+    }
+
+    pub fn session(
+        &self,
+        now: Timestamp,
+        fix: &FixSettings,
+        client: &str,
+        source: Source,
+    ) -> SessionSettings {
         let config = &self.config;
         let kinds = OrderKind::ALL.into_iter().zip(config.valid_order_types);
         SessionSettings {
             instance: fix.instance,
-            schedule: self.schedule,
+            schedule: self.schedule(now),
             reset_on_logon: config.reset_on_logon,
             refresh_on_logon: config.refresh_on_logon,
             validate: config.use_data_dictionary && config.validate_incoming_message,

@@ -19,6 +19,7 @@ use crate::metrics::{Registry, StageSummary};
 use crate::net::settings::NetSettings;
 use crate::platform::gateway::Gateway;
 use crate::platform::gateway::doors::{Doors, Protocol};
+use crate::platform::gateway::fix::FixRoom;
 use crate::platform::gateway::stomp::StompRoom;
 use crate::platform::{Parts, PlatformSettings};
 use crate::printer::Printer;
@@ -39,7 +40,7 @@ pub fn start(
     let config = &settings.config;
     let topology = &config.topology;
     pin(topology.main_cores.first().copied());
-    let Store { mut born, reference, staff, numbers } = store;
+    let Store { mut born, reference, staff, numbers, acceptor } = store;
     let remote = Remote::new();
     let plan = Plan::new(topology.clone(), remote.bell().clone());
     let bells = plan.bells.clone();
@@ -59,11 +60,16 @@ pub fn start(
     let doors = Doors::bind(config, tls.as_deref());
     let doors = doors.map_err(|(key, error)| ServeError::System(key.to_string(), error))?;
     let mut listeners = doors.listeners();
-    furnish(config, &reference, &mut parts.gateways, &doors).map_err(system("cannot share a listener"))?;
+    let mut auth = Auth::open(auth_settings(config, &reference)).map_err(ServeError::Auth)?;
+    let (rooms, clerk_of_fix) = match doors.lead_to(Protocol::Fix) {
+        true => acceptor.rooms(now, config, &reference, &bells, &mut auth)?,
+        false => Default::default(),
+    };
+    let fix_clerk = clerk_of_fix.start().map_err(system(NO_THREAD))?;
+    furnish(config, &reference, &mut parts.gateways, &doors, rooms)
+        .map_err(system("cannot share a listener"))?;
     drop(doors);
     members.extend(plan.members(parts.shards, parts.gateways, &NetSettings::of(&config.net)));
-
-    let mut auth = Auth::open(auth_settings(config, &reference)).map_err(ServeError::Auth)?;
 
     let (printer, printing) = Printer::start(life.clone()).map_err(system(NO_THREAD))?;
     let http = HttpParts {
@@ -94,7 +100,18 @@ pub fn start(
     threads.push(start_http(http, core, life.clone()).map_err(system(NO_THREAD))?);
     let reload = reload_by_signal().map_err(system("cannot hear signals"))?;
     let watch = Watch::new(healths, registry, standing.clone()).with_reload(reload, tls, reread);
-    Ok(Running { bells, remote, standing, watch, threads, printer, printing, ready, _lock: lock })
+    Ok(Running {
+        bells,
+        remote,
+        standing,
+        watch,
+        threads,
+        printer,
+        printing,
+        ready,
+        _lock: lock,
+        _fix_clerk: fix_clerk,
+    })
 }
 
 const NO_THREAD: &str = "cannot start a thread";
@@ -133,16 +150,18 @@ fn furnish(
     reference: &Arc<RefData>,
     gateways: &mut [Gateway],
     doors: &Doors,
+    rooms: Vec<FixRoom>,
 ) -> io::Result<()> {
     let furnished = match config.topology.layout {
         Layout::Shared => 1,
         Layout::Dedicated => gateways.len(),
     };
+    let mut rooms = rooms.into_iter();
     for gateway in &mut gateways[..furnished] {
         let speaks_stomp = doors.lead_to(Protocol::Stomp);
         let room = || StompRoom::new(stomp::settings(config), reference.clone(), gateway.source());
         let room = speaks_stomp.then(room);
-        gateway.furnish(doors.try_clone()?, room);
+        gateway.furnish(doors.try_clone()?, room, rooms.next());
     }
     Ok(())
 }

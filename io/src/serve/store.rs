@@ -9,12 +9,14 @@ use pitlane_engine::desk::IdBlock;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 
+use super::acceptor::Acceptor;
 use crate::config::{Config, Durability, IdleBy};
 use crate::journal::disk::Disk;
 use crate::journal::notes::Notes;
 use crate::journal::{
     self, Fault, Health, JournalSettings, Keeper, Level, Lock, Opened, Progress, Setup, Steward,
 };
+use crate::platform::gateway::fix::Unreported;
 use crate::platform::{Born, Parts, PlatformSettings};
 use crate::topology::bells::Bells;
 use crate::topology::crew::{Bed, Duty, KeeperDuty, Member};
@@ -36,6 +38,7 @@ pub struct Store {
     pub staff: Option<Staff>,
     /// For ids of the demo trader's orders, never given before.
     pub numbers: IdBlock,
+    pub acceptor: Acceptor,
 }
 
 /// Who works for the journal besides the shards.
@@ -58,10 +61,12 @@ impl Store {
             Durability::None => {
                 let born = Parts::newborn(reference, &settings);
                 let numbers = IdBlock { next: 1, end: NUMBERS };
-                return Ok(Store { born, reference: reference.clone(), staff: None, numbers });
+                let acceptor = Acceptor::open(config, reference, Level::None)?;
+                return Ok(Store { born, reference: reference.clone(), staff: None, numbers, acceptor });
             }
         };
         let (disk, data) = (Disk::Real, config.service.data_dir.as_path());
+        let acceptor = Acceptor::open(config, reference, level)?;
         let setup = Setup {
             disk: &disk,
             data,
@@ -69,15 +74,15 @@ impl Store {
             shards: settings.shards,
             reference: RefData::clone(reference),
             settings: settings.shard,
-            unheard: Default::default(),
+            unheard: acceptor.unheard()?,
         };
         let mut telling = Telling { told: Instant::now() };
         let opened = journal::open(setup, now, &mut |progress| telling.hear(progress))?;
         let numbers = Notes::open(&disk, data)?.reserve(TRADER_IDS, NUMBERS)?;
-        Ok(Store::of(opened, numbers))
+        Ok(Store::of(opened, numbers, acceptor))
     }
 
-    fn of(opened: Opened, numbers: IdBlock) -> Store {
+    fn of(opened: Opened, numbers: IdBlock, mut acceptor: Acceptor) -> Store {
         let Opened { shards, keeper, steward, lock, reference } = opened;
         let (mut born, mut healths) = (Vec::new(), Vec::new());
         for (at, shard) in shards.into_iter().enumerate() {
@@ -94,6 +99,9 @@ impl Store {
                 );
             }
             healths.push(shard.writer.health().clone());
+            let id = shard.shard.id();
+            acceptor.missed.extend(shard.missed.into_iter().map(|event| Unreported { shard: id, event }));
+            acceptor.heard.push(shard.event);
             born.push(Born {
                 shard: shard.shard,
                 seq: shard.event,
@@ -101,7 +109,7 @@ impl Store {
                 writer: Some(shard.writer),
             });
         }
-        Store { born, reference, staff: Some(Staff { keeper, steward, healths, lock }), numbers }
+        Store { born, reference, staff: Some(Staff { keeper, steward, healths, lock }), numbers, acceptor }
     }
 }
 

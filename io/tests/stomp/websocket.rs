@@ -109,7 +109,10 @@ impl Read for WebSocket {
             match opcode {
                 1 => {
                     let ends = payload.iter().filter(|byte| **byte == 0).count();
-                    assert!(payload == b"\n" || ends == 1 && payload.ends_with(&[0]), "a frame, whole and alone");
+                    assert!(
+                        payload == b"\n" || ends == 1 && payload.ends_with(&[0]),
+                        "a frame, whole and alone"
+                    );
                     self.payload = payload;
                 }
                 8 => self.send(0x88, &payload),

@@ -42,6 +42,7 @@ use super::entry::Request;
 use super::fields::{Fields, read};
 use super::flood::Flood;
 use super::frame::{self, FrameError};
+use super::schedule::Schedule;
 use super::store::{Cause, Numbers, Store};
 use crate::decoded::Decoded;
 
@@ -231,6 +232,11 @@ impl Session {
         }
     }
 
+    /// Whether there is room for more bytes than a few.
+    pub fn wants_bytes(&self) -> bool {
+        self.input.pending().len() <= self.settings.message_bytes_max
+    }
+
     /// What is to be written to the connection.
     pub fn poll_transmit(&mut self) -> &[u8] {
         self.output.pending()
@@ -251,6 +257,11 @@ impl Session {
     /// The service begins or ceases to take orders.
     pub fn set_ready(&mut self, ready: bool) {
         self.ready = ready;
+    }
+
+    /// Other hours, as clocks are put forward and back.
+    pub fn set_schedule(&mut self, schedule: Schedule) {
+        self.settings.schedule = schedule;
     }
 
     /// Other reference data, the same for everybody.

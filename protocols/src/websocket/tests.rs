@@ -50,7 +50,8 @@ fn messages_and_their_fragments_are_one_stream() {
     check(&frame(0x81, b"Hello"), b"Hello", State::Open);
     check(&frame(0x82, &[0, 255, 254]), &[0, 255, 254], State::Open);
     check(&frame(0x81, b""), b"", State::Open);
-    let parts = [frame(0x01, b"He"), frame(0x89, b"?"), frame(0x00, b""), frame(0x80, b"llo"), frame(0x81, b"!")];
+    let parts =
+        [frame(0x01, b"He"), frame(0x89, b"?"), frame(0x00, b""), frame(0x80, b"llo"), frame(0x81, b"!")];
     check(&parts.concat(), b"Hello!", State::Open);
     for len in [125, 126, 127, 65_535, 65_536] {
         check(&frame(0x82, &vec![b'x'; len]), &vec![b'x'; len], State::Open);

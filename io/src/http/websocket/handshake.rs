@@ -38,7 +38,9 @@ pub fn answer(head: &Head) -> Result<HeaderMap, Problem> {
         Answer::Accept => {}
         Answer::Echo(name) => _ = headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(name)),
         Answer::Refuse => {
-            return Err(bad("of the sub-protocols v12.stomp, v11.stomp, v10.stomp and stomp none is offered"));
+            return Err(bad(
+                "of the sub-protocols v12.stomp, v11.stomp, v10.stomp and stomp none is offered",
+            ));
         }
     }
     headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
@@ -96,7 +98,8 @@ mod tests {
     #[test]
     fn the_rfcs_own_example() {
         assert_eq!(accept(b"dGhlIHNhbXBsZSBub25jZQ=="), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
-        for (bytes, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")] {
+        for (bytes, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")]
+        {
             assert_eq!(base64(bytes.as_bytes()), text);
         }
     }

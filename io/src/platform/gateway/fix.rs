@@ -27,7 +27,7 @@ use self::client::{Client, Driven};
 use self::lobby::{Lobby, Whither};
 pub use self::past::{Past, Unreported};
 use crate::auth::Seat;
-use crate::fix::clerk;
+use crate::fix::clerk::{self, Way};
 use crate::fix::ledger::{Homes, Ledger};
 use crate::fix::passage::Passage;
 use crate::fix::settings::{Arrival, FixSettings};
@@ -92,8 +92,20 @@ const FINISHED_MAX: u32 = 1 << 16;
 impl FixRoom {
     /// With all sessions that are known: their orders are in the journal, and reports of them must find somebody.
     pub fn new(now: Timestamp, parts: FixParts) -> Result<FixRoom, crate::journal::Fault> {
-        let FixParts { gateway, port, shards, settings, homes, ledger, reference, past, passage, clerk, seat, numbers } =
-            parts;
+        let FixParts {
+            gateway,
+            port,
+            shards,
+            settings,
+            homes,
+            ledger,
+            reference,
+            past,
+            passage,
+            clerk,
+            seat,
+            numbers,
+        } = parts;
         let desk = DeskSettings {
             port,
             shards,
@@ -305,11 +317,14 @@ impl FixRoom {
             }
         };
         let ready = self.ready;
-        let Some(client) = client_of(&mut self.clients, number).filter(|client| client.session.connect(now)) else {
+        let schedule = self.settings.family_of(name).map(|(family, _)| family.schedule(now));
+        let client = client_of(&mut self.clients, number);
+        let Some(client) = client.and_then(|client| client.session.connect(now).then_some(client)) else {
             self.lobby.refused += 1;
             return sockets.close(id);
         };
         client.session.set_ready(ready);
+        schedule.into_iter().for_each(|schedule| client.session.set_schedule(schedule));
         client.connection = Some(id);
         client.peer = sockets.peer(id).map(|peer| peer.ip());
         if self.seats.len() <= id.slot() {
@@ -329,7 +344,7 @@ impl FixRoom {
         }
         if self.clients[at].is_none() {
             let source = Source { origin: Origin::Fix, port: self.port, session: number };
-            let settings = family.session(&self.settings, &comp_id, source);
+            let settings = family.session(now, &self.settings, &comp_id, source);
             let store = self.past.open_store(now, name, family, &mut self.clerk)?;
             let mut client = Client::new(name, settings, store, self.reference.clone());
             client.login = family.login().map(|(login, secret)| (login.to_string(), secret.clone()));
@@ -348,7 +363,7 @@ impl FixRoom {
         let bytes = sockets.input(id);
         let taken = client.session.handle_bytes(now, bytes);
         if client.logged {
-            client.log_in(number, now, &bytes[..taken], clerk);
+            clerk.log(number, Way::In, now, &bytes[..taken]);
         }
         if taken < bytes.len() {
             sockets.pause(id);
@@ -359,7 +374,13 @@ impl FixRoom {
     }
 
     /// All that one session has to do.
-    fn drive(&mut self, now: Timestamp, number: u16, sockets: &mut Sockets, port: Option<&mut PortEnd>) -> usize {
+    fn drive(
+        &mut self,
+        now: Timestamp,
+        number: u16,
+        sockets: &mut Sockets,
+        port: Option<&mut PortEnd>,
+    ) -> usize {
         let FixRoom { clients, desk, clerk, seat, .. } = self;
         let Some(client) = client_of(clients, number) else { return 0 };
         client.queued = false;
@@ -371,7 +392,8 @@ impl FixRoom {
                 client.paused = false;
                 sockets.resume(id);
             }
-            if client.session.poll_close().is_some() {
+            if let Some(ending) = client.session.poll_close() {
+                tracing::info!(session = client.name, ?ending, "FIX session ended");
                 sockets.finish(id);
                 self.lose(now, id);
                 return work + 1;
@@ -393,6 +415,9 @@ impl FixRoom {
         let Some(number) = self.number_of(id) else { return };
         self.seats[id.slot()] = None;
         if let Some(client) = client_of(&mut self.clients, number) {
+            if client.session.state() != State::Closing {
+                tracing::info!(session = client.name, "FIX connection lost");
+            }
             client.disconnect(now);
             self.deadline = self.deadline.min(client.session.poll_timeout().unwrap_or(Timestamp::MAX));
         }
@@ -402,10 +427,13 @@ impl FixRoom {
     fn hear_verdicts(&mut self) {
         while let Some((ticket, verdict)) = self.seat.poll() {
             let (number, asked) = (ticket as u16, (ticket >> 16) as u32);
-            let Some(client) = client_of(&mut self.clients, number).filter(|client| client.asked == asked) else {
+            let Some(client) = client_of(&mut self.clients, number).filter(|client| client.asked == asked)
+            else {
                 continue;
             };
-            client.session.handle_login(verdict.is_ok_and(|identity| identity.role >= crate::auth::Role::Trade));
+            client
+                .session
+                .handle_login(verdict.is_ok_and(|identity| identity.role >= crate::auth::Role::Trade));
             self.wake(number);
         }
     }

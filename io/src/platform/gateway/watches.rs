@@ -39,7 +39,11 @@ impl Watches {
                 if self.reference.security(security).is_none() {
                     return;
                 }
-                if on { self.ticks.insert(security) } else { self.ticks.remove(&security) };
+                if on {
+                    self.ticks.insert(security)
+                } else {
+                    self.ticks.remove(&security)
+                };
                 self.changed.insert(security, ());
             }
             Interest::AllTicks => {
@@ -68,7 +72,11 @@ impl Watches {
                 if port.send(shard_of(security, port.shards()), command).is_err() {
                     return sent;
                 }
-                if on { self.told.insert(security) } else { self.told.remove(&security) };
+                if on {
+                    self.told.insert(security)
+                } else {
+                    self.told.remove(&security)
+                };
             }
             self.changed.pop_first();
         }

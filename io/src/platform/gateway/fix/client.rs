@@ -41,8 +41,6 @@ pub struct Client {
     /// Of the question that is on its way to the books.
     pub asked: u32,
     is_asking: bool,
-    /// Bytes of a message whose rest has not come, for the log.
-    partial: Vec<u8>,
 }
 
 pub struct Driven {
@@ -52,7 +50,12 @@ pub struct Driven {
 }
 
 impl Client {
-    pub fn new(name: &str, settings: SessionSettings, store: Box<dyn Store>, reference: Arc<RefData>) -> Client {
+    pub fn new(
+        name: &str,
+        settings: SessionSettings,
+        store: Box<dyn Store>,
+        reference: Arc<RefData>,
+    ) -> Client {
         Client {
             name: name.to_string(),
             session: Session::new(settings, store, reference),
@@ -65,7 +68,6 @@ impl Client {
             login: None,
             asked: 0,
             is_asking: false,
-            partial: Vec::new(),
         }
     }
 
@@ -73,7 +75,6 @@ impl Client {
         self.session.disconnect(now);
         (self.connection, self.paused, self.is_asking) = (None, false, false);
         self.asked = self.asked.wrapping_add(1);
-        self.partial.clear();
     }
 
     /// Hands what the client asks to the desk.
@@ -110,7 +111,8 @@ impl Client {
         }
         let Some(shown) = self.session.poll_login() else { return };
         if let Some((login, secret)) = &self.login {
-            let right = shown.username.ct_eq(login.as_bytes()) & shown.password.ct_eq(secret.reveal().as_bytes());
+            let right =
+                shown.username.ct_eq(login.as_bytes()) & shown.password.ct_eq(secret.reveal().as_bytes());
             let right = bool::from(right);
             self.session.handle_login(right);
             return;
@@ -118,7 +120,7 @@ impl Client {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let credentials = Credentials {
             login: Some(text(shown.username)),
-            secret: Secret::new(text(shown.password)),
+            secret: Secret::new(&text(shown.password)),
             peer: self.peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
         };
         self.asked = self.asked.wrapping_add(1);
@@ -150,10 +152,5 @@ impl Client {
         }
         self.session.handle_transmitted(now, taken);
         usize::from(taken > 0)
-    }
-
-    /// A copy of what came for the log.
-    pub fn log_in(&mut self, number: u16, now: Timestamp, bytes: &[u8], clerk: &mut clerk::Desk) {
-        clerk.log(number, Way::In, now, bytes);
     }
 }

@@ -49,7 +49,10 @@ impl Past {
         let place = Place { disk: &disk, path, name, bytes: self.store_bytes, level: self.level };
         let store = FileStore::open(&place, now, &self.heard)?;
         if store.lost_power {
-            tracing::warn!(session = name, "the machine stopped: numbers of the FIX session were passed over");
+            tracing::warn!(
+                session = name,
+                "the machine stopped: numbers of the FIX session were passed over"
+            );
         }
         if self.level == Level::Disk && !clerk.sync(Arc::clone(store.file())) {
             tracing::error!(session = name, "the FIX store is not synced: too many at once");
