@@ -60,6 +60,15 @@ impl Service {
         Service::spawn(command)
     }
 
+    /// The same, with a config file of this text.
+    pub fn start_with(data: &Path, config: &str, settings: &[&str]) -> Service {
+        let file = data.with_extension("toml");
+        fs::write(&file, config).expect("a file for the test");
+        let mut command = command(data, settings);
+        command.arg("--config").arg(&file);
+        Service::spawn(command)
+    }
+
     /// The same, to end by itself after so many seconds.
     pub fn start_for(data: &Path, settings: &[&str], seconds: &str) -> Service {
         let mut command = command(data, settings);
