@@ -15,7 +15,8 @@ pub fn settings(config: &Config) -> Settings {
         // Names that cannot be topics were refused with the config.
         naming: naming(broker).unwrap_or_default(),
         throttle: throttle(broker),
-        guest: Some(Access { strategies: Strategies::All, may_send: true }),
+        // Where one must log in, nobody is let in without.
+        guest: (!config.login_required()).then_some(Access { strategies: Strategies::All, may_send: true }),
         sessions_max: net.connections_max,
         limits: limits(stomp),
         ..Settings::default()

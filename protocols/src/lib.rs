@@ -8,5 +8,5 @@ pub mod decoded;
 pub mod json;
 
 pub mod fix;
-pub mod stomp;
 pub mod websocket;
+pub mod stomp;

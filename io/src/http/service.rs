@@ -123,13 +123,13 @@ fn show(problem: &Problem, head: &Head, id: &HeaderValue, headers: &mut HeaderMa
     if let Some(seconds) = problem.retry_after {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
-    if problem.status == StatusCode::UNAUTHORIZED {
-        login::challenge(&head.headers, headers);
-    }
     if problem.upgrade {
         headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
         headers.insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
         headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+    }
+    if problem.status == StatusCode::UNAUTHORIZED {
+        login::challenge(&head.headers, headers);
     }
     if problem.close {
         headers.insert(CONNECTION, HeaderValue::from_static("close"));

@@ -26,7 +26,7 @@ pub fn folder(name: &str) -> PathBuf {
     folder
 }
 
-fn command(data: &Path, settings: &[&str]) -> Command {
+pub fn command(data: &Path, settings: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pitlane"));
     command.arg("serve").arg("--data").arg(data);
     for setting in SETTINGS.iter().chain(settings) {
@@ -60,15 +60,6 @@ impl Service {
         Service::spawn(command)
     }
 
-    /// The same, with a config file of this text.
-    pub fn start_with(data: &Path, config: &str, settings: &[&str]) -> Service {
-        let file = data.with_extension("toml");
-        fs::write(&file, config).expect("a file for the test");
-        let mut command = command(data, settings);
-        command.arg("--config").arg(&file);
-        Service::spawn(command)
-    }
-
     /// The same, to end by itself after so many seconds.
     pub fn start_for(data: &Path, settings: &[&str], seconds: &str) -> Service {
         let mut command = command(data, settings);
@@ -76,7 +67,7 @@ impl Service {
         Service::spawn(command)
     }
 
-    fn spawn(mut command: Command) -> Service {
+    pub fn spawn(mut command: Command) -> Service {
         let mut child =
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
         let mut out = BufReader::new(child.stdout.take().expect("its output is ours"));

@@ -1,5 +1,6 @@
 //! The opening handshake (RFC 6455, 4.2). Who may ask at all was judged before, by Host and Origin.
 
+use base64ct::{Base64, Encoding};
 use hyper::header::{
     CONNECTION, HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
     SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE,
@@ -72,21 +73,7 @@ fn is_key(key: &[u8]) -> bool {
 /// SHA-1 is no secret here: it proves that we are no cache and no other protocol.
 fn accept(key: &[u8]) -> String {
     let digest = digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, &[key, GUID].concat());
-    base64(digest.as_ref())
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for three in bytes.chunks(3) {
-        let byte = |at: usize| three.get(at).copied().unwrap_or(0) as u32;
-        let word = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for at in 0..4 {
-            let digit = DIGITS[(word >> (18 - 6 * at) & 63) as usize] as char;
-            text.push(if at <= three.len() { digit } else { '=' });
-        }
-    }
-    text
+    Base64::encode_string(digest.as_ref())
 }
 
 #[cfg(test)]
@@ -98,10 +85,6 @@ mod tests {
     #[test]
     fn the_rfcs_own_example() {
         assert_eq!(accept(b"dGhlIHNhbXBsZSBub25jZQ=="), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
-        for (bytes, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")]
-        {
-            assert_eq!(base64(bytes.as_bytes()), text);
-        }
     }
 
     fn status(change: &[(&str, Option<&str>)]) -> u16 {
