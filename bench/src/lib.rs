@@ -20,6 +20,7 @@ pub mod goals;
 pub mod measure;
 
 pub mod fix;
+pub mod fix_wire;
 pub mod http;
 pub mod journal;
 pub mod lane;

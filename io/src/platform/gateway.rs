@@ -129,7 +129,7 @@ impl Gateway {
                 stomp.hear(now, shard, &event);
             }
             if let Some(fix) = &mut self.fix {
-                fix.hear(now, shard, &event);
+                fix.hear(now, shard, &event, self.recorder.as_mut());
             }
             if let Said::SnapshotEnd { port } = event.body
                 && port == self.port.id()
@@ -205,11 +205,11 @@ impl Gateway {
         let id = match happening {
             Happening::AllTold => return self.say(now, course, sockets),
             Happening::Accepted { id, listener, .. } => {
-                let Gateway { doors, stomp, fix, .. } = self;
+                let Gateway { doors, stomp, fix, recorder, .. } = self;
                 match (doors.protocol(listener), stomp, fix) {
                     (Some(Protocol::Stomp), Some(stomp), _) => stomp.handle(now, sockets, happening),
                     (Some(Protocol::Fix), _, Some(fix)) => {
-                        fix.handle(now, sockets, happening, doors.port(listener));
+                        fix.handle(now, sockets, happening, doors.port(listener), recorder.as_mut());
                     }
                     (Some(Protocol::Stomp | Protocol::Fix) | None, _, _) => sockets.close(id),
                 }
@@ -223,7 +223,7 @@ impl Gateway {
         if let Some(stomp) = self.stomp.as_mut().filter(|stomp| stomp.owns(id)) {
             stomp.handle(now, sockets, happening);
         } else if let Some(fix) = self.fix.as_mut().filter(|fix| fix.owns(id)) {
-            fix.handle(now, sockets, happening, 0);
+            fix.handle(now, sockets, happening, 0, self.recorder.as_mut());
         }
         1
     }
@@ -234,11 +234,11 @@ impl Gateway {
             sockets.shut_doors();
         }
         let takes_commands = course <= Course::Closing;
-        let Gateway { stomp, fix, port, .. } = self;
+        let Gateway { stomp, fix, port, recorder, .. } = self;
         let mut said = 0;
         if let Some(fix) = fix {
             fix.set_ready(course == Course::Open);
-            said += fix.poll(now, sockets, takes_commands.then_some(&mut *port));
+            said += fix.poll(now, sockets, takes_commands.then_some(&mut *port), recorder.as_mut());
         }
         said + stomp.as_mut().map_or(0, |stomp| stomp.poll(now, sockets, takes_commands.then_some(port)))
     }

@@ -103,29 +103,29 @@ fn a_client_that_breaks_the_rules_is_answered_by_them() {
     is_undisturbed(&mut good, 1);
 
     // A number that is too low, a name that is not its own, a flood of resends: the end.
-    let mut ends: Vec<Box<dyn FnMut(&mut Client)>> = vec![
-        Box::new(|bad| {
+    let ends: [fn(&mut Client); 5] = [
+        |bad| {
             let frame = bad.frame("0", 1, "", "");
             bad.write(&frame);
-        }),
-        Box::new(|bad| {
+        },
+        |bad| {
             bad.write(&sealed(&format!("35=0|34=2|49=OTHER|56=PITLANE|52={}|", now())));
-        }),
-        Box::new(|bad| {
+        },
+        |bad| {
             for _ in 0..500 {
                 bad.say("2", "7=1|16=0|");
             }
-        }),
-        Box::new(|bad| {
+        },
+        |bad| {
             bad.write(&sealed(&format!(
                 "35=D|34=2|49=CLIENT1|56=PITLANE|52={}|11={}|",
                 now(),
                 "x".repeat(70_000)
             )))
-        }),
-        Box::new(|bad| bad.write(b"8=FIX.4.4\x019=99999999\x01")),
+        },
+        |bad| bad.write(b"8=FIX.4.4\x019=99999999\x01"),
     ];
-    for (n, end) in ends.iter_mut().enumerate() {
+    for (n, end) in ends.iter().enumerate() {
         bad.disconnect();
         // The end of the last one may still be under way.
         let mut tries = 0;

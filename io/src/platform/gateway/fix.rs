@@ -11,6 +11,7 @@
 mod client;
 mod lobby;
 mod past;
+mod watch;
 
 use std::sync::Arc;
 
@@ -26,6 +27,7 @@ use pitlane_protocols::fix::session::{Ending, State};
 use self::client::{Client, Driven};
 use self::lobby::{Lobby, Whither};
 pub use self::past::{Past, Unreported};
+use self::watch::Watch;
 use crate::auth::Seat;
 use crate::fix::clerk::{self, Way};
 use crate::fix::ledger::{Homes, Ledger};
@@ -34,6 +36,7 @@ use crate::fix::settings::{Arrival, FixSettings};
 use crate::net::ConnectionId;
 use crate::net::happening::Happening;
 use crate::net::sockets::Sockets;
+use crate::stages::Recorder;
 
 /// How long the last words of all sessions may take when the service stops; then they are cut off.
 const WIND_DOWN_NS_MAX: u64 = 1_500 * NS_PER_MS;
@@ -82,6 +85,7 @@ pub struct FixRoom {
     ready: bool,
     /// Since when everybody is being logged out.
     ending: Option<Timestamp>,
+    watch: Watch,
 }
 
 /// Orders of one gateway's sessions, finished ones included, and the ids they are found by.
@@ -134,6 +138,7 @@ impl FixRoom {
             deadline: Timestamp::MAX,
             ready: false,
             ending: None,
+            watch: Watch::default(),
             settings: settings.clone(),
         };
         let singles = settings.families.iter().filter_map(|family| family.name(family.single()?));
@@ -150,7 +155,14 @@ impl FixRoom {
         self.lobby.has(id) || self.number_of(id).is_some()
     }
 
-    pub fn handle(&mut self, now: Timestamp, sockets: &mut Sockets, happening: Happening, port: u16) {
+    pub fn handle(
+        &mut self,
+        now: Timestamp,
+        sockets: &mut Sockets,
+        happening: Happening,
+        port: u16,
+        recorder: Option<&mut Recorder>,
+    ) {
         match happening {
             Happening::Accepted { id, peer, .. } => {
                 let arrival = Arrival { peer: peer.ip(), port };
@@ -160,7 +172,10 @@ impl FixRoom {
                 sockets.set_deadline(id, Some(now.plus(self.settings.logon_ns_max)));
             }
             Happening::Received { id } if self.lobby.has(id) => self.greet(now, sockets, id),
-            Happening::Received { id } => self.receive(now, sockets, id),
+            Happening::Received { id } => {
+                self.watch.came(recorder);
+                self.receive(now, sockets, id);
+            }
             Happening::Drained { id } => {
                 if let Some(number) = self.number_of(id) {
                     self.wake(number);
@@ -179,7 +194,7 @@ impl FixRoom {
     }
 
     /// What a shard says: the desk hears it first, then the session of its source.
-    pub fn hear(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
+    pub fn hear(&mut self, now: Timestamp, shard: ShardId, event: &Event, recorder: Option<&mut Recorder>) {
         let source = match &event.body {
             Body::Order(order) => Some(order.source),
             Body::Status(report) => Some(report.source),
@@ -193,9 +208,12 @@ impl FixRoom {
         }
         let refusal = self.desk.handle_event(event);
         let Some(number) = source.map(|source| source.session) else { return };
-        let FixRoom { clients, desk, .. } = self;
+        let FixRoom { clients, desk, watch, .. } = self;
         let Some(client) = client_of(clients, number) else { return };
+        let mut recorder = recorder;
+        let heard = watch.heard(event, recorder.as_deref_mut());
         client.session.handle_event(now, shard, event, desk);
+        watch.encoded(heard, recorder);
         if let Some(refusal) = refusal {
             client.session.handle_refusal(now, &refusal, desk);
         }
@@ -227,7 +245,13 @@ impl FixRoom {
     }
 
     /// Does what is due, sends what is asked and writes what is to be said. While the shards take commands, `port` is there.
-    pub fn poll(&mut self, now: Timestamp, sockets: &mut Sockets, mut port: Option<&mut PortEnd>) -> usize {
+    pub fn poll(
+        &mut self,
+        now: Timestamp,
+        sockets: &mut Sockets,
+        mut port: Option<&mut PortEnd>,
+        mut recorder: Option<&mut Recorder>,
+    ) -> usize {
         self.adopt(now, sockets);
         self.hear_verdicts();
         if now >= self.deadline {
@@ -239,7 +263,7 @@ impl FixRoom {
         }
         std::mem::swap(&mut self.active, &mut self.working);
         for at in 0..self.working.len() {
-            work += self.drive(now, self.working[at], sockets, port.as_deref_mut());
+            work += self.drive(now, self.working[at], sockets, port.as_deref_mut(), recorder.as_deref_mut());
         }
         self.working.clear();
         self.cut_off(now, sockets);
@@ -380,14 +404,19 @@ impl FixRoom {
         number: u16,
         sockets: &mut Sockets,
         port: Option<&mut PortEnd>,
+        mut recorder: Option<&mut Recorder>,
     ) -> usize {
-        let FixRoom { clients, desk, clerk, seat, .. } = self;
+        let FixRoom { clients, desk, clerk, seat, watch, .. } = self;
         let Some(client) = client_of(clients, number) else { return 0 };
         client.queued = false;
-        let Driven { work, again } = client.drive(now, number, desk, port, seat);
+        let Driven { work, again } =
+            client.drive(now, number, desk, port, seat, &mut watch.at(recorder.as_deref_mut()));
         let mut work = work;
         if let Some(id) = client.connection {
-            work += client.write(now, number, id, sockets, clerk);
+            let begun = watch.writes(recorder.as_deref());
+            let written = client.write(now, number, id, sockets, clerk);
+            watch.wrote(begun.filter(|_| written > 0), recorder);
+            work += written;
             if client.paused && client.session.wants_bytes() {
                 client.paused = false;
                 sockets.resume(id);

@@ -13,6 +13,7 @@ use pitlane_protocols::fix::store::Store;
 use subtle::ConstantTimeEq;
 
 use super::is_full;
+use super::watch::Turn;
 use crate::auth::{Credentials, Seat};
 use crate::config::Secret;
 use crate::fix::clerk::{self, Way};
@@ -85,6 +86,7 @@ impl Client {
         desk: &mut Desk,
         port: Option<&mut PortEnd>,
         seat: &mut Seat,
+        turn: &mut Turn<'_>,
     ) -> Driven {
         let Some(port) = port else { return Driven { work: 0, again: false } };
         for work in 0..REQUESTS_PER_ROUND_MAX {
@@ -92,8 +94,9 @@ impl Client {
                 self.ask_for_login(now, number, seat);
                 return Driven { work, again: false };
             };
+            turn.decoded();
             match request.send(desk, port) {
-                Ok(_) => {}
+                Ok(id) => turn.sent(id),
                 Err(declined) if is_full(declined.reason) => {
                     self.held = Some(request);
                     return Driven { work, again: true };
