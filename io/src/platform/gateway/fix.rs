@@ -411,11 +411,13 @@ impl FixRoom {
         client.queued = false;
         let Driven { work, again } =
             client.drive(now, number, desk, port, seat, &mut watch.at(recorder.as_deref_mut()));
-        let mut work = work;
+        let (mut work, mut again) = (work, again);
         if let Some(id) = client.connection {
             let begun = watch.writes(recorder.as_deref());
             let written = client.write(now, number, id, sockets, clerk);
             watch.wrote(begun.filter(|_| written > 0), recorder);
+            // What is written makes room for what was held back.
+            again |= written > 0;
             work += written;
             if client.paused && client.session.wants_bytes() {
                 client.paused = false;

@@ -88,7 +88,13 @@ impl Client {
         seat: &mut Seat,
         turn: &mut Turn<'_>,
     ) -> Driven {
-        let Some(port) = port else { return Driven { work: 0, again: false } };
+        let Some(port) = port else {
+            // No command leaves any more. What still comes is read: the client's Logout is among it.
+            if self.held.is_none() {
+                self.held = self.session.poll_command(now, desk);
+            }
+            return Driven { work: 0, again: false };
+        };
         for work in 0..REQUESTS_PER_ROUND_MAX {
             let Some(request) = self.held.take().or_else(|| self.session.poll_command(now, desk)) else {
                 self.ask_for_login(now, number, seat);
