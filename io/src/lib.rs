@@ -20,6 +20,7 @@ pub mod stomp;
 pub mod http;
 pub mod fix;
 pub mod auth;
+pub mod audit;
 pub mod tls;
 pub mod metrics;
 pub mod net;
