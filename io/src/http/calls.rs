@@ -10,8 +10,8 @@ use super::house::House;
 use super::problem::Problem;
 use super::routes::Call;
 use super::{
-    about, entry, health, latency, operator, orders, position, reference, risk, subscription, transaction,
-    wealth,
+    about, entry, health, latency, operator, orders, position, reference, risk, sessions, subscription,
+    transaction, wealth,
 };
 
 pub async fn handle(house: &Rc<House>, ask: &Ask<'_>, call: Call, body: Incoming) -> Result<Answer, Problem> {
@@ -54,6 +54,11 @@ pub async fn handle(house: &Rc<House>, ask: &Ask<'_>, call: Call, body: Incoming
         Call::NextOrderId => entry::next_id(house, ask, body).await,
         Call::CashBalances => wealth::cash(house, ask),
         Call::Portfolio => wealth::portfolio(house, ask),
+        Call::Sessions => sessions::all(house, ask),
+        Call::SessionEnd => sessions::end(house, ask, body).await,
+        Call::SessionReset => sessions::reset(house, ask, body).await,
+        Call::Rates => sessions::rates(house, ask),
+        Call::RatesChange => sessions::change_rates(house, ask, body).await,
         Call::Risk => risk::show(house, ask),
         Call::RiskChange => risk::change(house, ask, body).await,
         Call::Adapters => about::adapters(house, ask),

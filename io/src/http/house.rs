@@ -26,6 +26,7 @@ use super::remote::Remote;
 use super::routes::Routes;
 use super::settings::HttpSettings;
 use super::standing::Standing;
+use super::switchboard::Switchboard;
 use super::{News, Parts};
 use crate::clock::Clock;
 use crate::metrics::{Registry, StageSummary};
@@ -38,6 +39,7 @@ pub struct House {
     pub settings: HttpSettings,
     pub floor: Floor,
     pub hall: Rc<Hall>,
+    pub switchboard: Switchboard,
     pub rules: Rules,
     pub routes: Routes,
     pub seats: Seats,
@@ -71,6 +73,8 @@ impl House {
             stages,
             report,
             seat,
+            posts,
+            log,
             pen,
             numbers,
             tls,
@@ -79,12 +83,16 @@ impl House {
         let shelf = RefCell::new(Rc::new(Shelf::new(reference.clone())));
         let room = FloorSettings { view: settings.view, orders_max: settings.orders_max };
         let hall = Rc::new(Hall::new(settings.broker.clone(), reference.clone()));
+        if let Some(log) = &log {
+            log.set_bell(remote.bell().clone());
+        }
         let mut floor = Floor::new(port, bells, reference, room, numbers);
         floor.set_hall(hall.clone());
         floor.set_report(report);
         House {
             floor,
             hall,
+            switchboard: Switchboard::new(posts, log),
             rules: Rules::new(&settings),
             routes: Routes::new(),
             seats: Seats::new(settings.connections_max, settings.connections_per_peer_max),
@@ -127,7 +135,8 @@ impl House {
 
     /// Takes in what other threads have said, up to a bound, and says how much that was.
     pub fn poll(&self) -> usize {
-        self.floor.poll() + self.reception.poll() + self.acts.poll()
+        let told = self.switchboard.poll(&self.hall);
+        self.floor.poll() + self.reception.poll() + self.acts.poll() + told
     }
 
     /// Reference data as they are answered.

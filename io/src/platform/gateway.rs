@@ -20,7 +20,7 @@ use pitlane_engine::command::{Body, Watch};
 use pitlane_engine::event::Body as Said;
 use pitlane_engine::id::{Origin, Source};
 use pitlane_engine::mesh::{PortEnd, ShardMask};
-use pitlane_engine::time::Timestamp;
+use pitlane_engine::time::{NS_PER_S, Timestamp};
 
 use self::doors::{Doors, Protocol};
 use self::fix::FixRoom;
@@ -30,6 +30,7 @@ use super::control::Control;
 use super::errands::Errands;
 use super::market::Market;
 use super::trader::Trader;
+use crate::bulletin::{Note, Post, Row};
 use crate::net::Net;
 use crate::net::happening::Happening;
 use crate::net::sockets::Sockets;
@@ -60,7 +61,15 @@ pub struct Gateway {
     winding_down: bool,
     /// Connections that are there.
     connected: usize,
+    /// To the other threads with clients.
+    post: Option<Post>,
+    /// When everybody who is here is told next, and whether there was anybody the last time.
+    roll_at: Timestamp,
+    had_sessions: bool,
 }
+
+/// How often the list of sessions is told.
+const ROLL_NS: u64 = NS_PER_S;
 
 impl Gateway {
     pub fn new(port: PortEnd, bells: Arc<Bells>, recorder: Option<Recorder>) -> Gateway {
@@ -80,6 +89,9 @@ impl Gateway {
             heard: false,
             winding_down: false,
             connected: 0,
+            post: None,
+            roll_at: Timestamp::ZERO,
+            had_sessions: false,
         }
     }
 
@@ -89,8 +101,8 @@ impl Gateway {
     }
 
     /// Gives it doors and the rooms behind them. All gateways with sockets hear of every order from the beginning.
-    pub fn furnish(&mut self, doors: Doors, stomp: Option<StompRoom>, fix: Option<FixRoom>) {
-        (self.doors, self.stomp, self.fix) = (doors, stomp, fix.map(Box::new));
+    pub fn furnish(&mut self, doors: Doors, stomp: Option<StompRoom>, fix: Option<FixRoom>, post: Post) {
+        (self.doors, self.stomp, self.fix, self.post) = (doors, stomp, fix.map(Box::new), Some(post));
         if self.stomp.is_some() || self.fix.is_some() {
             let port = self.port.id();
             // What its own sessions have sent is told to it anyway.
@@ -142,6 +154,7 @@ impl Gateway {
                 }
             }
         }
+        heard += self.read_post(now);
         let Gateway { control, market, trader, recorder, .. } = self;
         if let Some(control) = control {
             heard += control.hear(|security, on| {
@@ -152,6 +165,37 @@ impl Gateway {
         }
         heard += market.as_mut().map_or(0, Market::hear);
         heard + trader.as_mut().map_or(0, |trader| trader.hear(recorder.as_mut()))
+    }
+
+    /// What other threads tell, up to a bound.
+    fn read_post(&mut self, now: Timestamp) -> usize {
+        let Some(post) = &mut self.post else { return 0 };
+        let mut read = 0;
+        while read < EVENTS_PER_POLL_MAX {
+            let Some(note) = post.poll() else { break };
+            read += 1;
+            if let Some(stomp) = &mut self.stomp {
+                stomp.handle_note(now, &note);
+            }
+            if let Some(fix) = &mut self.fix {
+                fix.handle_note(now, &note);
+            }
+        }
+        read
+    }
+
+    /// Tells who is here, if there is anybody.
+    fn call_roll(&mut self, now: Timestamp) {
+        let Some(post) = self.post.as_mut().filter(|_| now >= self.roll_at) else { return };
+        self.roll_at = now.plus(ROLL_NS);
+        if self.connected > 0 || self.had_sessions {
+            let rows: Arc<[Row]> = {
+                let fix = self.fix.iter().flat_map(|fix| fix.rows());
+                self.stomp.iter().flat_map(StompRoom::rows).chain(fix).collect()
+            };
+            self.had_sessions = !rows.is_empty();
+            post.send(Note::Sessions(rows));
+        }
     }
 
     fn speak(&mut self, now: Timestamp, course: Course) -> usize {
@@ -192,6 +236,7 @@ impl Gateway {
         let mut said = 0;
         let told = net.turn(now, |sockets, happening| said += self.handle(now, course, sockets, happening));
         self.connected = net.sockets().len();
+        self.call_roll(now);
         told + said
     }
 
@@ -234,13 +279,23 @@ impl Gateway {
             sockets.shut_doors();
         }
         let takes_commands = course <= Course::Closing;
-        let Gateway { stomp, fix, port, recorder, .. } = self;
+        let Gateway { stomp, fix, port, post, recorder, .. } = self;
         let mut said = 0;
         if let Some(fix) = fix {
             fix.set_ready(course == Course::Open);
             said += fix.poll(now, sockets, takes_commands.then_some(&mut *port), recorder.as_mut());
+            for note in fix.take_notes() {
+                if let Some(stomp) = stomp {
+                    stomp.handle_note(now, &note);
+                }
+                if let Some(post) = post {
+                    post.send(note);
+                }
+            }
         }
-        said + stomp.as_mut().map_or(0, |stomp| stomp.poll(now, sockets, takes_commands.then_some(port)))
+        said + stomp
+            .as_mut()
+            .map_or(0, |stomp| stomp.poll(now, sockets, takes_commands.then_some(port), post))
     }
 
     /// Wakes the shards that were sent something.
@@ -276,6 +331,7 @@ impl Gateway {
     /// Whether something waits for room.
     pub fn is_waiting(&self) -> bool {
         !self.errands.is_empty()
+            || self.post.as_ref().is_some_and(Post::is_waiting)
             || self.stomp.as_ref().is_some_and(StompRoom::is_waiting)
             || self.fix.as_ref().is_some_and(|fix| fix.is_waiting())
             || self.control.as_ref().is_some_and(Control::is_waiting)
@@ -288,7 +344,9 @@ impl Gateway {
         let stages = self.recorder.as_ref().map_or(Timestamp::MAX, Recorder::deadline);
         let stomp = self.stomp.as_ref().map_or(Timestamp::MAX, StompRoom::deadline);
         let fix = self.fix.as_ref().map_or(Timestamp::MAX, |fix| fix.deadline());
-        let mut deadline = control.min(stages).min(stomp).min(fix);
+        let has_clients = self.connected > 0 || self.had_sessions;
+        let roll = if has_clients { self.roll_at } else { Timestamp::MAX };
+        let mut deadline = control.min(stages).min(stomp).min(fix).min(roll);
         if course == Course::Open {
             let market = self.market.as_ref().map_or(Timestamp::MAX, Market::deadline);
             let trader = self.trader.as_ref().map_or(Timestamp::MAX, Trader::deadline);

@@ -248,6 +248,11 @@ impl Session {
         self.timers.transmitted(now, !self.output.is_empty());
     }
 
+    /// Bytes that are to be written.
+    pub fn unsent(&self) -> usize {
+        self.output.len()
+    }
+
     /// Whether the connection is to be closed, and why: when everything is written.
     pub fn poll_close(&self) -> Option<Ending> {
         let closing = self.state == State::Closing && self.output.is_empty();

@@ -29,6 +29,7 @@ use self::lobby::{Lobby, Whither};
 pub use self::past::{Past, Unreported};
 use self::watch::Watch;
 use crate::auth::Seat;
+use crate::bulletin::{Kind, Note, Row};
 use crate::fix::clerk::{self, Way};
 use crate::fix::ledger::{Homes, Ledger};
 use crate::fix::passage::Passage;
@@ -86,6 +87,8 @@ pub struct FixRoom {
     /// Since when everybody is being logged out.
     ending: Option<Timestamp>,
     watch: Watch,
+    /// What the other threads are to be told. A few for each session, taken in every round.
+    notes: Vec<Note>,
 }
 
 /// Orders of one gateway's sessions, finished ones included, and the ids they are found by.
@@ -139,6 +142,7 @@ impl FixRoom {
             ready: false,
             ending: None,
             watch: Watch::default(),
+            notes: Vec::new(),
             settings: settings.clone(),
         };
         let singles = settings.families.iter().filter_map(|family| family.name(family.single()?));
@@ -234,6 +238,51 @@ impl FixRoom {
                 client.session.handle_missed(now, shard, &event, desk);
             }
         }
+    }
+
+    /// What was said since the last time.
+    pub fn take_notes(&mut self) -> Vec<Note> {
+        std::mem::take(&mut self.notes)
+    }
+
+    /// What other threads tell: an operator ends a session, or has its numbers begin anew.
+    pub fn handle_note(&mut self, now: Timestamp, note: &Note) {
+        let (number, resets) = match *note {
+            Note::Kick { kind: Kind::Fix, number } => (number as u16, false),
+            Note::Reset { number } => (number as u16, true),
+            _ => return,
+        };
+        let Some(client) = client_of(&mut self.clients, number) else { return };
+        if resets {
+            client.session.reset(now);
+        } else {
+            client.session.log_out(now, b"Ended by the operator", Ending::EndedByUs);
+        }
+        self.wake(number);
+    }
+
+    /// Every session that is known, connected or not.
+    pub fn rows(&self) -> impl Iterator<Item = Row> {
+        self.clients.iter().enumerate().filter_map(|(at, client)| {
+            let client = client.as_ref()?;
+            let (numbers, counts) = (client.session.numbers(), client.session.counts());
+            Some(Row {
+                kind: Kind::Fix,
+                number: at as u64 + 1,
+                name: Some(client.name.as_str().into()),
+                peer: client.peer.filter(|_| client.connection.is_some()),
+                since: client.since,
+                state: state_word(client.session.state()),
+                bytes_in: client.bytes_in,
+                bytes_out: client.bytes_out,
+                messages_in: counts.messages_in,
+                messages_out: counts.messages_out,
+                queue_bytes: client.session.unsent() as u64,
+                stomp: None,
+                next_in: Some(numbers.incoming),
+                next_out: Some(numbers.outgoing),
+            })
+        })
     }
 
     /// Whether orders are taken.
@@ -350,7 +399,8 @@ impl FixRoom {
         client.session.set_ready(ready);
         schedule.into_iter().for_each(|schedule| client.session.set_schedule(schedule));
         client.connection = Some(id);
-        client.peer = sockets.peer(id).map(|peer| peer.ip());
+        client.peer = sockets.peer(id);
+        client.since = now;
         if self.seats.len() <= id.slot() {
             self.seats.resize(id.slot() + 1, None);
         }
@@ -375,6 +425,8 @@ impl FixRoom {
             if let Some(folder) = &family.log_folder {
                 client.logged = self.clerk.open_log(number, folder.join(format!("{name}.log")));
             }
+            let (port, session) = (self.port, number);
+            self.notes.push(Note::Named { port, session, name: comp_id.into() });
             self.clients[at] = Some(Box::new(client));
         }
         Ok(Some(number))
@@ -393,6 +445,7 @@ impl FixRoom {
             sockets.pause(id);
             client.paused = true;
         }
+        client.bytes_in += taken as u64;
         sockets.consume(id, taken);
         self.wake(number);
     }
@@ -431,6 +484,7 @@ impl FixRoom {
             }
         }
         let Some(client) = client_of(&mut self.clients, number) else { return work };
+        self.notes.extend(client.news());
         self.deadline = self.deadline.min(client.session.poll_timeout().unwrap_or(Timestamp::MAX));
         if again {
             self.wake(number);
@@ -450,6 +504,7 @@ impl FixRoom {
                 tracing::info!(session = client.name, "FIX connection lost");
             }
             client.disconnect(now);
+            self.notes.extend(client.news());
             self.deadline = self.deadline.min(client.session.poll_timeout().unwrap_or(Timestamp::MAX));
         }
     }
@@ -515,13 +570,13 @@ impl FixRoom {
     }
 }
 
-/// Who of the sessions is logged on, and their numbers: for people.
-#[derive(Clone, Debug)]
-pub struct Standing {
-    pub name: String,
-    pub state: State,
-    pub incoming: u64,
-    pub outgoing: u64,
+fn state_word(state: State) -> &'static str {
+    match state {
+        State::Offline => "DISCONNECTED",
+        State::Greeting => "LOGGING_ON",
+        State::LoggedOn => "LOGGED_ON",
+        State::LoggingOut | State::Closing => "ENDING",
+    }
 }
 
 fn client_of(clients: &mut [Option<Box<Client>>], number: u16) -> Option<&mut Client> {

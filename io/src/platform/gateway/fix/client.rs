@@ -1,6 +1,6 @@
 //! One session with its connection, if it has one, and the request that waits for room.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use pitlane_engine::desk::Desk;
@@ -15,10 +15,12 @@ use subtle::ConstantTimeEq;
 use super::is_full;
 use super::watch::Turn;
 use crate::auth::{Credentials, Seat};
+use crate::bulletin::Note;
 use crate::config::Secret;
 use crate::fix::clerk::{self, Way};
 use crate::net::ConnectionId;
 use crate::net::sockets::Sockets;
+use pitlane_protocols::stomp::payload::system::Link;
 
 /// Requests of one session in one round: the others want their turn too.
 const REQUESTS_PER_ROUND_MAX: usize = 256;
@@ -28,7 +30,13 @@ pub struct Client {
     pub name: String,
     pub session: Session,
     pub connection: Option<ConnectionId>,
-    pub peer: Option<IpAddr>,
+    pub peer: Option<SocketAddr>,
+    /// Of the connection, or of the start.
+    pub since: Timestamp,
+    pub bytes_in: u64,
+    pub bytes_out: u64,
+    /// What was last told of its state.
+    told: Link,
     /// For which there was no room; nothing else is asked before it.
     pub held: Option<Request>,
     /// Whether it is in the line of those with something to do.
@@ -62,6 +70,10 @@ impl Client {
             session: Session::new(settings, store, reference),
             connection: None,
             peer: None,
+            since: Timestamp::ZERO,
+            bytes_in: 0,
+            bytes_out: 0,
+            told: Link::Disconnected,
             held: None,
             queued: false,
             paused: false,
@@ -76,6 +88,20 @@ impl Client {
         self.session.disconnect(now);
         (self.connection, self.paused, self.is_asking) = (None, false, false);
         self.asked = self.asked.wrapping_add(1);
+    }
+
+    /// Its state, if it has changed since it was told.
+    pub fn news(&mut self) -> Option<Note> {
+        let link = match self.session.state() {
+            State::Offline => Link::Disconnected,
+            State::Greeting | State::LoggingOut | State::Closing => Link::Connected,
+            State::LoggedOn => Link::LoggedOn,
+        };
+        if std::mem::replace(&mut self.told, link) == link {
+            return None;
+        }
+        let name = ["FIX:", &self.session.settings().target_comp_id].concat();
+        Some(Note::Link { name: name.into(), link })
     }
 
     /// Hands what the client asks to the desk.
@@ -130,7 +156,7 @@ impl Client {
         let credentials = Credentials {
             login: Some(text(shown.username)),
             secret: Secret::new(&text(shown.password)),
-            peer: self.peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+            peer: self.peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip()),
         };
         self.asked = self.asked.wrapping_add(1);
         let ticket = (self.asked as u64) << 16 | number as u64;
@@ -159,6 +185,7 @@ impl Client {
         if self.logged && taken > 0 {
             clerk.log(number, Way::Out, now, &bytes[..taken]);
         }
+        self.bytes_out += taken as u64;
         self.session.handle_transmitted(now, taken);
         usize::from(taken > 0)
     }
