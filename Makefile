@@ -32,6 +32,7 @@ sim: ## repeat one simulation (SEED=…), or run many (SEEDS=10000)
 faults: ## loss of power at every write, every byte of a journal flipped, disks that fail and run full, processes killed: all of it
 	PITLANE_FAULTS=full cargo test --package pitlane-tests $(PROFILE) --test faults
 	PITLANE_FAULTS=full cargo test --package pitlane $(PROFILE) --test server
+	PITLANE_FAULTS=full cargo test --package pitlane $(PROFILE) --test fix kills
 
 fuzz: ## any input into any state (TARGET=commands FOR=60); TARGET=rest: requests made up from the description of REST
 ifeq ($(TARGET),rest)

@@ -23,6 +23,10 @@ pub const MEMORY_BYTES_MAX: u64 = 1 << 30;
 pub const FIX_DECODE_NS_MAX: f64 = 250.0;
 /// The same beside `fefix`: at most this part of its time.
 pub const FIX_DECODE_PEER_RATIO_MAX: f64 = 0.25;
+/// FIX orders flat out, order to first Execution Report, beside an acceptor on QuickFIX with a store in memory.
+pub const FIX_PEER_RATIO_MIN: f64 = 6.0;
+/// The same at 10,000 orders a second, beside a bare echo of the same bytes, at the median.
+pub const FIX_ECHO_RATIO_MAX: f64 = 1.5;
 /// What level `os` of the journal adds to an order.
 pub const JOURNAL_NS_MAX: f64 = 100.0;
 /// A start with a million orders.

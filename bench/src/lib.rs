@@ -21,6 +21,7 @@ pub mod measure;
 
 pub mod fan_out;
 pub mod fix;
+pub mod fix_wire;
 pub mod http;
 pub mod journal;
 pub mod lane;

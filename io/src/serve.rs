@@ -5,6 +5,7 @@
 //!        a stop is asked for ─► Closing ─► Draining ─► Ended ─► "stopped"
 //! ```
 
+mod acceptor;
 mod library;
 mod start;
 mod store;
@@ -29,6 +30,7 @@ use self::watch::Watch;
 use crate::audit::AuditError;
 use crate::clock::Clock;
 use crate::config::{Config, Params};
+use crate::fix::clerk::AtWork;
 use crate::http::{Phase, Remote, Standing};
 use crate::journal::{Fault, Lock};
 use crate::log::Events;
@@ -164,6 +166,8 @@ struct Running {
     printing: JoinHandle<()>,
     ready: String,
     _lock: Option<Lock>,
+    /// Writes what it has when this is dropped.
+    _fix_clerk: AtWork,
 }
 
 impl Running {

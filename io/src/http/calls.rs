@@ -62,6 +62,7 @@ pub async fn handle(house: &Rc<House>, ask: &Ask<'_>, call: Call, body: Incoming
         Call::Portfolio => wealth::portfolio(house, ask),
         Call::Sessions => sessions::all(house, ask),
         Call::SessionEnd => sessions::end(house, ask, body).await,
+        Call::SessionReset => sessions::reset(house, ask, body).await,
         Call::Rates => sessions::rates(house, ask),
         Call::RatesChange => sessions::change_rates(house, ask, body).await,
         Call::Risk => risk::show(house, ask),

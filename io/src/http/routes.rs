@@ -55,6 +55,7 @@ pub enum Call {
     OrderValidate,
     Sessions,
     SessionEnd,
+    SessionReset,
     Rates,
     RatesChange,
     CashBalances,
@@ -240,6 +241,7 @@ static ROUTES: &[Route] = &[
     ),
     Route::new("/rest/ext/session", &[(Verb::Get, Role::Read, Call::Sessions)]),
     Route::new("/rest/ext/session/{}", &[(Verb::Delete, Role::Admin, Call::SessionEnd)]),
+    Route::new("/rest/ext/session/{}/reset", &[(Verb::Post, Role::Admin, Call::SessionReset)]),
     Route::new(
         "/rest/ext/broker/rate",
         &[(Verb::Get, Role::Read, Call::Rates), (Verb::Put, Role::Admin, Call::RatesChange)],

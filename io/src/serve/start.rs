@@ -26,6 +26,7 @@ use crate::net::settings::NetSettings;
 use crate::platform::GATEWAYS;
 use crate::platform::gateway::Gateway;
 use crate::platform::gateway::doors::{Doors, Protocol};
+use crate::platform::gateway::fix::FixRoom;
 use crate::platform::gateway::stomp::StompRoom;
 use crate::platform::reread::REREADS_MAX;
 use crate::platform::{Parts, PlatformSettings};
@@ -49,7 +50,7 @@ pub fn start(
     let config = &settings.config;
     let topology = &config.topology;
     pin(topology.main_cores.first().copied());
-    let Store { mut born, reference, staff, numbers, rest_numbers, supply } = store;
+    let Store { mut born, reference, staff, numbers, rest_numbers, supply, acceptor } = store;
     let remote = Remote::new();
     let plan = Plan::new(topology.clone(), remote.bell().clone());
     let bells = plan.bells.clone();
@@ -70,7 +71,13 @@ pub fn start(
     let doors = doors.map_err(|(key, error)| ServeError::System(key.to_string(), error))?;
     let mut listeners = doors.listeners();
     let mut auth = Auth::open(auth_settings(config, &reference)).map_err(ServeError::Auth)?;
-    let posts = furnish(config, &reference, &mut parts.gateways, doors, &mut auth, (&bells, &remote))
+    let (rooms, clerk_of_fix) = match doors.lead_to(Protocol::Fix) {
+        true => acceptor.rooms(now, config, &reference, &bells, &mut auth)?,
+        false => Default::default(),
+    };
+    let fix_clerk = clerk_of_fix.start().map_err(system(NO_THREAD))?;
+    let furnishing = (&*bells, &remote, rooms);
+    let posts = furnish(config, &reference, &mut parts.gateways, doors, &mut auth, furnishing)
         .map_err(system("cannot share a listener"))?;
     members.extend(plan.members(parts.shards, parts.gateways, &NetSettings::of(&config.net)));
 
@@ -124,7 +131,19 @@ pub fn start(
     threads.push(start_http(http, core, life.clone()).map_err(system(NO_THREAD))?);
     let reload = reload_by_signal().map_err(system("cannot hear signals"))?;
     let watch = Watch::new(healths, registry, standing.clone(), supply).with_reload(reload, tls, reread);
-    Ok(Running { bells, remote, standing, watch, library, threads, printer, printing, ready, _lock: lock })
+    Ok(Running {
+        bells,
+        remote,
+        standing,
+        watch,
+        library,
+        threads,
+        printer,
+        printing,
+        ready,
+        _lock: lock,
+        _fix_clerk: fix_clerk,
+    })
 }
 
 const NO_THREAD: &str = "cannot start a thread";
@@ -166,13 +185,14 @@ fn furnish(
     gateways: &mut [Gateway],
     doors: Doors,
     auth: &mut Auth,
-    (bells, remote): (&Bells, &Remote),
+    (bells, remote, rooms): (&Bells, &Remote, Vec<FixRoom>),
 ) -> io::Result<Vec<Post>> {
     let furnished = match config.topology.layout {
         Layout::Shared => 1,
         Layout::Dedicated => gateways.len(),
     };
     let mut ends = Vec::new();
+    let mut rooms = rooms.into_iter();
     for gateway in &mut gateways[..furnished] {
         let source = gateway.source();
         let bell = bells.ports[source.port.0 as usize].clone();
@@ -182,7 +202,7 @@ fn furnish(
             let logins = Logins::new(Some(auth.seat(bell)), config.stomp.generic_event_role);
             StompRoom::new(stomp::settings(config), reference.clone(), source, logins)
         });
-        gateway.furnish(doors.try_clone()?, room, post);
+        gateway.furnish(doors.try_clone()?, room, rooms.next(), post);
     }
     Ok(ends)
 }
