@@ -22,6 +22,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
+use pitlane::auth::{Auth, AuthSettings};
 use pitlane::config::Durability;
 use pitlane::http::{Http, HttpSettings, Parts, Remote, Standing};
 use pitlane::metrics::{Registry, StageSummary};
@@ -211,6 +212,7 @@ fn start_ours(pinning: &Pinning) -> io::Result<(Server, Remote)> {
     let (mut ports, _shards) = mesh(&[PortClass::Client], 1, Depths::default());
     let reference = RefData::check(Rows::default()).expect("nothing in it, nothing wrong with it");
     let remote = Remote::new();
+    let mut auth = Auth::open(AuthSettings::off()).expect("no files, nothing wrong with them");
     let parts = Parts {
         port: ports.remove(0),
         bells: vec![Bell::new(|| {})],
@@ -220,6 +222,7 @@ fn start_ours(pinning: &Pinning) -> io::Result<(Server, Remote)> {
         standing: Arc::new(Standing::new(Timestamp::ZERO, Durability::None, Vec::new())),
         stages: Box::new(|| (0..ROWS).map(row).collect()),
         report: None,
+        seat: auth.seat(remote.bell().clone()),
         tls: None,
         tell: Box::new(|_| {}),
     };

@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use pitlane_engine::id::ShardId;
 
+use crate::auth::{Role, Strategies, book};
 use crate::config::{Setting, Sources};
 
 const CODES: &str = "\
@@ -68,6 +69,12 @@ pub enum Verb {
     /// Look into the journal
     #[command(subcommand)]
     Journal(JournalVerb),
+    /// Who may log in with a password
+    #[command(subcommand)]
+    User(UserVerb),
+    /// Which machines may come in with a token
+    #[command(subcommand)]
+    Token(TokenVerb),
     /// Print completions for a shell
     #[command(after_help = "Example:
   pitlane completions bash > /etc/bash_completion.d/pitlane")]
@@ -215,6 +222,64 @@ impl JournalPart {
     }
 }
 
+/// What `pitlane user` can do. A running service hears of it on SIGHUP.
+#[derive(Clone, Debug, Subcommand)]
+pub enum UserVerb {
+    /// Add somebody; the password is asked for, or the first line of standard input
+    #[command(after_help = "Example:
+  pitlane user add alice --role trade --strategies PAIRS,MOMENTUM --file /etc/pitlane/users")]
+    Add(Newcomer),
+    /// Give somebody another password
+    Passwd(Named),
+    /// Remove somebody
+    Remove(Named),
+    /// Print everybody, with role and strategies
+    List(CredentialFile),
+}
+
+/// What `pitlane token` can do. A running service hears of it on SIGHUP.
+#[derive(Clone, Debug, Subcommand)]
+pub enum TokenVerb {
+    /// Make a token and print it: it is shown this once and kept nowhere
+    #[command(after_help = "Example:
+  pitlane token create robot --role trade --file /etc/pitlane/tokens")]
+    Create(Newcomer),
+    /// Make a token worthless
+    Revoke(Named),
+    /// Print the name of each token, with role and strategies
+    List(CredentialFile),
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct Newcomer {
+    pub name: String,
+    /// read, trade or admin; each may all that the one before may
+    #[arg(long, value_parser = book::parse_role)]
+    pub role: Role,
+    /// Names of strategies with commas between, whose orders and positions may be seen and touched; *: all
+    #[arg(long, value_name = "LIST", default_value = "*", value_parser = book::parse_strategies)]
+    pub strategies: Strategies,
+    #[command(flatten)]
+    pub file: CredentialFile,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct Named {
+    pub name: String,
+    #[command(flatten)]
+    pub file: CredentialFile,
+}
+
+/// Which file is meant.
+#[derive(Clone, Debug, Args)]
+pub struct CredentialFile {
+    #[command(flatten)]
+    pub settings: Settings,
+    /// The file of users or tokens [default: auth.users_file, auth.tokens_file]
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+}
+
 #[derive(Clone, Debug, Args)]
 pub struct Completions {
     pub shell: Shell,
@@ -336,6 +401,10 @@ mod tests {
             "pitlane --set lanes.events",
             "pitlane completions cobol",
             "pitlane config",
+            "pitlane user add alice",
+            "pitlane user add alice --role boss",
+            "pitlane user add alice --role read --password secret",
+            "pitlane token create robot --role read --strategies a,,b",
         ] {
             assert!(verb(words).is_err(), "{words}");
         }

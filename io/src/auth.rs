@@ -1,4 +1,36 @@
-//! Who may do what.
+//! Who may do what, and how we know who it is.
+//!
+//! ```text
+//! http, gateways ── ask: Credentials ──► lane ──► Clerk in the thread `auth`: books, argon2id, lock-out
+//!       ▲                                            │
+//!       └── poll: Verdict ◄── Seat: memory ◄── lane ◄┘
+//! ```
+//!
+//! A password costs 20 ms to verify, so nobody does it himself: whoever must know takes a [`Seat`] and goes on meanwhile. What
+//! was verified a moment ago is remembered by the seat, so that a client who sends it with every request is not slow.
+
+pub mod book;
+mod clerk;
+mod lockout;
+mod memory;
+mod password;
+mod prompt;
+mod seat;
+mod token;
+pub mod verbs;
+
+use std::fmt;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+pub use self::clerk::Clerk;
+pub use self::seat::{Busy, Seat};
+use crate::config::{Config, Secret};
+use crate::refdata::Faults;
+use crate::topology::crew::Bed;
+use crate::wake::Bell;
 
 /// Each may all that the one before may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -10,3 +42,179 @@ pub enum Role {
     /// Changes what others depend on: money, limits, sessions, the service itself.
     Admin,
 }
+
+impl Role {
+    /// With the words for them, wherever they are written.
+    pub const WORDS: [(&str, Role); 3] =
+        [("read", Role::Read), ("trade", Role::Trade), ("admin", Role::Admin)];
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(Role::WORDS[*self as usize].0)
+    }
+}
+
+/// Somebody we know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    pub name: Arc<str>,
+    pub role: Role,
+    pub strategies: Strategies,
+}
+
+/// Whose orders, positions and events somebody may see and touch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Strategies {
+    All,
+    Only(Arc<[Box<str>]>),
+}
+
+impl Strategies {
+    pub fn sees(&self, strategy: &str) -> bool {
+        match self {
+            Strategies::All => true,
+            Strategies::Only(names) => names.iter().any(|name| **name == *strategy),
+        }
+    }
+}
+
+impl fmt::Display for Strategies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Strategies::All => f.write_str("*"),
+            Strategies::Only(names) => f.write_str(&names.join(",")),
+        }
+    }
+}
+
+/// What somebody shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Credentials {
+    /// None: the secret is a token and says it all. With a login it is the password of that user, or the token of that name.
+    pub login: Option<String>,
+    pub secret: Secret,
+    pub peer: IpAddr,
+}
+
+/// What comes of it.
+pub type Verdict = Result<Identity, Refusal>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Whether the login or the secret is wrong is not said.
+    Wrong,
+    /// Too many failures, by this login or from this address; so it was not even looked at.
+    Locked { wait_s: u32 },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuthSettings {
+    /// Whether clients must log in; if not, everybody is `local` and may everything.
+    pub required: bool,
+    pub users: Option<PathBuf>,
+    pub tokens: Option<PathBuf>,
+    /// Names that may stand in the lists of strategies.
+    pub strategies: Vec<String>,
+}
+
+impl AuthSettings {
+    pub fn of(config: &Config, strategies: Vec<String>) -> AuthSettings {
+        AuthSettings {
+            required: config.login_required(),
+            users: config.auth.users_file.clone(),
+            tokens: config.auth.tokens_file.clone(),
+            strategies,
+        }
+    }
+
+    /// For a service that asks nobody.
+    pub fn off() -> AuthSettings {
+        AuthSettings { required: false, users: None, tokens: None, strategies: Vec::new() }
+    }
+}
+
+/// The clerk before it has its thread, while seats are given out.
+#[derive(Debug)]
+pub struct Auth {
+    clerk: Clerk,
+    bed: Bed,
+    bell: Bell,
+    anybody: Option<Identity>,
+    shared: Arc<Shared>,
+}
+
+/// What the clerk, the seats and main share.
+#[derive(Debug)]
+struct Shared {
+    /// Rises when the books have changed, and what was verified before no longer counts.
+    generation: AtomicU64,
+    /// Somebody wants the books to be read again.
+    reload: AtomicBool,
+    /// Makes the sums of remembered credentials useless to anybody who sees them.
+    key: [u8; 32],
+}
+
+impl Auth {
+    /// Reads the books. Everything that is wrong with them is told at once.
+    pub fn open(settings: AuthSettings) -> Result<Auth, Faults> {
+        let bed = Bed::default();
+        let shared =
+            Arc::new(Shared { generation: AtomicU64::new(0), reload: AtomicBool::new(false), key: random() });
+        let anybody = (!settings.required).then(|| Identity {
+            name: "local".into(),
+            role: Role::Admin,
+            strategies: Strategies::All,
+        });
+        let clerk = Clerk::new(settings, shared.clone())?;
+        Ok(Auth { clerk, bell: bed.bell(), bed, anybody, shared })
+    }
+
+    /// What everybody is, where nobody must log in.
+    pub fn anybody(&self) -> Option<&Identity> {
+        self.anybody.as_ref()
+    }
+
+    /// A seat for a thread with this bell, which is rung when a verdict has come.
+    pub fn seat(&mut self, bell: Bell) -> Seat {
+        let (seat, desk) = seat::pair(self.anybody.clone(), self.shared.clone(), self.bell.clone(), bell);
+        self.clerk.add(desk);
+        seat
+    }
+
+    /// For whoever may ask for the books to be read again.
+    pub fn reload(&self) -> Reload {
+        Reload { shared: self.shared.clone(), bell: self.bell.clone() }
+    }
+
+    /// The clerk, where it sleeps and how it is called.
+    pub fn into_parts(self) -> (Clerk, Bed, Bell) {
+        (self.clerk, self.bed, self.bell)
+    }
+}
+
+/// Asks for the books to be read again.
+#[derive(Clone, Debug)]
+pub struct Reload {
+    shared: Arc<Shared>,
+    bell: Bell,
+}
+
+impl Reload {
+    pub fn ask(&self) {
+        self.shared.reload.store(true, Ordering::Release);
+        self.bell.wake();
+    }
+}
+
+/// Bytes that nobody can guess.
+fn random<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    let provider = rustls::crypto::ring::default_provider();
+    // Without it there is no TLS either.
+    provider.secure_random.fill(&mut bytes).expect("the system gives random bytes");
+    bytes
+}
+
+#[cfg(test)]
+mod tests;

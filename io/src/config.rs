@@ -52,7 +52,7 @@ pub use net::{Driver, Net};
 pub use params::{Param, Params};
 pub use risk::{Restricted, Risk, Rules};
 pub use service::{Demo, Feed, Mode, Refdata, Service};
-pub use stomp::{Broker, Role, Stomp};
+pub use stomp::{Broker, Stomp};
 pub use topology::{IdleBy, Layout, Topology};
 pub use tree::Origin;
 pub use venue::Venue;

@@ -22,6 +22,7 @@ mod health;
 mod house;
 mod latency;
 mod listen;
+mod login;
 mod meter;
 mod operator;
 mod problem;
@@ -44,8 +45,10 @@ use tokio::task::LocalSet;
 
 use self::house::House;
 pub use self::remote::Remote;
+pub use self::routes::calls;
 pub use self::settings::HttpSettings;
 pub use self::standing::{Journaling, Listener, Phase, Standing};
+use crate::auth::Seat;
 use crate::metrics::{Registry, StageSummary};
 use crate::report::Report;
 use crate::tls::Tls;
@@ -66,6 +69,8 @@ pub struct Parts {
     pub stages: Box<dyn FnMut() -> Vec<StageSummary> + Send>,
     /// Prints what is heard; none: nobody reads along.
     pub report: Option<Report>,
+    /// Where this thread asks who somebody is. Its bell is [`Remote::bell`].
+    pub seat: Seat,
     /// Needed where there is an HTTPS listener.
     pub tls: Option<Arc<Tls>>,
     /// How this thread speaks to main.

@@ -1,13 +1,19 @@
 //! The binary `pitlane`.
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{CommandFactory, Parser};
-use pitlane::args::{Check, Cli, Completions, ConfigVerb, Doctor, JournalVerb, Serve, Show, Verb};
+use pitlane::args::{
+    Check, Cli, Completions, ConfigVerb, CredentialFile, Doctor, JournalVerb, Serve, Show, TokenVerb,
+    UserVerb, Verb,
+};
+use pitlane::auth::Auth;
+use pitlane::auth::book::Kind;
+use pitlane::auth::verbs as credentials;
 use pitlane::config::{self, Config, Faults, Loaded, Machine, Mode, Origin, Params, Sources};
 use pitlane::doctor::{self, Probes};
 use pitlane::journal::disk::Disk;
@@ -27,6 +33,8 @@ fn main() -> ExitCode {
         Verb::Config(ConfigVerb::Show(show)) => run_show(&show),
         Verb::Doctor(doctor) => run_doctor(&doctor),
         Verb::Journal(verb) => run_journal(&verb),
+        Verb::User(verb) => run_user(&verb),
+        Verb::Token(verb) => run_token(&verb),
         Verb::Completions(completions) => run_completions(&completions),
     };
     match done {
@@ -46,6 +54,7 @@ enum Trouble {
     Refdata(refdata::Faults),
     Serve(ServeError),
     Journal(VerbError),
+    Credentials(credentials::VerbError),
     Output(io::Error),
 }
 
@@ -54,6 +63,7 @@ impl std::fmt::Display for Trouble {
         match self {
             Trouble::Config(faults) => faults.fmt(f),
             Trouble::Refdata(faults) => faults.fmt(f),
+            Trouble::Credentials(error) => write!(f, "pitlane: {error}"),
             Trouble::Journal(error) => write!(f, "pitlane: {error}"),
             Trouble::Serve(error) => write!(f, "pitlane: {error}"),
             Trouble::Output(error) => write!(f, "pitlane: {error}"),
@@ -84,6 +94,15 @@ impl From<VerbError> for Trouble {
         match error {
             VerbError::Output(error) => Trouble::Output(error),
             other => Trouble::Journal(other),
+        }
+    }
+}
+
+impl From<credentials::VerbError> for Trouble {
+    fn from(error: credentials::VerbError) -> Trouble {
+        match error {
+            credentials::VerbError::Output(error) => Trouble::Output(error),
+            other => Trouble::Credentials(other),
         }
     }
 }
@@ -120,6 +139,7 @@ fn refuse_other_modes(config: &Config, params: &Params) -> Result<(), Faults> {
 
 fn run_check(check: &Check) -> Result<ExitCode, Trouble> {
     let (loaded, data) = read(&check.sources())?;
+    Auth::open(serve::auth_settings(&loaded.config, &data))?;
     for warning in loaded.warnings {
         writeln!(io::stderr(), "warning: {warning}")?;
     }
@@ -191,6 +211,46 @@ fn run_journal(verb: &JournalVerb) -> Result<ExitCode, Trouble> {
     };
     out.flush()?;
     Ok(if is_sound? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn run_user(verb: &UserVerb) -> Result<ExitCode, Trouble> {
+    let path = |args: &CredentialFile| credential_file(args, Kind::Users);
+    match verb {
+        UserVerb::Add(new) => {
+            credentials::add_user(&path(&new.file)?, &new.name, new.role, &new.strategies)?;
+        }
+        UserVerb::Passwd(named) => credentials::change_password(&path(&named.file)?, &named.name)?,
+        UserVerb::Remove(named) => credentials::remove(Kind::Users, &path(&named.file)?, &named.name)?,
+        UserVerb::List(args) => credentials::list(Kind::Users, &path(args)?, &mut io::stdout().lock())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run_token(verb: &TokenVerb) -> Result<ExitCode, Trouble> {
+    let path = |args: &CredentialFile| credential_file(args, Kind::Tokens);
+    match verb {
+        TokenVerb::Create(new) => {
+            let token = credentials::create_token(&path(&new.file)?, &new.name, new.role, &new.strategies)?;
+            writeln!(io::stdout(), "{token}")?;
+        }
+        TokenVerb::Revoke(named) => credentials::remove(Kind::Tokens, &path(&named.file)?, &named.name)?,
+        TokenVerb::List(args) => credentials::list(Kind::Tokens, &path(args)?, &mut io::stdout().lock())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The file that is named, or that of the settings.
+fn credential_file(args: &CredentialFile, kind: Kind) -> Result<PathBuf, Trouble> {
+    if let Some(path) = &args.file {
+        return Ok(path.clone());
+    }
+    let auth = config::load(&args.settings.sources(), &Machine::of(Path::new(ROOT)))?.config.auth;
+    let (path, key) = match kind {
+        Kind::Users => (auth.users_file, "auth.users_file"),
+        Kind::Tokens => (auth.tokens_file, "auth.tokens_file"),
+    };
+    let unset = || credentials::VerbError::Refused(format!("{key} is not set: name a file with --file"));
+    Ok(path.ok_or_else(unset)?)
 }
 
 fn run_completions(completions: &Completions) -> Result<ExitCode, Trouble> {

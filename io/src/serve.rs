@@ -21,6 +21,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::low_level::pipe;
 
+pub use self::start::auth_settings;
 use self::store::Store;
 use self::watch::Watch;
 use crate::clock::Clock;
@@ -28,6 +29,7 @@ use crate::config::Config;
 use crate::http::{Phase, Remote, Standing};
 use crate::journal::{Fault, Lock};
 use crate::printer::Printer;
+use crate::refdata;
 use crate::tls::TlsError;
 use crate::topology::life::{Course, Life, Main, Stop};
 use crate::wake::{Bell, wake_all};
@@ -51,6 +53,8 @@ pub enum ServeError {
     System(String, io::Error),
     Journal(Fault),
     Tls(TlsError),
+    /// Users or tokens are not as they should be.
+    Auth(refdata::Faults),
     /// It had to end.
     Failed(String),
     /// It did not end in time.
@@ -63,6 +67,7 @@ impl fmt::Display for ServeError {
             ServeError::System(what, error) => write!(f, "{what}: {error}"),
             ServeError::Journal(fault) => fault.fmt(f),
             ServeError::Tls(error) => error.fmt(f),
+            ServeError::Auth(faults) => faults.fmt(f),
             ServeError::Failed(why) => f.write_str(why),
             ServeError::Late(course) => {
                 write!(f, "not ended in good order after {END_MAX:?}: stuck in {course:?}")
@@ -112,7 +117,7 @@ fn stop_by_signal(life: &Life) -> io::Result<Arc<AtomicBool>> {
     Ok(signalled)
 }
 
-/// SIGHUP asks for the certificate to be read again.
+/// SIGHUP asks for certificate, users and tokens to be read again.
 fn reload_by_signal() -> io::Result<Arc<AtomicBool>> {
     let asked = Arc::new(AtomicBool::new(false));
     flag::register(SIGHUP, asked.clone())?;
@@ -172,7 +177,7 @@ impl Running {
         self.end(life, until)
     }
 
-    /// Waits, and looks after journal and certificate meanwhile.
+    /// Waits, and looks after journal, certificate and users meanwhile.
     fn wait(
         &mut self,
         main: &mut Main,

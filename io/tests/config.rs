@@ -371,8 +371,14 @@ mod rules {
         assert!(required(&["https.listen=10.0.0.1:9443", &users]));
         assert!(required(&["auth.mode=required", &users]));
         assert!(refused(&["auth.mode=required"]).contains("nobody could log in"));
-        assert!(!required(&["auth.mode=off", "https.listen=10.0.0.1:9443"]));
-        assert_eq!(warned(&["auth.mode=off", "https.listen=10.0.0.1:9443"]).len(), 1);
+        assert!(!required(&["auth.mode=off"]));
+        // Whoever wants nobody to log in stays on this machine, whatever else is set.
+        let said =
+            refused(&["auth.mode=off", "auth.allow_plaintext=true", "http.listen=10.0.0.1:9090", &users]);
+        assert_eq!(
+            said,
+            "--set: http.listen: 10.0.0.1:9090 is not loopback: anybody who reaches it could trade, since auth.mode is off"
+        );
     }
 
     #[test]
@@ -446,7 +452,7 @@ mod rules {
 
     #[test]
     fn files_that_are_named_must_be_there() {
-        assert!(refused(&["auth.tokens_file=/nowhere/tokens"]).contains("/nowhere/tokens: No such file"));
+        assert!(refused(&["tls.client_ca=/nowhere/ca"]).contains("/nowhere/ca: No such file"));
         let cert = format!("tls.cert={}", present());
         assert!(refused(&[&cert]).contains("tls.cert: it needs tls.key"));
         assert_eq!(warned(&[&cert, &format!("tls.key={}", present())]), [""; 0]);

@@ -89,11 +89,6 @@ impl Check<'_> {
 
     fn login(&mut self) {
         let auth = &self.config.auth;
-        for (key, file) in [("auth.users_file", &auth.users_file), ("auth.tokens_file", &auth.tokens_file)] {
-            if let Some(path) = file {
-                self.file(key, path);
-            }
-        }
         let known = auth.users_file.is_some() || auth.tokens_file.is_some();
         if auth.mode == AuthMode::Required && !known {
             self.fault("auth.mode", "nobody could log in: set auth.users_file or auth.tokens_file");
@@ -113,8 +108,10 @@ impl Check<'_> {
             self.fault(key, problem);
         }
         if auth.mode == AuthMode::Off {
-            self.warnings
-                .push(format!("{key}: anybody who reaches {address} may trade, since auth.mode is off"));
+            let problem = format!(
+                "{address} is not loopback: anybody who reaches it could trade, since auth.mode is off"
+            );
+            self.fault(key, problem);
         }
         if !tls && !auth.allow_plaintext {
             let problem =

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use super::section::Section;
 use super::words::Rate;
+use crate::auth::Role;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stomp {
@@ -25,14 +26,6 @@ pub struct Stomp {
     pub generic_event_role: Role,
 }
 
-/// What somebody may do; each includes those before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Role {
-    Read,
-    Trade,
-    Admin,
-}
-
 impl Stomp {
     pub(super) fn read(section: &mut Section<'_>) -> Stomp {
         Stomp {
@@ -51,10 +44,7 @@ impl Stomp {
             queue_events_max: section.number("queue_events_max", 1..=10_000_000),
             queue_bytes_max: section.number("queue_bytes_max", 65_536..=1 << 30),
             stuck_timeout_ms: section.number("stuck_timeout_ms", 100..=600_000),
-            generic_event_role: section.word(
-                "generic_event_role",
-                &[("read", Role::Read), ("trade", Role::Trade), ("admin", Role::Admin)],
-            ),
+            generic_event_role: section.word("generic_event_role", &Role::WORDS),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Guards that are always on. Every request is judged here, by its head and by who sends it, before any handler sees it:
-//! this is the one place, and authentication belongs here too.
+//! Guards that are always on. Every request is judged here by its head, before it is asked who sends it ([`super::login`]) and
+//! long before any handler sees it.
 //!
 //! The danger on a trader's machine is less the network than the browser: any page may send requests to `localhost`. So
 //! a request must be meant for us (Host: a page that has moved its own name to our address is a stranger) and, if it changes
@@ -44,17 +44,8 @@ pub fn judge(rules: &Rules, visit: &Visit, head: &Head) -> Result<(), Problem> {
         let detail = "the Host is none of ours; name it in http.public_host if it should be";
         return Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, "foreign-host", detail));
     }
-    judge_peer(visit.peer.ip(), &head.method)?;
     judge_origin(rules, head, authority.text)?;
     judge_body(rules, &head.headers)
-}
-
-/// Until there are logins, whoever is not on this machine may look and change nothing.
-fn judge_peer(peer: IpAddr, method: &Method) -> Result<(), Problem> {
-    if is_safe(method) || peer.to_canonical().is_loopback() {
-        return Ok(());
-    }
-    Err(Problem::new(StatusCode::FORBIDDEN, "not-local", "only clients on this machine may do this"))
 }
 
 fn is_safe(method: &Method) -> bool {
@@ -192,20 +183,6 @@ mod tests {
         ];
         for text in bad {
             assert_eq!(host(text), None, "{text}");
-        }
-    }
-
-    #[test]
-    fn from_elsewhere_one_may_look_and_change_nothing() {
-        let judged = |peer: &str, method| judge_peer(peer.parse().unwrap(), &method).is_ok();
-        for local in ["127.0.0.1", "127.8.0.1", "::1", "::ffff:127.0.0.1"] {
-            assert!(judged(local, Method::POST), "{local}");
-        }
-        for elsewhere in ["10.0.0.7", "fe80::1", "::ffff:10.0.0.7"] {
-            assert!(judged(elsewhere, Method::GET), "{elsewhere}");
-            for method in [Method::POST, Method::PUT, Method::DELETE, Method::PATCH, Method::CONNECT] {
-                assert!(!judged(elsewhere, method), "{elsewhere}");
-            }
         }
     }
 

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::answer::{Answer, Kind};
 use super::house::House;
+use super::login::Who;
 use super::standing::{Journaling, Phase};
 
 /// Given by whoever builds a release; a build on the bench has none.
@@ -21,11 +22,15 @@ pub fn live() -> Answer {
     Answer::json(&Live { status: "LIVE" })
 }
 
-/// 200 when orders would be taken, 503 otherwise; with the same body, which says why.
-pub fn ready(house: &House) -> Answer {
-    let is_ready = is_ready(house);
-    let status = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    Answer::json(&Ready::of(house, is_ready)).with_status(status)
+/// 200 when orders would be taken, 503 otherwise. The body says why, to those who may know.
+pub fn ready(house: &House, who: &Who) -> Answer {
+    let ready = is_ready(house);
+    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let answer = match who {
+        Who::Known(_) => Answer::json(&Ready::of(house, ready)),
+        Who::Anybody => Answer::json(&Brief { ready }),
+    };
+    answer.with_status(status)
 }
 
 pub fn version(house: &House) -> Answer {
@@ -47,6 +52,11 @@ fn is_ready(house: &House) -> bool {
 #[derive(Serialize)]
 struct Live {
     status: &'static str,
+}
+
+#[derive(Serialize)]
+struct Brief {
+    ready: bool,
 }
 
 #[derive(Serialize)]

@@ -11,6 +11,7 @@ use tokio::time::timeout;
 use super::connection::Seats;
 use super::floor::{Floor, Outcome};
 use super::guard::Rules;
+use super::login::Reception;
 use super::meter::Meter;
 use super::problem::Problem;
 use super::remote::Remote;
@@ -31,6 +32,7 @@ pub struct House {
     pub rules: Rules,
     pub routes: Routes,
     pub seats: Seats,
+    pub reception: Reception,
     pub meter: Meter,
     pub registry: Arc<Registry>,
     pub standing: Arc<Standing>,
@@ -46,7 +48,8 @@ pub struct House {
 
 impl House {
     pub fn new(settings: HttpSettings, parts: Parts) -> House {
-        let Parts { port, bells, reference, remote, registry, standing, stages, report, tls, tell } = parts;
+        let Parts { port, bells, reference, remote, registry, standing, stages, report, seat, tls, tell } =
+            parts;
         let mut floor = Floor::new(port, bells, reference, settings.view);
         floor.set_report(report);
         House {
@@ -54,6 +57,7 @@ impl House {
             rules: Rules::new(&settings),
             routes: Routes::new(),
             seats: Seats::new(settings.connections_max, settings.connections_per_peer_max),
+            reception: Reception::new(seat),
             meter: Meter::default(),
             registry,
             standing,
@@ -84,6 +88,11 @@ impl House {
     pub fn next_request(&self) -> u64 {
         self.requests.set(self.requests.get() + 1);
         self.requests.get()
+    }
+
+    /// Takes in what other threads have said, up to a bound, and says how much that was.
+    pub fn poll(&self) -> usize {
+        self.floor.poll() + self.reception.poll()
     }
 
     /// Sends a command and waits for what comes of it. When this returns, the view shows it.

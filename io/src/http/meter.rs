@@ -15,6 +15,8 @@ pub struct Meter {
     pub timed_out: Tally,
     /// Requests refused before any handler saw them.
     pub guarded: Tally,
+    /// Wrong credentials, or none looked at because of too many wrong ones.
+    pub logins_refused: Tally,
 }
 
 pub const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];

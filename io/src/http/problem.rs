@@ -30,7 +30,7 @@ impl Problem {
         Problem { close: true, ..self }
     }
 
-    fn later(self, seconds: u32) -> Problem {
+    pub fn later(self, seconds: u32) -> Problem {
         Problem { retry_after: Some(seconds), ..self }
     }
 

@@ -42,6 +42,15 @@ impl Verb {
         }
     }
 
+    fn method(self) -> &'static str {
+        match self {
+            Verb::Get => "GET",
+            Verb::Post => "POST",
+            Verb::Put => "PUT",
+            Verb::Delete => "DELETE",
+        }
+    }
+
     fn words(self) -> &'static str {
         match self {
             Verb::Get => "GET, HEAD",
@@ -91,6 +100,13 @@ static ROUTES: [Route; 9] = [
     ),
     Route::new("/rest/runtime/exit-vm", &[(Verb::Post, Role::Admin, Call::ExitVm)]),
 ];
+
+/// Every call of the table: its method, its path, and what one must at least be.
+pub fn calls() -> impl Iterator<Item = (&'static str, &'static str, Role)> {
+    ROUTES
+        .iter()
+        .flat_map(|route| route.calls.iter().map(|(verb, role, _)| (verb.method(), route.path, *role)))
+}
 
 /// What a path and a method come to.
 #[derive(Debug, PartialEq, Eq)]

@@ -14,6 +14,7 @@ use super::answer::{Answer, Kind, Reply};
 use super::connection::Visit;
 use super::cors::{self, Cors};
 use super::house::House;
+use super::login::{self, Who};
 use super::problem::Problem;
 use super::routes::{Call, Found};
 use super::{account, guard, health, latency, operator};
@@ -35,7 +36,7 @@ pub async fn answer(house: &Rc<House>, visit: &Visit, request: Request<Incoming>
     let mut cors = Cors::Listed;
     let mut headers = HeaderMap::with_capacity(8);
     let answered = match guard::judge(&house.rules, visit, &head) {
-        Ok(()) => route(house, &head, body, &mut cors, &mut headers).await,
+        Ok(()) => route(house, visit, &head, body, &mut cors, &mut headers).await,
         Err(problem) => {
             house.meter.guarded.one_more();
             Err(problem)
@@ -63,6 +64,7 @@ pub async fn answer(house: &Rc<House>, visit: &Visit, request: Request<Incoming>
 
 async fn route(
     house: &Rc<House>,
+    visit: &Visit,
     head: &Head,
     body: Incoming,
     cors: &mut Cors,
@@ -70,9 +72,10 @@ async fn route(
 ) -> Result<Answer, Problem> {
     let path = head.uri.path();
     let route = match house.routes.find(&head.method, path) {
-        Found::Call { route, role: _, call, segments: _ } => {
+        Found::Call { route, role, call, segments: _ } => {
             *cors = route.cors;
-            return handle(house, call, body).await;
+            let who = login::admit(house, visit, head, call, role).await?;
+            return handle(house, &who, call, body).await;
         }
         // The server as a whole.
         Found::Nothing if head.method == Method::OPTIONS && path == "*" => return Ok(Answer::empty()),
@@ -85,12 +88,12 @@ async fn route(
     Ok(Answer::empty())
 }
 
-/// Handlers, one for each call.
-async fn handle(house: &Rc<House>, call: Call, body: Incoming) -> Result<Answer, Problem> {
+/// Handlers, one for each call. Whoever comes here may do it.
+async fn handle(house: &Rc<House>, who: &Who, call: Call, body: Incoming) -> Result<Answer, Problem> {
     match call {
         Call::Home => Ok(Answer::text(Kind::Page, include_str!("page.html"))),
         Call::Live => Ok(health::live()),
-        Call::Ready => Ok(health::ready(house)),
+        Call::Ready => Ok(health::ready(house, who)),
         Call::Version => Ok(health::version(house)),
         Call::Metrics => Ok(health::metrics(house)),
         Call::Accounts => Ok(account::accounts(house)),
@@ -107,6 +110,9 @@ fn show(problem: &Problem, head: &Head, id: &HeaderValue, headers: &mut HeaderMa
     }
     if let Some(seconds) = problem.retry_after {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    if problem.status == StatusCode::UNAUTHORIZED {
+        login::challenge(&head.headers, headers);
     }
     if problem.close {
         headers.insert(CONNECTION, HeaderValue::from_static("close"));

@@ -1,4 +1,4 @@
-//! The read model's share of the thread: between requests it takes in what the shards have said.
+//! The share of the thread that belongs to others: between requests it takes in what shards and clerk have said.
 //!
 //! A sleeping thread must be called, and a call costs the shard that makes it microseconds on the road of an order. So after
 //! some events this thread does not sleep at once: it looks again a moment later, and only when nothing came in that moment
@@ -33,7 +33,7 @@ pub async fn collect_stages(house: Rc<House>) {
 pub async fn take_turns(house: Rc<House>, remote: Remote) {
     let mut complete = false;
     loop {
-        let work = house.floor.poll();
+        let work = house.poll();
         if !complete && house.floor.is_complete() {
             complete = true;
             (house.tell)(News::Complete);
@@ -41,7 +41,7 @@ pub async fn take_turns(house: Rc<House>, remote: Remote) {
         match work {
             0 => {
                 remote.bell().doze();
-                if house.floor.poll() == 0 {
+                if house.poll() == 0 {
                     remote.rung().await;
                 }
                 remote.bell().rise();

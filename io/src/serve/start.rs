@@ -11,7 +11,8 @@ use pitlane_engine::time::Timestamp;
 use super::store::{Staff, Store};
 use super::watch::Watch;
 use super::{Running, ServeError, ServeSettings, reload_by_signal, system};
-use crate::config::Config;
+use crate::auth::{Auth, AuthSettings};
+use crate::config::{Config, IdleBy};
 use crate::http::{Http, HttpSettings, Listener, News, Parts as HttpParts, Remote, Standing};
 use crate::journal::header;
 use crate::metrics::{Registry, StageSummary};
@@ -22,7 +23,7 @@ use crate::report::Report;
 use crate::stages::Reader;
 use crate::tls::{Certificate, Tls, TlsError, TlsSettings};
 use crate::topology::Plan;
-use crate::topology::crew::{Member, pin};
+use crate::topology::crew::{Duty, Member, pin};
 use crate::topology::life::{Course, Life, Stop};
 
 pub fn start(
@@ -52,6 +53,8 @@ pub fn start(
     let parts = Parts::new(now, &reference, &platform, born, &bells, &registry);
     members.extend(plan.members(parts.shards, parts.gateways, &NetSettings::of(&config.net)));
 
+    let mut auth = Auth::open(auth_settings(config, &reference)).map_err(ServeError::Auth)?;
+
     let (printer, printing) = Printer::start(life.clone()).map_err(system(NO_THREAD))?;
     let tls = open_tls(config, now)?;
     let http = HttpParts {
@@ -64,12 +67,15 @@ pub fn start(
         stages: shown(parts.stages),
         report: Some(Report::new(printer.clone(), settings.quiet)),
         tls: tls.clone(),
+        seat: auth.seat(remote.bell().clone()),
         tell: told(life.clone()),
     };
     let http = Http::bind(HttpSettings::of(config), http).map_err(system("http.listen or https.listen"))?;
     standing.set_listeners(http.listeners().to_vec());
     let ready = ready_line(config, &reference, http.listeners());
 
+    let reread = auth.reload();
+    members.push(clerk(auth, topology.main_cores.first().copied()));
     let bells = members.iter().map(|member| member.bell.clone()).collect();
     let start = |member: Member| member.start(life.clone());
     let threads: io::Result<Vec<_>> = members.into_iter().map(start).collect();
@@ -77,11 +83,23 @@ pub fn start(
     let core = topology.http_cores.first().copied();
     threads.push(start_http(http, core, life.clone()).map_err(system(NO_THREAD))?);
     let reload = reload_by_signal().map_err(system("cannot hear signals"))?;
-    let watch = Watch::new(healths, registry, standing.clone()).with_certificate(tls, reload);
+    let watch = Watch::new(healths, registry, standing.clone()).with_reload(reload, tls, reread);
     Ok(Running { bells, remote, standing, watch, threads, printer, printing, ready, _lock: lock })
 }
 
 const NO_THREAD: &str = "cannot start a thread";
+
+/// Who clients are: by whom it may be asked for, with the names of all strategies.
+pub fn auth_settings(config: &Config, reference: &RefData) -> AuthSettings {
+    AuthSettings::of(config, reference.strategies().iter().map(|row| row.name.clone()).collect())
+}
+
+/// The thread that says who somebody is. Far from the shards: a password takes 20 ms.
+fn clerk(auth: Auth, core: Option<u32>) -> Member {
+    let (clerk, bed, bell) = auth.into_parts();
+    let duties = vec![Duty::Clerk(Box::new(clerk))];
+    Member { name: "auth".to_string(), duties, idle: IdleBy::Park, core, bed, bell, net: None }
+}
 
 /// A certificate, if anybody speaks TLS.
 fn open_tls(config: &Config, now: Timestamp) -> Result<Option<Arc<Tls>>, TlsError> {

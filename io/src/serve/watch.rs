@@ -1,10 +1,11 @@
-//! Main's eye on journal and certificate: once a second it looks how the journal is, and tells whoever shows it; and whether
-//! the certificate shall be read again.
+//! Main's eye on the journal: once a second it looks how the journal is, and tells whoever shows it; and whether certificate,
+//! users and tokens shall be read again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::auth::Reload;
 use crate::clock::wall;
 use crate::http::{Journaling, Standing};
 use crate::journal::{Door, Health};
@@ -22,27 +23,32 @@ pub struct Watch {
     standing: Arc<Standing>,
     /// The worst door at the last look.
     door: Door,
-    tls: Option<Arc<Tls>>,
-    /// Whether the certificate shall be read again.
+    /// Whether these shall be read again.
     reload: Arc<AtomicBool>,
+    tls: Option<Arc<Tls>>,
+    users: Option<Reload>,
 }
 
 impl Watch {
     pub fn new(healths: Vec<Arc<Health>>, registry: Arc<Registry>, standing: Arc<Standing>) -> Watch {
         let reload = Arc::default();
-        Watch { healths, registry, standing, door: Door::Open, tls: None, reload }
+        Watch { healths, registry, standing, door: Door::Open, reload, tls: None, users: None }
     }
 
-    /// To read this certificate again whenever it is asked for.
-    pub fn with_certificate(self, tls: Option<Arc<Tls>>, reload: Arc<AtomicBool>) -> Watch {
-        Watch { tls, reload, ..self }
+    /// To read these again whenever it is asked for.
+    pub fn with_reload(self, reload: Arc<AtomicBool>, tls: Option<Arc<Tls>>, users: Reload) -> Watch {
+        Watch { reload, tls, users: Some(users), ..self }
     }
 
     pub fn look(&mut self) {
         self.look_at_journal();
-        if self.reload.swap(false, Ordering::Relaxed)
-            && let Some(tls) = &self.tls
-        {
+        if !self.reload.swap(false, Ordering::Relaxed) {
+            return;
+        }
+        if let Some(users) = &self.users {
+            users.ask();
+        }
+        if let Some(tls) = &self.tls {
             match tls.reload(wall()) {
                 Ok(()) => tracing::info!(not_after = tls.not_after().0, "certificate read again"),
                 Err(error) => tracing::error!(%error, "the certificate stays as it was"),

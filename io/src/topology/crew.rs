@@ -9,6 +9,7 @@ use std::time::Duration;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 
 use super::life::{Course, Life, Stop};
+use crate::auth::Clerk;
 use crate::clock::Clock;
 use crate::config::IdleBy;
 use crate::fault;
@@ -33,6 +34,7 @@ pub enum Duty {
     Gateway(Box<Gateway>),
     Keeper(Box<KeeperDuty>),
     Steward(Box<Steward>),
+    Clerk(Box<Clerk>),
 }
 
 /// The journal's keeper, who tells the steward when there may be something to put away.
@@ -67,6 +69,7 @@ impl Duty {
             Duty::Keeper(keeper) => keeper.poll(now, course),
             Duty::Steward(steward) if course <= Course::Open => steward.poll(now),
             Duty::Steward(_) => 0,
+            Duty::Clerk(clerk) => clerk.poll(now),
         }
     }
 
@@ -75,7 +78,7 @@ impl Duty {
             Duty::Shard(shard) => shard.is_done(course),
             Duty::Gateway(gateway) => gateway.is_done(course),
             Duty::Keeper(keeper) => course != Course::Ended || keeper.finished,
-            Duty::Steward(_) => true,
+            Duty::Steward(_) | Duty::Clerk(_) => true,
         }
     }
 
@@ -83,7 +86,7 @@ impl Duty {
         match self {
             Duty::Shard(shard) => shard.is_waiting(),
             Duty::Gateway(gateway) => gateway.is_waiting(),
-            Duty::Keeper(_) | Duty::Steward(_) => false,
+            Duty::Keeper(_) | Duty::Steward(_) | Duty::Clerk(_) => false,
         }
     }
 
@@ -93,7 +96,7 @@ impl Duty {
             Duty::Gateway(gateway) => gateway.deadline(course),
             Duty::Keeper(keeper) => keeper.keeper.deadline().unwrap_or(Timestamp::MAX),
             // It looks by itself as often as anybody does.
-            Duty::Steward(_) => Timestamp::MAX,
+            Duty::Steward(_) | Duty::Clerk(_) => Timestamp::MAX,
         }
     }
 }

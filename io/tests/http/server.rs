@@ -7,6 +7,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle, Thread};
 
+use pitlane::auth::{Auth, AuthSettings};
 use pitlane::clock::Clock;
 use pitlane::config::Durability;
 use pitlane::http::{Http, HttpSettings, News, Parts, Phase, Remote, Standing};
@@ -78,6 +79,7 @@ impl Server {
             standing: standing.clone(),
             stages: Box::new(|| vec![stage()]),
             report: None,
+            seat: Auth::open(AuthSettings::off()).unwrap().seat(remote.bell().clone()),
             tls: plan.tls,
             tell: Box::new(move |news| tell.send(news).unwrap_or_default()),
         };

@@ -102,6 +102,13 @@ fn http(house: &House, out: &mut Exposition) {
     }
     let guarded = meter.guarded.get();
     out.single("pitlane_http_guarded_total", C, "Requests refused before a handler saw them.", guarded);
+    let refused = meter.logins_refused.get();
+    out.single(
+        "pitlane_http_logins_refused_total",
+        C,
+        "Requests with wrong credentials, or too many.",
+        refused,
+    );
     out.single("pitlane_http_connections", G, "Connections open now.", house.seats.len());
     out.single("pitlane_http_connections_total", C, "Connections taken in.", meter.accepted.get());
     let away = meter.turned_away.get();

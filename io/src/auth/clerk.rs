@@ -1,0 +1,151 @@
+//! The clerk: holds the books and says who somebody is. The duty of the thread `auth`.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use pitlane_engine::time::Timestamp;
+
+use super::book::{Book, Kind, NAME_BYTES_MAX, Proof};
+use super::lockout::Lockout;
+use super::password::Hash;
+use super::seat::{Answer, Desk, Question};
+use super::token::Sum;
+use super::{AuthSettings, Credentials, Identity, Refusal, Shared, Verdict, random};
+use crate::refdata::Faults;
+
+#[derive(Debug)]
+pub struct Clerk {
+    settings: AuthSettings,
+    books: Books,
+    desks: Vec<Desk>,
+    lockout: Lockout,
+    /// Verified in place of a user who does not exist, so that an answer takes as long.
+    decoy: Hash,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Books {
+    users: Book,
+    tokens: Book,
+}
+
+impl Clerk {
+    pub(super) fn new(settings: AuthSettings, shared: Arc<Shared>) -> Result<Clerk, Faults> {
+        let books = Books::open(&settings)?;
+        if settings.required && books.is_empty() {
+            let mut faults = Faults::default();
+            let paths = [&settings.users, &settings.tokens].into_iter().flatten();
+            let file = paths.map(|path| path.display().to_string()).next().unwrap_or("auth".to_string());
+            faults.add(&file, 0, "", "nobody is in it, so nobody could log in: pitlane user add".to_string());
+            return Err(faults);
+        }
+        let decoy = Hash::make(&random::<32>(), random());
+        Ok(Clerk { settings, books, desks: Vec::new(), lockout: Lockout::default(), decoy, shared })
+    }
+
+    pub(super) fn add(&mut self, desk: Desk) {
+        self.desks.push(desk);
+    }
+
+    /// One question of each desk, so that a thread with many does not hold up the others.
+    pub fn poll(&mut self, now: Timestamp) -> usize {
+        let mut work = usize::from(self.reload_if_asked());
+        for at in 0..self.desks.len() {
+            let Ok(question) = self.desks[at].questions.pop() else { continue };
+            let Question { ticket, mark, credentials } = question;
+            let verdict = self.judge(now, &credentials);
+            let generation = self.shared.generation.load(Ordering::Relaxed);
+            let desk = &mut self.desks[at];
+            let answer = Answer { ticket, mark, verdict, given: now, generation };
+            desk.answers.push(answer).expect("a seat has no more questions open than fit");
+            desk.bell.wake();
+            work += 1;
+        }
+        work
+    }
+
+    pub fn judge(&mut self, now: Timestamp, credentials: &Credentials) -> Verdict {
+        let Credentials { login, secret, peer } = credentials;
+        // Longer than any name, it is nobody's, and not worth a place in the table.
+        let login = login.as_deref().filter(|login| login.len() <= NAME_BYTES_MAX);
+        if let Some(wait_s) = self.lockout.wait_s(now, login, *peer) {
+            return Err(Refusal::Locked { wait_s });
+        }
+        match self.find(credentials.login.as_deref(), secret.reveal()) {
+            Some(identity) => {
+                self.lockout.succeeded(login);
+                Ok(identity)
+            }
+            None => {
+                self.lockout.failed(now, login, *peer);
+                if let Some(wait_s) = self.lockout.wait_s(now, login, *peer) {
+                    tracing::warn!(login, %peer, wait_s, "locked out: too many failed logins");
+                }
+                Err(Refusal::Wrong)
+            }
+        }
+    }
+
+    fn find(&self, login: Option<&str>, secret: &str) -> Option<Identity> {
+        let sum = Sum::of(secret);
+        let is_it = |proof: &Proof| matches!(proof, Proof::Token(kept) if kept.is_same(&sum));
+        let token = self.books.tokens.entries.iter().find(|entry| is_it(&entry.proof));
+        let Some(login) = login else { return token.map(|entry| entry.identity.clone()) };
+        if let Some(entry) = token.filter(|entry| &*entry.identity.name == login) {
+            return Some(entry.identity.clone());
+        }
+        let user = self.books.users.find(login);
+        let hash = match user.map(|user| &user.proof) {
+            Some(Proof::Password(hash)) => hash,
+            Some(Proof::Token(_)) | None => &self.decoy,
+        };
+        let is_right = hash.is_of(secret.as_bytes());
+        user.filter(|_| is_right).map(|user| user.identity.clone())
+    }
+
+    /// If anything is wrong with the files, what was known stays known.
+    fn reload_if_asked(&mut self) -> bool {
+        if !self.shared.reload.swap(false, Ordering::Acquire) {
+            return false;
+        }
+        match Books::open(&self.settings) {
+            Ok(books) => {
+                let (users, tokens) = (books.users.entries.len(), books.tokens.entries.len());
+                self.books = books;
+                // After the books: a verdict by the old ones is never taken for one by the new.
+                self.shared.generation.fetch_add(1, Ordering::Release);
+                tracing::info!(users, tokens, "users and tokens read again");
+            }
+            Err(faults) => tracing::error!(%faults, "users and tokens stay as they were"),
+        }
+        true
+    }
+}
+
+impl Books {
+    fn open(settings: &AuthSettings) -> Result<Books, Faults> {
+        let mut faults = Faults::default();
+        let mut read = |kind: Kind, path: Option<&Path>| {
+            let Some(path) = path else { return Book::default() };
+            match Book::open(kind, path) {
+                Ok(book) => {
+                    book.check_strategies(&path.display().to_string(), &settings.strategies, &mut faults);
+                    book
+                }
+                Err(found) => {
+                    found.told().iter().cloned().for_each(|fault| faults.tell(fault));
+                    Book::default()
+                }
+            }
+        };
+        let users = read(Kind::Users, settings.users.as_deref());
+        let tokens = read(Kind::Tokens, settings.tokens.as_deref());
+        if faults.is_empty() { Ok(Books { users, tokens }) } else { Err(faults) }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.users.entries.is_empty() && self.tokens.entries.is_empty()
+    }
+}

@@ -1,0 +1,205 @@
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use pitlane_engine::time::{NS_PER_S, Timestamp};
+
+use super::book::line_of;
+use super::password::Hash;
+use super::seat::QUESTIONS_MAX;
+use super::token::Sum;
+use super::*;
+
+const START: Timestamp = Timestamp(1_700_000_000 * NS_PER_S);
+const TOKEN: &str = "pit_abc";
+const PASSWORD: &str = "correct horse battery";
+
+/// Files of users and tokens, gone at the end of the test.
+struct Files(PathBuf);
+
+impl Files {
+    fn new() -> Files {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("pitlane-auth-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let files = Files(std::env::temp_dir().join(name));
+        fs::create_dir_all(&files.0).unwrap();
+        let hash = Hash::make(PASSWORD.as_bytes(), [3; 16]).to_string();
+        files.write("users", &line_of("alice", Role::Admin, &Strategies::All, &hash));
+        files.write("tokens", &line_of("robot", Role::Trade, &Strategies::All, &Sum::of(TOKEN).to_string()));
+        files
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.0.join(name), text).unwrap();
+    }
+
+    fn settings(&self) -> AuthSettings {
+        let (users, tokens) = (Some(self.0.join("users")), Some(self.0.join("tokens")));
+        AuthSettings { required: true, users, tokens, strategies: vec!["PAIRS".to_string()] }
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn bell() -> Bell {
+    Bell::new(|| {})
+}
+
+fn shown(login: Option<&str>, secret: &str) -> Credentials {
+    let peer = [127, 0, 0, 1].into();
+    Credentials { login: login.map(str::to_string), secret: Secret::new(secret), peer }
+}
+
+/// One question and its verdict, at this time.
+fn ask(seat: &mut Seat, clerk: &mut Clerk, now: Timestamp, login: Option<&str>, secret: &str) -> Verdict {
+    seat.ask(now, 7, shown(login, secret)).unwrap();
+    clerk.poll(now);
+    let (ticket, verdict) = seat.poll().expect("every question is answered");
+    assert_eq!((ticket, seat.poll()), (7, None));
+    verdict
+}
+
+fn name(verdict: Verdict) -> Result<String, Refusal> {
+    verdict.map(|identity| identity.name.to_string())
+}
+
+#[test]
+fn a_user_shows_a_password_and_a_machine_its_token() {
+    let files = Files::new();
+    let mut auth = Auth::open(files.settings()).unwrap();
+    assert_eq!(auth.anybody(), None);
+    let mut seat = auth.seat(bell());
+    let (mut clerk, ..) = auth.into_parts();
+    let mut check = |login: Option<&str>, secret: &str, who: Result<&str, Refusal>| {
+        let verdict = ask(&mut seat, &mut clerk, START, login, secret);
+        assert_eq!(name(verdict), who.map(str::to_string), "{login:?} {secret}");
+    };
+    check(Some("alice"), PASSWORD, Ok("alice"));
+    check(None, TOKEN, Ok("robot"));
+    check(Some("robot"), TOKEN, Ok("robot"));
+    for (login, secret) in [
+        (Some("alice"), ""),
+        (Some("alice"), TOKEN),
+        (Some("Alice"), PASSWORD),
+        (Some("robot"), PASSWORD),
+        (Some(""), TOKEN),
+        (None, PASSWORD),
+        (None, ""),
+        (None, "pit_abd"),
+        (Some(&*"a".repeat(5_000)), PASSWORD),
+    ] {
+        check(login, secret, Err(Refusal::Wrong));
+    }
+}
+
+#[test]
+fn guessing_is_locked_out_and_waits_it_out() {
+    let files = Files::new();
+    let mut auth = Auth::open(files.settings()).unwrap();
+    let mut seat = auth.seat(bell());
+    let (mut clerk, ..) = auth.into_parts();
+    for _ in 0..5 {
+        assert_eq!(ask(&mut seat, &mut clerk, START, Some("alice"), "guess"), Err(Refusal::Wrong));
+    }
+    let locked = Err(Refusal::Locked { wait_s: 1 });
+    assert_eq!(ask(&mut seat, &mut clerk, START, Some("alice"), "guess"), locked);
+    assert_eq!(ask(&mut seat, &mut clerk, START, Some("alice"), PASSWORD), locked, "not even looked at");
+    assert!(ask(&mut seat, &mut clerk, START, None, TOKEN).is_ok(), "others go on");
+    let later = START.plus(NS_PER_S);
+    assert!(ask(&mut seat, &mut clerk, later, Some("alice"), PASSWORD).is_ok());
+    // Whoever was verified goes on while somebody guesses at his login.
+    for _ in 0..9 {
+        let _ = ask(&mut seat, &mut clerk, later, Some("alice"), "guess");
+    }
+    assert!(ask(&mut seat, &mut clerk, later, Some("alice"), PASSWORD).is_ok());
+}
+
+#[test]
+fn what_was_verified_is_remembered_until_the_books_change() {
+    let files = Files::new();
+    let mut auth = Auth::open(files.settings()).unwrap();
+    let (mut seat, mut other) = (auth.seat(bell()), auth.seat(bell()));
+    let reload = auth.reload();
+    let (mut clerk, ..) = auth.into_parts();
+    assert!(ask(&mut seat, &mut clerk, START, None, TOKEN).is_ok());
+    assert!(seat.recall(START, &shown(None, TOKEN)).is_some());
+    assert!(other.recall(START, &shown(None, TOKEN)).is_none(), "a seat remembers its own");
+    seat.ask(START, 1, shown(None, TOKEN)).unwrap();
+    assert_eq!(clerk.poll(START), 0, "it was not asked again");
+    assert!(matches!(seat.poll(), Some((1, Ok(_)))));
+
+    // A verdict by the old books that is read after the new ones hold is not remembered.
+    other.ask(START, 2, shown(None, TOKEN)).unwrap();
+    clerk.poll(START);
+    files.write("tokens", "");
+    reload.ask();
+    assert_eq!(clerk.poll(START), 1);
+    assert!(matches!(other.poll(), Some((2, Ok(_)))));
+    for seat in [&mut seat, &mut other] {
+        assert!(seat.recall(START, &shown(None, TOKEN)).is_none());
+        assert_eq!(ask(seat, &mut clerk, START, None, TOKEN), Err(Refusal::Wrong));
+        assert_eq!(seat.generation(), 1);
+    }
+    assert!(ask(&mut seat, &mut clerk, START, Some("alice"), PASSWORD).is_ok());
+
+    // Files that cannot be read change nothing.
+    files.write("users", "alice");
+    reload.ask();
+    clerk.poll(START);
+    assert_eq!(seat.generation(), 1);
+    assert!(ask(&mut other, &mut clerk, START, Some("alice"), PASSWORD).is_ok());
+}
+
+#[test]
+fn a_seat_has_so_many_questions_and_each_is_answered_in_its_turn() {
+    let files = Files::new();
+    let mut auth = Auth::open(files.settings()).unwrap();
+    let (mut seat, mut other) = (auth.seat(bell()), auth.seat(bell()));
+    let (mut clerk, ..) = auth.into_parts();
+    for ticket in 0..QUESTIONS_MAX as u64 {
+        seat.ask(START, ticket, shown(None, "wrong")).unwrap();
+    }
+    assert_eq!(seat.ask(START, 99, shown(None, TOKEN)), Err(Busy));
+    // One of each desk at a time: whoever comes late does not wait behind a crowd at another.
+    other.ask(START, 1, shown(None, TOKEN)).unwrap();
+    assert_eq!(clerk.poll(START), 2);
+    assert!(matches!(other.poll(), Some((1, Ok(_)))));
+    assert_eq!(seat.ask(START, 99, shown(None, TOKEN)), Err(Busy), "a verdict nobody took keeps its place");
+    while clerk.poll(START) > 0 {}
+    let tickets: Vec<u64> = std::iter::from_fn(|| seat.poll()).map(|(ticket, _)| ticket).collect();
+    assert_eq!(tickets, (0..QUESTIONS_MAX as u64).collect::<Vec<_>>());
+    assert_eq!(seat.ask(START, 99, shown(None, TOKEN)), Ok(()));
+}
+
+#[test]
+fn where_nobody_must_log_in_everybody_is_local() {
+    let mut auth = Auth::open(AuthSettings::off()).unwrap();
+    let mut seat = auth.seat(bell());
+    let local = seat.anybody().unwrap().clone();
+    assert_eq!((&*local.name, local.role, &local.strategies), ("local", Role::Admin, &Strategies::All));
+    seat.ask(START, 1, shown(None, "anything")).unwrap();
+    assert_eq!(seat.poll(), Some((1, Ok(local))));
+}
+
+#[test]
+fn files_that_let_nobody_in_or_are_wrong_refuse_the_start() {
+    let files = Files::new();
+    let refused = || Auth::open(files.settings()).expect_err("it must not start").to_string();
+    files.write("users", "# nobody\n");
+    files.write("tokens", "");
+    assert!(refused().contains("nobody could log in"));
+    files.write("users", "alice");
+    files.write(
+        "tokens",
+        &line_of("r", Role::Read, &book::parse_strategies("PAIR").unwrap(), &"a".repeat(64)),
+    );
+    let told = refused();
+    assert!(told.contains("users:1: it must be name"), "{told}");
+    assert!(told.contains("tokens:1: strategies: there is no strategy PAIR (did you mean PAIRS?)"), "{told}");
+    fs::remove_file(files.0.join("users")).unwrap();
+    assert!(refused().contains("users: No such file"));
+}

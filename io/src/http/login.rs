@@ -1,0 +1,219 @@
+//! Who sends a request, and whether he may: `Authorization: Basic` for people, `Bearer` for machines.
+//!
+//! The clerk knows; it sits in a thread of its own, and a request waits for its verdict without holding up others. Open to
+//! everybody are only calls that tell nothing: that the process lives, whether it is ready, and what is the same for all, the
+//! pages and the description of the interface.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use base64ct::{Base64, Encoding};
+use hyper::StatusCode;
+use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
+use hyper::http::request::Parts as Head;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use super::connection::Visit;
+use super::house::House;
+use super::problem::Problem;
+use super::routes::Call;
+use crate::auth::{Credentials, Identity, Refusal, Role, Seat, Verdict};
+use crate::config::Secret;
+
+const SEC_FETCH_DEST: &str = "sec-fetch-dest";
+
+/// Who sends a request, as far as that is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Who {
+    Known(Identity),
+    /// At a call that is open to everybody, without having shown anything.
+    Anybody,
+}
+
+/// Whether he may do this; if so, who he is.
+pub async fn admit(
+    house: &House,
+    visit: &Visit,
+    head: &Head,
+    call: Call,
+    role: Role,
+) -> Result<Who, Problem> {
+    let reception = &house.reception;
+    let identity = match reception.anybody() {
+        Some(identity) => identity,
+        None => match shown(&head.headers, visit.peer.ip())? {
+            Some(credentials) => reception.ask(house, credentials).await?,
+            None if is_open(call) => return Ok(Who::Anybody),
+            None => return Err(missing()),
+        },
+    };
+    if identity.role < role {
+        let detail = format!("{} may not do this: it takes the role {role}", identity.name);
+        return Err(Problem::new(StatusCode::FORBIDDEN, "role-too-low", detail));
+    }
+    Ok(Who::Known(identity))
+}
+
+/// Whether a call is answered without a login. Nothing of the platform's state is told by these.
+fn is_open(call: Call) -> bool {
+    matches!(call, Call::Home | Call::Live | Call::Ready)
+}
+
+/// What a client shows; none if nothing. A line we do not understand is not nothing.
+fn shown(headers: &HeaderMap, peer: IpAddr) -> Result<Option<Credentials>, Problem> {
+    let mut lines = headers.get_all(AUTHORIZATION).iter();
+    let Some(line) = lines.next() else { return Ok(None) };
+    if lines.next().is_some() {
+        return Err(Problem::bad_request("bad-authorization", "a request has one Authorization"));
+    }
+    let parsed = line.to_str().ok().and_then(|line| line.split_once(' '));
+    let credentials = parsed.and_then(|(scheme, rest)| {
+        let rest = rest.trim_matches(' ');
+        if scheme.eq_ignore_ascii_case("Bearer") && !rest.is_empty() {
+            return Some(Credentials { login: None, secret: Secret::new(rest), peer });
+        }
+        if scheme.eq_ignore_ascii_case("Basic") {
+            return basic(rest, peer);
+        }
+        None
+    });
+    credentials.map(Some).ok_or_else(|| {
+        unauthorized("bad-authorization", "the Authorization must be Bearer with a token, or Basic")
+    })
+}
+
+/// RFC 7617: base64 of login, colon and password, in UTF-8.
+fn basic(text: &str, peer: IpAddr) -> Option<Credentials> {
+    let text = String::from_utf8(Base64::decode_vec(text).ok()?).ok()?;
+    let (login, password) = text.split_once(':')?;
+    Some(Credentials { login: Some(login.to_string()), secret: Secret::new(password), peer })
+}
+
+fn missing() -> Problem {
+    unauthorized("login-required", "this takes a login: Authorization with a Bearer token, or Basic")
+}
+
+fn unauthorized(code: &'static str, detail: &'static str) -> Problem {
+    Problem::new(StatusCode::UNAUTHORIZED, code, detail)
+}
+
+/// Says how to log in. A script of a page is not offered Basic, or the browser would ask the user over the page's head.
+pub fn challenge(request: &HeaderMap, answer: &mut HeaderMap) {
+    let is_script = request.get(SEC_FETCH_DEST).is_some_and(|dest| dest.as_bytes() == b"empty");
+    if !is_script {
+        let basic = HeaderValue::from_static("Basic realm=\"pitlane\", charset=\"UTF-8\"");
+        answer.append(WWW_AUTHENTICATE, basic);
+    }
+    answer.append(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"pitlane\""));
+}
+
+/// This thread's seat at the clerk's, and who waits there.
+#[derive(Debug)]
+pub struct Reception {
+    seat: RefCell<Seat>,
+    /// By ticket; never more than the seat has questions open.
+    waiting: RefCell<BTreeMap<u64, oneshot::Sender<Verdict>>>,
+    tickets: Cell<u64>,
+}
+
+impl Reception {
+    pub fn new(seat: Seat) -> Reception {
+        Reception { seat: RefCell::new(seat), waiting: RefCell::default(), tickets: Cell::new(0) }
+    }
+
+    /// What everybody is, where nobody must log in.
+    pub fn anybody(&self) -> Option<Identity> {
+        self.seat.borrow().anybody().cloned()
+    }
+
+    /// Hands verdicts to those who wait for them, and says how many there were.
+    pub fn poll(&self) -> usize {
+        let mut seat = self.seat.borrow_mut();
+        let mut work = 0;
+        while let Some((ticket, verdict)) = seat.poll() {
+            if let Some(asker) = self.waiting.borrow_mut().remove(&ticket) {
+                // Whoever has gone does not hear it.
+                let _ = asker.send(verdict);
+            }
+            work += 1;
+        }
+        work
+    }
+
+    pub async fn ask(&self, house: &House, credentials: Credentials) -> Result<Identity, Problem> {
+        let now = house.now();
+        if let Some(identity) = self.seat.borrow_mut().recall(now, &credentials) {
+            return Ok(identity);
+        }
+        let ticket = self.tickets.get();
+        self.tickets.set(ticket + 1);
+        self.seat.borrow_mut().ask(now, ticket, credentials).map_err(|_busy| Problem::busy())?;
+        let (asker, verdict) = oneshot::channel();
+        self.waiting.borrow_mut().insert(ticket, asker);
+        let verdict = timeout(house.settings.answer_timeout, verdict).await;
+        match verdict {
+            Ok(Ok(Ok(identity))) => Ok(identity),
+            Ok(Ok(Err(refusal))) => {
+                house.meter.logins_refused.one_more();
+                Err(refused(refusal))
+            }
+            // The clerk answers always, unless everything ends.
+            Ok(Err(_)) | Err(_) => Err(Problem::busy()),
+        }
+    }
+}
+
+fn refused(refusal: Refusal) -> Problem {
+    match refusal {
+        Refusal::Wrong => unauthorized("bad-credentials", "the login or the secret is wrong"),
+        Refusal::Locked { wait_s } => {
+            let detail = "too many failed logins; wait, then try once";
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, "locked-out", detail).later(wait_s)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(lines: &[&str]) -> Result<Option<(Option<String>, String)>, &'static str> {
+        let mut headers = HeaderMap::new();
+        for line in lines {
+            headers.append(AUTHORIZATION, HeaderValue::from_bytes(line.as_bytes()).unwrap());
+        }
+        let shown = shown(&headers, [127, 0, 0, 1].into()).map_err(|problem| problem.code)?;
+        Ok(shown.map(|shown| (shown.login, shown.secret.reveal().to_string())))
+    }
+
+    #[test]
+    fn a_client_shows_a_token_or_a_login_with_password() {
+        let some =
+            |login: Option<&str>, secret: &str| Ok(Some((login.map(str::to_string), secret.to_string())));
+        assert_eq!(parsed(&[]), Ok(None));
+        assert_eq!(parsed(&["Bearer pit_x"]), some(None, "pit_x"));
+        assert_eq!(parsed(&["bearer   pit_x"]), some(None, "pit_x"));
+        // The example of RFC 7617.
+        assert_eq!(parsed(&["Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="]), some(Some("Aladdin"), "open sesame"));
+        assert_eq!(parsed(&["BASIC dGVzdDoxMjPCow=="]), some(Some("test"), "123£"));
+        assert_eq!(parsed(&["Basic YTpiOmM="]), some(Some("a"), "b:c"));
+        assert_eq!(parsed(&["Basic Og=="]), some(Some(""), ""));
+        for odd in [
+            "",
+            "Bearer",
+            "Bearer ",
+            "Basic",
+            "Basic x",
+            "Basic YQ==",
+            "Basic YTpi=",
+            "Basic /zr/",
+            "Digest a",
+            "\u{e9} x",
+        ] {
+            assert_eq!(parsed(&[odd]), Err("bad-authorization"), "{odd}");
+        }
+        assert_eq!(parsed(&["Bearer a", "Bearer a"]), Err("bad-authorization"));
+    }
+}

@@ -1,0 +1,100 @@
+//! A service that asks for logins, its users and tokens, and a client that shows what it is told to.
+
+use std::io::Write;
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use base64ct::{Base64, Encoding};
+
+use crate::server::{Client, Response};
+use crate::service::{Service, folder};
+
+pub const PASSWORD: &str = "correct horse battery";
+pub const NAMES: [&str; 3] = ["read", "trade", "admin"];
+
+/// The binary with these arguments, which reads this from standard input.
+pub fn pitlane(arguments: &[&str], input: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pitlane"));
+    let pipes = command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = pipes.spawn().unwrap();
+    // Whoever refuses at once reads nothing.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    child.wait_with_output().unwrap()
+}
+
+/// What it printed, having done what it was asked for.
+pub fn done(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+pub struct House {
+    pub service: Service,
+    pub users: PathBuf,
+    pub tokens: PathBuf,
+    /// By role, as in [`NAMES`].
+    pub token: [String; 3],
+}
+
+impl House {
+    /// With a user and a token for each role, named after it.
+    pub fn start(name: &str, settings: &[&str]) -> House {
+        let data = folder(name);
+        let (users, tokens) = (data.join("users"), data.join("tokens"));
+        for role in NAMES {
+            add_user(&users, role, role);
+        }
+        let token = NAMES.map(|role| create_token(&tokens, &format!("{role}-robot"), role));
+        let files = [
+            "feed.on=false".to_string(),
+            "auth.mode=required".to_string(),
+            format!("auth.users_file={}", users.display()),
+            format!("auth.tokens_file={}", tokens.display()),
+        ];
+        let settings: Vec<&str> = files.iter().map(String::as_str).chain(settings.iter().copied()).collect();
+        let service = Service::start(&data, &settings, None);
+        assert!(service.is_ready(), "{}", service.ready);
+        House { service, users, tokens, token }
+    }
+
+    pub fn connect(&self) -> Client {
+        Client::new(TcpStream::connect(self.service.address()).unwrap())
+    }
+
+    /// One request with these headers, on a connection of its own.
+    pub fn ask(&self, method: &str, path: &str, headers: &str) -> Response {
+        let mut client = self.connect();
+        client.send(&format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n"));
+        client.receive(method == "HEAD")
+    }
+
+    pub fn end(self) {
+        self.service.signal("TERM");
+        let ended = self.service.end();
+        assert!(ended.is_orderly(), "{}", ended.complaints);
+        for secret in self.token.iter().map(String::as_str).chain([PASSWORD]) {
+            assert!(!ended.complaints.contains(secret), "a secret was logged");
+        }
+    }
+}
+
+pub fn add_user(file: &Path, name: &str, role: &str) {
+    let file = file.to_str().unwrap();
+    done(&pitlane(&["user", "add", name, "--role", role, "--file", file], &format!("{PASSWORD}\n")));
+}
+
+/// Gives the token.
+pub fn create_token(file: &Path, name: &str, role: &str) -> String {
+    let file = file.to_str().unwrap();
+    done(&pitlane(&["token", "create", name, "--role", role, "--file", file], "")).trim_end().to_string()
+}
+
+pub fn basic(login: &str, password: &str) -> String {
+    let text = Base64::encode_string(format!("{login}:{password}").as_bytes());
+    format!("Authorization: Basic {text}\r\n")
+}
+
+pub fn bearer(token: &str) -> String {
+    format!("Authorization: Bearer {token}\r\n")
+}
