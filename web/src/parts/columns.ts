@@ -19,6 +19,8 @@ export interface Column<T> {
   extra?: boolean;
   /** Shown on a narrow screen too. */
   narrow?: boolean;
+  /** Stays at the right edge. */
+  pinned?: boolean;
 }
 
 export interface Grouping<T> {
