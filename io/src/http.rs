@@ -18,6 +18,7 @@ mod cors;
 mod floor;
 mod framing;
 mod guard;
+mod hall;
 mod health;
 mod house;
 mod latency;
@@ -32,6 +33,7 @@ mod service;
 mod settings;
 mod standing;
 mod turn;
+mod websocket;
 
 use std::io;
 use std::net::TcpListener;
@@ -142,6 +144,7 @@ impl Http {
             }
             let turns = tokio::task::spawn_local(turn::take_turns(house.clone(), remote.clone()));
             tokio::task::spawn_local(turn::collect_stages(house.clone()));
+            tokio::task::spawn_local(hall::keep_time(house.hall.clone()));
             remote.closing().await;
             doors.iter().for_each(|door| door.abort());
             house.wind_down().await;

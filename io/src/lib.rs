@@ -16,6 +16,7 @@ pub mod idle;
 pub mod wake;
 pub mod sync;
 pub mod fault;
+pub mod stomp;
 pub mod http;
 pub mod auth;
 pub mod tls;

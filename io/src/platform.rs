@@ -235,7 +235,7 @@ impl Platform {
     pub fn poll(&mut self, now: Timestamp, mut hear: impl FnMut(&View, &RefData, &Event)) -> usize {
         let course = self.course;
         let mut work = self.errands.poll(&mut self.port);
-        work += self.gateways.iter_mut().map(|gateway| gateway.poll(now, course)).sum::<usize>();
+        work += self.gateways.iter_mut().map(|gateway| gateway.poll(now, course, None)).sum::<usize>();
         work += self.shards.iter_mut().map(|shard| shard.poll(now, course)).sum::<usize>();
         while let Some((shard, event)) = self.port.poll_event() {
             self.view.apply(shard, &event);

@@ -18,7 +18,9 @@ fn serving(name: &str, words: &str) -> String {
     let data = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("binary").join(name);
     let _ = fs::remove_dir_all(&data);
     let data = data.display();
-    format!("serve --data {data} --set http.listen=127.0.0.1:0 --set https.listen=127.0.0.1:0 {words}")
+    let keys = ["http.listen", "https.listen", "stomp.listen", "stomp.tls_listen", "fix.listen"];
+    let free = keys.map(|key| format!("--set {key}=127.0.0.1:0")).join(" ");
+    format!("serve --data {data} {free} {words}")
 }
 
 fn run(words: &str) -> (Option<i32>, String, String) {
@@ -33,7 +35,9 @@ fn serve_shows_orders_and_stops_when_the_time_is_up() {
     assert_eq!((code, complaints.as_str()), (Some(0), ""));
     let lines: Vec<&str> = said.lines().collect();
     assert!(lines[0].starts_with("ready http=127.0.0.1:"), "{said}");
-    assert!(lines[0].contains(" https=127.0.0.1:"), "{said}");
+    for name in ["https", "stomp", "stomp+tls", "fix"] {
+        assert!(lines[0].contains(&format!(" {name}=127.0.0.1:")), "{said}");
+    }
     assert!(lines[0].ends_with("durability=os securities=27 exchanges=3 shards=3 seed=7"), "{said}");
     let last = lines[lines.len() - 1];
     assert!(last.starts_with("stopped ticks=") && last.ends_with(" USD"), "{said}");

@@ -8,4 +8,5 @@ pub mod decoded;
 pub mod json;
 
 pub mod fix;
+pub mod websocket;
 pub mod stomp;

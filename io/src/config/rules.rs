@@ -5,11 +5,14 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 
+use pitlane_protocols::stomp::topic::{ALIASES_MAX, NamingError};
+
 use super::fault::Faults;
 use super::journal::PAGE_BYTES;
 use super::machine::Machine;
 use super::params::Params;
 use super::{AuthMode, Config, Durability, FixSession, IdleBy, Layout};
+use crate::stomp::naming;
 
 /// The adapter that is no adapter: the simulated venue.
 const SIMULATED: &str = "SIM";
@@ -30,6 +33,7 @@ pub fn check(
     rules.durability();
     rules.fix_sessions();
     rules.adapters();
+    rules.topics();
     rules.bounds();
 }
 
@@ -85,6 +89,17 @@ impl Check<'_> {
                 self.fault(key, format!("{address} is taken by {other}"));
             }
         }
+    }
+
+    /// What the names of order topics may not be is known where topics are.
+    fn topics(&mut self) {
+        let problem = match naming(&self.config.broker).err() {
+            None => return,
+            Some(NamingError::NotASegment) => "it must be one segment of a topic's name".to_string(),
+            Some(NamingError::Taken) => "it is the name of other topics, or stands there twice".to_string(),
+            Some(NamingError::TooMany) => format!("there may be {ALIASES_MAX} at most"),
+        };
+        self.fault("broker.orderTopicAliases", format!("with broker.orderTopicPrefix: {problem}"));
     }
 
     fn login(&mut self) {

@@ -44,6 +44,10 @@ impl Rate {
         Rate(raw)
     }
 
+    pub fn raw(self) -> i64 {
+        self.0
+    }
+
     /// Time from one event to the next; none if there is no such rate.
     pub fn interval_ns(self) -> Option<u64> {
         let raw = u128::try_from(self.0).ok().filter(|raw| *raw > 0)?;

@@ -35,12 +35,21 @@ pub struct Visit {
     pub local: SocketAddr,
     pub peer: SocketAddr,
     pub link: Arc<Link>,
+    seat: RefCell<Option<Seat>>,
 }
 
-/// Serves a connection until either side ends it, or it is too slow.
-pub async fn serve(house: Rc<House>, stream: Stream, local: SocketAddr, peer: SocketAddr) {
+impl Visit {
+    /// For who goes on with the connection when it is no longer HTTP.
+    pub fn take_seat(&self) -> Option<Seat> {
+        self.seat.take()
+    }
+}
+
+/// Serves a connection until either side ends it, it is too slow, or it becomes something else.
+pub async fn serve(house: Rc<House>, stream: Stream, local: SocketAddr, peer: SocketAddr, seat: Seat) {
     let link = Arc::new(Link::new());
-    let visit = Rc::new(Visit { local, peer, link: link.clone() });
+    let seat = RefCell::new(Some(seat));
+    let visit = Rc::new(Visit { local, peer, link: link.clone(), seat });
     let socket = TokioIo::new(Watched { stream, framing: Framing::default(), link: link.clone() });
     let service = service_fn(|request| {
         let (house, visit) = (house.clone(), visit.clone());
@@ -197,12 +206,28 @@ pub enum Stream {
     Tls(Box<TlsStream<TcpStream>>),
 }
 
+impl Stream {
+    pub fn socket(&self) -> &TcpStream {
+        match self {
+            Stream::Plain(stream) => stream,
+            Stream::Tls(stream) => stream.get_ref().0,
+        }
+    }
+}
+
 /// A socket whose bytes are looked at on their way in.
 #[derive(Debug)]
-struct Watched {
+pub struct Watched {
     stream: Stream,
     framing: Framing,
     link: Arc<Link>,
+}
+
+impl Watched {
+    /// The socket itself, when it carries no requests any more.
+    pub fn into_stream(self) -> Stream {
+        self.stream
+    }
 }
 
 impl AsyncRead for Watched {
@@ -213,10 +238,7 @@ impl AsyncRead for Watched {
     ) -> Poll<io::Result<()>> {
         let Watched { stream, framing, link } = &mut *self;
         let before = buf.filled().len();
-        ready!(match stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
-            Stream::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
-        })?;
+        ready!(Pin::new(stream).poll_read(cx, buf))?;
         link.read(framing, &buf.filled()[before..]);
         Poll::Ready(Ok(()))
     }
@@ -224,10 +246,7 @@ impl AsyncRead for Watched {
 
 impl AsyncWrite for Watched {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        let written = ready!(match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
-            Stream::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
-        });
+        let written = ready!(Pin::new(&mut self.stream).poll_write(cx, buf));
         self.link.count();
         Poll::Ready(written)
     }
@@ -237,30 +256,68 @@ impl AsyncWrite for Watched {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = ready!(match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
-            Stream::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
-        });
+        let written = ready!(Pin::new(&mut self.stream).poll_write_vectored(cx, bufs));
         self.link.count();
         Poll::Ready(written)
     }
 
     fn is_write_vectored(&self) -> bool {
-        match &self.stream {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
+            Stream::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
+            Stream::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+            Stream::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
             Stream::Plain(stream) => stream.is_write_vectored(),
             Stream::Tls(stream) => stream.is_write_vectored(),
         }
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.stream {
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
             Stream::Plain(stream) => Pin::new(stream).poll_flush(cx),
             Stream::Tls(stream) => Pin::new(stream).poll_flush(cx),
         }
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.stream {
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
             Stream::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
             Stream::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
         }

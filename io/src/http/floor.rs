@@ -26,6 +26,7 @@ use pitlane_engine::view::{View, ViewSettings};
 
 use self::waiting::{Awaited, Waiting};
 pub use self::waiting::{Outcome, Pending};
+use super::hall::Hall;
 use crate::heard::Heard;
 use crate::report::Report;
 use crate::wake::Bell;
@@ -49,6 +50,8 @@ pub struct Floor {
     opening: RefCell<VecDeque<Broadcast>>,
     heard: Cell<Heard>,
     report: RefCell<Option<Report>>,
+    /// Where WebSocket clients listen; none in tests.
+    hall: Option<Rc<Hall>>,
 }
 
 impl Floor {
@@ -69,7 +72,13 @@ impl Floor {
             opening: RefCell::new(opening.into()),
             heard: Cell::new(Heard::default()),
             report: RefCell::new(None),
+            hall: None,
         }
+    }
+
+    /// Who hears each event after the view.
+    pub fn set_hall(&mut self, hall: Rc<Hall>) {
+        self.hall = Some(hall);
     }
 
     /// Who prints what is heard.
@@ -140,9 +149,13 @@ impl Floor {
         let mut waiting = self.waiting.borrow_mut();
         let mut heard = self.heard.get();
         let mut report = self.report.borrow_mut();
+        let hall = self.hall.as_ref().map(|hall| (hall, hall.now()));
         for _ in 0..EVENTS_PER_TURN_MAX {
             let Some((shard, event)) = port.poll_event() else { break };
             view.apply(shard, &event);
+            if let Some((hall, now)) = hall {
+                hall.hear(now, shard, &event);
+            }
             heard.count(&event);
             if let Some(report) = report.as_mut() {
                 report.hear(&view, &self.reference, &event);
@@ -151,6 +164,9 @@ impl Floor {
             work += 1;
         }
         self.heard.set(heard);
+        if let Some((hall, _)) = hall {
+            hall.settle();
+        }
         if let Some(report) = report.as_mut() {
             report.flush();
         }

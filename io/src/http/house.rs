@@ -1,6 +1,7 @@
 //! Everything handlers share: one per http thread, plain memory.
 
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use pitlane_engine::command::Body;
@@ -11,6 +12,7 @@ use tokio::time::timeout;
 use super::connection::Seats;
 use super::floor::{Floor, Outcome};
 use super::guard::Rules;
+use super::hall::Hall;
 use super::login::Reception;
 use super::meter::Meter;
 use super::problem::Problem;
@@ -29,6 +31,7 @@ const SESSION: u16 = 0;
 pub struct House {
     pub settings: HttpSettings,
     pub floor: Floor,
+    pub hall: Rc<Hall>,
     pub rules: Rules,
     pub routes: Routes,
     pub seats: Seats,
@@ -50,10 +53,13 @@ impl House {
     pub fn new(settings: HttpSettings, parts: Parts) -> House {
         let Parts { port, bells, reference, remote, registry, standing, stages, report, seat, tls, tell } =
             parts;
+        let hall = Rc::new(Hall::new(settings.stomp.clone(), reference.clone()));
         let mut floor = Floor::new(port, bells, reference, settings.view);
+        floor.set_hall(hall.clone());
         floor.set_report(report);
         House {
             floor,
+            hall,
             rules: Rules::new(&settings),
             routes: Routes::new(),
             seats: Seats::new(settings.connections_max, settings.connections_per_peer_max),

@@ -68,9 +68,8 @@ fn admit(house: &Rc<House>, socket: TcpStream, peer: SocketAddr, tls: Option<Tls
             Some(tls) => shake_hands(&house, socket, tls).await,
         };
         if let Some(stream) = stream {
-            serve(house, stream, local, peer).await;
+            serve(house, stream, local, peer, seat).await;
         }
-        drop(seat);
     });
 }
 

@@ -17,13 +17,20 @@ pub struct Problem {
     pub allow: Option<String>,
     /// Seconds, with 429 and 503.
     pub retry_after: Option<u32>,
+    /// Whether it is told what to upgrade to, with 426.
+    pub upgrade: bool,
     /// Whether the connection ends with it: what follows on it cannot be trusted, or will not be read.
     pub close: bool,
 }
 
 impl Problem {
     pub fn new(status: StatusCode, code: &'static str, detail: impl Into<Cow<'static, str>>) -> Problem {
-        Problem { status, code, detail: detail.into(), allow: None, retry_after: None, close: false }
+        let detail = detail.into();
+        Problem { status, code, detail, allow: None, retry_after: None, upgrade: false, close: false }
+    }
+
+    pub fn upgrading(self) -> Problem {
+        Problem { upgrade: true, ..self }
     }
 
     pub fn closing(self) -> Problem {

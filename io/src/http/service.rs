@@ -5,7 +5,8 @@ use std::rc::Rc;
 use hyper::body::Incoming;
 use hyper::header::{
     ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderName,
-    HeaderValue, REFERRER_POLICY, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+    HeaderValue, REFERRER_POLICY, RETRY_AFTER, SEC_WEBSOCKET_VERSION, UPGRADE, X_CONTENT_TYPE_OPTIONS,
+    X_FRAME_OPTIONS,
 };
 use hyper::http::request::Parts as Head;
 use hyper::{Method, Request, Response, StatusCode};
@@ -17,7 +18,7 @@ use super::house::House;
 use super::login::{self, Who};
 use super::problem::Problem;
 use super::routes::{Call, Found};
-use super::{account, guard, health, latency, operator};
+use super::{account, guard, health, latency, operator, websocket};
 use crate::metrics::exposition;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -32,10 +33,16 @@ const PAGE_POLICY: HeaderValue = HeaderValue::from_static(
 
 pub async fn answer(house: &Rc<House>, visit: &Visit, request: Request<Incoming>) -> Response<Reply> {
     visit.link.begin();
-    let (head, body) = request.into_parts();
+    let (mut head, body) = request.into_parts();
     let mut cors = Cors::Listed;
     let mut headers = HeaderMap::with_capacity(8);
-    let answered = match guard::judge(&house.rules, visit, &head) {
+    let judged = guard::judge(&house.rules, visit, &head);
+    let answered = match judged {
+        // Nothing of what follows is for a connection that is no longer HTTP.
+        Ok(()) if is_stomp(&head) => match websocket::upgrade(house, visit, &mut head) {
+            Ok(response) => return response,
+            Err(problem) => Err(problem),
+        },
         Ok(()) => route(house, visit, &head, body, &mut cors, &mut headers).await,
         Err(problem) => {
             house.meter.guarded.one_more();
@@ -104,12 +111,22 @@ async fn handle(house: &Rc<House>, who: &Who, call: Call, body: Incoming) -> Res
     }
 }
 
+/// Whether somebody asks for a WebSocket, or should.
+fn is_stomp(head: &Head) -> bool {
+    head.uri.path() == "/stomp" && head.method == Method::GET
+}
+
 fn show(problem: &Problem, head: &Head, id: &HeaderValue, headers: &mut HeaderMap) -> Answer {
     if let Some(allow) = &problem.allow {
         headers.insert(ALLOW, text(allow.clone()));
     }
     if let Some(seconds) = problem.retry_after {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    if problem.upgrade {
+        headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+        headers.insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
+        headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
     }
     if problem.status == StatusCode::UNAUTHORIZED {
         login::challenge(&head.headers, headers);

@@ -4,8 +4,10 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use pitlane_engine::view::ViewSettings;
+use pitlane_protocols::stomp::settings::Settings;
 
 use crate::config::Config;
+use crate::stomp;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpSettings {
@@ -36,6 +38,8 @@ pub struct HttpSettings {
     pub connections_max: usize,
     pub connections_per_peer_max: usize,
     pub view: ViewSettings,
+    /// Of the broker behind `/stomp`.
+    pub stomp: Settings,
 }
 
 impl HttpSettings {
@@ -55,6 +59,7 @@ impl HttpSettings {
             connections_max: http.connections_max as usize,
             connections_per_peer_max: http.per_peer_max as usize,
             view: *view,
+            stomp: stomp::settings(config),
             ..HttpSettings::default()
         }
     }
@@ -78,6 +83,7 @@ impl Default for HttpSettings {
             connections_max: 4_096,
             connections_per_peer_max: 1_024,
             view: ViewSettings::default(),
+            stomp: Settings::default(),
         }
     }
 }

@@ -225,6 +225,21 @@ impl Connection {
         }
     }
 
+    /// Hands bytes to the system past the output, which must be empty: so they are copied once less.
+    pub(super) fn write(&mut self, bytes: &[u8], counts: &mut Counts) -> io::Result<usize> {
+        if bytes.is_empty() || self.output.pending() > 0 || self.broken.is_some() {
+            return Ok(0);
+        }
+        match &mut self.tls {
+            Some(tls) => tls.take(bytes),
+            None if !self.writable => Ok(0),
+            None => {
+                let result = self.stream.write(bytes);
+                self.told(result, counts)
+            }
+        }
+    }
+
     /// Hands to the system what it takes at once: one call with plain text, one for each 64 KiB with TLS. Bytes taken.
     pub(super) fn flush(&mut self, counts: &mut Counts) -> io::Result<usize> {
         let result = match &mut self.tls {
@@ -241,6 +256,11 @@ impl Connection {
                 tls.write(&mut self.stream)
             }
         };
+        self.told(result, counts)
+    }
+
+    /// Bytes written, none if the system is full.
+    fn told(&mut self, result: io::Result<usize>, counts: &mut Counts) -> io::Result<usize> {
         counts.writes += 1;
         match result {
             Ok(count) => {

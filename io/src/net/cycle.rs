@@ -1,7 +1,7 @@
 //! What happens in a cycle, in this order.
 //!
 //! ```text
-//! driver: who is ready ─► accept ─► deadlines ─► read each once ─► gateway ─► write each once
+//! driver: who is ready ─► accept ─► deadlines ─► read each once ─► gateway ─► all told ─► write each once
 //! ```
 //!
 //! Each step is bounded. A connection is read once in a cycle and then waits for its next turn, so that nobody who sends much
@@ -79,8 +79,9 @@ impl Sockets {
     ) -> usize {
         self.now = now;
         self.attach_loose(&mut handle);
-        self.note(ready);
-        let work = self.accept(&mut handle) + self.expire(&mut handle) + self.receive(&mut handle);
+        let rung = self.note(ready);
+        let work = rung + self.accept(&mut handle) + self.expire(&mut handle) + self.receive(&mut handle);
+        handle(self, Happening::AllTold);
         let work = work + self.flush(&mut handle);
         self.look_back();
         work
@@ -97,10 +98,12 @@ impl Sockets {
         }
     }
 
-    fn note(&mut self, ready: &[Ready]) {
+    /// Says how often the bell was rung. That is work: whoever rang brought something, perhaps after the thread had looked.
+    fn note(&mut self, ready: &[Ready]) -> usize {
+        let mut rung = 0;
         for ready in ready {
             match ready.token {
-                BELL => {}
+                BELL => rung += 1,
                 token if token < FIRST_SLOT => {
                     if let Some(door) = self.doors.get_mut(token - FIRST_LISTENER) {
                         door.ready = true;
@@ -109,6 +112,7 @@ impl Sockets {
                 token => self.note_connection(token - FIRST_SLOT, ready),
             }
         }
+        rung
     }
 
     fn note_connection(&mut self, slot: usize, ready: &Ready) {
@@ -117,7 +121,7 @@ impl Sockets {
         connection.readable |= ready.readable;
         connection.writable |= ready.writable;
         connection.ended |= ready.ended;
-        if ready.writable && connection.has_output() {
+        if ready.writable && (connection.has_output() || connection.tell_drained) {
             self.mark_dirty(id);
         }
         self.line_up(id);
@@ -153,7 +157,8 @@ impl Sockets {
             return;
         }
         let before = door.watch.take();
-        match self.registrar.watch(FIRST_LISTENER + index, &door.listener.socket, before) {
+        let Some(socket) = &door.socket else { return };
+        match self.registrar.watch(FIRST_LISTENER + index, socket, before) {
             Ok(watch) => door.watch = Some(watch),
             Err(_) => door.pause(self.now),
         }
@@ -167,7 +172,7 @@ impl Sockets {
         handle: &mut impl FnMut(&mut Sockets, Happening),
     ) {
         let door = &self.doors[index];
-        let settings = &door.listener.settings;
+        let settings = &door.settings;
         if door.connections >= settings.connections_max {
             self.counts.refused_listener += 1;
             return;
@@ -265,7 +270,7 @@ impl Sockets {
                 return self.mark_dirty(id);
             }
             let (peer, listener) = (connection.peer, connection.listener.unwrap_or(ListenerId(0)));
-            let first_byte = self.doors[usize::from(listener.0)].listener.settings.first_byte;
+            let first_byte = self.doors[usize::from(listener.0)].settings.first_byte;
             connection.phase = Phase::Fresh;
             connection.guard = Some(after(self.now, first_byte));
             self.schedule(id);
@@ -340,6 +345,14 @@ impl Sockets {
             return self.over(id, why, handle);
         }
         connection.readable = true;
+        self.line_up(id);
+    }
+
+    /// The same for what a gateway wrote itself: it is told in the next cycle.
+    pub(super) fn give_up(&mut self, id: ConnectionId, why: Why) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        connection.broken = Some(why);
+        (connection.paused, connection.readable) = (false, true);
         self.line_up(id);
     }
 

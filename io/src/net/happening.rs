@@ -12,12 +12,15 @@ pub enum Happening {
     Accepted { id: ConnectionId, listener: ListenerId, peer: SocketAddr },
     /// There are bytes in `Sockets::input` that were not there before, or reading was resumed and some are left.
     Received { id: ConnectionId },
-    /// All that was said has been taken by the system; told once after `Sockets::tell_drained`.
+    /// All that was said has been taken by the system; told once after `Sockets::tell_drained`, and after a
+    /// `Sockets::write` that was not taken whole.
     Drained { id: ConnectionId },
     /// The deadline set by the gateway has come. The connection stays as it is.
     Due { id: ConnectionId },
     /// It is over, and `id` means nothing any more. Not told for what the gateway itself closed.
     Closed { id: ConnectionId, why: Why },
+    /// All that came in this cycle has been told. Told in every cycle, once: what is said now leaves with it.
+    AllTold,
 }
 
 /// Why a connection ended.

@@ -36,6 +36,10 @@ impl Listener {
             // `[::]` means everybody.
             socket.set_only_v6(false)?;
         }
+        if settings.send_kernel_bytes > 0 {
+            // Connections inherit it.
+            socket.set_send_buffer_size(settings.send_kernel_bytes)?;
+        }
         socket.bind(&address.into())?;
         socket.listen(settings.backlog)?;
         socket.set_nonblocking(true)?;
@@ -58,7 +62,9 @@ impl Listener {
 
 /// A listener in service.
 pub(super) struct Door {
-    pub(super) listener: Listener,
+    /// None: it is shut.
+    pub(super) socket: Option<TcpListener>,
+    pub(super) settings: ListenerSettings,
     pub(super) watch: Option<Watch>,
     pub(super) connections: u32,
     /// Somebody may be waiting.
@@ -79,17 +85,25 @@ pub(super) enum Knock {
 
 impl Door {
     pub(super) fn new(listener: Listener) -> Door {
+        let Listener { socket, settings, .. } = listener;
         let (watch, connections, ready, paused_until) = (None, 0, true, None);
-        Door { listener, watch, connections, ready, paused_until, reserve: reserve() }
+        let socket = Some(socket);
+        Door { socket, settings, watch, connections, ready, paused_until, reserve: reserve() }
+    }
+
+    /// Nobody comes in any more; those who are in stay.
+    pub(super) fn shut(&mut self) {
+        (self.socket, self.watch, self.ready, self.reserve) = (None, None, false, None);
     }
 
     pub(super) fn is_open(&self, now: Timestamp) -> bool {
-        self.ready && self.paused_until.is_none_or(|until| until <= now)
+        self.ready && self.socket.is_some() && self.paused_until.is_none_or(|until| until <= now)
     }
 
     pub(super) fn accept(&mut self, now: Timestamp) -> Knock {
         self.paused_until = None;
-        let error = match self.listener.socket.accept() {
+        let Some(socket) = &self.socket else { return Knock::Nobody };
+        let error = match socket.accept() {
             Ok((stream, peer)) => return Knock::Somebody(stream, peer),
             Err(error) => error,
         };
@@ -115,7 +129,8 @@ impl Door {
 
     /// No descriptor left: accepts with the reserve and hangs up, so that the client knows and does not wait.
     fn turn_away(&mut self, now: Timestamp) -> Knock {
-        let turned_away = self.reserve.take().is_some() && self.listener.socket.accept().is_ok();
+        let accepts = |socket: &TcpListener| socket.accept().is_ok();
+        let turned_away = self.reserve.take().is_some() && self.socket.as_ref().is_some_and(accepts);
         self.reserve = reserve();
         if self.reserve.is_none() || !turned_away {
             self.pause(now);

@@ -61,7 +61,7 @@ impl Default for NetSettings {
             read_bytes: 32 * 1024,
             keep_alive: KeepAlive::default(),
             user_timeout: Duration::from_secs(30),
-            linger: Duration::from_secs(2),
+            linger: Duration::from_secs(1),
             busy_poll_us: None,
         }
     }
@@ -98,6 +98,8 @@ pub struct ListenerSettings {
     pub connections_max: u32,
     /// Connections that the system keeps until we accept them.
     pub backlog: i32,
+    /// The kernel's send buffer of each connection; 0: the system's own. A small one shows early that a reader is slow.
+    pub send_kernel_bytes: usize,
     pub limits: Limits,
     /// From the connection to the end of the TLS handshake.
     pub handshake: Duration,
@@ -112,6 +114,7 @@ impl ListenerSettings {
             tls: None,
             connections_max: u32::MAX,
             backlog: 1_024,
+            send_kernel_bytes: 0,
             limits: Limits::default(),
             handshake: Duration::from_secs(10),
             first_byte: Duration::from_secs(30),

@@ -102,6 +102,28 @@ impl Sockets {
         Ok(())
     }
 
+    /// Hands bytes to the system at once, in one call, and says how many it took; with TLS, how many were encrypted. What
+    /// was not taken stays with the caller, who is told by `Drained` when more can be. To be called while something is told.
+    pub fn write(&mut self, id: ConnectionId, bytes: &[u8]) -> Result<usize, SendError> {
+        let Some(connection) = self.connections.get_mut(id).filter(|connection| connection.is_open()) else {
+            return Err(SendError::Gone);
+        };
+        let taken = connection.write(bytes, &mut self.counts);
+        let is_short = taken.as_ref().is_ok_and(|count| *count < bytes.len());
+        connection.tell_drained |= is_short;
+        // What was encrypted leaves with the cycle; and one call more finds out whether the system is really full.
+        if connection.has_output() || (is_short && connection.writable) {
+            self.mark_dirty(id);
+        }
+        match taken {
+            Ok(count) => Ok(count),
+            Err(error) => {
+                self.give_up(id, Why::of(&error));
+                Err(SendError::Gone)
+            }
+        }
+    }
+
     /// Bytes said and not yet taken by the system.
     pub fn unsent(&self, id: ConnectionId) -> usize {
         self.open(id).map_or(0, |connection| connection.output.pending())
@@ -161,8 +183,13 @@ impl Sockets {
     /// For new connections; those that are there keep what they have.
     pub fn set_tls(&mut self, listener: ListenerId, config: Arc<ServerConfig>) {
         if let Some(door) = self.doors.get_mut(usize::from(listener.0)) {
-            door.listener.settings.tls = Some(config);
+            door.settings.tls = Some(config);
         }
+    }
+
+    /// Nobody is accepted any more; those who are in stay. To be called while something is told.
+    pub fn shut_doors(&mut self) {
+        self.doors.iter_mut().for_each(Door::shut);
     }
 
     /// Takes a connection out, for another thread to adopt. None: there is none, or the system did not let it go and it is closed.

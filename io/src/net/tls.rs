@@ -62,11 +62,16 @@ impl Tls {
 
     /// Encrypts of `output` what fits.
     pub(super) fn encrypt(&mut self, output: &mut Output) -> io::Result<()> {
-        if output.pending() > 0 && !self.is_handshaking() {
-            let count = self.connection.writer().write(output.unsent())?;
+        if output.pending() > 0 {
+            let count = self.take(output.unsent())?;
             output.sent(count);
         }
         Ok(())
+    }
+
+    /// Encrypts what fits, and says how much.
+    pub(super) fn take(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.is_handshaking() { Ok(0) } else { self.connection.writer().write(bytes) }
     }
 
     /// One call of the system.

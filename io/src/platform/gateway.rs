@@ -1,17 +1,36 @@
-//! A gateway's duty: the sources that live on its thread. One of the gateways also carries control, market and the demo
+//! A gateway's duty: the clients whose connections it has, and the sources that live on its thread. One of the gateways also carries control, market and the demo
 //! trader.
 //!
-//! In each round it hears first and speaks afterwards: a lane that is not emptied stops a shard.
+//! ```text
+//! events of the shards ─► rooms          hear: a lane that is not emptied stops a shard, so this comes first
+//! sockets ─► rooms ─► commands, bytes    turn: each connection is read once, then each room says what it has to say
+//! ```
+//!
+//! A room is what is spoken behind a door: `stomp`. Each has the same shape: `handle` what happens to its connections, `hear` what
+//! shards say, `poll` for all that is to be written and sent, `deadline`, `wind_down`, `is_done`.
+
+pub mod doors;
+pub mod stomp;
+mod watches;
 
 use std::sync::Arc;
 
+use pitlane_engine::command::{Body, Watch};
+use pitlane_engine::event::Body as Said;
+use pitlane_engine::id::{Origin, Source};
 use pitlane_engine::mesh::{PortEnd, ShardMask};
 use pitlane_engine::time::Timestamp;
 
+use self::doors::{Doors, Protocol};
+use self::stomp::StompRoom;
 use super::EVENTS_PER_POLL_MAX;
 use super::control::Control;
+use super::errands::Errands;
 use super::market::Market;
 use super::trader::Trader;
+use crate::net::Net;
+use crate::net::happening::Happening;
+use crate::net::sockets::Sockets;
 use crate::stages::Recorder;
 use crate::topology::bells::Bells;
 use crate::topology::life::Course;
@@ -20,6 +39,12 @@ use crate::topology::life::Course;
 pub struct Gateway {
     /// For the sessions of its sockets.
     port: PortEnd,
+    doors: Doors,
+    stomp: Option<StompRoom>,
+    /// What the rooms must know before anybody comes in.
+    errands: Errands,
+    /// Shards whose snapshot is not complete.
+    untold: u8,
     pub control: Option<Control>,
     pub market: Option<Market>,
     pub trader: Option<Trader>,
@@ -28,29 +53,77 @@ pub struct Gateway {
     recorder: Option<Recorder>,
     /// Whether the last round found anything to hear.
     heard: bool,
+    /// The rooms have been told that it is over.
+    winding_down: bool,
+    /// Connections that are there.
+    connected: usize,
 }
 
 impl Gateway {
     pub fn new(port: PortEnd, bells: Arc<Bells>, recorder: Option<Recorder>) -> Gateway {
-        Gateway { port, control: None, market: None, trader: None, bells, recorder, heard: false }
+        let errands = Errands::new(source(&port));
+        Gateway {
+            port,
+            doors: Doors::default(),
+            stomp: None,
+            errands,
+            untold: 0,
+            control: None,
+            market: None,
+            trader: None,
+            bells,
+            recorder,
+            heard: false,
+            winding_down: false,
+            connected: 0,
+        }
     }
 
-    /// Does a bounded amount of work and says how much.
-    pub fn poll(&mut self, now: Timestamp, course: Course) -> usize {
+    /// Whom the commands of its rooms come from.
+    pub fn source(&self) -> Source {
+        source(&self.port)
+    }
+
+    /// Gives it doors and the rooms behind them. All gateways with sockets hear of every order from the beginning.
+    pub fn furnish(&mut self, doors: Doors, stomp: Option<StompRoom>) {
+        (self.doors, self.stomp) = (doors, stomp);
+        if self.stomp.is_some() {
+            let port = self.port.id();
+            self.errands.tell_all(Body::Watch { port, what: Watch::Orders, on: true });
+            self.errands.tell_all(Body::Snapshot { port });
+            self.untold = self.port.shards();
+        }
+    }
+
+    /// Does a bounded amount of work and says how much. `net` is its thread's, unless another gateway has it.
+    pub fn poll(&mut self, now: Timestamp, course: Course, net: Option<&mut Net>) -> usize {
         let heard = self.hear(now);
         self.heard = heard > 0;
-        let said = if course <= Course::Closing { self.speak(now, course) } else { 0 };
+        let mut work = heard;
+        if course <= Course::Closing {
+            work += self.speak(now, course);
+        }
+        if let Some(net) = net {
+            work += self.turn(now, course, net);
+        }
         self.ring();
         if let Some(recorder) = &mut self.recorder {
             recorder.poll(now);
         }
-        heard + said
+        work
     }
 
     fn hear(&mut self, now: Timestamp) -> usize {
         let mut heard = 0;
-        while heard < EVENTS_PER_POLL_MAX && self.port.poll_event().is_some() {
+        while heard < EVENTS_PER_POLL_MAX {
+            let Some((shard, event)) = self.port.poll_event() else { break };
             heard += 1;
+            if let Said::SnapshotEnd { .. } = event.body {
+                self.untold = self.untold.saturating_sub(1);
+            }
+            if let Some(stomp) = &mut self.stomp {
+                stomp.hear(now, shard, &event);
+            }
         }
         let Gateway { control, market, trader, recorder, .. } = self;
         if let Some(control) = control {
@@ -66,7 +139,7 @@ impl Gateway {
 
     fn speak(&mut self, now: Timestamp, course: Course) -> usize {
         let is_open = course == Course::Open;
-        let mut said = 0;
+        let mut said = self.errands.poll(&mut self.port);
         if let Some(control) = &mut self.control {
             if course == Course::Closing {
                 control.close();
@@ -88,6 +161,64 @@ impl Gateway {
         said
     }
 
+    /// A cycle of the sockets.
+    fn turn(&mut self, now: Timestamp, course: Course, net: &mut Net) -> usize {
+        if course == Course::Open {
+            self.doors.open(net);
+        }
+        // All that was said has been heard: now the last words.
+        if course == Course::Ended && !self.heard && !self.winding_down {
+            self.winding_down = true;
+            self.stomp.iter_mut().for_each(|stomp| stomp.wind_down(now));
+        }
+        let mut said = 0;
+        let told = net.turn(now, |sockets, happening| said += self.handle(now, course, sockets, happening));
+        self.connected = net.sockets().len();
+        told + said
+    }
+
+    fn handle(
+        &mut self,
+        now: Timestamp,
+        course: Course,
+        sockets: &mut Sockets,
+        happening: Happening,
+    ) -> usize {
+        let id = match happening {
+            Happening::AllTold => return self.say(now, course, sockets),
+            Happening::Accepted { id, listener, .. } => {
+                match (self.doors.protocol(listener), &mut self.stomp) {
+                    (Some(Protocol::Stomp), Some(stomp)) => {
+                        stomp.handle(now, sockets, happening);
+                        return 1;
+                    }
+                    (Some(Protocol::Stomp | Protocol::Fix) | None, _) => {
+                        sockets.close(id);
+                        return 1;
+                    }
+                }
+            }
+            Happening::Received { id }
+            | Happening::Drained { id }
+            | Happening::Due { id }
+            | Happening::Closed { id, .. } => id,
+        };
+        if let Some(stomp) = self.stomp.as_mut().filter(|stomp| stomp.owns(id)) {
+            stomp.handle(now, sockets, happening);
+        }
+        1
+    }
+
+    /// Everything that came is known: what is to be said about it leaves in this cycle.
+    fn say(&mut self, now: Timestamp, course: Course, sockets: &mut Sockets) -> usize {
+        if course >= Course::Closing {
+            sockets.shut_doors();
+        }
+        let takes_commands = course <= Course::Closing;
+        let Gateway { stomp, port, .. } = self;
+        stomp.as_mut().map_or(0, |stomp| stomp.poll(now, sockets, takes_commands.then_some(port)))
+    }
+
     /// Wakes the shards that were sent something.
     fn ring(&mut self) {
         let called = [
@@ -101,16 +232,23 @@ impl Gateway {
 
     pub fn is_done(&self, course: Course) -> bool {
         match course {
-            Course::Opening => self.control.as_ref().is_none_or(Control::is_ready),
+            Course::Opening => self.untold == 0 && self.control.as_ref().is_none_or(Control::is_ready),
             Course::Open | Course::Draining => true,
             Course::Closing => self.trader.as_ref().is_none_or(|trader| !trader.is_waiting()),
-            Course::Ended => !self.heard,
+            Course::Ended => !self.heard && self.has_left(),
         }
+    }
+
+    /// Whether nobody is connected any more.
+    fn has_left(&self) -> bool {
+        self.stomp.as_ref().is_none_or(|stomp| self.winding_down && stomp.is_done()) && self.connected == 0
     }
 
     /// Whether something waits for room.
     pub fn is_waiting(&self) -> bool {
-        self.control.as_ref().is_some_and(Control::is_waiting)
+        !self.errands.is_empty()
+            || self.stomp.as_ref().is_some_and(StompRoom::is_waiting)
+            || self.control.as_ref().is_some_and(Control::is_waiting)
             || self.market.as_ref().is_some_and(Market::is_waiting)
             || self.trader.as_ref().is_some_and(Trader::is_waiting)
     }
@@ -118,7 +256,8 @@ impl Gateway {
     pub fn deadline(&self, course: Course) -> Timestamp {
         let control = self.control.as_ref().map_or(Timestamp::MAX, Control::deadline);
         let stages = self.recorder.as_ref().map_or(Timestamp::MAX, Recorder::deadline);
-        let mut deadline = control.min(stages);
+        let stomp = self.stomp.as_ref().map_or(Timestamp::MAX, StompRoom::deadline);
+        let mut deadline = control.min(stages).min(stomp);
         if course == Course::Open {
             let market = self.market.as_ref().map_or(Timestamp::MAX, Market::deadline);
             let trader = self.trader.as_ref().map_or(Timestamp::MAX, Trader::deadline);
@@ -126,4 +265,8 @@ impl Gateway {
         }
         deadline
     }
+}
+
+fn source(port: &PortEnd) -> Source {
+    Source { origin: Origin::Server, port: port.id(), session: 0 }
 }

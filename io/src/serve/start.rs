@@ -12,15 +12,19 @@ use super::store::{Staff, Store};
 use super::watch::Watch;
 use super::{Running, ServeError, ServeSettings, reload_by_signal, system};
 use crate::auth::{Auth, AuthSettings};
-use crate::config::{Config, IdleBy};
+use crate::config::{Config, IdleBy, Layout};
 use crate::http::{Http, HttpSettings, Listener, News, Parts as HttpParts, Remote, Standing};
 use crate::journal::header;
 use crate::metrics::{Registry, StageSummary};
 use crate::net::settings::NetSettings;
+use crate::platform::gateway::Gateway;
+use crate::platform::gateway::doors::{Doors, Protocol};
+use crate::platform::gateway::stomp::StompRoom;
 use crate::platform::{Parts, PlatformSettings};
 use crate::printer::Printer;
 use crate::report::Report;
 use crate::stages::Reader;
+use crate::stomp;
 use crate::tls::{Certificate, Tls, TlsError, TlsSettings};
 use crate::topology::Plan;
 use crate::topology::crew::{Duty, Member, pin};
@@ -50,13 +54,18 @@ pub fn start(
         (healths, lock) = (all, Some(held));
     }
     let platform = PlatformSettings { numbers, ..PlatformSettings::of(config, &reference) };
-    let parts = Parts::new(now, &reference, &platform, born, &bells, &registry);
+    let mut parts = Parts::new(now, &reference, &platform, born, &bells, &registry);
+    let tls = open_tls(config, now)?;
+    let doors = Doors::bind(config, tls.as_deref());
+    let doors = doors.map_err(|(key, error)| ServeError::System(key.to_string(), error))?;
+    let mut listeners = doors.listeners();
+    furnish(config, &reference, &mut parts.gateways, &doors).map_err(system("cannot share a listener"))?;
+    drop(doors);
     members.extend(plan.members(parts.shards, parts.gateways, &NetSettings::of(&config.net)));
 
     let mut auth = Auth::open(auth_settings(config, &reference)).map_err(ServeError::Auth)?;
 
     let (printer, printing) = Printer::start(life.clone()).map_err(system(NO_THREAD))?;
-    let tls = open_tls(config, now)?;
     let http = HttpParts {
         port: parts.http,
         bells: bells.shards.clone(),
@@ -71,8 +80,9 @@ pub fn start(
         tell: told(life.clone()),
     };
     let http = Http::bind(HttpSettings::of(config), http).map_err(system("http.listen or https.listen"))?;
-    standing.set_listeners(http.listeners().to_vec());
-    let ready = ready_line(config, &reference, http.listeners());
+    listeners.splice(0..0, http.listeners().iter().copied());
+    let ready = ready_line(config, &reference, &listeners);
+    standing.set_listeners(listeners);
 
     let reread = auth.reload();
     members.push(clerk(auth, topology.main_cores.first().copied()));
@@ -115,6 +125,26 @@ fn open_tls(config: &Config, now: Timestamp) -> Result<Option<Arc<Tls>>, TlsErro
     };
     let settings = TlsSettings { certificate, client_ca: config.tls.client_ca.clone() };
     Tls::open(settings, now).map(|tls| Some(Arc::new(tls)))
+}
+
+/// Doors and rooms for the gateways. In the shared layout all of them are in one thread, whose sockets the first one has.
+fn furnish(
+    config: &Config,
+    reference: &Arc<RefData>,
+    gateways: &mut [Gateway],
+    doors: &Doors,
+) -> io::Result<()> {
+    let furnished = match config.topology.layout {
+        Layout::Shared => 1,
+        Layout::Dedicated => gateways.len(),
+    };
+    for gateway in &mut gateways[..furnished] {
+        let speaks_stomp = doors.lead_to(Protocol::Stomp);
+        let room = || StompRoom::new(stomp::settings(config), reference.clone(), gateway.source());
+        let room = speaks_stomp.then(room);
+        gateway.furnish(doors.try_clone()?, room);
+    }
+    Ok(())
 }
 
 /// What the http thread shows of all threads' stages.

@@ -62,10 +62,11 @@ impl KeeperDuty {
 }
 
 impl Duty {
-    fn poll(&mut self, now: Timestamp, course: Course) -> usize {
+    /// The first gateway of a thread takes its sockets.
+    fn poll(&mut self, now: Timestamp, course: Course, net: &mut Option<&mut Net>) -> usize {
         match self {
             Duty::Shard(shard) => shard.poll(now, course),
-            Duty::Gateway(gateway) => gateway.poll(now, course),
+            Duty::Gateway(gateway) => gateway.poll(now, course, net.take()),
             Duty::Keeper(keeper) => keeper.poll(now, course),
             Duty::Steward(steward) if course <= Course::Open => steward.poll(now),
             Duty::Steward(_) => 0,
@@ -188,7 +189,7 @@ pub fn pin(core: Option<u32>) {
 /// The loop.
 struct Round {
     member: Member,
-    /// FIX and STOMP will listen here; until then it is where a gateway's thread sleeps.
+    /// A gateway's thread sleeps among its sockets.
     net: Option<Net>,
     idle: Idle,
     life: Arc<Life>,
@@ -216,8 +217,8 @@ impl Round {
 
     fn poll(&mut self, course: Course) -> (Timestamp, usize) {
         let now = self.clock.now();
-        let duties = &mut self.member.duties;
-        let work = duties.iter_mut().map(|duty| duty.poll(now, course)).sum();
+        let (duties, mut net) = (&mut self.member.duties, self.net.as_mut());
+        let work = duties.iter_mut().map(|duty| duty.poll(now, course, &mut net)).sum();
         fault::after_round(&self.member.name, work);
         (now, work)
     }
@@ -246,10 +247,7 @@ impl Round {
         if work == 0 && self.life.course() == course && !self.can_arrive(course) {
             let longest = self.longest_sleep(now, course);
             match &mut self.net {
-                Some(net) => {
-                    net.wait(now, longest);
-                    net.turn(now, |_, _| {});
-                }
+                Some(net) => net.wait(now, longest),
                 None => thread::park_timeout(longest),
             }
         }

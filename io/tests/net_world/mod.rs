@@ -60,6 +60,9 @@ pub enum Manners {
 
 impl Gateway {
     pub fn handle(&mut self, sockets: &mut Sockets, happening: Happening) {
+        if happening == Happening::AllTold {
+            return;
+        }
         self.told.push(happening);
         let Happening::Received { id } = happening else { return };
         let input = sockets.input(id);

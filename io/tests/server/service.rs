@@ -7,9 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 
 /// Small files, so that a start is quick; listeners on any free port.
-const SETTINGS: [&str; 5] = [
+const SETTINGS: [&str; 8] = [
     "http.listen=127.0.0.1:0",
     "https.listen=",
+    "stomp.listen=127.0.0.1:0",
+    "stomp.tls_listen=",
+    "fix.listen=127.0.0.1:0",
     "journal.segment_bytes=1048576",
     "journal.reserve_segments=2",
     "shard.orders_max=100000",

@@ -44,6 +44,13 @@ pub struct SessionId {
     generation: u32,
 }
 
+impl SessionId {
+    /// Small and dense: a caller may keep its connections in a table by slot. At most one living session has it.
+    pub fn slot(self) -> usize {
+        self.slot as usize
+    }
+}
+
 /// What the caller must do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {

@@ -14,6 +14,11 @@ impl Rate {
         text::parse_scaled(bytes).map(Rate)
     }
 
+    /// In hundred-millionths of an event per second.
+    pub const fn from_raw(raw: i64) -> Rate {
+        Rate(raw)
+    }
+
     pub const fn per_second(events: i32) -> Rate {
         Rate(events as i64 * SCALE)
     }

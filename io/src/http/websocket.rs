@@ -1,0 +1,88 @@
+//! STOMP over WebSocket: from a request to a connection that is no longer HTTP.
+//!
+//! ```text
+//! GET /stomp ─► handshake: 101 ─► hyper lets go of the socket ─► talk: messages in, frames out ─► part: the last bytes, the end
+//! ```
+
+mod handshake;
+mod talk;
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::http::request::Parts as Head;
+use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper::{Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use socket2::SockRef;
+use tokio::task::spawn_local;
+use tokio::time::{Sleep, sleep, timeout};
+
+use self::talk::{End, Talk};
+use super::answer::{Kind, Reply};
+use super::connection::{Visit, Watched};
+use super::house::House;
+use super::problem::Problem;
+
+/// The kernel's buffer of a connection: what is in it is old news already, so it is small.
+const SEND_KERNEL_BYTES: usize = 64 * 1_024;
+/// From our last byte to the end of the connection: the peer reads it and says goodbye itself.
+const LINGER: Duration = Duration::from_secs(1);
+/// For the last words of all, when we stop.
+const LEAVE: Duration = Duration::from_millis(1_500);
+
+/// Answers a request for a WebSocket. The connection is served as soon as hyper has let go of it; its seat goes along.
+pub fn upgrade(house: &Rc<House>, visit: &Visit, head: &mut Head) -> Result<Response<Reply>, Problem> {
+    let headers = handshake::answer(head)?;
+    if house.is_leaving() {
+        return Err(Problem::stopping());
+    }
+    let (Some(upgrade), Some(seat)) = (head.extensions.remove::<OnUpgrade>(), visit.take_seat()) else {
+        return Err(Problem::bad_request("no-upgrade", "this connection cannot become a WebSocket"));
+    };
+    let house = house.clone();
+    spawn_local(async move {
+        if let Ok(upgraded) = upgrade.await {
+            serve(&house, upgraded).await;
+        }
+        drop(seat);
+    });
+    let mut response = Response::new(Reply::new(Bytes::new(), Kind::Empty, visit.link.clone()));
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    *response.headers_mut() = headers;
+    Ok(response)
+}
+
+async fn serve(house: &House, upgraded: Upgraded) {
+    let Ok(parts) = upgraded.downcast::<TokioIo<Watched>>() else { return };
+    // From here on these are no requests, and nobody looks at the bytes as such.
+    let stream = parts.io.into_inner().into_stream();
+    // Without it the connection is as good, only later to show that its reader is slow.
+    let _ = SockRef::from(stream.socket()).set_send_buffer_size(SEND_KERNEL_BYTES);
+    let hall = &house.hall;
+    let Some(session) = hall.enter() else { return };
+    let mut talk = Talk::new(stream, session);
+    talk.hear(hall, &mut parts.read_buf.to_vec());
+    let mut leaving = pin!(house.leaving.notified());
+    let mut patience: Option<Pin<Box<Sleep>>> = None;
+    let end = poll_fn(|cx| {
+        if patience.is_none() && (leaving.as_mut().poll(cx).is_ready() || house.is_leaving()) {
+            hall.broker().end(hall.now(), session);
+            patience = Some(Box::pin(sleep(LEAVE)));
+        }
+        if patience.as_mut().is_some_and(|patience| patience.as_mut().poll(cx).is_ready()) {
+            return Poll::Ready(End::Broken);
+        }
+        talk.poll(cx, hall)
+    });
+    let end = end.await;
+    hall.leave(session);
+    if end == End::Parted {
+        // Whoever takes longer than this is cut off.
+        let _ = timeout(LINGER, poll_fn(|cx| talk.poll_part(cx))).await;
+    }
+}

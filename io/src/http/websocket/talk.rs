@@ -1,0 +1,202 @@
+//! One WebSocket connection: what comes goes to the broker, what its session says goes out, one text message for each frame.
+//!
+//! At most one batch of frames is here at a time; the session is told of each when the system has taken it, so that its limits
+//! hold for what lies here too.
+
+use std::collections::VecDeque;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use pitlane_protocols::stomp::broker::SessionId;
+use pitlane_protocols::stomp::session::Close;
+use pitlane_protocols::websocket::{self, Receiver, State};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::http::connection::Stream;
+use crate::http::hall::Hall;
+
+/// Read at once. Clients say little.
+const INPUT_BYTES: usize = 4 * 1_024;
+/// Reads in one turn; then others have theirs.
+const READS_PER_TURN_MAX: usize = 8;
+/// Memory that an output keeps when everything in it was taken.
+const KEPT_BYTES: usize = 16 * 1_024;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The last frame was ours and has been written.
+    Parted,
+    /// The connection is gone, or has to be.
+    Broken,
+}
+
+pub struct Talk {
+    stream: Stream,
+    session: SessionId,
+    receiver: Receiver,
+    /// Always as long as is read at once.
+    input: Vec<u8>,
+    output: Vec<u8>,
+    /// Taken of `output`.
+    sent: usize,
+    /// Frames in `output`: where each ends there, and its length in the session.
+    frames: VecDeque<(usize, usize)>,
+    /// Our close frame is in `output`, or has been sent.
+    parting: bool,
+    /// The peer has closed, or may not say anything any more.
+    deaf: bool,
+    shut: bool,
+}
+
+impl Talk {
+    pub fn new(stream: Stream, session: SessionId) -> Talk {
+        Talk {
+            stream,
+            session,
+            receiver: Receiver::default(),
+            input: vec![0; INPUT_BYTES],
+            output: Vec::new(),
+            sent: 0,
+            frames: VecDeque::new(),
+            parting: false,
+            deaf: false,
+            shut: false,
+        }
+    }
+
+    /// A turn: reads and writes what can be, and wants to be polled again.
+    pub fn poll(&mut self, cx: &mut Context<'_>, hall: &Hall) -> Poll<End> {
+        hall.set_task(self.session, cx.waker());
+        let turn = self.read(cx, hall).and_then(|()| self.speak(cx, hall));
+        hall.settle();
+        match turn {
+            Err(_gone) => Poll::Ready(End::Broken),
+            Ok(Some(end)) => Poll::Ready(end),
+            Ok(None) => Poll::Pending,
+        }
+    }
+
+    /// Takes bytes that have come.
+    pub fn hear(&mut self, hall: &Hall, bytes: &mut [u8]) {
+        let (now, mut broker) = (hall.now(), hall.broker());
+        let session = self.session;
+        let state = self.receiver.handle_bytes(bytes, |payload| broker.handle_bytes(now, session, payload));
+        if let State::Closing(code) = state {
+            self.part(code, "");
+            self.deaf = true;
+        }
+    }
+
+    /// After the last frame: waits for the peer's own, stops writing, and waits for the peer to do so.
+    pub fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            if self.deaf && !self.shut {
+                std::task::ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
+                self.shut = true;
+            }
+            let count = std::task::ready!(self.read_some(cx))?;
+            if count == 0 {
+                if self.shut {
+                    return Poll::Ready(Ok(()));
+                }
+                self.deaf = true;
+                continue;
+            }
+            if !self.deaf {
+                let state = self.receiver.handle_bytes(&mut self.input[..count], |_late| {});
+                self.deaf = state != State::Open;
+            }
+        }
+    }
+
+    fn read(&mut self, cx: &mut Context<'_>, hall: &Hall) -> io::Result<()> {
+        for _ in 0..READS_PER_TURN_MAX {
+            if self.parting || !hall.broker().wants_bytes(self.session) {
+                return Ok(());
+            }
+            let count = match self.read_some(cx)? {
+                Poll::Pending => return Ok(()),
+                Poll::Ready(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Poll::Ready(count) => count,
+            };
+            let mut input = std::mem::take(&mut self.input);
+            self.hear(hall, &mut input[..count]);
+            self.input = input;
+        }
+        // There may be more, and nobody would tell.
+        cx.waker().wake_by_ref();
+        Ok(())
+    }
+
+    fn read_some(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let mut buffer = ReadBuf::new(&mut self.input[..]);
+        let read = Pin::new(&mut self.stream).poll_read(cx, &mut buffer);
+        read.map_ok(|()| buffer.filled().len())
+    }
+
+    /// Gathers the next batch if the one before is gone, and writes.
+    fn speak(&mut self, cx: &mut Context<'_>, hall: &Hall) -> io::Result<Option<End>> {
+        let close = hall.broker().poll_close(hall.now(), self.session);
+        if matches!(close, Some(Close::AtOnce(_))) && !self.parting {
+            return Ok(Some(End::Broken));
+        }
+        if self.sent == self.output.len() && !self.parting {
+            self.gather(hall);
+        }
+        if self.output.is_empty()
+            && !self.parting
+            && let Some(Close::Gently(cause)) = close
+        {
+            self.part(Some(cause.close_code()), cause.words());
+        }
+        let is_through = self.write(cx, hall)?;
+        Ok((is_through && self.parting).then_some(End::Parted))
+    }
+
+    fn gather(&mut self, hall: &Hall) {
+        self.output.clear();
+        self.sent = 0;
+        if self.output.capacity() > KEPT_BYTES {
+            self.output = Vec::new();
+        }
+        self.receiver.poll_pong(&mut self.output);
+        let broker = hall.broker();
+        let Some(transmit) = broker.transmit(self.session) else { return };
+        for frame in transmit.frames() {
+            websocket::text_head(&mut self.output, frame.len());
+            self.output.extend_from_slice(frame);
+            self.frames.push_back((self.output.len(), frame.len()));
+        }
+    }
+
+    /// Says whether everything was taken.
+    fn write(&mut self, cx: &mut Context<'_>, hall: &Hall) -> io::Result<bool> {
+        while self.sent < self.output.len() {
+            let count = match Pin::new(&mut self.stream).poll_write(cx, &self.output[self.sent..])? {
+                Poll::Pending => return Ok(false),
+                Poll::Ready(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Poll::Ready(count) => count,
+            };
+            self.sent += count;
+            self.tell_taken(hall);
+        }
+        Ok(Pin::new(&mut self.stream).poll_flush(cx)?.is_ready())
+    }
+
+    fn tell_taken(&mut self, hall: &Hall) {
+        let mut taken = 0;
+        while let Some((_, len)) = self.frames.pop_front_if(|(end, _)| *end <= self.sent) {
+            taken += len;
+        }
+        hall.broker().handle_taken(hall.now(), self.session, taken);
+    }
+
+    /// Our last frame. What is in the output goes before it, what the session still has is lost.
+    fn part(&mut self, code: Option<u16>, reason: &str) {
+        if !self.parting {
+            self.parting = true;
+            websocket::close(&mut self.output, code, reason);
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! STOMP over TCP and TLS: the broker of this thread between its sockets and its lanes.
+//!
+//! ```text
+//! Received ─► Broker ─ Watch ─► Watches ─► port            Event ─► Broker ─► poll: one write for each who has something
+//! ```
+//!
+//! What a session has said stays in the session until the system has taken it, so a reader that stops costs what the broker's
+//! limits say and no more.
+
+use std::sync::Arc;
+
+use pitlane_engine::event::Event;
+use pitlane_engine::id::{ShardId, Source};
+use pitlane_engine::mesh::PortEnd;
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::time::{NS_PER_MS, Timestamp};
+use pitlane_protocols::stomp::broker::{Broker, Command, SessionId};
+use pitlane_protocols::stomp::session::{Close, Transport};
+use pitlane_protocols::stomp::settings::Settings;
+
+use super::watches::Watches;
+use crate::net::ConnectionId;
+use crate::net::happening::Happening;
+use crate::net::sockets::Sockets;
+
+/// How long the last words of all sessions may take when the service stops; then they are cut off.
+const WIND_DOWN_NS_MAX: u64 = 1_500 * NS_PER_MS;
+
+#[derive(Debug)]
+pub struct StompRoom {
+    broker: Broker,
+    watches: Watches,
+    /// By slot of the connection.
+    seats: Vec<Option<Seat>>,
+    /// By slot of the session.
+    connections: Vec<Option<ConnectionId>>,
+    /// Connections that are not read until their session wants bytes again.
+    deaf: Vec<ConnectionId>,
+    /// Since when everybody is being sent away.
+    ending: Option<Timestamp>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Seat {
+    connection: ConnectionId,
+    session: SessionId,
+}
+
+impl StompRoom {
+    pub fn new(settings: Settings, reference: Arc<RefData>, source: Source) -> StompRoom {
+        StompRoom {
+            watches: Watches::new(source, reference.clone()),
+            broker: Broker::new(settings, reference),
+            seats: Vec::new(),
+            connections: Vec::new(),
+            deaf: Vec::new(),
+            ending: None,
+        }
+    }
+
+    pub fn owns(&self, id: ConnectionId) -> bool {
+        self.seat(id).is_some()
+    }
+
+    pub fn handle(&mut self, now: Timestamp, sockets: &mut Sockets, happening: Happening) {
+        match happening {
+            Happening::Accepted { id, .. } => self.welcome(now, sockets, id),
+            Happening::Received { id } => self.receive(now, sockets, id),
+            Happening::Drained { id } => {
+                if let Some(seat) = self.seat(id) {
+                    self.write(now, sockets, seat.session);
+                }
+            }
+            Happening::Closed { id, .. } => self.forget(id),
+            // Deadlines are the broker's own.
+            Happening::Due { .. } | Happening::AllTold => {}
+        }
+    }
+
+    pub fn hear(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
+        self.broker.handle_event(now, shard, event);
+    }
+
+    /// Does what is due, and writes to everybody who has something to hear. Commands leave first: whoever reads a receipt
+    /// finds them sent. While the shards take commands, `port` is there.
+    pub fn poll(&mut self, now: Timestamp, sockets: &mut Sockets, port: Option<&mut PortEnd>) -> usize {
+        if self.broker.poll_timeout().is_some_and(|due| due <= now) {
+            self.broker.handle_timeout(now);
+        }
+        while let Some(command) = self.broker.poll_command() {
+            self.obey(now, command);
+        }
+        let mut work = port.map_or(0, |port| self.watches.poll(port));
+        // Whoever has more to say than one turn allows is listed again, for the next.
+        for _ in 0..self.broker.active_len() {
+            let Some(session) = self.broker.poll_active() else { break };
+            work += self.write(now, sockets, session);
+        }
+        self.listen_again(sockets);
+        self.cut_off(now, sockets);
+        work
+    }
+
+    /// Whether commands wait for room.
+    pub fn is_waiting(&self) -> bool {
+        self.watches.is_waiting()
+    }
+
+    pub fn deadline(&self) -> Timestamp {
+        let cut = self.ending.map_or(Timestamp::MAX, |since| since.plus(WIND_DOWN_NS_MAX));
+        self.broker.poll_timeout().unwrap_or(Timestamp::MAX).min(cut)
+    }
+
+    /// Everybody is sent away, with a reason.
+    pub fn wind_down(&mut self, now: Timestamp) {
+        self.ending = Some(now);
+        for seat in self.seats.iter().flatten() {
+            self.broker.end(now, seat.session);
+        }
+    }
+
+    pub fn is_done(&self) -> bool {
+        self.seats.iter().all(Option::is_none)
+    }
+
+    fn welcome(&mut self, now: Timestamp, sockets: &mut Sockets, id: ConnectionId) {
+        let session = if self.ending.is_none() { self.broker.open(now, Transport::Tcp) } else { None };
+        let Some(session) = session else { return sockets.close(id) };
+        put(&mut self.seats, id.slot(), Seat { connection: id, session });
+        put(&mut self.connections, session.slot(), id);
+    }
+
+    fn receive(&mut self, now: Timestamp, sockets: &mut Sockets, id: ConnectionId) {
+        let Some(Seat { session, .. }) = self.seat(id) else { return };
+        let bytes = sockets.input(id);
+        let count = bytes.len();
+        self.broker.handle_bytes(now, session, bytes);
+        sockets.consume(id, count);
+        if !self.broker.wants_bytes(session) {
+            sockets.pause(id);
+            self.deaf.push(id);
+        }
+    }
+
+    /// What the broker cannot do itself.
+    fn obey(&mut self, now: Timestamp, command: Command) {
+        match command {
+            Command::Watch { interest, on } => self.watches.set(interest, on),
+            // Nobody is asked while guests may come in.
+            Command::Login { session, .. } => self.broker.handle_verdict(now, session, None),
+            Command::Generic { name, body, .. } => self.broker.publish_generic_event(now, &name, &body),
+        }
+    }
+
+    /// One write, and the end if it has come. Says whether anything was taken.
+    fn write(&mut self, now: Timestamp, sockets: &mut Sockets, session: SessionId) -> usize {
+        let Some(&Some(id)) = self.connections.get(session.slot()) else { return 0 };
+        let bytes = self.broker.transmit(session).map_or(&[][..], |transmit| transmit.bytes);
+        // One who is gone will be told of.
+        let taken = sockets.write(id, bytes).unwrap_or(0);
+        self.broker.handle_taken(now, session, taken);
+        match self.broker.poll_close(now, session) {
+            Some(Close::Gently(_)) => sockets.finish(id),
+            Some(Close::AtOnce(_)) => sockets.close(id),
+            None => return usize::from(taken > 0),
+        }
+        self.forget(id);
+        1
+    }
+
+    fn listen_again(&mut self, sockets: &mut Sockets) {
+        let StompRoom { deaf, broker, seats, .. } = self;
+        deaf.retain(|id| {
+            let seat = seats.get(id.slot()).copied().flatten().filter(|seat| seat.connection == *id);
+            let wants = seat.is_some_and(|seat| broker.wants_bytes(seat.session));
+            if wants {
+                sockets.resume(*id);
+            }
+            seat.is_some() && !wants
+        });
+    }
+
+    /// Who has not taken the last words in time.
+    fn cut_off(&mut self, now: Timestamp, sockets: &mut Sockets) {
+        if self.ending.is_none_or(|since| now < since.plus(WIND_DOWN_NS_MAX)) {
+            return;
+        }
+        for slot in 0..self.seats.len() {
+            if let Some(seat) = self.seats[slot] {
+                sockets.close(seat.connection);
+                self.forget(seat.connection);
+            }
+        }
+    }
+
+    fn forget(&mut self, id: ConnectionId) {
+        let Some(seat) = self.seat(id) else { return };
+        self.seats[id.slot()] = None;
+        self.connections[seat.session.slot()] = None;
+        self.broker.close(seat.session);
+    }
+
+    fn seat(&self, id: ConnectionId) -> Option<Seat> {
+        self.seats.get(id.slot()).copied().flatten().filter(|seat| seat.connection == id)
+    }
+}
+
+fn put<T: Clone>(table: &mut Vec<Option<T>>, at: usize, value: T) {
+    if table.len() <= at {
+        table.resize(at + 1, None);
+    }
+    table[at] = Some(value);
+}

@@ -1,0 +1,46 @@
+//! How the brokers of all threads are set up.
+
+use pitlane_protocols::stomp::access::{Access, Strategies};
+use pitlane_protocols::stomp::settings::{Limits, Settings};
+use pitlane_protocols::stomp::throttle::{Rate, Throttle};
+use pitlane_protocols::stomp::topic::{Naming, NamingError};
+
+use crate::config::{Broker, Config, Stomp};
+
+/// As the config has it.
+pub fn settings(config: &Config) -> Settings {
+    let Config { stomp, broker, service, net, .. } = config;
+    Settings {
+        instance: service.instance,
+        // Names that cannot be topics were refused with the config.
+        naming: naming(broker).unwrap_or_default(),
+        throttle: throttle(broker),
+        // Where one must log in, nobody is let in without.
+        guest: (!config.login_required()).then_some(Access { strategies: Strategies::All, may_send: true }),
+        sessions_max: net.connections_max,
+        limits: limits(stomp),
+        ..Settings::default()
+    }
+}
+
+pub fn throttle(broker: &Broker) -> Throttle {
+    Throttle {
+        max_rate_per_connection: Rate::from_raw(broker.max_rate_per_connection.raw()),
+        min_rate_per_consumer: Rate::from_raw(broker.min_rate_per_consumer.raw()),
+    }
+}
+
+fn limits(stomp: &Stomp) -> Limits {
+    Limits {
+        mark_bytes: stomp.out_buffer_bytes,
+        slots_max: stomp.conflated_keys_max as usize,
+        backlog_bytes_max: stomp.queue_bytes_max,
+        backlog_max: stomp.queue_events_max as usize,
+        ..Limits::default()
+    }
+}
+
+pub fn naming(broker: &Broker) -> Result<Naming, NamingError> {
+    let aliases: Vec<&str> = broker.order_topic_aliases.iter().map(String::as_str).collect();
+    Naming::new(&broker.order_topic_prefix, &aliases)
+}

@@ -1,0 +1,110 @@
+//! A client that writes what it is told to, over TCP, TLS or WebSocket, and reads frames.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+/// Nothing here takes long; whatever takes this long hangs.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+pub trait Wire: Read + Write {}
+impl<T: Read + Write> Wire for T {}
+
+pub fn plain(address: SocketAddr) -> Box<dyn Wire> {
+    let socket = TcpStream::connect(address).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.set_nodelay(true).unwrap();
+    Box::new(socket)
+}
+
+/// Trusts the certificate that the service made in its folder.
+pub fn tls(address: SocketAddr, data: &Path) -> Box<dyn Wire> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(data.join("self-signed.pem")).unwrap() {
+        roots.add(certificate.unwrap()).unwrap();
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let config = Arc::new(config.with_root_certificates(roots).with_no_client_auth());
+    let socket = TcpStream::connect(address).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    Box::new(StreamOwned::new(ClientConnection::new(config, name).unwrap(), socket))
+}
+
+pub struct Client {
+    wire: Box<dyn Wire>,
+    input: Vec<u8>,
+}
+
+impl Client {
+    pub fn new(wire: Box<dyn Wire>) -> Client {
+        Client { wire, input: Vec::new() }
+    }
+
+    /// `CONNECT|accept-version:1.2||body`, with a NUL behind.
+    pub fn say(&mut self, frame: &str) {
+        let mut bytes = frame.replace('|', "\n").into_bytes();
+        bytes.push(0);
+        self.wire.write_all(&bytes).unwrap();
+        self.wire.flush().unwrap();
+    }
+
+    /// The next frame, in the same form; None at the end. Heart-beats are passed over.
+    pub fn hear(&mut self) -> Option<String> {
+        loop {
+            let begin = self.input.iter().position(|byte| *byte != b'\n').unwrap_or(self.input.len());
+            self.input.drain(..begin);
+            if let Some(end) = self.input.iter().position(|byte| *byte == 0) {
+                let frame: Vec<u8> = self.input.drain(..=end).collect();
+                return Some(String::from_utf8(frame[..end].to_vec()).unwrap().replace('\n', "|"));
+            }
+            let mut buffer = [0; 16 * 1024];
+            match self.wire.read(&mut buffer) {
+                Ok(0) => return None,
+                Ok(count) => self.input.extend_from_slice(&buffer[..count]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => panic!("the next frame does not come: {error}"),
+            }
+        }
+    }
+
+    /// Passes over frames until one begins so.
+    pub fn hear_until(&mut self, begin: &str) -> String {
+        let late = Instant::now() + PATIENCE;
+        loop {
+            let frame = self.hear().unwrap_or_else(|| panic!("the end came before {begin}"));
+            if frame.starts_with(begin) {
+                return frame;
+            }
+            assert!(Instant::now() < late, "{begin} does not come");
+        }
+    }
+
+    pub fn connect(&mut self) {
+        self.say("CONNECT|accept-version:1.2|host:localhost||");
+        self.hear_until("CONNECTED|version:1.2");
+    }
+
+    /// Subscribes, and waits until it holds.
+    pub fn subscribe(&mut self, id: &str, topic: &str) {
+        self.say(&format!("SUBSCRIBE|id:{id}|destination:/topic/{topic}|receipt:sub-{id}||"));
+        self.hear_until(&format!("RECEIPT|receipt-id:sub-{id}"));
+    }
+}
+
+/// The value of a header.
+pub fn header<'a>(frame: &'a str, name: &str) -> Option<&'a str> {
+    let head = frame.split("||").next()?;
+    head.split('|').skip(1).find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+}
+
+pub fn body(frame: &str) -> &str {
+    frame.split_once("||").map_or("", |(_, body)| body)
+}

@@ -1,0 +1,11 @@
+//! STOMP as clients meet it: the real binary, real sockets; clients of our own, and those that people use.
+
+#![allow(clippy::unwrap_used, reason = "tests may")]
+
+#[path = "../server/service.rs"]
+#[allow(dead_code, reason = "each test uses its part")]
+mod service;
+
+mod client;
+mod sessions;
+mod websocket;

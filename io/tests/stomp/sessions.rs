@@ -1,0 +1,88 @@
+//! Sessions over TCP and TLS, from the greeting to the last frame.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use super::client::{Client, body, header, plain, tls};
+use super::service::{Service, folder};
+
+pub const QUIET: [&str; 3] = ["feed.on=true", "demo.on=false", "stomp.tls_listen=127.0.0.1:0"];
+
+pub fn start(name: &str, settings: &[&str]) -> (Service, PathBuf) {
+    let data = folder(&format!("stomp-{name}"));
+    let service = Service::start(&data, &[&QUIET[..], settings].concat(), None);
+    assert!(service.is_ready(), "{}", service.ready);
+    (service, data)
+}
+
+pub fn address(service: &Service, name: &str) -> SocketAddr {
+    let prefix = format!("{name}=");
+    let word = service.ready.split_whitespace().find_map(|word| word.strip_prefix(&prefix));
+    word.expect("it listens there").parse().unwrap()
+}
+
+#[test]
+fn market_data_comes_over_tcp_and_tls_on_one_thread_and_on_several() {
+    let layouts: [&[&str]; 2] = [&[], &["topology.layout=dedicated", "topology.gateways=2"]];
+    for (number, layout) in layouts.into_iter().enumerate() {
+        let (service, data) = start(&format!("ticks-{number}"), layout);
+        let wires = [plain(address(&service, "stomp")), tls(address(&service, "stomp+tls"), &data)];
+        for wire in wires {
+            let mut client = Client::new(wire);
+            client.connect();
+            client.subscribe("1", "tick.*");
+            let tick = client.hear_until("MESSAGE");
+            assert_eq!(header(&tick, "subscription"), Some("1"));
+            assert!(header(&tick, "destination").unwrap().starts_with("/topic/tick."));
+            assert!(body(&tick).contains("\"type\":\"TICK\""), "{tick}");
+            client.say("UNSUBSCRIBE|id:1|receipt:u||");
+            client.hear_until("RECEIPT|receipt-id:u");
+            client.say("DISCONNECT|receipt:bye||");
+            assert_eq!(client.hear().as_deref(), Some("RECEIPT|receipt-id:bye||"), "nothing comes between");
+            assert_eq!(client.hear(), None);
+        }
+        service.signal("TERM");
+        assert!(service.end().is_orderly());
+    }
+}
+
+#[test]
+fn when_the_service_stops_everybody_hears_of_it() {
+    let (service, data) = start("stop", &[]);
+    let wires = [plain(address(&service, "stomp")), tls(address(&service, "stomp+tls"), &data)];
+    let mut clients: Vec<Client> = wires.into_iter().map(Client::new).collect();
+    for client in &mut clients {
+        client.connect();
+        client.subscribe("1", "tick.>");
+    }
+    service.signal("TERM");
+    for client in &mut clients {
+        let last = client.hear_until("ERROR");
+        assert_eq!(header(&last, "message"), Some("the service ends this session"));
+        assert_eq!(client.hear(), None);
+    }
+    assert!(service.end().is_orderly());
+}
+
+#[test]
+fn whoever_speaks_something_else_is_told_so() {
+    let (service, _) = start("strangers", &[]);
+    let mut client = Client::new(plain(address(&service, "stomp")));
+    client.say("GET / HTTP/1.1\r|Host: x\r|\r|");
+    assert!(client.hear().is_some_and(|frame| frame.starts_with("ERROR")));
+    assert_eq!(client.hear(), None);
+    service.signal("TERM");
+    assert!(service.end().is_orderly());
+}
+
+#[test]
+fn a_port_in_use_is_told_before_anything_runs() {
+    let (service, _) = start("port", &[]);
+    let data = folder("stomp-port-2");
+    let setting = format!("stomp.listen={}", address(&service, "stomp"));
+    let second = Service::start(&data, &[&setting], None);
+    assert!(!second.is_ready());
+    assert!(second.end().complaints.contains("stomp.listen"));
+    service.signal("TERM");
+    assert!(service.end().is_orderly());
+}

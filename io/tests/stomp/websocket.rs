@@ -1,0 +1,241 @@
+//! STOMP over WebSocket, and the rules of WebSocket itself.
+
+use std::io::{self, Read, Write};
+use std::net::SocketAddr;
+
+use super::client::{Client, Wire, body, header, plain, tls};
+use super::sessions::{address, start};
+
+/// A client's end of a WebSocket. As a stream it writes each call as one message, and reads the payload of messages.
+struct WebSocket {
+    wire: Box<dyn Wire>,
+    payload: Vec<u8>,
+    /// Each message that was read, as it came: its opcode and length.
+    messages: Vec<(u8, usize)>,
+}
+
+impl WebSocket {
+    /// The opening handshake; the answer's head.
+    fn open(mut wire: Box<dyn Wire>, address: SocketAddr, further: &str) -> (WebSocket, String) {
+        let request = format!(
+            "GET /stomp HTTP/1.1\r\nHost: {address}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{further}\r\n"
+        );
+        wire.write_all(request.as_bytes()).unwrap();
+        wire.flush().unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            wire.read_exact(&mut byte).unwrap();
+            head.push(byte[0]);
+        }
+        let head = String::from_utf8(head).unwrap();
+        (WebSocket { wire, payload: Vec::new(), messages: Vec::new() }, head)
+    }
+
+    fn send(&mut self, first: u8, payload: &[u8]) {
+        let mask = [1, 2, 3, 4];
+        let mut frame = vec![first];
+        match payload.len() {
+            len @ 0..=125 => frame.push(0x80 | len as u8),
+            len => {
+                frame.push(0x80 | 126);
+                frame.extend_from_slice(&(len as u16).to_be_bytes());
+            }
+        }
+        frame.extend_from_slice(&mask);
+        frame.extend(payload.iter().zip(mask.iter().cycle()).map(|(byte, mask)| byte ^ mask));
+        self.wire.write_all(&frame).unwrap();
+        self.wire.flush().unwrap();
+    }
+
+    /// Opcode and payload of the next frame; None at the end.
+    fn receive(&mut self) -> Option<(u8, Vec<u8>)> {
+        let mut head = [0; 2];
+        if self.wire.read(&mut head[..1]).unwrap() == 0 {
+            return None;
+        }
+        self.wire.read_exact(&mut head[1..]).unwrap();
+        assert_eq!(head[0] & 0x70, 0, "no bit is used that nobody agreed on");
+        assert_eq!(head[0] & 0x80, 0x80, "our messages have one fragment");
+        assert_eq!(head[1] & 0x80, 0, "a server does not mask");
+        let len = match head[1] {
+            126 => {
+                let mut len = [0; 2];
+                self.wire.read_exact(&mut len).unwrap();
+                u16::from_be_bytes(len) as usize
+            }
+            127 => panic!("no message is so long"),
+            len => len as usize,
+        };
+        let mut payload = vec![0; len];
+        self.wire.read_exact(&mut payload).unwrap();
+        Some((head[0] & 0x0f, payload))
+    }
+
+    /// The code of the close frame, which must be the next but for messages; and then the end.
+    fn closed(&mut self) -> Option<u16> {
+        loop {
+            match self.receive() {
+                Some((8, payload)) => {
+                    let code = payload.first_chunk::<2>().map(|code| u16::from_be_bytes(*code));
+                    self.send(0x88, &payload);
+                    assert_eq!(self.receive(), None, "nothing comes after a close");
+                    return code;
+                }
+                Some(_) => {}
+                None => panic!("the end came without a close frame"),
+            }
+        }
+    }
+}
+
+impl Write for WebSocket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.send(0x81, bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Read for WebSocket {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.payload.is_empty() {
+            let Some((opcode, payload)) = self.receive() else { return Ok(0) };
+            self.messages.push((opcode, payload.len()));
+            match opcode {
+                1 => {
+                    let ends = payload.iter().filter(|byte| **byte == 0).count();
+                    assert!(
+                        payload == b"\n" || ends == 1 && payload.ends_with(&[0]),
+                        "a frame, whole and alone"
+                    );
+                    self.payload = payload;
+                }
+                8 => self.send(0x88, &payload),
+                other => panic!("a frame of kind {other}"),
+            }
+        }
+        let count = buffer.len().min(self.payload.len());
+        buffer[..count].copy_from_slice(&self.payload[..count]);
+        self.payload.drain(..count);
+        Ok(count)
+    }
+}
+
+#[test]
+fn stomp_speaks_over_ws_and_wss() {
+    let (service, data) = start("ws", &["https.listen=127.0.0.1:0"]);
+    let (http, https) = (address(&service, "http"), address(&service, "https"));
+    for (wire, address) in [(plain(http), http), (tls(https, &data), https)] {
+        let (socket, head) =
+            WebSocket::open(wire, address, "Sec-WebSocket-Protocol: v10.stomp, v12.stomp\r\n");
+        assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
+        let lower = head.to_lowercase();
+        assert!(lower.contains("sec-websocket-accept: s3pplmbitxaq9kygzzhzrbk+xoo="), "{head}");
+        assert!(lower.contains("sec-websocket-protocol: v12.stomp\r\n"), "{head}");
+        let mut client = Client::new(Box::new(socket));
+        client.connect();
+        client.subscribe("1", "tick.*");
+        let tick = client.hear_until("MESSAGE");
+        assert!(body(&tick).contains("\"type\":\"TICK\""), "{tick}");
+        client.say("DISCONNECT|receipt:bye||");
+        client.hear_until("RECEIPT|receipt-id:bye");
+        assert_eq!(client.hear(), None);
+    }
+    service.signal("TERM");
+    assert!(service.end().is_orderly());
+}
+
+#[test]
+fn the_handshake_says_no_where_it_must() {
+    let (service, _) = start("ws-handshake", &[]);
+    let http = address(&service, "http");
+    for (further, status) in [
+        ("", "101"),
+        ("Sec-WebSocket-Protocol: stomp\r\n", "101"),
+        ("Sec-WebSocket-Protocol: mqtt\r\n", "400"),
+        ("Origin: https://evil.example\r\n", "403"),
+        (&format!("Origin: http://{http}\r\n"), "101"),
+        ("Sec-Fetch-Site: cross-site\r\n", "403"),
+        ("Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n", "400"),
+    ] {
+        let (_, head) = WebSocket::open(plain(http), http, further);
+        assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{further}: {head}");
+    }
+    assert_eq!(service.ask("GET /stomp").0, 426);
+    service.signal("TERM");
+    assert!(service.end().is_orderly());
+}
+
+/// As the Autobahn suite has them: each rule once, on the real thing.
+#[test]
+fn websocket_itself_is_kept() {
+    let (service, _) = start("ws-rules", &[]);
+    let http = address(&service, "http");
+    let open = || WebSocket::open(plain(http), http, "").0;
+    let long = [0; 126];
+    let broken: [(&str, u8, &[u8], u16); 7] = [
+        ("a reserved bit", 0xc1, b"", 1002),
+        ("an unknown opcode", 0x83, b"", 1002),
+        ("a continuation of nothing", 0x80, b"x", 1002),
+        ("a ping in fragments", 0x09, b"x", 1002),
+        ("a ping too long", 0x89, &long, 1002),
+        ("a close with one byte", 0x88, b"x", 1002),
+        ("a text that is none", 0x01, b"\xce\xba\xff", 1007),
+    ];
+    for (what, first, payload, code) in broken {
+        let mut socket = open();
+        socket.send(first, payload);
+        assert_eq!(socket.closed(), Some(code), "{what}");
+    }
+    let heads: [(&str, &[u8], u16); 2] = [
+        ("no mask", &[0x81, 0], 1002),
+        ("too much", &[0x82, 0xff, 0, 0, 0, 0, 0, 0x20, 0, 0, 0, 0, 0, 0], 1009),
+    ];
+    for (what, head, code) in heads {
+        let mut socket = open();
+        socket.wire.write_all(head).unwrap();
+        assert_eq!(socket.closed(), Some(code), "{what}");
+    }
+    let mut socket = open();
+    socket.send(0x89, b"are you there");
+    assert_eq!(socket.receive(), Some((10, b"are you there".to_vec())));
+    // A frame in pieces, a ping between, two frames in one message, text and binary.
+    socket.send(0x01, b"CONNECT\naccept-");
+    socket.send(0x89, b"");
+    socket.send(0x00, b"version:1.2\nhost:x\n");
+    socket.send(0x80, b"\n\0");
+    assert_eq!(socket.receive(), Some((10, vec![])));
+    assert!(socket.receive().unwrap().1.starts_with(b"CONNECTED\n"));
+    socket.send(0x82, b"BEGIN\ntransaction:a\nreceipt:1\n\n\0BEGIN\ntransaction:b\nreceipt:2\n\n\0");
+    for id in ["1", "2"] {
+        let (_, frame) = socket.receive().unwrap();
+        assert_eq!(frame, format!("RECEIPT\nreceipt-id:{id}\n\n\0").as_bytes());
+    }
+    socket.send(0x88, &4000u16.to_be_bytes());
+    assert_eq!(socket.closed(), Some(4000), "a close is answered with its own code");
+    let mut socket = open();
+    socket.send(0x81, b"SUBSCRIBE\n\n\0");
+    assert!(socket.receive().unwrap().1.starts_with(b"ERROR\n"));
+    assert_eq!(socket.closed(), Some(1002), "after the ERROR");
+    service.signal("TERM");
+    assert!(service.end().is_orderly());
+}
+
+#[test]
+fn when_the_service_stops_a_websocket_hears_of_it() {
+    let (service, _) = start("ws-stop", &[]);
+    let http = address(&service, "http");
+    let (socket, _) = WebSocket::open(plain(http), http, "");
+    let mut client = Client::new(Box::new(socket));
+    client.connect();
+    service.signal("TERM");
+    let last = client.hear_until("ERROR");
+    assert_eq!(header(&last, "message"), Some("the service ends this session"));
+    assert_eq!(client.hear(), None);
+    assert!(service.end().is_orderly());
+}

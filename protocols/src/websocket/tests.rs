@@ -1,0 +1,135 @@
+use super::*;
+
+/// A client's frame, masked.
+fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
+    let mask = [0x37, 0xfa, 0x21, 0x3d];
+    let mut out = vec![first];
+    match payload.len() {
+        len @ 0..=125 => out.push(0x80 | len as u8),
+        len @ 126..=0xffff => {
+            out.push(0x80 | 126);
+            out.extend_from_slice(&(len as u16).to_be_bytes());
+        }
+        len => {
+            out.push(0x80 | 127);
+            out.extend_from_slice(&(len as u64).to_be_bytes());
+        }
+    }
+    out.extend_from_slice(&mask);
+    out.extend(payload.iter().zip(mask.iter().cycle()).map(|(byte, mask)| byte ^ mask));
+    out
+}
+
+/// What is heard, the state at the end, and what is said by itself, with the bytes cut in pieces of this length.
+fn received(bytes: &[u8], piece: usize) -> (Vec<u8>, State, Vec<u8>) {
+    let (mut receiver, mut heard, mut said) = (Receiver::default(), Vec::new(), Vec::new());
+    let mut bytes = bytes.to_vec();
+    let mut state = State::Open;
+    for piece in bytes.chunks_mut(piece) {
+        state = receiver.handle_bytes(piece, |payload| heard.extend_from_slice(payload));
+        receiver.poll_pong(&mut said);
+    }
+    (heard, state, said)
+}
+
+/// The same wherever the bytes are cut.
+fn check(bytes: &[u8], heard: &[u8], state: State) {
+    for piece in [1, 2, 3, 7, bytes.len().max(1)] {
+        let (is_heard, is, _) = received(bytes, piece);
+        assert_eq!(is, state, "in pieces of {piece}: {bytes:x?}");
+        if state == State::Open {
+            assert_eq!(is_heard, heard, "in pieces of {piece}");
+        }
+    }
+}
+
+const BROKEN: State = State::Closing(Some(code::PROTOCOL));
+
+#[test]
+fn messages_and_their_fragments_are_one_stream() {
+    check(&frame(0x81, b"Hello"), b"Hello", State::Open);
+    check(&frame(0x82, &[0, 255, 254]), &[0, 255, 254], State::Open);
+    check(&frame(0x81, b""), b"", State::Open);
+    let parts =
+        [frame(0x01, b"He"), frame(0x89, b"?"), frame(0x00, b""), frame(0x80, b"llo"), frame(0x81, b"!")];
+    check(&parts.concat(), b"Hello!", State::Open);
+    for len in [125, 126, 127, 65_535, 65_536] {
+        check(&frame(0x82, &vec![b'x'; len]), &vec![b'x'; len], State::Open);
+    }
+}
+
+#[test]
+fn text_is_utf8_across_fragments_and_is_judged_at_once() {
+    let text = "κόσμε".as_bytes();
+    check(&[frame(0x01, &text[..3]), frame(0x80, &text[3..])].concat(), text, State::Open);
+    let not_utf8 = State::Closing(Some(code::NOT_UTF8));
+    check(&frame(0x81, &[0xce]), b"", not_utf8);
+    check(&frame(0x01, b"ok\xff"), b"", not_utf8);
+    // Binary may be anything.
+    check(&frame(0x82, &[0xff]), &[0xff], State::Open);
+}
+
+#[test]
+fn what_the_rfc_forbids_ends_with_its_code() {
+    for bytes in [
+        frame(0xc1, b"reserved bit"),
+        frame(0x83, b"no such opcode"),
+        frame(0x8b, b"no such control"),
+        vec![0x81, 0x05, b'n', b'o', b'm', b's', b'k'],
+        frame(0x80, b"goes on with nothing"),
+        [frame(0x01, b"a"), frame(0x81, b"another begins")].concat(),
+        frame(0x09, b"a ping in parts"),
+        frame(0x89, &[0; 126]),
+        vec![0x82, 0x80 | 126, 0, 125, 0, 0, 0, 0],
+        vec![0x82, 0x80 | 127, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0],
+        vec![0x82, 0x80 | 127, 0x80, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0],
+    ] {
+        check(&bytes, b"", BROKEN);
+    }
+    let too_big = State::Closing(Some(code::TOO_BIG));
+    check(&[0x82, 0x80 | 127, 0, 0, 0, 0, 0, 0x10, 0, 1, 0, 0, 0, 0], b"", too_big);
+    let half = vec![0; MESSAGE_BYTES_MAX as usize / 2 + 1];
+    let whole = [frame(0x02, &half), frame(0x80, &half)].concat();
+    assert_eq!(received(&whole, 65_536).1, too_big);
+}
+
+#[test]
+fn a_close_is_answered_with_its_own_code() {
+    let close = |payload: &[u8]| frame(0x88, payload);
+    check(&close(b""), b"", State::Closing(None));
+    for code in [1000u16, 1001, 1003, 1007, 1011, 3000, 4999] {
+        check(&close(&code.to_be_bytes()), b"", State::Closing(Some(code)));
+    }
+    for code in [0u16, 999, 1004, 1005, 1006, 1015, 1016, 2999, 5000, 65535] {
+        check(&close(&code.to_be_bytes()), b"", BROKEN);
+    }
+    check(&close(b"\x03"), b"", BROKEN);
+    check(&close(b"\x03\xe8\xff"), b"", State::Closing(Some(code::NOT_UTF8)));
+    let after = [close(b"\x03\xe8"), frame(0x81, b"late")].concat();
+    assert_eq!(received(&after, after.len()).0, b"", "after the close nothing is heard");
+}
+
+#[test]
+fn the_newest_ping_is_answered_with_its_payload() {
+    assert_eq!(received(&frame(0x89, b"abc"), 64).2, b"\x8a\x03abc");
+    let two = [frame(0x89, b"1"), frame(0x89, b"2")].concat();
+    assert_eq!(received(&two, 64).2, b"\x8a\x012", "of two that came at once the last is enough");
+    assert_eq!(received(&frame(0x8a, b"unasked"), 64).2, b"");
+    assert_eq!(received(&frame(0x89, &[7; 125]), 1).2.len(), 127);
+}
+
+#[test]
+fn what_we_say_is_short_and_unmasked() {
+    let mut out = Vec::new();
+    text_head(&mut out, 125);
+    text_head(&mut out, 126);
+    text_head(&mut out, 65_536);
+    assert_eq!(out, [0x81, 125, 0x81, 126, 0, 126, 0x81, 127, 0, 0, 0, 0, 0, 1, 0, 0]);
+    out.clear();
+    close(&mut out, Some(1008), "slow");
+    close(&mut out, None, "");
+    assert_eq!(out, b"\x88\x06\x03\xf0slow\x88\x00");
+    out.clear();
+    close(&mut out, Some(1000), &"ü".repeat(100));
+    assert_eq!(out.len(), 2 + 2 + 122);
+}
