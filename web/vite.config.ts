@@ -15,6 +15,7 @@ export default defineConfig({
   plugins: [svelte(), compressed()],
   build: {
     target: 'es2022',
+    outDir: 'dist/page',
     // The policy of the page forbids data: scripts and inline styles, so nothing is inlined.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
@@ -39,7 +40,7 @@ function compressed(): Plugin {
     name: 'compressed',
     apply: 'build',
     closeBundle() {
-      for (const path of files('dist')) {
+      for (const path of files('dist/page')) {
         if (!/\.(html|js|css|svg|json)$/.test(path)) continue;
         const bytes = readFileSync(path);
         const brotli = brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } });
