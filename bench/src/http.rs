@@ -24,7 +24,7 @@ use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use pitlane::auth::{Auth, AuthSettings};
 use pitlane::config::Durability;
-use pitlane::http::{Http, HttpSettings, Parts, Remote, Standing};
+use pitlane::http::{Http, HttpSettings, Numbers, Parts, Remote, Standing};
 use pitlane::metrics::{Registry, StageSummary};
 use pitlane::wake::Bell;
 use pitlane_engine::mesh::{Depths, PortClass, mesh};
@@ -223,6 +223,8 @@ fn start_ours(pinning: &Pinning) -> io::Result<(Server, Remote)> {
         stages: Box::new(|| (0..ROWS).map(row).collect()),
         report: None,
         seat: auth.seat(remote.bell().clone()),
+        pen: None,
+        numbers: Numbers::default(),
         tls: None,
         tell: Box::new(|_| {}),
     };

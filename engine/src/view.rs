@@ -23,17 +23,19 @@ mod market;
 mod order;
 mod orders;
 mod slab;
+mod walk;
 
 use std::collections::BTreeMap;
 
 use crate::event::{Adjustment, Body, Event};
-use crate::id::{IntId, OrderHandle, ShardId};
-use crate::time::Day;
+use crate::id::{IntId, OrderHandle, ShardId, StrategyId};
+use crate::time::{Day, Timestamp};
 
 pub use board::AlertRecord;
 pub use figures::{Holding, Missing, Portfolio, Valuation};
 pub use ledger::{CashBalance, Position, Transaction};
 pub use order::Order;
+pub use walk::{WALKS_MAX, Walk};
 
 /// How much history the view keeps. Open orders, positions and the like are as many as the shards have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -235,6 +237,37 @@ impl View {
 
     pub fn finished_orders_len(&self) -> usize {
         self.orders.finished_len()
+    }
+
+    /// Begins to read the open orders in portions, with events applied between them: by the time they were submitted, up to
+    /// this time. An order that is open all the while is seen once, as it stands then; one that ends meanwhile may be missed.
+    /// None if there are too many such walks at once.
+    pub fn walk_open(&mut self, until: Timestamp) -> Option<Walk> {
+        self.orders.walk_open(until)
+    }
+
+    /// The same over the finished orders, the one that ended last first.
+    pub fn walk_finished(&mut self) -> Option<Walk> {
+        self.orders.walk_finished()
+    }
+
+    /// The next order of a walk; None at its end.
+    pub fn walk_next(&mut self, walk: Walk) -> Option<Order> {
+        self.orders.walk_next(walk)
+    }
+
+    /// Every walk is ended by whoever began it.
+    pub fn walk_end(&mut self, walk: Walk) {
+        self.orders.walk_end(walk);
+    }
+
+    /// Transactions of the day before this one, newest first; all from the newest, if there is none.
+    pub fn transactions_before(
+        &self,
+        last: Option<&Transaction>,
+        strategy: Option<StrategyId>,
+    ) -> impl Iterator<Item = &Transaction> {
+        self.ledger.transactions_before(last.map(|last| (last.at, last.id)), strategy)
     }
 }
 

@@ -75,6 +75,9 @@ pub enum Verb {
     /// Which machines may come in with a token
     #[command(subcommand)]
     Token(TokenVerb),
+    /// Look into the log of administrative acts
+    #[command(subcommand)]
+    Audit(AuditVerb),
     /// Print completions for a shell
     #[command(after_help = "Example:
   pitlane completions bash > /etc/bash_completion.d/pitlane")]
@@ -215,6 +218,32 @@ pub struct JournalPart {
 }
 
 impl JournalPart {
+    pub fn sources(&self) -> Sources {
+        let mut sources = self.settings.sources();
+        sources.options.extend(self.data.as_ref().map(|dir| data_setting(dir)));
+        sources
+    }
+}
+
+/// What `pitlane audit` can do.
+#[derive(Clone, Debug, Subcommand)]
+pub enum AuditVerb {
+    /// Check that every line follows from the one before; 1 if one does not
+    #[command(after_help = "Example:
+  pitlane audit verify --data /var/lib/pitlane")]
+    Verify(DataFolder),
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct DataFolder {
+    #[command(flatten)]
+    pub settings: Settings,
+    /// Folder of journal and certificates: service.data_dir
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+}
+
+impl DataFolder {
     pub fn sources(&self) -> Sources {
         let mut sources = self.settings.sources();
         sources.options.extend(self.data.as_ref().map(|dir| data_setting(dir)));

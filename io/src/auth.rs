@@ -26,6 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 pub use self::clerk::Clerk;
+pub use self::lockout::network;
 pub use self::seat::{Busy, Seat};
 use crate::config::{Config, Secret};
 use crate::refdata::Faults;
@@ -180,6 +181,11 @@ impl Auth {
         let (seat, desk) = seat::pair(self.anybody.clone(), self.shared.clone(), self.bell.clone(), bell);
         self.clerk.add(desk);
         seat
+    }
+
+    /// Calls the thread that will have the clerk.
+    pub fn bell(&self) -> &Bell {
+        &self.bell
     }
 
     /// For whoever may ask for the books to be read again.

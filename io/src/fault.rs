@@ -4,6 +4,10 @@
 //! |---|---|
 //! | `panic:THREAD:ROUNDS` | the thread panics in its so many-th round with work |
 //! | `kill:WRITES` | the process is killed as by SIGKILL after so many commands were written to journals, before the last is applied |
+//! | `audit:LINES` | the audit log fails as a disk does, after so many writes |
+
+#[cfg(not(debug_assertions))]
+use std::io;
 
 /// To be called by a thread of the platform after each round.
 #[cfg(not(debug_assertions))]
@@ -15,12 +19,20 @@ pub fn after_round(_thread: &str, _work: usize) {}
 #[inline(always)]
 pub fn after_write() {}
 
+/// To be called before lines are written to the audit log.
+#[cfg(not(debug_assertions))]
+#[inline(always)]
+pub fn before_note() -> io::Result<()> {
+    Ok(())
+}
+
 #[cfg(debug_assertions)]
-pub use asked::{after_round, after_write};
+pub use asked::{after_round, after_write, before_note};
 
 #[cfg(debug_assertions)]
 mod asked {
     use std::env;
+    use std::io;
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -32,6 +44,7 @@ mod asked {
     enum Fault {
         Panic { thread: String, rounds: AtomicU64 },
         Kill { writes: AtomicU64 },
+        Audit { writes: AtomicU64 },
     }
 
     fn asked() -> Option<&'static Fault> {
@@ -44,6 +57,9 @@ mod asked {
         if let Some(writes) = text.strip_prefix("kill:") {
             return Some(Fault::Kill { writes: count(writes)? });
         }
+        if let Some(writes) = text.strip_prefix("audit:") {
+            return Some(Fault::Audit { writes: count(writes)? });
+        }
         let (thread, rounds) = text.strip_prefix("panic:")?.rsplit_once(':')?;
         Some(Fault::Panic { thread: thread.to_string(), rounds: count(rounds)? })
     }
@@ -52,6 +68,14 @@ mod asked {
         let Some(Fault::Panic { thread: doomed, rounds }) = asked() else { return };
         if work > 0 && doomed == thread && rounds.fetch_sub(1, Ordering::Relaxed) == 1 {
             panic!("asked for by {VARIABLE}");
+        }
+    }
+
+    pub fn before_note() -> io::Result<()> {
+        let Some(Fault::Audit { writes }) = asked() else { return Ok(()) };
+        match writes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(io::Error::other(format!("asked for by {VARIABLE}"))),
         }
     }
 

@@ -10,11 +10,15 @@
 //! Handlers run on this thread only, so what they share is plain memory without locks. `async` ends here: below are
 //! lanes and pure functions.
 
-mod account;
+mod about;
+mod act;
 mod answer;
+mod ask;
 mod body;
+mod calls;
 mod connection;
 mod cors;
+mod entry;
 mod floor;
 mod framing;
 mod guard;
@@ -22,17 +26,25 @@ mod hall;
 mod health;
 mod house;
 mod latency;
+mod limit;
 mod listen;
 mod login;
 mod meter;
 mod operator;
+mod orders;
+mod position;
 mod problem;
+mod reference;
 mod remote;
+mod risk;
 mod routes;
 mod service;
 mod settings;
 mod standing;
+mod subscription;
+mod transaction;
 mod turn;
+mod wealth;
 mod websocket;
 
 use std::io;
@@ -45,11 +57,13 @@ use pitlane_engine::refdata::RefData;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::LocalSet;
 
+pub use self::floor::Numbers;
 use self::house::House;
 pub use self::remote::Remote;
-pub use self::routes::calls;
+pub use self::routes::table;
 pub use self::settings::HttpSettings;
 pub use self::standing::{Journaling, Listener, Phase, Standing};
+use crate::audit::Pen;
 use crate::auth::Seat;
 use crate::metrics::{Registry, StageSummary};
 use crate::report::Report;
@@ -73,6 +87,10 @@ pub struct Parts {
     pub report: Option<Report>,
     /// Where this thread asks who somebody is. Its bell is [`Remote::bell`].
     pub seat: Seat,
+    /// What this thread notes administrative acts with; none: nobody keeps them.
+    pub pen: Option<Pen>,
+    /// For the ids of orders that come over REST.
+    pub numbers: Numbers,
     /// Needed where there is an HTTPS listener.
     pub tls: Option<Arc<Tls>>,
     /// How this thread speaks to main.

@@ -19,6 +19,7 @@ pub mod fault;
 pub mod stomp;
 pub mod http;
 pub mod auth;
+pub mod audit;
 pub mod tls;
 pub mod metrics;
 pub mod net;

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use clap::{CommandFactory, Parser};
 use pitlane::args::{
-    Check, Cli, Completions, ConfigVerb, CredentialFile, Doctor, JournalVerb, Serve, Show, TokenVerb,
-    UserVerb, Verb,
+    AuditVerb, Check, Cli, Completions, ConfigVerb, CredentialFile, DataFolder, Doctor, JournalVerb, Serve,
+    Show, TokenVerb, UserVerb, Verb,
 };
+use pitlane::audit::{AuditError, verify};
 use pitlane::auth::Auth;
 use pitlane::auth::book::Kind;
 use pitlane::auth::verbs as credentials;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         Verb::Journal(verb) => run_journal(&verb),
         Verb::User(verb) => run_user(&verb),
         Verb::Token(verb) => run_token(&verb),
+        Verb::Audit(AuditVerb::Verify(folder)) => run_audit(&folder),
         Verb::Completions(completions) => run_completions(&completions),
     };
     match done {
@@ -55,6 +57,7 @@ enum Trouble {
     Serve(ServeError),
     Journal(VerbError),
     Credentials(credentials::VerbError),
+    Audit(AuditError),
     Output(io::Error),
 }
 
@@ -64,6 +67,7 @@ impl std::fmt::Display for Trouble {
             Trouble::Config(faults) => faults.fmt(f),
             Trouble::Refdata(faults) => faults.fmt(f),
             Trouble::Credentials(error) => write!(f, "pitlane: {error}"),
+            Trouble::Audit(error) => write!(f, "pitlane: {error}"),
             Trouble::Journal(error) => write!(f, "pitlane: {error}"),
             Trouble::Serve(error) => write!(f, "pitlane: {error}"),
             Trouble::Output(error) => write!(f, "pitlane: {error}"),
@@ -107,6 +111,15 @@ impl From<credentials::VerbError> for Trouble {
     }
 }
 
+impl From<verify::VerifyError> for Trouble {
+    fn from(error: verify::VerifyError) -> Trouble {
+        match error {
+            verify::VerifyError::Output(error) => Trouble::Output(error),
+            verify::VerifyError::Audit(error) => Trouble::Audit(error),
+        }
+    }
+}
+
 impl From<io::Error> for Trouble {
     fn from(error: io::Error) -> Trouble {
         Trouble::Output(error)
@@ -122,7 +135,8 @@ fn run_serve(serve: &Serve) -> Result<ExitCode, Trouble> {
     for warning in warnings {
         tracing::warn!("{warning}");
     }
-    let settings = ServeSettings { config, quiet: serve.quiet, time: serve.seconds.map(Duration::from_secs) };
+    let time = serve.seconds.map(Duration::from_secs);
+    let settings = ServeSettings { config, params, quiet: serve.quiet, time };
     serve::serve(&settings, &Arc::new(reference))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -211,6 +225,12 @@ fn run_journal(verb: &JournalVerb) -> Result<ExitCode, Trouble> {
     };
     out.flush()?;
     Ok(if is_sound? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn run_audit(folder: &DataFolder) -> Result<ExitCode, Trouble> {
+    let config = config::load(&folder.sources(), &Machine::of(Path::new(ROOT)))?.config;
+    let is_sound = verify::verify(&config.service.data_dir, &mut io::stdout().lock())?;
+    Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn run_user(verb: &UserVerb) -> Result<ExitCode, Trouble> {

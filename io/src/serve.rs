@@ -24,8 +24,9 @@ use signal_hook::low_level::pipe;
 pub use self::start::auth_settings;
 use self::store::Store;
 use self::watch::Watch;
+use crate::audit::AuditError;
 use crate::clock::Clock;
-use crate::config::Config;
+use crate::config::{Config, Params};
 use crate::http::{Phase, Remote, Standing};
 use crate::journal::{Fault, Lock};
 use crate::printer::Printer;
@@ -40,6 +41,8 @@ const END_MAX: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct ServeSettings {
     pub config: Config,
+    /// Every setting, to be shown.
+    pub params: Params,
     /// Print the first and the last line only.
     pub quiet: bool,
     /// End so long after it was ready.
@@ -55,6 +58,7 @@ pub enum ServeError {
     Tls(TlsError),
     /// Users or tokens are not as they should be.
     Auth(refdata::Faults),
+    Audit(AuditError),
     /// It had to end.
     Failed(String),
     /// It did not end in time.
@@ -68,6 +72,7 @@ impl fmt::Display for ServeError {
             ServeError::Journal(fault) => fault.fmt(f),
             ServeError::Tls(error) => error.fmt(f),
             ServeError::Auth(faults) => faults.fmt(f),
+            ServeError::Audit(error) => write!(f, "the audit log: {error}"),
             ServeError::Failed(why) => f.write_str(why),
             ServeError::Late(course) => {
                 write!(f, "not ended in good order after {END_MAX:?}: stuck in {course:?}")

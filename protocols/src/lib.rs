@@ -10,3 +10,5 @@ pub mod json;
 pub mod fix;
 pub mod websocket;
 pub mod stomp;
+
+pub mod rest;

@@ -1,6 +1,7 @@
 //! Positions, cash and the transactions of the day.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use super::{Mark, Told, View};
 use crate::command::{ExecRef, MovementKind};
@@ -155,6 +156,16 @@ impl Ledger {
 
     pub(super) fn cash_parts(&self) -> impl Iterator<Item = ((StrategyId, Currency, ShardId), &Money)> {
         self.cash.iter()
+    }
+
+    pub(super) fn transactions_before(
+        &self,
+        last: Option<(Timestamp, TransactionId)>,
+        strategy: Option<StrategyId>,
+    ) -> impl Iterator<Item = &Transaction> {
+        let end = last.map_or(Bound::Unbounded, Bound::Excluded);
+        let earlier = self.transactions.by_time.range((Bound::Unbounded, end)).rev().map(|(_, row)| row);
+        earlier.filter(move |row| strategy.is_none_or(|strategy| row.strategy == strategy))
     }
 
     pub(super) fn day_over(&mut self, shard: ShardId) {

@@ -11,6 +11,7 @@
 use super::ids::Ids;
 use super::order::{Live, Order, Record};
 use super::slab::{NONE, Slab};
+use super::walk::{Walk, Walks};
 use super::{Mark, ViewSettings};
 use crate::event::{OrderReport, OrderTerms, Refusal, What};
 use crate::id::{IntId, OrderHandle, ShardId};
@@ -51,6 +52,7 @@ pub(super) struct Orders {
     finished: List,
     finished_max: usize,
     versions_max: u32,
+    walks: Walks,
 }
 
 impl Orders {
@@ -64,6 +66,7 @@ impl Orders {
             finished: List::EMPTY,
             finished_max: settings.finished_max as usize,
             versions_max: settings.versions_max.max(2),
+            walks: Walks::default(),
         }
     }
 }
@@ -207,6 +210,40 @@ impl Orders {
         self.finished.len
     }
 
+    /// Begins to walk over the orders that are open now.
+    pub(super) fn walk_open(&mut self, until: Timestamp) -> Option<Walk> {
+        self.walks.begin(self.open.iter().map(|list| list.head).collect(), until)
+    }
+
+    /// Begins to walk over the orders that are finished now, from the one that ended last.
+    pub(super) fn walk_finished(&mut self) -> Option<Walk> {
+        self.walks.begin(vec![self.finished.tail], Timestamp::MAX)
+    }
+
+    pub(super) fn walk_next(&mut self, walk: Walk) -> Option<Order> {
+        let (places, until) = self.walks.places(walk)?;
+        let left = places.iter().enumerate().filter(|(_, place)| **place != NONE);
+        let (at, index) = left.map(|(at, place)| (at, *place)).min_by_key(|(_, place)| self.age(*place))?;
+        if self.records[index].submitted > until {
+            return None;
+        }
+        let next = self.after(index);
+        self.walks.step(walk, at, next);
+        Some(self.read(index))
+    }
+
+    pub(super) fn walk_end(&mut self, walk: Walk) {
+        self.walks.end(walk);
+    }
+
+    /// Where a walk goes on behind an order: newer ones that are open, ones that ended earlier.
+    fn after(&self, index: u32) -> u32 {
+        match self.live[index].status.is_finished() {
+            true => self.records[index].before,
+            false => self.records[index].next,
+        }
+    }
+
     fn read(&self, index: u32) -> Order {
         Order::of(&self.live[index], &self.records[index], &self.ids)
     }
@@ -288,6 +325,9 @@ impl Orders {
     }
 
     fn leave(&mut self, index: u32) {
+        if !self.walks.is_empty() {
+            self.walks.leave(index, self.after(index));
+        }
         let Record { before, next, .. } = self.records[index];
         let list = self.list_of(index);
         list.len -= 1;

@@ -106,10 +106,11 @@ fn keys(login: Option<&str>, peer: IpAddr) -> impl Iterator<Item = Key> {
     login.into_iter().chain(address)
 }
 
-/// Whoever has one IPv6 address has 2^64.
-fn network(peer: IpAddr) -> IpAddr {
-    match peer {
-        IpAddr::V4(_) => peer,
+/// Whom an address counts as: whoever has one of IPv6 has 2^64.
+pub fn network(peer: IpAddr) -> IpAddr {
+    match peer.to_canonical() {
+        IpAddr::V4(address) => IpAddr::V4(address),
+        IpAddr::V6(address) if address.is_loopback() => IpAddr::V6(address),
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
     }
 }

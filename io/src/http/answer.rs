@@ -1,6 +1,7 @@
 //! Answers, and the bodies hyper sends.
 //!
-//! JSON goes out chunked, as the specification has it; an empty answer says Content-Length 0.
+//! JSON goes out chunked, as the specification has it; an empty answer says Content-Length 0. A long list is made in portions
+//! while it is sent, and others have their turn between them.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -10,19 +11,26 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::body::{Body, Frame, SizeHint};
+use hyper::header::HeaderValue;
 use serde::Serialize;
 
 use super::connection::Link;
 
 /// Room for a usual answer, so that it does not grow in small steps.
 const JSON_BYTES: usize = 2_048;
+/// Room for a portion of a long list.
+const PORTION_BYTES: usize = 64 * 1_024;
 
 /// What a handler gives.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Answer {
     pub status: StatusCode,
     pub kind: Kind,
-    pub bytes: Bytes,
+    pub content: Content,
+    /// What was made by the request.
+    pub location: Option<HeaderValue>,
+    /// Names this state of what was asked for.
+    pub etag: Option<HeaderValue>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,38 +50,122 @@ impl Kind {
     }
 }
 
+#[derive(Debug)]
+pub enum Content {
+    Whole(Bytes),
+    Portions(Portions),
+}
+
+/// A long answer, made bit by bit: a function that adds the next portion and says whether there is more.
+pub struct Portions {
+    next: Box<dyn FnMut(&mut Vec<u8>) -> bool>,
+    /// The others have had their turn since the last portion.
+    is_rested: bool,
+}
+
+impl Portions {
+    pub fn new(next: impl FnMut(&mut Vec<u8>) -> bool + 'static) -> Portions {
+        Portions { next: Box::new(next), is_rested: true }
+    }
+}
+
+impl std::fmt::Debug for Portions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Portions")
+    }
+}
+
 impl Answer {
+    fn new(kind: Kind, content: Content) -> Answer {
+        Answer { status: StatusCode::OK, kind, content, location: None, etag: None }
+    }
+
     pub fn empty() -> Answer {
-        Answer { status: StatusCode::OK, kind: Kind::Empty, bytes: Bytes::new() }
+        Answer::new(Kind::Empty, Content::Whole(Bytes::new()))
     }
 
     pub fn json(value: &impl Serialize) -> Answer {
         let mut bytes = Vec::with_capacity(JSON_BYTES);
-        // Only maps with keys that are no text cannot be written, and our values have none.
-        serde_json::to_writer(&mut bytes, value).expect("our values can be written as JSON");
-        Answer { status: StatusCode::OK, kind: Kind::Json, bytes: bytes.into() }
+        push_json(&mut bytes, value);
+        Answer::new(Kind::Json, Content::Whole(bytes.into()))
+    }
+
+    /// A list, row by row.
+    pub fn list<T: Serialize>(rows: impl Iterator<Item = T>) -> Answer {
+        let mut bytes = Vec::with_capacity(JSON_BYTES);
+        Rows::default().push(&mut bytes, rows, true);
+        Answer::new(Kind::Json, Content::Whole(bytes.into()))
+    }
+
+    /// JSON that was made before.
+    pub fn made(bytes: Bytes) -> Answer {
+        Answer::new(Kind::Json, Content::Whole(bytes))
+    }
+
+    /// JSON in portions.
+    pub fn portions(portions: Portions) -> Answer {
+        Answer::new(Kind::Json, Content::Portions(portions))
     }
 
     pub fn text(kind: Kind, text: impl Into<Bytes>) -> Answer {
-        Answer { status: StatusCode::OK, kind, bytes: text.into() }
+        Answer::new(kind, Content::Whole(text.into()))
     }
 
     pub fn with_status(self, status: StatusCode) -> Answer {
         Answer { status, ..self }
     }
+
+    pub fn with_etag(self, etag: HeaderValue) -> Answer {
+        Answer { etag: Some(etag), ..self }
+    }
+
+    pub fn with_location(self, location: HeaderValue) -> Answer {
+        Answer { location: Some(location), ..self }
+    }
 }
 
-/// A body on its way: one piece. The connection is busy until it is gone.
+fn push_json(bytes: &mut Vec<u8>, value: &impl Serialize) {
+    // Only maps with keys that are no text cannot be written, and our values have none.
+    serde_json::to_writer(bytes, value).expect("our values can be written as JSON");
+}
+
+/// A list that is written in portions: brackets and commas where they belong.
+#[derive(Debug, Default)]
+pub struct Rows {
+    begun: bool,
+    has_some: bool,
+}
+
+impl Rows {
+    /// Adds a portion, perhaps an empty one.
+    pub fn push<T: Serialize>(&mut self, bytes: &mut Vec<u8>, rows: impl Iterator<Item = T>, is_last: bool) {
+        if !std::mem::replace(&mut self.begun, true) {
+            bytes.push(b'[');
+        }
+        for row in rows {
+            if std::mem::replace(&mut self.has_some, true) {
+                bytes.push(b',');
+            }
+            push_json(bytes, &row);
+        }
+        if is_last {
+            bytes.push(b']');
+        }
+    }
+}
+
+/// A body on its way. The connection is busy until it is gone.
 #[derive(Debug)]
 pub struct Reply {
-    rest: Bytes,
+    /// Nothing left: empty.
+    content: Content,
     chunked: bool,
     link: Arc<Link>,
 }
 
 impl Reply {
-    pub fn new(bytes: Bytes, kind: Kind, link: Arc<Link>) -> Reply {
-        Reply { rest: bytes, chunked: kind.is_chunked(), link }
+    pub fn new(content: Content, kind: Kind, link: Arc<Link>) -> Reply {
+        Reply { content, chunked: kind.is_chunked(), link }
     }
 }
 
@@ -83,20 +175,36 @@ impl Body for Reply {
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
+        cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let rest = std::mem::take(&mut self.rest);
-        Poll::Ready((!rest.is_empty()).then(|| Ok(Frame::data(rest))))
+        match &mut self.content {
+            Content::Whole(rest) => {
+                let rest = std::mem::take(rest);
+                Poll::Ready((!rest.is_empty()).then(|| Ok(Frame::data(rest))))
+            }
+            Content::Portions(portions) => {
+                if !std::mem::replace(&mut portions.is_rested, true) {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                portions.is_rested = false;
+                let mut bytes = Vec::with_capacity(PORTION_BYTES);
+                if !(portions.next)(&mut bytes) {
+                    self.content = Content::Whole(Bytes::new());
+                }
+                Poll::Ready(Some(Ok(Frame::data(bytes.into()))))
+            }
+        }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.rest.is_empty()
+        matches!(&self.content, Content::Whole(rest) if rest.is_empty())
     }
 
     fn size_hint(&self) -> SizeHint {
-        match self.chunked {
-            true => SizeHint::new(),
-            false => SizeHint::with_exact(self.rest.len() as u64),
+        match &self.content {
+            Content::Whole(rest) if !self.chunked => SizeHint::with_exact(rest.len() as u64),
+            Content::Whole(_) | Content::Portions(_) => SizeHint::new(),
         }
     }
 }

@@ -34,6 +34,8 @@ const BUFFER_BYTES: usize = 64 * 1_024;
 pub struct Visit {
     pub local: SocketAddr,
     pub peer: SocketAddr,
+    /// Whether it is encrypted.
+    pub tls: bool,
     pub link: Arc<Link>,
     seat: RefCell<Option<Seat>>,
 }
@@ -48,8 +50,9 @@ impl Visit {
 /// Serves a connection until either side ends it, it is too slow, or it becomes something else.
 pub async fn serve(house: Rc<House>, stream: Stream, local: SocketAddr, peer: SocketAddr, seat: Seat) {
     let link = Arc::new(Link::new());
+    let tls = matches!(stream, Stream::Tls(_));
     let seat = RefCell::new(Some(seat));
-    let visit = Rc::new(Visit { local, peer, link: link.clone(), seat });
+    let visit = Rc::new(Visit { local, peer, tls, link: link.clone(), seat });
     let socket = TokioIo::new(Watched { stream, framing: Framing::default(), link: link.clone() });
     let service = service_fn(|request| {
         let (house, visit) = (house.clone(), visit.clone());
@@ -104,8 +107,14 @@ pub struct Link {
     fault: AtomicU32,
 }
 
-const FAULTS: [Fault; 5] =
-    [Fault::LengthTwice, Fault::LengthAndCoding, Fault::BadLength, Fault::BadCoding, Fault::BadChunk];
+const FAULTS: [Fault; 6] = [
+    Fault::LengthTwice,
+    Fault::LengthAndCoding,
+    Fault::BadLength,
+    Fault::BadCoding,
+    Fault::BadChunk,
+    Fault::BareLineFeed,
+];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {

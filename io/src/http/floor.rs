@@ -7,23 +7,30 @@
 //!
 //! The view takes in an event before the answer it belongs to is given. So whoever was answered reads what he wrote.
 //!
-//! The desk of REST orders will stand here too, between view and waiting: it hears each event after the view, and its
-//! orders are awaited by their ids like all others.
+//! The desk of REST orders stands between view and waiting: it hears each event after the view. What handlers do with orders
+//! is in `entry`.
 
+mod entry;
+mod numbers;
+mod receipts;
 mod waiting;
 
-use std::cell::{Cell, Ref, RefCell};
+use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use pitlane_engine::command::{Body, Command, Watch};
-use pitlane_engine::id::{IntId, Origin, ShardId, Source};
+use pitlane_engine::desk::{Desk, DeskSettings};
+use pitlane_engine::id::{Origin, ShardId, Source};
 use pitlane_engine::mesh::{Broadcast, PortEnd};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::shard::{Route, route};
 use pitlane_engine::view::{View, ViewSettings};
 
+pub use self::numbers::Numbers;
+use self::receipts::Receipts;
+pub use self::receipts::{Asked, Receipt};
 use self::waiting::{Awaited, Waiting};
 pub use self::waiting::{Outcome, Pending};
 use super::hall::Hall;
@@ -34,6 +41,17 @@ use crate::wake::Bell;
 /// Events taken in before requests have their turn again: some 100 µs of work.
 pub const EVENTS_PER_TURN_MAX: usize = 1_024;
 
+/// First letter of the ids made here.
+const PREFIX: u8 = b'r';
+
+/// How much the floor holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FloorSettings {
+    pub view: ViewSettings,
+    /// Orders over REST that are known at once.
+    pub orders_max: u32,
+}
+
 /// Nothing was sent: a lane is full, or too many answers are awaited. Try again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Busy;
@@ -42,7 +60,11 @@ pub struct Busy;
 pub struct Floor {
     port: RefCell<PortEnd>,
     view: RefCell<View>,
-    reference: Arc<RefData>,
+    reference: RefCell<Arc<RefData>>,
+    /// Of the orders that come over REST.
+    desk: RefCell<Desk>,
+    numbers: RefCell<Numbers>,
+    receipts: RefCell<Receipts>,
     /// By shard: wakes its thread.
     bells: Vec<Bell>,
     waiting: Rc<RefCell<Waiting>>,
@@ -56,17 +78,37 @@ pub struct Floor {
 
 impl Floor {
     /// A floor that asks every shard for all it has and says. It comes to life by being polled.
-    pub fn new(port: PortEnd, bells: Vec<Bell>, reference: Arc<RefData>, view: ViewSettings) -> Floor {
+    pub fn new(
+        port: PortEnd,
+        bells: Vec<Bell>,
+        reference: Arc<RefData>,
+        settings: FloorSettings,
+        mut numbers: Numbers,
+    ) -> Floor {
+        let FloorSettings { view, orders_max } = settings;
         assert_eq!(bells.len(), port.shards() as usize, "every shard has its bell");
         let id = port.id();
         let source = Source { origin: Origin::Server, port: id, session: 0 };
         let opening =
             [Body::Watch { port: id, what: Watch::Everything, on: true }, Body::Snapshot { port: id }];
         let opening = opening.map(|body| Broadcast::new(Command { source, token: waiting::NOBODY, body }));
+        let desk = DeskSettings {
+            port: id,
+            shards: port.shards(),
+            orders_max,
+            // An order, and a request about it.
+            ids_max: orders_max.saturating_mul(2),
+            finished_max: orders_max / 2,
+            prefix: PREFIX,
+            seed: view.seed,
+        };
         Floor {
             view: RefCell::new(View::new(port.shards(), view)),
             port: RefCell::new(port),
-            reference,
+            reference: RefCell::new(reference),
+            desk: RefCell::new(Desk::new(desk, numbers.take().unwrap_or_default())),
+            numbers: RefCell::new(numbers),
+            receipts: RefCell::new(Receipts::new(orders_max as usize)),
             bells,
             waiting: Rc::new(RefCell::new(Waiting::default())),
             opening: RefCell::new(opening.into()),
@@ -91,8 +133,13 @@ impl Floor {
         self.view.borrow()
     }
 
-    pub fn reference(&self) -> &Arc<RefData> {
-        &self.reference
+    /// The same, to walk over.
+    pub fn view_mut(&self) -> RefMut<'_, View> {
+        self.view.borrow_mut()
+    }
+
+    pub fn reference(&self) -> Arc<RefData> {
+        self.reference.borrow().clone()
     }
 
     pub fn heard(&self) -> Heard {
@@ -128,11 +175,12 @@ impl Floor {
         if !shards.clone().all(|shard| port.has_room(ShardId(shard))) {
             return Err(Busy);
         }
-        let awaited = match order_id(&body) {
-            Some(id) => Awaited::Order { session, id },
+        let awaited = match awaited_order(session, &body) {
+            Some(awaited) => awaited,
             None => Awaited::Done { left: shards.len() as u8 },
         };
-        let pending = Waiting::admit(&self.waiting, awaited).ok_or(Busy)?;
+        let pending = Waiting::admit(&self.waiting).ok_or(Busy)?;
+        pending.expect(awaited);
         let command = Command { source, token: pending.token(), body };
         for shard in shards {
             port.send(ShardId(shard), command).expect("there was room and nobody else writes");
@@ -150,6 +198,12 @@ impl Floor {
         let mut heard = self.heard.get();
         let mut report = self.report.borrow_mut();
         let hall = self.hall.as_ref().map(|hall| (hall, hall.now()));
+        let mut desk = self.desk.borrow_mut();
+        let reference = self.reference.borrow();
+        work += desk.poll(&mut port);
+        if let Some(block) = self.numbers.borrow_mut().refill(desk.numbers_left()) {
+            desk.give_numbers(block);
+        }
         for _ in 0..EVENTS_PER_TURN_MAX {
             let Some((shard, event)) = port.poll_event() else { break };
             view.apply(shard, &event);
@@ -158,15 +212,20 @@ impl Floor {
             }
             heard.count(&event);
             if let Some(report) = report.as_mut() {
-                report.hear(&view, &self.reference, &event);
+                report.hear(&view, &reference, &event);
             }
+            let refusal = desk.handle_event(&event);
             waiting.handle_event(port.id(), &event);
+            if let Some(refusal) = refusal {
+                waiting.handle_refusal(&refusal);
+            }
             work += 1;
         }
         self.heard.set(heard);
         if let Some((hall, _)) = hall {
             hall.settle();
         }
+        port.take_called().shards().for_each(|shard| self.bells[shard.0 as usize].wake());
         if let Some(report) = report.as_mut() {
             report.flush();
         }
@@ -177,7 +236,7 @@ impl Floor {
     pub fn end(&self) {
         while self.poll() > 0 {}
         if let Some(report) = self.report.take() {
-            report.end(&self.view(), &self.reference, self.heard());
+            report.end(&self.view(), &self.reference(), self.heard());
         }
     }
 
@@ -197,13 +256,13 @@ impl Floor {
     }
 }
 
-/// The id by which the answer to a request about an order is known. All else is answered by its token.
-fn order_id(body: &Body) -> Option<IntId> {
+/// How the answer to a request about an order is known. All else is answered by its token.
+fn awaited_order(session: u16, body: &Body) -> Option<Awaited> {
     match body {
-        Body::Submit { id, .. }
-        | Body::Modify { id, .. }
-        | Body::Cancel { id, .. }
-        | Body::Close { id, .. } => Some(*id),
+        Body::Submit { id, .. } | Body::Close { id, .. } => Some(Awaited::Order { session, id: *id }),
+        Body::Modify { id, order, .. } | Body::Cancel { id, order } => {
+            Some(Awaited::Request { order: *order, id: *id })
+        }
         Body::Subscribe { .. }
         | Body::Adapter { .. }
         | Body::Transaction(_)

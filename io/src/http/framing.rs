@@ -24,6 +24,7 @@ pub enum Fault {
     BadLength,
     BadCoding,
     BadChunk,
+    BareLineFeed,
 }
 
 impl fmt::Display for Fault {
@@ -34,6 +35,7 @@ impl fmt::Display for Fault {
             Fault::BadLength => "Content-Length is not a number",
             Fault::BadCoding => "Transfer-Encoding is other than one 'chunked'",
             Fault::BadChunk => "a chunk is not well formed",
+            Fault::BareLineFeed => "a line ends without a carriage return",
         })
     }
 }
@@ -44,6 +46,8 @@ pub struct Framing {
     /// The beginning of a line whose end has not come.
     carry: [u8; CARRY_BYTES],
     carried: usize,
+    /// The byte before those that come next.
+    last: u8,
     /// Of the head being read.
     length: Option<u64>,
     chunked: bool,
@@ -62,7 +66,14 @@ enum State {
 
 impl Default for Framing {
     fn default() -> Framing {
-        Framing { state: State::Start, carry: [0; CARRY_BYTES], carried: 0, length: None, chunked: false }
+        Framing {
+            state: State::Start,
+            carry: [0; CARRY_BYTES],
+            carried: 0,
+            last: 0,
+            length: None,
+            chunked: false,
+        }
     }
 }
 
@@ -83,8 +94,15 @@ impl Framing {
             }
             let Some(end) = memchr::memchr(b'\n', bytes) else {
                 self.carry(bytes);
+                self.last = bytes[bytes.len() - 1];
                 return Ok(());
             };
+            let before = end.checked_sub(1).map_or(self.last, |at| bytes[at]);
+            if before != b'\r' {
+                // RFC 9112, 2.2 lets us take it for a line end. Whoever stands between may not, and then sees other headers.
+                return Err(Fault::BareLineFeed);
+            }
+            self.last = b'\n';
             self.line(&bytes[..end])?;
             bytes = &bytes[end + 1..];
         }
@@ -226,7 +244,7 @@ mod tests {
         check("GET / HTTP/1.1\r\nHost: a\r\n\r\n", Ok(false));
         check("GET / HTTP/1.1\r\nHost: a\r\n\r\nGET", Ok(true));
         check("GET / HTTP/1.1\r\nHost: a\r\n", Ok(true));
-        check("\r\nGET / HTTP/1.1\nHost: a\n\n", Ok(false));
+        check("\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", Ok(false));
         check("POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabcGET", Ok(true));
         check("POST / HTTP/1.1\r\ncontent-length:3\r\n\r\nabc", Ok(false));
         check("POST / HTTP/1.1\r\nContent-Length: 0\r\n\r\nGET / HTTP/1.1\r\n\r\n", Ok(false));
@@ -247,6 +265,8 @@ mod tests {
     #[test]
     fn what_can_be_read_in_two_ways_is_a_fault() {
         let cases = [
+            ("X: 1\nY: 2", Fault::BareLineFeed),
+            ("X: 1\n", Fault::BareLineFeed),
             ("Content-Length: 3\r\nTransfer-Encoding: chunked", Fault::LengthAndCoding),
             ("Transfer-Encoding: chunked\r\nX: 1\r\nContent-Length: 3", Fault::LengthAndCoding),
             ("Content-Length: 3\r\nContent-Length: 3", Fault::LengthTwice),

@@ -140,9 +140,8 @@ impl Ready {
 /// Those the reference data use. The simulated venue is part of the shards and always there.
 fn adapters(house: &House) -> Vec<AdapterVO> {
     let view = house.floor.view();
-    let names: BTreeMap<_, _> = house
-        .floor
-        .reference()
+    let reference = house.floor.reference();
+    let names: BTreeMap<_, _> = reference
         .exchanges()
         .iter()
         .map(|exchange| (exchange.adapter, exchange.adapter_type.as_str()))

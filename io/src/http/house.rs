@@ -1,21 +1,27 @@
 //! Everything handlers share: one per http thread, plain memory.
 
 use std::cell::{Cell, RefCell};
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use pitlane_engine::command::Body;
+use pitlane_engine::reason::Reason;
 use pitlane_engine::time::Timestamp;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
+use super::act::Acts;
+use super::answer::Answer;
 use super::connection::Seats;
-use super::floor::{Floor, Outcome};
+use super::floor::{Floor, FloorSettings, Outcome, Pending};
 use super::guard::Rules;
 use super::hall::Hall;
+use super::limit::Limit;
 use super::login::Reception;
 use super::meter::Meter;
 use super::problem::Problem;
+use super::reference::Shelf;
 use super::remote::Remote;
 use super::routes::Routes;
 use super::settings::HttpSettings;
@@ -36,6 +42,9 @@ pub struct House {
     pub routes: Routes,
     pub seats: Seats,
     pub reception: Reception,
+    pub acts: Acts,
+    pub peers: RefCell<Limit<IpAddr>>,
+    pub logins: RefCell<Limit<Arc<str>>>,
     pub meter: Meter,
     pub registry: Arc<Registry>,
     pub standing: Arc<Standing>,
@@ -47,14 +56,30 @@ pub struct House {
     /// Rung when connections are to finish.
     pub leaving: Notify,
     requests: Cell<u64>,
+    shelf: RefCell<Rc<Shelf>>,
 }
 
 impl House {
     pub fn new(settings: HttpSettings, parts: Parts) -> House {
-        let Parts { port, bells, reference, remote, registry, standing, stages, report, seat, tls, tell } =
-            parts;
-        let hall = Rc::new(Hall::new(settings.stomp.clone(), reference.clone()));
-        let mut floor = Floor::new(port, bells, reference, settings.view);
+        let Parts {
+            port,
+            bells,
+            reference,
+            remote,
+            registry,
+            standing,
+            stages,
+            report,
+            seat,
+            pen,
+            numbers,
+            tls,
+            tell,
+        } = parts;
+        let shelf = RefCell::new(Rc::new(Shelf::new(reference.clone())));
+        let room = FloorSettings { view: settings.view, orders_max: settings.orders_max };
+        let hall = Rc::new(Hall::new(settings.broker.clone(), reference.clone()));
+        let mut floor = Floor::new(port, bells, reference, room, numbers);
         floor.set_hall(hall.clone());
         floor.set_report(report);
         House {
@@ -64,6 +89,9 @@ impl House {
             routes: Routes::new(),
             seats: Seats::new(settings.connections_max, settings.connections_per_peer_max),
             reception: Reception::new(seat),
+            acts: Acts::new(pen),
+            peers: RefCell::new(Limit::new(settings.rate_per_peer)),
+            logins: RefCell::new(Limit::new(settings.rate_per_login)),
             meter: Meter::default(),
             registry,
             standing,
@@ -74,6 +102,7 @@ impl House {
             remote,
             leaving: Notify::new(),
             requests: Cell::new(0),
+            shelf,
             settings,
         }
     }
@@ -98,16 +127,50 @@ impl House {
 
     /// Takes in what other threads have said, up to a bound, and says how much that was.
     pub fn poll(&self) -> usize {
-        self.floor.poll() + self.reception.poll()
+        self.floor.poll() + self.reception.poll() + self.acts.poll()
+    }
+
+    /// Reference data as they are answered.
+    pub fn shelf(&self) -> Rc<Shelf> {
+        self.shelf.borrow().clone()
+    }
+
+    /// Where we are listened to, by the listener's name.
+    pub fn listener(&self, name: &str) -> Option<SocketAddr> {
+        let bound = self.standing.listeners().iter().find(|listener| listener.name == name);
+        bound.map(|listener| listener.address)
+    }
+
+    /// Whether commands are taken at all.
+    pub fn is_open(&self) -> Result<(), Problem> {
+        if self.is_leaving() {
+            return Err(Problem::stopping());
+        }
+        if !self.floor.is_complete() {
+            return Err(Problem::starting());
+        }
+        Ok(())
     }
 
     /// Sends a command and waits for what comes of it. When this returns, the view shows it.
     pub async fn ask(&self, body: Body) -> Result<Outcome, Problem> {
-        if self.is_leaving() {
-            return Err(Problem::stopping());
-        }
+        self.is_open()?;
         let pending = self.floor.send(SESSION, body).map_err(|_busy| Problem::busy())?;
+        self.hear(pending).await
+    }
+
+    /// Waits for an answer of the shards.
+    pub async fn hear(&self, pending: Pending) -> Result<Outcome, Problem> {
         timeout(self.settings.answer_timeout, pending).await.map_err(|_elapsed| Problem::no_answer())
+    }
+
+    /// Sends a command that is about no order, and answers when all shards have done it.
+    pub async fn do_it(&self, body: Body) -> Result<Answer, Problem> {
+        match self.ask(body).await? {
+            Outcome::Done(Reason::None) => Ok(Answer::empty()),
+            Outcome::Done(reason) => Err(Problem::refused(reason)),
+            Outcome::Order(_) | Outcome::Refused(_) => unreachable!("it is about no order"),
+        }
     }
 
     /// Lets connections finish; each ends by itself, in time or at its deadline. Then main is told that all is quiet.

@@ -19,7 +19,7 @@ use super::connection::Visit;
 use super::house::House;
 use super::problem::Problem;
 use super::routes::Call;
-use crate::auth::{Credentials, Identity, Refusal, Role, Seat, Verdict};
+use crate::auth::{Credentials, Identity, Refusal, Role, Seat, Verdict, network};
 use crate::config::Secret;
 
 const SEC_FETCH_DEST: &str = "sec-fetch-dest";
@@ -49,11 +49,23 @@ pub async fn admit(
             None => return Err(missing()),
         },
     };
+    let taken = house.logins.borrow_mut().take(house.now(), &identity.name);
+    taken.map_err(|wait_s| too_many("too many requests by this login", wait_s))?;
     if identity.role < role {
         let detail = format!("{} may not do this: it takes the role {role}", identity.name);
         return Err(Problem::new(StatusCode::FORBIDDEN, "role-too-low", detail));
     }
     Ok(Who::Known(identity))
+}
+
+/// Whether its address may send another request now.
+pub fn pace(house: &House, visit: &Visit) -> Result<(), Problem> {
+    let taken = house.peers.borrow_mut().take(house.now(), &network(visit.peer.ip()));
+    taken.map_err(|wait_s| too_many("too many requests from this address", wait_s))
+}
+
+fn too_many(detail: &'static str, wait_s: u32) -> Problem {
+    Problem::new(StatusCode::TOO_MANY_REQUESTS, "too-many-requests", detail).later(wait_s)
 }
 
 /// Whether a call is answered without a login. Nothing of the platform's state is told by these.

@@ -2,23 +2,17 @@
 
 use hyper::body::Incoming;
 use pitlane_engine::command::{Body, Scope};
-use pitlane_engine::reason::Reason;
 
 use super::News;
 use super::answer::Answer;
 use super::body::read_nothing;
-use super::floor::Outcome;
 use super::house::House;
 use super::problem::Problem;
 
 /// Cancels every open order and refuses new ones, or lifts that. Answered when every shard has done so.
 pub async fn kill_switch(house: &House, on: bool, body: Incoming) -> Result<Answer, Problem> {
     read_nothing(house, body).await?;
-    match house.ask(Body::Kill { scope: Scope::Global, on }).await? {
-        Outcome::Done(Reason::None) => Ok(Answer::empty()),
-        Outcome::Done(reason) => Err(Problem::refused(reason)),
-        Outcome::Order(_) | Outcome::Refused(_) => unreachable!("a switch is no order"),
-    }
+    house.do_it(Body::Kill { scope: Scope::Global, on }).await
 }
 
 /// Answers, and asks main for the end. Connections finish what they are at, so the answer is on its way before it.

@@ -1,10 +1,13 @@
 //! Errors as RFC 9457 has them: `application/problem+json`, with a stable code for machines and a sentence for people.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use hyper::StatusCode;
 use pitlane_engine::reason::Reason;
+use pitlane_protocols::rest::BadBody;
 use serde::Serialize;
+use serde_json::Value;
 
 /// Something that was not done, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +16,8 @@ pub struct Problem {
     /// Stable; where a shard refused, its reason's code.
     pub code: &'static str,
     pub detail: Cow<'static, str>,
+    /// Further members of the body, for machines.
+    pub more: Vec<(&'static str, Value)>,
     /// Methods, with 405.
     pub allow: Option<String>,
     /// Seconds, with 429 and 503.
@@ -25,8 +30,16 @@ pub struct Problem {
 
 impl Problem {
     pub fn new(status: StatusCode, code: &'static str, detail: impl Into<Cow<'static, str>>) -> Problem {
-        let detail = detail.into();
-        Problem { status, code, detail, allow: None, retry_after: None, upgrade: false, close: false }
+        Problem {
+            status,
+            code,
+            detail: detail.into(),
+            more: Vec::new(),
+            allow: None,
+            retry_after: None,
+            upgrade: false,
+            close: false,
+        }
     }
 
     pub fn upgrading(self) -> Problem {
@@ -43,6 +56,32 @@ impl Problem {
 
     pub fn bad_request(code: &'static str, detail: impl Into<Cow<'static, str>>) -> Problem {
         Problem::new(StatusCode::BAD_REQUEST, code, detail)
+    }
+
+    /// A further member of the body.
+    pub fn with(mut self, name: &'static str, value: impl Into<Value>) -> Problem {
+        self.more.push((name, value.into()));
+        self
+    }
+
+    /// Something named by the path, or by its id, is not there.
+    pub fn unknown(code: &'static str, detail: impl Into<Cow<'static, str>>) -> Problem {
+        Problem::new(StatusCode::NOT_FOUND, code, detail)
+    }
+
+    /// Not possible as things stand.
+    pub fn conflict(code: &'static str, detail: impl Into<Cow<'static, str>>) -> Problem {
+        Problem::new(StatusCode::CONFLICT, code, detail)
+    }
+
+    /// Well formed, and refused.
+    pub fn unprocessable(code: &'static str, detail: impl Into<Cow<'static, str>>) -> Problem {
+        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail)
+    }
+
+    /// The body is not what the call takes.
+    pub fn bad_body(bad: BadBody) -> Problem {
+        Problem::bad_request("bad-body", bad.to_string())
     }
 
     pub fn not_found() -> Problem {
@@ -64,6 +103,11 @@ impl Problem {
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, reason.code(), reason.words()).later(1)
     }
 
+    /// The shards have not told yet what there is.
+    pub fn starting() -> Problem {
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "starting", "the service is starting").later(1)
+    }
+
     pub fn stopping() -> Problem {
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "stopping", "the service is stopping").later(5)
     }
@@ -74,13 +118,20 @@ impl Problem {
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no-answer", detail).later(5)
     }
 
-    /// A shard said no.
+    /// A shard, or the desk before it, said no.
     pub fn refused(reason: Reason) -> Problem {
+        let problem = |status| Problem::new(status, reason.code(), reason.words());
         match reason {
-            Reason::LaneFull | Reason::ShardFull => {
-                Problem::new(StatusCode::SERVICE_UNAVAILABLE, reason.code(), reason.words()).later(1)
+            Reason::LaneFull | Reason::ShardFull | Reason::StorageFailed => {
+                problem(StatusCode::SERVICE_UNAVAILABLE).later(1)
             }
-            _ => Problem::new(StatusCode::UNPROCESSABLE_ENTITY, reason.code(), reason.words()),
+            Reason::UnknownOrder | Reason::UnknownPosition => problem(StatusCode::NOT_FOUND),
+            Reason::OrderFinished
+            | Reason::RequestPending
+            | Reason::NotAcknowledged
+            | Reason::PositionFlat
+            | Reason::CloseInProgress => problem(StatusCode::CONFLICT),
+            _ => problem(StatusCode::UNPROCESSABLE_ENTITY),
         }
     }
 
@@ -94,6 +145,7 @@ impl Problem {
             instance: path,
             code: self.code,
             request_id: request,
+            more: self.more.iter().cloned().collect(),
         };
         serde_json::to_vec(&body).expect("text and numbers are always JSON")
     }
@@ -110,4 +162,6 @@ struct Body<'a> {
     instance: &'a str,
     code: &'a str,
     request_id: &'a str,
+    #[serde(flatten)]
+    more: BTreeMap<&'static str, Value>,
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use hyper::Method;
+use pitlane_engine::terms::OrderKind;
 
 use super::cors::Cors;
 use crate::auth::Role;
@@ -15,7 +16,43 @@ pub enum Call {
     Ready,
     Version,
     Metrics,
+    BrokerMain,
+    BrokerWs,
+    ConfigParams,
     Accounts,
+    Account,
+    Securities,
+    SecuritySearch,
+    Security,
+    Forex,
+    Families,
+    Family,
+    Strategies,
+    Exchanges,
+    Positions,
+    PositionClose,
+    PositionReduce,
+    PositionsReset,
+    TransactionRecord,
+    Transaction,
+    TransactionsDaily,
+    CashReset,
+    Feeds,
+    Subscribe,
+    Unsubscribe,
+    OrdersOpen,
+    Order,
+    OrderCancel,
+    OrderSubmit(OrderKind),
+    OrderModify(OrderKind),
+    OrderHistory,
+    NextOrderId,
+    CashBalances,
+    Portfolio,
+    Risk,
+    RiskChange,
+    Adapters,
+    StrategyPhase,
     Latency,
     KillSwitchOn,
     KillSwitchOff,
@@ -86,23 +123,112 @@ impl Route {
     }
 }
 
-static ROUTES: [Route; 9] = [
+static ROUTES: &[Route] = &[
     Route::new("/", &[(Verb::Get, Role::Read, Call::Home)]),
     Route::new("/health/live", &[(Verb::Get, Role::Read, Call::Live)]),
     Route::new("/health/ready", &[(Verb::Get, Role::Read, Call::Ready)]),
     Route::new("/version", &[(Verb::Get, Role::Read, Call::Version)]),
     Route::new("/metrics", &[(Verb::Get, Role::Read, Call::Metrics)]),
+    // The specification's, in its order.
+    Route::new("/rest/broker/url/main", &[(Verb::Get, Role::Read, Call::BrokerMain)]),
+    Route::new("/rest/broker/url/ws", &[(Verb::Get, Role::Read, Call::BrokerWs)]),
+    Route::new("/rest/config-params", &[(Verb::Get, Role::Read, Call::ConfigParams)]),
+    Route::new("/rest/security", &[(Verb::Get, Role::Read, Call::Securities)]),
+    Route::new("/rest/security-family", &[(Verb::Get, Role::Read, Call::Families)]),
+    Route::new("/rest/security.search", &[(Verb::Get, Role::Read, Call::SecuritySearch)]),
+    Route::new("/rest/forex", &[(Verb::Get, Role::Read, Call::Forex)]),
+    Route::new("/rest/security/{}", &[(Verb::Get, Role::Read, Call::Security)]),
+    Route::new("/rest/security-family/{}", &[(Verb::Get, Role::Read, Call::Family)]),
+    Route::new("/rest/strategy", &[(Verb::Get, Role::Read, Call::Strategies)]),
     Route::new("/rest/account", &[(Verb::Get, Role::Read, Call::Accounts)]).open_to(Cors::Anyone),
-    Route::new("/rest/ext/latency", &[(Verb::Get, Role::Read, Call::Latency)]),
+    Route::new("/rest/account/{}", &[(Verb::Get, Role::Read, Call::Account)]),
+    Route::new("/rest/exchange", &[(Verb::Get, Role::Read, Call::Exchanges)]),
+    Route::new("/rest/position", &[(Verb::Get, Role::Read, Call::Positions)]),
+    Route::new("/rest/position/{}", &[(Verb::Delete, Role::Trade, Call::PositionClose)]),
+    Route::new("/rest/position/reduce/{}", &[(Verb::Post, Role::Trade, Call::PositionReduce)]),
+    Route::new("/rest/position/reset-positions", &[(Verb::Post, Role::Admin, Call::PositionsReset)]),
+    Route::new("/rest/transaction", &[(Verb::Post, Role::Admin, Call::TransactionRecord)]),
+    Route::new("/rest/transaction/{}", &[(Verb::Get, Role::Read, Call::Transaction)]),
+    Route::new("/rest/transaction/daily", &[(Verb::Get, Role::Read, Call::TransactionsDaily)]),
+    Route::new("/rest/transaction/reset-cache-balances", &[(Verb::Post, Role::Admin, Call::CashReset)]),
+    Route::new("/rest/transaction/reset-cash-balances", &[(Verb::Post, Role::Admin, Call::CashReset)]),
+    Route::new("/rest/subscription/marketdata/supported-feed", &[(Verb::Get, Role::Read, Call::Feeds)]),
+    Route::new("/rest/subscription/marketdata/subscribe", &[(Verb::Put, Role::Trade, Call::Subscribe)]),
+    Route::new("/rest/subscription/marketdata/unsubscribe", &[(Verb::Put, Role::Trade, Call::Unsubscribe)]),
+    Route::new("/rest/execution/order", &[(Verb::Get, Role::Read, Call::OrdersOpen)]),
+    Route::new(
+        "/rest/execution/order/{}",
+        &[(Verb::Get, Role::Read, Call::Order), (Verb::Delete, Role::Trade, Call::OrderCancel)],
+    ),
+    Route::new(
+        "/rest/execution/order/market",
+        &[
+            (Verb::Post, Role::Trade, Call::OrderSubmit(OrderKind::Market)),
+            (Verb::Get, Role::Read, Call::Order),
+            (Verb::Delete, Role::Trade, Call::OrderCancel),
+        ],
+    ),
+    Route::new(
+        "/rest/execution/modify/order/market",
+        &[(Verb::Post, Role::Trade, Call::OrderModify(OrderKind::Market))],
+    ),
+    Route::new(
+        "/rest/execution/order/limit",
+        &[
+            (Verb::Post, Role::Trade, Call::OrderSubmit(OrderKind::Limit)),
+            (Verb::Get, Role::Read, Call::Order),
+            (Verb::Delete, Role::Trade, Call::OrderCancel),
+        ],
+    ),
+    Route::new(
+        "/rest/execution/modify/order/limit",
+        &[(Verb::Post, Role::Trade, Call::OrderModify(OrderKind::Limit))],
+    ),
+    Route::new(
+        "/rest/execution/order/stop",
+        &[
+            (Verb::Post, Role::Trade, Call::OrderSubmit(OrderKind::Stop)),
+            (Verb::Get, Role::Read, Call::Order),
+            (Verb::Delete, Role::Trade, Call::OrderCancel),
+        ],
+    ),
+    Route::new(
+        "/rest/execution/modify/order/stop",
+        &[(Verb::Post, Role::Trade, Call::OrderModify(OrderKind::Stop))],
+    ),
+    Route::new(
+        "/rest/execution/order/stoplimit",
+        &[
+            (Verb::Post, Role::Trade, Call::OrderSubmit(OrderKind::StopLimit)),
+            (Verb::Get, Role::Read, Call::Order),
+            (Verb::Delete, Role::Trade, Call::OrderCancel),
+        ],
+    ),
+    Route::new(
+        "/rest/execution/modify/order/stoplimit",
+        &[(Verb::Post, Role::Trade, Call::OrderModify(OrderKind::StopLimit))],
+    ),
+    Route::new("/rest/next-order-id", &[(Verb::Post, Role::Trade, Call::NextOrderId)]),
+    Route::new("/rest/runtime/exit-vm", &[(Verb::Post, Role::Admin, Call::ExitVm)]),
+    // Beyond it.
+    Route::new("/rest/ext/cash-balance", &[(Verb::Get, Role::Read, Call::CashBalances)]),
+    Route::new("/rest/ext/portfolio", &[(Verb::Get, Role::Read, Call::Portfolio)]),
+    Route::new("/rest/ext/order/history", &[(Verb::Get, Role::Read, Call::OrderHistory)]),
+    Route::new(
+        "/rest/ext/risk",
+        &[(Verb::Get, Role::Read, Call::Risk), (Verb::Put, Role::Admin, Call::RiskChange)],
+    ),
     Route::new(
         "/rest/ext/kill-switch",
         &[(Verb::Post, Role::Admin, Call::KillSwitchOn), (Verb::Delete, Role::Admin, Call::KillSwitchOff)],
     ),
-    Route::new("/rest/runtime/exit-vm", &[(Verb::Post, Role::Admin, Call::ExitVm)]),
+    Route::new("/rest/ext/latency", &[(Verb::Get, Role::Read, Call::Latency)]),
+    Route::new("/rest/ext/adapter", &[(Verb::Get, Role::Read, Call::Adapters)]),
+    Route::new("/rest/ext/strategy/{}/phase", &[(Verb::Put, Role::Admin, Call::StrategyPhase)]),
 ];
 
 /// Every call of the table: its method, its path, and what one must at least be.
-pub fn calls() -> impl Iterator<Item = (&'static str, &'static str, Role)> {
+pub fn table() -> impl Iterator<Item = (&'static str, &'static str, Role)> {
     ROUTES
         .iter()
         .flat_map(|route| route.calls.iter().map(|(verb, role, _)| (verb.method(), route.path, *role)))
@@ -136,7 +262,7 @@ pub struct Routes {
 
 impl Routes {
     pub fn new() -> Routes {
-        Routes::of(&ROUTES)
+        Routes::of(ROUTES)
     }
 
     fn of(table: &'static [Route]) -> Routes {
@@ -145,7 +271,11 @@ impl Routes {
     }
 
     pub fn find<'a>(&self, method: &Method, path: &'a str) -> Found<'a> {
-        let plain = self.plain.get(path).map(|route| (*route, Segments::default()));
+        // The last segment of a plain path may be the id of an order, see `/rest/execution/order/market`.
+        let plain = self.plain.get(path).map(|route| {
+            let last = path.rfind('/').map_or("", |at| &path[at + 1..]);
+            (*route, [last, ""])
+        });
         let open = || self.open.iter().find_map(|route| Some((*route, fits(route.path, path)?)));
         let Some((route, segments)) = plain.or_else(open) else { return Found::Nothing };
         if *method == Method::OPTIONS {
@@ -229,7 +359,7 @@ mod tests {
         paths.sort_unstable();
         paths.dedup();
         assert_eq!(paths.len(), ROUTES.len());
-        for route in &ROUTES {
+        for route in ROUTES {
             for (at, (verb, _, _)) in route.calls.iter().enumerate() {
                 assert!(route.calls[..at].iter().all(|(other, _, _)| other != verb), "{}", route.path);
             }

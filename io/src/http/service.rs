@@ -4,21 +4,23 @@ use std::rc::Rc;
 
 use hyper::body::Incoming;
 use hyper::header::{
-    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderName,
-    HeaderValue, REFERRER_POLICY, RETRY_AFTER, SEC_WEBSOCKET_VERSION, UPGRADE, X_CONTENT_TYPE_OPTIONS,
-    X_FRAME_OPTIONS,
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderMap, HeaderName,
+    HeaderValue, LOCATION, REFERRER_POLICY, RETRY_AFTER, SEC_WEBSOCKET_VERSION, UPGRADE,
+    X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use hyper::http::request::Parts as Head;
 use hyper::{Method, Request, Response, StatusCode};
 
 use super::answer::{Answer, Kind, Reply};
+use super::ask::Ask;
 use super::connection::Visit;
 use super::cors::{self, Cors};
 use super::house::House;
-use super::login::{self, Who};
+use super::login;
 use super::problem::Problem;
-use super::routes::{Call, Found};
-use super::{account, guard, health, latency, operator, websocket};
+use super::routes::Found;
+use super::{act, calls, guard, websocket};
+use crate::auth::Role;
 use crate::metrics::exposition;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -36,7 +38,7 @@ pub async fn answer(house: &Rc<House>, visit: &Visit, request: Request<Incoming>
     let (mut head, body) = request.into_parts();
     let mut cors = Cors::Listed;
     let mut headers = HeaderMap::with_capacity(8);
-    let judged = guard::judge(&house.rules, visit, &head);
+    let judged = login::pace(house, visit).and_then(|()| guard::judge(&house.rules, visit, &head));
     let answered = match judged {
         // Nothing of what follows is for a connection that is no longer HTTP.
         Ok(()) if is_stomp(&head) => match websocket::upgrade(house, visit, &mut head) {
@@ -61,10 +63,14 @@ pub async fn answer(house: &Rc<House>, visit: &Visit, request: Request<Incoming>
     if answer.status == StatusCode::SERVICE_UNAVAILABLE && !headers.contains_key(RETRY_AFTER) {
         headers.insert(RETRY_AFTER, HeaderValue::from(1));
     }
-    dress(answer.kind, &mut headers);
+    let Answer { status, kind, content, location, etag } = answer;
+    dress(kind, etag, &mut headers);
+    if let Some(location) = location {
+        headers.insert(LOCATION, location);
+    }
     headers.insert(X_REQUEST_ID, id);
-    let mut response = Response::new(Reply::new(answer.bytes, answer.kind, visit.link.clone()));
-    *response.status_mut() = answer.status;
+    let mut response = Response::new(Reply::new(content, kind, visit.link.clone()));
+    *response.status_mut() = status;
     *response.headers_mut() = headers;
     response
 }
@@ -79,10 +85,19 @@ async fn route(
 ) -> Result<Answer, Problem> {
     let path = head.uri.path();
     let route = match house.routes.find(&head.method, path) {
-        Found::Call { route, role, call, segments: _ } => {
+        Found::Call { route, role, call, segments } => {
             *cors = route.cors;
             let who = login::admit(house, visit, head, call, role).await?;
-            return handle(house, &who, call, body).await;
+            let act = match role {
+                Role::Admin => act::note(house, visit, head, &who).await?,
+                Role::Read | Role::Trade => None,
+            };
+            let ask = Ask { visit, head, who: &who, segments };
+            let answered = calls::handle(house, &ask, call, body).await;
+            if let Some(act) = act {
+                act.end(answered.as_ref().map_or_else(|problem| problem.status, |answer| answer.status));
+            }
+            return answered;
         }
         // The server as a whole.
         Found::Nothing if head.method == Method::OPTIONS && path == "*" => return Ok(Answer::empty()),
@@ -93,22 +108,6 @@ async fn route(
     *cors = route.cors;
     headers.insert(ALLOW, text(route.allow()));
     Ok(Answer::empty())
-}
-
-/// Handlers, one for each call. Whoever comes here may do it.
-async fn handle(house: &Rc<House>, who: &Who, call: Call, body: Incoming) -> Result<Answer, Problem> {
-    match call {
-        Call::Home => Ok(Answer::text(Kind::Page, include_str!("page.html"))),
-        Call::Live => Ok(health::live()),
-        Call::Ready => Ok(health::ready(house, who)),
-        Call::Version => Ok(health::version(house)),
-        Call::Metrics => Ok(health::metrics(house)),
-        Call::Accounts => Ok(account::accounts(house)),
-        Call::Latency => Ok(latency::stages(house)),
-        Call::KillSwitchOn => operator::kill_switch(house, true, body).await,
-        Call::KillSwitchOff => operator::kill_switch(house, false, body).await,
-        Call::ExitVm => operator::exit_vm(house, body).await,
-    }
 }
 
 /// Whether somebody asks for a WebSocket, or should.
@@ -139,7 +138,7 @@ fn show(problem: &Problem, head: &Head, id: &HeaderValue, headers: &mut HeaderMa
 }
 
 /// What every answer of a kind carries.
-fn dress(kind: Kind, headers: &mut HeaderMap) {
+fn dress(kind: Kind, etag: Option<HeaderValue>, headers: &mut HeaderMap) {
     let content_type = match kind {
         Kind::Empty => None,
         Kind::Json => Some("application/json"),
@@ -151,7 +150,15 @@ fn dress(kind: Kind, headers: &mut HeaderMap) {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     }
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    match etag {
+        Some(etag) => {
+            headers.insert(ETAG, etag);
+            headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        }
+        None => {
+            headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        }
+    }
     if kind == Kind::Page {
         headers.insert(CONTENT_SECURITY_POLICY, PAGE_POLICY);
         headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));

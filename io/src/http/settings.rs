@@ -1,12 +1,14 @@
 //! How the http thread is set up. Checked and complete: below this nobody sees a config file.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use pitlane_engine::id::Currency;
 use pitlane_engine::view::ViewSettings;
 use pitlane_protocols::stomp::settings::Settings;
 
-use crate::config::Config;
+use crate::config::{Config, Mode, Params};
 use crate::stomp;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,14 +39,34 @@ pub struct HttpSettings {
     /// Each takes some 20 KB and a file descriptor.
     pub connections_max: usize,
     pub connections_per_peer_max: usize,
+    /// Requests a second; zero: no limit.
+    pub rate_per_peer: u32,
+    pub rate_per_login: u32,
+    /// Orders over REST known at once, finished ones included.
+    pub orders_max: u32,
     pub view: ViewSettings,
     /// Of the broker behind `/stomp`.
-    pub stomp: Settings,
+    pub broker: Settings,
+    /// The host in addresses we give out; None: the one the client used.
+    pub public_host: Option<String>,
+    /// Where STOMP is spoken over TCP, plainly or behind TLS, if the threads that do so have not said it.
+    pub stomp: Option<SocketAddr>,
+    pub stomp_tls: Option<SocketAddr>,
+    /// Number of this installation, from which UUIDs are derived.
+    pub instance: u64,
+    /// In which portfolios are summed up.
+    pub base_currency: Currency,
+    /// Whether strategies live in a simulation.
+    pub simulation: bool,
+    /// Names of the market data feeds.
+    pub feeds: Vec<&'static str>,
+    /// Every setting as it is shown.
+    pub params: BTreeMap<String, String>,
 }
 
 impl HttpSettings {
     /// As the config has it.
-    pub fn of(config: &Config) -> HttpSettings {
+    pub fn of(config: &Config, params: &Params) -> HttpSettings {
         let Config { http, https, view, .. } = config;
         let ms = |ms: u32| Duration::from_millis(ms as u64);
         HttpSettings {
@@ -58,8 +80,19 @@ impl HttpSettings {
             idle_timeout: ms(http.idle_timeout_ms),
             connections_max: http.connections_max as usize,
             connections_per_peer_max: http.per_peer_max as usize,
+            rate_per_peer: http.rate_per_peer,
+            rate_per_login: http.rate_per_login,
+            orders_max: http.orders_max,
             view: *view,
-            stomp: stomp::settings(config),
+            broker: stomp::settings(config),
+            public_host: http.public_host.clone(),
+            stomp: config.stomp.listen,
+            stomp_tls: config.stomp.tls_listen,
+            instance: config.shard.instance,
+            base_currency: config.service.base_currency,
+            simulation: config.service.mode == Mode::Simulation,
+            feeds: if config.feed.on { vec!["SIM"] } else { Vec::new() },
+            params: params.iter().map(|(name, param)| (name.to_string(), param.text.clone())).collect(),
             ..HttpSettings::default()
         }
     }
@@ -82,8 +115,19 @@ impl Default for HttpSettings {
             drain_timeout: Duration::from_secs(4),
             connections_max: 4_096,
             connections_per_peer_max: 1_024,
+            rate_per_peer: 200_000,
+            rate_per_login: 200_000,
+            orders_max: 10_000,
             view: ViewSettings::default(),
-            stomp: Settings::default(),
+            broker: Settings::default(),
+            public_host: None,
+            stomp: None,
+            stomp_tls: None,
+            instance: 0,
+            base_currency: Currency::default(),
+            simulation: false,
+            feeds: vec!["SIM"],
+            params: BTreeMap::new(),
         }
     }
 }

@@ -23,7 +23,7 @@ use tokio::task::spawn_local;
 use tokio::time::{Sleep, sleep, timeout};
 
 use self::talk::{End, Talk};
-use super::answer::{Kind, Reply};
+use super::answer::{Content, Kind, Reply};
 use super::connection::{Visit, Watched};
 use super::house::House;
 use super::problem::Problem;
@@ -51,7 +51,8 @@ pub fn upgrade(house: &Rc<House>, visit: &Visit, head: &mut Head) -> Result<Resp
         }
         drop(seat);
     });
-    let mut response = Response::new(Reply::new(Bytes::new(), Kind::Empty, visit.link.clone()));
+    let mut response =
+        Response::new(Reply::new(Content::Whole(Bytes::new()), Kind::Empty, visit.link.clone()));
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     *response.headers_mut() = headers;
     Ok(response)

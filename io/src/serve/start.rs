@@ -11,6 +11,7 @@ use pitlane_engine::time::Timestamp;
 use super::store::{Staff, Store};
 use super::watch::Watch;
 use super::{Running, ServeError, ServeSettings, reload_by_signal, system};
+use crate::audit::Scribe;
 use crate::auth::{Auth, AuthSettings};
 use crate::config::{Config, IdleBy, Layout};
 use crate::http::{Http, HttpSettings, Listener, News, Parts as HttpParts, Remote, Standing};
@@ -39,7 +40,7 @@ pub fn start(
     let config = &settings.config;
     let topology = &config.topology;
     pin(topology.main_cores.first().copied());
-    let Store { mut born, reference, staff, numbers } = store;
+    let Store { mut born, reference, staff, numbers, rest_numbers, supply } = store;
     let remote = Remote::new();
     let plan = Plan::new(topology.clone(), remote.bell().clone());
     let bells = plan.bells.clone();
@@ -64,6 +65,7 @@ pub fn start(
     members.extend(plan.members(parts.shards, parts.gateways, &NetSettings::of(&config.net)));
 
     let mut auth = Auth::open(auth_settings(config, &reference)).map_err(ServeError::Auth)?;
+    let mut scribe = Scribe::open(&config.service.data_dir, now).map_err(ServeError::Audit)?;
 
     let (printer, printing) = Printer::start(life.clone()).map_err(system(NO_THREAD))?;
     let http = HttpParts {
@@ -75,17 +77,20 @@ pub fn start(
         standing: standing.clone(),
         stages: shown(parts.stages),
         report: Some(Report::new(printer.clone(), settings.quiet)),
+        numbers: rest_numbers,
         tls: tls.clone(),
         seat: auth.seat(remote.bell().clone()),
+        pen: Some(scribe.pen(auth.bell().clone(), remote.bell().clone())),
         tell: told(life.clone()),
     };
-    let http = Http::bind(HttpSettings::of(config), http).map_err(system("http.listen or https.listen"))?;
+    let http = Http::bind(HttpSettings::of(config, &settings.params), http)
+        .map_err(system("http.listen or https.listen"))?;
     listeners.splice(0..0, http.listeners().iter().copied());
     let ready = ready_line(config, &reference, &listeners);
     standing.set_listeners(listeners);
 
     let reread = auth.reload();
-    members.push(clerk(auth, topology.main_cores.first().copied()));
+    members.push(office(auth, scribe, topology.main_cores.first().copied()));
     let bells = members.iter().map(|member| member.bell.clone()).collect();
     let start = |member: Member| member.start(life.clone());
     let threads: io::Result<Vec<_>> = members.into_iter().map(start).collect();
@@ -93,7 +98,7 @@ pub fn start(
     let core = topology.http_cores.first().copied();
     threads.push(start_http(http, core, life.clone()).map_err(system(NO_THREAD))?);
     let reload = reload_by_signal().map_err(system("cannot hear signals"))?;
-    let watch = Watch::new(healths, registry, standing.clone()).with_reload(reload, tls, reread);
+    let watch = Watch::new(healths, registry, standing.clone(), supply).with_reload(reload, tls, reread);
     Ok(Running { bells, remote, standing, watch, threads, printer, printing, ready, _lock: lock })
 }
 
@@ -104,10 +109,11 @@ pub fn auth_settings(config: &Config, reference: &RefData) -> AuthSettings {
     AuthSettings::of(config, reference.strategies().iter().map(|row| row.name.clone()).collect())
 }
 
-/// The thread that says who somebody is. Far from the shards: a password takes 20 ms.
-fn clerk(auth: Auth, core: Option<u32>) -> Member {
+/// The thread that says who somebody is, and writes down what is about to be done. Far from the shards: a password takes 20 ms.
+fn office(auth: Auth, scribe: Scribe, core: Option<u32>) -> Member {
     let (clerk, bed, bell) = auth.into_parts();
-    let duties = vec![Duty::Clerk(Box::new(clerk))];
+    // The scribe first: an act does not wait behind more than one password.
+    let duties = vec![Duty::Scribe(Box::new(scribe)), Duty::Clerk(Box::new(clerk))];
     Member { name: "auth".to_string(), duties, idle: IdleBy::Park, core, bed, bell, net: None }
 }
 

@@ -8,8 +8,10 @@ use std::time::{Duration, Instant};
 use pitlane_engine::desk::IdBlock;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
+use rtrb::{Producer, RingBuffer};
 
 use crate::config::{Config, Durability, IdleBy};
+use crate::http::Numbers;
 use crate::journal::disk::Disk;
 use crate::journal::notes::Notes;
 use crate::journal::{
@@ -23,6 +25,13 @@ use crate::topology::crew::{Bed, Duty, KeeperDuty, Member};
 const NUMBERS: u64 = 1 << 32;
 /// Under this key the numbers of the demo trader's orders are noted.
 const TRADER_IDS: &str = "trader-ids";
+/// Under this key those of orders over REST.
+const REST_IDS: &str = "rest-ids";
+/// Numbers for ids of REST orders noted ahead in one go: seconds of orders at full speed, and ids stay short however often we
+/// start.
+const REST_NUMBERS: u64 = 1 << 16;
+/// Blocks of them that lie ready: some more seconds, since they are made once a second.
+const REST_BLOCKS: usize = 4;
 /// How often a long recovery is told of.
 const PROGRESS: Duration = Duration::from_secs(1);
 
@@ -36,6 +45,36 @@ pub struct Store {
     pub staff: Option<Staff>,
     /// For ids of the demo trader's orders, never given before.
     pub numbers: IdBlock,
+    /// For ids of orders over REST, and who sees to it that there are more.
+    pub rest_numbers: Numbers,
+    pub supply: Option<Supply>,
+}
+
+/// Keeps blocks of numbers ready for whoever makes ids and must not wait for the disk.
+#[derive(Debug)]
+pub struct Supply {
+    notes: Notes,
+    blocks: Producer<IdBlock>,
+}
+
+impl Supply {
+    fn begin(notes: Notes) -> Result<(Numbers, Supply), Fault> {
+        let first = notes.reserve(REST_IDS, REST_NUMBERS)?;
+        let (blocks, lane) = RingBuffer::new(REST_BLOCKS);
+        let mut supply = Supply { notes, blocks };
+        supply.fill()?;
+        Ok((Numbers::new(first, lane), supply))
+    }
+
+    /// Notes as many blocks as have been taken.
+    pub fn fill(&mut self) -> Result<(), Fault> {
+        while self.blocks.slots() > 0 {
+            let block = self.notes.reserve(REST_IDS, REST_NUMBERS)?;
+            let pushed = self.blocks.push(block);
+            assert!(pushed.is_ok(), "there was room and nobody else writes");
+        }
+        Ok(())
+    }
 }
 
 /// Who works for the journal besides the shards.
@@ -58,7 +97,9 @@ impl Store {
             Durability::None => {
                 let born = Parts::newborn(reference, &settings);
                 let numbers = IdBlock { next: 1, end: NUMBERS };
-                return Ok(Store { born, reference: reference.clone(), staff: None, numbers });
+                let rest_numbers = Numbers::only(numbers);
+                let reference = reference.clone();
+                return Ok(Store { born, reference, staff: None, numbers, rest_numbers, supply: None });
             }
         };
         let (disk, data) = (Disk::Real, config.service.data_dir.as_path());
@@ -72,8 +113,10 @@ impl Store {
         };
         let mut telling = Telling { told: Instant::now() };
         let opened = journal::open(setup, now, &mut |progress| telling.hear(progress))?;
-        let numbers = Notes::open(&disk, data)?.reserve(TRADER_IDS, NUMBERS)?;
-        Ok(Store::of(opened, numbers))
+        let notes = Notes::open(&disk, data)?;
+        let numbers = notes.reserve(TRADER_IDS, NUMBERS)?;
+        let (rest_numbers, supply) = Supply::begin(notes)?;
+        Ok(Store { rest_numbers, supply: Some(supply), ..Store::of(opened, numbers) })
     }
 
     fn of(opened: Opened, numbers: IdBlock) -> Store {
@@ -100,7 +143,8 @@ impl Store {
                 writer: Some(shard.writer),
             });
         }
-        Store { born, reference, staff: Some(Staff { keeper, steward, healths, lock }), numbers }
+        let staff = Some(Staff { keeper, steward, healths, lock });
+        Store { born, reference, staff, numbers, rest_numbers: Numbers::default(), supply: None }
     }
 }
 

@@ -1,10 +1,11 @@
-//! Main's eye on the journal: once a second it looks how the journal is, and tells whoever shows it; and whether certificate,
-//! users and tokens shall be read again.
+//! Main's eye on the journal: once a second it looks how the journal is, and tells whoever shows it; whether certificate, users
+//! and tokens shall be read again; and that there are numbers for ids.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use super::store::Supply;
 use crate::auth::Reload;
 use crate::clock::wall;
 use crate::http::{Journaling, Standing};
@@ -27,12 +28,19 @@ pub struct Watch {
     reload: Arc<AtomicBool>,
     tls: Option<Arc<Tls>>,
     users: Option<Reload>,
+    /// Of numbers for ids; none where nothing is kept.
+    supply: Option<Supply>,
 }
 
 impl Watch {
-    pub fn new(healths: Vec<Arc<Health>>, registry: Arc<Registry>, standing: Arc<Standing>) -> Watch {
+    pub fn new(
+        healths: Vec<Arc<Health>>,
+        registry: Arc<Registry>,
+        standing: Arc<Standing>,
+        supply: Option<Supply>,
+    ) -> Watch {
         let reload = Arc::default();
-        Watch { healths, registry, standing, door: Door::Open, reload, tls: None, users: None }
+        Watch { healths, registry, standing, door: Door::Open, reload, tls: None, users: None, supply }
     }
 
     /// To read these again whenever it is asked for.
@@ -42,6 +50,11 @@ impl Watch {
 
     pub fn look(&mut self) {
         self.look_at_journal();
+        if let Some(supply) = &mut self.supply
+            && let Err(fault) = supply.fill()
+        {
+            tracing::error!(%fault, "no numbers for ids of REST orders; those at hand last a while");
+        }
         if !self.reload.swap(false, Ordering::Relaxed) {
             return;
         }

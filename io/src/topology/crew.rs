@@ -9,6 +9,7 @@ use std::time::Duration;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 
 use super::life::{Course, Life, Stop};
+use crate::audit::Scribe;
 use crate::auth::Clerk;
 use crate::clock::Clock;
 use crate::config::IdleBy;
@@ -35,6 +36,7 @@ pub enum Duty {
     Keeper(Box<KeeperDuty>),
     Steward(Box<Steward>),
     Clerk(Box<Clerk>),
+    Scribe(Box<Scribe>),
 }
 
 /// The journal's keeper, who tells the steward when there may be something to put away.
@@ -71,6 +73,7 @@ impl Duty {
             Duty::Steward(steward) if course <= Course::Open => steward.poll(now),
             Duty::Steward(_) => 0,
             Duty::Clerk(clerk) => clerk.poll(now),
+            Duty::Scribe(scribe) => scribe.poll(now),
         }
     }
 
@@ -79,7 +82,7 @@ impl Duty {
             Duty::Shard(shard) => shard.is_done(course),
             Duty::Gateway(gateway) => gateway.is_done(course),
             Duty::Keeper(keeper) => course != Course::Ended || keeper.finished,
-            Duty::Steward(_) | Duty::Clerk(_) => true,
+            Duty::Steward(_) | Duty::Clerk(_) | Duty::Scribe(_) => true,
         }
     }
 
@@ -87,7 +90,7 @@ impl Duty {
         match self {
             Duty::Shard(shard) => shard.is_waiting(),
             Duty::Gateway(gateway) => gateway.is_waiting(),
-            Duty::Keeper(_) | Duty::Steward(_) | Duty::Clerk(_) => false,
+            Duty::Keeper(_) | Duty::Steward(_) | Duty::Clerk(_) | Duty::Scribe(_) => false,
         }
     }
 
@@ -97,7 +100,7 @@ impl Duty {
             Duty::Gateway(gateway) => gateway.deadline(course),
             Duty::Keeper(keeper) => keeper.keeper.deadline().unwrap_or(Timestamp::MAX),
             // It looks by itself as often as anybody does.
-            Duty::Steward(_) | Duty::Clerk(_) => Timestamp::MAX,
+            Duty::Steward(_) | Duty::Clerk(_) | Duty::Scribe(_) => Timestamp::MAX,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 use base64ct::{Base64, Encoding};
 
-use crate::server::{Client, Response};
+use crate::client::{Client, Response};
 use crate::service::{Service, folder};
 
 pub const PASSWORD: &str = "correct horse battery";

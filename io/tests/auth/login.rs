@@ -1,10 +1,10 @@
 use std::time::{Duration, Instant};
 
 use pitlane::auth::Role;
-use pitlane::http::calls;
+use pitlane::http::table;
 
+use crate::client::Response;
 use crate::house::{House, NAMES, PASSWORD, basic, bearer, pitlane};
-use crate::server::Response;
 
 /// Calls that are answered without a login.
 const OPEN: [&str; 3] = ["/", "/health/live", "/health/ready"];
@@ -23,7 +23,7 @@ fn attempt(house: &House, method: &str, path: &str, credentials: &str) -> Respon
 fn every_role_may_do_what_the_table_says_and_nothing_else() {
     let house = House::start("roles", &[]);
     let roles = [Role::Read, Role::Trade, Role::Admin];
-    for (method, path, needed) in calls() {
+    for (method, path, needed) in table() {
         let target = path.replace("{}", "0");
         let what = format!("{method} {path}");
         let nobody = attempt(&house, method, &target, "");

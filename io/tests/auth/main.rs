@@ -4,13 +4,13 @@
 // All of it is a test, helpers included.
 #![allow(clippy::unwrap_used)]
 
-#[path = "../http/server.rs"]
-#[allow(dead_code)]
-mod server;
+#[path = "../http_client/mod.rs"]
+mod client;
 #[path = "../server/service.rs"]
 #[allow(dead_code)]
 mod service;
 
+mod audit;
 mod house;
 mod login;
 mod verbs;

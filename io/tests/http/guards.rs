@@ -172,6 +172,10 @@ fn a_request_that_can_be_read_in_two_ways_ends_the_connection() {
         ("Transfer-Encoding: chunked\r\n", "-2\r\n{}\r\n0\r\n\r\n"),
         ("Transfer-Encoding: chunked\r\n", "ffffffffffffffff1\r\n{}\r\n0\r\n\r\n"),
         ("X: 1\r\n folded\r\nContent-Length: 2\r\n", "{}"),
+        ("X: 1\nContent-Length: 2\r\n", "{}"),
+        ("Content-Length: 2\r\n\n", "{}"),
+        ("X: 1\rContent-Length: 2\r\n", "{}"),
+        ("Transfer-Encoding: chunked\r\n", "2\n{}\r\n0\r\n\r\n"),
         ("X\0: 1\r\n", ""),
         ("X: a\0b\r\n", ""),
         (": 1\r\n", ""),
@@ -221,6 +225,34 @@ fn a_head_is_not_too_large() {
     assert_eq!(client.receive(false).status, 431);
     let path = format!("/{}", "y".repeat(8_000));
     assert_eq!(server.get(&path).status, 404);
+}
+
+/// There is no file behind any path, so there is nowhere to climb to.
+#[test]
+fn a_path_that_climbs_or_is_no_text_finds_nothing() {
+    let server = Server::start();
+    for path in [
+        "/../etc/passwd",
+        "/rest/../../etc/passwd",
+        "/health/../version",
+        "/%2e%2e/%2e%2e/etc/passwd",
+        "/rest/account/..%2f..%2fversion",
+        "/health//live",
+        "/health/live/",
+        "/health/live%00",
+        "/%ff%fe",
+        "/rest/account%2f",
+        "//version",
+    ] {
+        let status = server.get(path).status;
+        assert!([400, 404].contains(&status), "{path}: {status}");
+    }
+    for raw in [&b"/\xff\xfe"[..], b"/\xc3\x28", b"/a\x00b", b"/a\x7fb"] {
+        let mut client = server.connect();
+        client.send_bytes(&[b"GET ", raw, b" HTTP/1.1\r\nHost: localhost\r\n\r\n"].concat()).unwrap();
+        let status = client.receive(false).status;
+        assert!([400, 404].contains(&status), "{raw:?}: {status}");
+    }
 }
 
 #[test]

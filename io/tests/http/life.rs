@@ -1,6 +1,6 @@
 //! Beginning and end, and TLS on the way.
 
-use std::io::BufReader;
+use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,8 +11,9 @@ use std::time::Duration;
 use pitlane::clock::Clock;
 use pitlane::http::{HttpSettings, News};
 use pitlane::tls::{Certificate, Tls, TlsSettings};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, KeyUsagePurpose};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use crate::server::{Plan, Response, Server};
@@ -82,11 +83,22 @@ impl Drop for Folder {
 }
 
 fn over_tls() -> (Server, Folder) {
+    over_tls_for(None)
+}
+
+/// With this authority's certificates only.
+fn over_tls_for(client_ca: Option<&str>) -> (Server, Folder) {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let name = format!("pitlane-https-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
     let folder = Folder(std::env::temp_dir().join(name));
+    std::fs::create_dir_all(&folder.0).unwrap();
+    let client_ca = client_ca.map(|pem| {
+        let path = folder.0.join("clients.pem");
+        std::fs::write(&path, pem).unwrap();
+        path
+    });
     let certificate = Certificate::SelfSigned { folder: folder.0.clone() };
-    let tls = Tls::open(TlsSettings { certificate, client_ca: None }, Clock::new().now()).unwrap();
+    let tls = Tls::open(TlsSettings { certificate, client_ca }, Clock::new().now()).unwrap();
     let settings = HttpSettings {
         https: Some(([127, 0, 0, 1], 0).into()),
         head_timeout: Duration::from_millis(300),
@@ -95,10 +107,12 @@ fn over_tls() -> (Server, Folder) {
     (Server::with(Plan { settings, tls: Some(Arc::new(tls)), ..Plan::default() }), folder)
 }
 
-#[test]
-fn https_serves_the_same() {
-    let (server, folder) = over_tls();
-    let address = server.https.unwrap();
+/// A client that trusts the server of this folder and shows this certificate, if any.
+fn tls_client(
+    server: &Server,
+    folder: &Folder,
+    identity: Option<(CertificateDer<'static>, PrivateKeyDer<'static>)>,
+) -> BufReader<StreamOwned<ClientConnection, TcpStream>> {
     let pem = std::fs::read(folder.0.join("self-signed.pem")).unwrap();
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(&pem).unwrap()).unwrap();
@@ -106,13 +120,64 @@ fn https_serves_the_same() {
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+        .with_root_certificates(roots);
+    let config = match identity {
+        Some((certificate, key)) => config.with_client_auth_cert(vec![certificate], key).unwrap(),
+        None => config.with_no_client_auth(),
+    };
     let connection =
         ClientConnection::new(Arc::new(config), ServerName::try_from("localhost").unwrap()).unwrap();
-    let mut stream = BufReader::new(StreamOwned::new(connection, TcpStream::connect(address).unwrap()));
+    BufReader::new(StreamOwned::new(connection, TcpStream::connect(server.https.unwrap()).unwrap()))
+}
+
+struct Authority {
+    pem: String,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Authority {
+    fn new() -> Authority {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+        let key = KeyPair::generate().unwrap();
+        let pem = params.self_signed(&key).unwrap().pem();
+        Authority { pem, issuer: Issuer::new(params, key) }
+    }
+
+    fn identity(&self) -> (CertificateDer<'static>, PrivateKeyDer<'static>) {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(vec!["client".to_string()]).unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        (certificate.der().clone(), PrivatePkcs8KeyDer::from(key.serialize_der()).into())
+    }
+}
+
+#[test]
+fn with_a_client_authority_https_is_for_its_clients_alone() {
+    let (ours, others) = (Authority::new(), Authority::new());
+    let (server, folder) = over_tls_for(Some(&ours.pem));
+    let mut client = tls_client(&server, &folder, Some(ours.identity()));
+    client.get_mut().write_all(GET.as_bytes()).unwrap();
+    assert_eq!(Response::read(&mut client, false).status, 200);
+    for stranger in [None, Some(others.identity())] {
+        let mut client = tls_client(&server, &folder, stranger);
+        // With TLS 1.3 the client learns of it when it reads.
+        let refused =
+            client.get_mut().write_all(GET.as_bytes()).and_then(|()| client.read(&mut [0]).map(|_| ()));
+        assert!(refused.is_err());
+    }
+    let metrics = server.get("/metrics").body;
+    assert!(metrics.contains("pitlane_http_handshakes_failed_total 2\n"), "{metrics}");
+}
+
+#[test]
+fn https_serves_the_same() {
+    let (server, folder) = over_tls();
+    let address = server.https.unwrap();
+    let mut stream = tls_client(&server, &folder, None);
     for _ in 0..3 {
-        std::io::Write::write_all(stream.get_mut(), GET.as_bytes()).unwrap();
+        stream.get_mut().write_all(GET.as_bytes()).unwrap();
         assert_eq!(Response::read(&mut stream, false).status, 200);
     }
     let metrics = server.get("/metrics").body;

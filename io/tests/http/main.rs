@@ -3,6 +3,8 @@
 // All of it is a test, helpers included.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../http_client/mod.rs"]
+mod client;
 mod server;
 
 mod guards;

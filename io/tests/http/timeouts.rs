@@ -136,6 +136,50 @@ fn a_crowd_is_served() {
     }
 }
 
+/// Three hundred who say half a request and no more, in every way there is, and one who wants to be served.
+#[test]
+fn slow_clients_do_not_delay_the_others() {
+    let server = server(|_| {});
+    let halves = ["", "G", "GET / HTTP/1.1\r\nHost: loc", HALF];
+    let mut slow: Vec<_> = (0..300).map(|_| server.connect()).collect();
+    for (client, half) in slow.iter_mut().zip(halves.iter().cycle()) {
+        client.send(half);
+    }
+    let mut probe = server.connect();
+    let served = (0..1_000)
+        .filter(|_| {
+            probe.send(GET);
+            probe.receive(false).status == 200
+        })
+        .count();
+    assert_eq!(served, 1_000);
+    assert_eq!(timed_out(&server), "0", "they are still there");
+    // And when they go on, they are served too.
+    for (client, half) in
+        slow.iter_mut().zip(halves.iter().cycle()).filter(|(_, half)| half.starts_with("GET /"))
+    {
+        client.send("alhost\r\n\r\n");
+        assert_eq!(client.receive(false).status, 200, "{half:?}");
+    }
+}
+
+#[test]
+fn each_address_has_its_share() {
+    let server = server(|settings| settings.rate_per_peer = 3);
+    let mut client = server.connect();
+    let mut ask = || {
+        client.send(GET);
+        client.receive(false)
+    };
+    // Some may be filled up meanwhile, but not as fast as they are asked for.
+    let refused =
+        (0..1_000).map(|_| ask()).find(|response| response.status != 200).expect("there is a limit");
+    assert_eq!((refused.status, refused.code().as_str()), (429, "too-many-requests"));
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    // The connection lasts, and after a while it goes on.
+    while ask().status != 200 {}
+}
+
 #[test]
 fn requests_that_come_together_are_answered_in_their_order() {
     let server = server(|_| {});

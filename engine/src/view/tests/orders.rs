@@ -286,3 +286,57 @@ fn the_view_agrees_with_a_naive_twin() {
     let texts: usize = (0..97).map(|n| desk.view.orders_with_id(&id(&format!("o{n}"))).len()).sum();
     assert_eq!(texts, open.len() + finished.len());
 }
+
+#[test]
+fn a_walk_sees_each_order_that_stays_once_whatever_else_comes_and_goes() {
+    let mut desk = Desk::new(2);
+    let all: Vec<_> = (0..40).map(|n| handle(n % 2, 1, n as u32)).collect();
+    for (at, order) in all.iter().enumerate() {
+        desk.say_at(1_000 + at as u64, order.shard().0, Body::Order(entered(*order, &format!("o{at}"))));
+    }
+    let walk = desk.view.walk_open(Timestamp(1_039)).unwrap();
+    let mut seen = Vec::new();
+    for step in 0..40usize {
+        let Some(order) = desk.view.walk_next(walk) else { break };
+        seen.push(order.handle);
+        // The next one ends, and the one that was just seen; another comes.
+        if step % 4 == 0 {
+            for gone in [order.handle, all[(step + 1).min(39)]] {
+                desk.report(gone, What::Canceled, Status::Canceled);
+            }
+            desk.say_at(2_000, 0, Body::Order(entered(handle(0, 1, 100 + step as u32), &format!("n{step}"))));
+        }
+    }
+    desk.view.walk_end(walk);
+    let mut once = seen.clone();
+    once.sort_unstable();
+    once.dedup();
+    assert_eq!(once.len(), seen.len(), "each is seen once");
+    assert!(seen.iter().all(|order| all.contains(order)), "those that came later are not");
+    let stayed: Vec<_> = desk.open().into_iter().filter(|order| all.contains(order)).collect();
+    assert!(stayed.len() > 10 && stayed.iter().all(|order| seen.contains(order)));
+    let times: Vec<_> = seen.iter().map(|order| all.iter().position(|other| other == order)).collect();
+    assert!(times.is_sorted(), "by the time they were submitted");
+}
+
+#[test]
+fn finished_orders_are_walked_from_the_last_and_walks_have_their_bound() {
+    let mut desk = Desk::with(1, ViewSettings { finished_max: 3, ..ViewSettings::default() });
+    for n in 0..5 {
+        desk.enter(handle(0, 1, n), &format!("o{n}"));
+    }
+    for n in 0..3 {
+        desk.report(handle(0, 1, n), What::Canceled, Status::Canceled);
+    }
+    let walk = desk.view.walk_finished().unwrap();
+    assert_eq!(desk.view.walk_next(walk).unwrap().handle, handle(0, 1, 2));
+    // Two more end, so that the oldest two are dropped: the one it stands at is among them.
+    for n in 3..5 {
+        desk.report(handle(0, 1, n), What::Canceled, Status::Canceled);
+    }
+    assert_eq!(desk.view.walk_next(walk), None);
+    let more: Vec<_> = (1..WALKS_MAX).map(|_| desk.view.walk_finished().unwrap()).collect();
+    assert_eq!(desk.view.walk_finished(), None);
+    more.into_iter().chain([walk]).for_each(|walk| desk.view.walk_end(walk));
+    assert!(desk.view.walk_open(Timestamp::MAX).is_some());
+}

@@ -5,6 +5,7 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
 use pitlane_engine::command::{Phase, Scope};
+use pitlane_engine::desk::IdBlock;
 use pitlane_engine::event::What;
 use pitlane_engine::id::{AccountId, IntId, SecurityId, StrategyId};
 use pitlane_engine::mesh::{Depths, PortClass, mesh};
@@ -36,7 +37,9 @@ impl House {
         };
         let workers = ends.into_iter().map(work).collect();
         let bells = vec![Bell::new(|| {}); SHARDS as usize];
-        let floor = Floor::new(ports.remove(0), bells, reference, ViewSettings::default());
+        let settings = FloorSettings { view: ViewSettings::default(), orders_max: 1_000 };
+        let numbers = Numbers::only(IdBlock { next: 1, end: 1_000 });
+        let floor = Floor::new(ports.remove(0), bells, reference, settings, numbers);
         House { floor, workers }
     }
 

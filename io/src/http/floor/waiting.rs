@@ -1,5 +1,5 @@
-//! Who waits for an answer of a shard. A request about an order is answered by the first that is said of its id; every other
-//! command by `Done`, from each shard that was asked.
+//! Who waits for an answer of a shard. A new order is answered by the first that is said of its id, a request about an order by
+//! the first that is said of the request; every other command by `Done`, from each shard that was asked.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -8,8 +8,8 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use pitlane_engine::event::{Body, Event, OrderReport, Refusal};
-use pitlane_engine::id::{IntId, PortId, Source};
+use pitlane_engine::event::{Body, Event, OrderReport, Refusal, What};
+use pitlane_engine::id::{IntId, OrderHandle, PortId};
 use pitlane_engine::reason::Reason;
 
 /// Answers awaited at once. A connection awaits one at a time, and the shards answer in microseconds.
@@ -33,8 +33,38 @@ pub enum Outcome {
 /// How an answer will be known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Awaited {
-    Done { left: u8 },
-    Order { session: u16, id: IntId },
+    /// Nothing was asked yet.
+    Nothing,
+    Done {
+        left: u8,
+    },
+    /// A new order of ours.
+    Order {
+        session: u16,
+        id: IntId,
+    },
+    /// A cancel or modification, under its own id; the order may be another source's.
+    Request {
+        order: OrderHandle,
+        id: IntId,
+    },
+}
+
+/// By what the answer about an order is found. Ordered by anything: clients choose the ids, so no hash that they could aim at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Key {
+    Order(u16, IntId),
+    Request(OrderHandle, IntId),
+}
+
+impl Awaited {
+    fn key(&self) -> Option<Key> {
+        match *self {
+            Awaited::Order { session, id } => Some(Key::Order(session, id)),
+            Awaited::Request { order, id } => Some(Key::Request(order, id)),
+            Awaited::Nothing | Awaited::Done { .. } => None,
+        }
+    }
 }
 
 /// A token is generation and slot, so that an answer that comes after its asker has gone finds nobody.
@@ -42,8 +72,7 @@ pub enum Awaited {
 pub struct Waiting {
     slots: Vec<Slot>,
     free: Vec<u16>,
-    /// Session and id of awaited orders. In a tree, since clients choose the ids.
-    orders: BTreeMap<(u16, IntId), u16>,
+    orders: BTreeMap<Key, u16>,
 }
 
 #[derive(Debug)]
@@ -57,24 +86,17 @@ struct Slot {
 }
 
 impl Waiting {
-    /// A place for one who waits, if there is one, and nobody waits for the same order already.
-    pub fn admit(waiting: &Rc<RefCell<Waiting>>, awaited: Awaited) -> Option<Pending> {
+    /// A place for one who will wait, if there is one.
+    pub fn admit(waiting: &Rc<RefCell<Waiting>>) -> Option<Pending> {
         let mut this = waiting.borrow_mut();
-        if let Awaited::Order { session, id } = awaited
-            && this.orders.contains_key(&(session, id))
-        {
-            return None;
-        }
         let number = this.free_slot()?;
         let slot = &mut this.slots[number as usize];
         slot.generation = (slot.generation + 1) % (1 << (u32::BITS - SLOT_BITS));
         // Zero is nobody's.
         slot.generation = slot.generation.max(1);
-        (slot.awaited, slot.reason, slot.answer, slot.waker) = (Some(awaited), Reason::None, None, None);
+        (slot.awaited, slot.reason, slot.answer, slot.waker) =
+            (Some(Awaited::Nothing), Reason::None, None, None);
         let token = slot.generation << SLOT_BITS | number as u32;
-        if let Awaited::Order { session, id } = awaited {
-            this.orders.insert((session, id), number);
-        }
         Some(Pending { waiting: waiting.clone(), token })
     }
 
@@ -103,12 +125,25 @@ impl Waiting {
     pub fn handle_event(&mut self, port: PortId, event: &Event) {
         match &event.body {
             Body::Done { source, token, reason } if source.port == port => self.done(*token, *reason),
-            Body::Refused(refusal) if refusal.source.port == port => {
-                self.order(refusal.source, &refusal.request_id, Outcome::Refused(*refusal))
-            }
+            Body::Refused(refusal) if refusal.source.port == port => self.handle_refusal(refusal),
             Body::Order(_) | Body::Status(_) if !self.orders.is_empty() => {
-                let Some(report) = event.report().filter(|report| report.source.port == port) else { return };
-                self.order(report.source, &report.id, Outcome::Order(report))
+                let Some(report) = event.report() else { return };
+                match report.what {
+                    What::Entered | What::Rejected if report.source.port == port => {
+                        self.order(Key::Order(report.source.session, report.id), Outcome::Order(report))
+                    }
+                    What::CancelPending | What::Canceled | What::ReplacePending | What::Replaced => {
+                        self.order(Key::Request(report.order, report.id), Outcome::Order(report))
+                    }
+                    What::Entered
+                    | What::Rejected
+                    | What::Accepted
+                    | What::Filled
+                    | What::Expired
+                    | What::Triggered
+                    | What::Corrected
+                    | What::Image => {}
+                }
             }
             Body::Done { .. }
             | Body::Refused(_)
@@ -135,6 +170,11 @@ impl Waiting {
         }
     }
 
+    /// A request came to nothing.
+    pub fn handle_refusal(&mut self, refusal: &Refusal) {
+        self.order(Key::Request(refusal.order, refusal.request_id), Outcome::Refused(*refusal));
+    }
+
     fn done(&mut self, token: u32, reason: Reason) {
         let Some(slot) = self.slot_of(token) else { return };
         if slot.reason == Reason::None {
@@ -148,8 +188,8 @@ impl Waiting {
         }
     }
 
-    fn order(&mut self, source: Source, id: &IntId, answer: Outcome) {
-        if let Some(number) = self.orders.remove(&(source.session, *id)) {
+    fn order(&mut self, key: Key, answer: Outcome) {
+        if let Some(number) = self.orders.remove(&key) {
             self.slots[number as usize].give(answer);
         }
     }
@@ -162,8 +202,8 @@ impl Waiting {
 
     fn release(&mut self, token: u32) {
         let Some(slot) = self.slot_of(token) else { return };
-        if let Some(Awaited::Order { session, id }) = slot.awaited.take() {
-            self.orders.remove(&(session, id));
+        if let Some(key) = slot.awaited.take().and_then(|awaited| awaited.key()) {
+            self.orders.remove(&key);
         }
         self.free.push((token as usize % WAITING_MAX) as u16);
     }
@@ -188,6 +228,16 @@ pub struct Pending {
 impl Pending {
     pub fn token(&self) -> u32 {
         self.token
+    }
+
+    /// What was asked, and so what the answer will be about. Said before any event is heard that could be it.
+    pub fn expect(&self, awaited: Awaited) {
+        let mut waiting = self.waiting.borrow_mut();
+        let slot = waiting.slot_of(self.token).expect("the slot is ours until we go");
+        slot.awaited = Some(awaited);
+        if let Some(key) = awaited.key() {
+            waiting.orders.insert(key, (self.token as usize % WAITING_MAX) as u16);
+        }
     }
 }
 

@@ -1,0 +1,146 @@
+//! Lines, and how each holds the one before.
+
+use std::fmt;
+
+use pitlane_engine::time::Timestamp;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use super::{ACT_BYTES_MAX, Act};
+
+/// Longest line: a description in which every byte is escaped, a name, an address, two hashes.
+pub const LINE_BYTES_MAX: usize = 8 * ACT_BYTES_MAX;
+
+/// The hash of a line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Link(pub [u8; 32]);
+
+impl fmt::Display for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// Where the chain ends: what the next line must know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct End {
+    /// Of the last line; zero before the first.
+    pub seq: u64,
+    pub link: Link,
+}
+
+/// What a line says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    Act(Act),
+    /// What came of the act with this number.
+    Outcome {
+        of: u64,
+        outcome: String,
+    },
+    /// The service itself has something to say.
+    Remark(String),
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    seq: u64,
+    time: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    who: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    via: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    act: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    of: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remark: Option<&'a str>,
+    prev: String,
+}
+
+/// What stands before a line's own hash, and after it.
+const HASH: &str = ",\"hash\":\"";
+const CLOSE: &str = "\"}";
+const LINK_DIGITS: usize = 64;
+
+impl End {
+    /// The next line, without its line end, and where the chain ends then.
+    pub fn append(self, now: Timestamp, entry: &Entry) -> (String, End) {
+        let seq = self.seq + 1;
+        let mut line = Line {
+            seq,
+            time: now.to_string(),
+            who: None,
+            role: None,
+            from: None,
+            via: None,
+            act: None,
+            of: None,
+            outcome: None,
+            remark: None,
+            prev: self.link.to_string(),
+        };
+        match entry {
+            Entry::Act(act) => {
+                (line.who, line.via, line.act) = (Some(&*act.who), Some(act.via), Some(cut(&act.what)));
+                (line.role, line.from) = (Some(act.role.to_string()), Some(act.from.to_string()));
+            }
+            Entry::Outcome { of, outcome } => (line.of, line.outcome) = (Some(*of), Some(outcome.as_str())),
+            Entry::Remark(text) => line.remark = Some(text),
+        }
+        let mut text = serde_json::to_string(&line).expect("text and numbers are always JSON");
+        // The closing brace comes after the hash.
+        text.pop();
+        let link = Link(Sha256::digest(&text).into());
+        (format!("{text}{HASH}{link}{CLOSE}"), End { seq, link })
+    }
+
+    /// Where the chain ends after this line, if it follows.
+    pub fn follow(self, line: &str) -> Result<End, &'static str> {
+        let fact = facts(line)?;
+        if fact.seq != self.seq + 1 {
+            return Err("its number does not follow");
+        }
+        if fact.prev != self.link.to_string() {
+            return Err("it does not hold the line before");
+        }
+        Ok(End { seq: fact.seq, link: fact.link })
+    }
+
+    /// Where the chain ends after this line, whatever was before it: what is older was put away.
+    pub fn begin(line: &str) -> Result<End, &'static str> {
+        facts(line).map(|fact| End { seq: fact.seq, link: fact.link })
+    }
+}
+
+struct Facts {
+    seq: u64,
+    prev: String,
+    link: Link,
+}
+
+/// What a line says of its place, once its own hash is found right.
+fn facts(line: &str) -> Result<Facts, &'static str> {
+    let tail = HASH.len() + LINK_DIGITS + CLOSE.len();
+    let cut = line.len().checked_sub(tail).filter(|at| line.is_char_boundary(*at));
+    let (text, tail) = line.split_at(cut.ok_or("it is too short")?);
+    let link = Link(Sha256::digest(text).into());
+    if tail != format!("{HASH}{link}{CLOSE}") {
+        return Err("its hash is wrong");
+    }
+    let line: serde_json::Value = serde_json::from_str(line).map_err(|_| "it is not JSON")?;
+    let seq = line["seq"].as_u64().ok_or("it has no number")?;
+    let prev = line["prev"].as_str().ok_or("it holds no line before")?.to_string();
+    Ok(Facts { seq, prev, link })
+}
+
+fn cut(text: &str) -> &str {
+    &text[..text.floor_char_boundary(ACT_BYTES_MAX)]
+}

@@ -1,0 +1,81 @@
+//! How a thread has something written down: acts go one way, their numbers come back, what came of them follows.
+
+use rtrb::{Consumer, Producer, RingBuffer};
+
+use super::Act;
+use crate::wake::Bell;
+
+/// Acts of one thread on their way, with what comes of them. Administrators are few, and a sync takes a millisecond.
+pub const SLIPS_MAX: usize = 128;
+
+/// Too much is on its way: later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Busy;
+
+/// What becomes of an act that was to be noted: its number, or nothing, and then it must not be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failed;
+
+pub type Noted = Result<u64, Failed>;
+
+#[derive(Debug)]
+pub enum Slip {
+    Act { ticket: u64, act: Act },
+    Outcome { of: u64, outcome: String },
+}
+
+/// One thread's end.
+#[derive(Debug)]
+pub struct Pen {
+    slips: Producer<Slip>,
+    noted: Consumer<(u64, Noted)>,
+    scribe: Bell,
+    /// Places kept on the lane for what will come of acts.
+    reserved: usize,
+}
+
+/// The scribe's end.
+#[derive(Debug)]
+pub struct Inkwell {
+    pub slips: Consumer<Slip>,
+    /// Has room for every act that is on its way.
+    pub noted: Producer<(u64, Noted)>,
+    pub bell: Bell,
+}
+
+pub(super) fn pair(scribe: Bell, bell: Bell) -> (Pen, Inkwell) {
+    let (slips, given) = RingBuffer::new(SLIPS_MAX);
+    let (told, noted) = RingBuffer::new(SLIPS_MAX);
+    (Pen { slips, noted, scribe, reserved: 0 }, Inkwell { slips: given, noted: told, bell })
+}
+
+impl Pen {
+    /// Has an act noted. Its number comes by [`Pen::poll`] under the same ticket; only then may it be done.
+    pub fn note(&mut self, ticket: u64, act: Act) -> Result<(), Busy> {
+        if self.slips.slots() < self.reserved + 2 {
+            return Err(Busy);
+        }
+        self.slips.push(Slip::Act { ticket, act }).map_err(|_| Busy)?;
+        self.reserved += 1;
+        self.scribe.wake();
+        Ok(())
+    }
+
+    /// The next act that was noted, or could not be.
+    pub fn poll(&mut self) -> Option<(u64, Noted)> {
+        let (ticket, noted) = self.noted.pop().ok()?;
+        if noted.is_err() {
+            self.reserved -= 1;
+        }
+        Some((ticket, noted))
+    }
+
+    /// What came of an act that was noted. Once for each, also where nothing is known of it.
+    pub fn conclude(&mut self, of: u64, outcome: impl Into<String>) {
+        self.reserved -= 1;
+        self.slips
+            .push(Slip::Outcome { of, outcome: outcome.into() })
+            .expect("a place was kept when the act was noted");
+        self.scribe.wake();
+    }
+}

@@ -1,0 +1,101 @@
+//! The scribe: writes down what it is handed, syncs once for all that wait, and says so. A duty of the thread `auth`.
+
+use std::path::Path;
+
+use pitlane_engine::time::Timestamp;
+
+use super::AuditError;
+use super::chain::{End, Entry};
+use super::pen::{self, Failed, Inkwell, Pen, SLIPS_MAX, Slip};
+use super::trail::Trail;
+use crate::wake::Bell;
+
+#[derive(Debug)]
+pub struct Scribe {
+    trail: Trail,
+    inkwells: Vec<Inkwell>,
+    /// After a write or a sync has failed nothing more is written: what the file holds then is not known.
+    has_failed: bool,
+}
+
+impl Scribe {
+    /// Goes on with the log in this data folder.
+    pub fn open(data: &Path, now: Timestamp) -> Result<Scribe, AuditError> {
+        let mut scribe = Scribe { trail: Trail::open(data)?, inkwells: Vec::new(), has_failed: false };
+        if scribe.trail.dropped > 0 {
+            let text = format!("a line was cut off and never acted upon: {} bytes", scribe.trail.dropped);
+            let (line, end) = scribe.trail.end.append(now, &Entry::Remark(text));
+            scribe.trail.write(&format!("{line}\n"), end)?;
+        }
+        let End { seq, link } = scribe.trail.end;
+        if seq > 0 {
+            tracing::info!(seq, hash = %link, "the audit log goes on");
+        }
+        Ok(scribe)
+    }
+
+    /// A pen for a thread with this bell; `scribe` is the bell of the thread that will have this duty.
+    pub fn pen(&mut self, scribe: Bell, bell: Bell) -> Pen {
+        let (pen, inkwell) = pen::pair(scribe, bell);
+        self.inkwells.push(inkwell);
+        pen
+    }
+
+    pub fn poll(&mut self, now: Timestamp) -> usize {
+        let mut page = Page { end: self.trail.end, lines: String::new(), noted: Vec::new(), work: 0 };
+        for (at, inkwell) in self.inkwells.iter_mut().enumerate() {
+            for _ in 0..SLIPS_MAX {
+                let Ok(slip) = inkwell.slips.pop() else { break };
+                page.take(now, at, slip);
+            }
+        }
+        if page.work == 0 {
+            return 0;
+        }
+        let is_kept = !self.has_failed && self.keep(&page);
+        for (at, ticket, seq) in page.noted {
+            let inkwell = &mut self.inkwells[at];
+            let noted = if is_kept { Ok(seq) } else { Err(Failed) };
+            inkwell.noted.push((ticket, noted)).expect("a pen has no more acts on their way than fit");
+            inkwell.bell.wake();
+        }
+        page.work
+    }
+
+    fn keep(&mut self, page: &Page) -> bool {
+        match self.trail.write(&page.lines, page.end) {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::error!(%error, "the audit log cannot be written: administrative acts are refused from now on");
+                self.has_failed = true;
+                false
+            }
+        }
+    }
+}
+
+/// What is written in one go.
+struct Page {
+    end: End,
+    lines: String,
+    /// Whom to tell: the pen, its ticket, the number of the line.
+    noted: Vec<(usize, u64, u64)>,
+    work: usize,
+}
+
+impl Page {
+    fn take(&mut self, now: Timestamp, from: usize, slip: Slip) {
+        let entry = match slip {
+            Slip::Act { ticket, act } => {
+                self.noted.push((from, ticket, self.end.seq + 1));
+                Entry::Act(act)
+            }
+            Slip::Outcome { of, outcome } => Entry::Outcome { of, outcome },
+        };
+        let (line, end) = self.end.append(now, &entry);
+        self.lines.push_str(&line);
+        self.lines.push('\n');
+        self.end = end;
+        self.work += 1;
+    }
+}

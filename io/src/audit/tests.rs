@@ -1,0 +1,238 @@
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use pitlane_engine::time::{NS_PER_S, Timestamp};
+
+use super::chain::{End, Entry, LINE_BYTES_MAX};
+use super::pen::{Failed, SLIPS_MAX};
+use super::trail::{FILE_BYTES_MAX, Trail};
+use super::*;
+use crate::wake::Bell;
+
+const NOW: Timestamp = Timestamp(1_700_000_000 * NS_PER_S);
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Folder {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("pitlane-audit-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        Folder(std::env::temp_dir().join(name))
+    }
+
+    fn file(&self, number: u32) -> PathBuf {
+        self.0.join(format!("audit/{number:06}.jsonl"))
+    }
+
+    fn verify(&self) -> (bool, String) {
+        let mut out = Vec::new();
+        let sound = verify::verify(&self.0, &mut out).unwrap();
+        (sound, String::from_utf8(out).unwrap())
+    }
+
+    fn scribe(&self) -> (Scribe, Pen) {
+        let mut scribe = Scribe::open(&self.0, NOW).unwrap();
+        let pen = scribe.pen(Bell::new(|| {}), Bell::new(|| {}));
+        (scribe, pen)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn act(what: &str) -> Act {
+    Act {
+        who: "alice".into(),
+        role: Role::Admin,
+        from: [10, 0, 0, 7].into(),
+        via: "REST",
+        what: what.to_string(),
+    }
+}
+
+/// Has an act noted and done.
+fn perform(scribe: &mut Scribe, pen: &mut Pen, what: &str) -> u64 {
+    pen.note(3, act(what)).unwrap();
+    scribe.poll(NOW);
+    let (3, Ok(seq)) = pen.poll().unwrap() else { panic!("it must be noted") };
+    pen.conclude(seq, "200");
+    scribe.poll(NOW);
+    seq
+}
+
+#[test]
+fn an_act_is_on_disk_before_its_number_is_told_and_its_outcome_follows() {
+    let folder = Folder::new();
+    let (mut scribe, mut pen) = folder.scribe();
+    pen.note(9, act("POST /rest/runtime/exit-vm")).unwrap();
+    assert_eq!(pen.poll(), None);
+    scribe.poll(NOW);
+    let line = fs::read_to_string(folder.file(1)).unwrap();
+    let said: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert_eq!((&said["seq"], &said["who"], &said["role"]), (&1.into(), &"alice".into(), &"admin".into()));
+    assert_eq!((&said["from"], &said["via"]), (&"10.0.0.7".into(), &"REST".into()));
+    assert_eq!(said["act"], "POST /rest/runtime/exit-vm");
+    assert_eq!(said["time"], "2023-11-14T22:13:20Z");
+    assert_eq!(pen.poll(), Some((9, Ok(1))));
+    pen.conclude(1, "200");
+    scribe.poll(NOW);
+    let text = fs::read_to_string(folder.file(1)).unwrap();
+    let said: serde_json::Value = serde_json::from_str(text.lines().nth(1).unwrap()).unwrap();
+    assert_eq!((&said["of"], &said["outcome"], &said["seq"]), (&1.into(), &"200".into(), &2.into()));
+    let (sound, told) = folder.verify();
+    assert!(sound && told.starts_with("ok: 2 lines in 1 files, the last is 2 with hash "), "{told}");
+}
+
+#[test]
+fn the_chain_goes_on_after_a_restart_and_in_the_next_file() {
+    let folder = Folder::new();
+    for life in 0..3 {
+        let (mut scribe, mut pen) = folder.scribe();
+        assert_eq!(perform(&mut scribe, &mut pen, "a"), life * 2 + 1);
+    }
+    let mut trail = Trail::open(&folder.0).unwrap();
+    let long = Entry::Remark("x".repeat(2_000));
+    while !folder.file(3).exists() {
+        let (mut lines, mut end) = (String::new(), trail.end);
+        for _ in 0..2_000 {
+            let (line, next) = end.append(NOW, &long);
+            (lines, end) = (lines + &line + "\n", next);
+        }
+        trail.write(&lines, end).unwrap();
+    }
+    assert!(fs::metadata(folder.file(1)).unwrap().len() >= FILE_BYTES_MAX);
+    drop(trail);
+    let (sound, told) = folder.verify();
+    assert!(sound && told.contains("in 3 files"), "{told}");
+    // A file in the middle is missed, the oldest is not.
+    let middle = fs::read(folder.file(2)).unwrap();
+    fs::remove_file(folder.file(2)).unwrap();
+    assert!(folder.verify().1.contains("000003.jsonl:1: its number does not follow"));
+    fs::write(folder.file(2), middle).unwrap();
+    fs::remove_file(folder.file(1)).unwrap();
+    let (sound, told) = folder.verify();
+    assert!(sound && told.starts_with("begins with line "), "{told}");
+}
+
+#[test]
+fn no_change_goes_unseen() {
+    let folder = Folder::new();
+    let (mut scribe, mut pen) = folder.scribe();
+    for n in 0..3 {
+        perform(&mut scribe, &mut pen, &format!("act {n} \"quoted\" \u{e9}\n"));
+    }
+    drop((scribe, pen));
+    let good = fs::read(folder.file(1)).unwrap();
+    let broken = |bytes: &[u8]| {
+        fs::write(folder.file(1), bytes).unwrap();
+        !folder.verify().0
+    };
+    for at in 0..good.len() {
+        let mut bad = good.clone();
+        bad[at] ^= 1;
+        // A last line without its end looks cut off, and is told as that.
+        assert!(broken(&bad) || at == good.len() - 1, "byte {at}");
+    }
+    let lines: Vec<&[u8]> = good.split_inclusive(|byte| *byte == b'\n').collect();
+    for at in 0..lines.len() - 1 {
+        let mut fewer = lines.clone();
+        fewer.remove(at);
+        assert!(broken(&fewer.concat()) || at == 0, "line {at} left out");
+        let mut swapped = lines.clone();
+        swapped.swap(at, at + 1);
+        assert!(broken(&swapped.concat()), "line {at} swapped");
+        let mut twice = lines.clone();
+        twice.insert(at, lines[at]);
+        assert!(broken(&twice.concat()), "line {at} twice");
+    }
+    // What is broken is not written on.
+    let mut bad = good.clone();
+    bad[10] ^= 1;
+    fs::write(folder.file(1), &bad).unwrap();
+    assert!(matches!(Scribe::open(&folder.0, NOW), Err(AuditError::Broken(_, 1, _))));
+    fs::write(folder.file(1), vec![b'x'; LINE_BYTES_MAX + 1]).unwrap();
+    assert!(!folder.verify().0);
+}
+
+#[test]
+fn a_line_that_was_cut_off_is_dropped_and_told() {
+    let folder = Folder::new();
+    let (mut scribe, mut pen) = folder.scribe();
+    perform(&mut scribe, &mut pen, "a");
+    drop((scribe, pen));
+    let good = fs::read(folder.file(1)).unwrap();
+    let start = good[..good.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap() + 1;
+    for cut in [start + 1, good.len() - 1] {
+        fs::write(folder.file(1), &good[..cut]).unwrap();
+        assert!(folder.verify().1.contains("the last line is cut off"));
+        drop(folder.scribe());
+        let text = fs::read_to_string(folder.file(1)).unwrap();
+        assert!(text.lines().last().unwrap().contains("a line was cut off"), "{text}");
+        assert!(folder.verify().0);
+    }
+}
+
+#[test]
+fn two_processes_do_not_write_one_log() {
+    let folder = Folder::new();
+    let first = folder.scribe();
+    assert!(Scribe::open(&folder.0, NOW).is_err_and(|error| error.to_string().contains("another process")));
+    drop(first);
+    folder.scribe();
+}
+
+#[test]
+fn when_it_cannot_be_written_nothing_may_be_done() {
+    let folder = Folder::new();
+    let (mut scribe, mut pen) = folder.scribe();
+    perform(&mut scribe, &mut pen, "a");
+    drop((scribe, pen));
+    let (mut lines, mut end) = (String::new(), End::default());
+    while (lines.len() as u64) < FILE_BYTES_MAX {
+        let (line, next) = end.append(NOW, &Entry::Remark("x".repeat(2_000)));
+        lines.push_str(&line);
+        lines.push('\n');
+        end = next;
+    }
+    fs::write(folder.file(1), lines).unwrap();
+    let (mut scribe, mut pen) = folder.scribe();
+    // The file is full, and the folder takes no other.
+    fs::remove_dir_all(folder.0.join("audit")).unwrap();
+    for _ in 0..2 {
+        pen.note(4, act("b")).unwrap();
+        scribe.poll(NOW);
+        assert_eq!(pen.poll(), Some((4, Err(Failed))));
+    }
+}
+
+#[test]
+fn a_pen_keeps_a_place_for_what_comes_of_each_act() {
+    let folder = Folder::new();
+    let (mut scribe, mut pen) = folder.scribe();
+    let mut noted = 0;
+    while pen.note(noted, act("a")).is_ok() {
+        noted += 1;
+    }
+    assert_eq!(noted as usize, SLIPS_MAX / 2);
+    scribe.poll(NOW);
+    let numbers: Vec<u64> = std::iter::from_fn(|| pen.poll()).map(|(_, noted)| noted.unwrap()).collect();
+    assert_eq!(numbers.len(), SLIPS_MAX / 2);
+    while pen.note(noted, act("a")).is_ok() {
+        noted += 1;
+    }
+    // However many came since, there is room for these.
+    numbers.iter().for_each(|seq| pen.conclude(*seq, "200"));
+    scribe.poll(NOW);
+    assert!(folder.verify().0);
+}
+
+#[test]
+fn what_is_too_long_is_cut_at_a_letter() {
+    let (line, end) = End::default().append(NOW, &Entry::Act(act(&"\u{e9}\u{1}".repeat(5_000))));
+    assert!(line.len() < LINE_BYTES_MAX, "{}", line.len());
+    assert_eq!(End::default().follow(&line), Ok(end));
+}

@@ -1,0 +1,176 @@
+//! The files of the log: `audit/000001.jsonl` and so on in the data folder. The chain goes on from one to the next.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FallocateFlags;
+
+use super::AuditError;
+use super::chain::{End, LINE_BYTES_MAX};
+use crate::fault;
+
+/// Size at which the next file begins: some 50,000 acts.
+pub const FILE_BYTES_MAX: u64 = 16 << 20;
+/// Files there may be. Sixteen gigabytes of administration are an attack or a broken script; nothing is thrown away for them.
+pub const FILES_MAX: usize = 1_024;
+
+/// The folder of the log in the data folder.
+pub fn folder(data: &Path) -> PathBuf {
+    data.join("audit")
+}
+
+/// The files that are there, in order.
+pub fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if number_of(&path).is_some() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn number_of(path: &Path) -> Option<u64> {
+    let name = path.file_name()?.to_str()?.strip_suffix(".jsonl")?;
+    (name.len() == 6 && name.bytes().all(|byte| byte.is_ascii_digit())).then(|| name.parse().ok())?
+}
+
+/// The file that is written to, and where the chain ends.
+#[derive(Debug)]
+pub struct Trail {
+    folder: PathBuf,
+    path: PathBuf,
+    file: File,
+    bytes: u64,
+    pub end: End,
+    /// Bytes of a line that was cut off by the end of an earlier process: it was never acted upon.
+    pub dropped: u64,
+}
+
+impl Trail {
+    /// Goes on with the newest file, or begins the first. Nobody else may have it open.
+    pub fn open(data: &Path) -> Result<Trail, AuditError> {
+        let folder = folder(data);
+        let failed = |path: &Path| {
+            let path = path.to_path_buf();
+            move |error| AuditError::Io(path, error)
+        };
+        fs::create_dir_all(&folder).map_err(failed(&folder))?;
+        let all = files(&folder).map_err(failed(&folder))?;
+        let Some(newest) = all.last() else { return Trail::begin(folder, 1, End::default()) };
+        let read = read(newest, before(&all)?)?;
+        let mut file = OpenOptions::new().read(true).write(true).open(newest).map_err(failed(newest))?;
+        lock(&file).map_err(failed(newest))?;
+        let mut settle = || {
+            file.set_len(read.sound_bytes)?;
+            file.seek(SeekFrom::End(0))?;
+            reserve(&file)
+        };
+        settle().map_err(failed(newest))?;
+        let (bytes, dropped) = (read.sound_bytes, read.torn_bytes);
+        Ok(Trail { folder, path: newest.clone(), file, bytes, end: read.end, dropped })
+    }
+
+    fn begin(folder: PathBuf, number: u64, end: End) -> Result<Trail, AuditError> {
+        let path = folder.join(format!("{number:06}.jsonl"));
+        let make = || {
+            let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+            lock(&file)?;
+            reserve(&file)?;
+            File::open(&folder)?.sync_all()?;
+            Ok(file)
+        };
+        let file = make().map_err(|error| AuditError::Io(path.clone(), error))?;
+        Ok(Trail { folder, path, file, bytes: 0, end, dropped: 0 })
+    }
+
+    /// Writes lines that lead to this end, and syncs. When it fails nothing may be written to this file any more.
+    pub fn write(&mut self, lines: &str, end: End) -> Result<(), AuditError> {
+        if self.bytes >= FILE_BYTES_MAX {
+            self.turn_over()?;
+        }
+        let written = fault::before_note()
+            .and_then(|()| self.file.write_all(lines.as_bytes()))
+            .and_then(|()| self.file.sync_data());
+        written.map_err(|error| AuditError::Io(self.path.clone(), error))?;
+        self.bytes += lines.len() as u64;
+        self.end = end;
+        Ok(())
+    }
+
+    fn turn_over(&mut self) -> Result<(), AuditError> {
+        let all = files(&self.folder).map_err(|error| AuditError::Io(self.folder.clone(), error))?;
+        if all.len() >= FILES_MAX {
+            return Err(AuditError::Full(self.folder.clone()));
+        }
+        let number = number_of(&self.path).unwrap_or(0) + 1;
+        *self = Trail::begin(self.folder.clone(), number, self.end)?;
+        Ok(())
+    }
+}
+
+fn lock(file: &File) -> io::Result<()> {
+    file.try_lock().map_err(|_| io::Error::other("another process writes to it"))
+}
+
+/// Room for the whole file, so that a disk that runs full does not stop the acts that would mend it.
+fn reserve(file: &File) -> io::Result<()> {
+    match rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, 0, FILE_BYTES_MAX) {
+        // A file system that cannot reserve has to be trusted; one that is full already has what it has.
+        Ok(()) | Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSPC) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What a file comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    pub end: End,
+    pub lines: u64,
+    pub sound_bytes: u64,
+    /// After the last whole line.
+    pub torn_bytes: u64,
+}
+
+/// The end of the chain before the newest file; none if that is the only one.
+fn before(all: &[PathBuf]) -> Result<Option<End>, AuditError> {
+    let [.., previous, _newest] = all else { return Ok(None) };
+    // Its own beginning is for `pitlane audit verify`, which reads everything.
+    read(previous, None).map(|read| Some(read.end))
+}
+
+/// Follows the chain through a file, from this end or from wherever the file begins.
+pub fn read(path: &Path, from: Option<End>) -> Result<Found, AuditError> {
+    let failed = |error| AuditError::Io(path.to_path_buf(), error);
+    let mut lines = BufReader::new(File::open(path).map_err(failed)?);
+    let mut end = from;
+    let mut read = Found { end: from.unwrap_or_default(), lines: 0, sound_bytes: 0, torn_bytes: 0 };
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let bytes =
+            lines.by_ref().take(LINE_BYTES_MAX as u64).read_until(b'\n', &mut line).map_err(failed)?;
+        let broken = |why| AuditError::Broken(path.to_path_buf(), read.lines as usize + 1, why);
+        let Some(text) = line.strip_suffix(b"\n") else {
+            if bytes == LINE_BYTES_MAX {
+                return Err(broken("it is longer than any line"));
+            }
+            return Ok(Found { torn_bytes: bytes as u64, ..read });
+        };
+        let text = str::from_utf8(text).map_err(|_| broken("it is not text"))?;
+        let next = match end {
+            Some(end) => end.follow(text),
+            // The first line of all has nothing before it; if older files were put away, that is for the reader to know.
+            None => End::begin(text),
+        };
+        let next = next.map_err(broken)?;
+        end = Some(next);
+        read.end = next;
+        read.lines += 1;
+        read.sound_bytes += bytes as u64;
+    }
+}

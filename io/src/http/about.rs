@@ -1,0 +1,79 @@
+//! What the service is made of: its settings, its addresses, its ways to venues.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+
+use hyper::header::HOST;
+use pitlane_engine::command::Scope;
+use pitlane_engine::id::AdapterId;
+use pitlane_protocols::rest::AdapterVO;
+
+use super::answer::Answer;
+use super::ask::Ask;
+use super::house::House;
+use super::problem::Problem;
+
+/// Every effective setting, by its dotted name; secrets are `***`.
+pub fn params(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+    ask.no_query()?;
+    Ok(Answer::json(&house.settings.params))
+}
+
+/// Where STOMP is spoken over TCP. Behind TLS if there is no other listener.
+pub fn broker_main(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+    ask.no_query()?;
+    let find = |name, set: Option<SocketAddr>| house.listener(name).or(set).map(|address| address.port());
+    let settings = &house.settings;
+    let (scheme, port) = match (find("stomp", settings.stomp), find("stomp-tls", settings.stomp_tls)) {
+        (Some(port), _) => ("stomp", port),
+        (None, Some(port)) => ("stomp+ssl", port),
+        (None, None) => return Err(Problem::unknown("no-listener", "STOMP over TCP is switched off")),
+    };
+    Ok(Answer::json(&format!("{scheme}://{}:{port}", host(house, ask))))
+}
+
+/// Where STOMP is spoken over WebSocket: here.
+pub fn broker_ws(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+    ask.no_query()?;
+    let scheme = if ask.visit.tls { "wss" } else { "ws" };
+    // The port that the client used, since somebody may stand between.
+    let port = authority(ask).1.unwrap_or_else(|| ask.visit.local.port().to_string());
+    Ok(Answer::json(&format!("{scheme}://{}:{port}/stomp", host(house, ask))))
+}
+
+/// The ways to venues that the reference data use. The simulated venue is part of the shards and always there.
+pub fn adapters(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+    ask.no_query()?;
+    let (reference, view) = (house.floor.reference(), house.floor.view());
+    let mut adapters: BTreeMap<AdapterId, AdapterVO<'_>> = BTreeMap::new();
+    for exchange in reference.exchanges() {
+        let id = exchange.adapter;
+        let adapter = adapters.entry(id).or_insert_with(|| AdapterVO {
+            id: id.0,
+            name: &exchange.adapter_type,
+            connected: id == AdapterId::SIM || view.adapter(id).unwrap_or(false),
+            killed: view.kills().any(|scope| scope == Scope::Adapter(id) || scope == Scope::Global),
+            exchanges: Vec::new(),
+        });
+        adapter.exchanges.push(&exchange.mic);
+    }
+    Ok(Answer::list(adapters.into_values()))
+}
+
+/// The host by which the client reached us, unless the settings name one.
+fn host(house: &House, ask: &Ask<'_>) -> String {
+    match &house.settings.public_host {
+        Some(host) if host.parse::<IpAddr>().is_ok_and(|address| address.is_ipv6()) => format!("[{host}]"),
+        Some(host) => host.clone(),
+        None => authority(ask).0,
+    }
+}
+
+/// Host and port as the client wrote them; the guard has seen to it that they are such.
+fn authority(ask: &Ask<'_>) -> (String, Option<String>) {
+    let text = ask.head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
+    match text.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => (host.to_string(), Some(port.to_string())),
+        _ => (text.to_string(), None),
+    }
+}

@@ -1,0 +1,66 @@
+//! Which handler answers which call.
+
+use std::rc::Rc;
+
+use hyper::body::Incoming;
+
+use super::answer::{Answer, Kind};
+use super::ask::Ask;
+use super::house::House;
+use super::problem::Problem;
+use super::routes::Call;
+use super::{
+    about, entry, health, latency, operator, orders, position, reference, risk, subscription, transaction,
+    wealth,
+};
+
+pub async fn handle(house: &Rc<House>, ask: &Ask<'_>, call: Call, body: Incoming) -> Result<Answer, Problem> {
+    match call {
+        Call::Home => Ok(Answer::text(Kind::Page, include_str!("page.html"))),
+        Call::Live => Ok(health::live()),
+        Call::Ready => Ok(health::ready(house, ask.who)),
+        Call::Version => Ok(health::version(house)),
+        Call::Metrics => Ok(health::metrics(house)),
+        Call::BrokerMain => about::broker_main(house, ask),
+        Call::BrokerWs => about::broker_ws(house, ask),
+        Call::ConfigParams => about::params(house, ask),
+        Call::Accounts => reference::accounts(house, ask),
+        Call::Account => reference::account(house, ask),
+        Call::Securities => reference::securities(house, ask),
+        Call::SecuritySearch => reference::search(house, ask),
+        Call::Security => reference::security(house, ask),
+        Call::Forex => reference::forex(house, ask),
+        Call::Families => reference::families(house, ask),
+        Call::Family => reference::family(house, ask),
+        Call::Strategies => reference::strategies(house, ask),
+        Call::Exchanges => reference::exchanges(house, ask),
+        Call::Positions => position::all(house, ask),
+        Call::PositionClose => position::close(house, ask, body).await,
+        Call::PositionReduce => position::reduce(house, ask, body).await,
+        Call::PositionsReset => position::reset(house, ask, body).await,
+        Call::TransactionRecord => transaction::record(house, ask, body).await,
+        Call::Transaction => transaction::one(house, ask),
+        Call::TransactionsDaily => transaction::daily(house, ask),
+        Call::CashReset => transaction::reset_cash(house, ask, body).await,
+        Call::Feeds => subscription::feeds(house, ask),
+        Call::Subscribe => subscription::subscribe(house, ask, true, body).await,
+        Call::Unsubscribe => subscription::subscribe(house, ask, false, body).await,
+        Call::OrdersOpen => orders::open(house, ask),
+        Call::Order => orders::one(house, ask),
+        Call::OrderCancel => entry::cancel(house, ask, body).await,
+        Call::OrderSubmit(kind) => entry::submit(house, ask, kind, body).await,
+        Call::OrderModify(kind) => entry::modify(house, ask, kind, body).await,
+        Call::OrderHistory => orders::history(house, ask),
+        Call::NextOrderId => entry::next_id(house, ask, body).await,
+        Call::CashBalances => wealth::cash(house, ask),
+        Call::Portfolio => wealth::portfolio(house, ask),
+        Call::Risk => risk::show(house, ask),
+        Call::RiskChange => risk::change(house, ask, body).await,
+        Call::Adapters => about::adapters(house, ask),
+        Call::StrategyPhase => risk::phase(house, ask, body).await,
+        Call::Latency => Ok(latency::stages(house)),
+        Call::KillSwitchOn => operator::kill_switch(house, true, body).await,
+        Call::KillSwitchOff => operator::kill_switch(house, false, body).await,
+        Call::ExitVm => operator::exit_vm(house, body).await,
+    }
+}

@@ -1,0 +1,306 @@
+//! Orders as they are written: submitted, modified, cancelled. Answered when a shard has taken or refused them.
+
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper::header::HeaderValue;
+use pitlane_engine::desk::Declined;
+use pitlane_engine::id::{AccountId, IntId, SecurityId, StrategyId};
+use pitlane_engine::reason::Reason;
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::terms::{OrderKind, Terms};
+use pitlane_engine::view::Order;
+use pitlane_protocols::rest::{
+    self, LimitOrderChangeVO, LimitOrderVO, MarketOrderChangeVO, MarketOrderVO, OrderChange, OrderRequest,
+    OrderVO, StopLimitOrderChangeVO, StopLimitOrderVO, StopOrderChangeVO, StopOrderVO,
+};
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use super::answer::Answer;
+use super::ask::Ask;
+use super::body;
+use super::floor::{Asked, Outcome, Pending};
+use super::house::House;
+use super::orders;
+use super::problem::Problem;
+
+/// Between two looks at what became of a request that somebody else is waiting for too.
+const LOOK: Duration = Duration::from_millis(1);
+
+pub async fn submit(
+    house: &House,
+    ask: &Ask<'_>,
+    kind: OrderKind,
+    body: Incoming,
+) -> Result<Answer, Problem> {
+    ask.no_query()?;
+    let bytes = body::read(house, body).await?;
+    let request = read_request(kind, &bytes)?;
+    let id = parse_id(request.int_id.as_deref())?;
+    let terms = terms_of(&request, &house.floor.reference())?;
+    house.is_open()?;
+    match house.floor.submit(id, terms) {
+        Ok((id, pending)) => finish(house, ask, id, pending).await,
+        Err(Declined { reason: Reason::DuplicateId, .. }) => {
+            again(house, ask, id, Asked::Submit(terms)).await
+        }
+        Err(declined) => Err(Problem::refused(declined.reason)),
+    }
+}
+
+pub async fn modify(
+    house: &House,
+    ask: &Ask<'_>,
+    kind: OrderKind,
+    body: Incoming,
+) -> Result<Answer, Problem> {
+    ask.no_query()?;
+    let bytes = body::read(house, body).await?;
+    let change = read_change(kind, &bytes)?;
+    let new_id = parse_id(change.new_int_id.as_deref())?;
+    let found = orders::with_id(house, &change.int_id)?;
+    if !new_id.is_none() && house.floor.receipt(&new_id).is_some() {
+        let meant = found.iter().map(|order| Asked::Modify(order.handle, change.changes));
+        let told = house.floor.receipt(&new_id).map(|receipt| receipt.asked);
+        let same = meant.into_iter().find(|asked| Some(*asked) == told);
+        let asked = same.ok_or_else(|| Problem::refused(Reason::DuplicateId))?;
+        return again(house, ask, new_id, asked).await;
+    }
+    let order = the_open_one(found, change.account_id)?;
+    check_fixed(&order, &change)?;
+    house.is_open()?;
+    match house.floor.modify(&order, new_id, change.changes) {
+        Ok((id, pending)) => finish(house, ask, id, pending).await,
+        Err(declined) => Err(Problem::refused(declined.reason)),
+    }
+}
+
+/// Answered when the request was taken; what came of it is told by topic, and by the order's status.
+pub async fn cancel(house: &House, ask: &Ask<'_>, body: Incoming) -> Result<Answer, Problem> {
+    let query = ask.query(&["accountId"])?;
+    let account = match query.get("accountId") {
+        Some(text) => Some(
+            text.parse().map_err(|_| Problem::bad_request("bad-query", "`accountId` is no account's id"))?,
+        ),
+        None => None,
+    };
+    body::read_nothing(house, body).await?;
+    let order = the_open_one(orders::with_id(house, &ask.name()?)?, account)?;
+    house.is_open()?;
+    let pending = house.floor.cancel(&order).map_err(|declined| Problem::refused(declined.reason))?;
+    match house.hear(pending).await? {
+        Outcome::Refused(refusal) => Err(Problem::refused(refusal.reason)),
+        Outcome::Order(_) | Outcome::Done(_) => Ok(Answer::empty()),
+    }
+}
+
+/// `POST /next-order-id`: an id that nobody else will ever be given.
+pub async fn next_id(house: &House, ask: &Ask<'_>, body: Incoming) -> Result<Answer, Problem> {
+    ask.no_query()?;
+    let bytes = body::read(house, body).await?;
+    let account = rest::account_id(&bytes).map_err(Problem::bad_body)?;
+    let reference = house.floor.reference();
+    if reference.account(AccountId(account)).is_none() {
+        return Err(Problem::unknown("unknown-account", "there is no account with this id"));
+    }
+    let id = house.floor.make_id().ok_or_else(Problem::busy)?;
+    Ok(Answer::json(&id.as_str()))
+}
+
+/// Waits for what became of a new order or a modification.
+pub async fn finish(house: &House, ask: &Ask<'_>, id: IntId, pending: Pending) -> Result<Answer, Problem> {
+    let reason = match house.hear(pending).await? {
+        Outcome::Order(report) => report.reason,
+        Outcome::Refused(refusal) => refusal.reason,
+        Outcome::Done(reason) => reason,
+    };
+    house.floor.told(&id, reason);
+    answer(house, ask, &id, reason)
+}
+
+/// The same request under the same id gets the same answer; another one is refused.
+async fn again(house: &House, ask: &Ask<'_>, id: IntId, asked: Asked) -> Result<Answer, Problem> {
+    let duplicate = || Problem::refused(Reason::DuplicateId);
+    let end = Instant::now() + house.settings.answer_timeout;
+    loop {
+        let order = own(house, &id);
+        let Some(receipt) = house.floor.receipt(&id) else {
+            // From before a restart: the order itself tells what was asked.
+            let order = order.filter(|order| asked == Asked::Submit(order.terms)).ok_or_else(duplicate)?;
+            let refused = order.status == pitlane_engine::terms::Status::Rejected;
+            return answer(house, ask, &id, if refused { order.reason } else { Reason::None });
+        };
+        if receipt.asked != asked {
+            return Err(duplicate());
+        }
+        if let Some(reason) = receipt.told {
+            return answer(house, ask, &id, reason);
+        }
+        // The first has not been answered yet.
+        if Instant::now() >= end {
+            return Err(Problem::no_answer());
+        }
+        sleep(LOOK).await;
+    }
+}
+
+fn answer(house: &House, ask: &Ask<'_>, id: &IntId, reason: Reason) -> Result<Answer, Problem> {
+    if reason != Reason::None {
+        return Err(Problem::refused(reason).with("intId", id.as_str()));
+    }
+    let order = ask.wants_representation().then(|| own(house, id)).flatten();
+    let reference = house.floor.reference();
+    let answer = match &order {
+        Some(order) => Answer::json(&OrderVO::of(order, None, &reference)),
+        None => Answer::empty(),
+    };
+    Ok(answer.with_location(location_of(id)))
+}
+
+/// The order that this request was about: a pending modification is not yet among its ids.
+fn own(house: &House, id: &IntId) -> Option<Order> {
+    let view = house.floor.view();
+    let mut found = view.orders_with_id(id);
+    if let Some(Asked::Modify(handle, _)) = house.floor.receipt(id).map(|receipt| receipt.asked) {
+        return view.order(handle);
+    }
+    found.retain(|order| house.floor.is_from_here(order));
+    found.pop()
+}
+
+/// Where an order is read. Ids are printable ASCII; what has a meaning in a path is percent-encoded.
+pub fn location_of(id: &IntId) -> HeaderValue {
+    let mut path = "/rest/execution/order/".to_string();
+    for octet in id.as_str().bytes() {
+        match octet {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b':' | b'@' => {
+                path.push(octet as char)
+            }
+            _ => path += &format!("%{octet:02X}"),
+        }
+    }
+    HeaderValue::try_from(path).expect("only what belongs into a header")
+}
+
+fn read_request(kind: OrderKind, bytes: &[u8]) -> Result<OrderRequest, Problem> {
+    let request = match kind {
+        OrderKind::Market => rest::read::<MarketOrderVO>(bytes).map(OrderRequest::from),
+        OrderKind::Limit => rest::read::<LimitOrderVO>(bytes).map(OrderRequest::from),
+        OrderKind::Stop => rest::read::<StopOrderVO>(bytes).map(OrderRequest::from),
+        OrderKind::StopLimit => rest::read::<StopLimitOrderVO>(bytes).map(OrderRequest::from),
+    };
+    request.map_err(Problem::bad_body)
+}
+
+fn read_change(kind: OrderKind, bytes: &[u8]) -> Result<OrderChange, Problem> {
+    let change = match kind {
+        OrderKind::Market => rest::read::<MarketOrderChangeVO>(bytes).map(OrderChange::from),
+        OrderKind::Limit => rest::read::<LimitOrderChangeVO>(bytes).map(OrderChange::from),
+        OrderKind::Stop => rest::read::<StopOrderChangeVO>(bytes).map(OrderChange::from),
+        OrderKind::StopLimit => rest::read::<StopLimitOrderChangeVO>(bytes).map(OrderChange::from),
+    };
+    change.map_err(Problem::bad_body)
+}
+
+fn parse_id(text: Option<&str>) -> Result<IntId, Problem> {
+    let Some(text) = text else { return Ok(IntId::NONE) };
+    IntId::parse(text.as_bytes()).map_err(|_| Problem::refused(Reason::BadId))
+}
+
+/// What is asked of the shard. Whether it may be is for the shard to say; here only names become ids.
+pub fn terms_of(request: &OrderRequest, reference: &RefData) -> Result<Terms, Problem> {
+    let security = SecurityId(request.security_id);
+    let exchange = reference.security(security).map(|row| reference.exchange_of(row));
+    if let (Some(asked), Some(exchange)) = (request.exchange_id, exchange)
+        && asked != exchange.id.0
+    {
+        let detail = format!("the security trades on exchange {}", exchange.id);
+        return Err(Problem::unprocessable("wrong-exchange", detail));
+    }
+    let account = match (request.account_id, exchange) {
+        (Some(id), _) => AccountId(id),
+        // The shard will say that there is no such security.
+        (None, None) => AccountId::default(),
+        (None, Some(exchange)) => {
+            reference.default_account(exchange).map(|row| row.id).ok_or_else(account_missing)?
+        }
+    };
+    Ok(Terms {
+        qty: request.quantity,
+        limit: request.limit.unwrap_or_default(),
+        stop: request.stop.unwrap_or_default(),
+        tif_date: request.tif_date,
+        security,
+        strategy: strategy_of(request.strategy_id, request.strategy_name.as_deref(), reference)?,
+        account,
+        side: request.side,
+        kind: request.kind,
+        tif: request.tif,
+        limit_given: request.limit.is_some(),
+        stop_given: request.stop.is_some(),
+        exchange_order: request.exchange_order,
+        reduce_only: false,
+    })
+}
+
+pub fn account_missing() -> Problem {
+    let detail = "name one by `accountId`: the exchange has no active account, or more than one";
+    Problem::unprocessable("account-required", detail)
+}
+
+/// The strategy that is meant; without a word about it the server itself.
+pub fn strategy_of(id: Option<u16>, name: Option<&str>, reference: &RefData) -> Result<StrategyId, Problem> {
+    let by_name = match name {
+        Some(name) => {
+            let row = reference.strategies().iter().find(|row| row.name == name);
+            Some(row.ok_or_else(|| Problem::refused(Reason::UnknownStrategy))?.id)
+        }
+        None => None,
+    };
+    match (id.map(StrategyId), by_name) {
+        (Some(id), Some(named)) if id != named => Err(Problem::unprocessable(
+            "strategies-differ",
+            "`strategyId` and `strategyName` are different strategies",
+        )),
+        (id, named) => Ok(id.or(named).unwrap_or(StrategyId::SERVER)),
+    }
+}
+
+/// Of all orders that have had an id, the one that is open; with an account, of that account's.
+fn the_open_one(mut found: Vec<Order>, account: Option<u16>) -> Result<Order, Problem> {
+    if let Some(account) = account {
+        found.retain(|order| order.terms.account == AccountId(account));
+        if found.is_empty() {
+            return Err(Problem::refused(Reason::UnknownOrder));
+        }
+    }
+    found.retain(|order| !order.status.is_finished());
+    match found.as_slice() {
+        [] => Err(Problem::refused(Reason::OrderFinished)),
+        [order] => Ok(*order),
+        several => {
+            let candidates = several
+                .iter()
+                .map(|order| json!({ "intId": order.id.as_str(), "accountId": order.terms.account.0 }));
+            let detail = "several open orders have this id; `accountId` tells which is meant";
+            let candidates: Vec<_> = candidates.collect();
+            Err(Problem::conflict("ambiguous-order-id", detail).with("candidates", candidates))
+        }
+    }
+}
+
+/// What cannot be changed must be as it is, if it is said.
+fn check_fixed(order: &Order, change: &OrderChange) -> Result<(), Problem> {
+    let fixed = |detail| Err(Problem::unprocessable("cannot-change", detail));
+    if order.terms.kind != change.kind {
+        return fixed("the type of an order cannot change; this order has another one");
+    }
+    if change.security_id.is_some_and(|id| id != order.terms.security.0) {
+        return fixed("the security of an order cannot change");
+    }
+    if change.side.is_some_and(|side| side != order.terms.side) {
+        return fixed("the side of an order cannot change");
+    }
+    Ok(())
+}

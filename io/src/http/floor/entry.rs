@@ -1,0 +1,136 @@
+//! Orders of REST clients on their way to the shards: through the desk if they are its own, past it if they are another
+//! source's. Nothing here waits; each gives what will be the answer.
+
+use pitlane_engine::command::{Body, Command};
+use pitlane_engine::desk::{Closing, Declined, Ticket};
+use pitlane_engine::id::{IntId, Origin, Source};
+use pitlane_engine::reason::Reason;
+use pitlane_engine::terms::{Changes, Terms};
+use pitlane_engine::view::Order;
+
+use super::waiting::{Awaited, Pending, Waiting};
+use super::{Asked, Floor, Receipt};
+
+/// All REST clients are one session: an id means the same order to each of them.
+pub const SESSION: u16 = 0;
+
+impl Floor {
+    /// Sends a new order, under its own id or under one we make.
+    pub fn submit(&self, id: IntId, terms: Terms) -> Result<(IntId, Pending), Declined> {
+        let pending = Waiting::admit(&self.waiting).ok_or(Reason::LaneFull)?;
+        let ticket = self.ticket(&pending, id);
+        let made = self.desk.borrow_mut().submit(&mut self.port.borrow_mut(), ticket, terms)?;
+        self.expect_order(&pending, made);
+        if !id.is_none() {
+            self.receipts.borrow_mut().asked(id, Asked::Submit(terms));
+        }
+        Ok((made, pending))
+    }
+
+    /// Sends an order that closes a position, or a part of it.
+    pub fn close(&self, closing: Closing) -> Result<(IntId, Pending), Declined> {
+        let pending = Waiting::admit(&self.waiting).ok_or(Reason::LaneFull)?;
+        let ticket = self.ticket(&pending, IntId::NONE);
+        let made = self.desk.borrow_mut().close(&mut self.port.borrow_mut(), ticket, closing)?;
+        self.expect_order(&pending, made);
+        Ok((made, pending))
+    }
+
+    /// Asks to modify an order, which then has this id or one we make.
+    pub fn modify(&self, order: &Order, id: IntId, changes: Changes) -> Result<(IntId, Pending), Declined> {
+        let pending = Waiting::admit(&self.waiting).ok_or(Reason::LaneFull)?;
+        let ticket = self.ticket(&pending, id);
+        let made = match self.is_ours(order) {
+            true => {
+                let port = &mut self.port.borrow_mut();
+                self.desk.borrow_mut().modify(port, ticket, &order.id, changes)?
+            }
+            false => self.request(order, ticket, |id| Body::Modify { order: order.handle, id, changes })?,
+        };
+        self.expect_request(&pending, order, made);
+        if !id.is_none() {
+            self.receipts.borrow_mut().asked(id, Asked::Modify(order.handle, changes));
+        }
+        Ok((made, pending))
+    }
+
+    /// Asks to cancel an order, whoever sent it.
+    pub fn cancel(&self, order: &Order) -> Result<Pending, Declined> {
+        let pending = Waiting::admit(&self.waiting).ok_or(Reason::LaneFull)?;
+        let ticket = self.ticket(&pending, IntId::NONE);
+        let made = match self.is_ours(order) {
+            true => self.desk.borrow_mut().cancel(&mut self.port.borrow_mut(), ticket, &order.id)?,
+            false => self.request(order, ticket, |id| Body::Cancel { order: order.handle, id })?,
+        };
+        self.expect_request(&pending, order, made);
+        Ok(pending)
+    }
+
+    /// An id that nobody has used and nobody else will be given; None: later.
+    pub fn make_id(&self) -> Option<IntId> {
+        self.desk.borrow_mut().make_id(SESSION)
+    }
+
+    /// What was asked under an id that a client gave.
+    pub fn receipt(&self, id: &IntId) -> Option<Receipt> {
+        self.receipts.borrow().get(id)
+    }
+
+    /// The asker of a request was told what came of it.
+    pub fn told(&self, id: &IntId, reason: Reason) {
+        self.receipts.borrow_mut().told(id, reason);
+    }
+
+    /// Whether an order came over REST.
+    pub fn is_from_here(&self, order: &Order) -> bool {
+        order.source.port == self.port.borrow().id() && order.source.session == SESSION
+    }
+
+    /// Whether it did, and the desk still knows it.
+    fn is_ours(&self, order: &Order) -> bool {
+        self.is_from_here(order)
+            && self.desk.borrow().order(SESSION, &order.id).is_some_and(|known| known.order == order.handle)
+    }
+
+    fn ticket(&self, pending: &Pending, id: IntId) -> Ticket {
+        let source = Source { origin: Origin::Rest, port: self.port.borrow().id(), session: SESSION };
+        Ticket { source, token: pending.token(), id }
+    }
+
+    /// Sends a request about an order that is not the desk's.
+    fn request(
+        &self,
+        order: &Order,
+        ticket: Ticket,
+        body: impl FnOnce(IntId) -> Body,
+    ) -> Result<IntId, Declined> {
+        let Ticket { source, token, id } = ticket;
+        let id = match id.is_none() {
+            true => self.make_id().ok_or(Reason::LaneFull)?,
+            false if self.desk.borrow().order(SESSION, &id).is_some() => {
+                return Err(Reason::DuplicateId.into());
+            }
+            false => id,
+        };
+        let command = Command { source, token, body: body(id) };
+        let sent = self.port.borrow_mut().send(order.handle.shard(), command);
+        sent.map_err(|_full| Reason::LaneFull)?;
+        Ok(id)
+    }
+
+    fn expect_order(&self, pending: &Pending, id: IntId) {
+        pending.expect(Awaited::Order { session: SESSION, id });
+        self.ring();
+    }
+
+    fn expect_request(&self, pending: &Pending, order: &Order, id: IntId) {
+        pending.expect(Awaited::Request { order: order.handle, id });
+        self.ring();
+    }
+
+    /// Wakes the shards that were sent something.
+    fn ring(&self) {
+        let called = self.port.borrow_mut().take_called();
+        called.shards().for_each(|shard| self.bells[shard.0 as usize].wake());
+    }
+}

@@ -1,0 +1,115 @@
+//! How many requests a second one address, or one login, may send. Each has a bucket that holds a second's worth and fills
+//! steadily; whoever finds it empty is told when to come again.
+
+use std::collections::BTreeMap;
+use std::mem;
+
+use pitlane_engine::time::{NS_PER_S, Timestamp};
+
+/// Keys remembered of one second. More than there can be connections in it.
+const KEYS_MAX: usize = 65_536;
+
+/// Buckets of one kind. A bucket that nobody has touched for a second is full, so only those of this second and the one before
+/// are kept.
+#[derive(Debug)]
+pub struct Limit<K> {
+    /// Nanoseconds from one request to the next at the steady rate; zero: there is no limit.
+    interval_ns: u64,
+    since: Timestamp,
+    now: BTreeMap<K, Bucket>,
+    before: BTreeMap<K, Bucket>,
+}
+
+/// When the bucket will be full again: each request moves that by one interval.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    full_at: Timestamp,
+}
+
+impl<K: Ord + Clone> Limit<K> {
+    /// So many a second; zero: as many as come.
+    pub fn new(per_s: u32) -> Limit<K> {
+        let interval_ns = if per_s == 0 { 0 } else { (NS_PER_S / per_s as u64).max(1) };
+        Limit { interval_ns, since: Timestamp::ZERO, now: BTreeMap::new(), before: BTreeMap::new() }
+    }
+
+    /// Takes one request from the bucket; if it is empty, the seconds until there is one again.
+    pub fn take(&mut self, now: Timestamp, key: &K) -> Result<(), u32> {
+        if self.interval_ns == 0 {
+            return Ok(());
+        }
+        self.turn_over(now);
+        let known = self.now.get(key).or_else(|| self.before.get(key)).copied();
+        let full_at = known.map_or(now, |bucket| bucket.full_at.max(now)).plus(self.interval_ns);
+        let missing_ns = full_at.since(now);
+        if missing_ns > NS_PER_S {
+            return Err((missing_ns - NS_PER_S).div_ceil(NS_PER_S) as u32);
+        }
+        if self.now.len() < KEYS_MAX || self.now.contains_key(key) {
+            self.now.insert(key.clone(), Bucket { full_at });
+        }
+        Ok(())
+    }
+
+    fn turn_over(&mut self, now: Timestamp) {
+        if now.since(self.since) >= NS_PER_S {
+            self.before = mem::take(&mut self.now);
+            self.since = now;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: Timestamp = Timestamp(1_700_000_000 * NS_PER_S);
+
+    fn taken(limit: &mut Limit<u32>, now: Timestamp, key: u32) -> usize {
+        (0..1_000_000).take_while(|_| limit.take(now, &key).is_ok()).count()
+    }
+
+    #[test]
+    fn a_seconds_worth_at_once_and_then_the_steady_rate() {
+        let mut limit = Limit::new(10);
+        assert_eq!(taken(&mut limit, START, 1), 10);
+        assert_eq!(limit.take(START, &1), Err(1));
+        assert_eq!(taken(&mut limit, START, 2), 10, "each has his own");
+        let tenth = NS_PER_S / 10;
+        assert_eq!(taken(&mut limit, START.plus(tenth - 1), 1), 0);
+        // Over many turns of the tables no more than the rate gets through.
+        let all: usize = (1..=100).map(|n| taken(&mut limit, START.plus(n * tenth), 1)).sum();
+        assert_eq!(all, 100);
+        assert_eq!(
+            taken(&mut limit, START.plus(60 * NS_PER_S), 1),
+            10,
+            "no more than a second's worth is saved"
+        );
+    }
+
+    #[test]
+    fn without_a_limit_everything_passes_and_nothing_is_kept() {
+        let mut limit = Limit::new(0);
+        assert_eq!(taken(&mut limit, START, 1), 1_000_000);
+        assert!(limit.now.is_empty());
+    }
+
+    #[test]
+    fn what_is_generous_lets_a_busy_client_through() {
+        let mut limit = Limit::new(200_000);
+        assert_eq!((0..200_000).filter(|n| limit.take(START.plus(n * 5_000), &1).is_ok()).count(), 200_000);
+    }
+
+    #[test]
+    fn the_tables_do_not_grow() {
+        let mut limit = Limit::new(1);
+        for key in 0..KEYS_MAX as u32 + 10 {
+            assert_eq!(limit.take(START, &key), Ok(()));
+        }
+        assert_eq!(limit.now.len(), KEYS_MAX);
+        for second in 1..3 {
+            let _ = limit.take(START.plus(second * NS_PER_S), &0);
+        }
+        assert_eq!((limit.now.len(), limit.before.len()), (1, 1));
+    }
+}

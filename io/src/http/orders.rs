@@ -1,0 +1,95 @@
+//! Orders as they are read: open ones, one by its id, and those that have ended today.
+
+use std::rc::Rc;
+
+use pitlane_engine::id::IntId;
+use pitlane_engine::reason::Reason;
+use pitlane_engine::view::{Order, View, Walk};
+use pitlane_protocols::rest::OrderVO;
+
+use super::answer::{Answer, Portions, Rows};
+use super::ask::Ask;
+use super::house::House;
+use super::problem::Problem;
+use super::reference::limit_of;
+
+/// Orders rendered before others have their turn: some 300 µs.
+const ORDERS_PER_PORTION: usize = 256;
+
+pub fn open(house: &Rc<House>, ask: &Ask<'_>) -> Result<Answer, Problem> {
+    let limit = limit_of(ask, &["limit"])?;
+    let few = house.floor.view().open_orders_len().min(limit) <= ORDERS_PER_PORTION;
+    if few {
+        return Ok(at_once(house, house.floor.view().open_orders().take(limit)));
+    }
+    let until = house.now();
+    in_portions(house, limit, |view| view.walk_open(until))
+}
+
+/// Finished orders of the trading day, the one that ended last first.
+pub fn history(house: &Rc<House>, ask: &Ask<'_>) -> Result<Answer, Problem> {
+    let limit = limit_of(ask, &["limit"])?;
+    let few = house.floor.view().finished_orders_len().min(limit) <= ORDERS_PER_PORTION;
+    if few {
+        return Ok(at_once(house, house.floor.view().finished_orders().take(limit)));
+    }
+    in_portions(house, limit, View::walk_finished)
+}
+
+/// All orders that have or had this id.
+pub fn one(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+    ask.no_query()?;
+    let found = with_id(house, &ask.name()?)?;
+    Ok(at_once(house, found.into_iter()))
+}
+
+/// The orders that a client means by an id; at least one.
+pub fn with_id(house: &House, text: &str) -> Result<Vec<Order>, Problem> {
+    let id = IntId::parse(text.as_bytes()).ok();
+    let found = id.map(|id| house.floor.view().orders_with_id(&id)).unwrap_or_default();
+    if found.is_empty() {
+        return Err(Problem::refused(Reason::UnknownOrder));
+    }
+    Ok(found)
+}
+
+fn at_once(house: &House, orders: impl Iterator<Item = Order>) -> Answer {
+    let reference = house.floor.reference();
+    let orders: Vec<Order> = orders.collect();
+    Answer::list(orders.iter().map(|order| OrderVO::of(order, None, &reference)))
+}
+
+/// A long list. Each order is told as it stands when its portion is made; what comes in between is not held up by it.
+fn in_portions(
+    house: &Rc<House>,
+    limit: usize,
+    begin: impl FnOnce(&mut View) -> Option<Walk>,
+) -> Result<Answer, Problem> {
+    let walk = begin(&mut house.floor.view_mut()).ok_or_else(Problem::busy)?;
+    let under_way = UnderWay { house: house.clone(), walk };
+    let (mut left, mut rows) = (limit, Rows::default());
+    Ok(Answer::portions(Portions::new(move |bytes| {
+        let floor = &under_way.house.floor;
+        let wanted = left.min(ORDERS_PER_PORTION);
+        let orders: Vec<Order> = {
+            let mut view = floor.view_mut();
+            std::iter::from_fn(|| view.walk_next(under_way.walk)).take(wanted).collect()
+        };
+        left -= orders.len();
+        let (goes_on, reference) = (orders.len() == wanted && left > 0, floor.reference());
+        rows.push(bytes, orders.iter().map(|order| OrderVO::of(order, None, &reference)), !goes_on);
+        goes_on
+    })))
+}
+
+/// A walk that is ended when its reader is done or gone.
+struct UnderWay {
+    house: Rc<House>,
+    walk: Walk,
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.house.floor.view_mut().walk_end(self.walk);
+    }
+}

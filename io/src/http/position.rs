@@ -1,0 +1,91 @@
+//! Positions: read, closed, reduced, counted again.
+
+use hyper::body::Incoming;
+use pitlane_engine::command::Body;
+use pitlane_engine::desk::Closing;
+use pitlane_engine::id::{AccountId, PositionId};
+use pitlane_engine::number::Qty;
+use pitlane_engine::reason::Reason;
+use pitlane_engine::view::Position;
+use pitlane_protocols::rest::{self, PositionVO};
+
+use super::answer::Answer;
+use super::ask::Ask;
+use super::body;
+use super::entry;
+use super::house::House;
+use super::problem::Problem;
+
+pub fn all(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+    ask.no_query()?;
+    let (reference, view) = (house.floor.reference(), house.floor.view());
+    Ok(Answer::list(view.positions().map(|position| PositionVO::of(&position, &view, &reference))))
+}
+
+/// A market order of the opposite side for all of it.
+pub async fn close(house: &House, ask: &Ask<'_>, body: Incoming) -> Result<Answer, Problem> {
+    let query = ask.query(&["accountId"])?;
+    let account = account_in(query.get("accountId"))?;
+    body::read_nothing(house, body).await?;
+    send(house, ask, account, Qty::ZERO).await
+}
+
+/// The same for a part of it.
+pub async fn reduce(house: &House, ask: &Ask<'_>, body: Incoming) -> Result<Answer, Problem> {
+    let query = ask.query(&["accountId"])?;
+    let account = account_in(query.get("accountId"))?;
+    let bytes = body::read(house, body).await?;
+    let qty: Qty = rest::quantity(&bytes).map_err(Problem::bad_body)?.into();
+    find(house, ask)?;
+    if !qty.is_positive() {
+        return Err(Problem::refused(Reason::QuantityNotPositive));
+    }
+    send(house, ask, account, qty).await
+}
+
+/// Counts every position again from the transactions.
+pub async fn reset(house: &House, ask: &Ask<'_>, body: Incoming) -> Result<Answer, Problem> {
+    ask.no_query()?;
+    body::read_nothing(house, body).await?;
+    house.do_it(Body::ResetPositions).await
+}
+
+async fn send(house: &House, ask: &Ask<'_>, account: Option<AccountId>, qty: Qty) -> Result<Answer, Problem> {
+    let position = find(house, ask)?;
+    if position.state.qty.is_zero() {
+        return Err(Problem::refused(Reason::PositionFlat));
+    }
+    let account = match account.or_else(|| account_of(house, &position)) {
+        Some(account) => account,
+        None => return Err(entry::account_missing()),
+    };
+    let closing =
+        Closing { strategy: position.id.strategy(), account, security: position.id.security(), qty };
+    house.is_open()?;
+    let sent = house.floor.close(closing).map_err(|declined| Problem::refused(declined.reason))?;
+    let (id, pending) = sent;
+    entry::finish(house, ask, id, pending).await
+}
+
+fn find(house: &House, ask: &Ask<'_>) -> Result<Position, Problem> {
+    let found = ask.id().and_then(|id| house.floor.view().position(PositionId(id)));
+    found.ok_or_else(|| Problem::refused(Reason::UnknownPosition))
+}
+
+/// The account that traded it last; else the only one that can.
+fn account_of(house: &House, position: &Position) -> Option<AccountId> {
+    let (strategy, security) = (position.id.strategy(), position.id.security());
+    let view = house.floor.view();
+    let last = view.transactions(Some(strategy)).find(|row| row.security == Some(security));
+    let reference = house.floor.reference();
+    let is_active = |id: &AccountId| reference.account(*id).is_some_and(|row| row.active);
+    last.map(|row| row.account).filter(is_active).or_else(|| {
+        let exchange = reference.exchange_of(reference.security(security)?);
+        reference.default_account(exchange).map(|row| row.id)
+    })
+}
+
+fn account_in(text: Option<&str>) -> Result<Option<AccountId>, Problem> {
+    let bad = |_| Problem::bad_request("bad-query", "`accountId` is no account's id");
+    text.map(|text| text.parse().map(AccountId).map_err(bad)).transpose()
+}

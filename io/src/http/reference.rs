@@ -1,0 +1,204 @@
+//! Reference data: accounts, securities, families, exchanges, strategies. All but the strategies' phases change only when the
+//! whole is swapped, so answers carry an ETag, and lists that are not long are made once.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hyper::StatusCode;
+use hyper::header::HeaderValue;
+use pitlane_engine::command::Phase;
+use pitlane_engine::id::{FamilyId, SecurityId, StrategyId};
+use pitlane_engine::refdata::RefData;
+use pitlane_protocols::rest::{
+    AccountVO, BadQuery, ExchangeVO, ForexVO, Search, SecurityFamilyVO, SecurityVO, StrategyVO,
+};
+use serde::Serialize;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::answer::{Answer, Kind, Portions, Rows};
+use super::ask::Ask;
+use super::house::House;
+use super::problem::Problem;
+
+/// Rows rendered before others have their turn: some 200 µs.
+const ROWS_PER_PORTION: usize = 256;
+/// Lists up to this length are made once and kept; a longer one is made in portions each time.
+const SHELF_ROWS_MAX: usize = 1_024;
+
+/// Answers that were made already, for one set of reference data.
+pub struct Shelf {
+    reference: Arc<RefData>,
+    etag: HeaderValue,
+    lists: RefCell<[Option<Bytes>; 4]>,
+}
+
+/// The lists that are kept.
+#[derive(Clone, Copy)]
+enum List {
+    Accounts,
+    Securities,
+    Families,
+    Exchanges,
+}
+
+impl Shelf {
+    pub fn new(reference: Arc<RefData>) -> Shelf {
+        let mut image = Vec::new();
+        reference.save(&mut image);
+        let etag = format!("\"{:016x}\"", xxh3_64(&image));
+        let etag = HeaderValue::try_from(etag).expect("digits in quotation marks");
+        Shelf { reference, etag, lists: RefCell::default() }
+    }
+
+    /// A list as it was made before, or as it is made now.
+    fn list<T: Serialize>(&self, list: List, rows: impl Iterator<Item = T>) -> Answer {
+        let mut lists = self.lists.borrow_mut();
+        let made = lists[list as usize].get_or_insert_with(|| {
+            let mut bytes = Vec::new();
+            Rows::default().push(&mut bytes, rows, true);
+            bytes.into()
+        });
+        Answer::made(made.clone()).with_etag(self.etag.clone())
+    }
+
+    /// Securities that are looked for, or all; in portions.
+    fn securities(&self, search: Search, limit: usize) -> Answer {
+        let reference = self.reference.clone();
+        let (mut at, mut left, mut rows) = (0, limit, Rows::default());
+        let portions = Portions::new(move |bytes| {
+            let portion = &reference.securities()[at..];
+            let portion = &portion[..portion.len().min(ROWS_PER_PORTION)];
+            at += portion.len();
+            let found = portion.iter().filter(|row| search.matches(row, &reference));
+            let found: Vec<_> = found.take(left).map(|row| SecurityVO::of(row, &reference)).collect();
+            left -= found.len();
+            let goes_on = at < reference.securities().len() && left > 0;
+            rows.push(bytes, found.iter(), !goes_on);
+            goes_on
+        });
+        Answer::portions(portions).with_etag(self.etag.clone())
+    }
+}
+
+/// The answer, or that the client has it already.
+fn unless_known(
+    house: &House,
+    ask: &Ask<'_>,
+    answer: impl FnOnce(&Shelf) -> Result<Answer, Problem>,
+) -> Result<Answer, Problem> {
+    let shelf = house.shelf();
+    if ask.has(&shelf.etag) {
+        let unchanged = Answer::text(Kind::Empty, Bytes::new()).with_status(StatusCode::NOT_MODIFIED);
+        return Ok(unchanged.with_etag(shelf.etag.clone()));
+    }
+    answer(&shelf)
+}
+
+pub fn accounts(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+    ask.no_query()?;
+    let rows =
+        |shelf: &Shelf| shelf.list(List::Accounts, shelf.reference.accounts().iter().map(AccountVO::of));
+    unless_known(house, ask, |shelf| Ok(rows(shelf)))
+}
+
+pub fn account(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+    ask.no_query()?;
+    let name = ask.name()?;
+    unless_known(house, ask, |shelf| {
+        let row = shelf.reference.accounts().iter().find(|row| row.name == name);
+        let row =
+            row.ok_or_else(|| Problem::unknown("unknown-account", "there is no account of this name"))?;
+        Ok(Answer::json(&AccountVO::of(row)).with_etag(shelf.etag.clone()))
+    })
+}
+
+pub fn securities(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+    let limit = limit_of(ask, &["limit"])?;
+    unless_known(house, ask, |shelf| {
+        let rows = shelf.reference.securities();
+        if limit >= rows.len() && rows.len() <= SHELF_ROWS_MAX {
+            let rows = rows.iter().map(|row| SecurityVO::of(row, &shelf.reference));
+            return Ok(shelf.list(List::Securities, rows));
+        }
+        Ok(shelf.securities(Search::default(), limit))
+    })
+}
+
+pub fn search(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+    let query = ask.query(&["query", "limit"])?;
+    let limit = limit_of(ask, &["query", "limit"])?;
+    let search = Search::parse(query.get("query").unwrap_or_default())
+        .map_err(|error| Problem::bad_request("bad-search", error.to_string()))?;
+    unless_known(house, ask, |shelf| Ok(shelf.securities(search, limit)))
+}
+
+pub fn security(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+    ask.no_query()?;
+    unless_known(house, ask, |shelf| {
+        let id = ask.id().and_then(|id| u32::try_from(id).ok());
+        let row = id.and_then(|id| shelf.reference.security(SecurityId(id)));
+        let row =
+            row.ok_or_else(|| Problem::unknown("unknown-security", "there is no security with this id"))?;
+        Ok(Answer::json(&SecurityVO::of(row, &shelf.reference)).with_etag(shelf.etag.clone()))
+    })
+}
+
+pub fn forex(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+    let query = ask.query(&["baseCurrency", "transactionCurrency"])?;
+    let bad = |bad: BadQuery| Problem::bad_request("bad-query", bad.to_string());
+    let base = query.required("baseCurrency").map_err(bad)?;
+    let transaction = query.required("transactionCurrency").map_err(bad)?;
+    unless_known(house, ask, |shelf| {
+        let pair = ForexVO::find(&shelf.reference, base, transaction);
+        let pair = pair.ok_or_else(|| Problem::unknown("unknown-pair", "there is no such currency pair"))?;
+        Ok(Answer::json(&pair).with_etag(shelf.etag.clone()))
+    })
+}
+
+pub fn families(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+    ask.no_query()?;
+    unless_known(house, ask, |shelf| {
+        Ok(shelf.list(List::Families, shelf.reference.families().iter().map(SecurityFamilyVO::of)))
+    })
+}
+
+pub fn family(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+    ask.no_query()?;
+    unless_known(house, ask, |shelf| {
+        let id = ask.id().and_then(|id| u32::try_from(id).ok());
+        let row = id.and_then(|id| shelf.reference.family(FamilyId(id)));
+        let row = row.ok_or_else(|| Problem::unknown("unknown-family", "there is no family with this id"))?;
+        Ok(Answer::json(&SecurityFamilyVO::of(row)).with_etag(shelf.etag.clone()))
+    })
+}
+
+pub fn exchanges(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+    ask.no_query()?;
+    unless_known(house, ask, |shelf| {
+        Ok(shelf.list(List::Exchanges, shelf.reference.exchanges().iter().map(ExchangeVO::of)))
+    })
+}
+
+/// Their phases change, so there is no ETag.
+pub fn strategies(house: &Rc<House>, ask: &Ask<'_>) -> Result<Answer, Problem> {
+    ask.no_query()?;
+    let (reference, view) = (house.floor.reference(), house.floor.view());
+    let rows = reference.strategies().iter().map(|row| {
+        // The server itself always runs.
+        let phase = match row.id {
+            StrategyId::SERVER => Phase::Running,
+            id => view.phase(id).unwrap_or_default(),
+        };
+        StrategyVO::of(row, phase, house.settings.simulation)
+    });
+    Ok(Answer::list(rows))
+}
+
+/// The most rows that are wanted.
+pub fn limit_of(ask: &Ask<'_>, known: &[&str]) -> Result<usize, Problem> {
+    let limit = ask.query(known)?.count("limit");
+    let limit = limit.map_err(|bad| Problem::bad_request("bad-query", bad.to_string()))?;
+    Ok(limit.unwrap_or(usize::MAX))
+}

@@ -1,0 +1,117 @@
+//! Limits before the venue, and the lives of strategies: what an operator turns.
+
+use hyper::body::Incoming;
+use pitlane_engine::command::{Body, Phase, Scope};
+use pitlane_engine::id::StrategyId;
+use pitlane_engine::reason::Reason;
+use pitlane_protocols::rest::{self, LimitsVO, PhaseVO, RiskVO};
+use pitlane_protocols::words::Word;
+
+use super::answer::Answer;
+use super::ask::Ask;
+use super::body;
+use super::house::House;
+use super::problem::Problem;
+
+pub fn show(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+    ask.no_query()?;
+    Ok(Answer::json(&RiskVO::of(&house.floor.view(), &house.floor.reference())))
+}
+
+/// Changes the limits of one strategy or account, until the next start, which takes them from the settings again.
+pub async fn change(house: &House, ask: &Ask<'_>, body: Incoming) -> Result<Answer, Problem> {
+    ask.no_query()?;
+    let bytes = body::read(house, body).await?;
+    let request: LimitsVO = rest::read(&bytes).map_err(Problem::bad_body)?;
+    let scope = scope_of(house, &request)?;
+    let old = house.floor.view().limits(scope).copied().unwrap_or_default();
+    if matches!(scope, Scope::Strategy(_)) && (request.credit.is_some() || request.credit_currency.is_some())
+    {
+        return Err(Problem::unprocessable("bad-limits", "credit is a limit of accounts"));
+    }
+    let limits = request.applied_to(&old).map_err(|detail| Problem::unprocessable("bad-limits", detail))?;
+    house.do_it(Body::Limits { scope, limits }).await
+}
+
+fn scope_of(house: &House, request: &LimitsVO) -> Result<Scope, Problem> {
+    let reference = house.floor.reference();
+    match (&request.strategy_name, &request.account_name) {
+        (Some(name), None) => {
+            let row = reference.strategies().iter().find(|row| row.name == *name);
+            Ok(Scope::Strategy(row.ok_or_else(|| Problem::refused(Reason::UnknownStrategy))?.id))
+        }
+        (None, Some(name)) => {
+            let row = reference.accounts().iter().find(|row| row.name == *name);
+            Ok(Scope::Account(row.ok_or_else(|| Problem::refused(Reason::UnknownAccount))?.id))
+        }
+        _ => Err(Problem::unprocessable(
+            "bad-limits",
+            "name a strategy by `strategyName` or an account by `accountName`",
+        )),
+    }
+}
+
+/// Leads a strategy to another phase of its life, through those between: `INIT → PREFEED → START → RUNNING → STOP → EXIT`. One
+/// that has stopped may begin again.
+pub async fn phase(house: &House, ask: &Ask<'_>, body: Incoming) -> Result<Answer, Problem> {
+    ask.no_query()?;
+    let name = ask.name()?;
+    let bytes = body::read(house, body).await?;
+    let PhaseVO { phase } = rest::read(&bytes).map_err(Problem::bad_body)?;
+    let reference = house.floor.reference();
+    let row = reference.strategies().iter().find(|row| row.name == name);
+    let strategy =
+        row.ok_or_else(|| Problem::unknown("unknown-strategy", "there is no strategy of this name"))?.id;
+    if strategy == StrategyId::SERVER {
+        return Err(Problem::unprocessable("server-runs", "the server itself always runs"));
+    }
+    let now = house.floor.view().phase(strategy).unwrap_or_default();
+    for phase in way(now, phase.0).ok_or_else(|| no_way(now, phase.0))? {
+        house.do_it(Body::Phase { strategy, phase }).await?;
+    }
+    Ok(Answer::empty())
+}
+
+fn no_way(from: Phase, to: Phase) -> Problem {
+    let detail = format!("there is no way from {} to {}: stop it first", from.word(), to.word());
+    Problem::conflict("phase-order", detail)
+}
+
+/// The phases to be entered, one after the other.
+fn way(from: Phase, to: Phase) -> Option<Vec<Phase>> {
+    let is_over = |phase| matches!(phase, Phase::Stop | Phase::Exit);
+    let all = Phase::VALUES.iter().copied();
+    match (from, to) {
+        (from, to) if from == to => Some(Vec::new()),
+        // Whatever it was at, it stops, and does not run before.
+        (from, Phase::Stop) if from < Phase::Stop => Some(vec![Phase::Stop]),
+        (from, Phase::Exit) if from < Phase::Stop => Some(vec![Phase::Stop, Phase::Exit]),
+        (from, to) if from < to => Some(all.filter(|phase| from < *phase && *phase <= to).collect()),
+        (from, to) if is_over(from) => Some(all.filter(|phase| *phase <= to).collect()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_strategy_goes_through_its_phases_in_their_order() {
+        use Phase::{Exit, Init, Prefeed, Running, Start, Stop};
+        let cases: [(Phase, Phase, Option<&[Phase]>); 9] = [
+            (Init, Running, Some(&[Prefeed, Start, Running])),
+            (Running, Running, Some(&[])),
+            (Running, Stop, Some(&[Stop])),
+            (Prefeed, Stop, Some(&[Stop])),
+            (Running, Exit, Some(&[Stop, Exit])),
+            (Stop, Exit, Some(&[Exit])),
+            (Stop, Running, Some(&[Init, Prefeed, Start, Running])),
+            (Exit, Init, Some(&[Init])),
+            (Running, Init, None),
+        ];
+        for (from, to, expected) in cases {
+            assert_eq!(way(from, to).as_deref(), expected, "{from:?} {to:?}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Transactions: read, recorded by hand, and cash counted again from them.
+
+use std::rc::Rc;
+
+use hyper::body::Incoming;
+use hyper::header::HeaderValue;
+use pitlane_engine::command::{Body, Movement, MovementKind};
+use pitlane_engine::id::{AccountId, Currency, SecurityId, StrategyId, TransactionId, Uuid};
+use pitlane_engine::number::Qty;
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::view::Transaction;
+use pitlane_protocols::rest::{self, TransactionRequestVO, TransactionVO, parse_uuid};
+
+use super::answer::{Answer, Portions, Rows};
+use super::ask::Ask;
+use super::body;
+use super::entry::{account_missing, strategy_of};
+use super::house::House;
+use super::problem::Problem;
+use super::reference::limit_of;
+
+/// Rows rendered before others have their turn: some 300 µs.
+const ROWS_PER_PORTION: usize = 256;
+/// Transactions looked through, from the newest, for the one that was just recorded.
+const LOOK_BACK_MAX: usize = 1_024;
+
+pub fn one(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+    ask.no_query()?;
+    let (reference, view) = (house.floor.reference(), house.floor.view());
+    let found = ask.id().and_then(|id| view.transaction(TransactionId(id)));
+    let found = found.ok_or_else(|| {
+        Problem::unknown("unknown-transaction", "there is no transaction of today with this id")
+    })?;
+    Ok(Answer::json(&TransactionVO::of(found, house.settings.instance, &reference)))
+}
+
+/// Today's, newest first.
+pub fn daily(house: &Rc<House>, ask: &Ask<'_>) -> Result<Answer, Problem> {
+    let known = ["strategy", "limit"];
+    let (query, limit) = (ask.query(&known)?, limit_of(ask, &known)?);
+    let strategy = strategy_named(query.get("strategy"), &house.floor.reference())?;
+    let house = house.clone();
+    let (mut last, mut left, mut rows) = (None::<Transaction>, limit, Rows::default());
+    Ok(Answer::portions(Portions::new(move |bytes| {
+        let (reference, view) = (house.floor.reference(), house.floor.view());
+        let wanted = left.min(ROWS_PER_PORTION);
+        let found: Vec<&Transaction> =
+            view.transactions_before(last.as_ref(), strategy).take(wanted).collect();
+        left -= found.len();
+        let goes_on = found.len() == wanted && left > 0;
+        let shown = found.iter().map(|row| TransactionVO::of(row, house.settings.instance, &reference));
+        rows.push(bytes, shown, !goes_on);
+        last = found.last().map(|row| **row).or(last);
+        goes_on
+    })))
+}
+
+/// The strategy of a query, by name; unknown: 404.
+pub fn strategy_named(name: Option<&str>, reference: &RefData) -> Result<Option<StrategyId>, Problem> {
+    let Some(name) = name else { return Ok(None) };
+    let row = reference.strategies().iter().find(|row| row.name == name);
+    let unknown = || Problem::unknown("unknown-strategy", "there is no strategy of this name");
+    row.map(|row| Some(row.id)).ok_or_else(unknown)
+}
+
+pub async fn record(house: &House, ask: &Ask<'_>, body: Incoming) -> Result<Answer, Problem> {
+    ask.no_query()?;
+    let bytes = body::read(house, body).await?;
+    let request: TransactionRequestVO = rest::read(&bytes).map_err(Problem::bad_body)?;
+    let movement = movement_of(&request, &house.floor.reference())?;
+    let answer = house.do_it(Body::Transaction(movement)).await?;
+    let view = house.floor.view();
+    let newest = view.transactions(Some(movement.strategy)).take(LOOK_BACK_MAX);
+    let named = movement.uuid != Uuid::default();
+    Ok(match newest.into_iter().find(|row| named && row.exec.0 == movement.uuid.0) {
+        Some(row) => answer.with_location(location_of(row.id)),
+        None => answer,
+    })
+}
+
+/// Counts every cash balance again from the transactions.
+pub async fn reset_cash(house: &House, ask: &Ask<'_>, body: Incoming) -> Result<Answer, Problem> {
+    ask.no_query()?;
+    body::read_nothing(house, body).await?;
+    house.do_it(Body::ResetCash).await
+}
+
+fn location_of(id: TransactionId) -> HeaderValue {
+    HeaderValue::try_from(format!("/rest/transaction/{}", id.0)).expect("digits belong into a header")
+}
+
+fn movement_of(request: &TransactionRequestVO, reference: &RefData) -> Result<Movement, Problem> {
+    let refuse = |detail: &'static str| Problem::unprocessable("bad-transaction", detail);
+    let uuid = match &request.uuid {
+        Some(text) => {
+            parse_uuid(text).ok_or_else(|| Problem::bad_request("bad-uuid", "`uuid` is no UUID"))?
+        }
+        None => Uuid::default(),
+    };
+    let strategy = strategy_of(request.strategy_id, request.strategy_name.as_deref(), reference)?;
+    let security = request.security_id.map(SecurityId);
+    let row = match security {
+        Some(id) => Some(
+            reference
+                .security(id)
+                .ok_or_else(|| Problem::unprocessable("unknown-security", "there is no such security"))?,
+        ),
+        None => None,
+    };
+    let currency = match &request.currency {
+        Some(text) => Currency::parse(text.as_bytes()).map_err(|_| refuse("`currency` is no currency"))?,
+        None => Currency::default(),
+    };
+    let account = match (request.account_id, row) {
+        (Some(id), _) => AccountId(id),
+        (None, Some(row)) => {
+            let account = reference.default_account(reference.exchange_of(row));
+            account.map(|row| row.id).ok_or_else(account_missing)?
+        }
+        // Cash belongs to its strategy; the account is only told along.
+        (None, None) => {
+            let account = reference.accounts().iter().find(|row| row.active);
+            account.map(|row| row.id).ok_or_else(account_missing)?
+        }
+    };
+    let mut qty: Qty = request.quantity.map(Qty::from).unwrap_or_default();
+    if let Some(row) = row {
+        if currency != Currency::default() && currency != reference.family_of(row).currency {
+            return Err(refuse("`currency` is not the security's"));
+        }
+        if request.quantity.is_none() {
+            return Err(refuse("a trade needs `quantity`"));
+        }
+        if request.kind.0 == MovementKind::Sell && qty.is_positive() {
+            qty = qty.checked_neg().unwrap_or_default();
+        }
+    } else if request.quantity.is_some() {
+        return Err(refuse("a movement of cash has no `quantity`"));
+    } else if currency == Currency::default() {
+        return Err(refuse("a trade needs `securityId`, a movement of cash `currency`"));
+    }
+    Ok(Movement {
+        kind: request.kind.0,
+        strategy,
+        account,
+        security,
+        qty,
+        price: request.price.into(),
+        commission: request.commission.map(Into::into).unwrap_or_default(),
+        currency,
+        uuid,
+    })
+}

@@ -1,0 +1,25 @@
+//! Cash, and what all of it is worth.
+
+use pitlane_protocols::rest::{CashBalanceVO, PortfolioVO};
+
+use super::answer::Answer;
+use super::ask::Ask;
+use super::house::House;
+use super::problem::Problem;
+use super::transaction::strategy_named;
+
+pub fn cash(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+    ask.no_query()?;
+    let (reference, view) = (house.floor.reference(), house.floor.view());
+    let balances: Vec<_> = view.cash_balances().collect();
+    Ok(Answer::list(balances.iter().map(|cash| CashBalanceVO::of(cash, &reference))))
+}
+
+/// Of one strategy, or of all together; in the base currency.
+pub fn portfolio(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+    let query = ask.query(&["strategy"])?;
+    let (reference, view) = (house.floor.reference(), house.floor.view());
+    let strategy = strategy_named(query.get("strategy"), &reference)?;
+    let portfolio = view.portfolio(strategy, house.settings.base_currency, &reference);
+    Ok(Answer::json(&PortfolioVO::of(&portfolio, query.get("strategy"))))
+}

@@ -1,0 +1,122 @@
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::house::{House, basic, bearer, done, pitlane};
+use crate::service::folder;
+
+fn lines(data: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(file(data)).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn file(data: &Path) -> PathBuf {
+    data.join("audit/000001.jsonl")
+}
+
+fn verify(data: &Path) -> (bool, String) {
+    let output = pitlane(&["audit", "verify", "--data", data.to_str().unwrap()], "");
+    (output.status.success(), String::from_utf8(output.stdout).unwrap())
+}
+
+#[test]
+fn every_administrative_act_is_noted_before_it_happens() {
+    let house = House::start("audit", &[]);
+    let data = house.users.parent().unwrap().to_path_buf();
+    let admin = bearer(&house.token[2]);
+    assert_eq!(house.ask("POST", "/rest/ext/kill-switch", &admin).status, 200);
+    let noted = lines(&data);
+    assert_eq!(noted[0]["act"], "POST /rest/ext/kill-switch");
+    assert_eq!((&noted[0]["who"], &noted[0]["role"]), (&"admin-robot".into(), &"admin".into()));
+    assert_eq!((&noted[0]["from"], &noted[0]["via"]), (&"127.0.0.1".into(), &"REST".into()));
+    // Who may not do it has done nothing, and reading is no act.
+    let refused = house.ask("DELETE", "/rest/ext/kill-switch", &bearer(&house.token[1]));
+    assert_eq!((refused.status, refused.code().as_str()), (403, "role-too-low"));
+    assert_eq!(house.ask("GET", "/rest/account", &admin).status, 200);
+    let password = basic("admin", crate::house::PASSWORD);
+    assert_eq!(house.ask("DELETE", "/rest/ext/kill-switch", &password).status, 200);
+    assert_eq!(house.ask("POST", "/rest/runtime/exit-vm?why=enough", &admin).status, 200);
+    let ended = house.service.end();
+    assert!(ended.is_orderly(), "{}", ended.complaints);
+
+    let noted = lines(&data);
+    let acts: Vec<&Value> = noted.iter().filter(|line| !line["act"].is_null()).collect();
+    let outcomes: Vec<&Value> = noted.iter().filter(|line| !line["of"].is_null()).collect();
+    let words =
+        |line: &Value| (line["who"].as_str().unwrap().to_string(), line["act"].as_str().unwrap().to_string());
+    assert_eq!(words(acts[1]), ("admin".to_string(), "DELETE /rest/ext/kill-switch".to_string()));
+    assert_eq!(words(acts[2]).1, "POST /rest/runtime/exit-vm?why=enough");
+    assert_eq!((acts.len(), outcomes.len()), (3, 3), "{noted:?}");
+    for (act, outcome) in acts.iter().zip(&outcomes) {
+        assert_eq!((&outcome["of"], &outcome["outcome"]), (&act["seq"], &"200".into()));
+    }
+    let (sound, told) = verify(&data);
+    assert!(sound && told.starts_with("ok: 6 lines in 1 files"), "{told}");
+
+    // Somebody makes it look as if another had done it.
+    let text = fs::read_to_string(file(&data)).unwrap();
+    fs::write(file(&data), text.replacen("admin-robot", "another-one", 1)).unwrap();
+    let (sound, told) = verify(&data);
+    assert!(!sound && told.contains("000001.jsonl:1: its hash is wrong"), "{told}");
+}
+
+#[test]
+fn the_log_goes_on_after_a_restart_and_a_broken_one_refuses_the_start() {
+    let data = folder("audit-again");
+    let start = || crate::service::Service::start(&data, &["feed.on=false"], None);
+    for life in 1..=2 {
+        let service = start();
+        assert_eq!(service.ask("POST /rest/runtime/exit-vm").0, 200);
+        assert!(service.end().is_orderly());
+        assert_eq!(lines(&data).len(), 2 * life);
+    }
+    // Where nobody logs in it is whoever is on this machine.
+    assert_eq!(lines(&data)[2]["who"], "local");
+    done(&pitlane(&["audit", "verify", "--data", data.to_str().unwrap()], ""));
+    let text = fs::read_to_string(file(&data)).unwrap();
+    fs::write(file(&data), text.replacen("local", "nobody", 1)).unwrap();
+    let ended = start().end();
+    assert_eq!(ended.status.code(), Some(1));
+    assert!(ended.complaints.contains("000001.jsonl:1: its hash is wrong"), "{}", ended.complaints);
+}
+
+#[test]
+fn what_cannot_be_noted_is_not_done() {
+    let data = folder("audit-fails");
+    // One act with what came of it, and then the disk has failed.
+    let service = crate::service::Service::start(&data, &["feed.on=false"], Some("audit:2"));
+    assert!(service.is_ready(), "{}", service.ready);
+    assert_eq!(service.ask("POST /rest/ext/kill-switch").0, 200);
+    // What came of it may be written together with the next act.
+    let mut refused =
+        (0..2).map(|_| service.ask("DELETE /rest/ext/kill-switch")).filter(|(status, _)| *status != 200);
+    let (status, body) = refused.next().expect("there is one write left");
+    assert_eq!(status, 503, "{body}");
+    assert!(body.contains("audit-failed"), "{body}");
+    for request in
+        ["POST /rest/ext/kill-switch", "DELETE /rest/ext/kill-switch", "POST /rest/runtime/exit-vm"]
+    {
+        assert_eq!(service.ask(request).0, 503, "{request}");
+    }
+    assert_eq!(service.ask("GET /rest/account").0, 200);
+    service.signal("TERM");
+    let ended = service.end();
+    assert!(ended.is_orderly());
+    assert!(ended.complaints.contains("the audit log cannot be written"), "{}", ended.complaints);
+    assert!(verify(&data).0);
+}
+
+#[test]
+fn each_login_has_its_share_of_requests() {
+    let house = House::start("share", &["http.rate_per_login=2"]);
+    let (one, other) = (bearer(&house.token[0]), basic("trade", crate::house::PASSWORD));
+    let refused =
+        (0..1_000).map(|_| house.ask("GET", "/version", &one)).find(|response| response.status != 200);
+    let refused = refused.expect("there is a limit");
+    assert_eq!((refused.status, refused.code().as_str()), (429, "too-many-requests"));
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    assert_eq!(house.ask("GET", "/version", &other).status, 200);
+    assert_eq!(house.ask("GET", "/health/live", "").status, 200);
+    house.end();
+}

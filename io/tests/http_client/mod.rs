@@ -1,0 +1,113 @@
+//! A client that writes what it is told to, byte for byte, and reads answers strictly.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+
+pub struct Client {
+    socket: BufReader<TcpStream>,
+}
+
+impl Client {
+    pub fn new(socket: TcpStream) -> Client {
+        Client { socket: BufReader::new(socket) }
+    }
+
+    pub fn send(&mut self, text: &str) {
+        self.send_bytes(text.as_bytes()).unwrap();
+    }
+
+    pub fn send_bytes(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.socket.get_mut().write_all(bytes)
+    }
+
+    /// The next answer; `bare` if it is one without body, to a HEAD.
+    pub fn receive(&mut self, bare: bool) -> Response {
+        Response::read(&mut self.socket, bare)
+    }
+
+    /// Whether the server closes the connection without a further byte.
+    pub fn is_closed(&mut self) -> bool {
+        let mut rest = Vec::new();
+        match self.socket.read_to_end(&mut rest) {
+            Ok(_) => rest.is_empty(),
+            Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct Response {
+    pub status: u16,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    pub body: String,
+}
+
+impl Response {
+    pub fn read(socket: &mut impl BufRead, bare: bool) -> Response {
+        let status = line(socket);
+        let mut words = status.split(' ');
+        assert_eq!(words.next(), Some("HTTP/1.1"), "{status:?}");
+        let status = words.next().unwrap().parse().unwrap();
+        let mut headers = Vec::new();
+        loop {
+            let header = line(socket);
+            let Some((name, value)) = header.split_once(": ") else {
+                assert_eq!(header, "");
+                break;
+            };
+            headers.push((name.to_ascii_lowercase(), value.to_string()));
+        }
+        let mut response = Response { status, headers, body: String::new() };
+        if !bare && status != 304 {
+            response.body = response.read_body(socket);
+        }
+        response
+    }
+
+    fn read_body(&self, socket: &mut impl BufRead) -> String {
+        let mut whole = Vec::new();
+        if self.header("transfer-encoding") == Some("chunked") {
+            loop {
+                let size = usize::from_str_radix(&line(socket), 16).unwrap();
+                let mut chunk = vec![0; size];
+                socket.read_exact(&mut chunk).unwrap();
+                assert_eq!(line(socket), "");
+                if size == 0 {
+                    break;
+                }
+                whole.extend(chunk);
+            }
+        } else {
+            let length = self.header("content-length").expect("a length or chunks").parse().unwrap();
+            whole.resize(length, 0);
+            socket.read_exact(&mut whole).unwrap();
+        }
+        String::from_utf8(whole).unwrap()
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut found = self.headers.iter().filter(|(other, _)| other == name);
+        let value = found.next().map(|(_, value)| value.as_str());
+        assert!(found.next().is_none(), "{name} twice");
+        value
+    }
+
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.body).unwrap()
+    }
+
+    /// The machine-readable code of a problem.
+    pub fn code(&self) -> String {
+        assert_eq!(self.header("content-type"), Some("application/problem+json"), "{self:?}");
+        self.json()["code"].as_str().unwrap().to_string()
+    }
+}
+
+fn line(socket: &mut impl BufRead) -> String {
+    let mut line = String::new();
+    socket.read_line(&mut line).unwrap();
+    line.strip_suffix("\r\n").unwrap_or_else(|| panic!("a cut line: {line:?}")).to_string()
+}

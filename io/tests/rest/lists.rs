@@ -1,0 +1,89 @@
+//! Long lists: whole, in order, and no burden for others.
+
+use std::io::Read;
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use crate::client::Client;
+use crate::service::{Service, ask, folder};
+
+const LIMIT: &str = "/rest/execution/order/limit";
+/// Several portions.
+const ORDERS: usize = 3_000;
+
+fn fill(service: &Service) {
+    let mut clients: Vec<_> = (0..32).map(|_| service.connect()).collect();
+    for n in 0..ORDERS {
+        let body =
+            format!(r#"{{"intId":"o{n}","securityId":{},"side":"BUY","quantity":1,"limit":1}}"#, n % 10 + 1);
+        let at = n % clients.len();
+        if n >= clients.len() {
+            assert_eq!(clients[at].receive(false).status, 200);
+        }
+        clients[at].send(&format!(
+            "POST {LIMIT} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        ));
+    }
+    for client in &mut clients {
+        assert_eq!(client.receive(false).status, 200);
+    }
+}
+
+#[test]
+fn a_long_list_is_whole_and_in_order() {
+    let data = folder("long");
+    let mut service = Service::with(&data, &["http.orders_max=20000"]);
+    fill(&service);
+    let open = service.read("/rest/execution/order");
+    let rows = open.as_array().unwrap();
+    assert_eq!(rows.len(), ORDERS);
+    let mut ids: Vec<_> = rows.iter().map(|row| row["intId"].as_str().unwrap()).collect();
+    assert!(rows.is_sorted_by_key(|row| row["dateTime"].as_str().unwrap().len().min(20)), "they are times");
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), ORDERS, "each once");
+    let some = service.read("/rest/execution/order?limit=700");
+    assert_eq!(some.as_array().unwrap()[..], rows[..700]);
+    assert_eq!(service.read("/rest/execution/order?limit=1").as_array().unwrap().len(), 1);
+    // Whoever goes away in the middle leaves nothing behind.
+    for _ in 0..100 {
+        let mut client = service.connect();
+        client.send("GET /rest/execution/order HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    }
+    assert_eq!(service.read("/rest/execution/order").as_array().unwrap().len(), ORDERS);
+    service.must_post("/rest/ext/kill-switch", "");
+    let gone = service.until("/rest/ext/order/history", |rows| rows.as_array().unwrap().len() == ORDERS);
+    assert_eq!(gone[0]["status"], "CANCELED");
+    assert_eq!(service.read("/rest/execution/order"), serde_json::json!([]));
+    assert_eq!(service.read("/rest/ext/order/history?limit=300").as_array().unwrap().len(), 300);
+}
+
+/// A reader that takes nothing holds up nobody; that no other request waits long is measured by the bench.
+#[test]
+fn a_reader_that_does_not_read_stops_only_itself() {
+    let data = folder("stuck");
+    let service = Service::with(&data, &["http.orders_max=20000"]);
+    fill(&service);
+    let mut stuck = Vec::new();
+    for _ in 0..8 {
+        let socket = TcpStream::connect(service.address()).unwrap();
+        let mut client = Client::new(socket.try_clone().unwrap());
+        client.send("GET /rest/execution/order HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        stuck.push((client, socket));
+    }
+    let mut other = service.connect();
+    let end = Instant::now() + Duration::from_secs(30);
+    for n in 0..50 {
+        let body = format!(r#"{{"intId":"x{n}","securityId":1,"side":"BUY","quantity":1,"limit":1}}"#);
+        assert_eq!(ask(&mut other, "POST", LIMIT, "", &body).status, 200);
+        assert!(Instant::now() < end);
+    }
+    // What they get in the end is well formed.
+    let (mut client, mut socket) = stuck.pop().unwrap();
+    let rows = client.receive(false).json();
+    assert!(rows.as_array().unwrap().len() >= ORDERS);
+    drop(stuck);
+    socket.set_nonblocking(true).unwrap();
+    assert!(socket.read(&mut [0; 1]).is_err(), "nothing follows");
+}

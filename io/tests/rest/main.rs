@@ -1,0 +1,18 @@
+//! REST as clients meet it: the real binary, over real sockets.
+
+// All of it is a test, helpers included.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../http_client/mod.rs"]
+mod client;
+mod service;
+
+mod decimals;
+mod hostile;
+mod lives;
+mod lists;
+mod money;
+mod operation;
+mod orders;
+mod reference;
+mod table;

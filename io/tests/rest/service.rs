@@ -1,0 +1,197 @@
+//! The real binary as a child process, and requests to it.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::client::{Client, Response};
+
+/// Nothing moves by itself, small files so that a start is quick, any free port, and no limit that tests would run into.
+const SETTINGS: [&str; 12] = [
+    "http.listen=127.0.0.1:0",
+    "https.listen=",
+    "stomp.listen=127.0.0.1:0",
+    "stomp.tls_listen=",
+    "fix.listen=",
+    "feed.on=false",
+    "journal.segment_bytes=1048576",
+    "journal.reserve_segments=2",
+    "shard.orders_max=200000",
+    "risk.strategies.max_orders_per_s=0",
+    "risk.strategies.max_open_orders=0",
+    "venue.self_trade=allow",
+];
+
+/// A folder for one test's data, empty.
+pub fn folder(name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("rest").join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+pub struct Service {
+    child: Child,
+    out: BufReader<ChildStdout>,
+    pub ready: String,
+    client: Client,
+}
+
+impl Service {
+    pub fn start(name: &str) -> Service {
+        Service::with(&folder(name), &[])
+    }
+
+    /// On a data folder, with further settings.
+    pub fn with(data: &Path, settings: &[&str]) -> Service {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pitlane"));
+        command.arg("serve").arg("--quiet").arg("--data").arg(data);
+        for setting in SETTINGS.iter().chain(settings) {
+            command.args(["--set", setting]);
+        }
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        let mut ready = String::new();
+        out.read_line(&mut ready).unwrap();
+        if !ready.starts_with("ready ") {
+            let mut complaints = String::new();
+            child.stderr.take().unwrap().read_to_string(&mut complaints).unwrap();
+            panic!("it did not start: {ready}{complaints}");
+        }
+        let client = Client::new(TcpStream::connect(address_in(&ready)).unwrap());
+        Service { child, out, ready, client }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        address_in(&self.ready)
+    }
+
+    pub fn connect(&self) -> Client {
+        Client::new(TcpStream::connect(self.address()).unwrap())
+    }
+
+    /// One request on the connection that stays.
+    pub fn ask(&mut self, method: &str, path: &str, headers: &str, body: &str) -> Response {
+        ask(&mut self.client, method, path, headers, body)
+    }
+
+    pub fn get(&mut self, path: &str) -> Response {
+        self.ask("GET", path, "", "")
+    }
+
+    /// The JSON of a GET that must succeed.
+    pub fn read(&mut self, path: &str) -> Value {
+        let answer = self.get(path);
+        assert_eq!(answer.status, 200, "{path}: {answer:?}");
+        assert_eq!(answer.header("content-type"), Some("application/json"), "{path}");
+        assert_eq!(answer.header("transfer-encoding"), Some("chunked"), "{path}");
+        answer.json()
+    }
+
+    pub fn post(&mut self, path: &str, body: &str) -> Response {
+        self.ask("POST", path, "", body)
+    }
+
+    pub fn put(&mut self, path: &str, body: &str) -> Response {
+        self.ask("PUT", path, "", body)
+    }
+
+    pub fn delete(&mut self, path: &str) -> Response {
+        self.ask("DELETE", path, "", "")
+    }
+
+    /// A write that must succeed.
+    pub fn must_post(&mut self, path: &str, body: &str) -> Response {
+        let answer = self.post(path, body);
+        assert_eq!(answer.status, 200, "{path} {body}: {answer:?}");
+        assert_eq!((answer.header("content-length"), answer.body.as_str()), (Some("0"), ""), "{path}");
+        answer
+    }
+
+    /// A write that must be refused with this status and code.
+    pub fn refuse(&mut self, method: &str, path: &str, body: &str, status: u16, code: &str) -> Value {
+        let answer = self.ask(method, path, "", body);
+        assert_eq!(
+            (answer.status, answer.code().as_str()),
+            (status, code),
+            "{method} {path} {body}: {answer:?}"
+        );
+        answer.json()
+    }
+
+    /// Asks again and again until something holds: what others do takes its time.
+    pub fn until(&mut self, path: &str, holds: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let value = self.read(path);
+            if holds(&value) {
+                return value;
+            }
+        }
+    }
+
+    /// The order with this id, which must be the only one.
+    pub fn order(&mut self, id: &str) -> Value {
+        let found = self.read(&format!("/rest/execution/order/{id}"));
+        assert_eq!(found.as_array().unwrap().len(), 1, "{found}");
+        found[0].clone()
+    }
+
+    /// Buys and sells so that SERVER's position in a security moves by a quantity, at a price.
+    pub fn trade(&mut self, security: u32, side: &str, quantity: &str, price: &str) {
+        // PAIRS takes the other side; both are limit orders at the same price.
+        let other = if side == "BUY" { "SELL" } else { "BUY" };
+        let order = |side: &str, strategy: &str| {
+            format!(
+                r#"{{"securityId":{security},"side":"{side}","quantity":{quantity},"limit":{price},"strategyName":"{strategy}"}}"#
+            )
+        };
+        let first = self.must_post("/rest/execution/order/limit", &order(other, "PAIRS"));
+        self.must_post("/rest/execution/order/limit", &order(side, "SERVER"));
+        let path = first.header("location").unwrap().to_string();
+        self.until(&path, |found| found[0]["status"] == "FILLED");
+    }
+
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Waits for the end: whether it was in good order.
+    pub fn ends_well(mut self) -> bool {
+        let mut said = String::new();
+        self.out.read_to_string(&mut said).unwrap();
+        let status = self.child.wait().unwrap();
+        status.code() == Some(0) && said.lines().last().is_some_and(|line| line.starts_with("stopped "))
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn address_in(ready: &str) -> SocketAddr {
+    let word = ready.split_whitespace().find_map(|word| word.strip_prefix("http="));
+    word.unwrap().parse().unwrap()
+}
+
+/// A request; a body is JSON.
+pub fn ask(client: &mut Client, method: &str, path: &str, headers: &str, body: &str) -> Response {
+    let kind = if body.is_empty() { "" } else { "Content-Type: application/json\r\n" };
+    let length = body.len();
+    client.send(&format!(
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\n{kind}{headers}Content-Length: {length}\r\n\r\n{body}"
+    ));
+    client.receive(method == "HEAD")
+}
+
+/// The texts under a name in each row of a list.
+pub fn column<'a>(rows: &'a Value, name: &str) -> Vec<&'a str> {
+    rows.as_array().unwrap().iter().map(|row| row[name].as_str().unwrap()).collect()
+}

@@ -1,0 +1,47 @@
+//! REST without its sockets: the value objects of the interface, how they are read and written, and the small grammars of
+//! paths and queries. Domain types are not serialised: what goes out has its own types here, so that the engine may change
+//! without breaking a client.
+//!
+//! Names are camelCase, absent values are left out, prices and quantities are exact decimals, times RFC 3339 in UTC. Unknown
+//! and doubled members of a request are refused by name.
+
+mod account;
+mod adapter;
+mod body;
+mod decimal;
+mod exchange;
+mod instant;
+mod limits;
+mod named;
+mod order;
+mod order_request;
+mod portfolio;
+mod position;
+mod query;
+mod search;
+mod security;
+mod strategy;
+mod subscription;
+mod transaction;
+
+pub use self::account::AccountVO;
+pub use self::adapter::AdapterVO;
+pub use self::body::{BadBody, account_id, quantity, read};
+pub use self::decimal::Decimal;
+pub use self::exchange::ExchangeVO;
+pub use self::instant::Instant;
+pub use self::limits::{LimitsVO, RestrictionVO, RiskVO};
+pub use self::named::Named;
+pub use self::order::OrderVO;
+pub use self::order_request::{
+    LimitOrderChangeVO, LimitOrderVO, MarketOrderChangeVO, MarketOrderVO, OrderChange, OrderRequest,
+    StopLimitOrderChangeVO, StopLimitOrderVO, StopOrderChangeVO, StopOrderVO,
+};
+pub use self::portfolio::{CashBalanceVO, HoldingVO, MissingVO, PortfolioVO};
+pub use self::position::PositionVO;
+pub use self::query::{BadQuery, Query, percent_decoded};
+pub use self::search::{Search, SearchError};
+pub use self::security::{ForexVO, SecurityFamilyVO, SecurityVO};
+pub use self::strategy::{PhaseVO, StrategyVO};
+pub use self::subscription::MarketDataSubscriptionVO;
+pub use self::transaction::{TransactionRequestVO, TransactionVO, parse_uuid};

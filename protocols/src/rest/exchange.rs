@@ -1,0 +1,36 @@
+//! Exchanges.
+
+use pitlane_engine::refdata::Exchange;
+use serde::Serialize;
+
+/// A market place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExchangeVO<'a> {
+    pub id: u16,
+    pub name: &'a str,
+    /// ISO 10383 market identifier.
+    pub mic: &'a str,
+    /// IANA name; the hours are told in it.
+    pub time_zone: &'a str,
+    /// `HH:MM:SS`.
+    pub open: String,
+    /// `HH:MM:SS`; equal to `open`: all day.
+    pub close: String,
+    /// The adapter that leads there, `SIM` for the simulated venue.
+    pub adapter_type: &'a str,
+}
+
+impl ExchangeVO<'_> {
+    pub fn of(row: &Exchange) -> ExchangeVO<'_> {
+        ExchangeVO {
+            id: row.id.0,
+            name: &row.name,
+            mic: &row.mic,
+            time_zone: &row.time_zone,
+            open: row.open.to_string(),
+            close: row.close.to_string(),
+            adapter_type: &row.adapter_type,
+        }
+    }
+}

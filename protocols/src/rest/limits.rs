@@ -1,0 +1,148 @@
+//! Pre-trade limits, switches and restrictions.
+
+use pitlane_engine::command::{Limits, Scope};
+use pitlane_engine::id::Currency;
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::view::View;
+use serde::{Deserialize, Serialize};
+
+use super::Decimal;
+
+/// Everything that stands between an order and its venue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RiskVO {
+    /// Whether the kill switch of the whole platform is on.
+    pub kill_switch: bool,
+    pub limits: Vec<LimitsVO>,
+    /// Securities that a strategy or an account may not trade.
+    pub restrictions: Vec<RestrictionVO>,
+}
+
+/// The limits of one strategy or account. Zero means: no such limit. In a request, what is absent stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase", default)]
+pub struct LimitsVO {
+    /// A strategy, or an account, by name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strategy_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub account_name: Option<String>,
+    /// Whether orders may be sent at all; cancels always work.
+    pub trading_enabled: Option<bool>,
+    pub max_order_qty: Option<Decimal>,
+    /// In the security's currency.
+    pub max_order_value: Option<Decimal>,
+    /// Farthest a limit price may be from the last price, in percent with at most two places.
+    pub price_collar_pct: Option<Decimal>,
+    pub max_open_orders: Option<u32>,
+    /// In one security, long or short, open orders included.
+    pub max_position: Option<Decimal>,
+    pub max_orders_per_s: Option<u32>,
+    /// Within which an equal order is taken for a double click.
+    pub duplicate_window_ms: Option<u32>,
+    /// Of accounts: how much may be spent in `creditCurrency`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub credit: Option<Decimal>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub credit_currency: Option<String>,
+}
+
+/// A security that may not be traded, and by whom.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RestrictionVO {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strategy_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub account_name: Option<String>,
+    pub security_id: u32,
+}
+
+/// Units of 10⁻⁸ in a hundredth of a percent.
+const RAW_PER_BP: i64 = 1_000_000;
+/// A collar of more than this is none.
+const COLLAR_BP_MAX: i64 = 1_000_000;
+/// Longest window for a double click: a minute.
+const WINDOW_MS_MAX: u32 = 60_000;
+
+impl RiskVO {
+    pub fn of(view: &View, reference: &RefData) -> RiskVO {
+        let restrictions = view.restrictions().map(|(scope, security)| {
+            let (strategy_name, account_name) = names(scope, reference);
+            RestrictionVO { strategy_name, account_name, security_id: security.0 }
+        });
+        RiskVO {
+            kill_switch: view.kills().any(|scope| scope == Scope::Global),
+            limits: view.all_limits().map(|(scope, limits)| LimitsVO::of(scope, limits, reference)).collect(),
+            restrictions: restrictions.collect(),
+        }
+    }
+}
+
+impl LimitsVO {
+    pub fn of(scope: Scope, limits: &Limits, reference: &RefData) -> LimitsVO {
+        let (strategy_name, account_name) = names(scope, reference);
+        let has_credit = !limits.credit.is_zero();
+        LimitsVO {
+            strategy_name,
+            account_name,
+            trading_enabled: Some(limits.trading_enabled),
+            max_order_qty: Some(limits.max_order_qty.into()),
+            max_order_value: Some(limits.max_order_value.into()),
+            price_collar_pct: Some(Decimal { raw: limits.price_collar_bp as i64 * RAW_PER_BP }),
+            max_open_orders: Some(limits.max_open_orders),
+            max_position: Some(limits.max_position.into()),
+            max_orders_per_s: Some(limits.max_orders_per_s),
+            duplicate_window_ms: Some(limits.duplicate_window_ms),
+            credit: has_credit.then(|| limits.credit.into()),
+            credit_currency: has_credit.then(|| limits.credit_currency.to_string()),
+        }
+    }
+
+    /// These limits with what is named here changed; else what is wrong with it.
+    pub fn applied_to(&self, old: &Limits) -> Result<Limits, &'static str> {
+        let mut limits = *old;
+        let at_least_zero = |decimal: Option<Decimal>, old: i64| match decimal {
+            Some(decimal) if decimal.raw < 0 => Err("a limit is not below zero"),
+            Some(decimal) => Ok(decimal.raw),
+            None => Ok(old),
+        };
+        use pitlane_engine::number::{Money, Qty};
+        limits.trading_enabled = self.trading_enabled.unwrap_or(old.trading_enabled);
+        limits.max_order_qty = Qty::from_raw(at_least_zero(self.max_order_qty, old.max_order_qty.raw())?);
+        limits.max_order_value =
+            Money::from_raw(at_least_zero(self.max_order_value, old.max_order_value.raw())?);
+        limits.max_position = Qty::from_raw(at_least_zero(self.max_position, old.max_position.raw())?);
+        limits.credit = Money::from_raw(at_least_zero(self.credit, old.credit.raw())?);
+        limits.max_open_orders = self.max_open_orders.unwrap_or(old.max_open_orders);
+        limits.max_orders_per_s = self.max_orders_per_s.unwrap_or(old.max_orders_per_s);
+        limits.duplicate_window_ms = self.duplicate_window_ms.unwrap_or(old.duplicate_window_ms);
+        if limits.duplicate_window_ms > WINDOW_MS_MAX {
+            return Err("duplicateWindowMs is at most a minute");
+        }
+        if let Some(collar) = self.price_collar_pct {
+            let bp = collar.raw / RAW_PER_BP;
+            if collar.raw % RAW_PER_BP != 0 || !(0..=COLLAR_BP_MAX).contains(&bp) {
+                return Err("priceCollarPct has at most two places and is not below zero");
+            }
+            limits.price_collar_bp = bp as u32;
+        }
+        if let Some(currency) = &self.credit_currency {
+            limits.credit_currency =
+                Currency::parse(currency.as_bytes()).map_err(|_| "creditCurrency is no currency")?;
+        }
+        if !limits.credit.is_zero() && limits.credit_currency == Currency::default() {
+            return Err("credit needs creditCurrency");
+        }
+        Ok(limits)
+    }
+}
+
+fn names(scope: Scope, reference: &RefData) -> (Option<String>, Option<String>) {
+    match scope {
+        Scope::Strategy(id) => (reference.strategy(id).map(|row| row.name.clone()), None),
+        Scope::Account(id) => (None, reference.account(id).map(|row| row.name.clone())),
+        Scope::Global | Scope::Security(_) | Scope::Adapter(_) => (None, None),
+    }
+}

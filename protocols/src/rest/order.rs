@@ -1,0 +1,128 @@
+//! Orders as they stand.
+
+use pitlane_engine::id::Origin;
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::terms::{OrderKind, Side, Status, Tif};
+use pitlane_engine::view::Order;
+use serde::{Serialize, Serializer};
+
+use super::{Decimal, Instant, Named};
+use crate::words::Word;
+
+/// An order as it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OrderVO<'a> {
+    /// The order's id now. After a modification it is a new one.
+    pub int_id: &'a str,
+    #[serde(rename = "type")]
+    pub kind: Named<OrderKind>,
+    pub side: Named<Side>,
+    /// In all.
+    pub quantity: Decimal,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Decimal>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Decimal>,
+    /// Time in force.
+    pub tif: Named<Tif>,
+    /// With GTD.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tif_date: Option<Instant>,
+    pub strategy_id: u16,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strategy_name: Option<&'a str>,
+    pub account_id: u16,
+    pub security_id: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub symbol: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exchange_id: Option<u16>,
+    /// Passed on to the venue.
+    pub exchange_order: bool,
+    pub status: Named<Status>,
+    pub filled_quantity: Decimal,
+    /// What is left in the market: zero once the order has ended.
+    pub remaining_quantity: Decimal,
+    /// Of all fills.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub avg_price: Option<Decimal>,
+    /// Of the latest fill.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_quantity: Option<Decimal>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_price: Option<Decimal>,
+    /// The id before the last modification.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub orig_int_id: Option<&'a str>,
+    /// Why it stands so: a stable code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<&'static str>,
+    /// REST, STRATEGY, SERVER, or `FIX:` and the session's name.
+    pub source: SourceName<'a>,
+    /// The connection to its venue was lost before the venue answered; the status is the last one known.
+    #[serde(skip_serializing_if = "is_false")]
+    pub unknown: bool,
+    /// When it was submitted.
+    pub date_time: Instant,
+    pub last_update: Instant,
+}
+
+impl<'a> OrderVO<'a> {
+    /// `session` is the name of the FIX session it came from, where that is known.
+    pub fn of(order: &'a Order, session: Option<&'a str>, reference: &'a RefData) -> OrderVO<'a> {
+        let terms = &order.terms;
+        let security = reference.security(terms.security);
+        let filled = !order.cum_qty.is_zero();
+        let last = !order.last_qty.is_zero();
+        OrderVO {
+            int_id: order.id.as_str(),
+            kind: Named(terms.kind),
+            side: Named(terms.side),
+            quantity: terms.qty.into(),
+            limit: terms.kind.has_limit().then(|| terms.limit.into()),
+            stop: terms.kind.has_stop().then(|| terms.stop.into()),
+            tif: Named(terms.tif),
+            tif_date: (terms.tif_date.0 != 0).then_some(Instant(terms.tif_date)),
+            strategy_id: terms.strategy.0,
+            strategy_name: reference.strategy(terms.strategy).map(|row| row.name.as_str()),
+            account_id: terms.account.0,
+            security_id: terms.security.0,
+            symbol: security.map(|row| row.symbol.as_str()),
+            exchange_id: security.map(|row| reference.exchange_of(row).id.0),
+            exchange_order: terms.exchange_order,
+            status: Named(order.status),
+            filled_quantity: order.cum_qty.into(),
+            remaining_quantity: order.leaves_qty().into(),
+            avg_price: filled.then(|| order.avg_price.into()),
+            last_quantity: last.then(|| order.last_qty.into()),
+            last_price: last.then(|| order.last_price.into()),
+            orig_int_id: (!order.orig_id.is_none()).then(|| order.orig_id.as_str()),
+            reason: Some(order.reason.code()).filter(|code| !code.is_empty()),
+            source: SourceName { origin: order.source.origin, session },
+            unknown: order.in_doubt,
+            date_time: Instant(order.submitted),
+            last_update: Instant(order.updated),
+        }
+    }
+}
+
+/// Who sent an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourceName<'a> {
+    pub origin: Origin,
+    pub session: Option<&'a str>,
+}
+
+impl Serialize for SourceName<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.session {
+            Some(session) => serializer.collect_str(&format_args!("{}:{session}", self.origin.word())),
+            None => serializer.serialize_str(self.origin.word()),
+        }
+    }
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
+}

@@ -1,0 +1,346 @@
+//! What securities are looked for with: words, all of which must be found, and fields that narrow.
+//!
+//! ```text
+//! query  = [ term { spaces term } ]
+//! term   = word | '"' text '"' | field ( ":" | "<" | "<=" | ">" | ">=" | "=" ) value
+//! field  = type | currency | exchange | symbol | isin | family | underlying | option | expires | strike | tradeable | id
+//! ```
+//!
+//! Words match symbol, description or ISIN without case, anywhere in them. Only dates and numbers have an order.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use pitlane_engine::number::Price;
+use pitlane_engine::refdata::{OptionKind, RefData, Security, SecurityKind};
+use pitlane_engine::time::Day;
+
+/// Longest query, in bytes.
+pub const QUERY_BYTES_MAX: usize = 256;
+/// Most terms in one query: each is looked for in every security.
+pub const TERMS_MAX: usize = 16;
+
+/// A query that was understood. The empty one finds all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Search {
+    terms: Vec<Term>,
+}
+
+/// Where a query is not one, and what is the matter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SearchError {
+    /// Character, from 1.
+    pub position: usize,
+    pub problem: Problem,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Problem {
+    TooLong,
+    TooManyTerms,
+    QuoteOpen,
+    FieldUnknown,
+    /// The field has no order, so only `:` and `=` go with it.
+    NoOrder,
+    ValueMissing,
+    TypeUnknown,
+    OptionUnknown,
+    DateUnknown,
+    NumberUnknown,
+    FlagUnknown,
+}
+
+impl fmt::Display for SearchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = match self.problem {
+            Problem::TooLong => return write!(f, "a query has at most {QUERY_BYTES_MAX} bytes"),
+            Problem::TooManyTerms => {
+                return write!(f, "at character {}: a query has at most {TERMS_MAX} terms", self.position);
+            }
+            Problem::QuoteOpen => "the quotation mark is not closed",
+            Problem::FieldUnknown => {
+                "there is no such field; there are type, currency, exchange, symbol, isin, family, underlying, option, expires, strike, tradeable and id"
+            }
+            Problem::NoOrder => "this field has no order: use `:`",
+            Problem::ValueMissing => "a value is missing",
+            Problem::TypeUnknown => {
+                "a type is STOCK, FUTURE, OPTION, FOREX, INDEX, COMMODITY, BOND, FUND or CRYPTO"
+            }
+            Problem::OptionUnknown => "an option is CALL or PUT",
+            Problem::DateUnknown => "a date is written 2027-01-01",
+            Problem::NumberUnknown => "this is not a number",
+            Problem::FlagUnknown => "this is `true` or `false`",
+        };
+        write!(f, "at character {}: {words}", self.position)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Term {
+    /// In lower case.
+    Word(String),
+    Kind(SecurityKind),
+    Currency(String),
+    /// Name or MIC.
+    Exchange(String),
+    Symbol(String),
+    Isin(String),
+    /// Name or symbol root, or id.
+    Family(String),
+    /// Symbol or id.
+    Underlying(String),
+    Option(OptionKind),
+    Expires(Compare, Day),
+    Strike(Compare, Price),
+    Tradeable(bool),
+    Id(Compare, u64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Compare {
+    Equal,
+    Below,
+    BelowOrEqual,
+    Above,
+    AboveOrEqual,
+}
+
+impl Compare {
+    fn holds<T: Ord>(self, left: T, right: T) -> bool {
+        let order = left.cmp(&right);
+        match self {
+            Compare::Equal => order == Ordering::Equal,
+            Compare::Below => order == Ordering::Less,
+            Compare::BelowOrEqual => order != Ordering::Greater,
+            Compare::Above => order == Ordering::Greater,
+            Compare::AboveOrEqual => order != Ordering::Less,
+        }
+    }
+}
+
+impl Search {
+    pub fn parse(query: &str) -> Result<Search, SearchError> {
+        if query.len() > QUERY_BYTES_MAX {
+            return Err(SearchError { position: QUERY_BYTES_MAX + 1, problem: Problem::TooLong });
+        }
+        let mut terms = Vec::new();
+        let mut rest = query;
+        loop {
+            rest = rest.trim_start();
+            let at = query.len() - rest.len();
+            if rest.is_empty() {
+                return Ok(Search { terms });
+            }
+            let error = |(offset, problem): (usize, Problem)| SearchError {
+                position: query[..at + offset].chars().count() + 1,
+                problem,
+            };
+            if terms.len() == TERMS_MAX {
+                return Err(error((0, Problem::TooManyTerms)));
+            }
+            let (term, taken) = term(rest).map_err(error)?;
+            terms.push(term);
+            rest = &rest[taken..];
+        }
+    }
+
+    pub fn matches(&self, row: &Security, reference: &RefData) -> bool {
+        self.terms.iter().all(|term| term.matches(row, reference))
+    }
+}
+
+/// What is wrong, and how many bytes into the term.
+type Wrong = (usize, Problem);
+
+/// The first term of a text, and its length.
+fn term(text: &str) -> Result<(Term, usize), Wrong> {
+    let is_operator = |c: char| matches!(c, ':' | '<' | '>' | '=');
+    let end = |from: usize| text[from..].find(char::is_whitespace).map_or(text.len(), |at| from + at);
+    let word = &text[..end(0)];
+    let operator = word.find(is_operator).filter(|_| !text.starts_with('"'));
+    let Some(at) = operator else {
+        let (value, taken) = value(text, 0)?;
+        return Ok((Term::Word(value.to_lowercase()), taken));
+    };
+    let signs = word[at..].bytes().take_while(|octet| is_operator(*octet as char)).count();
+    let compare = match &word[at..at + signs] {
+        ":" | "=" => Compare::Equal,
+        "<" => Compare::Below,
+        "<=" => Compare::BelowOrEqual,
+        ">" => Compare::Above,
+        ">=" => Compare::AboveOrEqual,
+        _ => return Err((at + 1, Problem::ValueMissing)),
+    };
+    let from = at + signs;
+    let (value, taken) = value(text, from)?;
+    if value.is_empty() {
+        return Err((from, Problem::ValueMissing));
+    }
+    let term = field(&word[..at], at, compare, &value, from)?;
+    Ok((term, taken))
+}
+
+/// A value that begins here, in quotation marks or up to the next space; and where it ends.
+fn value(text: &str, from: usize) -> Result<(String, usize), Wrong> {
+    if let Some(quoted) = text[from..].strip_prefix('"') {
+        let length = quoted.find('"').ok_or((from, Problem::QuoteOpen))?;
+        return Ok((quoted[..length].to_string(), from + length + 2));
+    }
+    let end = text[from..].find(char::is_whitespace).map_or(text.len(), |at| from + at);
+    Ok((text[from..end].to_string(), end))
+}
+
+fn field(name: &str, at: usize, compare: Compare, value: &str, from: usize) -> Result<Term, Wrong> {
+    let plain = |term: Term| match compare {
+        Compare::Equal => Ok(term),
+        _ => Err((at, Problem::NoOrder)),
+    };
+    let lower = value.to_lowercase();
+    let upper = value.to_uppercase();
+    match name.to_lowercase().as_str() {
+        "type" => {
+            let kind = SecurityKind::from_word(&upper).ok_or((from, Problem::TypeUnknown))?;
+            plain(Term::Kind(kind))
+        }
+        "option" | "optiontype" => {
+            let option = OptionKind::from_word(&upper).ok_or((from, Problem::OptionUnknown))?;
+            plain(Term::Option(option))
+        }
+        "currency" => plain(Term::Currency(lower)),
+        "exchange" => plain(Term::Exchange(lower)),
+        "symbol" => plain(Term::Symbol(lower)),
+        "isin" => plain(Term::Isin(lower)),
+        "family" => plain(Term::Family(lower)),
+        "underlying" => plain(Term::Underlying(lower)),
+        "tradeable" => match lower.as_str() {
+            "true" => plain(Term::Tradeable(true)),
+            "false" => plain(Term::Tradeable(false)),
+            _ => Err((from, Problem::FlagUnknown)),
+        },
+        "expires" | "expiration" => {
+            let day = Day::parse(value.as_bytes()).map_err(|_| (from, Problem::DateUnknown))?;
+            Ok(Term::Expires(compare, day))
+        }
+        "strike" => {
+            let strike = Price::parse(value.as_bytes()).map_err(|_| (from, Problem::NumberUnknown))?;
+            Ok(Term::Strike(compare, strike))
+        }
+        "id" => {
+            let id = pitlane_engine::text::parse_u64(value.as_bytes())
+                .map_err(|_| (from, Problem::NumberUnknown))?;
+            Ok(Term::Id(compare, id))
+        }
+        _ => Err((0, Problem::FieldUnknown)),
+    }
+}
+
+impl Term {
+    fn matches(&self, row: &Security, reference: &RefData) -> bool {
+        let same = |text: &str, wanted: &str| text.to_lowercase() == *wanted;
+        match self {
+            Term::Word(word) => {
+                let contains = |text: &str| text.to_lowercase().contains(word.as_str());
+                contains(&row.symbol)
+                    || contains(&row.description)
+                    || row.isin.as_deref().is_some_and(contains)
+            }
+            Term::Kind(kind) => row.kind == *kind,
+            Term::Currency(code) => {
+                let base = row.base_currency.is_some_and(|base| same(base.as_str(), code));
+                base || same(reference.family_of(row).currency.as_str(), code)
+            }
+            Term::Exchange(name) => {
+                let exchange = reference.exchange_of(row);
+                same(&exchange.mic, name) || same(&exchange.name, name) || exchange.id.to_string() == *name
+            }
+            Term::Symbol(symbol) => same(&row.symbol, symbol),
+            Term::Isin(isin) => row.isin.as_deref().is_some_and(|text| same(text, isin)),
+            Term::Family(name) => {
+                let family = reference.family_of(row);
+                same(&family.name, name) || same(&family.symbol_root, name) || family.id.to_string() == *name
+            }
+            Term::Underlying(symbol) => {
+                let underlying = row.underlying.and_then(|id| reference.security(id));
+                underlying.is_some_and(|row| same(&row.symbol, symbol) || row.id.to_string() == *symbol)
+            }
+            Term::Option(option) => row.option == Some(*option),
+            Term::Expires(compare, day) => row.expiration.is_some_and(|expires| compare.holds(expires, *day)),
+            Term::Strike(compare, price) => row.strike.is_some_and(|strike| compare.holds(strike, *price)),
+            Term::Tradeable(tradeable) => (row.tradeable && reference.family_of(row).tradeable) == *tradeable,
+            Term::Id(compare, id) => compare.holds(row.id.0 as u64, *id),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terms_are_read_as_the_grammar_has_them() {
+        let parsed =
+            Search::parse("  apple  type:FOREX currency:usd expires<2027-01-01 \"two words\" strike>=10.5 ")
+                .unwrap();
+        let day = Day::parse(b"2027-01-01").unwrap();
+        assert_eq!(
+            parsed.terms,
+            [
+                Term::Word("apple".into()),
+                Term::Kind(SecurityKind::Forex),
+                Term::Currency("usd".into()),
+                Term::Expires(Compare::Below, day),
+                Term::Word("two words".into()),
+                Term::Strike(Compare::AboveOrEqual, Price::parse(b"10.5").unwrap()),
+            ]
+        );
+        assert_eq!(Search::parse("").unwrap().terms, []);
+        assert_eq!(
+            Search::parse("exchange:\"New York\"").unwrap().terms,
+            [Term::Exchange("new york".into())]
+        );
+        assert_eq!(Search::parse("a/b").unwrap().terms, [Term::Word("a/b".into())]);
+    }
+
+    #[test]
+    fn a_mistake_is_told_with_its_place() {
+        for (query, position, problem) in [
+            ("apple tpye:STOCK", 7, Problem::FieldUnknown),
+            ("type:SHARE", 6, Problem::TypeUnknown),
+            ("a currency<USD", 11, Problem::NoOrder),
+            ("expires<soon", 9, Problem::DateUnknown),
+            ("strike>x", 8, Problem::NumberUnknown),
+            ("id:x", 4, Problem::NumberUnknown),
+            ("tradeable:yes", 11, Problem::FlagUnknown),
+            ("option:LONG", 8, Problem::OptionUnknown),
+            ("type:", 6, Problem::ValueMissing),
+            ("type: STOCK", 6, Problem::ValueMissing),
+            ("strike<>3", 8, Problem::ValueMissing),
+            ("\"open", 1, Problem::QuoteOpen),
+            ("grün type:x", 11, Problem::TypeUnknown),
+        ] {
+            assert_eq!(Search::parse(query), Err(SearchError { position, problem }), "{query}");
+        }
+        let many = "a ".repeat(TERMS_MAX + 1);
+        assert_eq!(Search::parse(&many).unwrap_err().problem, Problem::TooManyTerms);
+        assert_eq!(Search::parse(&"a".repeat(QUERY_BYTES_MAX + 1)).unwrap_err().problem, Problem::TooLong);
+        assert!(Search::parse(&"a".repeat(QUERY_BYTES_MAX)).is_ok());
+    }
+
+    #[test]
+    fn any_text_is_understood_or_refused() {
+        let pieces =
+            ["a", "type:", "\"", " ", ":", "<", "=", "é", "expires", "2027-01-01", "x:y", "\u{2003}", "id>5"];
+        let mut state = 1u64;
+        for _ in 0..20_000 {
+            let mut text = String::new();
+            for _ in 0..state % 9 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                text += pieces[(state >> 33) as usize % pieces.len()];
+            }
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            if let Err(error) = Search::parse(&text) {
+                assert!((1..=text.chars().count() + 1).contains(&error.position), "{text:?} {error:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Strategies.
+
+use pitlane_engine::command::Phase;
+use pitlane_engine::refdata::Strategy;
+use serde::{Deserialize, Serialize};
+
+use super::Named;
+
+/// A strategy. The server itself is the one named `SERVER`, with id 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StrategyVO<'a> {
+    pub id: u16,
+    pub name: &'a str,
+    /// Whether it starts by itself.
+    pub auto_activate: bool,
+    /// Where it is in its life.
+    pub phase: Named<Phase>,
+    /// REAL_TIME or SIMULATION.
+    pub mode: &'static str,
+}
+
+impl StrategyVO<'_> {
+    pub fn of(row: &Strategy, phase: Phase, is_simulation: bool) -> StrategyVO<'_> {
+        StrategyVO {
+            id: row.id.0,
+            name: &row.name,
+            auto_activate: row.auto_activate,
+            phase: Named(phase),
+            mode: if is_simulation { "SIMULATION" } else { "REAL_TIME" },
+        }
+    }
+}
+
+/// The phase a strategy is to enter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct PhaseVO {
+    pub phase: Named<Phase>,
+}

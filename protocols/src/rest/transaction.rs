@@ -1,0 +1,120 @@
+//! Transactions: as they were booked, and as they are recorded by hand.
+
+use pitlane_engine::command::MovementKind;
+use pitlane_engine::id::Uuid;
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::view::Transaction;
+use serde::{Deserialize, Serialize};
+
+use super::{Decimal, Instant, Named};
+
+/// A transaction as it was booked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TransactionVO<'a> {
+    pub id: u64,
+    pub uuid: String,
+    pub date_time: Instant,
+    #[serde(rename = "type")]
+    pub kind: Named<MovementKind>,
+    pub strategy_id: u16,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strategy_name: Option<&'a str>,
+    pub account_id: u16,
+    /// Of trades and expirations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub security_id: Option<u32>,
+    /// Signed: above zero bought, below zero sold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quantity: Option<Decimal>,
+    /// Per unit for trades; the amount for movements of cash.
+    pub price: Decimal,
+    pub commission: Decimal,
+    pub currency: &'a str,
+    /// The order it came of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order_int_id: Option<&'a str>,
+}
+
+impl<'a> TransactionVO<'a> {
+    /// `instance` is the installation's number, from which UUIDs are derived.
+    pub fn of(row: &'a Transaction, instance: u64, reference: &'a RefData) -> TransactionVO<'a> {
+        // A movement keeps the UUID its sender gave it, which makes it idempotent; a venue's execution is no UUID.
+        let is_movement = row.order_id.is_none() && row.exec.0 != 0;
+        let uuid = if is_movement { Uuid(row.exec.0) } else { row.id.uuid(instance) };
+        TransactionVO {
+            id: row.id.0,
+            uuid: uuid.to_string(),
+            date_time: Instant(row.at),
+            kind: Named(row.kind),
+            strategy_id: row.strategy.0,
+            strategy_name: reference.strategy(row.strategy).map(|row| row.name.as_str()),
+            account_id: row.account.0,
+            security_id: row.security.map(|id| id.0),
+            quantity: row.security.map(|_| row.qty.into()),
+            price: row.price.into(),
+            commission: row.commission.into(),
+            currency: row.currency.as_str(),
+            order_int_id: (!row.order_id.is_none()).then(|| row.order_id.as_str()),
+        }
+    }
+}
+
+/// A transaction to be recorded by hand: a trade with `securityId`, `quantity` and `price`, or a movement of cash with
+/// `price` (the amount) and `currency`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct TransactionRequestVO {
+    #[serde(rename = "type")]
+    pub kind: Named<MovementKind>,
+    /// Makes the call idempotent: the same UUID again changes nothing.
+    pub uuid: Option<String>,
+    /// The strategy, or `strategyName`; without both `SERVER`.
+    pub strategy_id: Option<u16>,
+    pub strategy_name: Option<String>,
+    /// Left out: the only active account of the security's exchange; of cash the first active one.
+    pub account_id: Option<u16>,
+    pub security_id: Option<u32>,
+    /// Above zero for BUY, above or below zero for SELL (a sale either way), signed for EXPIRATION and REBALANCE.
+    pub quantity: Option<Decimal>,
+    pub price: Decimal,
+    /// Not below zero.
+    pub commission: Option<Decimal>,
+    pub currency: Option<String>,
+}
+
+/// Reads a UUID: 32 hexadecimal digits in groups of 8, 4, 4, 4 and 12.
+pub fn parse_uuid(text: &str) -> Option<Uuid> {
+    let bytes = text.as_bytes();
+    let is_dash = |at: usize| matches!(at, 8 | 13 | 18 | 23);
+    if bytes.len() != 36 || !bytes.iter().enumerate().all(|(at, octet)| is_dash(at) == (*octet == b'-')) {
+        return None;
+    }
+    let mut value = 0u128;
+    for digit in bytes.iter().filter(|octet| **octet != b'-') {
+        value = value << 4 | (*digit as char).to_digit(16)? as u128;
+    }
+    Some(Uuid(value)).filter(|uuid| uuid.0 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uuid_is_read_as_it_is_written() {
+        let uuid = Uuid(0x0123_4567_89ab_cdef_0123_4567_89ab_cdef);
+        assert_eq!(parse_uuid(&uuid.to_string()), Some(uuid));
+        assert_eq!(parse_uuid(&uuid.to_string().to_uppercase()), Some(uuid));
+        for bad in [
+            "",
+            "0",
+            "01234567-89ab-cdef-0123-456789abcde",
+            "01234567-89ab-cdef-0123-456789abcdeg",
+            "0123456789abcdef0123456789abcdef0000",
+        ] {
+            assert_eq!(parse_uuid(bad), None, "{bad}");
+        }
+        assert_eq!(parse_uuid("00000000-0000-0000-0000-000000000000"), None, "none is no name");
+    }
+}
