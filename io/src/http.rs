@@ -32,6 +32,7 @@ mod login;
 mod meter;
 mod operator;
 mod orders;
+mod page;
 mod position;
 mod problem;
 mod reference;

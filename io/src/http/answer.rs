@@ -31,6 +31,8 @@ pub struct Answer {
     pub location: Option<HeaderValue>,
     /// Names this state of what was asked for.
     pub etag: Option<HeaderValue>,
+    /// How the content was compressed when it was built.
+    pub encoding: Option<&'static str>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +43,12 @@ pub enum Kind {
     Problem,
     Metrics,
     Page,
+    /// A file of the page.
+    Asset {
+        content_type: &'static str,
+        /// Never changes under its name.
+        is_immutable: bool,
+    },
 }
 
 impl Kind {
@@ -77,7 +85,7 @@ impl std::fmt::Debug for Portions {
 
 impl Answer {
     fn new(kind: Kind, content: Content) -> Answer {
-        Answer { status: StatusCode::OK, kind, content, location: None, etag: None }
+        Answer { status: StatusCode::OK, kind, content, location: None, etag: None, encoding: None }
     }
 
     pub fn empty() -> Answer {
@@ -117,6 +125,10 @@ impl Answer {
 
     pub fn with_etag(self, etag: HeaderValue) -> Answer {
         Answer { etag: Some(etag), ..self }
+    }
+
+    pub fn with_encoding(self, encoding: Option<&'static str>) -> Answer {
+        Answer { encoding, ..self }
     }
 
     pub fn with_location(self, location: HeaderValue) -> Answer {

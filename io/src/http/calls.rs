@@ -4,19 +4,20 @@ use std::rc::Rc;
 
 use hyper::body::Incoming;
 
-use super::answer::{Answer, Kind};
+use super::answer::Answer;
 use super::ask::Ask;
 use super::house::House;
 use super::problem::Problem;
 use super::routes::Call;
 use super::{
-    about, entry, health, latency, operator, orders, position, reference, risk, subscription, transaction,
-    wealth,
+    about, entry, health, latency, operator, orders, page, position, reference, risk, subscription,
+    transaction, wealth,
 };
 
 pub async fn handle(house: &Rc<House>, ask: &Ask<'_>, call: Call, body: Incoming) -> Result<Answer, Problem> {
     match call {
-        Call::Home => Ok(Answer::text(Kind::Page, include_str!("page.html"))),
+        Call::Home | Call::Asset => page::show(house, ask),
+        Call::Identity => about::identity(ask),
         Call::Live => Ok(health::live()),
         Call::Ready => Ok(health::ready(house, ask.who)),
         Call::Version => Ok(health::version(house)),

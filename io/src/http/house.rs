@@ -20,6 +20,7 @@ use super::hall::Hall;
 use super::limit::Limit;
 use super::login::Reception;
 use super::meter::Meter;
+use super::page::Page;
 use super::problem::Problem;
 use super::reference::Shelf;
 use super::remote::Remote;
@@ -40,6 +41,7 @@ pub struct House {
     pub hall: Rc<Hall>,
     pub rules: Rules,
     pub routes: Routes,
+    pub page: Page,
     pub seats: Seats,
     pub reception: Reception,
     pub acts: Acts,
@@ -87,6 +89,7 @@ impl House {
             hall,
             rules: Rules::new(&settings),
             routes: Routes::new(),
+            page: Page::new(),
             seats: Seats::new(settings.connections_max, settings.connections_per_peer_max),
             reception: Reception::new(seat),
             acts: Acts::new(pen),

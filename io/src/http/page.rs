@@ -3,14 +3,32 @@
 
 use std::collections::BTreeMap;
 
-use hyper::header::HeaderValue;
+use bytes::Bytes;
+use hyper::StatusCode;
+use hyper::header::{ACCEPT_ENCODING, HeaderValue};
 use xxhash_rust::xxh3::xxh3_64;
+
+use super::answer::{Answer, Kind};
+use super::ask::Ask;
+use super::house::House;
+use super::problem::Problem;
 
 /// What `build.rs` found: names below `web/dist/page`, and what is in them.
 static FILES: &[(&str, &[u8])] = &include!(concat!(env!("OUT_DIR"), "/page_files.rs"));
 
 /// Shown where the page was not built.
 static UNBUILT: &str = include_str!("page.html");
+
+pub fn show(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+    let file = house.page.find(ask.head.uri.path()).ok_or_else(Problem::not_found)?;
+    let form = file.form(ask.head.headers.get(ACCEPT_ENCODING));
+    let kind = Kind::Asset { content_type: file.content_type, is_immutable: file.is_immutable };
+    if ask.has(&form.etag) {
+        let known = Answer::text(Kind::Empty, Bytes::new()).with_status(StatusCode::NOT_MODIFIED);
+        return Ok(known.with_etag(form.etag));
+    }
+    Ok(Answer::text(kind, Bytes::from_static(form.bytes)).with_encoding(form.encoding).with_etag(form.etag))
+}
 
 /// A file in the forms it has.
 #[derive(Debug)]
@@ -90,13 +108,20 @@ impl File {
     pub fn form(&self, accept_encoding: Option<&HeaderValue>) -> Form {
         let accepted = accept_encoding.and_then(|value| value.to_str().ok()).unwrap_or_default();
         let forms = [("br", self.brotli), ("gzip", self.gzip)];
-        let found = forms.into_iter().find_map(|(word, bytes)| Some((word, bytes?)).filter(|_| accepts(accepted, word)));
+        let found = forms
+            .into_iter()
+            .find_map(|(word, bytes)| Some((word, bytes?)).filter(|_| accepts(accepted, word)));
         let (encoding, bytes) = match found {
             Some((word, bytes)) => (Some(word), bytes),
             None => (None, self.plain),
         };
-        let etag = format!("\"{:016x}{}\"", self.hash, encoding.map_or(String::new(), |word| format!("-{word}")));
-        Form { bytes, encoding, etag: HeaderValue::try_from(etag).expect("digits and letters in quotation marks") }
+        let etag =
+            format!("\"{:016x}{}\"", self.hash, encoding.map_or(String::new(), |word| format!("-{word}")));
+        Form {
+            bytes,
+            encoding,
+            etag: HeaderValue::try_from(etag).expect("digits and letters in quotation marks"),
+        }
     }
 }
 
@@ -146,8 +171,15 @@ mod tests {
     #[test]
     fn forms_and_contents_have_tags_of_their_own() {
         let page = Page::of(BUILT);
-        let tag = |path: &str, accepted| page.find(path).unwrap().form(Some(&HeaderValue::from_static(accepted))).etag;
-        let tags = [tag("/assets/a-1.js", ""), tag("/assets/a-1.js", "br"), tag("/assets/a-1.js", "gzip"), tag("/", "")];
+        let tag = |path: &str, accepted| {
+            page.find(path).unwrap().form(Some(&HeaderValue::from_static(accepted))).etag
+        };
+        let tags = [
+            tag("/assets/a-1.js", ""),
+            tag("/assets/a-1.js", "br"),
+            tag("/assets/a-1.js", "gzip"),
+            tag("/", ""),
+        ];
         for (at, one) in tags.iter().enumerate() {
             assert!(!tags[..at].contains(one), "{one:?}");
         }

@@ -12,6 +12,9 @@ use crate::auth::Role;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
     Home,
+    /// A file of the page.
+    Asset,
+    Identity,
     Live,
     Ready,
     Version,
@@ -125,6 +128,9 @@ impl Route {
 
 static ROUTES: &[Route] = &[
     Route::new("/", &[(Verb::Get, Role::Read, Call::Home)]),
+    Route::new("/favicon.svg", &[(Verb::Get, Role::Read, Call::Asset)]),
+    Route::new("/assets/{}", &[(Verb::Get, Role::Read, Call::Asset)]),
+    Route::new("/rest/ext/identity", &[(Verb::Get, Role::Read, Call::Identity)]),
     Route::new("/health/live", &[(Verb::Get, Role::Read, Call::Live)]),
     Route::new("/health/ready", &[(Verb::Get, Role::Read, Call::Ready)]),
     Route::new("/version", &[(Verb::Get, Role::Read, Call::Version)]),
