@@ -13,6 +13,8 @@ import { Problem } from './rest';
 /** Messages kept while a snapshot is on its way: some seconds of a very busy day. Beyond, the snapshot is fetched once more. */
 const WAITING_MAX = 20_000;
 const RETRY_MS = 500;
+/** After a gap: what else is missing comes in meanwhile, and is not asked for one by one. */
+const GAP_MS = 200;
 const RETRY_MS_MAX = 5_000;
 
 export class Sync<Message> {
@@ -45,6 +47,13 @@ export class Sync<Message> {
     } else {
       this.overflow = true;
     }
+  }
+
+  /** Something is missing: everything is fetched again, once, however often that is noticed. */
+  gap(): void {
+    if (this.waiting !== null) return;
+    this.waiting = [];
+    setTimeout(() => void this.restart(), GAP_MS);
   }
 
   /** Fetches everything again. Who asks several times gets the newest only. */

@@ -64,6 +64,8 @@ export class Desk {
       setTimeout(() => void this.enter(), RETRY_MS);
       return;
     }
+    await this.service.load();
+    this.orders.listen(this.service.orderTopicPrefix);
     this.broker.start();
     if (this.hasStarted) return;
     this.hasStarted = true;
@@ -96,7 +98,7 @@ export class Desk {
     // Everything at once: the link is up when the first of it is there.
     const all = [this.orders, this.positions, this.transactions, this.cash, this.strategies];
     for (const store of all) void store.restart();
-    void this.service.load();
+    if (this.link.state !== 'CONNECTING') void this.service.load();
     void this.portfolio.look();
     this.link.up();
     try {

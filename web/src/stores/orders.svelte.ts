@@ -26,11 +26,11 @@ export class Orders {
   private readonly byId = new Map<string, Order>();
   private readonly sequence = new Sequence();
   private readonly sync: Sync<Message>;
+  private leave = (): void => {};
 
   constructor(
     private readonly rest: Rest,
-    broker: Broker,
-    prefix = 'pitlane',
+    private readonly broker: Broker,
   ) {
     this.sync = new Sync({
       snapshot: () => this.snapshot(),
@@ -38,7 +38,12 @@ export class Orders {
       draw: () => this.draw(),
     });
     broker.listen('order.>', (_, body) => this.sync.hear(parseJson(body) as OrderMessage));
-    broker.listen(`${prefix}.>`, (_, body) => this.sync.hear(parseJson(body) as OrderStatusMessage));
+  }
+
+  /** Status topics begin with a name that is a setting of the service. */
+  listen(prefix: string): void {
+    this.leave();
+    this.leave = this.broker.listen(`${prefix}.>`, (_, body) => this.sync.hear(parseJson(body) as OrderStatusMessage));
   }
 
   /** At the beginning, after every loss of the link, and after a gap. */
@@ -79,7 +84,7 @@ export class Orders {
 
   private apply(message: Message): void {
     if (!this.sequence.follows(`${message.type}.${message.securityId}`, message.seq)) {
-      void this.restart();
+      this.again();
       return;
     }
     const known = this.known(message);
@@ -87,11 +92,17 @@ export class Orders {
     const order = message.type === 'ORDER' ? entered(message as OrderMessage, known) : told(message as OrderStatusMessage, known);
     if (!order) {
       // A status of an order nobody has told us of: something is missing.
-      void this.restart();
+      this.again();
       return;
     }
     if (known) this.byId.delete(known.intId);
     this.byId.set(order.intId, order);
+  }
+
+  private again(): void {
+    this.sequence.forget();
+    this.whole = false;
+    this.sync.gap();
   }
 
   /** Under its id now, or the one before. */

@@ -56,7 +56,9 @@ export class Positions {
 
   private apply(message: PositionMessage): void {
     if (!this.sequence.follows(message.id, message.seq)) {
-      void this.restart();
+      this.sequence.forget();
+      this.whole = false;
+      this.sync.gap();
       return;
     }
     const { seq: _seq, ts: _ts, type: _type, ...position } = message;

@@ -58,6 +58,11 @@ export class Service {
     return this.ready?.adapters.some((adapter) => adapter.name !== 'SIM') ?? false;
   }
 
+  /** With which status topics of orders begin. */
+  get orderTopicPrefix(): string {
+    return this.params['broker.orderTopicPrefix'] ?? 'pitlane';
+  }
+
   /** Events per second that market data are held to; 0: not at all. */
   get throttle(): number {
     const rate = Number(this.params['broker.maxRatePerConnection'] ?? '0');

@@ -60,8 +60,11 @@ describe('orders', () => {
   beforeEach(() => {
     near = new Near();
   });
-  const ordersOf = (open: string | (() => string | Promise<string>), history = '[]'): Orders =>
-    new Orders(restOf({ 'GET /rest/execution/order': open, 'GET /rest/ext/order/history?limit=2000': history }), near);
+  const ordersOf = (open: string | (() => string | Promise<string>), history = '[]'): Orders => {
+    const orders = new Orders(restOf({ 'GET /rest/execution/order': open, 'GET /rest/ext/order/history?limit=2000': history }), near);
+    orders.listen('pitlane');
+    return orders;
+  };
   const only = (orders: Orders): Order => {
     expect(orders.rows).toHaveLength(1);
     return orders.rows[0]!;
@@ -116,7 +119,8 @@ describe('orders', () => {
     const orders = ordersOf(() => answers.shift() ?? '[]');
     await orders.restart();
     near.publish('pitlane.SERVER.A1', status(7, 3, FILLED_40));
-    await settled();
+    await vi.waitFor(() => expect(orders.whole).toBe(false));
+    await vi.waitFor(() => expect(orders.whole).toBe(true));
     expect(only(orders).intId).toBe('A1');
   });
 
@@ -127,6 +131,7 @@ describe('orders', () => {
     near.publish('pitlane.SERVER.A1', status(70, 9, FILLED_40));
     near.publish('pitlane.SERVER.A1', status(3, 10, FILLED_40));
     await settled();
+    await vi.waitFor(() => expect(orders.whole).toBe(true));
     expect(fetched).toBe(2);
     expect(orders.whole).toBe(true);
   });
