@@ -58,7 +58,7 @@ fn apply(shard: &mut Shard, now: Timestamp, body: Body, outbox: &mut Outbox) {
     }
 }
 
-#[inline]
+#[inline(always)]
 pub fn command(body: Body) -> Command {
     Command { source: SOURCE, token: 0, body }
 }
@@ -113,8 +113,19 @@ pub fn security_id(security: u32) -> SecurityId {
     SecurityId(security + FIRST_SECURITY)
 }
 
-/// The command a record is. `order` is the handle the shard gave, `request` a number no other request has.
-#[inline]
+/// The command a record is, made in one go: parts that are put together afterwards would be copied, and waited for.
+#[inline(always)]
+pub fn command_of(record: &Record, order: OrderHandle, request: u64) -> Command {
+    match record.kind {
+        Kind::New => command(submit(record, OrderKind::Limit, Tif::Gtc)),
+        Kind::Ioc => command(submit(record, OrderKind::Limit, Tif::Ioc)),
+        Kind::Market => command(submit(record, OrderKind::Market, Tif::Ioc)),
+        Kind::Cancel | Kind::Replace => command(body_of(record, order, request)),
+    }
+}
+
+/// What a record asks. `order` is the handle the shard gave, `request` a number no other request has.
+#[inline(always)]
 pub fn body_of(record: &Record, order: OrderHandle, request: u64) -> Body {
     match record.kind {
         Kind::New => submit(record, OrderKind::Limit, Tif::Gtc),
@@ -128,7 +139,7 @@ pub fn body_of(record: &Record, order: OrderHandle, request: u64) -> Body {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn submit(record: &Record, kind: OrderKind, tif: Tif) -> Body {
     let has_limit = kind.has_limit();
     let limit = if has_limit { record.price } else { 0 };

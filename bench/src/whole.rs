@@ -7,7 +7,7 @@ use pitlane_engine::event::{Body as Said, Event, OrderReport, OrderTerms, What};
 use pitlane_engine::id::{IntId, OrderHandle};
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::shard::Shard;
-use pitlane_engine::terms::Terms;
+use pitlane_engine::terms::{OrderKind, Terms};
 use pitlane_engine::time::Timestamp;
 use prefetch_index::prefetch_index;
 
@@ -30,8 +30,8 @@ struct Desk {
     handles: Vec<OrderHandle>,
     numbers: Vec<u32>,
     open: u64,
-    open_qty: u64,
     tally: Tally,
+    open_qty: u64,
     events: u64,
     rejected: u64,
 }
@@ -64,8 +64,7 @@ impl Whole {
         self.now = Timestamp(self.now.0 + STEP_NS);
         self.requests += 1;
         let order = self.desk.handles[record.order as usize];
-        let command = platform::command(platform::body_of(record, order, self.requests));
-        self.shard.apply(self.now, &command, &mut self.outbox);
+        self.shard.apply(self.now, &platform::command_of(record, order, self.requests), &mut self.outbox);
         loop {
             self.desk.hear(record.order, &self.outbox);
             self.outbox.waiting().iter().for_each(|(_, event)| witness(event));
@@ -89,12 +88,19 @@ impl Whole {
 }
 
 impl Desk {
-    /// A command with the kind and the order of a record, and nothing else.
+    /// A command with the kind, the order and the place of a record, and nothing else.
     #[inline]
     fn outline(&self, record: &Record) -> Command {
         platform::command(match record.kind {
             Kind::New | Kind::Ioc | Kind::Market => {
-                let terms = Terms { security: platform::security_id(record.security), ..Terms::default() };
+                let kind = if record.kind == Kind::Market { OrderKind::Market } else { OrderKind::Limit };
+                let terms = Terms {
+                    security: platform::security_id(record.security),
+                    side: units::side(record.side),
+                    kind,
+                    limit: units::price(record.price),
+                    ..Terms::default()
+                };
                 Body::Submit { id: IntId::NONE, terms }
             }
             Kind::Cancel | Kind::Replace => {

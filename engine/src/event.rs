@@ -346,7 +346,8 @@ pub enum Alert {
     DuplicateExecution,
     /// A report for an order nobody knows.
     UnknownReport,
-    /// A fill so large that it cannot be counted; not booked, the security is halted.
+    /// A fill so large that its money cannot be counted: told (with [`Reason::Overflow`]) but not booked, and the security is
+    /// halted.
     BookingOverflow,
     InDoubt,
     LateReject,

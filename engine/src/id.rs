@@ -156,18 +156,32 @@ impl IntId {
     }
 
     /// An id of ours, made of a number: `prefix` and the number in decimal.
-    #[inline]
+    #[inline(always)]
     pub fn numbered(prefix: u8, number: u64) -> IntId {
+        // Made of whole words, since it will be copied in such.
+        let words = match text::digits_of(number) {
+            Some(digits) => [digits << 8 | prefix as u64, digits >> 56, 0],
+            None => IntId::words_of(prefix, number),
+        };
         let mut id = [0; INT_ID_BYTES];
-        if let Some(digits) = text::digits_of(number) {
-            // Written in whole words, since it will be read so.
-            let word = (digits as u128) << 8 | prefix as u128;
-            id[..16].copy_from_slice(&word.to_le_bytes());
-        } else {
-            id[0] = prefix;
-            text::write_u64(number, &mut id[1..]);
+        for (place, word) in id.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+            *place = word.to_le_bytes();
         }
         IntId(id)
+    }
+
+    /// The first words of an id with a long number.
+    #[cold]
+    #[inline(never)]
+    fn words_of(prefix: u8, number: u64) -> [u64; 3] {
+        let mut id = [0; 24];
+        id[0] = prefix;
+        text::write_u64(number, &mut id[1..]);
+        let mut words = [0; 3];
+        for (word, bytes) in words.iter_mut().zip(id.as_chunks::<8>().0) {
+            *word = u64::from_le_bytes(*bytes);
+        }
+        words
     }
 
     /// The id an order of ours gets with its next modification: `root` becomes `root.1`, `root.1` becomes `root.2`.

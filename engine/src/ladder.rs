@@ -14,15 +14,11 @@
 //!
 //! The nodes are the caller's: one slab serves all ladders, and an order is on at most one of them.
 
-use std::collections::BTreeMap;
-
-use crate::ahead::fetch;
-use crate::nodes::{Line, Node, Nodes};
+use crate::nodes::{Node, Nodes, Place};
 use crate::number::Qty;
 use crate::order::NIL;
+use crate::rings::{Level, Rings, WINDOW, place};
 
-/// Prices in the ring: as many as a number has bits. Both sides of a book are a page of memory, 10,000 books take 40 MB.
-const WINDOW: usize = 128;
 /// How far behind the start of the ring the best price is put when the ring moves: the room for better prices.
 const LEAD: i64 = 48;
 /// The ring does not move for less.
@@ -32,17 +28,6 @@ const MOVES_PER_STRAY: u32 = 4;
 /// The rank of nothing: worse than every price.
 const EMPTY: i64 = i64::MAX;
 
-const _: () = assert!(WINDOW == u128::BITS as usize, "a bit for each level");
-const _: () = assert!(size_of::<Level>() == 16, "four levels share a cache line");
-
-/// The orders of one price. Without orders the quantity is zero.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Level {
-    line: Line,
-    /// The sum over the line; always fits, for an order that would make it too large is refused.
-    qty: i64,
-}
-
 /// Which price is best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
@@ -51,30 +36,20 @@ pub enum Direction {
 }
 
 /// Invariants: `best` is the rank of the best occupied level, or `EMPTY`; the ring ends before `EMPTY`; without a ring there
-/// is no order.
+/// is no order; a far level has an order and lies outside the ring.
 ///
 /// What every order needs is here, so that both ladders of a book share a cache line; the rest is with the levels.
 #[derive(Clone, Debug)]
 pub struct Ladder {
     best: i64,
     base: i64,
+    /// Its number among the rings, or [`NIL`].
+    ring: u32,
     /// Turns ticks into rank and back: all ones if the highest price is best.
-    flip: i64,
-    ring: Option<Box<Ring>>,
+    flip: i32,
 }
 
-const _: () = assert!(size_of::<Ladder>() == 32, "two ladders are a cache line");
-
-/// Invariants: a bit is set exactly if its level has an order; a far level has an order and lies outside the ring.
-#[derive(Clone, Debug)]
-struct Ring {
-    /// The bit of a rank, like its level, is told by its lowest bits, wherever the ring lies.
-    bits: u128,
-    far: BTreeMap<i64, Level>,
-    /// Touches of far levels since the ring last moved.
-    strays: u32,
-    levels: [Level; WINDOW],
-}
+const _: () = assert!(size_of::<Ladder>() == 24, "two ladders leave room for more in a cache line");
 
 impl Ladder {
     pub fn new(direction: Direction) -> Ladder {
@@ -82,18 +57,18 @@ impl Ladder {
             Direction::HighestFirst => -1,
             Direction::LowestFirst => 0,
         };
-        Ladder { best: EMPTY, base: 0, flip, ring: None }
+        Ladder { best: EMPTY, base: 0, ring: NIL, flip }
     }
 
     /// With its ring from the beginning: two made one after the other lie side by side in memory.
-    pub fn with_ring(direction: Direction) -> Ladder {
-        Ladder { ring: Some(Ring::new()), ..Ladder::new(direction) }
+    pub fn with_ring(direction: Direction, nodes: &mut Nodes) -> Ladder {
+        Ladder { ring: nodes.rings.add(), ..Ladder::new(direction) }
     }
 
     /// How good a price is here: the lower, the better.
     #[inline]
     pub fn rank(&self, ticks: i64) -> i64 {
-        ticks ^ self.flip
+        ticks ^ self.flip as i64
     }
 
     /// The rank of the best price; `i64::MAX` without any.
@@ -110,41 +85,42 @@ impl Ladder {
     /// The best price, in ticks.
     #[inline]
     pub fn best(&self) -> Option<i64> {
-        (self.best != EMPTY).then_some(self.best ^ self.flip)
+        (self.best != EMPTY).then_some(self.rank(self.best))
     }
 
     /// The oldest order at the best price.
     #[inline]
-    pub fn best_front(&self) -> Option<u32> {
+    pub fn best_front(&self, nodes: &Nodes) -> Option<u32> {
         if self.best == EMPTY {
             return None;
         }
-        self.level(self.best).and_then(|level| level.line.front())
+        self.level(&nodes.rings, self.best).and_then(|level| level.line.front())
     }
 
     /// The oldest order at a price.
-    pub fn front(&self, ticks: i64) -> Option<u32> {
-        self.level(self.rank(ticks)).and_then(|level| level.line.front())
+    pub fn front(&self, nodes: &Nodes, ticks: i64) -> Option<u32> {
+        self.level(&nodes.rings, self.rank(ticks)).and_then(|level| level.line.front())
     }
 
     /// What rests at a price.
-    pub fn qty(&self, ticks: i64) -> Qty {
-        Qty::from_raw(self.level(self.rank(ticks)).map_or(0, |level| level.qty))
+    pub fn qty(&self, nodes: &Nodes, ticks: i64) -> Qty {
+        Qty::from_raw(self.level(&nodes.rings, self.rank(ticks)).map_or(0, |level| level.qty))
     }
 
     /// The next price behind this one at which an order rests.
-    pub fn worse(&self, ticks: i64) -> Option<i64> {
+    pub fn worse(&self, nodes: &Nodes, ticks: i64) -> Option<i64> {
         let from = self.rank(ticks).checked_add(1)?;
-        self.occupied_from(from).map(|rank| rank ^ self.flip)
+        self.occupied_from(&nodes.rings, from).map(|rank| self.rank(rank))
     }
 
     /// Prices and what rests there, from the best outward.
-    pub fn levels(&self) -> impl Iterator<Item = (i64, Qty)> {
-        std::iter::successors(self.best(), |&ticks| self.worse(ticks)).map(|ticks| (ticks, self.qty(ticks)))
+    pub fn levels(&self, nodes: &Nodes) -> impl Iterator<Item = (i64, Qty)> {
+        let all = std::iter::successors(self.best(), |&ticks| self.worse(nodes, ticks));
+        all.map(|ticks| (ticks, self.qty(nodes, ticks)))
     }
 
-    /// Puts an order, whose node says how much remains, behind all others at its price. False, and nothing is
-    /// changed, if the price or the sum at that price is too large to be counted.
+    /// Puts an order, whose node says how much remains, behind all others at its price. False, and it is nowhere, if the
+    /// price or the sum at that price is too large to be counted.
     #[must_use = "the order may be on no ladder now"]
     pub fn push_back(&mut self, nodes: &mut Nodes, slot: u32, ticks: i64) -> bool {
         let mut node = nodes[slot];
@@ -153,29 +129,31 @@ impl Ladder {
     }
 
     /// The same, with a node that is not in its slot yet.
-    #[inline]
+    #[inline(always)]
     #[must_use = "the order may be on no ladder now"]
-    pub fn insert(&mut self, nodes: &mut Nodes, slot: u32, mut node: Node) -> bool {
-        let rank = self.rank(node.ticks);
-        let near = self.is_near(rank);
-        let Some(ring) = self.ring.as_mut().filter(|_| near) else {
-            return self.insert_stray(nodes, slot, node);
-        };
-        let level = &mut ring.levels[place(rank)];
-        let Some(sum) = level.qty.checked_add(node.qty.raw()) else {
+    pub fn insert(&mut self, nodes: &mut Nodes, slot: u32, node: Node) -> bool {
+        // In its place at once, before it is known whether it may stay: carried about it would be copied.
+        let (rank, qty) = (self.rank(node.ticks), node.qty.raw());
+        nodes.set(slot, node);
+        if !self.is_near(rank) {
+            return self.insert_stray(nodes, slot);
+        }
+        let level = nodes.rings.level_mut(self.ring, rank);
+        let Some(sum) = level.qty.checked_add(qty) else {
+            nodes[slot].set_place(Place::Nowhere);
             return false;
         };
         level.qty = sum;
         let tail = std::mem::replace(&mut level.line.tail, slot);
-        (node.prev, node.next) = (tail, NIL);
-        nodes.set(slot, node);
-        if tail != NIL {
+        if tail == NIL {
+            level.line.head = slot;
+            nodes.rings.set_bit(self.ring, rank);
+            self.best = self.best.min(rank);
+        } else {
             nodes[tail].next = slot;
-            return true;
         }
-        level.line.head = slot;
-        ring.bits |= bit(rank);
-        self.best = self.best.min(rank);
+        let node = &mut nodes[slot];
+        (node.prev, node.next) = (tail, NIL);
         true
     }
 
@@ -184,15 +162,25 @@ impl Ladder {
     pub fn remove(&mut self, nodes: &mut Nodes, slot: u32) {
         let Node { ticks, qty, prev, next, .. } = nodes[slot];
         let rank = self.rank(ticks);
-        let near = self.is_near(rank);
-        let Some(ring) = self.ring.as_mut().filter(|_| near) else {
+        if !self.is_near(rank) {
             return self.remove_stray(nodes, slot);
-        };
-        let level = &mut ring.levels[place(rank)];
+        }
+        // All is decided by its own links, not by the line: those come from memory first, and a branch that is guessed
+        // wrong is found out sooner.
+        let level = nodes.rings.level_mut(self.ring, rank);
         level.qty -= qty.raw();
-        level.line.unlink(nodes, prev, next);
-        if prev == NIL && next == NIL {
-            self.vacate(rank);
+        if prev == NIL {
+            level.line.head = next;
+        }
+        if next == NIL {
+            level.line.tail = prev;
+        } else {
+            nodes[next].prev = prev;
+        }
+        if prev != NIL {
+            nodes[prev].next = next;
+        } else if next == NIL {
+            self.vacate(&mut nodes.rings, rank);
         }
     }
 
@@ -203,63 +191,69 @@ impl Ladder {
         assert!(by < node.qty, "an order with nothing left is removed");
         node.qty = Qty::from_raw(node.qty.raw() - by.raw());
         let rank = self.rank(node.ticks);
-        if let Some(level) = self.level_mut(rank) {
+        if let Some(level) = self.level_mut(&mut nodes.rings, rank) {
             level.qty -= by.raw();
         }
     }
 
+    /// The newest order at a price of the ring; [`NIL`] if there is none.
+    #[inline]
+    pub fn tail(&self, nodes: &Nodes, ticks: i64) -> u32 {
+        let rank = self.rank(ticks);
+        if self.is_near(rank) { nodes.rings.level(self.ring, rank).line.tail } else { NIL }
+    }
+
     /// Has the memory of a price brought near.
     #[inline]
-    pub fn fetch(&self, ticks: i64) {
-        if let Some(ring) = &self.ring {
-            fetch(&ring.levels[place(self.rank(ticks))]);
-        }
+    pub fn fetch(&self, nodes: &Nodes, ticks: i64) {
+        nodes.rings.fetch(self.ring, self.rank(ticks));
     }
 
+    /// Whether a rank is in the ring, if there is one.
     #[inline]
     fn is_near(&self, rank: i64) -> bool {
-        (rank.wrapping_sub(self.base) as u64) < WINDOW as u64
+        ((rank.wrapping_sub(self.base) as u64) < WINDOW as u64) & (self.ring != NIL)
     }
 
     #[inline]
-    fn level(&self, rank: i64) -> Option<&Level> {
-        let ring = self.ring.as_ref()?;
+    fn level<'a>(&self, rings: &'a Rings, rank: i64) -> Option<&'a Level> {
         match self.is_near(rank) {
-            true => Some(&ring.levels[place(rank)]),
-            false => ring.far.get(&rank),
+            true => Some(rings.level(self.ring, rank)),
+            false if self.ring == NIL => None,
+            false => rings.far(self.ring).levels.get(&rank),
         }
     }
 
     #[inline]
-    fn level_mut(&mut self, rank: i64) -> Option<&mut Level> {
-        let near = self.is_near(rank);
-        let ring = self.ring.as_mut()?;
-        match near {
-            true => Some(&mut ring.levels[place(rank)]),
-            false => ring.far.get_mut(&rank),
+    fn level_mut<'a>(&self, rings: &'a mut Rings, rank: i64) -> Option<&'a mut Level> {
+        match self.is_near(rank) {
+            true => Some(rings.level_mut(self.ring, rank)),
+            false if self.ring == NIL => None,
+            false => rings.far_mut(self.ring).levels.get_mut(&rank),
         }
     }
 
     /// The last order has left a level of the ring.
     #[inline(never)]
-    fn vacate(&mut self, rank: i64) {
-        if let Some(ring) = &mut self.ring {
-            ring.bits &= !bit(rank);
-        }
+    fn vacate(&mut self, rings: &mut Rings, rank: i64) {
+        rings.clear_bit(self.ring, rank);
         if rank == self.best {
-            self.best = self.occupied_from(rank).unwrap_or(EMPTY);
+            self.best = self.occupied_from(rings, rank).unwrap_or(EMPTY);
         }
     }
 
     /// The best occupied rank at or behind this one.
     #[inline]
-    fn occupied_from(&self, rank: i64) -> Option<i64> {
-        let ring = self.ring.as_ref()?;
-        let near = self.near_from(ring.bits, rank);
-        if ring.far.is_empty() {
+    fn occupied_from(&self, rings: &Rings, rank: i64) -> Option<i64> {
+        if self.ring == NIL {
+            return None;
+        }
+        let near = self.near_from(rings.bits(self.ring), rank);
+        let far = &rings.far(self.ring).levels;
+        if far.is_empty() {
             return near;
         }
-        let far = ring.far.range(rank..).next().map(|(&rank, _)| rank);
+        let far = far.range(rank..).next().map(|(&rank, _)| rank);
         match (near, far) {
             (Some(near), Some(far)) => Some(near.min(far)),
             (near, far) => near.or(far),
@@ -279,44 +273,35 @@ impl Ladder {
     }
 }
 
-/// Where the level of a rank is in the ring.
-#[inline]
-fn place(rank: i64) -> usize {
-    rank as usize & (WINDOW - 1)
-}
-
-#[inline]
-fn bit(rank: i64) -> u128 {
-    1 << place(rank)
-}
-
 /// What is far, and how the ring follows the market.
 impl Ladder {
     #[cold]
     #[inline(never)]
-    fn insert_stray(&mut self, nodes: &mut Nodes, slot: u32, node: Node) -> bool {
-        let rank = self.rank(node.ticks);
-        if rank == EMPTY {
-            return false;
+    fn insert_stray(&mut self, nodes: &mut Nodes, slot: u32) -> bool {
+        let Node { ticks, qty, .. } = nodes[slot];
+        let rank = self.rank(ticks);
+        if self.ring == NIL {
+            self.ring = nodes.rings.add();
         }
-        if self.is_empty() {
+        if self.is_empty() && rank != EMPTY {
             // Nothing has to move, so the ring comes at once.
-            self.ring.get_or_insert_with(Ring::new);
             self.base = base_for(rank);
             if self.is_near(rank) {
+                let node = nodes[slot];
                 return self.insert(nodes, slot, node);
             }
         }
-        let ring = self.ring.get_or_insert_with(Ring::new);
-        let level = ring.far.entry(rank).or_default();
-        let Some(sum) = level.qty.checked_add(node.qty.raw()) else {
+        let sum = self.level(&nodes.rings, rank).map_or(0, |level| level.qty).checked_add(qty.raw());
+        let Some(sum) = sum.filter(|_| rank != EMPTY) else {
+            nodes[slot].set_place(Place::Nowhere);
             return false;
         };
+        let mut level = nodes.rings.far(self.ring).levels.get(&rank).copied().unwrap_or_default();
         level.qty = sum;
-        nodes.set(slot, node);
         level.line.push_back(nodes, slot);
+        nodes.rings.far_mut(self.ring).levels.insert(rank, level);
         self.best = self.best.min(rank);
-        self.stray();
+        self.stray(&mut nodes.rings);
         true
     }
 
@@ -325,50 +310,29 @@ impl Ladder {
     fn remove_stray(&mut self, nodes: &mut Nodes, slot: u32) {
         let Node { ticks, qty, .. } = nodes[slot];
         let rank = self.rank(ticks);
-        let ring = self.ring.as_mut().expect("an order has its ring");
-        let level = ring.far.get_mut(&rank).expect("an order outside the ring is far");
+        let far = nodes.rings.far_mut(self.ring);
+        let mut level = far.levels.remove(&rank).expect("an order outside the ring is far");
         level.qty -= qty.raw();
         level.line.remove(nodes, slot);
-        if level.line.head == NIL {
-            ring.far.remove(&rank);
-            if rank == self.best {
-                self.best = self.occupied_from(rank).unwrap_or(EMPTY);
-            }
+        if level.line.front().is_some() {
+            nodes.rings.far_mut(self.ring).levels.insert(rank, level);
+        } else if rank == self.best {
+            self.best = self.occupied_from(&nodes.rings, rank).unwrap_or(EMPTY);
         }
-        self.stray();
+        self.stray(&mut nodes.rings);
     }
 
     /// Counts a touch of a far level, and moves the ring if the market is elsewhere and the move is paid for.
-    fn stray(&mut self) {
-        let Some(ring) = &mut self.ring else { return };
-        ring.strays = ring.strays.saturating_add(1);
+    fn stray(&mut self, rings: &mut Rings) {
+        let far = rings.far_mut(self.ring);
+        far.strays = far.strays.saturating_add(1);
         let base = base_for(self.best);
         let drifted = self.best != EMPTY && base.abs_diff(self.base) >= DRIFT_MIN;
-        if drifted && ring.strays.saturating_mul(MOVES_PER_STRAY) >= ring.bits.count_ones() {
-            ring.strays = 0;
-            ring.shift(self.base, base);
+        let paid = far.strays.saturating_mul(MOVES_PER_STRAY);
+        if drifted && paid >= rings.bits(self.ring).count_ones() {
+            rings.far_mut(self.ring).strays = 0;
+            rings.shift(self.ring, self.base, base);
             self.base = base;
-        }
-    }
-}
-
-impl Ring {
-    fn new() -> Box<Ring> {
-        Box::new(Ring { bits: 0, far: BTreeMap::new(), strays: 0, levels: [Level::default(); WINDOW] })
-    }
-
-    /// Levels that are in the old window and in the new stay where they are: the place of a rank never changes.
-    fn shift(&mut self, old: i64, new: i64) {
-        for rank in old..old + WINDOW as i64 {
-            let stays = (rank.wrapping_sub(new) as u64) < WINDOW as u64;
-            if !stays && self.bits & bit(rank) != 0 {
-                self.far.insert(rank, std::mem::take(&mut self.levels[place(rank)]));
-                self.bits &= !bit(rank);
-            }
-        }
-        while let Some((&rank, _)) = self.far.range(new..new + WINDOW as i64).next() {
-            self.levels[place(rank)] = self.far.remove(&rank).expect("it was just seen");
-            self.bits |= bit(rank);
         }
     }
 }
@@ -380,11 +344,10 @@ fn base_for(best: i64) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::VecDeque;
+    use std::collections::{BTreeMap, VecDeque};
 
     use super::*;
     use crate::chance::Chance;
-    use crate::nodes::Place;
     use crate::terms::Side;
 
     /// What a ladder is, without thinking of speed.
@@ -412,8 +375,8 @@ mod tests {
 
     fn seen(ladder: &Ladder, nodes: &Nodes) -> Vec<(i64, Vec<(u32, i64)>)> {
         let mut all = Vec::new();
-        for (ticks, qty) in ladder.levels() {
-            let line = std::iter::successors(ladder.front(ticks), |&slot| nodes[slot].next());
+        for (ticks, qty) in ladder.levels(nodes) {
+            let line = std::iter::successors(ladder.front(nodes, ticks), |&slot| nodes[slot].next());
             let line: Vec<_> = line.map(|slot| (slot, nodes[slot].qty.raw())).collect();
             assert_eq!(line.iter().map(|(_, qty)| qty).sum::<i64>(), qty.raw());
             all.push((ticks, line));
@@ -454,7 +417,7 @@ mod tests {
                     }
                 }
                 4..6 => {
-                    let slot = ladder.best_front().unwrap();
+                    let slot = ladder.best_front(&nodes).unwrap();
                     let at = open.iter().position(|&(other, _)| other == slot).unwrap();
                     let (slot, ticks) = open.swap_remove(at);
                     ladder.remove(&mut nodes, slot);
@@ -490,7 +453,7 @@ mod tests {
         for slot in 1..=9 {
             assert!(put(&mut ladder, &mut nodes, slot, -10_000 - slot as i64, 1));
         }
-        let far = &ladder.ring.as_ref().unwrap().far;
+        let far = &nodes.rings.far(ladder.ring).levels;
         assert_eq!(far.keys().copied().collect::<Vec<_>>(), [0]);
         assert!(ladder.is_near(ladder.best_rank()));
     }
@@ -505,14 +468,14 @@ mod tests {
                     let slot = round * 5 + at as u32;
                     let held = put(&mut ladder, &mut nodes, slot, ticks, 1);
                     assert_eq!(held, ladder.rank(ticks) != i64::MAX);
-                    assert_eq!(ladder.qty(ticks).is_zero(), !held);
+                    assert_eq!(ladder.qty(&nodes, ticks).is_zero(), !held);
                 }
             }
-            assert_eq!(ladder.levels().count(), 4);
-            while let Some(slot) = ladder.best_front() {
+            assert_eq!(ladder.levels(&nodes).count(), 4);
+            while let Some(slot) = ladder.best_front(&nodes) {
                 ladder.remove(&mut nodes, slot);
             }
-            assert!(ladder.is_empty() && ladder.best().is_none() && ladder.worse(i64::MAX).is_none());
+            assert!(ladder.is_empty() && ladder.best().is_none() && ladder.worse(&nodes, i64::MAX).is_none());
         }
     }
 
@@ -522,7 +485,7 @@ mod tests {
         for (slot, ticks) in [(0, 7), (1, 100_000)] {
             assert!(put(&mut ladder, &mut nodes, slot, ticks, i64::MAX));
             assert!(!put(&mut ladder, &mut nodes, 2, ticks, 1));
-            assert_eq!(ladder.qty(ticks), Qty::MAX);
+            assert_eq!(ladder.qty(&nodes, ticks), Qty::MAX);
         }
     }
 

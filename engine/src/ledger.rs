@@ -5,7 +5,7 @@ mod image;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::ahead::fetch;
+use crate::ahead::{fetch, table};
 use crate::command::{ExecRef, Movement, MovementKind};
 use crate::event::{Booking, PositionState};
 use crate::id::{AccountId, Currency, IntId, OrderHandle, SecurityId, StrategyId, TransactionId, Uuid};
@@ -161,7 +161,7 @@ impl Ledger {
             cash_numbers: BTreeMap::new(),
             cash: Vec::new(),
             contras: Vec::new(),
-            transactions: VecDeque::with_capacity(transactions_max.max(1) as usize),
+            transactions: table(transactions_max.max(1) as usize).into(),
             transactions_max: transactions_max.max(1) as usize,
             folded: 0,
             uuids: BTreeMap::new(),
@@ -542,7 +542,7 @@ pub fn after(held: &PositionState, qty: Qty, price: Price, size: ContractSize) -
 ///
 /// In its direction the cost grows. Against it a share of the cost leaves, rounded once, so that a flat position has no
 /// cost; what was received above that share is realised. Through zero it is closed, and the rest opens at the price.
-#[inline]
+#[inline(always)]
 fn worth(
     held: &PositionState,
     qty: Qty,

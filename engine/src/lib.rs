@@ -23,6 +23,7 @@ pub mod orders;
 pub mod ledger;
 pub mod risk;
 pub mod directory;
+mod rings;
 pub mod nodes;
 pub mod ladder;
 pub mod venue;

@@ -5,10 +5,11 @@ mod image;
 
 use std::ops::{Index, IndexMut};
 
-use crate::ahead::fetch;
+use crate::ahead::{enlarge, fetch, table};
 use crate::id::AccountId;
 use crate::number::Qty;
 use crate::order::NIL;
+use crate::rings::Rings;
 use crate::terms::{Side, Tif};
 
 const _: () = assert!(size_of::<Node>() == 32, "a node never straddles a cache line");
@@ -90,53 +91,55 @@ impl Node {
     }
 }
 
-/// The slab of nodes. The caller chooses the slots; it grows to the highest one used.
+/// The slab of nodes, and the rings they stand on. The caller chooses the slots; it grows to the highest one used.
 #[derive(Clone, Debug, Default)]
-pub struct Nodes(Vec<Node>);
+pub struct Nodes {
+    pub(crate) slots: Vec<Node>,
+    pub(crate) rings: Rings,
+}
 
 impl Nodes {
     pub fn with_capacity(orders: usize) -> Nodes {
-        Nodes(Vec::with_capacity(orders))
+        Nodes { slots: table(orders), rings: Rings::default() }
     }
 
     /// Room for so many orders.
     pub fn reserve(&mut self, orders: usize) {
-        self.0.reserve(orders.saturating_sub(self.0.len()));
+        enlarge(&mut self.slots, orders);
     }
 
     /// The place of a slot; nowhere if it was never used.
     #[inline]
     pub fn place(&self, slot: u32) -> Place {
-        self.0.get(slot as usize).map_or(Place::Nowhere, Node::place)
+        self.slots.get(slot as usize).map_or(Place::Nowhere, Node::place)
     }
 
     #[inline]
     pub fn get(&self, slot: u32) -> Option<&Node> {
-        self.0.get(slot as usize)
+        self.slots.get(slot as usize)
     }
 
     /// Has the memory of a slot brought near.
     #[inline]
     pub fn fetch(&self, slot: u32) {
-        if let Some(node) = self.0.get(slot as usize) {
+        if let Some(node) = self.slots.get(slot as usize) {
             fetch(node);
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn set(&mut self, slot: u32, node: Node) {
-        match self.0.get_mut(slot as usize) {
-            Some(place) => *place = node,
-            None => self.grow(slot, node),
+        if slot as usize >= self.slots.len() {
+            self.grow(slot);
         }
+        self.slots[slot as usize] = node;
     }
 
     #[cold]
     #[inline(never)]
-    fn grow(&mut self, slot: u32, node: Node) {
+    fn grow(&mut self, slot: u32) {
         assert!(slot != NIL, "NIL is no slot");
-        self.0.resize(slot as usize, Node::default());
-        self.0.push(node);
+        self.slots.resize(slot as usize + 1, Node::default());
     }
 }
 
@@ -145,14 +148,14 @@ impl Index<u32> for Nodes {
 
     #[inline]
     fn index(&self, slot: u32) -> &Node {
-        &self.0[slot as usize]
+        &self.slots[slot as usize]
     }
 }
 
 impl IndexMut<u32> for Nodes {
     #[inline]
     fn index_mut(&mut self, slot: u32) -> &mut Node {
-        &mut self.0[slot as usize]
+        &mut self.slots[slot as usize]
     }
 }
 
@@ -190,13 +193,6 @@ impl Line {
     #[inline]
     pub fn remove(&mut self, nodes: &mut Nodes, slot: u32) {
         let Node { prev, next, .. } = nodes[slot];
-        self.unlink(nodes, prev, next);
-    }
-
-    /// Takes out whoever stands between these two. All is decided by its own links, not by the line: those come
-    /// from memory first, and a branch that is guessed wrong is found out sooner.
-    #[inline]
-    pub(crate) fn unlink(&mut self, nodes: &mut Nodes, prev: u32, next: u32) {
         if prev == NIL {
             self.head = next;
         } else {

@@ -3,6 +3,7 @@
 
 mod image;
 
+use crate::ahead::{enlarge, table};
 use crate::command::ExecRef;
 use crate::id::{GENERATIONS, IntId, OrderHandle, ShardId, Source};
 use crate::number::{Money, Notional, Price, Qty};
@@ -87,7 +88,7 @@ impl Orders {
             max,
             // Room for all there may be: memory that is not used costs nothing, and a slab that grows would stand still to
             // be copied.
-            slots: Vec::with_capacity(max as usize),
+            slots: table(max as usize),
             free: NIL,
             held: 0,
             finished: [Line::EMPTY; 2],
@@ -106,7 +107,7 @@ impl Orders {
     pub fn set_bounds(&mut self, max: u32, executions_max: u32) {
         assert!(max < NIL, "one slot number means none");
         (self.max, self.executions_max) = (max, executions_max);
-        self.slots.reserve((max as usize).saturating_sub(self.slots.len()));
+        enlarge(&mut self.slots, max as usize);
     }
 
     /// Slots there are, in use or not: the range a walk over all orders covers.
@@ -218,25 +219,19 @@ impl Orders {
         }
     }
 
-    pub fn rename(&mut self, slot: u32, id: IntId) {
+    #[inline]
+    pub fn rename(&mut self, slot: u32, id: &IntId) {
         let order = &mut self.slots[slot as usize];
-        let orig_id = std::mem::replace(&mut order.id, id);
-        if order.orig_id != NIL {
-            self.orig_ids[order.orig_id as usize] = orig_id;
-            return;
-        }
-        order.orig_id = match self.orig_ids_free.pop() {
-            Some(at) => {
-                self.orig_ids[at as usize] = orig_id;
-                at
-            }
-            None => {
-                self.orig_ids.push(orig_id);
+        if order.orig_id == NIL {
+            order.orig_id = self.orig_ids_free.pop().unwrap_or_else(|| {
+                self.orig_ids.push(IntId::NONE);
                 // Giving it back must never need more room than there is.
                 self.orig_ids_free.reserve(self.orig_ids.len());
                 self.orig_ids.len() as u32 - 1
-            }
-        };
+            });
+        }
+        self.orig_ids[order.orig_id as usize] = order.id;
+        order.id = *id;
     }
 
     pub fn requests(&self, slot: u32) -> Option<&Requests> {
@@ -502,15 +497,15 @@ mod tests {
     fn a_modification_moves_the_name_behind() {
         let mut orders = Orders::new(ShardId(0), 10, 0);
         let slot = orders.insert(order(1));
-        orders.rename(slot, id(2));
+        orders.rename(slot, &id(2));
         assert_eq!((orders.get(slot).id, *orders.orig_id(slot)), (id(2), id(1)));
-        orders.rename(slot, id(3));
+        orders.rename(slot, &id(3));
         assert_eq!((orders.get(slot).id, *orders.orig_id(slot)), (id(3), id(2)));
         orders.finish(slot);
         orders.forget_oldest(false);
         let slot = orders.insert(order(4));
         assert!(orders.orig_id(slot).is_none());
-        orders.rename(slot, id(5));
+        orders.rename(slot, &id(5));
         assert_eq!((*orders.orig_id(slot), orders.orig_ids.len()), (id(4), 1));
     }
 }

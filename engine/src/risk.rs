@@ -354,7 +354,7 @@ impl Guard {
 
     fn check_position(&self, asked: &Asked<'_>, held: &Held) -> Result<(), Reason> {
         let max = self.limits.max_position;
-        if max.is_zero() || !asked.grows.is_positive() || asked.terms.reduce_only {
+        if max.is_zero() || !asked.grows.is_positive() {
             return Ok(());
         }
         let side = asked.terms.side;

@@ -100,7 +100,7 @@ pub struct Terms {
     pub stop_given: bool,
     /// Passed on to the venue (FIX 7003).
     pub exchange_order: bool,
-    /// Closes a position: never opens or turns one.
+    /// Closes a position: asks for no more than there is to close when it comes.
     pub reduce_only: bool,
 }
 

@@ -176,17 +176,23 @@ impl Venue {
             outcomes: Vec::with_capacity(2 * OUTCOMES_PER_STEP_MAX),
             scratch: Vec::new(),
         };
+        venue.reserve_books(books.len());
         for spec in books {
             venue.add_book(spec);
         }
         venue
     }
 
+    /// Room for so many books in all.
+    pub fn reserve_books(&mut self, books: usize) {
+        self.nodes.rings.reserve(2 * books);
+    }
+
     /// Opens a book, in continuous trading, and gives its number.
     pub fn add_book(&mut self, spec: BookSpec) -> u32 {
         assert!(spec.tick_size.is_positive(), "a tick is above zero");
         assert!(spec.lot.is_positive(), "a lot is above zero");
-        self.books.push(Book::new(&spec));
+        self.books.push(Book::new(&spec, &mut self.nodes));
         self.markets.push(Market::default());
         self.backs.push(Back {
             chance: Chance::named(spec.settings.seed, spec.security.0 as u64),
@@ -250,10 +256,30 @@ impl Venue {
     pub fn fetch(&self, book: u32) {
         if let (Some(front), Some(market)) = (self.books.get(book as usize), self.markets.get(book as usize))
         {
-            fetch(&front.sides);
-            fetch(&front.mode);
+            fetch(front);
             fetch(market);
         }
+    }
+
+    /// Has the memory of a price brought near, for an order that will come to it.
+    #[inline]
+    pub fn fetch_level(&self, book: u32, side: Side, limit: i64) {
+        if let Some(book) = self.books.get(book as usize) {
+            book.sides[side as usize].fetch(&self.nodes, limit);
+        }
+    }
+
+    /// Has the memory brought near of the order that one which comes next will meet, or stand behind. The slot of the one it meets.
+    #[inline]
+    pub fn expect(&self, book: u32, side: Side, limit: Option<i64>) -> Option<u32> {
+        let book = self.books.get(book as usize)?;
+        if book.crosses(side, limit) {
+            let maker = book.sides[side.opposite() as usize].best_front(&self.nodes)?;
+            self.nodes.fetch(maker);
+            return Some(maker);
+        }
+        self.nodes.fetch(book.sides[side as usize].tail(&self.nodes, limit?));
+        None
     }
 
     /// Has the memory brought near that is needed when an order leaves.
@@ -262,7 +288,7 @@ impl Venue {
         if let Some(node) = self.nodes.get(slot).filter(|node| node.is_at(Place::Book)) {
             self.nodes.fetch(node.prev);
             self.nodes.fetch(node.next);
-            self.books[node.book as usize].sides[node.side() as usize].fetch(node.ticks);
+            self.books[node.book as usize].sides[node.side() as usize].fetch(&self.nodes, node.ticks);
         }
     }
 
@@ -284,19 +310,24 @@ impl Venue {
     /// An order shall go on with other terms; `qty` is what shall remain of it.
     #[inline]
     pub fn replace(&mut self, slot: u32, qty: Qty, limit: Option<i64>, tif: Tif) {
-        let Some(node) = self.nodes.get(slot).filter(|node| node.is_at(Place::Book)) else {
-            return self.replace_richly(slot, qty, limit, tif);
-        };
-        let entry =
-            Entry { slot, book: node.book, side: node.side(), limit, qty, tif, account: node.account };
-        let keeps = qty < node.qty && limit == Some(node.ticks) && tif == node.tif;
-        if keeps || !self.is_plain(&entry) {
-            return self.replace_richly(slot, qty, limit, tif);
+        match self.plain_change(slot, qty, limit, tif) {
+            Some(entry) => {
+                self.say(slot, Outcome::Replaced);
+                self.come_again(&entry);
+            }
+            None => self.replace_richly(slot, qty, limit, tif),
         }
-        self.books[entry.book as usize].sides[entry.side as usize].remove(&mut self.nodes, slot);
-        self.nodes[slot].set_place(Place::Nowhere);
-        self.say(slot, Outcome::Replaced);
-        self.arrive_plainly(&entry);
+    }
+
+    /// The same for an order that rests, where there is no more to it than to come again as the newest of its new price. True
+    /// if it has done so, and only what it traded is said; false, and nothing has happened, if there is more to it.
+    #[inline]
+    pub fn requeue(&mut self, slot: u32, qty: Qty, limit: Option<i64>, tif: Tif) -> bool {
+        let change = self.plain_change(slot, qty, limit, tif);
+        if let Some(entry) = &change {
+            self.come_again(entry);
+        }
+        change.is_some()
     }
 
     /// The shard says that an order's time is over. Nothing is said of one that is not here.
@@ -375,7 +406,7 @@ impl Venue {
     /// Prices at which clients' orders rest, best first, and how much.
     pub fn depth(&self, book: u32, side: Side, levels: usize) -> impl Iterator<Item = (Price, Qty)> {
         let book = &self.books[book as usize];
-        let all = book.sides[side as usize].levels();
+        let all = book.sides[side as usize].levels(&self.nodes);
         all.take(levels).map(|(ticks, qty)| (book.price(ticks), qty))
     }
 
@@ -418,6 +449,23 @@ impl Venue {
             && entry.tif.is_plain()
             && entry.qty.is_positive()
             && entry.limit.is_none_or(|limit| book.is_price(limit))
+    }
+
+    /// A resting order with new terms, if these cost it its place in line and ask for nothing else that is rare.
+    #[inline]
+    fn plain_change(&self, slot: u32, qty: Qty, limit: Option<i64>, tif: Tif) -> Option<Entry> {
+        let node = self.nodes.get(slot).filter(|node| node.is_at(Place::Book))?;
+        let entry =
+            Entry { slot, book: node.book, side: node.side(), limit, qty, tif, account: node.account };
+        let keeps = qty < node.qty && limit == Some(node.ticks) && tif == node.tif;
+        (!keeps && self.is_plain(&entry)).then_some(entry)
+    }
+
+    #[inline]
+    fn come_again(&mut self, entry: &Entry) {
+        self.books[entry.book as usize].sides[entry.side as usize].remove(&mut self.nodes, entry.slot);
+        self.nodes[entry.slot].set_place(Place::Nowhere);
+        self.arrive_plainly(entry);
     }
 
     #[cold]

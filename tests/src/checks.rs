@@ -40,8 +40,6 @@ pub struct Checker {
     reference: Arc<RefData>,
     seq: u64,
     pub orders: BTreeMap<OrderHandle, Seen>,
-    /// A fill could not be counted: the security stands still, and its books need a person.
-    pub overflowed: bool,
     pub positions: BTreeMap<(StrategyId, SecurityId), Position>,
     pub cash: BTreeMap<(StrategyId, Currency), i128>,
     /// Per currency what left or came to the strategies: the other side of every booking.
@@ -61,7 +59,6 @@ impl Checker {
             reference,
             seq: 0,
             orders: BTreeMap::new(),
-            overflowed: false,
             positions: BTreeMap::new(),
             cash: BTreeMap::new(),
             venue_cash: BTreeMap::new(),
@@ -96,10 +93,6 @@ impl Checker {
             // From here on, as the alert says, a repeated execution cannot be told.
             Body::Alert { alert: Alert::ExecutionsFull, .. } => {
                 self.forgetful = true;
-                Ok(())
-            }
-            Body::Alert { alert: Alert::BookingOverflow, .. } => {
-                self.overflowed = true;
                 Ok(())
             }
             Body::Alert { .. }

@@ -301,7 +301,7 @@ impl Platform {
             Taken::Yes
         });
         self.monitor()?;
-        if !self.workers[at].has_work() && !self.checkers[at].overflowed {
+        if !self.workers[at].has_work() {
             self.workers[at].shard().audit();
         }
         Ok(())

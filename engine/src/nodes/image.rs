@@ -67,8 +67,8 @@ impl Node {
 
 impl Nodes {
     pub(crate) fn save(&self, out: &mut impl Sink) {
-        (self.0.len() as u32).encode(out);
-        self.0.iter().for_each(|node| node.save(out));
+        (self.slots.len() as u32).encode(out);
+        self.slots.iter().for_each(|node| node.save(out));
     }
 
     /// Nodes that are linked as they were, and the slots of those who stand first in their lines.
@@ -77,12 +77,12 @@ impl Nodes {
         from.check(count as usize <= from.left() && count != NIL, Problem::Short)?;
         let mut nodes = Nodes::with_capacity(capacity);
         for _ in 0..count {
-            nodes.0.push(Node::load(from)?);
+            nodes.slots.push(Node::load(from)?);
         }
         let linked = nodes.link_back();
         from.check(linked.is_some(), Problem::Contradiction)?;
         let heads = nodes.heads();
-        let stand = nodes.0.iter().filter(|node| !node.is_at(Place::Nowhere)).count();
+        let stand = nodes.slots.iter().filter(|node| !node.is_at(Place::Nowhere)).count();
         let reached: usize = heads.iter().map(|&head| nodes.line_from(head).count()).sum();
         // Whoever stands in a ring has nobody first.
         from.check(reached == stand, Problem::Contradiction)?;
@@ -91,12 +91,12 @@ impl Nodes {
 
     /// Tells everybody who stands before them. None if two do, or somebody of another line.
     fn link_back(&mut self) -> Option<()> {
-        for slot in 0..self.0.len() {
-            let node = self.0[slot];
+        for slot in 0..self.slots.len() {
+            let node = self.slots[slot];
             if node.is_at(Place::Nowhere) || node.next == NIL {
                 continue;
             }
-            let next = self.0.get_mut(node.next as usize)?;
+            let next = self.slots.get_mut(node.next as usize)?;
             if next.prev != NIL || !node.is_in_line_with(next) {
                 return None;
             }
@@ -107,7 +107,7 @@ impl Nodes {
 
     fn heads(&self) -> Vec<u32> {
         let is_first = |node: &Node| !node.is_at(Place::Nowhere) && node.prev == NIL;
-        (0..self.0.len() as u32).filter(|&slot| is_first(&self[slot])).collect()
+        (0..self.slots.len() as u32).filter(|&slot| is_first(&self[slot])).collect()
     }
 
     /// A line, from one who stands in it to its end.
@@ -116,7 +116,7 @@ impl Nodes {
     }
 
     pub(crate) fn placed(&self) -> impl Iterator<Item = (u32, &Node)> {
-        let all = (0..self.0.len() as u32).zip(&self.0);
+        let all = (0..self.slots.len() as u32).zip(&self.slots);
         all.filter(|(_, node)| !node.is_at(Place::Nowhere))
     }
 }

@@ -207,3 +207,22 @@ fn the_treasury_gives_and_takes() {
     assert_eq!((used.used, used.scope), (4, SCOPE));
     assert!(guard.share(kind).admits(1_000));
 }
+
+#[test]
+fn an_order_that_closes_a_position_is_no_exception_to_its_limit() {
+    let close = Terms { side: Side::Sell, reduce_only: true, ..terms(10, 1_000) };
+    let limits = Limits { max_position: Qty::from_raw(5), ..Limits::default() };
+    let check = |net: i64, open: i64| {
+        let open = OpenQty { buy: Qty::ZERO, sell: Qty::from_raw(open) };
+        let held = Held { net: Qty::from_raw(net), open };
+        guard(limits).check_limits(Timestamp(1), &asked(&close), &held)
+    };
+    // Nearer to zero it may go from wherever it is.
+    assert_eq!(check(10, 0), Ok(()));
+    assert_eq!(check(100, 90), Ok(()));
+    // Beside other orders of its side it may turn the position, and then the limit holds.
+    assert_eq!(check(10, 5), Ok(()));
+    assert_eq!(check(10, 6), Err(Reason::MaxPosition));
+    // An account may hold the other way round what a strategy closes.
+    assert_eq!(check(-1, 0), Err(Reason::MaxPosition));
+}

@@ -320,12 +320,15 @@ impl Shard {
         let body = Said::Forgotten { order: self.orders.handle(slot), source, id };
         out.say(self.hearers(source), self.now, body);
         self.orders.forget_oldest(outside);
+        // The next order gets its slot, and its place in line.
+        self.venue.nodes().fetch(slot);
         true
     }
 }
 
 /// The limit in ticks that an order has at the venue: a triggered stop limit keeps its own, a stop has none.
-fn limit_ticks(terms: &Terms, grid: &Grid) -> Option<i64> {
+#[inline]
+pub(super) fn limit_ticks(terms: &Terms, grid: &Grid) -> Option<i64> {
     match terms.kind {
         OrderKind::Limit | OrderKind::StopLimit => {
             Some(grid.steps(terms.limit.raw()).expect("the gate admits prices on the grid only"))

@@ -5,6 +5,7 @@ use crate::command::{BudgetKind, Phase, Session};
 use crate::event::{Body as Said, BudgetUse};
 use crate::id::{AdapterId, StrategyId};
 use crate::number::{Grid, Money, Notional, Price, Qty};
+use crate::order::Order;
 use crate::outbox::Outbox;
 use crate::reason::Reason;
 use crate::risk::{Asked, Held};
@@ -33,6 +34,7 @@ pub(super) struct Passed {
 
 impl Shard {
     /// Checks a new order and counts it where it passes.
+    #[inline(always)]
     pub(super) fn admit(&mut self, terms: &Terms, out: &mut Outbox) -> Result<Passed, Reason> {
         let found = self.look_up(terms)?;
         self.check_reduction(terms, &found)?;
@@ -76,7 +78,7 @@ impl Shard {
     }
 
     /// 1. Reference.
-    #[inline]
+    #[inline(always)]
     fn look_up(&mut self, terms: &Terms) -> Result<Found, Reason> {
         let local = self.directory.local(terms.security).ok_or(Reason::UnknownSecurity)?;
         let security = &self.directory.locals[local as usize];
@@ -299,6 +301,32 @@ impl Shard {
             account_open.then(|| account.usage(BudgetKind::OpenOrders)),
         ] {
             self.say_budget(usage, out);
+        }
+    }
+
+    /// What a modification has made cheaper is given back at once: set aside stays what a new order would need. The price of
+    /// a market order is nobody's to say, so it keeps what it has until its end.
+    pub(super) fn trim_credit(&mut self, slot: u32) {
+        let Order { terms, reserved, local, .. } = *self.orders.get(slot);
+        let left = self.orders.get(slot).leaves();
+        if !reserved.is_positive() || terms.kind == OrderKind::Market {
+            return;
+        }
+        let (Some(account), Some(strategy)) =
+            (self.directory.account(terms.account), self.directory.strategy(terms.strategy))
+        else {
+            return;
+        };
+        let currency = self.directory.locals[local as usize].instrument.currency;
+        if !self.directory.accounts[account as usize].guard.has_credit_in(currency) {
+            return;
+        }
+        let found = Found { local, strategy, account, position: 0, exposure: 0 };
+        let value = self.value_of(&terms, left, local).ok().flatten();
+        let cost = self.cost_of(&terms, left, value, &found);
+        if let Some(cost) = cost.filter(|cost| *cost < reserved) {
+            self.orders.get_mut(slot).reserved = cost;
+            self.give_credit_back(slot, reserved.checked_sub(cost).unwrap_or_default());
         }
     }
 

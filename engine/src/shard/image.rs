@@ -179,7 +179,7 @@ impl Shard {
             let (side, ticks) = (self.venue.nodes()[head].side(), self.venue.nodes()[head].ticks);
             let local = self.orders.get(head).local;
             let one = slots.iter().all(|&slot| self.orders.get(slot).local == local);
-            if !one || self.stops.is_occupied(local, side, ticks) {
+            if !one || self.stops.is_occupied(self.venue.nodes(), local, side, ticks) {
                 return false;
             }
             let nodes = self.venue.nodes_mut();

@@ -246,9 +246,19 @@ impl Shard {
     #[inline]
     pub fn foresee(&self, command: &Command) {
         // The rest is rare, or needs what is near anyway.
-        if let Body::Modify { order, .. } | Body::Cancel { order, .. } = &command.body {
-            self.orders.fetch(order.slot());
-            self.venue.nodes().fetch(order.slot());
+        match &command.body {
+            Body::Modify { order, .. } | Body::Cancel { order, .. } => {
+                self.orders.fetch(order.slot());
+                self.venue.nodes().fetch(order.slot());
+            }
+            Body::Submit { terms, .. } if terms.kind.has_limit() => {
+                if let Some(local) = self.directory.local(terms.security)
+                    && let Some(ticks) = self.directory.locals[local as usize].ticks.steps(terms.limit.raw())
+                {
+                    self.venue.fetch_level(local, terms.side, ticks);
+                }
+            }
+            _ => {}
         }
     }
 
@@ -268,6 +278,11 @@ impl Shard {
                     self.directory.fetch(local);
                     self.ledger.fetch(local);
                     self.venue.fetch(local);
+                    let grid = &self.directory.locals[local as usize].ticks;
+                    let limit = terms.kind.has_limit().then(|| grid.steps(terms.limit.raw())).flatten();
+                    if let Some(maker) = self.venue.expect(local, terms.side, limit) {
+                        self.orders.fetch(maker);
+                    }
                 }
             }
             _ => {}
@@ -322,6 +337,7 @@ impl Shard {
 
     /// Books, ledger places and ways for securities that have none yet.
     fn open_books(&mut self) {
+        self.venue.reserve_books(self.directory.locals.len());
         for at in self.ways.len()..self.directory.locals.len() {
             let spec = book_spec(&self.directory, &self.settings, at);
             let seed = spec.settings.seed ^ (spec.security.0 as u64) << 32;

@@ -138,24 +138,33 @@ impl Shard {
         let (source, total) = (order.source, order.terms.qty);
         let (left, ended) = (order.leaves(), order.base.is_finished());
         let sums = order.cum.checked_add(qty).zip(order.notional.checked_add(Notional::of(price, qty)));
-        let (Some((cum, notional)), Some(commission)) = (sums, self.book_fill(slot, exec, qty, price)) else {
+        let Some((cum, notional)) = sums else {
             return self.cannot_count(slot, out);
         };
+        let booked = self.book_fill(slot, exec, qty, price);
         let taken = qty.min(left);
         self.take_open(slot, taken);
-        self.settle_credit(slot, qty, price, commission, left, out);
+        if let Some(commission) = booked {
+            self.settle_credit(slot, qty, price, commission, left, out);
+        }
         let complete = cum >= total;
         let order = self.orders.get_mut(slot);
         (order.cum, order.notional) = (cum, notional);
         let step = if complete { Step::Complete } else { Step::Fill };
         order.base = order.base.after(step).expect("a fill is a fact in every state");
         let reason = match (ended, cum > total) {
+            _ if booked.is_none() => Reason::Overflow,
             (_, true) => Reason::Overfill,
             (true, false) => Reason::LateFill,
             (false, false) => Reason::None,
         };
         self.say_report(slot, What::Filled, reason, (qty, price), out);
-        out.say(self.hearers(source), self.now, Said::Booked(*self.ledger.last_booked()));
+        if booked.is_some() {
+            out.say(self.hearers(source), self.now, Said::Booked(*self.ledger.last_booked()));
+        } else {
+            // The order has traded all the same, and goes on with what is left of it at its venue.
+            self.cannot_count(slot, out);
+        }
         match reason {
             Reason::Overfill => self.alert_order(Alert::Overfill, slot, reason, out),
             Reason::LateFill => self.alert_order(Alert::LateFill, slot, reason, out),
@@ -229,16 +238,11 @@ impl Shard {
     /// A fill so large that money cannot count it: told, not booked, and the security stands still.
     #[cold]
     fn cannot_count(&mut self, slot: u32, out: &mut Outbox) {
-        let order = *self.orders.get(slot);
+        let local = self.orders.get(slot).local;
         self.alert_order(Alert::BookingOverflow, slot, Reason::Overflow, out);
-        if !self.directory.locals[order.local as usize].halted {
-            self.agenda.halt_later(order.local);
-            self.agenda.busy_with(order.local);
-        }
-        // At the simulated venue the quantity is gone; the order ends rather than to wait for what cannot come.
-        let gone = self.is_simulated(order.local) && self.venue.remaining(slot).is_none();
-        if gone && !order.base.is_finished() {
-            self.ended(slot, Step::Cancel, Reason::Overflow, out);
+        if !self.directory.locals[local as usize].halted {
+            self.agenda.halt_later(local);
+            self.agenda.busy_with(local);
         }
     }
 

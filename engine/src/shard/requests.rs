@@ -1,9 +1,10 @@
 //! Requests about orders: to modify, to cancel. Every request gets exactly one final answer.
 
 use super::Shard;
+use super::entry::limit_ticks;
 use crate::event::{Ask, Body as Said, Refusal, Request, What};
 use crate::id::{IntId, OrderHandle, Origin, PortMask, Source};
-use crate::number::Qty;
+use crate::number::{Money, Qty};
 use crate::order::{Base, CancelRequest, NIL, Order, Replace, Step};
 use crate::outbox::Outbox;
 use crate::reason::Reason;
@@ -21,19 +22,26 @@ impl Shard {
         let Some(slot) = self.orders.find(handle) else {
             return self.refuse_unknown(source, handle, id, Request::Replace, out);
         };
-        match self.check_modify(slot, id, changes, out) {
-            Ok(replace) => self.begin_replace(slot, Replace { source, ..replace }, out),
+        let terms = changes.applied_to(&self.orders.get(slot).terms);
+        match self.check_modify(slot, id, &terms, out) {
+            Ok((reserved, grown)) => {
+                if !self.replace_at_once(slot, id, source, &terms, reserved, out) {
+                    self.begin_replace(slot, &Replace { id: *id, source, terms, reserved, grown }, out)
+                }
+            }
             Err(reason) => self.refuse(slot, Request::Replace, id, source, reason, out),
         }
     }
 
+    /// Whether an order may have these terms: the credit set aside for them, and by how much it grows.
+    #[inline]
     fn check_modify(
         &mut self,
         slot: u32,
         id: &IntId,
-        changes: &Changes,
+        terms: &Terms,
         out: &mut Outbox,
-    ) -> Result<Replace, Reason> {
+    ) -> Result<(Money, Qty), Reason> {
         let order = self.orders.get(slot);
         if order.base.is_finished() {
             return Err(Reason::OrderFinished);
@@ -50,28 +58,67 @@ impl Shard {
         if id.is_none() {
             return Err(Reason::BadId);
         }
-        let (terms, qty) = (changes.applied_to(&order.terms), order.terms.qty);
-        let mut replace =
-            Replace { id: *id, source: order.source, terms, reserved: Default::default(), grown: Qty::ZERO };
+        let qty = order.terms.qty;
         if terms.qty.is_positive() && terms.qty <= order.cum {
             // Stop here: less than nothing is asked of the market, so there is nothing to check.
-            return Ok(replace);
+            return Ok((Money::ZERO, Qty::ZERO));
         }
-        replace.reserved = self.admit_change(slot, &terms, out)?;
+        let reserved = self.admit_change(slot, terms, out)?;
         let grows = terms.qty.checked_sub(qty).unwrap_or_default();
-        if grows.is_positive() {
-            replace.grown = grows;
-        }
-        Ok(replace)
+        Ok((reserved, grows.max(Qty::ZERO)))
     }
 
-    fn begin_replace(&mut self, slot: u32, replace: Replace, out: &mut Outbox) {
+    /// The short way of most modifications, as that of most cancels: the order rests at the simulated venue, so that the
+    /// request is told and done in one go and need not be kept. What it trades then is told as ever.
+    #[inline]
+    fn replace_at_once(
+        &mut self,
+        slot: u32,
+        id: &IntId,
+        source: Source,
+        terms: &Terms,
+        reserved: Money,
+        out: &mut Outbox,
+    ) -> bool {
+        let order = self.orders.get(slot);
+        let left = terms.qty.checked_sub(order.cum).unwrap_or_default();
+        if self.delayed || order.outside || !left.is_positive() {
+            return false;
+        }
+        let (local, counted) = (order.local, order.leaves());
+        let limit = limit_ticks(terms, &self.directory.locals[local as usize].ticks);
+        if !self.venue.requeue(slot, left, limit, terms.tif) {
+            return false;
+        }
+        let pending = Status::PendingReplace;
+        self.say_request_as(slot, What::ReplacePending, pending, Reason::None, id, source, out);
+        if left != counted {
+            let order = self.orders.get(slot);
+            self.ledger.take_open(order, counted);
+            self.ledger.add_open(order, left);
+        }
+        let old = self.orders.get(slot).terms;
+        self.redate(slot, &old, terms);
+        self.orders.rename(slot, id);
+        let order = self.orders.get_mut(slot);
+        order.terms = *terms;
+        order.reserved = order.reserved.checked_add(reserved).unwrap_or_default();
+        self.trim_credit(slot);
+        self.say_terms(slot, What::Replaced, Reason::None, out);
+        self.say_status(slot, What::Replaced, Reason::None, out);
+        if !self.venue.outcomes().is_empty() {
+            self.agenda.busy_with(local);
+        }
+        true
+    }
+
+    fn begin_replace(&mut self, slot: u32, replace: &Replace, out: &mut Outbox) {
         let waits = self.waits_here(slot);
         let order = *self.orders.get(slot);
         if !replace.grown.is_zero() {
             self.ledger.add_open(&order, replace.grown);
         }
-        self.orders.requests_mut(slot).replace = Some(replace);
+        self.orders.requests_mut(slot).replace = Some(*replace);
         self.say_request(slot, What::ReplacePending, Reason::None, &replace.id, replace.source, out);
         let stop_here = replace.terms.qty <= order.cum;
         // A stop that was triggered is on its way to the venue, and the request follows it there.
@@ -193,7 +240,7 @@ impl Shard {
         };
         self.orders.requests_mut(slot).replace = None;
         self.orders.tidy(slot);
-        self.orders.rename(slot, replace.id);
+        self.orders.rename(slot, &replace.id);
         let left =
             replace.terms.qty.checked_sub(order.cum).filter(|left| left.is_positive()).unwrap_or_default();
         self.recount_open(&order, replace.grown, left);
@@ -205,6 +252,7 @@ impl Shard {
             order.base = Base::Filled;
             order.terms.qty = order.cum;
         }
+        self.trim_credit(slot);
         self.say_terms(slot, What::Replaced, Reason::None, out);
         self.say_status(slot, What::Replaced, Reason::None, out);
         if left.is_zero() {
@@ -219,7 +267,7 @@ impl Shard {
         if let Some(replace) = self.orders.requests(slot).and_then(|requests| requests.replace) {
             self.orders.requests_mut(slot).replace = None;
             self.orders.tidy(slot);
-            self.orders.rename(slot, replace.id);
+            self.orders.rename(slot, &replace.id);
         }
         let left = order.leaves();
         let order = self.orders.get_mut(slot);

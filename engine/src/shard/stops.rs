@@ -32,9 +32,9 @@ impl Stops {
     }
 
     /// Whether a stop waits at this very price.
-    pub fn is_occupied(&self, local: u32, side: Side, ticks: i64) -> bool {
+    pub fn is_occupied(&self, nodes: &Nodes, local: u32, side: Side, ticks: i64) -> bool {
         let ladders = self.0.get(local as usize).and_then(Option::as_ref);
-        ladders.is_some_and(|ladders| ladders[side as usize].front(ticks).is_some())
+        ladders.is_some_and(|ladders| ladders[side as usize].front(nodes, ticks).is_some())
     }
 
     fn remove(&mut self, nodes: &mut Nodes, local: u32, slot: u32, side: Side) {
@@ -45,9 +45,9 @@ impl Stops {
     }
 
     #[inline]
-    fn nearest(&self, local: u32, side: Side) -> Option<(i64, u32)> {
+    fn nearest(&self, nodes: &Nodes, local: u32, side: Side) -> Option<(i64, u32)> {
         let ladder = &self.0[local as usize].as_ref()?[side as usize];
-        Some((ladder.best()?, ladder.best_front()?))
+        Some((ladder.best()?, ladder.best_front(nodes)?))
     }
 
     #[inline]
@@ -107,7 +107,7 @@ impl Shard {
         }
         let price = |ticks| Price::from_ticks(ticks, security.tick);
         let reached = |side: Side| {
-            let (ticks, slot) = self.stops.nearest(local, side)?;
+            let (ticks, slot) = self.stops.nearest(self.venue.nodes(), local, side)?;
             let (stop, market) = (price(ticks)?, self.trigger_price(local, side)?);
             let is_reached = match side {
                 Side::Buy => market >= stop,

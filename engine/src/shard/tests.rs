@@ -2,6 +2,7 @@
 
 mod found;
 mod kept;
+mod money;
 
 use super::*;
 use crate::command::{Limits, Movement, MovementKind, Quote, Report, Scope, Session, Trade, Watch};

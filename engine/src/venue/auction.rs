@@ -157,7 +157,7 @@ impl Venue {
         for side in Side::BOTH {
             let shown = &back.shown[side as usize];
             let quote = Some((shown.ticks, shown.first())).filter(|(_, qty)| qty.is_positive());
-            for (ticks, qty) in front.sides[side as usize].levels().chain(quote) {
+            for (ticks, qty) in front.sides[side as usize].levels(&self.nodes).chain(quote) {
                 let qty = qty.raw() as i128;
                 let (demand, supply) = match side {
                     Side::Buy => (qty, 0),
@@ -216,7 +216,7 @@ impl Venue {
         let best = ladder.best_rank();
         match best.min(quoted) <= ladder.rank(ticks) {
             false => None,
-            true if best <= quoted => ladder.best_front().map(Party::Resting),
+            true if best <= quoted => ladder.best_front(&self.nodes).map(Party::Resting),
             true => Some(Party::Quote),
         }
     }
@@ -294,8 +294,8 @@ impl Venue {
     fn first_on(&self, book: u32, shelf: Shelf) -> u32 {
         let (front, back) = (&self.books[book as usize], &self.backs[book as usize]);
         let first = match shelf {
-            Shelf::Bids => front.sides[0].best_front(),
-            Shelf::Asks => front.sides[1].best_front(),
+            Shelf::Bids => front.sides[0].best_front(&self.nodes),
+            Shelf::Asks => front.sides[1].best_front(&self.nodes),
             Shelf::Buyers => back.lines[0].front(),
             Shelf::Sellers => back.lines[1].front(),
             Shelf::Parked => back.parked.front(),
@@ -308,7 +308,9 @@ impl Venue {
         let front = &self.books[book as usize];
         let behind = |side: usize| {
             let ladder = &front.sides[side];
-            ladder.worse(self.nodes[slot].ticks).and_then(|ticks| ladder.front(ticks))
+            ladder
+                .worse(&self.nodes, self.nodes[slot].ticks)
+                .and_then(|ticks| ladder.front(&self.nodes, ticks))
         };
         let next = self.nodes[slot].next().or_else(|| match shelf {
             Shelf::Bids => behind(0),

@@ -14,7 +14,7 @@ use super::{BookSpec, Entry, FILLS_PER_STEP, Outcome};
 
 /// What is needed at every order, side by side in memory.
 #[derive(Debug)]
-#[repr(C)]
+#[repr(C, align(64))]
 pub(super) struct Book {
     /// Bids, asks.
     pub sides: [Ladder; 2],
@@ -24,7 +24,7 @@ pub(super) struct Book {
     self_trade: SelfTrade,
 }
 
-const _: () = assert!(size_of::<Book>() == 80, "wherever it begins, a book is on two cache lines");
+const _: () = assert!(size_of::<Book>() == 64, "a book is a cache line");
 
 /// The picture of a market. The last price is there once `traded` says so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -114,12 +114,13 @@ pub(super) enum Stop {
 }
 
 impl Book {
-    pub fn new(spec: &BookSpec) -> Book {
+    pub fn new(spec: &BookSpec, nodes: &mut Nodes) -> Book {
         let mut mode = Mode::default();
         mode.set(Mode::BANDED, spec.settings.band_bp > 0);
         mode.set(Mode::DICED, spec.settings.reject_permille > 0);
         Book {
-            sides: [Ladder::with_ring(Direction::HighestFirst), Ladder::with_ring(Direction::LowestFirst)],
+            sides: [Direction::HighestFirst, Direction::LowestFirst]
+                .map(|direction| Ladder::with_ring(direction, nodes)),
             tick: spec.tick_size.raw(),
             mode,
             self_trade: spec.settings.self_trade,
@@ -189,12 +190,14 @@ impl Book {
             if ladder.best_rank() > bound {
                 return Stop::Dry;
             }
-            let Some(maker) = ladder.best_front() else {
+            let Some(maker) = ladder.best_front(nodes) else {
                 return Stop::Dry;
             };
             if self.is_own(taker.account, nodes[maker].account) {
                 return Stop::Own;
             }
+            // Whoever stands behind is met next, if anything is left.
+            nodes.fetch(nodes[maker].next);
             let (qty, price) = self.meet(nodes, outcomes, taker, maker);
             market.print(price, qty);
             if taker.left.is_zero() {

@@ -44,8 +44,8 @@ impl Venue {
         match queue {
             Some(queue) if shown.size.is_positive() && queue.ticks == shown.ticks => queue.resize(shown.size),
             _ => {
-                let rests =
-                    shown.size.is_positive() && front.sides[side as usize].front(shown.ticks).is_some();
+                let rests = shown.size.is_positive()
+                    && front.sides[side as usize].front(&self.nodes, shown.ticks).is_some();
                 *queue = rests.then(|| Queue::new(shown.ticks, shown.size));
             }
         }
@@ -56,7 +56,7 @@ impl Venue {
         let (front, back) = (&self.books[book as usize], &mut self.backs[book as usize]);
         let shown = &back.shown[side as usize];
         let at_quote = shown.size.is_positive() && shown.ticks == ticks;
-        if at_quote && front.sides[side as usize].front(ticks).is_none() {
+        if at_quote && front.sides[side as usize].front(&self.nodes, ticks).is_none() {
             back.queues[side as usize] = Some(Queue::new(ticks, shown.first()));
         }
     }
@@ -70,7 +70,7 @@ impl Venue {
         let reach = ladder.rank(shown.ticks);
         let touch = back.spec.settings.fill_model == FillModel::Touch;
         let reached = ladder.best_rank() < reach || touch && ladder.best_rank() == reach;
-        let maker = ladder.best_front().filter(|_| reached && shown.first().is_positive());
+        let maker = ladder.best_front(&self.nodes).filter(|_| reached && shown.first().is_positive());
         if let Some(maker) = maker {
             let qty = shown.first().min(self.nodes[maker].qty);
             let price = front.price(self.nodes[maker].ticks);
@@ -120,7 +120,7 @@ impl Venue {
         let ladder = &front.sides[side as usize];
         let at = ladder.rank(ticks);
         let reached = ladder.best_rank() < at || queued && ladder.best_rank() == at;
-        if let Some(maker) = ladder.best_front().filter(|_| reached && left.is_positive()) {
+        if let Some(maker) = ladder.best_front(&self.nodes).filter(|_| reached && left.is_positive()) {
             let qty = left.min(self.nodes[maker].qty);
             let price_of_maker = front.price(self.nodes[maker].ticks);
             front.fill(&mut self.nodes, &mut self.outcomes, maker, qty, price_of_maker);

@@ -37,7 +37,7 @@ impl Venue {
             venue.load_book(from, book)?;
         }
         let (nodes, mut heads) = Nodes::load(from, capacity)?;
-        venue.nodes = nodes;
+        venue.nodes = Nodes { rings: std::mem::take(&mut venue.nodes.rings), ..nodes };
         let stops = heads.extract_if(.., |head| venue.nodes.place(*head) == Place::Stop).collect();
         let known = heads.iter().all(|&head| (venue.nodes[head].book as usize) < venue.books.len());
         from.check(known, Problem::Contradiction)?;
@@ -82,7 +82,7 @@ impl Venue {
             Place::Book => {
                 let (front, nodes) = (&mut self.books[book], &mut self.nodes);
                 front.is_price(node.ticks)
-                    && front.sides[side].front(node.ticks).is_none()
+                    && front.sides[side].front(nodes, node.ticks).is_none()
                     && slots.into_iter().all(|slot| front.sides[side].push_back(nodes, slot, node.ticks))
             }
             Place::Line | Place::ParkedLimit | Place::ParkedMarket => {

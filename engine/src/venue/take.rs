@@ -161,7 +161,7 @@ impl Venue {
         if ticks < low || ticks > high {
             return Next::Band;
         }
-        match (portion, ladder.best_front()) {
+        match (portion, ladder.best_front(&self.nodes)) {
             (Some((ticks, left)), _) if quoted == best => Next::Portion(ticks, left),
             (_, Some(slot)) if own(slot) => Next::Own,
             (_, Some(slot)) => Next::Resting(slot),
@@ -271,12 +271,12 @@ impl Venue {
             return false;
         }
         let mut clients = waiting;
-        for (ticks, qty) in ladder.levels().take_while(|&(ticks, _)| ladder.rank(ticks) <= bound) {
+        for (ticks, qty) in ladder.levels(&self.nodes).take_while(|&(ticks, _)| ladder.rank(ticks) <= bound) {
             let short = want - clients - self.quoted_within(book, taker, ladder.rank(ticks));
             if short <= 0 {
                 return true;
             }
-            if own_matters && self.is_own_ahead(ladder.front(ticks), taker, short) {
+            if own_matters && self.is_own_ahead(ladder.front(&self.nodes, ticks), taker, short) {
                 return false;
             }
             clients += qty.raw() as i128;

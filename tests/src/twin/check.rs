@@ -202,8 +202,18 @@ impl Twin {
         let (Some(_), Some(price)) = (self.credit_of(terms), self.reference_price(terms)) else { return 0 };
         let filled = old.map_or(0, |order| self.orders[order].cum);
         let before = old.map_or(0, |order| self.orders[order].set_aside);
-        // Choice of the shard: what a modification makes cheaper is given back when the order ends.
         (self.cost(terms, terms.qty.raw() - filled, price) - before).max(0)
+    }
+
+    /// What a modification has made cheaper is free again. A market order has no price that one could tell it by.
+    pub(super) fn trim_credit(&mut self, order: usize) {
+        let o = &self.orders[order];
+        let (terms, left) = (o.terms, o.leaves());
+        let price = self.reference_price(&terms).filter(|_| terms.kind != OrderKind::Market);
+        if let (Some(_), Some(price)) = (self.credit_of(&terms), price) {
+            let cost = self.cost(&terms, left, price);
+            self.orders[order].set_aside = self.orders[order].set_aside.min(cost);
+        }
     }
 
     fn cost(&self, terms: &Terms, qty: i64, price: i64) -> i64 {
@@ -320,8 +330,7 @@ impl Twin {
         };
         let open: i64 = self.orders.iter().filter(same).map(|o| o.leaves()).sum();
         let growth = terms.qty.raw() - old.map_or(0, |order| self.orders[order].terms.qty.raw());
-        // The shard lets orders that close a position pass here, whichever account they go through.
-        if growth <= 0 || terms.reduce_only {
+        if growth <= 0 {
             return false;
         }
         // From here on buys and sells look alike: up is away from zero for a long buyer.

@@ -422,6 +422,7 @@ impl Twin {
             o.place = Place::Nowhere;
             o.set_aside = 0;
         }
+        self.trim_credit(order);
         self.report(order, What::Replaced, Reason::None);
         if self.orders[order].is_over() {
             return self.too_late(order);

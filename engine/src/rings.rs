@@ -1,0 +1,128 @@
+//! Where the levels of all ladders are: one slab, so that they lie on large pages, and what is small and needed often lies
+//! apart from what is large. A ladder knows its ring by its number, and what is in it by its own rules.
+
+use std::collections::BTreeMap;
+
+use crate::ahead::{enlarge, fetch};
+use crate::nodes::Line;
+
+/// Prices in a ring: as many as a number has bits. Both sides of a book are a page of memory, 10,000 books take 40 MB.
+pub const WINDOW: usize = 128;
+
+const _: () = assert!(WINDOW == u128::BITS as usize, "a bit for each level");
+const _: () = assert!(size_of::<Level>() == 16, "four levels share a cache line");
+
+/// The orders of one price. Without orders the quantity is zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Level {
+    pub line: Line,
+    /// The sum over the line; always fits, for an order that would make it too large is refused.
+    pub qty: i64,
+}
+
+/// Levels outside a ring.
+#[derive(Clone, Debug, Default)]
+pub struct Far {
+    pub levels: BTreeMap<i64, Level>,
+    /// Touches of far levels since the ring last moved.
+    pub strays: u32,
+}
+
+/// Invariant: each ring has its levels, its bits and its far levels under the same number.
+#[derive(Clone, Debug, Default)]
+pub struct Rings {
+    levels: Vec<[Level; WINDOW]>,
+    /// One for each level, set exactly if it has an order. The bit of a rank, like its level, is told by its lowest bits,
+    /// wherever the ring lies.
+    bits: Vec<u128>,
+    far: Vec<Far>,
+}
+
+impl Rings {
+    /// Room for so many rings in all.
+    pub fn reserve(&mut self, rings: usize) {
+        enlarge(&mut self.levels, rings);
+        self.bits.reserve(rings.saturating_sub(self.bits.len()));
+        self.far.reserve(rings.saturating_sub(self.far.len()));
+    }
+
+    /// A new ring without orders, and its number.
+    pub fn add(&mut self) -> u32 {
+        self.levels.push([Level::default(); WINDOW]);
+        self.bits.push(0);
+        self.far.push(Far::default());
+        u32::try_from(self.levels.len() - 1).expect("two ladders for each security, twice")
+    }
+
+    #[inline]
+    pub fn level(&self, ring: u32, rank: i64) -> &Level {
+        &self.levels[ring as usize][place(rank)]
+    }
+
+    #[inline]
+    pub fn level_mut(&mut self, ring: u32, rank: i64) -> &mut Level {
+        &mut self.levels[ring as usize][place(rank)]
+    }
+
+    /// Has the memory of a level brought near.
+    #[inline]
+    pub fn fetch(&self, ring: u32, rank: i64) {
+        if let Some(levels) = self.levels.get(ring as usize) {
+            fetch(&levels[place(rank)]);
+        }
+    }
+
+    #[inline]
+    pub fn bits(&self, ring: u32) -> u128 {
+        self.bits[ring as usize]
+    }
+
+    #[inline]
+    pub fn set_bit(&mut self, ring: u32, rank: i64) {
+        self.bits[ring as usize] |= bit(rank);
+    }
+
+    #[inline]
+    pub fn clear_bit(&mut self, ring: u32, rank: i64) {
+        self.bits[ring as usize] &= !bit(rank);
+    }
+
+    #[inline]
+    pub fn far(&self, ring: u32) -> &Far {
+        &self.far[ring as usize]
+    }
+
+    #[inline]
+    pub fn far_mut(&mut self, ring: u32) -> &mut Far {
+        &mut self.far[ring as usize]
+    }
+
+    /// The ring begins elsewhere. Levels that are in the old window and in the new stay where they are: the place of a rank
+    /// never changes.
+    pub fn shift(&mut self, ring: u32, old: i64, new: i64) {
+        let levels = &mut self.levels[ring as usize];
+        let (bits, far) = (&mut self.bits[ring as usize], &mut self.far[ring as usize].levels);
+        for rank in old..old + WINDOW as i64 {
+            let stays = (rank.wrapping_sub(new) as u64) < WINDOW as u64;
+            if !stays && *bits & bit(rank) != 0 {
+                far.insert(rank, std::mem::take(&mut levels[place(rank)]));
+                *bits &= !bit(rank);
+            }
+        }
+        while let Some((&rank, _)) = far.range(new..new + WINDOW as i64).next() {
+            levels[place(rank)] = far.remove(&rank).expect("it was just seen");
+            *bits |= bit(rank);
+        }
+    }
+}
+
+/// Where the level of a rank is in its ring.
+#[inline]
+pub fn place(rank: i64) -> usize {
+    rank as usize & (WINDOW - 1)
+}
+
+#[inline]
+fn bit(rank: i64) -> u128 {
+    1 << place(rank)
+}

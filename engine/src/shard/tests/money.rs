@@ -1,0 +1,85 @@
+//! Where money meets its ends: what cannot be counted, and credit that is free again.
+
+use super::*;
+use crate::command::BudgetKind;
+use crate::event::Alert;
+
+/// Three sales, each of which may be, and which together bring more than money can count.
+fn three_large_sales(bench: &mut Bench) -> OrderHandle {
+    let sale = limit(Side::Sell, 1, "10000000", "4500");
+    let orders: Vec<_> = (0..3).map(|_| bench.submit(sale).0).collect();
+    orders[2]
+}
+
+fn print(bench: &mut Bench, size: &str) -> Vec<Said> {
+    let trade = Trade { price: price("4501"), size: qty(size), at: Timestamp(1) };
+    bench.send(Body::Trade { security: SIM_STOCK, trade })
+}
+
+fn is_overflow(body: &&Said) -> bool {
+    matches!(body, Said::Alert { alert: Alert::BookingOverflow, .. })
+}
+
+/// The order used to keep its old quantity, while the venue had traded a part of it.
+#[test]
+fn a_fill_that_money_cannot_count_is_told_and_the_order_goes_on_with_what_is_left() {
+    let mut bench = Bench::new();
+    let last = three_large_sales(&mut bench);
+    let said = print(&mut bench, "29000000");
+    assert_eq!(said.iter().filter(is_overflow).count(), 1);
+    assert_eq!(said.iter().filter(|body| matches!(body, Said::Booked(_))).count(), 2);
+    assert!(said.iter().any(|body| matches!(body, Said::Halt { on: true, .. })));
+    let told = said.iter().rev().find_map(|body| if let Said::Status(r) = body { Some(r) } else { None });
+    let told = told.unwrap();
+    assert_eq!((told.order, told.what, told.reason), (last, What::Filled, Reason::Overflow));
+    assert_eq!((told.status, told.cum_qty), (Status::PartiallyFilled, qty("9000000")));
+    let said = bench.cancel(last);
+    assert_eq!(story(&said).last(), Some(&(What::Canceled, Status::Canceled, qty("9000000"))));
+}
+
+#[test]
+fn a_last_fill_that_money_cannot_count_ends_the_order() {
+    let mut bench = Bench::new();
+    let last = three_large_sales(&mut bench);
+    let said = print(&mut bench, "30000000");
+    assert_eq!(said.iter().filter(is_overflow).count(), 1);
+    assert_eq!(story(&said).last(), Some(&(What::Filled, Status::Filled, qty("10000000"))));
+    assert_eq!(reason(&bench.cancel(last)), Reason::OrderFinished);
+}
+
+fn used(bench: &Bench) -> Money {
+    let guard = &bench.shard.directory.accounts.iter().find(|entry| entry.id == AccountId(1)).unwrap().guard;
+    Money::from_raw(guard.share(BudgetKind::Credit).used)
+}
+
+/// It used to be given back at the order's end only.
+#[test]
+fn credit_that_a_modification_sets_free_is_free_at_once() {
+    // With and without a way that takes time: the short way of a modification and the long one.
+    for response_ns in [0, 5] {
+        let mut settings = ShardSettings::default();
+        settings.venue.delays.response_ns = response_ns;
+        let mut bench = Bench::with(settings);
+        let limits = Limits { credit: money("1000"), credit_currency: usd(), ..Limits::default() };
+        bench.send(Body::Limits { scope: Scope::Account(AccountId(1)), limits });
+        let (order, _) = bench.submit(limit(Side::Buy, 1, "10", "90"));
+        let wait = |bench: &mut Bench| {
+            bench.now += 10;
+            bench.send(Body::Timer);
+        };
+        wait(&mut bench);
+        assert_eq!(used(&bench), money("900.01"));
+        bench.modify(order, Changes::default().with_limit(price("50")));
+        wait(&mut bench);
+        assert_eq!(used(&bench), money("500.01"));
+        bench.modify(order, Changes::default().with_qty(qty("4")));
+        wait(&mut bench);
+        assert_eq!(used(&bench), money("200.004"));
+        bench.modify(order, Changes::default().with_limit(price("60")));
+        wait(&mut bench);
+        assert_eq!(used(&bench), money("240.004"));
+        bench.cancel(order);
+        wait(&mut bench);
+        assert_eq!(used(&bench), Money::ZERO);
+    }
+}
