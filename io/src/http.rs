@@ -34,6 +34,7 @@ mod meter;
 mod openapi;
 mod operator;
 mod orders;
+mod page;
 mod position;
 mod problem;
 mod reference;

@@ -31,6 +31,8 @@ pub struct Answer {
     pub location: Option<HeaderValue>,
     /// Names this state of what was asked for.
     pub etag: Option<HeaderValue>,
+    /// How the content was compressed when it was built.
+    pub encoding: Option<&'static str>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,11 +42,12 @@ pub enum Kind {
     /// Errors.
     Problem,
     Metrics,
-    Page,
-    /// The reader of the description, and what it is made of.
-    Docs,
-    Script,
-    Style,
+    /// A file of a page.
+    Asset {
+        content_type: &'static str,
+        /// Never changes under its name.
+        is_immutable: bool,
+    },
 }
 
 impl Kind {
@@ -83,7 +86,7 @@ impl std::fmt::Debug for Portions {
 
 impl Answer {
     fn new(kind: Kind, content: Content) -> Answer {
-        Answer { status: StatusCode::OK, kind, content, location: None, etag: None }
+        Answer { status: StatusCode::OK, kind, content, location: None, etag: None, encoding: None }
     }
 
     pub fn empty() -> Answer {
@@ -123,6 +126,10 @@ impl Answer {
 
     pub fn with_etag(self, etag: HeaderValue) -> Answer {
         Answer { etag: Some(etag), ..self }
+    }
+
+    pub fn with_encoding(self, encoding: Option<&'static str>) -> Answer {
+        Answer { encoding, ..self }
     }
 
     pub fn with_location(self, location: HeaderValue) -> Answer {

@@ -10,17 +10,18 @@ use super::house::House;
 use super::problem::Problem;
 use super::routes::Call;
 use super::{
-    about, cache, entry, health, latency, operator, orders, position, reference, risk, sessions,
+    about, cache, entry, health, latency, operator, orders, page, position, reference, risk, sessions,
     subscription, transaction, wealth,
 };
 
 pub async fn handle(house: &Rc<House>, ask: &Ask<'_>, call: Call, body: Incoming) -> Result<Answer, Problem> {
     match call {
-        Call::Home => Ok(Answer::text(Kind::Page, include_str!("page.html"))),
-        Call::Docs => Ok(Answer::text(Kind::Docs, include_str!("docs/index.html"))),
-        Call::DocsScript => Ok(Answer::text(Kind::Script, include_str!("docs/viewer.js"))),
-        Call::DocsStyle => Ok(Answer::text(Kind::Style, include_str!("docs/viewer.css"))),
+        Call::Home | Call::Asset => page::show(house, ask),
+        Call::Docs => Ok(file("text/html; charset=utf-8", include_str!("docs/index.html"))),
+        Call::DocsScript => Ok(file("text/javascript; charset=utf-8", include_str!("docs/viewer.js"))),
+        Call::DocsStyle => Ok(file("text/css; charset=utf-8", include_str!("docs/viewer.css"))),
         Call::OpenApi => Ok(Answer::made(house.description.clone())),
+        Call::Identity => about::identity(ask),
         Call::Live => Ok(health::live()),
         Call::Ready => Ok(health::ready(house, ask.who)),
         Call::Version => Ok(health::version(house)),
@@ -74,4 +75,9 @@ pub async fn handle(house: &Rc<House>, ask: &Ask<'_>, call: Call, body: Incoming
         Call::KillSwitchOff => operator::kill_switch(house, false, body).await,
         Call::ExitVm => operator::exit_vm(house, body).await,
     }
+}
+
+/// A file that may be another in the next version.
+fn file(content_type: &'static str, text: &'static str) -> Answer {
+    Answer::text(Kind::Asset { content_type, is_immutable: false }, text)
 }

@@ -26,6 +26,7 @@ use super::limit::Limit;
 use super::login::Reception;
 use super::meter::Meter;
 use super::openapi;
+use super::page::Page;
 use super::problem::Problem;
 use super::reference::Shelf;
 use super::remote::Remote;
@@ -48,6 +49,7 @@ pub struct House {
     pub switchboard: Switchboard,
     pub rules: Rules,
     pub routes: Routes,
+    pub page: Page,
     pub seats: Seats,
     pub reception: Reception,
     /// What `/openapi.json` answers.
@@ -107,6 +109,7 @@ impl House {
             switchboard: Switchboard::new(posts, log),
             rules: Rules::new(&settings),
             routes: Routes::new(),
+            page: Page::new(),
             seats: Seats::new(settings.connections_max, settings.connections_per_peer_max),
             description: openapi::document(seat.anybody().is_none()),
             reception: Reception::new(seat),

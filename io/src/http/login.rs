@@ -73,6 +73,7 @@ pub fn is_open(call: Call) -> bool {
     matches!(
         call,
         Call::Home
+            | Call::Asset
             | Call::Docs
             | Call::DocsScript
             | Call::DocsStyle

@@ -118,6 +118,12 @@ const PREFER: Param = Param {
 };
 const INT_ID: Param =
     Param { name: "intId", about: "Any id the order has had.", required: true, kind: Kind::Text("R1-1") };
+const SESSION_ID: Param = Param {
+    name: "id",
+    about: "As the list of sessions has it.",
+    required: true,
+    kind: Kind::Text("stomp-gateway-0-1"),
+};
 const POSITION_ID: Param =
     Param { name: "id", about: "The position's id.", required: true, kind: Kind::Count(0, 1) };
 const STRATEGY: Param =
@@ -162,6 +168,7 @@ fn text(example: &str) -> Output {
 pub fn about(call: Call) -> About {
     match call {
         Call::Home => plain(PAGES, "The page", Output::Text("text/html")),
+        Call::Asset => plain(PAGES, "A file of the page", Output::Text("text/javascript")),
         Call::Docs => plain(PAGES, "This description for people", Output::Text("text/html")),
         Call::DocsScript => {
             plain(PAGES, "What makes the description searchable", Output::Text("text/javascript"))
@@ -210,6 +217,33 @@ pub fn about(call: Call) -> About {
             let example = json!({ "broker.maxRatePerConnection": "50", "service.mode": "embedded" });
             plain(SERVICE, "Every setting that holds; secrets are ***", Output::Json(shape, example))
         }
+        Call::Identity => {
+            let example = json!({ "name": "alice", "role": "trade" });
+            plain(SERVICE, "Who one is here", Output::Json(Shape::One("IdentityVO"), example))
+        }
+        Call::Sessions => plain(
+            SERVICE,
+            "Who is connected, as of the last second",
+            Output::Json(Shape::List("SessionVO"), json!([session()])),
+        ),
+        Call::SessionEnd => {
+            About { path: &[SESSION_ID], ..plain(SERVICE, "Send a client away", Output::Empty) }
+        }
+        Call::SessionReset => About {
+            path: &[SESSION_ID],
+            more: "Whoever is logged on is logged out.",
+            ..plain(SERVICE, "Have both numbers of a FIX session begin with one", Output::Empty)
+        },
+        Call::Rates => plain(
+            SERVICE,
+            "How fast market data goes over WebSocket",
+            Output::Json(Shape::One("RatesVO"), rates()),
+        ),
+        Call::RatesChange => About {
+            more: "For every connection and at once, until the next start.",
+            input: Some(Input { schema: Shape::One("RatesVO"), example: rates() }),
+            ..plain(SERVICE, "Change how fast market data goes over WebSocket", Output::Empty)
+        },
         Call::Adapters => {
             let example = json!([{ "id": 0, "name": "SIM", "connected": true, "killed": false, "exchanges": ["XNAS"] }]);
             plain(SERVICE, "The ways to venues", Output::Json(Shape::List("AdapterVO"), example))
@@ -556,6 +590,18 @@ pub fn order() -> Value {
         "accountId": 1, "securityId": 1, "symbol": "AAPL", "exchangeId": 1, "exchangeOrder": false, "status": "NEW", "filledQuantity": 0,
         "remainingQuantity": 10, "source": "REST", "dateTime": "2026-11-14T09:30:00.123456789Z", "lastUpdate": "2026-11-14T09:30:00.123456789Z",
     })
+}
+
+fn session() -> Value {
+    json!({
+        "id": "stomp-gateway-0-1", "kind": "STOMP", "name": "alice", "peer": "127.0.0.1:50000", "since": "2026-11-14T09:30:00Z",
+        "state": "CONNECTED", "bytesIn": 120, "bytesOut": 48000, "messagesIn": 3, "messagesOut": 240, "queueBytes": 0,
+        "conflated": 0, "slots": 0, "backlog": 0, "backlogBytes": 0, "subscriptions": 1,
+    })
+}
+
+fn rates() -> Value {
+    json!({ "maxRatePerConnection": 50, "minRatePerConsumer": 0.1 })
 }
 
 fn position() -> Value {

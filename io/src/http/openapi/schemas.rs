@@ -1,10 +1,11 @@
 //! The value types as schemas, by name.
 
 use pitlane_protocols::rest::{
-    AccountVO, AdapterVO, AnyOrderVO, CashBalanceVO, ExchangeVO, ForexVO, LimitOrderChangeVO, LimitOrderVO,
-    LimitsVO, MarketDataSubscriptionVO, MarketOrderChangeVO, MarketOrderVO, OrderVO, PhaseVO, PortfolioVO,
-    PositionVO, RiskVO, SecurityFamilyVO, SecurityVO, StopLimitOrderChangeVO, StopLimitOrderVO,
-    StopOrderChangeVO, StopOrderVO, StrategyVO, TransactionRequestVO, TransactionVO,
+    AccountVO, AdapterVO, AnyOrderVO, CashBalanceVO, ExchangeVO, ForexVO, IdentityVO, LimitOrderChangeVO,
+    LimitOrderVO, LimitsVO, MarketDataSubscriptionVO, MarketOrderChangeVO, MarketOrderVO, OrderVO, PhaseVO,
+    PortfolioVO, PositionVO, RatesVO, RiskVO, SecurityFamilyVO, SecurityVO, SessionVO,
+    StopLimitOrderChangeVO, StopLimitOrderVO, StopOrderChangeVO, StopOrderVO, StrategyVO,
+    TransactionRequestVO, TransactionVO,
 };
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
@@ -45,13 +46,16 @@ pub fn all() -> Value {
     gathered.said::<CashBalanceVO<'_>>();
     gathered.said::<ExchangeVO<'_>>();
     gathered.said::<ForexVO<'_>>();
+    gathered.said::<IdentityVO<'_>>();
     gathered.said::<LimitsVO>();
     gathered.said::<OrderVO<'_>>();
     gathered.said::<PortfolioVO<'_>>();
     gathered.said::<PositionVO<'_>>();
+    gathered.said::<RatesVO>();
     gathered.said::<RiskVO>();
     gathered.said::<SecurityFamilyVO<'_>>();
     gathered.said::<SecurityVO<'_>>();
+    gathered.said::<SessionVO>();
     gathered.said::<StrategyVO<'_>>();
     gathered.said::<TransactionVO<'_>>();
     health::describe(&mut gathered);
