@@ -19,7 +19,9 @@ pub mod contest;
 pub mod goals;
 pub mod measure;
 
+pub mod fan_out;
 pub mod fix;
+pub mod fix_wire;
 pub mod http;
 pub mod journal;
 pub mod lane;

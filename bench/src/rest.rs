@@ -108,7 +108,7 @@ impl Service {
         let settings =
             ServeSettings { config: loaded.config, params: loaded.params, quiet: true, time: None };
         let running = thread::Builder::new().name("main".into()).spawn(move || {
-            serve::serve(&settings, &reference).expect("it serves to its end");
+            serve::serve(&settings, &reference, None).expect("it serves to its end");
         })?;
         let service = Service { address, running, data };
         let end = Instant::now() + START_MAX;

@@ -31,8 +31,10 @@ mod limit;
 mod listen;
 mod login;
 mod meter;
+mod openapi;
 mod operator;
 mod orders;
+mod page;
 mod position;
 mod problem;
 mod reference;
@@ -40,9 +42,11 @@ mod remote;
 mod risk;
 mod routes;
 mod service;
+mod sessions;
 mod settings;
 mod standing;
 mod subscription;
+mod switchboard;
 mod transaction;
 mod turn;
 mod wealth;
@@ -67,6 +71,8 @@ pub use self::settings::HttpSettings;
 pub use self::standing::{Journaling, Listener, Phase, Standing};
 use crate::audit::Pen;
 use crate::auth::Seat;
+use crate::bulletin::Post;
+use crate::log::Events;
 use crate::metrics::{Registry, StageSummary};
 use crate::report::Report;
 use crate::tls::Tls;
@@ -89,6 +95,10 @@ pub struct Parts {
     pub report: Option<Report>,
     /// Where this thread asks who somebody is. Its bell is [`Remote::bell`].
     pub seat: Seat,
+    /// To the gateways, in their order.
+    pub posts: Vec<Post>,
+    /// Warnings and errors of the whole process; none: nobody is told.
+    pub log: Option<Events>,
     /// What this thread notes administrative acts with; none: nobody keeps them.
     pub pen: Option<Pen>,
     /// For the ids of orders that come over REST.

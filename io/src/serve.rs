@@ -5,6 +5,7 @@
 //!        a stop is asked for ─► Closing ─► Draining ─► Ended ─► "stopped"
 //! ```
 
+mod acceptor;
 mod library;
 mod start;
 mod store;
@@ -29,8 +30,10 @@ use self::watch::Watch;
 use crate::audit::AuditError;
 use crate::clock::Clock;
 use crate::config::{Config, Params};
+use crate::fix::clerk::AtWork;
 use crate::http::{Phase, Remote, Standing};
 use crate::journal::{Fault, Lock};
+use crate::log::Events;
 use crate::printer::Printer;
 use crate::refdata;
 use crate::tls::TlsError;
@@ -100,7 +103,12 @@ fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> ServeError {
 }
 
 /// Runs until the time is up or a stop is asked for; a second signal ends the process at once.
-pub fn serve(settings: &ServeSettings, reference: &Arc<RefData>) -> Result<(), ServeError> {
+/// `log` is what was said since the start of the log, for whoever listens to it.
+pub fn serve(
+    settings: &ServeSettings,
+    reference: &Arc<RefData>,
+    log: Option<Events>,
+) -> Result<(), ServeError> {
     let (life, main) = Life::begin().map_err(system("cannot begin"))?;
     let life = Arc::new(life);
     let signalled = stop_by_signal(&life).map_err(system("cannot hear signals"))?;
@@ -109,7 +117,7 @@ pub fn serve(settings: &ServeSettings, reference: &Arc<RefData>) -> Result<(), S
     let folder = store::make_folder(config);
     folder.map_err(system(format!("service.data_dir {}", config.service.data_dir.display())))?;
     let store = Store::open(config, reference, now)?;
-    let running = start::start(settings, store, now, &life)?;
+    let running = start::start(settings, store, now, &life, log)?;
     running.run(&life, main, &Wait { signalled, time: settings.time })
 }
 
@@ -158,6 +166,8 @@ struct Running {
     printing: JoinHandle<()>,
     ready: String,
     _lock: Option<Lock>,
+    /// Writes what it has when this is dropped.
+    _fix_clerk: AtWork,
 }
 
 impl Running {

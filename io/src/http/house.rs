@@ -25,12 +25,15 @@ use super::hall::Hall;
 use super::limit::Limit;
 use super::login::Reception;
 use super::meter::Meter;
+use super::openapi;
+use super::page::Page;
 use super::problem::Problem;
 use super::reference::Shelf;
 use super::remote::Remote;
 use super::routes::Routes;
 use super::settings::HttpSettings;
 use super::standing::Standing;
+use super::switchboard::Switchboard;
 use super::{News, Parts};
 use crate::clock::Clock;
 use crate::metrics::{Registry, StageSummary};
@@ -43,10 +46,14 @@ pub struct House {
     pub settings: HttpSettings,
     pub floor: Floor,
     pub hall: Rc<Hall>,
+    pub switchboard: Switchboard,
     pub rules: Rules,
     pub routes: Routes,
+    pub page: Page,
     pub seats: Seats,
     pub reception: Reception,
+    /// What `/openapi.json` answers.
+    pub description: Bytes,
     pub acts: Acts,
     pub peers: RefCell<Limit<IpAddr>>,
     pub logins: RefCell<Limit<Arc<str>>>,
@@ -78,6 +85,8 @@ impl House {
             stages,
             report,
             seat,
+            posts,
+            log,
             pen,
             numbers,
             rereads,
@@ -87,16 +96,22 @@ impl House {
         let request_prefix = format!("{:x}-", standing.started().0 / NS_PER_MS);
         let shelf = RefCell::new(Rc::new(Shelf::new(reference.clone())));
         let room = FloorSettings { view: settings.view, orders_max: settings.orders_max };
-        let hall = Rc::new(Hall::new(settings.broker.clone(), reference.clone()));
+        let hall = Rc::new(Hall::new(settings.broker.clone(), reference.clone(), remote.bell().clone()));
+        if let Some(log) = &log {
+            log.set_bell(remote.bell().clone());
+        }
         let mut floor = Floor::new(port, bells, reference, room, numbers);
         floor.set_hall(hall.clone());
         floor.set_report(report);
         House {
             floor,
             hall,
+            switchboard: Switchboard::new(posts, log),
             rules: Rules::new(&settings),
             routes: Routes::new(),
+            page: Page::new(),
             seats: Seats::new(settings.connections_max, settings.connections_per_peer_max),
+            description: openapi::document(seat.anybody().is_none()),
             reception: Reception::new(seat),
             acts: Acts::new(pen),
             peers: RefCell::new(Limit::new(settings.rate_per_peer)),
@@ -143,7 +158,8 @@ impl House {
 
     /// Takes in what other threads have said, up to a bound, and says how much that was.
     pub fn poll(&self) -> usize {
-        self.floor.poll() + self.reception.poll() + self.acts.poll() + self.cache.poll()
+        let told = self.switchboard.poll(&self.hall);
+        self.floor.poll() + self.reception.poll() + self.acts.poll() + self.cache.poll() + told
     }
 
     /// Reference data as they are answered.
