@@ -97,6 +97,12 @@ const IDS_MAX: u32 = 1 << 21;
 const FINISHED_MAX: u32 = 1 << 16;
 
 impl FixRoom {
+    /// New reference data, in force in all shards.
+    pub fn adopt(&mut self, reference: &Arc<RefData>) {
+        self.reference = reference.clone();
+        self.clients.iter_mut().flatten().for_each(|client| client.session.set_reference(reference.clone()));
+    }
+
     /// With all sessions that are known: their orders are in the journal, and reports of them must find somebody.
     pub fn new(now: Timestamp, parts: FixParts) -> Result<FixRoom, crate::journal::Fault> {
         let FixParts {
