@@ -181,7 +181,7 @@ impl Gateway {
         self.market.iter_mut().for_each(|market| market.adopt(&reference));
         self.control.iter_mut().for_each(|control| control.adopt(Briefing::clone(&briefing)));
         self.stomp.iter_mut().for_each(|stomp| stomp.adopt(&reference));
-        self.fix.iter_mut().for_each(|fix| fix.adopt(&reference));
+        self.fix.iter_mut().for_each(|fix| fix.set_reference(&reference));
         1
     }
 

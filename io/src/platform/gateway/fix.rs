@@ -98,7 +98,7 @@ const FINISHED_MAX: u32 = 1 << 16;
 
 impl FixRoom {
     /// New reference data, in force in all shards.
-    pub fn adopt(&mut self, reference: &Arc<RefData>) {
+    pub fn set_reference(&mut self, reference: &Arc<RefData>) {
         self.reference = reference.clone();
         self.clients.iter_mut().flatten().for_each(|client| client.session.set_reference(reference.clone()));
     }
