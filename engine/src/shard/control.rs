@@ -190,7 +190,8 @@ impl Shard {
             Watch::Ticks(security) => {
                 let local = self.directory.local(security).ok_or(Reason::UnknownSecurity)?;
                 let tick = self.picture(local);
-                if on && tick.at > Timestamp::ZERO {
+                let is_followed = !self.directory.locals[local as usize].subscribers.is_empty();
+                if on && is_followed && tick.at > Timestamp::ZERO {
                     out.show(one, self.now, Said::Tick(tick));
                 }
                 &mut self.directory.locals[local as usize].watchers

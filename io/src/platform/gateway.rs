@@ -69,7 +69,7 @@ pub struct Gateway {
 
 /// From the last words of all rooms to the end of everybody, also of those who never got as far as a room: a little more than
 /// words and goodbyes may take.
-const WIND_DOWN_NS_MAX: u64 = 3 * NS_PER_S;
+const WIND_DOWN_NS_MAX: u64 = 5 * NS_PER_S / 2;
 /// How often the list of sessions is told.
 const ROLL_NS: u64 = NS_PER_S;
 
