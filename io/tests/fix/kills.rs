@@ -157,6 +157,7 @@ fn check(client: &mut Client, orders: &[String]) {
                 last.text(),
                 status.text()
             );
+            known.filled.remove(id);
             known.last.insert(id.clone(), status);
             continue;
         }
