@@ -42,7 +42,6 @@ pub enum Kind {
     /// Errors.
     Problem,
     Metrics,
-    Page,
     /// A file of the page.
     Asset {
         content_type: &'static str,

@@ -27,16 +27,11 @@ const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Longest id of a client's that we carry on.
 const REQUEST_ID_BYTES_MAX: usize = 64;
 
-/// The page loads nothing from elsewhere, is framed by nobody, and may speak to its own host only.
+/// The page loads nothing from elsewhere, is framed by nobody, and may speak to its own host only; every script and style of it is
+/// a file of ours.
 const PAGE_POLICY: HeaderValue = HeaderValue::from_static(
-    "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; \
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
      frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
-);
-
-/// Files of the page are stricter still: every script and style is a file of ours. `connect-src` lets STOMP in.
-const ASSET_POLICY: HeaderValue = HeaderValue::from_static(
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; \
-     connect-src 'self'; manifest-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
 );
 
 pub async fn answer(house: &Rc<House>, visit: &Visit, request: Request<Incoming>) -> Response<Reply> {
@@ -153,7 +148,6 @@ fn dress(kind: Kind, etag: Option<HeaderValue>, headers: &mut HeaderMap) {
         Kind::Json => Some("application/json"),
         Kind::Problem => Some("application/problem+json"),
         Kind::Metrics => Some(exposition::CONTENT_TYPE),
-        Kind::Page => Some("text/html; charset=utf-8"),
         Kind::Asset { content_type, .. } => Some(content_type),
     };
     if let Some(content_type) = content_type {
@@ -171,14 +165,9 @@ fn dress(kind: Kind, etag: Option<HeaderValue>, headers: &mut HeaderMap) {
             headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         }
     }
-    let policy = match kind {
-        Kind::Page => Some(PAGE_POLICY),
-        Kind::Asset { .. } => Some(ASSET_POLICY),
-        Kind::Empty | Kind::Json | Kind::Problem | Kind::Metrics => None,
-    };
-    if let Some(policy) = policy {
+    if matches!(kind, Kind::Asset { .. }) {
         headers.append(VARY, HeaderValue::from_static("accept-encoding"));
-        headers.insert(CONTENT_SECURITY_POLICY, policy);
+        headers.insert(CONTENT_SECURITY_POLICY, PAGE_POLICY);
         headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
         headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     }
