@@ -107,7 +107,7 @@ test('transactions are listed and leave as CSV', async () => {
   const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Save as CSV' }).click()]);
   const text = readFileSync(await download.path(), 'utf8');
   assert.match(text, /^id,uuid,dateTime,type,.*\r\n/);
-  assert.match(text, /AAPL,40,/);
+  assert.match(text, /,BUY,SERVER,NEWYORK,AAPL,\d+,/);
 });
 
 test('every panel opens', async () => {

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
-const BINARY = process.env.PITLANE_BIN ?? join(process.env.CARGO_TARGET_DIR ?? '../target', 'sim', 'pitlane');
+const BINARY = process.env.BINARY ?? join(process.env.CARGO_TARGET_DIR ?? '../target', 'sim', 'pitlane');
 const START_MS_MAX = 30_000;
 
 export class Service {
