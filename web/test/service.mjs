@@ -1,6 +1,6 @@
 // The real binary, on loopback, with a folder of its own.
 
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -39,6 +39,14 @@ export class Service {
       return this;
     }
     throw new Error('the service ended before it was ready');
+  }
+
+  /** Somebody who may log in; call before the start. */
+  user(name, role, password) {
+    const file = join(this.folder, 'users');
+    execFileSync(BINARY, ['user', 'add', name, '--role', role, '--file', file], { input: `${password}\n`, stdio: ['pipe', 'ignore', 'inherit'] });
+    this.settings = ['auth.mode=required', `auth.users_file=${file}`];
+    return this;
   }
 
   async end(signal = 'SIGTERM') {
