@@ -54,12 +54,17 @@ sim: ## repeat one simulation (SEED=…), or run many (SEEDS=10000)
 faults: ## loss of power at every write, every byte of a journal flipped, disks that fail and run full, processes killed: all of it
 	PITLANE_FAULTS=full cargo test --package pitlane-tests $(PROFILE) --test faults
 	PITLANE_FAULTS=full cargo test --package pitlane $(PROFILE) --test server
+	PITLANE_FAULTS=full cargo test --package pitlane $(PROFILE) --test fix kills
 
-fuzz: ## any input into any state (TARGET=commands FOR=60)
+fuzz: ## any input into any state (TARGET=commands FOR=60); TARGET=rest: requests made up from the description of REST
+ifeq ($(TARGET),rest)
+	PITLANE_REST_FUZZ=$(FOR) cargo test --package pitlane $(PROFILE) --test description -- --nocapture the_service_is
+else
 	@command -v cargo-fuzz >/dev/null || cargo install cargo-fuzz --locked
 	@mkdir -p tests/fuzz/found/$(TARGET)
 	cargo fuzz run --fuzz-dir tests/fuzz --sanitizer none $(TARGET) \
 		tests/fuzz/found/$(TARGET) tests/fuzz/corpus/$(TARGET) -- -max_total_time=$(FOR)
+endif
 
 oracle: ## our FIX codec beside fefix: the same frames and fields, and how fast (builds for a quarter of an hour, once)
 	cargo test --release --manifest-path tests/oracle/Cargo.toml

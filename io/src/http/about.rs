@@ -36,7 +36,7 @@ pub fn broker_main(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
     ask.no_query()?;
     let find = |name, set: Option<SocketAddr>| house.listener(name).or(set).map(|address| address.port());
     let settings = &house.settings;
-    let (scheme, port) = match (find("stomp", settings.stomp), find("stomp-tls", settings.stomp_tls)) {
+    let (scheme, port) = match (find("stomp", settings.stomp), find("stomp+tls", settings.stomp_tls)) {
         (Some(port), _) => ("stomp", port),
         (None, Some(port)) => ("stomp+ssl", port),
         (None, None) => return Err(Problem::unknown("no-listener", "STOMP over TCP is switched off")),

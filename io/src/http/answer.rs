@@ -42,7 +42,7 @@ pub enum Kind {
     /// Errors.
     Problem,
     Metrics,
-    /// A file of the page.
+    /// A file of a page.
     Asset {
         content_type: &'static str,
         /// Never changes under its name.
@@ -65,10 +65,12 @@ pub enum Content {
 
 /// A long answer, made bit by bit: a function that adds the next portion and says whether there is more.
 pub struct Portions {
-    next: Box<dyn FnMut(&mut Vec<u8>) -> bool>,
+    next: Next,
     /// The others have had their turn since the last portion.
     is_rested: bool,
 }
+
+type Next = Box<dyn FnMut(&mut Vec<u8>) -> bool>;
 
 impl Portions {
     pub fn new(next: impl FnMut(&mut Vec<u8>) -> bool + 'static) -> Portions {

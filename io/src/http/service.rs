@@ -27,11 +27,10 @@ const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Longest id of a client's that we carry on.
 const REQUEST_ID_BYTES_MAX: usize = 64;
 
-/// The page loads nothing from elsewhere, is framed by nobody, and may speak to its own host only; every script and style of it is
-/// a file of ours.
+/// Pages load nothing from elsewhere, are framed by nobody, and speak to their own host only (STOMP too, by `connect-src`).
 const PAGE_POLICY: HeaderValue = HeaderValue::from_static(
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
-     frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; \
+     connect-src 'self'; manifest-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
 );
 
 pub async fn answer(house: &Rc<House>, visit: &Visit, request: Request<Incoming>) -> Response<Reply> {
@@ -165,7 +164,7 @@ fn dress(kind: Kind, etag: Option<HeaderValue>, headers: &mut HeaderMap) {
             headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         }
     }
-    if matches!(kind, Kind::Asset { .. }) {
+    if let Kind::Asset { .. } = kind {
         headers.append(VARY, HeaderValue::from_static("accept-encoding"));
         headers.insert(CONTENT_SECURITY_POLICY, PAGE_POLICY);
         headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
@@ -180,7 +179,7 @@ fn request_id(house: &House, headers: &HeaderMap) -> HeaderValue {
     };
     match headers.get(X_REQUEST_ID).filter(is_sane) {
         Some(id) => id.clone(),
-        None => text(format!("{:x}-{}", house.standing.started().0 / 1_000_000, house.next_request())),
+        None => house.next_request_id(),
     }
 }
 

@@ -1,9 +1,10 @@
 //! Who a client is to the service.
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// Who asks, and what he may do.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct IdentityVO<'a> {
     /// Empty where nobody must log in.
