@@ -223,8 +223,11 @@ fn start_ours(pinning: &Pinning) -> io::Result<(Server, Remote)> {
         stages: Box::new(|| (0..ROWS).map(row).collect()),
         report: None,
         seat: auth.seat(remote.bell().clone()),
+        posts: Vec::new(),
+        log: None,
         pen: None,
         numbers: Numbers::default(),
+        rereads: None,
         tls: None,
         tell: Box::new(|_| {}),
     };

@@ -15,6 +15,7 @@ mod act;
 mod answer;
 mod ask;
 mod body;
+mod cache;
 mod calls;
 mod connection;
 mod cors;
@@ -30,8 +31,10 @@ mod limit;
 mod listen;
 mod login;
 mod meter;
+mod openapi;
 mod operator;
 mod orders;
+mod page;
 mod position;
 mod problem;
 mod reference;
@@ -39,9 +42,11 @@ mod remote;
 mod risk;
 mod routes;
 mod service;
+mod sessions;
 mod settings;
 mod standing;
 mod subscription;
+mod switchboard;
 mod transaction;
 mod turn;
 mod wealth;
@@ -57,6 +62,7 @@ use pitlane_engine::refdata::RefData;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::LocalSet;
 
+pub use self::cache::Rereads;
 pub use self::floor::Numbers;
 use self::house::House;
 pub use self::remote::Remote;
@@ -65,6 +71,8 @@ pub use self::settings::HttpSettings;
 pub use self::standing::{Journaling, Listener, Phase, Standing};
 use crate::audit::Pen;
 use crate::auth::Seat;
+use crate::bulletin::Post;
+use crate::log::Events;
 use crate::metrics::{Registry, StageSummary};
 use crate::report::Report;
 use crate::tls::Tls;
@@ -87,10 +95,16 @@ pub struct Parts {
     pub report: Option<Report>,
     /// Where this thread asks who somebody is. Its bell is [`Remote::bell`].
     pub seat: Seat,
+    /// To the gateways, in their order.
+    pub posts: Vec<Post>,
+    /// Warnings and errors of the whole process; none: nobody is told.
+    pub log: Option<Events>,
     /// What this thread notes administrative acts with; none: nobody keeps them.
     pub pen: Option<Pen>,
     /// For the ids of orders that come over REST.
     pub numbers: Numbers,
+    /// How reference data come that were read again; none: they never are.
+    pub rereads: Option<Rereads>,
     /// Needed where there is an HTTPS listener.
     pub tls: Option<Arc<Tls>>,
     /// How this thread speaks to main.
@@ -104,6 +118,8 @@ pub enum News {
     Complete,
     /// Somebody asked for the end, in good order.
     ExitAsked,
+    /// Somebody asked for the reference data to be read again.
+    RereadAsked,
     /// After [`Remote::close`]: every connection is gone and no answer is awaited; nothing is sent any more. Once.
     Quiet,
 }

@@ -130,14 +130,14 @@ fn run_serve(serve: &Serve) -> Result<ExitCode, Trouble> {
     let (loaded, reference) = read(&serve.sources())?;
     let Loaded { config, params, warnings } = loaded;
     refuse_other_modes(&config, &params)?;
-    let (log, _events) = log::start(&config.log)?;
+    let (log, events) = log::start(&config.log)?;
     log::abort_on_panic(log.lines(), config.durability());
     for warning in warnings {
         tracing::warn!("{warning}");
     }
     let time = serve.seconds.map(Duration::from_secs);
     let settings = ServeSettings { config, params, quiet: serve.quiet, time };
-    serve::serve(&settings, &Arc::new(reference))?;
+    serve::serve(&settings, &Arc::new(reference), Some(events))?;
     Ok(ExitCode::SUCCESS)
 }
 

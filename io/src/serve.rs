@@ -5,6 +5,8 @@
 //!        a stop is asked for ─► Closing ─► Draining ─► Ended ─► "stopped"
 //! ```
 
+mod acceptor;
+mod library;
 mod start;
 mod store;
 mod watch;
@@ -21,14 +23,17 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::low_level::pipe;
 
+use self::library::Library;
 pub use self::start::auth_settings;
 use self::store::Store;
 use self::watch::Watch;
 use crate::audit::AuditError;
 use crate::clock::Clock;
 use crate::config::{Config, Params};
+use crate::fix::clerk::AtWork;
 use crate::http::{Phase, Remote, Standing};
 use crate::journal::{Fault, Lock};
+use crate::log::Events;
 use crate::printer::Printer;
 use crate::refdata;
 use crate::tls::TlsError;
@@ -98,7 +103,12 @@ fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> ServeError {
 }
 
 /// Runs until the time is up or a stop is asked for; a second signal ends the process at once.
-pub fn serve(settings: &ServeSettings, reference: &Arc<RefData>) -> Result<(), ServeError> {
+/// `log` is what was said since the start of the log, for whoever listens to it.
+pub fn serve(
+    settings: &ServeSettings,
+    reference: &Arc<RefData>,
+    log: Option<Events>,
+) -> Result<(), ServeError> {
     let (life, main) = Life::begin().map_err(system("cannot begin"))?;
     let life = Arc::new(life);
     let signalled = stop_by_signal(&life).map_err(system("cannot hear signals"))?;
@@ -107,7 +117,7 @@ pub fn serve(settings: &ServeSettings, reference: &Arc<RefData>) -> Result<(), S
     let folder = store::make_folder(config);
     folder.map_err(system(format!("service.data_dir {}", config.service.data_dir.display())))?;
     let store = Store::open(config, reference, now)?;
-    let running = start::start(settings, store, now, &life)?;
+    let running = start::start(settings, store, now, &life, log)?;
     running.run(&life, main, &Wait { signalled, time: settings.time })
 }
 
@@ -149,12 +159,15 @@ struct Running {
     remote: Remote,
     standing: Arc<Standing>,
     watch: Watch,
+    library: Library,
     /// All that take part in the course of life.
     threads: Vec<JoinHandle<()>>,
     printer: Printer,
     printing: JoinHandle<()>,
     ready: String,
     _lock: Option<Lock>,
+    /// Writes what it has when this is dropped.
+    _fix_clerk: AtWork,
 }
 
 impl Running {
@@ -192,8 +205,14 @@ impl Running {
         loop {
             let look = Instant::now() + watch::EVERY;
             let next = until.map_or(look, |until| until.min(look));
-            if main.wait(Some(next), &mut is_so).map_err(system("cannot wait"))? {
+            let library = &self.library;
+            main.wait(Some(next), || is_so() || library.is_asked()).map_err(system("cannot wait"))?;
+            if is_so() {
                 return Ok(true);
+            }
+            self.library.look();
+            if Instant::now() < next {
+                continue;
             }
             self.watch.look();
             if until.is_some_and(|until| until <= Instant::now()) {

@@ -1,10 +1,13 @@
-//! How the brokers of all threads are set up.
+//! What the brokers of all threads share: how they are set up, and how a login becomes a right to see and to send.
+
+mod logins;
 
 use pitlane_protocols::stomp::access::{Access, Strategies};
 use pitlane_protocols::stomp::settings::{Limits, Settings};
 use pitlane_protocols::stomp::throttle::{Rate, Throttle};
 use pitlane_protocols::stomp::topic::{Naming, NamingError};
 
+pub use self::logins::{Logins, access};
 use crate::config::{Broker, Config, Stomp};
 
 /// As the config has it.

@@ -6,12 +6,14 @@ use std::net::{IpAddr, SocketAddr};
 use hyper::header::HOST;
 use pitlane_engine::command::Scope;
 use pitlane_engine::id::AdapterId;
-use pitlane_protocols::rest::AdapterVO;
+use pitlane_protocols::rest::{AdapterVO, IdentityVO};
 
 use super::answer::Answer;
 use super::ask::Ask;
 use super::house::House;
+use super::login::Who;
 use super::problem::Problem;
+use crate::auth::Role;
 
 /// Every effective setting, by its dotted name; secrets are `***`.
 pub fn params(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
@@ -19,12 +21,22 @@ pub fn params(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
     Ok(Answer::json(&house.settings.params))
 }
 
+/// Who asks, and what he may do, so that a client can leave out what would be refused.
+pub fn identity(ask: &Ask<'_>) -> Result<Answer, Problem> {
+    ask.no_query()?;
+    let (name, role) = match ask.who {
+        Who::Known(identity) => (&*identity.name, identity.role),
+        Who::Anybody => ("", Role::Read),
+    };
+    Ok(Answer::json(&IdentityVO { name, role: role.to_string() }))
+}
+
 /// Where STOMP is spoken over TCP. Behind TLS if there is no other listener.
 pub fn broker_main(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
     ask.no_query()?;
     let find = |name, set: Option<SocketAddr>| house.listener(name).or(set).map(|address| address.port());
     let settings = &house.settings;
-    let (scheme, port) = match (find("stomp", settings.stomp), find("stomp-tls", settings.stomp_tls)) {
+    let (scheme, port) = match (find("stomp", settings.stomp), find("stomp+tls", settings.stomp_tls)) {
         (Some(port), _) => ("stomp", port),
         (None, Some(port)) => ("stomp+ssl", port),
         (None, None) => return Err(Problem::unknown("no-listener", "STOMP over TCP is switched off")),

@@ -8,6 +8,7 @@ use pitlane_engine::id::Currency;
 use pitlane_engine::view::ViewSettings;
 use pitlane_protocols::stomp::settings::Settings;
 
+use crate::auth::Role;
 use crate::config::{Config, Mode, Params};
 use crate::stomp;
 
@@ -45,6 +46,8 @@ pub struct HttpSettings {
     /// Orders over REST known at once, finished ones included.
     pub orders_max: u32,
     pub view: ViewSettings,
+    /// Least role that may send events to other strategies.
+    pub generic_event_role: Role,
     /// Of the broker behind `/stomp`.
     pub broker: Settings,
     /// The host in addresses we give out; None: the one the client used.
@@ -84,6 +87,7 @@ impl HttpSettings {
             rate_per_login: http.rate_per_login,
             orders_max: http.orders_max,
             view: *view,
+            generic_event_role: config.stomp.generic_event_role,
             broker: stomp::settings(config),
             public_host: http.public_host.clone(),
             stomp: config.stomp.listen,
@@ -121,6 +125,7 @@ impl Default for HttpSettings {
             view: ViewSettings::default(),
             broker: Settings::default(),
             public_host: None,
+            generic_event_role: Role::Trade,
             stomp: None,
             stomp_tls: None,
             instance: 0,

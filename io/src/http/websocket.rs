@@ -8,6 +8,7 @@ mod handshake;
 mod talk;
 
 use std::future::{Future, poll_fn};
+use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
@@ -18,6 +19,7 @@ use hyper::http::request::Parts as Head;
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper::{Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use pitlane_protocols::stomp::broker::SessionId;
 use socket2::SockRef;
 use tokio::task::spawn_local;
 use tokio::time::{Sleep, sleep, timeout};
@@ -27,6 +29,8 @@ use super::answer::{Content, Kind, Reply};
 use super::connection::{Visit, Watched};
 use super::house::House;
 use super::problem::Problem;
+use crate::auth::Credentials;
+use crate::stomp::access;
 
 /// The kernel's buffer of a connection: what is in it is old news already, so it is small.
 const SEND_KERNEL_BYTES: usize = 64 * 1_024;
@@ -44,10 +48,10 @@ pub fn upgrade(house: &Rc<House>, visit: &Visit, head: &mut Head) -> Result<Resp
     let (Some(upgrade), Some(seat)) = (head.extensions.remove::<OnUpgrade>(), visit.take_seat()) else {
         return Err(Problem::bad_request("no-upgrade", "this connection cannot become a WebSocket"));
     };
-    let house = house.clone();
+    let (house, peer) = (house.clone(), visit.peer);
     spawn_local(async move {
         if let Ok(upgraded) = upgrade.await {
-            serve(&house, upgraded).await;
+            serve(&house, upgraded, peer).await;
         }
         drop(seat);
     });
@@ -58,14 +62,14 @@ pub fn upgrade(house: &Rc<House>, visit: &Visit, head: &mut Head) -> Result<Resp
     Ok(response)
 }
 
-async fn serve(house: &House, upgraded: Upgraded) {
+async fn serve(house: &Rc<House>, upgraded: Upgraded, peer: SocketAddr) {
     let Ok(parts) = upgraded.downcast::<TokioIo<Watched>>() else { return };
     // From here on these are no requests, and nobody looks at the bytes as such.
     let stream = parts.io.into_inner().into_stream();
     // Without it the connection is as good, only later to show that its reader is slow.
     let _ = SockRef::from(stream.socket()).set_send_buffer_size(SEND_KERNEL_BYTES);
     let hall = &house.hall;
-    let Some(session) = hall.enter() else { return };
+    let Some(session) = hall.enter(peer) else { return };
     let mut talk = Talk::new(stream, session);
     talk.hear(hall, &mut parts.read_buf.to_vec());
     let mut leaving = pin!(house.leaving.notified());
@@ -78,6 +82,9 @@ async fn serve(house: &House, upgraded: Upgraded) {
         if patience.as_mut().is_some_and(|patience| patience.as_mut().poll(cx).is_ready()) {
             return Poll::Ready(End::Broken);
         }
+        if let Some(credentials) = hall.take_login(session) {
+            spawn_local(find_out(house.clone(), session, credentials));
+        }
         talk.poll(cx, hall)
     });
     let end = end.await;
@@ -86,4 +93,12 @@ async fn serve(house: &House, upgraded: Upgraded) {
         // Whoever takes longer than this is cut off.
         let _ = timeout(LINGER, poll_fn(|cx| talk.poll_part(cx))).await;
     }
+}
+
+/// Who somebody is. The session waits meanwhile; if it is gone by then, nobody hears it.
+async fn find_out(house: Rc<House>, session: SessionId, credentials: Credentials) {
+    let known = house.reception.ask(&house, credentials).await.ok();
+    let sender = house.settings.generic_event_role;
+    let known = known.map(|identity| (identity.name.clone(), access(&identity, sender)));
+    house.hall.handle_verdict(session, known);
 }

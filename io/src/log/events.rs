@@ -2,9 +2,9 @@
 //! publishes them takes them.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, OnceLock};
 
 use pitlane_engine::time::Timestamp;
 use tracing::field::{Field, Visit};
@@ -13,6 +13,7 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
 use crate::clock;
+use crate::wake::Bell;
 
 /// Events that wait for a reader.
 pub const EVENTS_MAX: usize = 1_024;
@@ -51,12 +52,18 @@ impl Severity {
 pub struct Events {
     queue: Receiver<LogEvent>,
     dropped: Arc<AtomicU64>,
+    bell: Arc<OnceLock<Bell>>,
 }
 
 impl Events {
     /// The oldest that waits.
     pub fn poll(&mut self) -> Option<LogEvent> {
         self.queue.try_recv().ok()
+    }
+
+    /// Of the thread that reads them: it is rung for each.
+    pub fn set_bell(&self, bell: Bell) {
+        let _ = self.bell.set(bell);
     }
 
     /// Events that found no room since the start.
@@ -70,12 +77,15 @@ impl Events {
 pub struct EventLayer {
     queue: SyncSender<LogEvent>,
     dropped: Arc<AtomicU64>,
+    bell: Arc<OnceLock<Bell>>,
 }
 
 pub fn events(events_max: usize) -> (EventLayer, Events) {
     let (sender, receiver) = sync_channel(events_max);
     let dropped = Arc::new(AtomicU64::new(0));
-    (EventLayer { queue: sender, dropped: dropped.clone() }, Events { queue: receiver, dropped })
+    let bell = Arc::new(OnceLock::new());
+    let layer = EventLayer { queue: sender, dropped: dropped.clone(), bell: bell.clone() };
+    (layer, Events { queue: receiver, dropped, bell })
 }
 
 impl<S: Subscriber> Layer<S> for EventLayer {
@@ -92,6 +102,9 @@ impl<S: Subscriber> Layer<S> for EventLayer {
         let event = LogEvent { time: clock::wall(), level, target, message, fields };
         if self.queue.try_send(event).is_err() {
             self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+        if let Some(bell) = self.bell.get() {
+            bell.wake();
         }
     }
 }

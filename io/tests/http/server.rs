@@ -82,8 +82,11 @@ impl Server {
             stages: Box::new(|| vec![stage()]),
             report: None,
             seat: Auth::open(AuthSettings::off()).unwrap().seat(remote.bell().clone()),
+            posts: Vec::new(),
+            log: None,
             pen: None,
             numbers: Numbers::only(IdBlock { next: 1, end: 1 << 32 }),
+            rereads: None,
             tls: plan.tls,
             tell: Box::new(move |news| tell.send(news).unwrap_or_default()),
         };

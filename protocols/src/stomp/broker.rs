@@ -273,6 +273,10 @@ impl Broker {
         Some((session.state(), session.counters(), session.fill()))
     }
 
+    pub fn throttle(&self) -> Throttle {
+        self.settings.throttle
+    }
+
     /// New rates; every connection goes by them from now on.
     pub fn set_throttle(&mut self, now: Timestamp, throttle: Throttle) {
         self.settings.throttle = throttle;

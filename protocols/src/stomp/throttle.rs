@@ -19,6 +19,10 @@ impl Rate {
         Rate(raw)
     }
 
+    pub const fn raw(self) -> i64 {
+        self.0
+    }
+
     pub const fn per_second(events: i32) -> Rate {
         Rate(events as i64 * SCALE)
     }

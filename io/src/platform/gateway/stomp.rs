@@ -7,6 +7,7 @@
 //! What a session has said stays in the session until the system has taken it, so a reader that stops costs what the broker's
 //! limits say and no more.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use pitlane_engine::event::Event;
@@ -19,9 +20,11 @@ use pitlane_protocols::stomp::session::{Close, Transport};
 use pitlane_protocols::stomp::settings::Settings;
 
 use super::watches::Watches;
+use crate::bulletin::{Kind, Note, Post, Row};
 use crate::net::ConnectionId;
 use crate::net::happening::Happening;
 use crate::net::sockets::Sockets;
+use crate::stomp::Logins;
 
 /// How long the last words of all sessions may take when the service stops; then they are cut off.
 const WIND_DOWN_NS_MAX: u64 = 1_500 * NS_PER_MS;
@@ -38,16 +41,29 @@ pub struct StompRoom {
     deaf: Vec<ConnectionId>,
     /// Since when everybody is being sent away.
     ending: Option<Timestamp>,
+    logins: Logins,
+    /// Connections so far.
+    number: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Seat {
     connection: ConnectionId,
     session: SessionId,
+    number: u64,
+    peer: SocketAddr,
+    since: Timestamp,
+    name: Option<Arc<str>>,
 }
 
 impl StompRoom {
-    pub fn new(settings: Settings, reference: Arc<RefData>, source: Source) -> StompRoom {
+    /// New reference data, in force in all shards.
+    pub fn adopt(&mut self, reference: &Arc<RefData>) {
+        self.broker.set_reference(reference.clone());
+        self.watches.adopt(reference);
+    }
+
+    pub fn new(settings: Settings, reference: Arc<RefData>, source: Source, logins: Logins) -> StompRoom {
         StompRoom {
             watches: Watches::new(source, reference.clone()),
             broker: Broker::new(settings, reference),
@@ -55,20 +71,22 @@ impl StompRoom {
             connections: Vec::new(),
             deaf: Vec::new(),
             ending: None,
+            logins,
+            number: 0,
         }
     }
 
     pub fn owns(&self, id: ConnectionId) -> bool {
-        self.seat(id).is_some()
+        self.session(id).is_some()
     }
 
     pub fn handle(&mut self, now: Timestamp, sockets: &mut Sockets, happening: Happening) {
         match happening {
-            Happening::Accepted { id, .. } => self.welcome(now, sockets, id),
+            Happening::Accepted { id, peer, .. } => self.welcome(now, sockets, id, peer),
             Happening::Received { id } => self.receive(now, sockets, id),
             Happening::Drained { id } => {
-                if let Some(seat) = self.seat(id) {
-                    self.write(now, sockets, seat.session);
+                if let Some(session) = self.session(id) {
+                    self.write(now, sockets, session);
                 }
             }
             Happening::Closed { id, .. } => self.forget(id),
@@ -81,16 +99,46 @@ impl StompRoom {
         self.broker.handle_event(now, shard, event);
     }
 
+    /// What other threads tell.
+    pub fn handle_note(&mut self, now: Timestamp, note: &Note) {
+        note.tell(now, &mut self.broker);
+        if let Note::Kick { kind: Kind::Stomp, number } = *note
+            && let Some(seat) = self.seats.iter().flatten().find(|seat| seat.number == number)
+        {
+            self.broker.end(now, seat.session);
+        }
+    }
+
+    /// Whether anybody is here.
+    pub fn has_listeners(&self) -> bool {
+        self.seats.iter().any(Option::is_some)
+    }
+
+    /// Everybody who is here.
+    pub fn rows(&self) -> impl Iterator<Item = Row> {
+        self.seats.iter().flatten().filter_map(|seat| {
+            let row = Row::of_stomp(Kind::Stomp, seat.number, seat.since, self.broker.look(seat.session)?);
+            Some(Row { name: seat.name.clone(), peer: Some(seat.peer), ..row })
+        })
+    }
+
     /// Does what is due, and writes to everybody who has something to hear. Commands leave first: whoever reads a receipt
     /// finds them sent. While the shards take commands, `port` is there.
-    pub fn poll(&mut self, now: Timestamp, sockets: &mut Sockets, port: Option<&mut PortEnd>) -> usize {
+    pub fn poll(
+        &mut self,
+        now: Timestamp,
+        sockets: &mut Sockets,
+        port: Option<&mut PortEnd>,
+        post: &mut Option<Post>,
+    ) -> usize {
+        let verdicts = self.take_verdicts(now);
         if self.broker.poll_timeout().is_some_and(|due| due <= now) {
             self.broker.handle_timeout(now);
         }
         while let Some(command) = self.broker.poll_command() {
-            self.obey(now, command);
+            self.obey(now, command, post);
         }
-        let mut work = port.map_or(0, |port| self.watches.poll(port));
+        let mut work = verdicts + port.map_or(0, |port| self.watches.poll(port));
         // Whoever has more to say than one turn allows is listed again, for the next.
         for _ in 0..self.broker.active_len() {
             let Some(session) = self.broker.poll_active() else { break };
@@ -123,15 +171,17 @@ impl StompRoom {
         self.seats.iter().all(Option::is_none)
     }
 
-    fn welcome(&mut self, now: Timestamp, sockets: &mut Sockets, id: ConnectionId) {
+    fn welcome(&mut self, now: Timestamp, sockets: &mut Sockets, id: ConnectionId, peer: SocketAddr) {
         let session = if self.ending.is_none() { self.broker.open(now, Transport::Tcp) } else { None };
         let Some(session) = session else { return sockets.close(id) };
-        put(&mut self.seats, id.slot(), Seat { connection: id, session });
+        self.number += 1;
+        let (number, since, name) = (self.number, now, None);
+        put(&mut self.seats, id.slot(), Seat { connection: id, session, number, peer, since, name });
         put(&mut self.connections, session.slot(), id);
     }
 
     fn receive(&mut self, now: Timestamp, sockets: &mut Sockets, id: ConnectionId) {
-        let Some(Seat { session, .. }) = self.seat(id) else { return };
+        let Some(session) = self.session(id) else { return };
         let bytes = sockets.input(id);
         let count = bytes.len();
         self.broker.handle_bytes(now, session, bytes);
@@ -143,13 +193,39 @@ impl StompRoom {
     }
 
     /// What the broker cannot do itself.
-    fn obey(&mut self, now: Timestamp, command: Command) {
+    fn obey(&mut self, now: Timestamp, command: Command, post: &mut Option<Post>) {
         match command {
             Command::Watch { interest, on } => self.watches.set(interest, on),
-            // Nobody is asked while guests may come in.
-            Command::Login { session, .. } => self.broker.handle_verdict(now, session, None),
-            Command::Generic { name, body, .. } => self.broker.publish_generic_event(now, &name, &body),
+            Command::Login { session, login, passcode, .. } => {
+                let seat = self.seat_of(session).map(|seat| seat.peer);
+                let asked =
+                    seat.is_some_and(|peer| self.logins.ask(now, session, login, passcode, peer.ip()));
+                if !asked {
+                    self.broker.handle_verdict(now, session, None);
+                }
+            }
+            Command::Generic { name, body, .. } => {
+                let note = Note::Generic { name: name.into(), body: body.into() };
+                note.tell(now, &mut self.broker);
+                if let Some(post) = post {
+                    post.send(note);
+                }
+            }
         }
+    }
+
+    /// What came of logins.
+    fn take_verdicts(&mut self, now: Timestamp) -> usize {
+        let mut work = 0;
+        while let Some((session, verdict)) = self.logins.poll() {
+            let name = verdict.as_ref().map(|(name, _)| name.clone());
+            if let Some(seat) = self.seat_of(session) {
+                seat.name = name;
+            }
+            self.broker.handle_verdict(now, session, verdict.map(|(_, access)| access));
+            work += 1;
+        }
+        work
     }
 
     /// One write, and the end if it has come. Says whether anything was taken.
@@ -171,7 +247,7 @@ impl StompRoom {
     fn listen_again(&mut self, sockets: &mut Sockets) {
         let StompRoom { deaf, broker, seats, .. } = self;
         deaf.retain(|id| {
-            let seat = seats.get(id.slot()).copied().flatten().filter(|seat| seat.connection == *id);
+            let seat = seats.get(id.slot()).and_then(Option::as_ref).filter(|seat| seat.connection == *id);
             let wants = seat.is_some_and(|seat| broker.wants_bytes(seat.session));
             if wants {
                 sockets.resume(*id);
@@ -186,22 +262,28 @@ impl StompRoom {
             return;
         }
         for slot in 0..self.seats.len() {
-            if let Some(seat) = self.seats[slot] {
-                sockets.close(seat.connection);
-                self.forget(seat.connection);
+            if let Some(connection) = self.seats[slot].as_ref().map(|seat| seat.connection) {
+                sockets.close(connection);
+                self.forget(connection);
             }
         }
     }
 
     fn forget(&mut self, id: ConnectionId) {
-        let Some(seat) = self.seat(id) else { return };
+        let Some(session) = self.session(id) else { return };
         self.seats[id.slot()] = None;
-        self.connections[seat.session.slot()] = None;
-        self.broker.close(seat.session);
+        self.connections[session.slot()] = None;
+        self.broker.close(session);
     }
 
-    fn seat(&self, id: ConnectionId) -> Option<Seat> {
-        self.seats.get(id.slot()).copied().flatten().filter(|seat| seat.connection == id)
+    fn session(&self, id: ConnectionId) -> Option<SessionId> {
+        let seat = self.seats.get(id.slot())?.as_ref().filter(|seat| seat.connection == id)?;
+        Some(seat.session)
+    }
+
+    fn seat_of(&mut self, session: SessionId) -> Option<&mut Seat> {
+        let id = self.connections.get(session.slot()).copied().flatten()?;
+        self.seats[id.slot()].as_mut().filter(|seat| seat.session == session)
     }
 }
 

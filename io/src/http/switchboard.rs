@@ -1,0 +1,136 @@
+//! The middle of the posts: what a gateway tells goes on to the other gateways and to the clients of this thread; what the log
+//! says goes to all. Here is also the list of everybody who is connected to a gateway.
+
+use std::cell::{Ref, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use pitlane_engine::id::{Origin, PortId, Source};
+
+use super::hall::Hall;
+use crate::bulletin::{Kind, Note, Post, Row};
+use crate::log::Events;
+
+/// How this thread is called in the ids of sessions.
+pub const HERE: &str = "http";
+/// Notes passed on in one turn: the rest wait for the next.
+const NOTES_PER_TURN_MAX: usize = 256;
+
+#[derive(Debug)]
+pub struct Switchboard {
+    lines: RefCell<Vec<Line>>,
+    log: RefCell<Option<Events>>,
+    names: RefCell<Names>,
+}
+
+/// What FIX sessions are called.
+#[derive(Debug, Default)]
+pub struct Names(BTreeMap<(PortId, u16), Arc<str>>);
+
+impl Names {
+    /// The name of the FIX session that something came from.
+    pub fn of(&self, source: &Source) -> Option<&str> {
+        let key = (source.port, source.session);
+        if source.origin == Origin::Fix { self.0.get(&key).map(|name| &**name) } else { None }
+    }
+}
+
+/// To one gateway.
+#[derive(Debug)]
+struct Line {
+    name: String,
+    post: Post,
+    sessions: Arc<[Row]>,
+}
+
+impl Switchboard {
+    /// The posts by gateway.
+    pub fn new(posts: Vec<Post>, log: Option<Events>) -> Switchboard {
+        let line = |(at, post): (usize, Post)| Line { name: at.to_string(), post, sessions: Arc::new([]) };
+        let lines = posts.into_iter().enumerate().map(line).collect();
+        Switchboard { lines: RefCell::new(lines), log: RefCell::new(log), names: RefCell::default() }
+    }
+
+    /// Passes notes on, up to a bound, and says how many.
+    pub fn poll(&self, hall: &Rc<Hall>) -> usize {
+        let mut lines = self.lines.borrow_mut();
+        let mut work = 0;
+        while let Some(event) = self.log.borrow_mut().as_mut().and_then(Events::poll) {
+            tell_all(&mut lines, None, hall, Note::Log(Arc::new(event)));
+            work += 1;
+            if work == NOTES_PER_TURN_MAX {
+                break;
+            }
+        }
+        for from in 0..lines.len() {
+            for _ in 0..NOTES_PER_TURN_MAX {
+                let Some(note) = lines[from].post.poll() else { break };
+                work += 1;
+                match note {
+                    Note::Sessions(sessions) => lines[from].sessions = sessions,
+                    note => {
+                        if let Note::Named { port, session, name } = &note {
+                            self.names.borrow_mut().0.insert((*port, *session), name.clone());
+                        }
+                        tell_all(&mut lines, Some(from), hall, note);
+                    }
+                }
+            }
+        }
+        // What clients of this thread say to all.
+        while let Some(note) = hall.take_note() {
+            lines.iter_mut().for_each(|line| line.post.send(note.clone()));
+            work += 1;
+        }
+        if work > 0 {
+            hall.settle();
+        }
+        work
+    }
+
+    pub fn each(&self, mut show: impl FnMut(&str, &Row)) {
+        for line in self.lines.borrow().iter() {
+            line.sessions.iter().for_each(|row| show(&line.name, row));
+        }
+    }
+
+    pub fn names(&self) -> Ref<'_, Names> {
+        self.names.borrow()
+    }
+
+    /// Has the numbers of the FIX session that is meant begin anew; false if there is none.
+    pub fn reset(&self, is_meant: impl Fn(&str, &Row) -> bool) -> bool {
+        for line in self.lines.borrow_mut().iter_mut() {
+            let is_it = |row: &&Row| row.kind == Kind::Fix && is_meant(&line.name, row);
+            if let Some(number) = line.sessions.iter().find(is_it).map(|row| row.number) {
+                line.post.send(Note::Reset { number });
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Ends the session that is meant; false if there is none.
+    pub fn kick(&self, is_meant: impl Fn(&str, &Row) -> bool) -> bool {
+        for line in self.lines.borrow_mut().iter_mut() {
+            let found = line.sessions.iter().find(|row| is_meant(&line.name, row));
+            if let Some(row) = found {
+                let (kind, number) = (row.kind, row.number);
+                line.post.send(Note::Kick { kind, number });
+                return true;
+            }
+        }
+        false
+    }
+}
+
+/// Everybody but whoever said it, and who has told his own clients already.
+fn tell_all(lines: &mut [Line], from: Option<usize>, hall: &Hall, note: Note) {
+    for (at, line) in lines.iter_mut().enumerate() {
+        if Some(at) != from {
+            line.post.send(note.clone());
+        }
+    }
+    hall.tell(&note);
+}

@@ -1,0 +1,66 @@
+//! Logins on their way: asked of the clerk, answered in their time; the session is not read meanwhile.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use pitlane_engine::time::Timestamp;
+use pitlane_protocols::stomp::access::{Access, Secret as Passcode, Strategies as Seen};
+use pitlane_protocols::stomp::broker::SessionId;
+
+use crate::auth::{Credentials, Identity, Role, Seat, Strategies};
+use crate::config::Secret;
+
+#[derive(Debug)]
+pub struct Logins {
+    /// None: nobody is asked here.
+    seat: Option<Seat>,
+    /// Least role that may send events to other strategies.
+    sender: Role,
+    /// By ticket; never more than the seat has questions open.
+    asked: BTreeMap<u64, SessionId>,
+    tickets: u64,
+}
+
+impl Logins {
+    pub fn new(seat: Option<Seat>, sender: Role) -> Logins {
+        Logins { seat, sender, asked: BTreeMap::new(), tickets: 0 }
+    }
+
+    /// Asks who this is. False: nobody can be asked now, and it is refused.
+    pub fn ask(
+        &mut self,
+        now: Timestamp,
+        session: SessionId,
+        login: Option<String>,
+        passcode: Option<Passcode>,
+        peer: IpAddr,
+    ) -> bool {
+        let (Some(seat), Some(Passcode(passcode))) = (&mut self.seat, passcode) else { return false };
+        self.tickets += 1;
+        let credentials = Credentials { login, secret: Secret::new(&passcode), peer };
+        let is_asked = seat.ask(now, self.tickets, credentials).is_ok();
+        if is_asked {
+            self.asked.insert(self.tickets, session);
+        }
+        is_asked
+    }
+
+    /// The next verdict: who it is and what he may; None: he is refused.
+    #[expect(clippy::type_complexity, reason = "it is taken apart at once")]
+    pub fn poll(&mut self) -> Option<(SessionId, Option<(Arc<str>, Access)>)> {
+        let (ticket, verdict) = self.seat.as_mut()?.poll()?;
+        let session = self.asked.remove(&ticket)?;
+        let known = verdict.ok().map(|identity| (identity.name.clone(), access(&identity, self.sender)));
+        Some((session, known))
+    }
+}
+
+/// What somebody may see and send. Everybody we know may see.
+pub fn access(identity: &Identity, sender: Role) -> Access {
+    let strategies = match &identity.strategies {
+        Strategies::All => Seen::All,
+        Strategies::Only(names) => Seen::Only(names.iter().map(|name| name.to_string()).collect()),
+    };
+    Access { strategies, may_send: identity.role >= sender }
+}
