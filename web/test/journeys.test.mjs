@@ -6,6 +6,7 @@ import { createRequire } from 'node:module';
 import { after, before, test } from 'node:test';
 
 import { browser, hold, open, tab } from './browser.mjs';
+import { FixClient } from './fix.mjs';
 import { Service } from './service.mjs';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -130,6 +131,19 @@ test('an order of somebody else appears by itself', async () => {
   const before = await openOrders();
   await service.call('POST', '/rest/execution/order/limit', { securityId: 2, side: 'BUY', quantity: 7, limit: 100 });
   await untilOpen(before + 1);
+});
+
+test('an order of a FIX client appears with its session, and can be cancelled', async () => {
+  const client = await new FixClient().open(service.addresses.fix);
+  client.order({ id: 'FIX-1', security: 3, symbol: 'NVDA', side: 1, quantity: 6, limit: 100 });
+  const order = orderRows().filter({ hasText: 'NVDA' }).filter({ hasText: 'New' });
+  await order.first().waitFor();
+  await order.first().getByText(/^FIX/).waitFor();
+  const [told] = (await service.call('GET', '/rest/execution/order')).filter((one) => one.symbol === 'NVDA');
+  assert.match(told.source, /^FIX/);
+  await order.first().getByRole('button', { name: /^Cancel/ }).click();
+  await client.hears('39=4');
+  client.close();
 });
 
 test('the kill switch stops everything and is lifted again', async () => {
