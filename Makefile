@@ -39,7 +39,7 @@ web-test: page ## the page: its types, its stores, and journeys with a browser a
 	@command -v chromium >/dev/null || web/test/install-chromium
 	cd web && npm run --silent check && npm test --silent
 	cargo build $(PROFILE) --package pitlane
-	cd web && timeout 110 node --test --test-concurrency=1 --test-reporter=spec test/
+	cd web && timeout 110 node --test --test-concurrency=1 --test-reporter=spec test/journeys.test.mjs
 	$(if $(FULL),cd web && node test/measure.mjs)
 
 check: pure ## format, lints, documentation, purity

@@ -6,6 +6,7 @@ import { createRequire } from 'node:module';
 import { after, before, test } from 'node:test';
 
 import { browser, hold, open, tab } from './browser.mjs';
+import { FixClient } from './fix.mjs';
 import { Service } from './service.mjs';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -107,7 +108,7 @@ test('transactions are listed and leave as CSV', async () => {
   const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Save as CSV' }).click()]);
   const text = readFileSync(await download.path(), 'utf8');
   assert.match(text, /^id,uuid,dateTime,type,.*\r\n/);
-  assert.match(text, /AAPL,40,/);
+  assert.match(text, /,BUY,SERVER,NEWYORK,AAPL,\d+,/);
 });
 
 test('every panel opens', async () => {
@@ -132,6 +133,19 @@ test('an order of somebody else appears by itself', async () => {
   await untilOpen(before + 1);
 });
 
+test('an order of a FIX client appears with its session, and can be cancelled', async () => {
+  const client = await new FixClient().open(service.addresses.fix);
+  client.order({ id: 'FIX-1', security: 3, symbol: 'NVDA', side: 1, quantity: 6, limit: 100 });
+  const order = orderRows().filter({ hasText: 'NVDA' }).filter({ hasText: 'New' });
+  await order.first().waitFor();
+  await order.first().getByText(/^FIX/).waitFor();
+  const [told] = (await service.call('GET', '/rest/execution/order')).filter((one) => one.symbol === 'NVDA');
+  assert.match(told.source, /^FIX/);
+  await order.first().getByRole('button', { name: /^Cancel/ }).click();
+  await client.hears('39=4');
+  client.close();
+});
+
 test('the kill switch stops everything and is lifted again', async () => {
   await hold(page, page.getByRole('button', { name: /^Kill switch/ }));
   await page.getByText('The kill switch is on.').waitFor();
@@ -150,10 +164,28 @@ test('the service goes and comes again', async () => {
   await page.getByText('No connection to the service').waitFor();
   assert.equal(await page.getByTestId('send').isDisabled(), true);
   await service.start();
-  await page.getByText('No connection to the service').waitFor({ state: 'detached', timeout: 15_000 });
+  await page.getByText('No connection to the service').waitFor({ state: 'detached' });
   await untilOpen(1);
   await service.call('POST', '/rest/execution/order/limit', { securityId: 1, side: 'BUY', quantity: 8, limit: 91 });
   await untilOpen(2);
+});
+
+test('one logs in where that is asked for, and sees only what one may do', async () => {
+  const guarded = await new Service().user('eve', 'read', 'correct horse battery').start();
+  const other = await open(chrome, guarded.url);
+  await other.getByRole('dialog', { name: 'Log in to Pitlane' }).waitFor();
+  await other.getByLabel('Login', { exact: false }).last().fill('eve');
+  await other.getByLabel('Password').fill('wrong');
+  await other.getByRole('button', { name: 'Log in' }).click();
+  await other.getByText('the login or the secret is wrong').waitFor();
+  await other.getByLabel('Password').fill('correct horse battery');
+  await other.getByRole('button', { name: 'Log in' }).click();
+  await other.getByText('Your role lets you look, not trade.').waitFor();
+  await other.waitForFunction(() => /\d/.test(document.querySelector('tbody tr td:nth-child(3)')?.textContent ?? ''));
+  assert.equal(await other.getByRole('button', { name: /^Kill switch/ }).count(), 0);
+  assert.equal(await other.getByTestId('send').count(), 0);
+  await other.context().close();
+  await guarded.remove();
 });
 
 for (const [width, theme] of [[1280, 'dark'], [1280, 'light'], [390, 'light']]) {

@@ -1,12 +1,12 @@
 // The real binary, on loopback, with a folder of its own.
 
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
-const BINARY = process.env.PITLANE_BIN ?? join(process.env.CARGO_TARGET_DIR ?? '../target', 'sim', 'pitlane');
+const BINARY = process.env.BINARY ?? join(process.env.CARGO_TARGET_DIR ?? '../target', 'sim', 'pitlane');
 const START_MS_MAX = 30_000;
 
 export class Service {
@@ -39,6 +39,14 @@ export class Service {
       return this;
     }
     throw new Error('the service ended before it was ready');
+  }
+
+  /** Somebody who may log in; call before the start. */
+  user(name, role, password) {
+    const file = join(this.folder, 'users');
+    execFileSync(BINARY, ['user', 'add', name, '--role', role, '--file', file], { input: `${password}\n`, stdio: ['pipe', 'ignore', 'inherit'] });
+    this.settings = ['auth.mode=required', `auth.users_file=${file}`];
+    return this;
   }
 
   async end(signal = 'SIGTERM') {

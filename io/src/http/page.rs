@@ -152,7 +152,8 @@ mod tests {
         let page = Page::of(BUILT);
         let file = page.find("/assets/a-1.js").unwrap();
         assert!(file.is_immutable);
-        let cases: [(Option<&'static str>, Option<&str>, &[u8]); 8] = [
+        type Case = (Option<&'static str>, Option<&'static str>, &'static [u8]);
+        let cases: [Case; 8] = [
             (Some("gzip, deflate, br"), Some("br"), b"b"),
             (Some("gzip"), Some("gzip"), b"gz"),
             (Some("br;q=0, gzip;q=0.5"), Some("gzip"), b"gz"),

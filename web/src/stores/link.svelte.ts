@@ -59,6 +59,11 @@ export class Link {
     return true;
   }
 
+  /** Whether somebody logged in, rather than being let in as everybody is. */
+  get hasLogin(): boolean {
+    return this.rest.credentials !== null;
+  }
+
   logout(): void {
     remember(null);
     this.rest.credentials = null;
