@@ -12,6 +12,10 @@ pub const LANE_NS_MAX: f64 = 300.0;
 pub const STAGES_PERCENT_MAX: f64 = 2.0;
 /// A GET of a 2 KB list beside hyper serving the same bytes from memory.
 pub const HTTP_RATIO_MAX: f64 = 1.3;
+/// 20,000 orders a second over REST: what the http thread may take for one.
+pub const REST_ORDER_NS_MAX: f64 = 50_000.0;
+/// What a request may wait while somebody is sent a list of 100,000 orders.
+pub const BESIDE_LIST_MS_MAX: f64 = 5.0;
 /// The process with a million open orders.
 pub const MEMORY_BYTES_MAX: u64 = 1 << 30;
 
@@ -19,6 +23,10 @@ pub const MEMORY_BYTES_MAX: u64 = 1 << 30;
 pub const FIX_DECODE_NS_MAX: f64 = 250.0;
 /// The same beside `fefix`: at most this part of its time.
 pub const FIX_DECODE_PEER_RATIO_MAX: f64 = 0.25;
+/// FIX orders flat out, order to first Execution Report, beside an acceptor on QuickFIX with a store in memory.
+pub const FIX_PEER_RATIO_MIN: f64 = 6.0;
+/// The same at 10,000 orders a second, beside a bare echo of the same bytes, at the median.
+pub const FIX_ECHO_RATIO_MAX: f64 = 1.5;
 /// What level `os` of the journal adds to an order.
 pub const JOURNAL_NS_MAX: f64 = 100.0;
 /// A start with a million orders.

@@ -289,7 +289,15 @@ fn open(data: &Path, journal: JournalSettings, workload: &Workload) -> Result<Op
     let (model, _) = platform::shard_for(workload);
     let (reference, settings): (_, ShardSettings) = ((**model.reference()).clone(), model.settings().clone());
     drop(model);
-    let setup = Setup { disk: &Disk::Real, data, journal, shards: 1, reference, settings };
+    let setup = Setup {
+        disk: &Disk::Real,
+        data,
+        journal,
+        shards: 1,
+        reference,
+        settings,
+        unheard: Default::default(),
+    };
     journal::open(setup, START, &mut |_| {})
 }
 

@@ -21,12 +21,14 @@ pub mod measure;
 
 pub mod fan_out;
 pub mod fix;
+pub mod fix_wire;
 pub mod http;
 pub mod journal;
 pub mod lane;
 pub mod net;
 pub mod memory;
 pub mod read_model;
+pub mod rest;
 pub mod ring;
 pub mod stages;
 pub mod stomp;

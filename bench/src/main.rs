@@ -14,7 +14,9 @@ use pitlane_bench::journal::Folder;
 use pitlane_bench::measure::{clock_ns, median, percentiles};
 use pitlane_bench::scenario::Scenario;
 use pitlane_bench::workload::{Kind, Workload};
-use pitlane_bench::{fix, http, journal, lane, memory, net, platform, read_model, ring, stages, stomp};
+use pitlane_bench::{
+    fix, fix_wire, http, journal, lane, memory, net, platform, read_model, rest, ring, stages, stomp,
+};
 
 #[derive(Parser)]
 #[command(name = "pitlane-bench", about = "How fast, and beside whom", version)]
@@ -63,6 +65,11 @@ enum Task {
     View(Flow),
     /// The FIX codec: a New Order Single read, an Execution Report written.
     FixCodec(Codec),
+    /// FIX over loopback, flat out and at a steady rate, beside a bare echo and an acceptor on QuickFIX.
+    Fix(Wire),
+    /// The service that `fix` measures.
+    #[command(hide = true)]
+    ServeFix { port: u16, core: u32, data: PathBuf },
     /// The http thread beside bare hyper that serves the same bytes.
     Http(Requests),
     /// STOMP: decode, render and fan-out without sockets; then over loopback to 1, 10 and 100 consumers, beside NATS where it is
@@ -129,6 +136,27 @@ struct Trips {
     trips: usize,
     #[arg(long, default_value_t = 5)]
     rounds: usize,
+    /// Exit with 1 where a goal is missed.
+    #[arg(long)]
+    check: bool,
+}
+
+#[derive(Args, Clone)]
+struct Wire {
+    /// Sessions, flat out.
+    #[arg(long, default_value_t = 4)]
+    sessions: usize,
+    /// Orders of each session, flat out; at most 100,000 of them stay open.
+    #[arg(long, default_value_t = 90_000)]
+    orders: usize,
+    /// Orders at 10,000 a second.
+    #[arg(long, default_value_t = 30_000)]
+    steady: usize,
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Without QuickFIX.
+    #[arg(long)]
+    alone: bool,
     /// Exit with 1 where a goal is missed.
     #[arg(long)]
     check: bool,
@@ -229,6 +257,7 @@ impl Task {
         match self {
             Task::Ring(trips) | Task::Lane(trips) | Task::Stages(trips) => trips.check,
             Task::FixCodec(codec) => codec.check,
+            Task::Fix(wire) => wire.check,
             Task::Http(requests) => requests.check,
             Task::Memory { check, .. } | Task::Recovery { check, .. } | Task::Stomp { check, .. } => *check,
             Task::Journal(journal) => journal.check,
@@ -239,6 +268,10 @@ impl Task {
 }
 
 fn run(task: Task) -> Result<Verdicts, Failure> {
+    if let Task::ServeFix { port, core, data } = task {
+        fix_wire::serve_fix(port, core, &data)?;
+        return Ok(Verdicts::default());
+    }
     if let Task::Workload { scenario, out, ops } = task {
         return make(&scenario, ops, &out);
     }
@@ -259,6 +292,8 @@ fn run(task: Task) -> Result<Verdicts, Failure> {
         Task::Net(trips) => Ok(sockets(&pinning, &trips)),
         Task::View(flow) => Ok(view(&flow.load()?)),
         Task::FixCodec(codec) => Ok(fix_codec(&codec)),
+        Task::Fix(wire) => fix_over_loopback(&pinning, &wire),
+        Task::ServeFix { .. } => Ok(Verdicts::default()),
         Task::Http(requests) => Ok(http_beside_hyper(&pinning, &requests)?),
         Task::Stomp { ticks, ms, .. } => Ok(broker(&pinning, ticks, Duration::from_millis(ms))),
         Task::Memory { open, .. } => Ok(million(open)),
@@ -365,6 +400,8 @@ fn compare_one(name: &str, workload: &Workload, rounds: &Rounds, verdicts: &mut 
 }
 
 /// Commands a second in the open loop.
+/// Of FIX orders, where a steady rate is measured.
+const FIX_RATE: u64 = 10_000;
 const OPEN_LOOP_RATES: [u64; 4] = [100_000, 500_000, 1_000_000, 2_000_000];
 const NO_SECOND_CORE: &str = "skipped: two spinning threads need two cores, and here is one";
 
@@ -489,7 +526,29 @@ fn http_beside_hyper(pinning: &Pinning, requests: &Requests) -> Result<Verdicts,
     contest.iter().for_each(|standing| println!("{standing}"));
     let list = contest.last().expect("two answers are measured");
     let goal = Verdict::at_most("http, a 2 KB list", list.ratio, goals::HTTP_RATIO_MAX, "× hyper's time");
-    Ok(Verdicts { wrong: false, goals: vec![goal] })
+    let orders = rest::orders(2 * requests.requests, 4 * requests.connections)?;
+    println!(
+        "rest, {} orders over {} connections at level os: {:.0} orders/s, {:.0} ns of the http thread each; \
+         a small request while all {} open orders are read: p99 {:.2} ms, longest {:.2} ms",
+        2 * requests.requests,
+        4 * requests.connections,
+        orders.per_s,
+        orders.http_ns,
+        orders.open,
+        orders.beside_list_ms_p99,
+        orders.beside_list_ms_max
+    );
+    let goals = vec![
+        goal,
+        Verdict::at_most("rest, an order", orders.http_ns, goals::REST_ORDER_NS_MAX, "ns of the http thread"),
+        Verdict::at_most(
+            "rest, beside a long list",
+            orders.beside_list_ms_max,
+            goals::BESIDE_LIST_MS_MAX,
+            "ms",
+        ),
+    ];
+    Ok(Verdicts { wrong: false, goals })
 }
 
 fn broker(pinning: &Pinning, ticks: usize, time: Duration) -> Verdicts {
@@ -526,6 +585,51 @@ fn broker(pinning: &Pinning, ticks: usize, time: Duration) -> Verdicts {
     }
     println!();
     Verdicts { wrong: false, goals }
+}
+
+/// In turn, so that all meet the same machine.
+fn fix_over_loopback(pinning: &Pinning, wire: &Wire) -> Result<Verdicts, Failure> {
+    use fix_wire::{Peer, flat_out, open_loop};
+    if !pinning.has_two_cores() {
+        println!("fix {NO_SECOND_CORE}");
+        return Ok(Verdicts::default());
+    }
+    let (mut ours, mut theirs, mut bare, mut steady) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..wire.rounds.max(1) {
+        ours.push(flat_out(Peer::Pitlane, pinning, wire.sessions, wire.orders)?);
+        if !wire.alone {
+            theirs.push(flat_out(Peer::QuickFix, pinning, wire.sessions, wire.orders / 4)?);
+        }
+        bare.push(open_loop(Peer::Echo, pinning, FIX_RATE, wire.steady)?);
+        steady.push(open_loop(Peer::Pitlane, pinning, FIX_RATE, wire.steady)?);
+    }
+    let Wire { sessions, orders, .. } = wire;
+    let rate = median(&ours);
+    println!(
+        "fix flat out: {rate:.0} orders/s, order to first report, {sessions} sessions of {orders} orders, journal os"
+    );
+    let at = |took: &[Vec<u64>], part: f64| {
+        let nth: Vec<f64> =
+            took.iter().map(|took| took[(took.len() as f64 * part) as usize] as f64).collect();
+        median(&nth) / 1_000.0
+    };
+    let mut goals = Vec::new();
+    if !theirs.is_empty() {
+        let peer = median(&theirs);
+        println!("QuickFIX 1.15, memory store, no dictionary: {peer:.0} orders/s");
+        goals.push(Verdict::at_least("fix flat out", rate / peer, goals::FIX_PEER_RATIO_MIN, "× QuickFIX"));
+    }
+    for (name, took) in [("fix", &steady), ("bare echo", &bare)] {
+        println!(
+            "{name} at {FIX_RATE} orders/s: {:.1} µs at the median, {:.1} at 99 %, {:.1} at 99.9 %",
+            at(took, 0.5),
+            at(took, 0.99),
+            at(took, 0.999)
+        );
+    }
+    let ratio = at(&steady, 0.5) / at(&bare, 0.5);
+    goals.push(Verdict::at_most("fix at a steady rate", ratio, goals::FIX_ECHO_RATIO_MAX, "× a bare echo"));
+    Ok(Verdicts { wrong: false, goals })
 }
 
 fn million(open: u32) -> Verdicts {
@@ -634,6 +738,9 @@ fn all(pinning: &Pinning, rounds: &Rounds) -> Result<Verdicts, Failure> {
     add(sockets(pinning, &Trips { trips: 100_000, ..trips }));
     add(view(&generate("s100", Some(1_000_000))?));
     add(fix_codec(&Codec { ops: 500_000, rounds: rounds.rounds, check: rounds.check }));
+    let wire =
+        Wire { sessions: 4, orders: 90_000, steady: 30_000, rounds: 3, alone: false, check: rounds.check };
+    add(fix_over_loopback(pinning, &wire)?);
     let (ops, span_ms) = (500_000, 400);
     add(journals(pinning, &Journal { ops, rounds: rounds.rounds, span_ms, dir: None, check: rounds.check })?);
     add(recovery(1_000_000, None)?);
@@ -659,6 +766,8 @@ fn smoke(pinning: &Pinning) -> Result<Verdicts, Failure> {
     }
     std::fs::remove_file(&file)?;
     add(fix_codec(&Codec { ops: 2_000, rounds: 1, check: false }));
+    let wire = Wire { sessions: 2, orders: 500, steady: 200, rounds: 1, alone: true, check: false };
+    add(fix_over_loopback(pinning, &wire)?);
     add(view(&generate("s1", Some(5_000))?));
     add(journals(pinning, &Journal { ops: 2_000, rounds: 1, span_ms: 20, dir: None, check: false })?);
     add(recovery(5_000, None)?);

@@ -13,6 +13,7 @@ mod row;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use pitlane_engine::id::PortId;
 use pitlane_engine::time::Timestamp;
 use pitlane_protocols::stomp::broker::Broker;
 use pitlane_protocols::stomp::payload::system::{self, Level, Link};
@@ -41,11 +42,21 @@ pub enum Note {
         link: Link,
     },
     Log(Arc<LogEvent>),
+    /// A FIX session has this name, by which its orders are known.
+    Named {
+        port: PortId,
+        session: u16,
+        name: Arc<str>,
+    },
     /// Everybody who is connected to a gateway, once a second.
     Sessions(Arc<[Row]>),
     /// To a gateway: end the session of this kind and number.
     Kick {
         kind: Kind,
+        number: u64,
+    },
+    /// To a gateway: the numbers of the FIX session of this number begin with one.
+    Reset {
         number: u64,
     },
 }
@@ -57,7 +68,8 @@ impl Note {
             Note::Generic { name, body } => broker.publish_generic_event(now, name, body),
             Note::Link { name, link } => broker.publish_session(now, name, *link),
             Note::Log(event) => tell_log(now, broker, event),
-            Note::Sessions(_) | Note::Kick { .. } => {}
+            Note::Named { port, session, name } => broker.name_fix_session(*port, *session, name),
+            Note::Sessions(_) | Note::Kick { .. } | Note::Reset { .. } => {}
         }
     }
 }

@@ -65,6 +65,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use pitlane_engine::event::Event;
 use pitlane_engine::id::ShardId;
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::refdata::RefData;
@@ -78,7 +79,8 @@ pub use health::{Door, Health, Level, Report};
 pub use keeper::Keeper;
 pub use offer::class_of;
 pub use recovery::{Progress, Recovered};
-pub use replay::{ReplayCounts, Restored};
+pub use reference::name_of;
+pub use replay::{ReplayCounts, Restored, Unheard};
 pub use steward::Steward;
 pub use trail::Torn;
 pub use writer::{Class, NotTaken, Writer};
@@ -165,6 +167,8 @@ pub struct Setup<'a> {
     pub reference: RefData,
     /// With the instance: another one's journal is refused.
     pub settings: ShardSettings,
+    /// Who may have missed something.
+    pub unheard: Unheard,
 }
 
 /// A journal that was read back and goes on.
@@ -188,6 +192,8 @@ pub struct OpenedShard {
     /// Time of the last record: that of this start.
     pub now: Timestamp,
     pub found: Found,
+    /// What it said before it ended and somebody has asked for.
+    pub missed: Vec<Event>,
 }
 
 /// What was there.
@@ -222,7 +228,7 @@ pub fn open(setup: Setup<'_>, now: Timestamp, progress: &mut dyn FnMut(Progress)
     let owner = |shard: u16| Owner { identity, shard, shards: setup.shards as u16 };
     let mut recovered = Vec::new();
     for shard in 0..setup.shards as u16 {
-        let read = recover(setup.disk, &folders, &owner(shard), boot, progress)?;
+        let read = recover(setup.disk, &folders, &owner(shard), boot, setup.unheard.clone(), progress)?;
         read.settle(setup.disk, &folders.shard(shard), boot)?;
         recovered.push(read);
     }
@@ -247,12 +253,19 @@ pub fn open(setup: Setup<'_>, now: Timestamp, progress: &mut dyn FnMut(Progress)
     Ok(opened)
 }
 
+/// Puts reference data away for a shard that will be told to go by them, and answers with their name.
+pub fn keep_reference(disk: &Disk, data: &Path, reference: &RefData) -> Result<u64, Fault> {
+    reference::keep(disk, &Folders::new(data).references(), reference)
+}
+
 /// Reads all shards back and changes nothing: the states that [`open`] would begin with.
 pub fn read_back(disk: &Disk, data: &Path) -> Result<Vec<Recovered>, Fault> {
     let folders = Folders::new(data);
     let Some(found) = read_identity(disk, &folders)? else { return Ok(Vec::new()) };
     let owner = |shard: u16| Owner { identity: found.identity, shard, shards: found.shards };
-    (0..found.shards).map(|shard| recover(disk, &folders, &owner(shard), disk.boot(), &mut |_| {})).collect()
+    (0..found.shards)
+        .map(|shard| recover(disk, &folders, &owner(shard), disk.boot(), Unheard::default(), &mut |_| {}))
+        .collect()
 }
 
 fn take_lock(disk: &Disk, folders: &Folders) -> Result<Lock, Fault> {
@@ -426,11 +439,11 @@ impl Parts {
             torn: recovered.torn,
             warnings: recovered.warnings,
         };
-        let (shard, event, now) = match recovered.restored {
-            Some(restored) => (restored.shard, restored.event, restored.time),
-            None => (life.new_shard(), 0, Timestamp::ZERO),
+        let (shard, event, now, missed) = match recovered.restored {
+            Some(restored) => (restored.shard, restored.event, restored.time, restored.missed),
+            None => (life.new_shard(), 0, Timestamp::ZERO, Vec::new()),
         };
-        self.shards.push(OpenedShard { shard, writer, event, now, found });
+        self.shards.push(OpenedShard { shard, writer, event, now, found, missed });
     }
 }
 

@@ -19,6 +19,7 @@ pub mod fault;
 pub mod bulletin;
 pub mod stomp;
 pub mod http;
+pub mod fix;
 pub mod auth;
 pub mod audit;
 pub mod tls;

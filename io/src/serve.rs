@@ -5,6 +5,8 @@
 //!        a stop is asked for ─► Closing ─► Draining ─► Ended ─► "stopped"
 //! ```
 
+mod acceptor;
+mod library;
 mod start;
 mod store;
 mod watch;
@@ -21,12 +23,14 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::low_level::pipe;
 
+use self::library::Library;
 pub use self::start::auth_settings;
 use self::store::Store;
 use self::watch::Watch;
 use crate::audit::AuditError;
 use crate::clock::Clock;
 use crate::config::{Config, Params};
+use crate::fix::clerk::AtWork;
 use crate::http::{Phase, Remote, Standing};
 use crate::journal::{Fault, Lock};
 use crate::log::Events;
@@ -155,12 +159,15 @@ struct Running {
     remote: Remote,
     standing: Arc<Standing>,
     watch: Watch,
+    library: Library,
     /// All that take part in the course of life.
     threads: Vec<JoinHandle<()>>,
     printer: Printer,
     printing: JoinHandle<()>,
     ready: String,
     _lock: Option<Lock>,
+    /// Writes what it has when this is dropped.
+    _fix_clerk: AtWork,
 }
 
 impl Running {
@@ -198,8 +205,14 @@ impl Running {
         loop {
             let look = Instant::now() + watch::EVERY;
             let next = until.map_or(look, |until| until.min(look));
-            if main.wait(Some(next), &mut is_so).map_err(system("cannot wait"))? {
+            let library = &self.library;
+            main.wait(Some(next), || is_so() || library.is_asked()).map_err(system("cannot wait"))?;
+            if is_so() {
                 return Ok(true);
+            }
+            self.library.look();
+            if Instant::now() < next {
+                continue;
             }
             self.watch.look();
             if until.is_some_and(|until| until <= Instant::now()) {

@@ -46,6 +46,7 @@ fn open_with(data: &Path, journal: JournalSettings, shards: u8, instance: u64) -
         shards,
         reference: RefData::check(Rows::default()).expect("no rows are sound"),
         settings: ShardSettings { instance, ..shard_settings() },
+        unheard: Default::default(),
     };
     journal::open(setup, Clock::new().now(), &mut |_| {})
 }
@@ -249,6 +250,7 @@ fn progress_is_told() {
         shards: 2,
         reference: RefData::check(Rows::default()).unwrap(),
         settings: shard_settings(),
+        unheard: Default::default(),
     };
     journal::open(setup, Timestamp(u64::MAX / 2), &mut |progress| heard.push(progress)).unwrap();
     assert!(heard.len() > 4);

@@ -89,6 +89,7 @@ impl Rig {
             shards: 1,
             reference: (*world::reference()).clone(),
             settings: shard_settings(),
+            unheard: Default::default(),
         };
         let mut opened =
             journal::open(setup, now, &mut |_| {}).map_err(|fault| format!("refused: {fault}"))?;

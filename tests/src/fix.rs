@@ -23,7 +23,7 @@ use pitlane_protocols::fix::frame::{self, check_sum};
 use pitlane_protocols::fix::greeting;
 use pitlane_protocols::fix::session::{Ending, Session, SessionSettings, State};
 use pitlane_protocols::fix::stamp::Stamp;
-use pitlane_protocols::fix::store::{MemoryStore, Numbers, Store, StoreFailed};
+use pitlane_protocols::fix::store::{Cause, MemoryStore, Numbers, Store, StoreFailed};
 
 use crate::world;
 
@@ -66,8 +66,12 @@ impl Store for SharedStore {
         self.with(|store| store.set_numbers(numbers))
     }
 
-    fn keep(&mut self, number: u64, message: &[u8]) -> Result<(), StoreFailed> {
-        self.with(|store| store.keep(number, message))
+    fn keep(&mut self, number: u64, message: &[u8], cause: Option<Cause>) -> Result<(), StoreFailed> {
+        self.with(|store| store.keep(number, message, cause))
+    }
+
+    fn heard(&self, shard: ShardId) -> u64 {
+        self.0.lock().expect("one thread").0.heard(shard)
     }
 
     fn next_kept(&self, from: u64, to: u64, into: &mut Vec<u8>) -> Option<u64> {

@@ -30,6 +30,8 @@ impl Shard {
             Body::TradingDay { day } => self.trading_day(*day),
             Body::Watch { port, what, on } => self.watch(*port, *what, *on, out),
             Body::Snapshot { port } => self.snapshots.request(*port),
+            Body::Reference { name } => self.change_reference(*name),
+            Body::Validate { terms } => self.validate(terms, out),
             Body::Submit { .. }
             | Body::Modify { .. }
             | Body::Cancel { .. }
@@ -43,6 +45,14 @@ impl Shard {
         if let Err(reason) = done {
             self.agenda.refuse(reason);
         }
+    }
+
+    /// The staged reference data take effect; whoever asks for others has none.
+    fn change_reference(&mut self, name: u64) -> Result<(), Reason> {
+        let staged = self.staged.take_if(|(staged, _)| *staged == name);
+        let (_, reference) = staged.ok_or(Reason::UnknownScope)?;
+        self.adopt(reference);
+        Ok(())
     }
 
     fn subscribe(
@@ -85,7 +95,9 @@ impl Shard {
         let (shard, shards) = (self.id.0, self.shards);
         let guard = self.directory.guard_mut(scope).ok_or(Reason::UnknownScope)?;
         guard.set_limits(*limits, shard, shards);
-        self.say(Said::Limits { scope, limits: *limits }, out);
+        // The treasury gives out parts of it.
+        let to = self.audience.everything.with(self.audience.orders).with(self.audience.budgets);
+        out.say(to, self.now, Said::Limits { scope, limits: *limits });
         Ok(())
     }
 

@@ -23,6 +23,8 @@ pub struct Fix {
     /// 0: any.
     pub sending_time_s_max: u32,
     pub out_buffer_bytes: usize,
+    /// Of each session's store.
+    pub store_bytes: usize,
     pub sessions: Vec<FixSession>,
 }
 
@@ -63,6 +65,9 @@ pub struct FixSession {
     /// Seconds after which a lost session's orders are cancelled.
     pub cancel_on_disconnect_s: Option<u32>,
     pub report_open_orders: bool,
+    /// 0: as many as it likes.
+    pub orders_per_s_max: u32,
+    pub cancels_per_s_max: u32,
 }
 
 impl Fix {
@@ -78,6 +83,7 @@ impl Fix {
             logon_bytes_max: section.number("logon_bytes_max", 512..=1 << 20),
             sending_time_s_max: section.number("sending_time_s_max", 0..=86_400),
             out_buffer_bytes: section.number("out_buffer_bytes", 65_536..=1 << 30),
+            store_bytes: section.number::<usize>("store_bytes", 1 << 20..=1 << 32).next_multiple_of(4_096),
             sessions: section.list("session", like, FixSession::read),
         }
     }
@@ -112,6 +118,8 @@ impl FixSession {
             strategy: section.optional("strategy"),
             cancel_on_disconnect_s: cancel.then_some(grace_s),
             report_open_orders: section.flag("report_open_orders"),
+            orders_per_s_max: section.number("orders_per_s_max", 0..=10_000_000),
+            cancels_per_s_max: section.number("cancels_per_s_max", 0..=10_000_000),
         }
     }
 }

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use pitlane_engine::command::{Body, Command, Watch};
 use pitlane_engine::desk::{Desk, DeskSettings};
-use pitlane_engine::id::{Origin, ShardId, Source};
+use pitlane_engine::id::{Origin, PortId, ShardId, Source};
 use pitlane_engine::mesh::{Broadcast, PortEnd};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::shard::{Route, route};
@@ -140,6 +140,16 @@ impl Floor {
 
     pub fn reference(&self) -> Arc<RefData> {
         self.reference.borrow().clone()
+    }
+
+    /// New reference data, in force in all shards.
+    pub fn adopt(&self, reference: Arc<RefData>) {
+        *self.reference.borrow_mut() = reference;
+    }
+
+    /// By which the shards know us.
+    pub fn port(&self) -> PortId {
+        self.port.borrow().id()
     }
 
     pub fn heard(&self) -> Heard {
@@ -278,7 +288,9 @@ fn awaited_order(session: u16, body: &Body) -> Option<Awaited> {
         | Body::Session { .. }
         | Body::TradingDay { .. }
         | Body::Watch { .. }
-        | Body::Snapshot { .. } => None,
+        | Body::Snapshot { .. }
+        | Body::Reference { .. }
+        | Body::Validate { .. } => None,
         Body::Quote { .. } | Body::Trade { .. } | Body::Tick { .. } | Body::Report { .. } | Body::Timer => {
             unreachable!("prices, reports and the clock are never answered, and no handler sends them")
         }

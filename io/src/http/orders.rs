@@ -56,7 +56,8 @@ pub fn with_id(house: &House, text: &str) -> Result<Vec<Order>, Problem> {
 fn at_once(house: &House, orders: impl Iterator<Item = Order>) -> Answer {
     let reference = house.floor.reference();
     let orders: Vec<Order> = orders.collect();
-    Answer::list(orders.iter().map(|order| OrderVO::of(order, None, &reference)))
+    let names = house.switchboard.names();
+    Answer::list(orders.iter().map(|order| OrderVO::of(order, names.of(&order.source), &reference)))
 }
 
 /// A long list. Each order is told as it stands when its portion is made; what comes in between is not held up by it.
@@ -77,7 +78,9 @@ fn in_portions(
         };
         left -= orders.len();
         let (goes_on, reference) = (orders.len() == wanted && left > 0, floor.reference());
-        rows.push(bytes, orders.iter().map(|order| OrderVO::of(order, None, &reference)), !goes_on);
+        let names = under_way.house.switchboard.names();
+        let shown = orders.iter().map(|order| OrderVO::of(order, names.of(&order.source), &reference));
+        rows.push(bytes, shown, !goes_on);
         goes_on
     })))
 }

@@ -34,6 +34,17 @@ pub async fn end(house: &House, ask: &Ask<'_>, body: Incoming) -> Result<Answer,
     Err(Problem::unknown("unknown-session", "there is no session of this id"))
 }
 
+/// Has both numbers of a FIX session begin with one. Whoever is logged on is logged out.
+pub async fn reset(house: &House, ask: &Ask<'_>, body: Incoming) -> Result<Answer, Problem> {
+    ask.no_query()?;
+    body::read_nothing(house, body).await?;
+    let id = ask.name()?;
+    if house.switchboard.reset(|thread, row| id_of(thread, row) == id) {
+        return Ok(Answer::empty());
+    }
+    Err(Problem::unknown("unknown-session", "there is no FIX session of this id"))
+}
+
 pub fn rates(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
     ask.no_query()?;
     let Throttle { max_rate_per_connection, min_rate_per_consumer } = house.hall.throttle();

@@ -1,12 +1,15 @@
 //! The middle of the posts: what a gateway tells goes on to the other gateways and to the clients of this thread; what the log
 //! says goes to all. Here is also the list of everybody who is connected to a gateway.
 
-use std::cell::RefCell;
+use std::cell::{Ref, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use pitlane_engine::id::{Origin, PortId, Source};
+
 use super::hall::Hall;
-use crate::bulletin::{Note, Post, Row};
+use crate::bulletin::{Kind, Note, Post, Row};
 use crate::log::Events;
 
 /// How this thread is called in the ids of sessions.
@@ -18,6 +21,19 @@ const NOTES_PER_TURN_MAX: usize = 256;
 pub struct Switchboard {
     lines: RefCell<Vec<Line>>,
     log: RefCell<Option<Events>>,
+    names: RefCell<Names>,
+}
+
+/// What FIX sessions are called.
+#[derive(Debug, Default)]
+pub struct Names(BTreeMap<(PortId, u16), Arc<str>>);
+
+impl Names {
+    /// The name of the FIX session that something came from.
+    pub fn of(&self, source: &Source) -> Option<&str> {
+        let key = (source.port, source.session);
+        if source.origin == Origin::Fix { self.0.get(&key).map(|name| &**name) } else { None }
+    }
 }
 
 /// To one gateway.
@@ -33,7 +49,7 @@ impl Switchboard {
     pub fn new(posts: Vec<Post>, log: Option<Events>) -> Switchboard {
         let line = |(at, post): (usize, Post)| Line { name: at.to_string(), post, sessions: Arc::new([]) };
         let lines = posts.into_iter().enumerate().map(line).collect();
-        Switchboard { lines: RefCell::new(lines), log: RefCell::new(log) }
+        Switchboard { lines: RefCell::new(lines), log: RefCell::new(log), names: RefCell::default() }
     }
 
     /// Passes notes on, up to a bound, and says how many.
@@ -53,7 +69,12 @@ impl Switchboard {
                 work += 1;
                 match note {
                     Note::Sessions(sessions) => lines[from].sessions = sessions,
-                    note => tell_all(&mut lines, Some(from), hall, note),
+                    note => {
+                        if let Note::Named { port, session, name } = &note {
+                            self.names.borrow_mut().0.insert((*port, *session), name.clone());
+                        }
+                        tell_all(&mut lines, Some(from), hall, note);
+                    }
                 }
             }
         }
@@ -72,6 +93,22 @@ impl Switchboard {
         for line in self.lines.borrow().iter() {
             line.sessions.iter().for_each(|row| show(&line.name, row));
         }
+    }
+
+    pub fn names(&self) -> Ref<'_, Names> {
+        self.names.borrow()
+    }
+
+    /// Has the numbers of the FIX session that is meant begin anew; false if there is none.
+    pub fn reset(&self, is_meant: impl Fn(&str, &Row) -> bool) -> bool {
+        for line in self.lines.borrow_mut().iter_mut() {
+            let is_it = |row: &&Row| row.kind == Kind::Fix && is_meant(&line.name, row);
+            if let Some(number) = line.sessions.iter().find(is_it).map(|row| row.number) {
+                line.post.send(Note::Reset { number });
+                return true;
+            }
+        }
+        false
     }
 
     /// Ends the session that is meant; false if there is none.

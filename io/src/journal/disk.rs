@@ -134,6 +134,22 @@ impl Disk {
         Ok(names)
     }
 
+    pub fn exists(&self, path: &Path) -> bool {
+        match self {
+            Disk::Real => path.exists(),
+            Disk::Simulated(disk) => disk.exists(path),
+        }
+    }
+
+    /// Gives a file another name, in place of one that may have it; on disk when this returns.
+    pub fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        match self {
+            Disk::Real => fs::rename(from, to)?,
+            Disk::Simulated(disk) => disk.rename(from, to)?,
+        }
+        self.sync_folder(folder_of(to))
+    }
+
     pub fn remove(&self, path: &Path) -> io::Result<()> {
         match self {
             Disk::Real => fs::remove_file(path),
@@ -275,6 +291,14 @@ impl Region {
                 segment.as_flattened_mut()[at..at + bytes.len()].copy_from_slice(bytes);
             }
             Memory::Simulated(file, _) => file.write(at, bytes),
+        }
+    }
+
+    /// Appends a copy of what stands there.
+    pub fn read_into(&self, from: usize, to: usize, into: &mut Vec<u8>) {
+        match &self.0 {
+            Memory::Mapped(segment) => into.extend_from_slice(&segment.as_flattened()[from..to]),
+            Memory::Simulated(file, _) => into.extend_from_slice(&file.bytes()[from..to]),
         }
     }
 

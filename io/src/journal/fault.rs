@@ -69,11 +69,11 @@ pub enum What {
 }
 
 impl Fault {
-    pub(super) fn new(file: &Path, offset: usize, what: What) -> Fault {
+    pub(crate) fn new(file: &Path, offset: usize, what: What) -> Fault {
         Fault { file: file.to_path_buf(), offset: offset as u64, what }
     }
 
-    pub(super) fn io(file: &Path) -> impl FnOnce(io::Error) -> Fault {
+    pub(crate) fn io(file: &Path) -> impl FnOnce(io::Error) -> Fault {
         move |error| Fault::new(file, 0, What::Io(error))
     }
 }

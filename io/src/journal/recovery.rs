@@ -7,7 +7,7 @@ use super::disk::Disk;
 use super::fault::{Fault, What};
 use super::header::Owner;
 use super::record::Record;
-use super::replay::{Replay, ReplayCounts, Restored};
+use super::replay::{Replay, ReplayCounts, Restored, Unheard};
 use super::snapshot::{Snapshot, snapshots_in};
 use super::steward::{Archived, Kept};
 use super::trail::{self, Hear, Piece, Torn, Trail};
@@ -45,12 +45,14 @@ pub fn recover(
     folders: &Folders,
     owner: &Owner,
     boot: u128,
+    unheard: Unheard,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Recovered, Fault> {
     let folder = folders.shard(owner.shard);
     let trail = trail::survey(disk, &folder, owner, last_boot(disk, folders) != Some(boot))?;
     let mut warnings = Vec::new();
-    let (replay, snapshots) = newest_state(disk, folders, owner, &mut warnings)?;
+    let (mut replay, snapshots) = newest_state(disk, folders, owner, &mut warnings)?;
+    replay.listen(unheard);
     let snapshot = (replay.seq() > 0).then_some(replay.seq());
     check_beginning(&folder, &trail, replay.seq())?;
     let from = trail.place_of(replay.seq());

@@ -1,9 +1,12 @@
 //! Replay: records into a shard. A shard's state is nothing but this.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pitlane_engine::id::ShardId;
+use pitlane_engine::command::Body as Told;
+use pitlane_engine::event::{Body, Event};
+use pitlane_engine::id::{ShardId, Source};
 use pitlane_engine::image;
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::refdata::RefData;
@@ -45,6 +48,49 @@ pub struct Replay {
     seq: u64,
     time: u64,
     counts: ReplayCounts,
+    /// What is said again and somebody wants to hear.
+    echo: Echo,
+}
+
+/// Who may have missed something when the process ended: by source, the last event of each shard that it has heard.
+#[derive(Clone, Debug, Default)]
+pub struct Unheard(pub BTreeMap<Source, Vec<u64>>);
+
+impl Unheard {
+    fn wants(&self, shard: ShardId, event: &Event) -> bool {
+        let source = match &event.body {
+            Body::Order(order) => order.source,
+            Body::Status(report) => report.source,
+            Body::Refused(refusal) => refusal.source,
+            _ => return false,
+        };
+        let heard = self.0.get(&source).map(|heard| heard.get(shard.0 as usize).copied().unwrap_or(0));
+        heard.is_some_and(|heard| event.seq > heard)
+    }
+}
+
+/// Events of the past that somebody has missed.
+#[derive(Debug, Default)]
+struct Echo {
+    unheard: Unheard,
+    events: VecDeque<Event>,
+}
+
+/// Events of one shard that are kept for those who missed them. A lane holds far fewer; of more the oldest are given up.
+const ECHO_MAX: usize = 1 << 18;
+
+impl Echo {
+    fn hear(&mut self, shard: ShardId, outbox: &Outbox) {
+        if self.unheard.0.is_empty() {
+            return;
+        }
+        for (_, event) in outbox.waiting().iter().filter(|(_, event)| self.unheard.wants(shard, event)) {
+            if self.events.len() == ECHO_MAX {
+                self.events.pop_front();
+            }
+            self.events.push_back(*event);
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -74,6 +120,8 @@ pub struct Restored {
     pub event: u64,
     pub time: Timestamp,
     pub reference: u64,
+    /// What it said in its past and was asked for, oldest first.
+    pub missed: Vec<Event>,
 }
 
 impl Replay {
@@ -87,6 +135,7 @@ impl Replay {
             seq: 0,
             time: 0,
             counts: ReplayCounts::default(),
+            echo: Echo::default(),
         }
     }
 
@@ -111,6 +160,11 @@ impl Replay {
         replay.state = Some(State { shard, outbox, settings, reference: snapshot.reference });
         (replay.seq, replay.time) = (snapshot.seq, snapshot.time);
         Ok(replay)
+    }
+
+    /// From now on, events that somebody has missed are kept.
+    pub fn listen(&mut self, unheard: Unheard) {
+        self.echo.unheard = unheard;
     }
 
     pub fn seq(&self) -> u64 {
@@ -157,7 +211,8 @@ impl Replay {
     pub fn finish(self) -> Option<Restored> {
         let State { shard, outbox, reference, .. } = self.state?;
         let time = Timestamp(self.time);
-        Some(Restored { shard, seq: self.seq, event: outbox.seq(), time, reference })
+        let missed = self.echo.events.into();
+        Some(Restored { shard, seq: self.seq, event: outbox.seq(), time, reference, missed })
     }
 
     /// A process starts: the first makes the shard.
@@ -173,7 +228,8 @@ impl Replay {
             settings: settings.clone(),
             reference: name,
         });
-        begin(&mut state.shard, time, reference, settings.clone(), &mut state.outbox);
+        state.shard.begin(time, reference, settings.clone(), &mut state.outbox);
+        settle(&mut state.shard, &mut state.outbox, &mut self.echo);
         (state.settings, state.reference) = (settings, name);
         Ok(())
     }
@@ -192,13 +248,15 @@ pub fn begin(
     outbox: &mut Outbox,
 ) {
     shard.begin(time, reference, settings, outbox);
-    settle(shard, outbox);
+    settle(shard, outbox, &mut Echo::default());
 }
 
-fn settle(shard: &mut Shard, outbox: &mut Outbox) {
+fn settle(shard: &mut Shard, outbox: &mut Outbox, echo: &mut Echo) {
+    echo.hear(shard.id(), outbox);
     outbox.clear();
     while shard.has_work() {
         shard.resume(outbox);
+        echo.hear(shard.id(), outbox);
         outbox.clear();
     }
 }
@@ -233,8 +291,12 @@ impl Hear for Replay {
             (kind::COMMAND, Some(state)) => {
                 let command = image::decode_command(record.payload);
                 let command = command.map_err(|_| fault(What::CommandUnknown { seq }))?;
+                if let Told::Reference { name } = command.body {
+                    state.shard.stage(name, reference::read(&self.disk, &self.references, name)?);
+                    state.reference = name;
+                }
                 state.shard.apply(Timestamp(record.time), &command, &mut state.outbox);
-                settle(&mut state.shard, &mut state.outbox);
+                settle(&mut state.shard, &mut state.outbox, &mut self.echo);
                 self.counts.commands += 1;
             }
             (kind::START, _) => {

@@ -217,7 +217,8 @@ pub fn replay(disk: &Disk, data: &Path, part: &Part, out: &mut impl Write) -> Re
                 (replay.finish(), counts, None)
             }
             None => {
-                let found = recover(disk, &folders, &owner, disk.boot(), &mut |_| {})?;
+                let found =
+                    recover(disk, &folders, &owner, disk.boot(), super::Unheard::default(), &mut |_| {})?;
                 for warning in &found.warnings {
                     writeln!(out, "shard {}: {warning}", owner.shard)?;
                 }

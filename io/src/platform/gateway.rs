@@ -6,10 +6,11 @@
 //! sockets ─► rooms ─► commands, bytes    turn: each connection is read once, then each room says what it has to say
 //! ```
 //!
-//! A room is what is spoken behind a door: `stomp`. Each has the same shape: `handle` what happens to its connections, `hear` what
+//! A room is what is spoken behind a door: `stomp`, `fix`. Each has the same shape: `handle` what happens to its connections, `hear` what
 //! shards say, `poll` for all that is to be written and sent, `deadline`, `wind_down`, `is_done`.
 
 pub mod doors;
+pub mod fix;
 pub mod stomp;
 mod watches;
 
@@ -20,13 +21,16 @@ use pitlane_engine::event::Body as Said;
 use pitlane_engine::id::{Origin, Source};
 use pitlane_engine::mesh::{PortEnd, ShardMask};
 use pitlane_engine::time::{NS_PER_S, Timestamp};
+use rtrb::Consumer;
 
 use self::doors::{Doors, Protocol};
+use self::fix::FixRoom;
 use self::stomp::StompRoom;
 use super::EVENTS_PER_POLL_MAX;
-use super::control::Control;
+use super::control::{Briefing, Control};
 use super::errands::Errands;
 use super::market::Market;
+use super::reread::Reread;
 use super::trader::Trader;
 use crate::bulletin::{Note, Post, Row};
 use crate::net::Net;
@@ -42,6 +46,7 @@ pub struct Gateway {
     port: PortEnd,
     doors: Doors,
     stomp: Option<StompRoom>,
+    fix: Option<Box<FixRoom>>,
     /// What the rooms must know before anybody comes in.
     errands: Errands,
     /// Shards whose snapshot is not complete.
@@ -49,6 +54,8 @@ pub struct Gateway {
     pub control: Option<Control>,
     pub market: Option<Market>,
     pub trader: Option<Trader>,
+    /// New reference data that are in force in all shards.
+    pub news: Option<Consumer<Reread>>,
     bells: Arc<Bells>,
     /// None: nothing is stamped.
     recorder: Option<Recorder>,
@@ -80,11 +87,13 @@ impl Gateway {
             port,
             doors: Doors::default(),
             stomp: None,
+            fix: None,
             errands,
             untold: 0,
             control: None,
             market: None,
             trader: None,
+            news: None,
             bells,
             recorder,
             heard: false,
@@ -103,11 +112,14 @@ impl Gateway {
     }
 
     /// Gives it doors and the rooms behind them. All gateways with sockets hear of every order from the beginning.
-    pub fn furnish(&mut self, doors: Doors, stomp: Option<StompRoom>, post: Post) {
-        (self.doors, self.stomp, self.post) = (doors, stomp, Some(post));
-        if self.stomp.is_some() {
+    pub fn furnish(&mut self, doors: Doors, stomp: Option<StompRoom>, fix: Option<FixRoom>, post: Post) {
+        (self.doors, self.stomp, self.fix, self.post) = (doors, stomp, fix.map(Box::new), Some(post));
+        if self.stomp.is_some() || self.fix.is_some() {
             let port = self.port.id();
-            self.errands.tell_all(Body::Watch { port, what: Watch::Orders, on: true });
+            // What its own sessions have sent is told to it anyway.
+            if self.stomp.is_some() {
+                self.errands.tell_all(Body::Watch { port, what: Watch::Orders, on: true });
+            }
             self.errands.tell_all(Body::Snapshot { port });
             self.untold = self.port.shards();
         }
@@ -132,15 +144,25 @@ impl Gateway {
     }
 
     fn hear(&mut self, now: Timestamp) -> usize {
-        let mut heard = 0;
+        let mut heard = self.adopt();
         while heard < EVENTS_PER_POLL_MAX {
             let Some((shard, event)) = self.port.poll_event() else { break };
             heard += 1;
-            if let Said::SnapshotEnd { .. } = event.body {
-                self.untold = self.untold.saturating_sub(1);
-            }
             if let Some(stomp) = &mut self.stomp {
                 stomp.hear(now, shard, &event);
+            }
+            if let Some(fix) = &mut self.fix {
+                fix.hear(now, shard, &event, self.recorder.as_mut());
+            }
+            if let Said::SnapshotEnd { port } = event.body
+                && port == self.port.id()
+            {
+                self.untold = self.untold.saturating_sub(1);
+                if self.untold == 0
+                    && let Some(fix) = &mut self.fix
+                {
+                    fix.complete(now);
+                }
             }
         }
         heard += self.read_post(now);
@@ -156,6 +178,18 @@ impl Gateway {
         heard + trader.as_mut().map_or(0, |trader| trader.hear(recorder.as_mut()))
     }
 
+    /// Takes over new reference data. The demo trader goes on with those it began with.
+    fn adopt(&mut self) -> usize {
+        let Some(Reread { reference, briefing, .. }) = self.news.as_mut().and_then(|news| news.pop().ok())
+        else {
+            return 0;
+        };
+        self.market.iter_mut().for_each(|market| market.adopt(&reference));
+        self.control.iter_mut().for_each(|control| control.adopt(Briefing::clone(&briefing)));
+        self.stomp.iter_mut().for_each(|stomp| stomp.adopt(&reference));
+        1
+    }
+
     /// What other threads tell, up to a bound.
     fn read_post(&mut self, now: Timestamp) -> usize {
         let Some(post) = &mut self.post else { return 0 };
@@ -166,6 +200,9 @@ impl Gateway {
             if let Some(stomp) = &mut self.stomp {
                 stomp.handle_note(now, &note);
             }
+            if let Some(fix) = &mut self.fix {
+                fix.handle_note(now, &note);
+            }
         }
         read
     }
@@ -175,7 +212,10 @@ impl Gateway {
         let Some(post) = self.post.as_mut().filter(|_| now >= self.roll_at) else { return };
         self.roll_at = now.plus(ROLL_NS);
         if self.connected > 0 || self.had_sessions {
-            let rows: Arc<[Row]> = self.stomp.iter().flat_map(StompRoom::rows).collect();
+            let rows: Arc<[Row]> = {
+                let fix = self.fix.iter().flat_map(|fix| fix.rows());
+                self.stomp.iter().flat_map(StompRoom::rows).chain(fix).collect()
+            };
             self.had_sessions = !rows.is_empty();
             post.send(Note::Sessions(rows));
         }
@@ -214,6 +254,7 @@ impl Gateway {
         if course == Course::Ended && !self.heard && self.winding_down.is_none() {
             self.winding_down = Some(now);
             self.stomp.iter_mut().for_each(|stomp| stomp.wind_down(now));
+            self.fix.iter_mut().for_each(|fix| fix.wind_down(now));
         }
         self.is_late = self.winding_down.is_some_and(|since| now >= since.plus(WIND_DOWN_NS_MAX));
         let mut said = 0;
@@ -233,16 +274,15 @@ impl Gateway {
         let id = match happening {
             Happening::AllTold => return self.say(now, course, sockets),
             Happening::Accepted { id, listener, .. } => {
-                match (self.doors.protocol(listener), &mut self.stomp) {
-                    (Some(Protocol::Stomp), Some(stomp)) => {
-                        stomp.handle(now, sockets, happening);
-                        return 1;
+                let Gateway { doors, stomp, fix, recorder, .. } = self;
+                match (doors.protocol(listener), stomp, fix) {
+                    (Some(Protocol::Stomp), Some(stomp), _) => stomp.handle(now, sockets, happening),
+                    (Some(Protocol::Fix), _, Some(fix)) => {
+                        fix.handle(now, sockets, happening, doors.port(listener), recorder.as_mut());
                     }
-                    (Some(Protocol::Stomp | Protocol::Fix) | None, _) => {
-                        sockets.close(id);
-                        return 1;
-                    }
+                    (Some(Protocol::Stomp | Protocol::Fix) | None, _, _) => sockets.close(id),
                 }
+                return 1;
             }
             Happening::Received { id }
             | Happening::Drained { id }
@@ -251,6 +291,8 @@ impl Gateway {
         };
         if let Some(stomp) = self.stomp.as_mut().filter(|stomp| stomp.owns(id)) {
             stomp.handle(now, sockets, happening);
+        } else if let Some(fix) = self.fix.as_mut().filter(|fix| fix.owns(id)) {
+            fix.handle(now, sockets, happening, 0, self.recorder.as_mut());
         }
         1
     }
@@ -261,8 +303,23 @@ impl Gateway {
             sockets.shut_doors();
         }
         let takes_commands = course <= Course::Closing;
-        let Gateway { stomp, port, post, .. } = self;
-        stomp.as_mut().map_or(0, |stomp| stomp.poll(now, sockets, takes_commands.then_some(port), post))
+        let Gateway { stomp, fix, port, post, recorder, .. } = self;
+        let mut said = 0;
+        if let Some(fix) = fix {
+            fix.set_ready(course == Course::Open);
+            said += fix.poll(now, sockets, takes_commands.then_some(&mut *port), recorder.as_mut());
+            for note in fix.take_notes() {
+                if let Some(stomp) = stomp {
+                    stomp.handle_note(now, &note);
+                }
+                if let Some(post) = post {
+                    post.send(note);
+                }
+            }
+        }
+        said + stomp
+            .as_mut()
+            .map_or(0, |stomp| stomp.poll(now, sockets, takes_commands.then_some(port), post))
     }
 
     /// Wakes the shards that were sent something.
@@ -280,15 +337,20 @@ impl Gateway {
         match course {
             Course::Opening => self.untold == 0 && self.control.as_ref().is_none_or(Control::is_ready),
             Course::Open | Course::Draining => true,
-            Course::Closing => self.trader.as_ref().is_none_or(|trader| !trader.is_waiting()),
+            Course::Closing => {
+                self.trader.as_ref().is_none_or(|trader| !trader.is_waiting())
+                    && self.fix.as_ref().is_none_or(|fix| !fix.is_waiting())
+            }
             Course::Ended => !self.heard && self.has_left(),
         }
     }
 
     /// Whether nobody is connected any more.
     fn has_left(&self) -> bool {
-        let has_parted = |stomp: &StompRoom| self.winding_down.is_some() && stomp.is_done();
-        self.is_late || self.stomp.as_ref().is_none_or(has_parted) && self.connected == 0
+        let is_over = self.winding_down.is_some();
+        let has_parted = self.stomp.as_ref().is_none_or(|stomp| is_over && stomp.is_done())
+            && self.fix.as_ref().is_none_or(|fix| is_over && fix.is_done());
+        self.is_late || has_parted && self.connected == 0
     }
 
     /// Whether something waits for room.
@@ -296,6 +358,7 @@ impl Gateway {
         !self.errands.is_empty()
             || self.post.as_ref().is_some_and(Post::is_waiting)
             || self.stomp.as_ref().is_some_and(StompRoom::is_waiting)
+            || self.fix.as_ref().is_some_and(|fix| fix.is_waiting())
             || self.control.as_ref().is_some_and(Control::is_waiting)
             || self.market.as_ref().is_some_and(Market::is_waiting)
             || self.trader.as_ref().is_some_and(Trader::is_waiting)
@@ -305,10 +368,11 @@ impl Gateway {
         let control = self.control.as_ref().map_or(Timestamp::MAX, Control::deadline);
         let stages = self.recorder.as_ref().map_or(Timestamp::MAX, Recorder::deadline);
         let stomp = self.stomp.as_ref().map_or(Timestamp::MAX, StompRoom::deadline);
+        let fix = self.fix.as_ref().map_or(Timestamp::MAX, |fix| fix.deadline());
         let has_clients = self.connected > 0 || self.had_sessions;
         let roll = if has_clients { self.roll_at } else { Timestamp::MAX };
         let cut = self.winding_down.map_or(Timestamp::MAX, |since| since.plus(WIND_DOWN_NS_MAX));
-        let mut deadline = control.min(stages).min(stomp).min(roll).min(cut);
+        let mut deadline = control.min(stages).min(stomp).min(fix).min(roll).min(cut);
         if course == Course::Open {
             let market = self.market.as_ref().map_or(Timestamp::MAX, Market::deadline);
             let trader = self.trader.as_ref().map_or(Timestamp::MAX, Trader::deadline);

@@ -2,13 +2,16 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use pitlane_engine::image;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 use pitlane_protocols::stomp::settings::Settings;
+use rtrb::RingBuffer;
 
+use super::library::Library;
 use super::store::{Staff, Store};
 use super::watch::Watch;
 use super::{Running, ServeError, ServeSettings, reload_by_signal, system};
@@ -16,14 +19,17 @@ use crate::audit::Scribe;
 use crate::auth::{Auth, AuthSettings};
 use crate::bulletin::{Post, posts};
 use crate::config::{Config, IdleBy, Layout};
-use crate::http::{Http, HttpSettings, Listener, News, Parts as HttpParts, Remote, Standing};
+use crate::http::{Http, HttpSettings, Listener, News, Parts as HttpParts, Remote, Rereads, Standing};
 use crate::journal::header;
 use crate::log::Events;
 use crate::metrics::{Registry, StageSummary};
 use crate::net::settings::NetSettings;
+use crate::platform::GATEWAYS;
 use crate::platform::gateway::Gateway;
 use crate::platform::gateway::doors::{Doors, Protocol};
+use crate::platform::gateway::fix::FixRoom;
 use crate::platform::gateway::stomp::StompRoom;
+use crate::platform::reread::REREADS_MAX;
 use crate::platform::{Parts, PlatformSettings};
 use crate::printer::Printer;
 use crate::report::Report;
@@ -45,7 +51,7 @@ pub fn start(
     let config = &settings.config;
     let topology = &config.topology;
     pin(topology.main_cores.first().copied());
-    let Store { mut born, reference, staff, numbers, rest_numbers, supply } = store;
+    let Store { mut born, reference, staff, numbers, rest_numbers, supply, acceptor } = store;
     let remote = Remote::new();
     let plan = Plan::new(topology.clone(), remote.bell().clone());
     let bells = plan.bells.clone();
@@ -66,13 +72,32 @@ pub fn start(
     let doors = doors.map_err(|(key, error)| ServeError::System(key.to_string(), error))?;
     let mut listeners = doors.listeners();
     let mut auth = Auth::open(auth_settings(config, &reference)).map_err(ServeError::Auth)?;
-    let posts = furnish(config, &reference, &mut parts.gateways, doors, &mut auth, (&bells, &remote))
+    let (rooms, clerk_of_fix) = match doors.lead_to(Protocol::Fix) {
+        true => acceptor.rooms(now, config, &reference, &bells, &mut auth)?,
+        false => Default::default(),
+    };
+    let fix_clerk = clerk_of_fix.start().map_err(system(NO_THREAD))?;
+    let furnishing = (&*bells, &remote, rooms);
+    let posts = furnish(config, &reference, &mut parts.gateways, doors, &mut auth, furnishing)
         .map_err(system("cannot share a listener"))?;
     members.extend(plan.members(parts.shards, parts.gateways, &NetSettings::of(&config.net)));
 
     let mut scribe = Scribe::open(&config.service.data_dir, now).map_err(ServeError::Audit)?;
 
     let (printer, printing) = Printer::start(life.clone()).map_err(system(NO_THREAD))?;
+    let (answered, answers) = RingBuffer::new(REREADS_MAX);
+    let gateway_bells = bells.ports[GATEWAYS as usize..].to_vec();
+    let asked = Arc::new(AtomicBool::new(false));
+    let library = Library {
+        config: config.clone(),
+        params: settings.params.clone(),
+        current: reference.clone(),
+        asked: asked.clone(),
+        shards: parts.news.shards,
+        shard_bells: bells.shards.clone(),
+        answers: answered,
+        remote: remote.clone(),
+    };
     let http = HttpParts {
         port: parts.http,
         bells: bells.shards.clone(),
@@ -83,12 +108,13 @@ pub fn start(
         stages: shown(parts.stages),
         report: Some(Report::new(printer.clone(), settings.quiet)),
         numbers: rest_numbers,
+        rereads: Some(Rereads::new(answers, parts.news.gateways, gateway_bells)),
         tls: tls.clone(),
         seat: auth.seat(remote.bell().clone()),
         posts,
         log,
         pen: Some(scribe.pen(auth.bell().clone(), remote.bell().clone())),
-        tell: told(life.clone()),
+        tell: told(life.clone(), asked),
     };
     let http = Http::bind(HttpSettings::of(config, &settings.params), http)
         .map_err(system("http.listen or https.listen"))?;
@@ -106,7 +132,19 @@ pub fn start(
     threads.push(start_http(http, core, life.clone()).map_err(system(NO_THREAD))?);
     let reload = reload_by_signal().map_err(system("cannot hear signals"))?;
     let watch = Watch::new(healths, registry, standing.clone(), supply).with_reload(reload, tls, reread);
-    Ok(Running { bells, remote, standing, watch, threads, printer, printing, ready, _lock: lock })
+    Ok(Running {
+        bells,
+        remote,
+        standing,
+        watch,
+        library,
+        threads,
+        printer,
+        printing,
+        ready,
+        _lock: lock,
+        _fix_clerk: fix_clerk,
+    })
 }
 
 const NO_THREAD: &str = "cannot start a thread";
@@ -148,13 +186,14 @@ fn furnish(
     gateways: &mut [Gateway],
     doors: Doors,
     auth: &mut Auth,
-    (bells, remote): (&Bells, &Remote),
+    (bells, remote, rooms): (&Bells, &Remote, Vec<FixRoom>),
 ) -> io::Result<Vec<Post>> {
     let furnished = match config.topology.layout {
         Layout::Shared => 1,
         Layout::Dedicated => gateways.len(),
     };
     let mut ends = Vec::new();
+    let mut rooms = rooms.into_iter();
     for gateway in &mut gateways[..furnished] {
         let source = gateway.source();
         let bell = bells.ports[source.port.0 as usize].clone();
@@ -169,7 +208,7 @@ fn furnish(
                 logins,
             )
         });
-        gateway.furnish(doors.try_clone()?, room, post);
+        gateway.furnish(doors.try_clone()?, room, rooms.next(), post);
     }
     Ok(ends)
 }
@@ -187,10 +226,14 @@ fn shown(mut readers: Vec<(String, Reader)>) -> Box<dyn FnMut() -> Vec<StageSumm
 }
 
 /// What becomes of the http thread's news.
-fn told(life: Arc<Life>) -> Box<dyn Fn(News) + Send> {
+fn told(life: Arc<Life>, reread: Arc<AtomicBool>) -> Box<dyn Fn(News) + Send> {
     Box::new(move |news| match news {
         News::Complete => life.arrive(Course::Opening),
         News::ExitAsked => life.stop(Stop::Asked),
+        News::RereadAsked => {
+            reread.store(true, Ordering::Release);
+            life.ring_main();
+        }
         News::Quiet => {
             life.arrive(Course::Closing);
             // It has nothing to drain but its events, and hears those until the end.

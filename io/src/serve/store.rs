@@ -10,6 +10,7 @@ use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 use rtrb::{Producer, RingBuffer};
 
+use super::acceptor::Acceptor;
 use crate::config::{Config, Durability, IdleBy};
 use crate::http::Numbers;
 use crate::journal::disk::Disk;
@@ -17,6 +18,7 @@ use crate::journal::notes::Notes;
 use crate::journal::{
     self, Fault, Health, JournalSettings, Keeper, Level, Lock, Opened, Progress, Setup, Steward,
 };
+use crate::platform::gateway::fix::Unreported;
 use crate::platform::{Born, Parts, PlatformSettings};
 use crate::topology::bells::Bells;
 use crate::topology::crew::{Bed, Duty, KeeperDuty, Member};
@@ -45,6 +47,7 @@ pub struct Store {
     pub staff: Option<Staff>,
     /// For ids of the demo trader's orders, never given before.
     pub numbers: IdBlock,
+    pub acceptor: Acceptor,
     /// For ids of orders over REST, and who sees to it that there are more.
     pub rest_numbers: Numbers,
     pub supply: Option<Supply>,
@@ -97,12 +100,22 @@ impl Store {
             Durability::None => {
                 let born = Parts::newborn(reference, &settings);
                 let numbers = IdBlock { next: 1, end: NUMBERS };
+                let acceptor = Acceptor::open(config, reference, Level::None)?;
                 let rest_numbers = Numbers::only(numbers);
                 let reference = reference.clone();
-                return Ok(Store { born, reference, staff: None, numbers, rest_numbers, supply: None });
+                return Ok(Store {
+                    born,
+                    reference,
+                    staff: None,
+                    numbers,
+                    rest_numbers,
+                    supply: None,
+                    acceptor,
+                });
             }
         };
         let (disk, data) = (Disk::Real, config.service.data_dir.as_path());
+        let acceptor = Acceptor::open(config, reference, level)?;
         let setup = Setup {
             disk: &disk,
             data,
@@ -110,16 +123,17 @@ impl Store {
             shards: settings.shards,
             reference: RefData::clone(reference),
             settings: settings.shard,
+            unheard: acceptor.unheard()?,
         };
         let mut telling = Telling { told: Instant::now() };
         let opened = journal::open(setup, now, &mut |progress| telling.hear(progress))?;
         let notes = Notes::open(&disk, data)?;
         let numbers = notes.reserve(TRADER_IDS, NUMBERS)?;
         let (rest_numbers, supply) = Supply::begin(notes)?;
-        Ok(Store { rest_numbers, supply: Some(supply), ..Store::of(opened, numbers) })
+        Ok(Store { rest_numbers, supply: Some(supply), ..Store::of(opened, numbers, acceptor) })
     }
 
-    fn of(opened: Opened, numbers: IdBlock) -> Store {
+    fn of(opened: Opened, numbers: IdBlock, mut acceptor: Acceptor) -> Store {
         let Opened { shards, keeper, steward, lock, reference } = opened;
         let (mut born, mut healths) = (Vec::new(), Vec::new());
         for (at, shard) in shards.into_iter().enumerate() {
@@ -136,6 +150,9 @@ impl Store {
                 );
             }
             healths.push(shard.writer.health().clone());
+            let id = shard.shard.id();
+            acceptor.missed.extend(shard.missed.into_iter().map(|event| Unreported { shard: id, event }));
+            acceptor.heard.push(shard.event);
             born.push(Born {
                 shard: shard.shard,
                 seq: shard.event,
@@ -144,7 +161,7 @@ impl Store {
             });
         }
         let staff = Some(Staff { keeper, steward, healths, lock });
-        Store { born, reference, staff, numbers, rest_numbers: Numbers::default(), supply: None }
+        Store { born, reference, staff, numbers, rest_numbers: Numbers::default(), supply: None, acceptor }
     }
 }
 

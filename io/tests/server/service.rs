@@ -26,7 +26,7 @@ pub fn folder(name: &str) -> PathBuf {
     folder
 }
 
-fn command(data: &Path, settings: &[&str]) -> Command {
+pub fn command(data: &Path, settings: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pitlane"));
     command.arg("serve").arg("--data").arg(data);
     for setting in SETTINGS.iter().chain(settings) {
@@ -67,7 +67,7 @@ impl Service {
         Service::spawn(command)
     }
 
-    fn spawn(mut command: Command) -> Service {
+    pub fn spawn(mut command: Command) -> Service {
         let mut child =
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
         let mut out = BufReader::new(child.stdout.take().expect("its output is ours"));

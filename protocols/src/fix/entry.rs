@@ -28,6 +28,14 @@ pub enum Request {
 }
 
 impl Request {
+    pub fn ticket(&self) -> &Ticket {
+        match self {
+            Request::Submit { ticket, .. }
+            | Request::Modify { ticket, .. }
+            | Request::Cancel { ticket, .. } => ticket,
+        }
+    }
+
     /// Hands it to the desk.
     pub fn send(&self, desk: &mut Desk, port: &mut PortEnd) -> Result<IntId, Declined> {
         match *self {

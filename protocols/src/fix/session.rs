@@ -14,6 +14,7 @@
 //! ```
 
 mod buffer;
+mod flight;
 mod gap;
 mod inbound;
 mod logon;
@@ -31,6 +32,7 @@ use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 
 use self::buffer::{Input, Output};
+use self::flight::Flight;
 use self::gap::{Early, Gap};
 use self::resend::Resend;
 use self::timers::Timers;
@@ -40,7 +42,8 @@ use super::entry::Request;
 use super::fields::{Fields, read};
 use super::flood::Flood;
 use super::frame::{self, FrameError};
-use super::store::{Numbers, Store};
+use super::schedule::Schedule;
+use super::store::{Cause, Numbers, Store};
 use crate::decoded::Decoded;
 
 pub use self::logon::{Credentials, Login};
@@ -101,6 +104,8 @@ pub struct Session {
     reference: Arc<RefData>,
     store: Box<dyn Store>,
     numbers: Numbers,
+    /// As the store has them.
+    kept: Numbers,
     state: State,
     ending: Option<Ending>,
     /// Whether the service takes orders now.
@@ -121,6 +126,9 @@ pub struct Session {
     resend: Resend,
     /// What the client asks; nothing more is read before it is taken.
     request: Option<Request>,
+    flight: Flight,
+    /// The event that is being reported.
+    cause: Option<Cause>,
     book: Book,
     flood: Flood,
     token: u32,
@@ -136,9 +144,10 @@ pub struct Session {
 impl Session {
     pub fn new(settings: SessionSettings, store: Box<dyn Store>, reference: Arc<RefData>) -> Session {
         let seed = settings.instance ^ (settings.source.session as u64) << 32;
-        Session {
+        let mut session = Session {
             encoder: Encoder::new(&settings.sender_comp_id, &settings.target_comp_id),
             numbers: store.numbers(),
+            kept: store.numbers(),
             book: Book::new(settings.orders_max, settings.finished_max, seed),
             flood: Flood::new(&settings.flood),
             settings,
@@ -158,12 +167,16 @@ impl Session {
             early: Early::default(),
             resend: Resend::default(),
             request: None,
+            flight: Flight::default(),
+            cause: None,
             token: 0,
             exec: 0,
             status_round: None,
             cancel_round: None,
             counts: Counts::default(),
-        }
+        };
+        session.recall_answers();
+        session
     }
 
     /// A connection of this session's client. Answers whether it may be: not while there is another.
@@ -219,6 +232,11 @@ impl Session {
         }
     }
 
+    /// Whether there is room for more bytes than a few.
+    pub fn wants_bytes(&self) -> bool {
+        self.input.pending().len() <= self.settings.message_bytes_max
+    }
+
     /// What is to be written to the connection.
     pub fn poll_transmit(&mut self) -> &[u8] {
         self.output.pending()
@@ -230,6 +248,11 @@ impl Session {
         self.timers.transmitted(now, !self.output.is_empty());
     }
 
+    /// Bytes that are to be written.
+    pub fn unsent(&self) -> usize {
+        self.output.len()
+    }
+
     /// Whether the connection is to be closed, and why: when everything is written.
     pub fn poll_close(&self) -> Option<Ending> {
         let closing = self.state == State::Closing && self.output.is_empty();
@@ -239,6 +262,11 @@ impl Session {
     /// The service begins or ceases to take orders.
     pub fn set_ready(&mut self, ready: bool) {
         self.ready = ready;
+    }
+
+    /// Other hours, as clocks are put forward and back.
+    pub fn set_schedule(&mut self, schedule: Schedule) {
+        self.settings.schedule = schedule;
     }
 
     /// Other reference data, the same for everybody.
@@ -284,6 +312,7 @@ impl Session {
             && !self.resend.is_active()
             && self.status_round.is_none()
             && self.output.len() < OUTPUT_BYTES_ENOUGH
+            && !self.flight.is_full()
     }
 
     /// Looks at the next message. Answers whether there was one.

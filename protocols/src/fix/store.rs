@@ -1,9 +1,21 @@
-//! What a session must not forget: its numbers, and the application messages it sent. Where they are kept is the caller's
-//! business; a session only says what is to be kept, and asks for it again by number.
+//! What a session must not forget: its numbers, the application messages it sent, and up to which event of each shard it has
+//! reported. Where they are kept is the caller's business; a session only says what is to be kept, and asks for it again by number.
+//!
+//! After a crash nothing may be missing and nothing doubled:
+//!
+//! ```text
+//! message n ─► request ─► shard's journal ─► event s ─► report m kept, with s ─► the number n is behind us ─► sent
+//! ```
+//!
+//! - The incoming number that is kept never passes a request without an answer: what did not reach a journal is asked for again.
+//! - A report is kept together with the number of its event: whoever starts again knows which events of a journal have no
+//!   report yet, and has them reported under new numbers, with the ExecIDs they would have had.
+//! - What the client then says again and was answered already is known by its id in the answers that are kept.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
+use pitlane_engine::id::ShardId;
 use pitlane_engine::time::Timestamp;
 
 /// The next numbers of both directions, and since when they count.
@@ -28,14 +40,24 @@ impl Numbers {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreFailed;
 
+/// The event that a message reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cause {
+    pub shard: ShardId,
+    pub seq: u64,
+}
+
 /// Where a session keeps things. What was kept is there after a restart.
 pub trait Store: fmt::Debug + Send {
     fn numbers(&self) -> Numbers;
 
     fn set_numbers(&mut self, numbers: Numbers) -> Result<(), StoreFailed>;
 
-    /// Keeps an application message under its number, which rises.
-    fn keep(&mut self, number: u64, message: &[u8]) -> Result<(), StoreFailed>;
+    /// Keeps an application message under its number, which rises, with the event it reports: both or none.
+    fn keep(&mut self, number: u64, message: &[u8], cause: Option<Cause>) -> Result<(), StoreFailed>;
+
+    /// The last event of this shard that was reported; a reset does not change it.
+    fn heard(&self, shard: ShardId) -> u64;
 
     /// Copies the first message kept in `from..=to` into `into`, and gives its number.
     fn next_kept(&self, from: u64, to: u64, into: &mut Vec<u8>) -> Option<u64>;
@@ -56,6 +78,7 @@ pub struct MemoryStore {
     numbers: Numbers,
     messages: BTreeMap<u64, Vec<u8>>,
     messages_max: usize,
+    heard: BTreeMap<ShardId, u64>,
 }
 
 impl MemoryStore {
@@ -65,7 +88,12 @@ impl MemoryStore {
 
     /// With room for so many messages; of more the oldest are forgotten.
     pub fn with_max(now: Timestamp, messages_max: usize) -> MemoryStore {
-        MemoryStore { numbers: Numbers::fresh(now), messages: BTreeMap::new(), messages_max }
+        MemoryStore {
+            numbers: Numbers::fresh(now),
+            messages: BTreeMap::new(),
+            messages_max,
+            heard: BTreeMap::new(),
+        }
     }
 }
 
@@ -79,7 +107,10 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    fn keep(&mut self, number: u64, message: &[u8]) -> Result<(), StoreFailed> {
+    fn keep(&mut self, number: u64, message: &[u8], cause: Option<Cause>) -> Result<(), StoreFailed> {
+        if let Some(cause) = cause {
+            self.heard.insert(cause.shard, cause.seq);
+        }
         // The memory of the one that must go serves the one that comes.
         let mut place = match self.messages.len() >= self.messages_max {
             true => self.messages.pop_first().map_or_else(Vec::new, |(_, oldest)| oldest),
@@ -89,6 +120,10 @@ impl Store for MemoryStore {
         place.extend_from_slice(message);
         self.messages.insert(number, place);
         Ok(())
+    }
+
+    fn heard(&self, shard: ShardId) -> u64 {
+        self.heard.get(&shard).copied().unwrap_or(0)
     }
 
     fn next_kept(&self, from: u64, to: u64, into: &mut Vec<u8>) -> Option<u64> {
@@ -120,7 +155,7 @@ mod tests {
     fn what_was_kept_is_found_by_range_and_the_oldest_goes_first() {
         let mut store = MemoryStore::with_max(Timestamp(5), 2);
         for number in [2, 5, 9] {
-            store.keep(number, format!("m{number}").as_bytes()).unwrap();
+            store.keep(number, format!("m{number}").as_bytes(), None).unwrap();
         }
         let mut into = Vec::new();
         assert_eq!(store.next_kept(1, 4, &mut into), None);

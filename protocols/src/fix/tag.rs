@@ -45,6 +45,7 @@ pub const DELIVER_TO_LOCATION_ID: u32 = 145;
 pub const SECURITY_TYPE: u32 = 167;
 pub const SECURITY_EXCHANGE: u32 = 207;
 pub const REF_MSG_TYPE: u32 = 372;
+pub const BUSINESS_REJECT_REF_ID: u32 = 379;
 pub const EXPIRE_DATE: u32 = 432;
 pub const TEST_MESSAGE_INDICATOR: u32 = 464;
 pub const USERNAME: u32 = 553;

@@ -5,18 +5,22 @@ use pitlane_engine::refdata::RefData;
 use pitlane_engine::terms::{OrderKind, Side, Status, Tif};
 use pitlane_engine::view::Order;
 use serde::{Serialize, Serializer};
+use utoipa::ToSchema;
 
+use super::schema::{OrderKindWord, SideWord, StatusWord, TifWord};
 use super::{Decimal, Instant, Named};
 use crate::words::Word;
 
 /// An order as it stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OrderVO<'a> {
     /// The order's id now. After a modification it is a new one.
     pub int_id: &'a str,
     #[serde(rename = "type")]
+    #[schema(value_type = OrderKindWord)]
     pub kind: Named<OrderKind>,
+    #[schema(value_type = SideWord)]
     pub side: Named<Side>,
     /// In all.
     pub quantity: Decimal,
@@ -25,6 +29,7 @@ pub struct OrderVO<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<Decimal>,
     /// Time in force.
+    #[schema(value_type = TifWord)]
     pub tif: Named<Tif>,
     /// With GTD.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -40,6 +45,7 @@ pub struct OrderVO<'a> {
     pub exchange_id: Option<u16>,
     /// Passed on to the venue.
     pub exchange_order: bool,
+    #[schema(value_type = StatusWord)]
     pub status: Named<Status>,
     pub filled_quantity: Decimal,
     /// What is left in the market: zero once the order has ended.
@@ -59,6 +65,7 @@ pub struct OrderVO<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'static str>,
     /// REST, STRATEGY, SERVER, or `FIX:` and the session's name.
+    #[schema(value_type = &str)]
     pub source: SourceName<'a>,
     /// The connection to its venue was lost before the venue answered; the status is the last one known.
     #[serde(skip_serializing_if = "is_false")]

@@ -32,7 +32,7 @@ struct Door {
 pub struct Doors {
     closed: Vec<Door>,
     /// By [`ListenerId`].
-    open: Vec<Protocol>,
+    open: Vec<(Protocol, u16)>,
 }
 
 impl Doors {
@@ -70,7 +70,11 @@ impl Doors {
 
     /// Whether anybody can come to speak this.
     pub fn lead_to(&self, protocol: Protocol) -> bool {
-        self.closed.iter().map(|door| door.protocol).chain(self.open.iter().copied()).any(|to| to == protocol)
+        self.closed
+            .iter()
+            .map(|door| door.protocol)
+            .chain(self.open.iter().map(|(protocol, _)| *protocol))
+            .any(|to| to == protocol)
     }
 
     /// The same doors for another thread.
@@ -82,14 +86,20 @@ impl Doors {
     /// Lets people in. Once is enough.
     pub(super) fn open(&mut self, net: &mut Net) {
         for door in self.closed.drain(..) {
+            let port = door.listener.address().port();
             let ListenerId(id) = net.listen(door.listener);
             assert_eq!(id as usize, self.open.len(), "nobody else listens on this thread");
-            self.open.push(door.protocol);
+            self.open.push((door.protocol, port));
         }
     }
 
     pub(super) fn protocol(&self, listener: ListenerId) -> Option<Protocol> {
-        self.open.get(listener.0 as usize).copied()
+        self.open.get(listener.0 as usize).map(|(protocol, _)| *protocol)
+    }
+
+    /// Where people come to who come in there.
+    pub(super) fn port(&self, listener: ListenerId) -> u16 {
+        self.open.get(listener.0 as usize).map_or(0, |(_, port)| *port)
     }
 }
 

@@ -57,6 +57,12 @@ struct Seat {
 }
 
 impl StompRoom {
+    /// New reference data, in force in all shards.
+    pub fn adopt(&mut self, reference: &Arc<RefData>) {
+        self.broker.set_reference(reference.clone());
+        self.watches.adopt(reference);
+    }
+
     pub fn new(settings: Settings, reference: Arc<RefData>, source: Source, logins: Logins) -> StompRoom {
         StompRoom {
             watches: Watches::new(source, reference.clone()),

@@ -99,10 +99,25 @@ impl Session {
         if message.msg_type == b"4" && message.fault.is_none() {
             return self.handle_gap_fill(now, message, number);
         }
-        self.step_if_next(number);
-        if let Some(fault) = self.fault_of(message) {
-            return self.reject(now, message, number, fault);
+        if !message.header.poss_dup {
+            self.flight.settle();
         }
+        let orders = matches!(message.msg_type, b"D" | b"F" | b"G");
+        if orders {
+            self.flight.begin(number);
+        }
+        self.step_if_next(number);
+        match self.fault_of(message) {
+            Some(fault) => self.reject(now, message, number, fault),
+            None => self.obey(now, message, number, desk),
+        }
+        if orders {
+            self.flight.decide(self.request.map(|request| request.ticket().id));
+            self.set_numbers(self.numbers);
+        }
+    }
+
+    fn obey(&mut self, now: Timestamp, message: &Message, number: u64, desk: &Desk) {
         match message.msg_type {
             b"0" | b"3" | b"j" => {}
             b"1" => self.handle_test_request(now, message, number),

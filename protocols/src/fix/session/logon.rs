@@ -94,7 +94,10 @@ impl Session {
             if self.store.refresh().is_err() {
                 return self.end(Ending::StoreFailed);
             }
-            self.numbers = self.store.numbers();
+            let stored = self.store.numbers();
+            if stored != self.kept {
+                (self.numbers, self.kept) = (stored, stored);
+            }
         }
         let interval = match interval_of(message) {
             Ok(interval) => interval,

@@ -1,7 +1,7 @@
 //! The orders of a session: requests go out to the desk, events come back as reports.
 
 use pitlane_engine::desk::{Declined, Desk, Ticket};
-use pitlane_engine::event::{Body, Event, Refusal, Request as Asked, What};
+use pitlane_engine::event::{Body, Event, OrderReport, Refusal, Request as Asked, What};
 use pitlane_engine::id::{IntId, OrderHandle, ShardId, Uuid};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::{Status, Terms};
@@ -9,11 +9,15 @@ use pitlane_engine::time::Timestamp;
 
 use super::outbound::route;
 use super::{OUTPUT_BYTES_ENOUGH, Session, State};
+use crate::decoded::Decoded;
 use crate::fix::book::{Order, order_of};
 use crate::fix::entry::{self, Request};
-use crate::fix::fields::Message;
+use crate::fix::fields::{Message, read};
+use crate::fix::frame;
 use crate::fix::order::OrderFields;
 use crate::fix::report::{self, CancelReject, Report};
+use crate::fix::store::Cause;
+use crate::fix::tag;
 use crate::fix::why::Why;
 
 /// The kind of UUID that ExecIDs made here are, beside those of events (0) and transactions (1).
@@ -59,6 +63,10 @@ impl Session {
             Err(fault) => return self.reject(now, message, number, fault),
         };
         let kind = message.msg_type[0];
+        // Said again because we asked for it after a restart; its answer was kept.
+        if message.header.poss_dup && order.cl_ord_id.is_some_and(|id| self.flight.was_answered(&id)) {
+            return;
+        }
         if let Some(tag) = entry::missing(kind, &order) {
             return match self.settings.validate {
                 true => self.reject_missing(now, message, number, tag),
@@ -217,6 +225,7 @@ impl Session {
     /// The desk did not take a request. While its lane is full ([`Reason::LaneFull`]) the caller keeps the request instead.
     pub fn handle_declined(&mut self, now: Timestamp, request: &Request, declined: &Declined) {
         let why = Why::Platform(declined.reason);
+        self.flight.end(&request.ticket().id);
         match *request {
             Request::Submit { ticket, terms } => {
                 self.book.remove(&ticket.id);
@@ -238,6 +247,25 @@ impl Session {
 
     /// What a shard says. The desk has heard it before.
     pub fn handle_event(&mut self, now: Timestamp, shard: ShardId, event: &Event, desk: &Desk) {
+        self.take_event(now, shard, event, desk, false);
+    }
+
+    /// What a shard said before a restart and nobody heard: the journal has it, the store has no report of it. The desk has heard
+    /// how everything stands.
+    pub fn handle_missed(&mut self, now: Timestamp, shard: ShardId, event: &Event, desk: &Desk) {
+        if event.seq > self.store.heard(shard) {
+            self.take_event(now, shard, event, desk, true);
+        }
+    }
+
+    /// A report and the number of its event are kept together.
+    fn take_event(&mut self, now: Timestamp, shard: ShardId, event: &Event, desk: &Desk, missed: bool) {
+        self.cause = has_number(event).then_some(Cause { shard, seq: event.seq });
+        self.report_event(now, shard, event, desk, missed);
+        self.cause = None;
+    }
+
+    fn report_event(&mut self, now: Timestamp, shard: ShardId, event: &Event, desk: &Desk, missed: bool) {
         if let Body::Refused(refusal) = &event.body {
             return self.handle_refusal(now, refusal, desk);
         }
@@ -258,7 +286,15 @@ impl Session {
             }
         }
         let Some(told) = event.report().filter(|told| told.source == self.settings.source) else { return };
-        let Some(root) = desk.order_of(&told).map(|known| known.root) else {
+        if matches!(told.what, What::Entered | What::Rejected | What::CancelPending | What::ReplacePending) {
+            self.flight.end(&told.id);
+            if missed {
+                self.flight.recall(told.id);
+            }
+        }
+        let root = desk.order_of(&told).map(|known| known.root);
+        let root = root.or_else(|| if missed { self.missed_root(&told) } else { None });
+        let Some(root) = root else {
             // Told and not recorded: it is rejected, and lives on in no table.
             return self.report_untracked(now, shard, event);
         };
@@ -270,7 +306,16 @@ impl Session {
         let exec_id = event.exec_id(self.settings.instance, shard);
         let Some(order) = self.book.get_mut(&root) else { return };
         let was_finished = order.status.is_finished();
-        let report = Report::of_event(&told, event.at, exec_id, order);
+        let mut report = Report::of_event(&told, event.at, exec_id, order);
+        if missed {
+            // Which of the ids are the client's own is not known any more; they were its own at that time, most likely.
+            let asked = matches!(
+                told.what,
+                What::CancelPending | What::Canceled | What::ReplacePending | What::Replaced
+            );
+            report.cl_ord_id = told.id;
+            report.orig_cl_ord_id = if asked { told.orig_id } else { IntId::NONE };
+        }
         let order = *order;
         if told.what != What::Image {
             self.report(now, &order, &report);
@@ -285,6 +330,7 @@ impl Session {
         if refusal.source != self.settings.source {
             return;
         }
+        self.flight.end(&refusal.request_id);
         let session = self.settings.source.session;
         let root = desk.order(session, &refusal.id).map(|known| known.root);
         let root = root.or_else(|| self.book.get(&refusal.id).map(|order| order.root));
@@ -326,8 +372,41 @@ impl Session {
         let Some(root) = self.root_of(&told.id, &told.orig_id, told.order, desk) else { return };
         match self.book.get_mut(&root) {
             Some(order) => order.terms = told.terms,
-            None => _ = self.book.add(order_of(told, root, at)),
+            None => {
+                self.book.add(order_of(told, root, at));
+                if told.status.is_finished() {
+                    self.book.finish(&root);
+                }
+            }
         }
+    }
+
+    /// The order of an event from before a restart that the shard has forgotten since: under the id it had then.
+    fn missed_root(&mut self, told: &OrderReport) -> Option<IntId> {
+        let known = [told.id, told.orig_id].into_iter().find(|id| self.book.get(id).is_some());
+        known.or_else(|| (told.what == What::Entered).then_some(told.id))
+    }
+
+    /// The ids of all answers that are kept: whoever is asked again after a restart will say some of what they answer.
+    pub(super) fn recall_answers(&mut self) {
+        let (mut message, mut next) = (Vec::new(), 1);
+        let mut fields = self.fields.take().expect("no message is read yet");
+        while let Some(number) = self.store.next_kept(next, u64::MAX, &mut message) {
+            next = number + 1;
+            let Ok(Decoded::Message { message: frame, .. }) = frame::decode(&message, usize::MAX) else {
+                continue;
+            };
+            let told = read(frame, &mut fields);
+            let id = if told.msg_type == b"j" {
+                told.get(tag::BUSINESS_REJECT_REF_ID)
+            } else {
+                told.get(tag::CL_ORD_ID)
+            };
+            if let Some(id) = id.and_then(|id| IntId::parse(id).ok()) {
+                self.flight.recall(id);
+            }
+        }
+        self.fields = Some(fields);
     }
 
     fn root_of(&self, id: &IntId, orig_id: &IntId, handle: OrderHandle, desk: &Desk) -> Option<IntId> {
@@ -414,5 +493,15 @@ impl Session {
         self.tell(now, b'9', |draft, settings, _| {
             report::cancel_reject(draft, settings.profile, now, &reject)
         });
+    }
+}
+
+/// Whether an event has a number of its own: what is answered in a shard's place has none.
+fn has_number(event: &Event) -> bool {
+    match &event.body {
+        Body::Order(told) => told.reason != Reason::StorageFailed,
+        Body::Status(told) => told.what != What::Image,
+        Body::Refused(told) => told.reason != Reason::StorageFailed,
+        _ => false,
     }
 }

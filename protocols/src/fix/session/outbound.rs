@@ -38,7 +38,7 @@ impl Session {
         let mut draft = self.encoder.begin(&mut self.output.bytes, msg_type, number, now);
         write(&mut draft, &self.settings, &self.reference);
         let start = draft.finish();
-        let kept = self.store.keep(number, &self.output.bytes[start..]).is_ok();
+        let kept = self.store.keep(number, &self.output.bytes[start..], self.cause.take()).is_ok();
         let live = self.state == State::LoggedOn && !self.resend.is_active();
         if !kept || !live {
             self.output.bytes.truncate(start);
@@ -62,12 +62,21 @@ impl Session {
 
     /// Sets the numbers and keeps them. Answers whether they could be kept; if not, the session ends.
     pub(super) fn set_numbers(&mut self, numbers: Numbers) -> bool {
-        if self.store.set_numbers(numbers).is_err() {
+        self.numbers = numbers;
+        let kept = self.kept_numbers();
+        if kept != self.kept && self.store.set_numbers(kept).is_err() {
             self.end(Ending::StoreFailed);
             return false;
         }
-        self.numbers = numbers;
+        self.kept = kept;
         true
+    }
+
+    /// What is kept does not pass a request without an answer: see [`crate::fix::store`].
+    pub(super) fn kept_numbers(&self) -> Numbers {
+        let incoming =
+            self.flight.first().map_or(self.numbers.incoming, |first| first.min(self.numbers.incoming));
+        Numbers { incoming, ..self.numbers }
     }
 
     /// Both numbers are one again, and what was kept is forgotten.
@@ -76,7 +85,8 @@ impl Session {
         if self.store.reset(numbers).is_err() {
             return self.end(Ending::StoreFailed);
         }
-        self.numbers = numbers;
+        (self.numbers, self.kept) = (numbers, numbers);
+        self.flight.reset();
         self.gap = None;
         self.early.clear();
         self.resend = Default::default();

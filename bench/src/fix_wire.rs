@@ -1,0 +1,376 @@
+//! FIX over loopback: the whole service on one core, the load on another. Orders flat out and at a steady rate, from an order to its first
+//! Execution Report; beside a bare echo of the same bytes, and beside an acceptor on QuickFIX.
+
+use std::error::Error;
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use pitlane::config::{self, Machine, Setting, Sources};
+use pitlane::refdata;
+use pitlane::serve::{ServeSettings, serve};
+use pitlane_engine::time::Timestamp;
+use pitlane_protocols::fix::frame::check_sum;
+use pitlane_protocols::fix::stamp::Stamp;
+
+use crate::conditions::Pinning;
+
+type Failure = Box<dyn Error>;
+
+/// Orders of one session that are not answered yet, flat out.
+const WINDOW: usize = 512;
+/// Bytes of one read of the load.
+const READ_BYTES: usize = 256 * 1_024;
+/// How long a service may take to be there.
+const START_MAX: Duration = Duration::from_secs(20);
+
+/// Who answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peer {
+    Pitlane,
+    QuickFix,
+    Echo,
+}
+
+/// A server that is there as long as this is.
+pub struct Server {
+    child: Option<Child>,
+    stop: Arc<AtomicBool>,
+    pub address: SocketAddr,
+    folder: Option<PathBuf>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        if let Some(folder) = &self.folder {
+            let _ = std::fs::remove_dir_all(folder);
+        }
+    }
+}
+
+impl Server {
+    /// Starts a server on its core, and waits until it listens.
+    pub fn start(peer: Peer, pinning: &Pinning, sessions: usize) -> Result<Server, Failure> {
+        let address = free_address()?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let core = pinning.second.map_or(0, |core| core.id);
+        let mut server = Server { child: None, stop: stop.clone(), address, folder: None };
+        match peer {
+            Peer::Echo => echo(address, pinning, stop)?,
+            Peer::Pitlane => {
+                let folder = std::env::temp_dir().join(format!("pitlane-bench-fix-{}", address.port()));
+                let child = Command::new("taskset")
+                    .args(["-c", &core.to_string()])
+                    .arg(std::env::current_exe()?)
+                    .arg("serve-fix")
+                    .args([&address.port().to_string(), &core.to_string()])
+                    .arg(&folder)
+                    .stdout(Stdio::null())
+                    .spawn()?;
+                (server.child, server.folder) = (Some(child), Some(folder));
+            }
+            Peer::QuickFix => {
+                let mut command = Command::new("taskset");
+                command.args(["-c", &core.to_string()]).arg(quickfix_acceptor()?);
+                command.args([&address.port().to_string(), &sessions.to_string()]).stdout(Stdio::piped());
+                let mut child = command.spawn()?;
+                let mut line = String::new();
+                BufReader::new(child.stdout.take().ok_or("no output")?).read_line(&mut line)?;
+                server.child = Some(child);
+            }
+        }
+        let since = Instant::now();
+        while TcpStream::connect(address).is_err() {
+            if since.elapsed() > START_MAX {
+                return Err("the server does not listen".into());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(server)
+    }
+}
+
+/// The service as it is measured: everything on one core, journal in the page cache, nothing else going on.
+pub fn serve_fix(port: u16, core: u32, data: &Path) -> Result<(), Failure> {
+    let settings = [
+        "http.listen=127.0.0.1:0".to_string(),
+        "https.listen=".to_string(),
+        "stomp.listen=".to_string(),
+        format!("fix.listen=127.0.0.1:{port}"),
+        "fix.store_bytes=33554432".to_string(),
+        format!("service.data_dir={}", data.display()),
+        "journal.level=os".to_string(),
+        "feed.on=false".to_string(),
+        "demo.on=false".to_string(),
+        "topology.layout=shared".to_string(),
+        "topology.idle=spin".to_string(),
+        format!("topology.shard_cores=[{core}]"),
+        "risk.strategies.max_orders_per_s=0".to_string(),
+        "risk.strategies.max_open_orders=0".to_string(),
+        "log.level=warn".to_string(),
+    ];
+    let options = settings.iter().map(|setting| Setting::parse(setting)).collect::<Result<_, _>>()?;
+    let sources = Sources { options, ..Sources::default() };
+    let loaded = config::load(&sources, &Machine::of(Path::new("/"))).map_err(|faults| faults.to_string())?;
+    let reference = Arc::new(refdata::shipped().map_err(|faults| faults.to_string())?);
+    let settings = ServeSettings { config: loaded.config, params: loaded.params, quiet: true, time: None };
+    serve(&settings, &reference, None).map_err(|error| error.to_string().into())
+}
+
+/// A bare echo that spins: the floor.
+fn echo(address: SocketAddr, pinning: &Pinning, stop: Arc<AtomicBool>) -> io::Result<()> {
+    let listener = TcpListener::bind(address)?;
+    let core = pinning.second;
+    std::thread::spawn(move || {
+        core.into_iter().for_each(|core| _ = core_affinity::set_for_current(core));
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let _ = stream.set_nodelay(true);
+            let _ = stream.set_nonblocking(true);
+            let mut buffer = vec![0; READ_BYTES];
+            while !stop.load(Ordering::Relaxed) {
+                match stream.read(&mut buffer) {
+                    Ok(0) => break,
+                    Ok(count) => {
+                        if write_all(&mut stream, &buffer[..count]).is_err() {
+                            break;
+                        }
+                    }
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => std::hint::spin_loop(),
+                    Err(_) => break,
+                }
+            }
+            if stop.load(Ordering::Relaxed) {
+                return;
+            }
+        }
+    });
+    Ok(())
+}
+
+/// Compiled once in some seconds, from Debian's library.
+fn quickfix_acceptor() -> Result<PathBuf, Failure> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/quickfix/acceptor.cpp");
+    let binary = std::env::temp_dir().join(format!("pitlane-bench-quickfix-{}", std::process::id()));
+    if !binary.exists() {
+        let args = ["-std=c++14", "-O2", "-Wno-deprecated", "-o"];
+        let compiled = Command::new("g++")
+            .args(args)
+            .arg(&binary)
+            .arg(&source)
+            .args(["-lquickfix", "-lpthread"])
+            .output()?;
+        if !compiled.status.success() {
+            return Err("QuickFIX cannot be compiled: apt install g++ libquickfix-dev".into());
+        }
+    }
+    Ok(binary)
+}
+
+fn free_address() -> io::Result<SocketAddr> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
+}
+
+/// One session of the load.
+struct Session {
+    stream: TcpStream,
+    number: u64,
+    name: String,
+    input: Vec<u8>,
+    /// Rest of a write that did not go through.
+    output: Vec<u8>,
+    sent: usize,
+    answered: usize,
+}
+
+impl Session {
+    fn open(address: SocketAddr, nth: usize, speaks: bool) -> Result<Session, Failure> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        let mut session = Session {
+            stream,
+            number: 1,
+            name: format!("BENCH{}", nth + 1),
+            input: Vec::with_capacity(2 * READ_BYTES),
+            output: Vec::new(),
+            sent: 0,
+            answered: 0,
+        };
+        if speaks {
+            let mut logon = Vec::new();
+            session.frame("A", "98=0\x01108=0\x01141=Y\x01", &mut logon);
+            session.stream.write_all(&logon)?;
+            let mut answer = [0; 4_096];
+            session.stream.set_read_timeout(Some(START_MAX))?;
+            if session.stream.read(&mut answer)? == 0 {
+                return Err("the Logon was refused".into());
+            }
+        }
+        session.stream.set_nonblocking(true)?;
+        Ok(session)
+    }
+
+    fn frame(&mut self, msg_type: &str, body: &str, out: &mut Vec<u8>) {
+        let now = now();
+        let time = String::from_utf8_lossy(Stamp::default().text(now)).into_owned();
+        let body = format!(
+            "35={msg_type}\x0134={}\x0149={}\x0156=PITLANE\x0152={time}\x01{body}",
+            self.number, self.name
+        );
+        self.number += 1;
+        let begin = out.len();
+        out.extend_from_slice(format!("8=FIX.4.4\x019={}\x01{body}", body.len()).as_bytes());
+        let sum = check_sum(&out[begin..]);
+        out.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
+    }
+
+    /// An order that rests: far from the market.
+    fn order(&mut self, out: &mut Vec<u8>) {
+        let body = format!(
+            "11={}-{}\x0155=AAPL\x0154=1\x0138=100\x0140=2\x0144=100.00\x0159=1\x0160=20261115-10:00:00.000\x01",
+            self.name, self.number
+        );
+        self.frame("D", &body, out);
+    }
+
+    /// Reads what is there and counts first reports. Says how many.
+    fn hear(&mut self, mark: &[u8], buffer: &mut [u8]) -> Result<usize, Failure> {
+        match self.stream.read(buffer) {
+            Ok(0) => return Err("the server has hung up".into()),
+            Ok(count) => self.input.extend_from_slice(&buffer[..count]),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(0),
+            Err(error) => return Err(error.into()),
+        }
+        let (mut count, mut at) = (0, 0);
+        for found in memchr::memmem::find_iter(&self.input, mark) {
+            count += 1;
+            at = found + mark.len();
+        }
+        // A mark may be cut in two.
+        let keep = self.input.len().saturating_sub(at).min(mark.len() - 1);
+        self.input.drain(..self.input.len() - keep);
+        self.answered += count;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> Result<(), Failure> {
+        while !self.output.is_empty() {
+            match self.stream.write(&self.output) {
+                Ok(count) => drop(self.output.drain(..count)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Orders a second, all sessions together, from the first order to the last first report. All orders are made before.
+pub fn flat_out(peer: Peer, pinning: &Pinning, sessions: usize, orders: usize) -> Result<f64, Failure> {
+    let server = Server::start(peer, pinning, sessions)?;
+    let mut all = Vec::new();
+    for nth in 0..sessions {
+        let mut session = Session::open(server.address, nth, peer != Peer::Echo)?;
+        let frames: Vec<Vec<u8>> = (0..orders)
+            .map(|_| {
+                let mut out = Vec::new();
+                session.order(&mut out);
+                out
+            })
+            .collect();
+        all.push((session, frames));
+    }
+    let mark = mark(peer);
+    let mut buffer = vec![0; READ_BYTES];
+    let begin = Instant::now();
+    let mut open = sessions;
+    while open > 0 {
+        open = 0;
+        for (session, frames) in &mut all {
+            session.hear(mark, &mut buffer)?;
+            let room = (WINDOW + session.answered).min(frames.len());
+            if session.output.len() < READ_BYTES && session.sent < room {
+                for frame in &frames[session.sent..room] {
+                    session.output.extend_from_slice(frame);
+                }
+                session.sent = room;
+            }
+            session.flush()?;
+            open += usize::from(session.answered < frames.len());
+        }
+        if begin.elapsed() > Duration::from_secs(120) {
+            let answered: usize = all.iter().map(|(session, _)| session.answered).sum();
+            return Err(format!("only {answered} orders were answered").into());
+        }
+    }
+    Ok((sessions * orders) as f64 / begin.elapsed().as_secs_f64())
+}
+
+/// Nanoseconds from the planned moment of each order to its first report, in order of size: open loop at this rate.
+pub fn open_loop(peer: Peer, pinning: &Pinning, rate: u64, orders: usize) -> Result<Vec<u64>, Failure> {
+    let server = Server::start(peer, pinning, 1)?;
+    let mut session = Session::open(server.address, 0, peer != Peer::Echo)?;
+    let mark = mark(peer);
+    let mut buffer = vec![0; READ_BYTES];
+    let gap = Duration::from_nanos(1_000_000_000 / rate);
+    let mut took = Vec::with_capacity(orders);
+    let mut frame = Vec::new();
+    session.order(&mut frame);
+    let begin = Instant::now() + Duration::from_millis(50);
+    while took.len() < orders {
+        let due = begin + gap * session.sent as u32;
+        if session.sent < orders && Instant::now() >= due {
+            session.output.extend_from_slice(&frame);
+            session.sent += 1;
+            session.flush()?;
+            frame.clear();
+            session.order(&mut frame);
+        }
+        for _ in 0..session.hear(mark, &mut buffer)? {
+            // Reports come in the order of the orders.
+            let planned = begin + gap * took.len() as u32;
+            took.push(planned.elapsed().as_nanos() as u64);
+        }
+        if begin.elapsed() > Duration::from_secs(60) {
+            return Err(format!("only {} orders were answered", took.len()).into());
+        }
+    }
+    // The first ones warm the way.
+    took.drain(..orders / 10);
+    took.sort_unstable();
+    Ok(took)
+}
+
+/// What only the first answer to an order has.
+fn mark(peer: Peer) -> &'static [u8] {
+    match peer {
+        Peer::Pitlane => b"\x01150=A\x01",
+        Peer::QuickFix => b"\x01150=0\x01",
+        Peer::Echo => b"\x0135=D\x01",
+    }
+}
+
+fn now() -> Timestamp {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Timestamp(since.as_nanos() as u64)
+}
+
+fn write_all(stream: &mut TcpStream, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match stream.write(bytes) {
+            Ok(count) => bytes = &bytes[count..],
+            Err(error) if error.kind() == ErrorKind::WouldBlock => std::hint::spin_loop(),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

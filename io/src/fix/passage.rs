@@ -1,0 +1,49 @@
+//! The way between gateways: a connection whose session lives elsewhere is handed over once its Logon has told so.
+
+use rtrb::{Consumer, Producer, RingBuffer};
+
+use crate::net::detached::Detached;
+use crate::wake::Bell;
+
+/// Connections on their way from one gateway to another. More at once are closed: they may come again.
+const PASSING_MAX: usize = 256;
+
+/// The session's name, and its connection.
+pub type Passing = (String, Detached);
+
+/// One gateway's ends.
+#[derive(Debug, Default)]
+pub struct Passage {
+    /// By gateway; none to itself.
+    out: Vec<Option<(Producer<Passing>, Bell)>>,
+    into: Vec<Consumer<Passing>>,
+}
+
+impl Passage {
+    /// The ends of all gateways, by their bells.
+    pub fn between(bells: &[Bell]) -> Vec<Passage> {
+        let mut ends: Vec<Passage> = bells.iter().map(|_| Passage::default()).collect();
+        for from in 0..bells.len() {
+            for (to, bell) in bells.iter().enumerate() {
+                let way = (from != to).then(|| RingBuffer::new(PASSING_MAX)).map(|(producer, consumer)| {
+                    ends[to].into.push(consumer);
+                    (producer, bell.clone())
+                });
+                ends[from].out.push(way);
+            }
+        }
+        ends
+    }
+
+    /// Sends a connection to its home. Answers whether there was room; if not, it is closed.
+    pub fn send(&mut self, gateway: u8, passing: Passing) -> bool {
+        let Some(Some((way, bell))) = self.out.get_mut(gateway as usize) else { return false };
+        let sent = way.push(passing).is_ok();
+        bell.wake();
+        sent
+    }
+
+    pub fn receive(&mut self) -> Option<Passing> {
+        self.into.iter_mut().find_map(|way| way.pop().ok())
+    }
+}

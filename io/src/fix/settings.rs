@@ -1,0 +1,178 @@
+//! `[fix]` and `[[fix.session]]` as the acceptor needs them: who may come, and what a session is like once its client is known.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use pitlane_engine::id::{Source, StrategyId};
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::terms::OrderKind;
+use pitlane_engine::time::{NS_PER_MS, NS_PER_S, TimeOfDay, Timestamp};
+use pitlane_protocols::fix::flood::FloodSettings;
+use pitlane_protocols::fix::greeting::admits;
+use pitlane_protocols::fix::schedule::Schedule;
+use pitlane_protocols::fix::session::SessionSettings;
+use pitlane_protocols::words::Profile;
+
+use super::ledger::is_plain;
+use crate::config::{Config, ExecTypes, FixSession, Secret};
+use crate::zone::Zone;
+
+const DAY_S: i64 = 86_400;
+
+/// Of all sessions.
+#[derive(Clone, Debug)]
+pub struct FixSettings {
+    pub instance: u64,
+    pub profile: Profile,
+    pub message_bytes_max: usize,
+    pub sending_time_ns_max: u64,
+    /// From the connection to a whole Logon.
+    pub logon_ns_max: u64,
+    pub logon_bytes_max: usize,
+    /// Of the store of each session.
+    pub store_bytes: usize,
+    pub families: Vec<Family>,
+}
+
+/// A configured session: one client, or all whose names begin alike.
+#[derive(Clone, Debug)]
+pub struct Family {
+    config: FixSession,
+    /// Of its times.
+    zone: Zone,
+    strategy: StrategyId,
+    pub store_folder: PathBuf,
+    pub log_folder: Option<PathBuf>,
+}
+
+/// Where a connection comes from and to.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    pub peer: IpAddr,
+    /// The port it came to.
+    pub port: u16,
+}
+
+impl FixSettings {
+    pub fn of(config: &Config, reference: &RefData) -> FixSettings {
+        let fix = &config.fix;
+        let profile = match fix.exec_type {
+            ExecTypes::Spec => Profile::Spec,
+            ExecTypes::Strict44 => Profile::Strict44,
+        };
+        let family = |session: &FixSession| {
+            let named = session.strategy.as_deref();
+            let named =
+                named.and_then(|name| reference.strategies().iter().find(|known| &*known.name == name));
+            Family {
+                zone: config.service.timezone.clone(),
+                strategy: named.map_or(StrategyId::SERVER, |strategy| strategy.id),
+                store_folder: session
+                    .file_store_path
+                    .clone()
+                    .unwrap_or_else(|| config.service.data_dir.join("fix")),
+                log_folder: session.file_log_path.clone(),
+                config: session.clone(),
+            }
+        };
+        FixSettings {
+            instance: config.service.instance,
+            profile,
+            message_bytes_max: fix.message_bytes_max,
+            sending_time_ns_max: fix.sending_time_s_max as u64 * NS_PER_S,
+            logon_ns_max: fix.logon_timeout_ms as u64 * NS_PER_MS,
+            logon_bytes_max: fix.logon_bytes_max,
+            store_bytes: fix.store_bytes,
+            families: fix.sessions.iter().map(family).collect(),
+        }
+    }
+
+    /// The family that a client belongs to, by the names in its Logon; one that is named in full comes before those with a `*`.
+    pub fn family(&self, sender_comp_id: &[u8], target_comp_id: &[u8]) -> Option<&Family> {
+        let is_meant = |family: &&Family| {
+            family.config.sender_comp_id.as_bytes() == target_comp_id
+                && admits(&family.config.target_comp_id, sender_comp_id)
+        };
+        let mut meant = self.families.iter().filter(is_meant);
+        let first = meant.next()?;
+        if first.is_single() { Some(first) } else { meant.find(|family| family.is_single()).or(Some(first)) }
+    }
+
+    /// The family of a session that was here before.
+    pub fn family_of(&self, name: &str) -> Option<(&Family, String)> {
+        self.families.iter().find_map(|family| {
+            let client = name.strip_prefix(family.config.sender_comp_id.as_str())?.strip_prefix('-')?;
+            let found = self.family(client.as_bytes(), family.config.sender_comp_id.as_bytes())?;
+            Some((found, client.to_string()))
+        })
+    }
+}
+
+impl Family {
+    pub fn is_single(&self) -> bool {
+        !self.config.target_comp_id.ends_with('*')
+    }
+
+    /// The client, where there is only one.
+    pub fn single(&self) -> Option<&str> {
+        self.is_single().then_some(self.config.target_comp_id.as_str())
+    }
+
+    /// What the session of this client is called; none if the client calls itself something that is no name.
+    pub fn name(&self, client: &str) -> Option<String> {
+        is_plain(client)
+            .then(|| format!("{}-{client}", self.config.sender_comp_id))
+            .filter(|name| is_plain(name))
+    }
+
+    /// Whether somebody may come from there, and to that door.
+    pub fn admits(&self, arrival: Arrival) -> bool {
+        let addresses = &self.config.addresses_allowed;
+        let from = addresses.is_empty() || addresses.iter().any(|allowed| allowed.contains(arrival.peer));
+        from && self.config.socket_accept_port.is_none_or(|port| port == arrival.port)
+    }
+
+    /// Name and password that a Logon must carry.
+    pub fn login(&self) -> Option<(&str, &Secret)> {
+        let password = self.config.password.as_ref()?;
+        Some((self.config.username.as_deref().unwrap_or_default(), password))
+    }
+
+    /// Its hours in UTC, as clocks go now.
+    pub fn schedule(&self, now: Timestamp) -> Schedule {
+        let ahead_s = self.zone.ahead_ns(now) / NS_PER_S as i64;
+        let utc = |time: TimeOfDay| TimeOfDay((time.0 as i64 - ahead_s).rem_euclid(DAY_S) as u32);
+        Schedule { start: utc(self.config.start_time), end: utc(self.config.end_time) }
+    }
+
+    pub fn session(
+        &self,
+        now: Timestamp,
+        fix: &FixSettings,
+        client: &str,
+        source: Source,
+    ) -> SessionSettings {
+        let config = &self.config;
+        let kinds = OrderKind::ALL.into_iter().zip(config.valid_order_types);
+        SessionSettings {
+            instance: fix.instance,
+            schedule: self.schedule(now),
+            reset_on_logon: config.reset_on_logon,
+            refresh_on_logon: config.refresh_on_logon,
+            validate: config.use_data_dictionary && config.validate_incoming_message,
+            login: config.password.is_some() || config.username.is_some(),
+            sending_time_ns_max: fix.sending_time_ns_max,
+            report_open_orders: config.report_open_orders,
+            cancel_on_disconnect_ns: config.cancel_on_disconnect_s.map(|grace| grace as u64 * NS_PER_S),
+            profile: fix.profile,
+            order_types: kinds.filter(|(_, on)| *on).map(|(kind, _)| kind).collect(),
+            strategy: self.strategy,
+            flood: FloodSettings {
+                orders_per_s: config.orders_per_s_max,
+                cancels_per_s: config.cancels_per_s_max,
+            },
+            message_bytes_max: fix.message_bytes_max,
+            ..SessionSettings::new(&config.sender_comp_id, client, source)
+        }
+    }
+}

@@ -1,0 +1,589 @@
+//! FIX over TCP and TLS: the sessions that live on this thread, between its sockets and its lanes.
+//!
+//! ```text
+//! Accepted ─► lobby ─ first frame ─┬─► Client: Session ─ Request ─► Desk ─► port        Event ─► Desk ─► Session ─► poll: one write
+//!                                  └─► another gateway, where the session lives
+//! ```
+//!
+//! A session lives on one gateway for ever; whoever accepts a connection for another hands it over. What a session has said stays in
+//! its session until the system has taken it.
+
+mod client;
+mod lobby;
+mod past;
+mod watch;
+
+use std::sync::Arc;
+
+use pitlane_engine::desk::{Desk, DeskSettings};
+use pitlane_engine::event::{Body, Event};
+use pitlane_engine::id::{Origin, PortId, ShardId, Source};
+use pitlane_engine::mesh::PortEnd;
+use pitlane_engine::reason::Reason;
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::time::{NS_PER_MS, Timestamp};
+use pitlane_protocols::fix::session::{Ending, State};
+
+use self::client::{Client, Driven};
+use self::lobby::{Lobby, Whither};
+pub use self::past::{Past, Unreported};
+use self::watch::Watch;
+use crate::auth::Seat;
+use crate::bulletin::{Kind, Note, Row};
+use crate::fix::clerk::{self, Way};
+use crate::fix::ledger::{Homes, Ledger};
+use crate::fix::passage::Passage;
+use crate::fix::settings::{Arrival, FixSettings};
+use crate::net::ConnectionId;
+use crate::net::happening::Happening;
+use crate::net::sockets::Sockets;
+use crate::stages::Recorder;
+
+/// How long the last words of all sessions may take when the service stops; then they are cut off.
+const WIND_DOWN_NS_MAX: u64 = 1_500 * NS_PER_MS;
+
+/// What this thread's FIX is made of.
+#[derive(Debug)]
+pub struct FixParts {
+    pub gateway: u8,
+    pub port: PortId,
+    pub shards: u8,
+    pub settings: Arc<FixSettings>,
+    pub homes: Arc<Homes>,
+    pub ledger: Ledger,
+    pub reference: Arc<RefData>,
+    pub past: Past,
+    pub passage: Passage,
+    pub clerk: clerk::Desk,
+    pub seat: Seat,
+    /// For ids of cancels that the house itself makes.
+    pub numbers: pitlane_engine::desk::IdBlock,
+}
+
+#[derive(Debug)]
+pub struct FixRoom {
+    gateway: u8,
+    port: PortId,
+    settings: Arc<FixSettings>,
+    homes: Arc<Homes>,
+    ledger: Ledger,
+    reference: Arc<RefData>,
+    past: Past,
+    passage: Passage,
+    clerk: clerk::Desk,
+    seat: Seat,
+    desk: Desk,
+    lobby: Lobby,
+    /// By number of the session, less one.
+    clients: Vec<Option<Box<Client>>>,
+    /// By slot of the connection: the session's number.
+    seats: Vec<Option<(ConnectionId, u16)>>,
+    /// Sessions with something to do, each once.
+    active: Vec<u16>,
+    working: Vec<u16>,
+    /// When some session must be looked at; not later than its own deadline.
+    deadline: Timestamp,
+    ready: bool,
+    /// Since when everybody is being logged out.
+    ending: Option<Timestamp>,
+    watch: Watch,
+    /// What the other threads are to be told. A few for each session, taken in every round.
+    notes: Vec<Note>,
+}
+
+/// Orders of one gateway's sessions, finished ones included, and the ids they are found by.
+const ORDERS_MAX: u32 = 1 << 20;
+const IDS_MAX: u32 = 1 << 21;
+const FINISHED_MAX: u32 = 1 << 16;
+
+impl FixRoom {
+    /// With all sessions that are known: their orders are in the journal, and reports of them must find somebody.
+    pub fn new(now: Timestamp, parts: FixParts) -> Result<FixRoom, crate::journal::Fault> {
+        let FixParts {
+            gateway,
+            port,
+            shards,
+            settings,
+            homes,
+            ledger,
+            reference,
+            past,
+            passage,
+            clerk,
+            seat,
+            numbers,
+        } = parts;
+        let desk = DeskSettings {
+            port,
+            shards,
+            orders_max: ORDERS_MAX,
+            ids_max: IDS_MAX,
+            finished_max: FINISHED_MAX,
+            prefix: b'f',
+            seed: settings.instance ^ now.0,
+        };
+        let mut room = FixRoom {
+            gateway,
+            port,
+            homes: homes.clone(),
+            ledger,
+            reference,
+            past,
+            passage,
+            clerk,
+            seat,
+            desk: Desk::new(desk, numbers),
+            lobby: Lobby::default(),
+            clients: Vec::new(),
+            seats: Vec::new(),
+            active: Vec::new(),
+            working: Vec::new(),
+            deadline: Timestamp::MAX,
+            ready: false,
+            ending: None,
+            watch: Watch::default(),
+            notes: Vec::new(),
+            settings: settings.clone(),
+        };
+        let singles = settings.families.iter().filter_map(|family| family.name(family.single()?));
+        let known: Vec<String> = homes.known().map(|(name, _)| name.to_string()).chain(singles).collect();
+        for name in known {
+            if homes.gateway(&name) == gateway {
+                room.admit(now, &name)?;
+            }
+        }
+        Ok(room)
+    }
+
+    pub fn owns(&self, id: ConnectionId) -> bool {
+        self.lobby.has(id) || self.number_of(id).is_some()
+    }
+
+    pub fn handle(
+        &mut self,
+        now: Timestamp,
+        sockets: &mut Sockets,
+        happening: Happening,
+        port: u16,
+        recorder: Option<&mut Recorder>,
+    ) {
+        match happening {
+            Happening::Accepted { id, peer, .. } => {
+                let arrival = Arrival { peer: peer.ip(), port };
+                if self.ending.is_some() || !self.lobby.enter(id, arrival) {
+                    return sockets.close(id);
+                }
+                sockets.set_deadline(id, Some(now.plus(self.settings.logon_ns_max)));
+            }
+            Happening::Received { id } if self.lobby.has(id) => self.greet(now, sockets, id),
+            Happening::Received { id } => {
+                self.watch.came(recorder);
+                self.receive(now, sockets, id);
+            }
+            Happening::Drained { id } => {
+                if let Some(number) = self.number_of(id) {
+                    self.wake(number);
+                }
+            }
+            // Only who is in the lobby has a deadline of the sockets'.
+            Happening::Due { id } => {
+                if self.lobby.leave(id).is_some() {
+                    self.lobby.refused += 1;
+                    sockets.close(id);
+                }
+            }
+            Happening::Closed { id, .. } => self.lose(now, id),
+            Happening::AllTold => {}
+        }
+    }
+
+    /// What a shard says: the desk hears it first, then the session of its source.
+    pub fn hear(&mut self, now: Timestamp, shard: ShardId, event: &Event, recorder: Option<&mut Recorder>) {
+        let source = match &event.body {
+            Body::Order(order) => Some(order.source),
+            Body::Status(report) => Some(report.source),
+            Body::Refused(refusal) => Some(refusal.source),
+            Body::Forgotten { source, .. } | Body::Done { source, .. } => Some(*source),
+            Body::TradingDay { .. } => None,
+            _ => return,
+        };
+        if source.is_some_and(|source| source.port != self.port || source.origin != Origin::Fix) {
+            return;
+        }
+        let refusal = self.desk.handle_event(event);
+        let Some(number) = source.map(|source| source.session) else { return };
+        let FixRoom { clients, desk, watch, .. } = self;
+        let Some(client) = client_of(clients, number) else { return };
+        let mut recorder = recorder;
+        let heard = watch.heard(event, recorder.as_deref_mut());
+        client.session.handle_event(now, shard, event, desk);
+        watch.encoded(heard, recorder);
+        if let Some(refusal) = refusal {
+            client.session.handle_refusal(now, &refusal, desk);
+        }
+        self.wake(number);
+    }
+
+    /// Every shard has told how it stands: what was said before the restart and not reported is reported now.
+    pub fn complete(&mut self, now: Timestamp) {
+        for Unreported { shard, event } in self.past.take_missed(self.port) {
+            let source = match &event.body {
+                Body::Order(order) => order.source,
+                Body::Status(report) => report.source,
+                Body::Refused(refusal) => refusal.source,
+                _ => continue,
+            };
+            let FixRoom { clients, desk, .. } = self;
+            if let Some(client) = client_of(clients, source.session) {
+                client.session.handle_missed(now, shard, &event, desk);
+            }
+        }
+    }
+
+    /// What was said since the last time.
+    pub fn take_notes(&mut self) -> Vec<Note> {
+        std::mem::take(&mut self.notes)
+    }
+
+    /// What other threads tell: an operator ends a session, or has its numbers begin anew.
+    pub fn handle_note(&mut self, now: Timestamp, note: &Note) {
+        let (number, resets) = match *note {
+            Note::Kick { kind: Kind::Fix, number } => (number as u16, false),
+            Note::Reset { number } => (number as u16, true),
+            _ => return,
+        };
+        let Some(client) = client_of(&mut self.clients, number) else { return };
+        if resets {
+            client.session.reset(now);
+        } else {
+            client.session.log_out(now, b"Ended by the operator", Ending::EndedByUs);
+        }
+        self.wake(number);
+    }
+
+    /// Every session that is known, connected or not.
+    pub fn rows(&self) -> impl Iterator<Item = Row> {
+        self.clients.iter().enumerate().filter_map(|(at, client)| {
+            let client = client.as_ref()?;
+            let (numbers, counts) = (client.session.numbers(), client.session.counts());
+            Some(Row {
+                kind: Kind::Fix,
+                number: at as u64 + 1,
+                name: Some(client.name.as_str().into()),
+                peer: client.peer.filter(|_| client.connection.is_some()),
+                since: client.since,
+                state: state_word(client.session.state()),
+                bytes_in: client.bytes_in,
+                bytes_out: client.bytes_out,
+                messages_in: counts.messages_in,
+                messages_out: counts.messages_out,
+                queue_bytes: client.session.unsent() as u64,
+                stomp: None,
+                next_in: Some(numbers.incoming),
+                next_out: Some(numbers.outgoing),
+            })
+        })
+    }
+
+    /// Whether orders are taken.
+    pub fn set_ready(&mut self, ready: bool) {
+        if self.ready != ready {
+            self.ready = ready;
+            self.clients.iter_mut().flatten().for_each(|client| client.session.set_ready(ready));
+        }
+    }
+
+    /// Does what is due, sends what is asked and writes what is to be said. While the shards take commands, `port` is there.
+    pub fn poll(
+        &mut self,
+        now: Timestamp,
+        sockets: &mut Sockets,
+        mut port: Option<&mut PortEnd>,
+        mut recorder: Option<&mut Recorder>,
+    ) -> usize {
+        self.adopt(now, sockets);
+        self.hear_verdicts();
+        if now >= self.deadline {
+            self.look_at_all(now);
+        }
+        let mut work = 0;
+        if let Some(port) = port.as_deref_mut() {
+            work += self.desk.poll(port);
+        }
+        std::mem::swap(&mut self.active, &mut self.working);
+        for at in 0..self.working.len() {
+            work += self.drive(now, self.working[at], sockets, port.as_deref_mut(), recorder.as_deref_mut());
+        }
+        self.working.clear();
+        self.cut_off(now, sockets);
+        work
+    }
+
+    /// Whether requests wait for room.
+    pub fn is_waiting(&self) -> bool {
+        self.desk.has_requests() || self.clients.iter().flatten().any(|client| client.held.is_some())
+    }
+
+    pub fn deadline(&self) -> Timestamp {
+        let cut = self.ending.map_or(Timestamp::MAX, |since| since.plus(WIND_DOWN_NS_MAX));
+        self.deadline.min(cut)
+    }
+
+    /// Everybody is logged out, with a reason.
+    pub fn wind_down(&mut self, now: Timestamp) {
+        self.ending = Some(now);
+        for number in 1..=self.clients.len() as u16 {
+            if let Some(client) = client_of(&mut self.clients, number)
+                && client.connection.is_some()
+            {
+                client.session.log_out(now, b"The service stops", Ending::EndedByUs);
+                self.wake(number);
+            }
+        }
+    }
+
+    pub fn is_done(&self) -> bool {
+        self.seats.iter().all(Option::is_none) && self.lobby.is_empty()
+    }
+
+    /// The first frame, once it is there, says whose connection it is.
+    fn greet(&mut self, now: Timestamp, sockets: &mut Sockets, id: ConnectionId) {
+        let Some(arrival) = self.lobby.arrival(id) else { return };
+        match lobby::whither(&self.settings, arrival, sockets.input(id)) {
+            Whither::Wait => {}
+            Whither::Out => {
+                self.lobby.leave(id);
+                self.lobby.refused += 1;
+                sockets.close(id);
+            }
+            Whither::To(name) => {
+                self.lobby.leave(id);
+                sockets.set_deadline(id, None);
+                let home = self.homes.gateway(&name);
+                if home == self.gateway {
+                    self.seat(now, sockets, id, &name);
+                } else if let Some(detached) = sockets.release(id)
+                    && !self.passage.send(home, (name, detached))
+                {
+                    self.lobby.refused += 1;
+                }
+            }
+        }
+    }
+
+    /// Connections that others have accepted for sessions of ours.
+    fn adopt(&mut self, now: Timestamp, sockets: &mut Sockets) {
+        while let Some((name, detached)) = self.passage.receive() {
+            let id = sockets.adopt(detached);
+            self.seat(now, sockets, id, &name);
+        }
+    }
+
+    /// Gives a connection to its session; a second one is refused without a word, and the first is not disturbed.
+    fn seat(&mut self, now: Timestamp, sockets: &mut Sockets, id: ConnectionId, name: &str) {
+        let number = match self.admit(now, name) {
+            Ok(Some(number)) => number,
+            Ok(None) => return sockets.close(id),
+            Err(fault) => {
+                tracing::error!(session = name, %fault, "a FIX session cannot be opened");
+                return sockets.close(id);
+            }
+        };
+        let ready = self.ready;
+        let schedule = self.settings.family_of(name).map(|(family, _)| family.schedule(now));
+        let client = client_of(&mut self.clients, number);
+        let Some(client) = client.and_then(|client| client.session.connect(now).then_some(client)) else {
+            self.lobby.refused += 1;
+            return sockets.close(id);
+        };
+        client.session.set_ready(ready);
+        schedule.into_iter().for_each(|schedule| client.session.set_schedule(schedule));
+        client.connection = Some(id);
+        client.peer = sockets.peer(id);
+        client.since = now;
+        if self.seats.len() <= id.slot() {
+            self.seats.resize(id.slot() + 1, None);
+        }
+        self.seats[id.slot()] = Some((id, number));
+        self.receive(now, sockets, id);
+    }
+
+    /// The number of a session, which is made if this is its first time.
+    fn admit(&mut self, now: Timestamp, name: &str) -> Result<Option<u16>, crate::journal::Fault> {
+        let Some((family, comp_id)) = self.settings.family_of(name) else { return Ok(None) };
+        let Some(number) = self.ledger.number(name)? else { return Ok(None) };
+        let at = number as usize - 1;
+        if self.clients.len() <= at {
+            self.clients.resize_with(at + 1, || None);
+        }
+        if self.clients[at].is_none() {
+            let source = Source { origin: Origin::Fix, port: self.port, session: number };
+            let settings = family.session(now, &self.settings, &comp_id, source);
+            let store = self.past.open_store(now, name, family, &mut self.clerk)?;
+            let mut client = Client::new(name, settings, store, self.reference.clone());
+            client.login = family.login().map(|(login, secret)| (login.to_string(), secret.clone()));
+            if let Some(folder) = &family.log_folder {
+                client.logged = self.clerk.open_log(number, folder.join(format!("{name}.log")));
+            }
+            let (port, session) = (self.port, number);
+            self.notes.push(Note::Named { port, session, name: comp_id.into() });
+            self.clients[at] = Some(Box::new(client));
+        }
+        Ok(Some(number))
+    }
+
+    fn receive(&mut self, now: Timestamp, sockets: &mut Sockets, id: ConnectionId) {
+        let Some(number) = self.number_of(id) else { return };
+        let FixRoom { clients, clerk, .. } = self;
+        let Some(client) = client_of(clients, number) else { return };
+        let bytes = sockets.input(id);
+        let taken = client.session.handle_bytes(now, bytes);
+        if client.logged {
+            clerk.log(number, Way::In, now, &bytes[..taken]);
+        }
+        if taken < bytes.len() {
+            sockets.pause(id);
+            client.paused = true;
+        }
+        client.bytes_in += taken as u64;
+        sockets.consume(id, taken);
+        self.wake(number);
+    }
+
+    /// All that one session has to do.
+    fn drive(
+        &mut self,
+        now: Timestamp,
+        number: u16,
+        sockets: &mut Sockets,
+        port: Option<&mut PortEnd>,
+        mut recorder: Option<&mut Recorder>,
+    ) -> usize {
+        let FixRoom { clients, desk, clerk, seat, watch, .. } = self;
+        let Some(client) = client_of(clients, number) else { return 0 };
+        client.queued = false;
+        let Driven { work, again } =
+            client.drive(now, number, desk, port, seat, &mut watch.at(recorder.as_deref_mut()));
+        let (mut work, mut again) = (work, again);
+        if let Some(id) = client.connection {
+            let begun = watch.writes(recorder.as_deref());
+            let written = client.write(now, number, id, sockets, clerk);
+            watch.wrote(begun.filter(|_| written > 0), recorder);
+            // What is written makes room for what was held back.
+            again |= written > 0;
+            work += written;
+            if client.paused && client.session.wants_bytes() {
+                client.paused = false;
+                sockets.resume(id);
+            }
+            if let Some(ending) = client.session.poll_close() {
+                tracing::info!(session = client.name, ?ending, "FIX session ended");
+                sockets.finish(id);
+                self.lose(now, id);
+                return work + 1;
+            }
+        }
+        let Some(client) = client_of(&mut self.clients, number) else { return work };
+        self.notes.extend(client.news());
+        self.deadline = self.deadline.min(client.session.poll_timeout().unwrap_or(Timestamp::MAX));
+        if again {
+            self.wake(number);
+        }
+        work
+    }
+
+    /// The connection is gone; the session stays.
+    fn lose(&mut self, now: Timestamp, id: ConnectionId) {
+        if self.lobby.leave(id).is_some() {
+            return;
+        }
+        let Some(number) = self.number_of(id) else { return };
+        self.seats[id.slot()] = None;
+        if let Some(client) = client_of(&mut self.clients, number) {
+            if client.session.state() != State::Closing {
+                tracing::info!(session = client.name, "FIX connection lost");
+            }
+            client.disconnect(now);
+            self.notes.extend(client.news());
+            self.deadline = self.deadline.min(client.session.poll_timeout().unwrap_or(Timestamp::MAX));
+        }
+    }
+
+    /// Names and passwords that were asked about.
+    fn hear_verdicts(&mut self) {
+        while let Some((ticket, verdict)) = self.seat.poll() {
+            let (number, asked) = (ticket as u16, (ticket >> 16) as u32);
+            let Some(client) = client_of(&mut self.clients, number).filter(|client| client.asked == asked)
+            else {
+                continue;
+            };
+            client
+                .session
+                .handle_login(verdict.is_ok_and(|identity| identity.role >= crate::auth::Role::Trade));
+            self.wake(number);
+        }
+    }
+
+    fn look_at_all(&mut self, now: Timestamp) {
+        self.deadline = Timestamp::MAX;
+        for number in 1..=self.clients.len() as u16 {
+            let Some(client) = client_of(&mut self.clients, number) else { continue };
+            match client.session.poll_timeout() {
+                Some(due) if due <= now => {
+                    client.session.handle_timeout(now);
+                    self.wake(number);
+                }
+                Some(due) => self.deadline = self.deadline.min(due),
+                None => {}
+            }
+        }
+    }
+
+    /// Who has not answered our last words in time.
+    fn cut_off(&mut self, now: Timestamp, sockets: &mut Sockets) {
+        let Some(since) = self.ending else { return };
+        for id in self.lobby.drain() {
+            sockets.close(id);
+        }
+        if now < since.plus(WIND_DOWN_NS_MAX) {
+            return;
+        }
+        for slot in 0..self.seats.len() {
+            if let Some((id, _)) = self.seats[slot] {
+                sockets.close(id);
+                self.lose(now, id);
+            }
+        }
+    }
+
+    fn wake(&mut self, number: u16) {
+        if let Some(client) = client_of(&mut self.clients, number)
+            && !client.queued
+        {
+            client.queued = true;
+            self.active.push(number);
+        }
+    }
+
+    fn number_of(&self, id: ConnectionId) -> Option<u16> {
+        self.seats.get(id.slot()).copied().flatten().filter(|(seat, _)| *seat == id).map(|(_, number)| number)
+    }
+}
+
+fn state_word(state: State) -> &'static str {
+    match state {
+        State::Offline => "DISCONNECTED",
+        State::Greeting => "LOGGING_ON",
+        State::LoggedOn => "LOGGED_ON",
+        State::LoggingOut | State::Closing => "ENDING",
+    }
+}
+
+fn client_of(clients: &mut [Option<Box<Client>>], number: u16) -> Option<&mut Client> {
+    clients.get_mut((number as usize).checked_sub(1)?)?.as_deref_mut()
+}
+
+/// A lane that is full is no refusal: the request is tried again.
+fn is_full(reason: Reason) -> bool {
+    reason == Reason::LaneFull
+}

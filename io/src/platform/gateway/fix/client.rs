@@ -1,0 +1,192 @@
+//! One session with its connection, if it has one, and the request that waits for room.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use pitlane_engine::desk::Desk;
+use pitlane_engine::mesh::PortEnd;
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::time::Timestamp;
+use pitlane_protocols::fix::entry::Request;
+use pitlane_protocols::fix::session::{Session, SessionSettings, State};
+use pitlane_protocols::fix::store::Store;
+use subtle::ConstantTimeEq;
+
+use super::is_full;
+use super::watch::Turn;
+use crate::auth::{Credentials, Seat};
+use crate::bulletin::Note;
+use crate::config::Secret;
+use crate::fix::clerk::{self, Way};
+use crate::net::ConnectionId;
+use crate::net::sockets::Sockets;
+use pitlane_protocols::stomp::payload::system::Link;
+
+/// Requests of one session in one round: the others want their turn too.
+const REQUESTS_PER_ROUND_MAX: usize = 256;
+
+#[derive(Debug)]
+pub struct Client {
+    pub name: String,
+    pub session: Session,
+    pub connection: Option<ConnectionId>,
+    pub peer: Option<SocketAddr>,
+    /// Of the connection, or of the start.
+    pub since: Timestamp,
+    pub bytes_in: u64,
+    pub bytes_out: u64,
+    /// What was last told of its state.
+    told: Link,
+    /// For which there was no room; nothing else is asked before it.
+    pub held: Option<Request>,
+    /// Whether it is in the line of those with something to do.
+    pub queued: bool,
+    /// Whether its connection is not read.
+    pub paused: bool,
+    /// Whether its messages are logged.
+    pub logged: bool,
+    /// Name and password by the config; else the books are asked.
+    pub login: Option<(String, Secret)>,
+    /// Of the question that is on its way to the books.
+    pub asked: u32,
+    is_asking: bool,
+}
+
+pub struct Driven {
+    pub work: usize,
+    /// There is more to do, now or when a lane has room.
+    pub again: bool,
+}
+
+impl Client {
+    pub fn new(
+        name: &str,
+        settings: SessionSettings,
+        store: Box<dyn Store>,
+        reference: Arc<RefData>,
+    ) -> Client {
+        Client {
+            name: name.to_string(),
+            session: Session::new(settings, store, reference),
+            connection: None,
+            peer: None,
+            since: Timestamp::ZERO,
+            bytes_in: 0,
+            bytes_out: 0,
+            told: Link::Disconnected,
+            held: None,
+            queued: false,
+            paused: false,
+            logged: false,
+            login: None,
+            asked: 0,
+            is_asking: false,
+        }
+    }
+
+    pub fn disconnect(&mut self, now: Timestamp) {
+        self.session.disconnect(now);
+        (self.connection, self.paused, self.is_asking) = (None, false, false);
+        self.asked = self.asked.wrapping_add(1);
+    }
+
+    /// Its state, if it has changed since it was told.
+    pub fn news(&mut self) -> Option<Note> {
+        let link = match self.session.state() {
+            State::Offline => Link::Disconnected,
+            State::Greeting | State::LoggingOut | State::Closing => Link::Connected,
+            State::LoggedOn => Link::LoggedOn,
+        };
+        if std::mem::replace(&mut self.told, link) == link {
+            return None;
+        }
+        let name = ["FIX:", &self.session.settings().target_comp_id].concat();
+        Some(Note::Link { name: name.into(), link })
+    }
+
+    /// Hands what the client asks to the desk.
+    pub fn drive(
+        &mut self,
+        now: Timestamp,
+        number: u16,
+        desk: &mut Desk,
+        port: Option<&mut PortEnd>,
+        seat: &mut Seat,
+        turn: &mut Turn<'_>,
+    ) -> Driven {
+        let Some(port) = port else {
+            // No command leaves any more. What still comes is read: the client's Logout is among it.
+            if self.held.is_none() {
+                self.held = self.session.poll_command(now, desk);
+            }
+            return Driven { work: 0, again: false };
+        };
+        for work in 0..REQUESTS_PER_ROUND_MAX {
+            let Some(request) = self.held.take().or_else(|| self.session.poll_command(now, desk)) else {
+                self.ask_for_login(now, number, seat);
+                return Driven { work, again: false };
+            };
+            turn.decoded();
+            match request.send(desk, port) {
+                Ok(id) => turn.sent(id),
+                Err(declined) if is_full(declined.reason) => {
+                    self.held = Some(request);
+                    return Driven { work, again: true };
+                }
+                Err(declined) => self.session.handle_declined(now, &request, &declined),
+            }
+        }
+        Driven { work: REQUESTS_PER_ROUND_MAX, again: true }
+    }
+
+    /// Name and password of a Logon: by the config at once, by the books later.
+    fn ask_for_login(&mut self, now: Timestamp, number: u16, seat: &mut Seat) {
+        if self.is_asking && self.session.state() == State::Greeting {
+            return;
+        }
+        let Some(shown) = self.session.poll_login() else { return };
+        if let Some((login, secret)) = &self.login {
+            let right =
+                shown.username.ct_eq(login.as_bytes()) & shown.password.ct_eq(secret.reveal().as_bytes());
+            let right = bool::from(right);
+            self.session.handle_login(right);
+            return;
+        }
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let credentials = Credentials {
+            login: Some(text(shown.username)),
+            secret: Secret::new(&text(shown.password)),
+            peer: self.peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip()),
+        };
+        self.asked = self.asked.wrapping_add(1);
+        let ticket = (self.asked as u64) << 16 | number as u64;
+        match seat.ask(now, ticket, credentials) {
+            Ok(()) => self.is_asking = true,
+            // Whoever comes when so many are asked about may come again.
+            Err(_) => self.session.handle_login(false),
+        }
+    }
+
+    /// One write. Says whether anything was taken.
+    pub fn write(
+        &mut self,
+        now: Timestamp,
+        number: u16,
+        id: ConnectionId,
+        sockets: &mut Sockets,
+        clerk: &mut clerk::Desk,
+    ) -> usize {
+        let bytes = self.session.poll_transmit();
+        if bytes.is_empty() {
+            return 0;
+        }
+        // One who is gone will be told of.
+        let taken = sockets.write(id, bytes).unwrap_or(0);
+        if self.logged && taken > 0 {
+            clerk.log(number, Way::Out, now, &bytes[..taken]);
+        }
+        self.bytes_out += taken as u64;
+        self.session.handle_transmitted(now, taken);
+        usize::from(taken > 0)
+    }
+}

@@ -1,0 +1,89 @@
+//! Stamps on one message in so many, from the wire and back: see [`crate::stages`].
+
+use pitlane_engine::event::Event;
+use pitlane_engine::id::IntId;
+
+use crate::stages::{Recorder, Stage, Stamp};
+
+/// What is being timed. One message at a time.
+#[derive(Debug, Default)]
+pub struct Watch {
+    /// When the bytes came that are not decoded yet.
+    came: Option<Stamp>,
+    /// The request whose answer is awaited.
+    sent: Option<(IntId, Stamp)>,
+    /// Whether the answer's bytes are to be written.
+    answered: bool,
+}
+
+/// The watch in one session's turn.
+pub struct Turn<'a> {
+    watch: &'a mut Watch,
+    recorder: Option<&'a mut Recorder>,
+    decoded: Option<Stamp>,
+}
+
+impl Watch {
+    /// Bytes have come.
+    pub fn came(&mut self, recorder: Option<&mut Recorder>) {
+        if self.sent.is_none()
+            && let Some(stamp) = recorder.and_then(Recorder::sample)
+        {
+            self.came = Some(stamp);
+        }
+    }
+
+    pub fn at<'a>(&'a mut self, recorder: Option<&'a mut Recorder>) -> Turn<'a> {
+        Turn { watch: self, recorder, decoded: None }
+    }
+
+    /// An event has come; the moment, if it is the awaited one.
+    pub fn heard(&mut self, event: &Event, recorder: Option<&mut Recorder>) -> Option<Stamp> {
+        let (id, sent) = self.sent?;
+        let recorder = recorder?;
+        event.report().filter(|report| report.id == id)?;
+        let heard = recorder.stamp();
+        recorder.count(Stage::Answer, sent, heard);
+        self.sent = None;
+        Some(heard)
+    }
+
+    /// Its report is encoded.
+    pub fn encoded(&mut self, heard: Option<Stamp>, recorder: Option<&mut Recorder>) {
+        if let (Some(heard), Some(recorder)) = (heard, recorder) {
+            recorder.count(Stage::Encode, heard, recorder.stamp());
+            self.answered = true;
+        }
+    }
+
+    pub fn writes(&self, recorder: Option<&Recorder>) -> Option<Stamp> {
+        recorder.filter(|_| self.answered).map(Recorder::stamp)
+    }
+
+    pub fn wrote(&mut self, begun: Option<Stamp>, recorder: Option<&mut Recorder>) {
+        if let (Some(begun), Some(recorder)) = (begun, recorder) {
+            recorder.count(Stage::Write, begun, recorder.stamp());
+            self.answered = false;
+        }
+    }
+}
+
+impl Turn<'_> {
+    /// A request was made of the bytes.
+    pub fn decoded(&mut self) {
+        if let (Some(came), Some(recorder)) = (self.watch.came.take(), &mut self.recorder) {
+            let decoded = recorder.stamp();
+            recorder.count(Stage::Decode, came, decoded);
+            self.decoded = Some(decoded);
+        }
+    }
+
+    /// It is on its lane.
+    pub fn sent(&mut self, id: IntId) {
+        if let (Some(decoded), Some(recorder)) = (self.decoded.take(), &mut self.recorder) {
+            let sent = recorder.stamp();
+            recorder.count(Stage::Send, decoded, sent);
+            self.watch.sent = Some((id, sent));
+        }
+    }
+}

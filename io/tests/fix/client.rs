@@ -1,0 +1,295 @@
+//! A FIX client over a real socket that keeps the rules: numbers, gaps both ways, resends with PossDup. It remembers over connections,
+//! as one with a file store would.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use pitlane::clock::Clock;
+use pitlane_protocols::fix::frame::check_sum;
+use pitlane_protocols::fix::stamp::Stamp;
+
+/// Long enough for a busy machine; only a failing test waits so long.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub trait Wire: Read + Write + Send {}
+impl<T: Read + Write + Send> Wire for T {}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Message(pub Vec<(u32, String)>);
+
+impl Message {
+    pub fn get(&self, tag: u32) -> &str {
+        self.0.iter().find(|(known, _)| *known == tag).map_or("", |(_, value)| value)
+    }
+
+    pub fn number(&self) -> u64 {
+        self.get(34).parse().expect("every message has a number")
+    }
+
+    pub fn text(&self) -> String {
+        self.0.iter().fold(String::new(), |mut text, (tag, value)| {
+            let _ = write!(text, "{tag}={value}|");
+            text
+        })
+    }
+}
+
+pub struct Client {
+    wire: Option<Box<dyn Wire>>,
+    sender: String,
+    /// The number that it sends next, and that it expects next.
+    pub next_out: u64,
+    pub next_in: u64,
+    input: Vec<u8>,
+    /// Application messages by number: type, time and body.
+    sent: BTreeMap<u64, (String, String, String)>,
+    /// Application messages in their order, each number once.
+    pub heard: Vec<Message>,
+    /// Whether a resend was asked for and is not complete.
+    asked: bool,
+}
+
+impl Client {
+    pub fn new(sender: &str) -> Client {
+        Client {
+            wire: None,
+            sender: sender.to_string(),
+            next_out: 1,
+            next_in: 1,
+            input: Vec::new(),
+            sent: BTreeMap::new(),
+            heard: Vec::new(),
+            asked: false,
+        }
+    }
+
+    pub fn connect(&mut self, address: SocketAddr) {
+        let stream = TcpStream::connect(address).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket has a timeout");
+        stream.set_nodelay(true).expect("a socket can be quick");
+        self.take(Box::new(stream));
+    }
+
+    /// Speaks over this from now on.
+    pub fn take(&mut self, wire: Box<dyn Wire>) {
+        self.wire = Some(wire);
+        self.input.clear();
+        self.asked = false;
+    }
+
+    pub fn disconnect(&mut self) {
+        self.wire = None;
+    }
+
+    /// Logs on; with a reset both begin with one. What came before the answer to a Logon is a mistake.
+    pub fn log_on(&mut self, reset: bool) -> Message {
+        if reset {
+            (self.next_out, self.next_in) = (1, 1);
+            self.sent.clear();
+        }
+        self.say("A", if reset { "98=0|108=30|141=Y|" } else { "98=0|108=30|" });
+        let answer = self.read().expect("a Logon is answered");
+        assert_eq!(answer.get(35), "A", "{}", answer.text());
+        self.number(&answer);
+        answer
+    }
+
+    /// Says an application message.
+    pub fn send(&mut self, msg_type: &str, body: &str) -> u64 {
+        let number = self.next_out;
+        let time = now();
+        self.sent.insert(number, (msg_type.to_string(), time, body.to_string()));
+        self.say(msg_type, body)
+    }
+
+    /// A new order at a limit price.
+    pub fn order(&mut self, id: &str, symbol: &str, side: u8, qty: u32, price: &str) -> u64 {
+        let body = format!("11={id}|55={symbol}|54={side}|38={qty}|40=2|44={price}|59=1|60={}|", now());
+        self.send("D", &body)
+    }
+
+    /// Says something under the next number; a peer that is gone is found out by reading.
+    pub fn say(&mut self, msg_type: &str, body: &str) -> u64 {
+        let number = self.next_out;
+        self.next_out += 1;
+        let bytes = self.frame(msg_type, number, "", body);
+        self.write(&bytes);
+        number
+    }
+
+    pub fn write(&mut self, bytes: &[u8]) {
+        if let Some(wire) = &mut self.wire {
+            let _ = wire.write_all(bytes);
+        }
+    }
+
+    pub fn frame(&self, msg_type: &str, number: u64, header: &str, body: &str) -> Vec<u8> {
+        sealed(&format!(
+            "35={msg_type}|34={number}|49={}|56=PITLANE|52={}|{header}{body}",
+            self.sender,
+            now()
+        ))
+    }
+
+    /// The next application message, whatever the session has to say in between; none at the end.
+    pub fn next(&mut self) -> Option<Message> {
+        loop {
+            let message = self.read().ok()?;
+            if self.take_in(&message) {
+                return Some(message);
+            }
+        }
+    }
+
+    /// Reads until this many application messages were heard in all, or the end.
+    pub fn hear(&mut self, count: usize) -> bool {
+        while self.heard.len() < count {
+            if self.next().is_none() {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Asks for an answer and takes in all that comes before it: then nothing is under way.
+    pub fn settle(&mut self) {
+        loop {
+            let id = format!("t{}", self.next_out);
+            self.say("1", &format!("112={id}|"));
+            loop {
+                let message = self.read().expect("a test request is answered");
+                let answered = message.get(35) == "0" && message.get(112) == id;
+                self.take_in(&message);
+                if answered {
+                    break;
+                }
+            }
+            if !self.asked {
+                return;
+            }
+        }
+    }
+
+    /// Takes a message in its turn. Answers whether it was a new application message.
+    fn take_in(&mut self, message: &Message) -> bool {
+        if message.get(35) == "4" {
+            assert_eq!(message.get(123), "Y", "{}", message.text());
+            if message.number() == self.next_in {
+                self.next_in = message.get(36).parse().expect("a number");
+                self.asked = false;
+            }
+            return false;
+        }
+        if message.get(35) == "2" {
+            self.resend(message);
+        }
+        if !self.number(message) {
+            return false;
+        }
+        let is_application = matches!(message.get(35), "8" | "9" | "j");
+        if is_application {
+            self.heard.push(message.clone());
+        }
+        is_application
+    }
+
+    /// Whether it is this number's turn; a gap is asked for.
+    fn number(&mut self, message: &Message) -> bool {
+        let number = message.number();
+        if number == self.next_in {
+            self.next_in += 1;
+            self.asked &= message.get(43) == "Y";
+            return true;
+        }
+        if number < self.next_in {
+            assert_eq!(message.get(43), "Y", "a number comes again: {}", message.text());
+            return false;
+        }
+        if !self.asked {
+            self.asked = true;
+            let begin = self.next_in;
+            self.say("2", &format!("7={begin}|16=0|"));
+        }
+        false
+    }
+
+    /// Says again what was asked for: application messages as they were, one gap fill for each run of others.
+    fn resend(&mut self, request: &Message) {
+        let begin: u64 = request.get(7).parse().expect("a number");
+        let end = self.next_out;
+        let mut at = begin;
+        while at < end {
+            let next = self.sent.range(at..end).next().map(|(number, sent)| (*number, sent.clone()));
+            match next {
+                Some((number, (msg_type, time, body))) if number == at => {
+                    let again = self.frame(&msg_type, number, &format!("43=Y|122={time}|"), &body);
+                    self.write(&again);
+                    at += 1;
+                }
+                other => {
+                    let to = other.map_or(end, |(number, _)| number);
+                    let fill =
+                        self.frame("4", at, &format!("43=Y|122={}|", now()), &format!("123=Y|36={to}|"));
+                    self.write(&fill);
+                    at = to;
+                }
+            }
+        }
+    }
+
+    /// The next frame.
+    pub fn read(&mut self) -> io::Result<Message> {
+        loop {
+            if let Some(length) = whole(&self.input) {
+                let bytes: Vec<u8> = self.input.drain(..length).collect();
+                return Ok(parsed(&bytes));
+            }
+            let Some(wire) = &mut self.wire else { return Err(io::ErrorKind::NotConnected.into()) };
+            let mut buffer = [0; 16_384];
+            match wire.read(&mut buffer)? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                count => self.input.extend_from_slice(&buffer[..count]),
+            }
+        }
+    }
+
+    /// Whether the peer has closed, after whatever it still had to say.
+    pub fn is_closed(&mut self) -> bool {
+        loop {
+            match self.read() {
+                Ok(_) => {}
+                Err(error) => {
+                    return !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut);
+                }
+            }
+        }
+    }
+}
+
+pub fn now() -> String {
+    String::from_utf8_lossy(Stamp::default().text(Clock::new().now())).into_owned()
+}
+
+pub fn sealed(body: &str) -> Vec<u8> {
+    let body = body.replace('|', "\x01");
+    let mut bytes = format!("8=FIX.4.4\x019={}\x01{body}", body.len()).into_bytes();
+    let sum = check_sum(&bytes);
+    bytes.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
+    bytes
+}
+
+fn whole(bytes: &[u8]) -> Option<usize> {
+    let at = bytes.windows(4).position(|window| window == b"\x0110=")?;
+    (bytes.len() >= at + 8).then_some(at + 8)
+}
+
+fn parsed(bytes: &[u8]) -> Message {
+    let text = String::from_utf8_lossy(bytes);
+    let field = |field: &str| {
+        field.split_once('=').map(|(tag, value)| (tag.parse().expect("a tag"), value.to_string()))
+    };
+    Message(text.split('\x01').filter_map(field).collect())
+}

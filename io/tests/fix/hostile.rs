@@ -1,0 +1,196 @@
+//! People who mean no good, over real sockets; a client beside them is not disturbed.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use crate::client::{Client, now, sealed};
+use crate::service::{Service, folder};
+use crate::{fix, start};
+
+/// A good client: one order there and back.
+fn is_undisturbed(client: &mut Client, n: usize) {
+    let heard = client.heard.len();
+    client.order(&format!("good{n}"), "AAPL", 1, 1, "100");
+    assert!(client.hear(heard + 2), "the good client is served");
+}
+
+/// Sends bytes, and says what came back until the connection was closed.
+fn throw(service: &Service, bytes: &[u8]) -> Vec<u8> {
+    let mut stream = TcpStream::connect(fix(service)).expect("it listens");
+    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a socket has a timeout");
+    let _ = stream.write_all(bytes);
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    answer
+}
+
+#[test]
+fn who_does_not_begin_as_a_client_gets_no_word() {
+    let service = start(&folder("fix-strangers"), &["fix.logon_timeout_ms=300"]);
+    let mut good = Client::new("KEEP1");
+    good.connect(fix(&service));
+    good.log_on(false);
+    let logon = |sender: &str, target: &str, rest: &str| {
+        sealed(&format!("35=A|34=1|49={sender}|56={target}|52={}|{rest}", now()))
+    };
+    let mut old = logon("CLIENT1", "PITLANE", "98=0|108=30|");
+    old[6] = b'2';
+    let strangers: Vec<Vec<u8>> = vec![
+        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n".to_vec(),
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".to_vec(),
+        vec![b'x'; 1 << 20],
+        b"8=FIX.4.4\x019=999999999\x0135=A\x01".to_vec(),
+        b"8=FIX.4.4\x019=-1\x0135=A\x01".to_vec(),
+        b"8=FIX.4.4\x019=18446744073709551620\x0135=A\x01".to_vec(),
+        old,
+        sealed(&format!("35=0|34=1|49=CLIENT1|56=PITLANE|52={}|", now())),
+        logon("NOBODY", "PITLANE", "98=0|108=30|"),
+        logon("CLIENT1", "OTHER", "98=0|108=30|"),
+        logon("KEEP/../../x", "PITLANE", "98=0|108=30|"),
+        logon(&format!("KEEP{}", "x".repeat(3_000)), "PITLANE", "98=0|108=30|"),
+        sealed("35=A|34=1|49=CLIENT1|56=PITLANE|52=20010101-00:00:00|98=0|108=30|"),
+        // Half a frame, and nothing more.
+        b"8=FIX.4.4\x019=70\x0135=A\x0134=1\x01".to_vec(),
+        Vec::new(),
+    ];
+    for (n, bytes) in strangers.iter().enumerate() {
+        let answer = throw(&service, bytes);
+        assert!(answer.is_empty(), "{n}: {}", String::from_utf8_lossy(&answer));
+        is_undisturbed(&mut good, n);
+    }
+    service.signal("TERM");
+    assert!(good.is_closed());
+    service.end();
+}
+
+#[test]
+fn a_client_that_breaks_the_rules_is_answered_by_them() {
+    let service = start(&folder("fix-rules"), &[]);
+    let mut good = Client::new("KEEP1");
+    good.connect(fix(&service));
+    good.log_on(false);
+
+    // A bad sum is passed over and asked for again.
+    let mut bad = Client::new("CLIENT1");
+    bad.connect(fix(&service));
+    bad.log_on(true);
+    let mut frame = bad.frame("1", 2, "", "112=x|");
+    let at = frame.len() - 2;
+    frame[at] = if frame[at] == b'0' { b'1' } else { b'0' };
+    bad.write(&frame);
+    let later = bad.frame("1", 3, "", "112=y|");
+    bad.write(&later);
+    let asked = bad.read().expect("a gap is asked for");
+    assert_eq!((asked.get(35), asked.get(7)), ("2", "2"), "{}", asked.text());
+    bad.disconnect();
+
+    // Each of these is rejected, and the session goes on.
+    let rejected = [
+        ("1", "112=a|112=b|", "13"),
+        ("1", "112=|", "4"),
+        ("1", "112=a|0=1|", "0"),
+        ("2", "7=5|16=1|", "5"),
+        ("4", "36=0|", "5"),
+    ];
+    bad.connect(fix(&service));
+    bad.log_on(true);
+    for (msg_type, body, reason) in rejected {
+        bad.say(msg_type, body);
+        let told = bad.read().expect("an answer");
+        assert_eq!((told.get(35), told.get(373)), ("3", reason), "{body}: {}", told.text());
+    }
+    is_undisturbed(&mut good, 1);
+
+    // A number that is too low, a name that is not its own, a flood of resends: the end.
+    let ends: [fn(&mut Client); 5] = [
+        |bad| {
+            let frame = bad.frame("0", 1, "", "");
+            bad.write(&frame);
+        },
+        |bad| {
+            bad.write(&sealed(&format!("35=0|34=2|49=OTHER|56=PITLANE|52={}|", now())));
+        },
+        |bad| {
+            for _ in 0..500 {
+                bad.say("2", "7=1|16=0|");
+            }
+        },
+        |bad| {
+            bad.write(&sealed(&format!(
+                "35=D|34=2|49=CLIENT1|56=PITLANE|52={}|11={}|",
+                now(),
+                "x".repeat(70_000)
+            )))
+        },
+        |bad| bad.write(b"8=FIX.4.4\x019=99999999\x01"),
+    ];
+    for (n, end) in ends.iter().enumerate() {
+        bad.disconnect();
+        // The end of the last one may still be under way.
+        let mut tries = 0;
+        loop {
+            bad.connect(fix(&service));
+            (bad.next_out, bad.next_in) = (1, 1);
+            bad.say("A", "98=0|108=30|141=Y|");
+            match bad.read() {
+                Ok(_) => break,
+                Err(_) => tries += 1,
+            }
+            assert!(tries < 1_000, "it can log on again");
+        }
+        end(&mut bad);
+        // It is logged out, and may answer; what is sure is the end.
+        bad.say("5", "");
+        assert!(bad.is_closed(), "{n}");
+        is_undisturbed(&mut good, 10 + n);
+    }
+    service.signal("KILL");
+    service.end();
+}
+
+#[test]
+fn a_crowd_without_a_word_does_not_keep_clients_out() {
+    let service = start(&folder("fix-crowd"), &[]);
+    let crowd: Vec<TcpStream> =
+        (0..300).map(|_| TcpStream::connect(fix(&service)).expect("it listens")).collect();
+    let mut good = Client::new("KEEP1");
+    good.connect(fix(&service));
+    good.log_on(false);
+    is_undisturbed(&mut good, 1);
+    drop(crowd);
+    // Connections that come and go at once.
+    for n in 0..200 {
+        let mut stream = TcpStream::connect(fix(&service)).expect("it listens");
+        let _ = stream.write_all(b"8=FIX.4.4\x019=5");
+        drop(stream);
+        if n % 50 == 0 {
+            is_undisturbed(&mut good, 100 + n);
+        }
+    }
+    service.signal("KILL");
+    service.end();
+}
+
+#[test]
+fn too_many_orders_are_refused_and_cancels_still_go_through() {
+    let service = start(&folder("fix-flood"), &["feed.on=false"]);
+    let mut client = Client::new("SLOW");
+    client.connect(fix(&service));
+    client.log_on(true);
+    for n in 0..20 {
+        client.order(&format!("o{n}"), "AAPL", 1, 1, "100");
+    }
+    client.settle();
+    let refused: Vec<_> = client.heard.iter().filter(|told| told.get(35) == "j").collect();
+    assert!(
+        !refused.is_empty()
+            && refused.iter().all(|told| told.get(380) == "0" && told.get(58).starts_with("order-rate"))
+    );
+    let heard = client.heard.len();
+    client.send("F", &format!("11=c|41=o0|55=AAPL|54=1|60={}|", now()));
+    assert!(client.hear(heard + 2));
+    assert_eq!(client.heard[heard + 1].get(39), "4");
+    service.signal("KILL");
+    service.end();
+}

@@ -1,0 +1,147 @@
+//! The service is killed at random moments, and comes back: a client that reconnects without reset has lost nothing, misses nothing and
+//! is told nothing twice.
+//!
+//! After all lives every order is asked for once more (PossResend): what the platform says of it must be what the client knows from its
+//! reports, and the fills it was told of must add up to what is filled.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::client::{Client, Message, now};
+use crate::service::folder;
+use crate::{fix, start};
+
+/// Lives in the short form, and in the whole (`make faults`).
+const LIVES: u64 = 6;
+const LIVES_FULL: u64 = 100;
+
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % n
+    }
+}
+
+#[test]
+fn nothing_is_lost_missed_or_doubled_whenever_it_is_killed() {
+    let full = std::env::var("PITLANE_FAULTS").is_ok_and(|word| word == "full");
+    let lives = if full { LIVES_FULL } else { LIVES };
+    let data = folder("fix-kills");
+    let mut dice = Dice(7);
+    let mut client = Client::new("KEEP1");
+    let mut orders: Vec<String> = Vec::new();
+    for life in 0..lives {
+        let service = start(&data, &["topology.shards=2"]);
+        client.connect(fix(&service));
+        client.log_on(false);
+        let heard = client.heard.len();
+        for _ in 0..1 + dice.below(30) {
+            act(&mut client, &mut dice, &mut orders, life);
+        }
+        // Before anything is heard, in the midst of it, or after all of it.
+        client.hear(heard + dice.below(60) as usize);
+        service.signal("KILL");
+        while client.next().is_some() {}
+        client.disconnect();
+        service.end();
+    }
+    let service = start(&data, &["topology.shards=2", "feed.on=false"]);
+    client.connect(fix(&service));
+    client.log_on(false);
+    client.settle();
+    check(&mut client, &orders);
+    service.signal("TERM");
+    assert!(client.is_closed());
+    let ended = service.end();
+    assert!(ended.is_orderly(), "{}\n{}", ended.said, ended.complaints);
+}
+
+/// A new order of some kind, a cancel, or a replacement.
+fn act(client: &mut Client, dice: &mut Dice, orders: &mut Vec<String>, life: u64) {
+    let id = format!("L{life}-{}", client.next_out);
+    let (symbol, price) =
+        [("AAPL", "200"), ("MSFT", "400"), ("NVDA", "120"), ("AMZN", "190")][dice.below(4) as usize];
+    match dice.below(10) {
+        0..=3 => _ = client.order(&id, symbol, 1, 10, price),
+        4..=6 => {
+            let body = format!("11={id}|55={symbol}|54={}|38=10|40=1|59=0|60={}|", 1 + dice.below(2), now());
+            client.send("D", &body);
+        }
+        7 | 8 if !orders.is_empty() => {
+            let orig = &orders[orders.len() - 1 - dice.below(orders.len().min(20) as u64) as usize];
+            // Which instrument it is of is not looked up: half of them do not match and are refused.
+            let body = format!("11={id}|41={orig}|55={symbol}|54=1|60={}|", now());
+            client.send("F", &body);
+            return;
+        }
+        _ if !orders.is_empty() => {
+            let orig = &orders[orders.len() - 1 - dice.below(orders.len().min(20) as u64) as usize];
+            let body = format!("11={id}|41={orig}|55={symbol}|54=1|38=20|40=2|44={price}|59=1|60={}|", now());
+            client.send("G", &body);
+            return;
+        }
+        _ => _ = client.order(&id, symbol, 1, 10, price),
+    }
+    orders.push(id);
+}
+
+fn check(client: &mut Client, orders: &[String]) {
+    let mut exec_ids = BTreeSet::new();
+    let mut last: BTreeMap<String, Message> = BTreeMap::new();
+    let mut filled: BTreeMap<String, u64> = BTreeMap::new();
+    let mut answers: BTreeMap<(String, String), u32> = BTreeMap::new();
+    for message in &client.heard {
+        if message.get(35) != "8" {
+            *answers.entry((message.get(35).to_string(), message.get(11).to_string())).or_default() += 1;
+            continue;
+        }
+        assert!(exec_ids.insert(message.get(17).to_string()), "told twice: {}", message.text());
+        let root = message.get(37).to_string();
+        if message.get(150) == "A" {
+            *answers.entry(("A".to_string(), message.get(11).to_string())).or_default() += 1;
+        }
+        if message.get(150) == "F" {
+            *filled.entry(root.clone()).or_default() += whole(message.get(32));
+            assert_eq!(filled[&root], whole(message.get(14)), "a fill is missing: {}", message.text());
+        }
+        if message.get(150) != "8" || !last.contains_key(&root) {
+            last.insert(root, message.clone());
+        }
+    }
+    let twice: Vec<_> = answers.iter().filter(|(_, count)| **count > 1).collect();
+    assert!(twice.is_empty(), "answered twice: {twice:?}");
+    for id in orders {
+        let known = last.get(id).unwrap_or_else(|| panic!("{id} was never reported"));
+        let heard = client.heard.len();
+        if known.get(39) == "8" {
+            continue;
+        }
+        let body = format!("11={id}|55=AAPL|54=1|38=10|40=1|60={}|", now());
+        let number = client.next_out;
+        client.next_out += 1;
+        let bytes = client.frame("D", number, "97=Y|", &body);
+        client.write(&bytes);
+        assert!(client.hear(heard + 1), "an answer for {id}");
+        let status = client.heard[heard].clone();
+        if status.get(150) == "8" {
+            // Finished long ago and forgotten by the shard: then it is taken for a new one, with what it says now.
+            assert!(matches!(known.get(39), "2" | "4"), "{}\n{}", known.text(), status.text());
+            continue;
+        }
+        if status.get(150) == "A" {
+            assert!(matches!(known.get(39), "2" | "4"), "an open order was lost: {}", known.text());
+            client.hear(heard + 2);
+            client.settle();
+            continue;
+        }
+        assert_eq!(status.get(150), "I", "{}", status.text());
+        for tag in [37, 39, 14, 38] {
+            assert_eq!(status.get(tag), known.get(tag), "{tag} of {id}\n{}\n{}", known.text(), status.text());
+        }
+    }
+}
+
+fn whole(value: &str) -> u64 {
+    value.parse().unwrap_or_else(|_| panic!("a whole number: {value:?}"))
+}

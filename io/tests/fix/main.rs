@@ -1,0 +1,82 @@
+//! The running service and its FIX clients: over real sockets, killed and started again, on several gateways, and among people who mean
+//! no good.
+
+mod client;
+mod hostile;
+mod kills;
+mod quickfix;
+#[path = "../server/service.rs"]
+#[allow(dead_code)]
+mod service;
+mod sessions;
+
+use std::net::SocketAddr;
+
+use service::{Service, command};
+
+/// No limits that a test would meet by chance, and a session that keeps its numbers.
+const SETTINGS: [&str; 6] = [
+    "risk.strategies.max_orders_per_s=0",
+    "risk.strategies.max_open_orders=0",
+    "fix.store_bytes=4194304",
+    "demo.on=false",
+    "feed.rate=200",
+    "log.level=info",
+];
+
+/// The config file of these tests: one session that resets, a family that does not, one with a password, one from elsewhere.
+const CONFIG: &str = r#"
+[[fix.session]]
+SenderCompID = "PITLANE"
+TargetCompID = "CLIENT1"
+
+[[fix.session]]
+SenderCompID = "PITLANE"
+TargetCompID = "KEEP*"
+ResetOnLogon = "N"
+
+[[fix.session]]
+SenderCompID = "PITLANE"
+TargetCompID = "SECRET"
+username = "me"
+password = "sesame"
+
+[[fix.session]]
+SenderCompID = "PITLANE"
+TargetCompID = "FAR"
+addresses_allowed = ["10.1.2.3"]
+
+[[fix.session]]
+SenderCompID = "PITLANE"
+TargetCompID = "LEAVES"
+cancel_on_disconnect = true
+cancel_grace_s = 0
+
+[[fix.session]]
+SenderCompID = "PITLANE"
+TargetCompID = "SLOW"
+orders_per_s_max = 5
+cancels_per_s_max = 5
+"#;
+
+fn start(data: &std::path::Path, settings: &[&str]) -> Service {
+    let file = data.with_extension("toml");
+    std::fs::write(&file, CONFIG).expect("a file for the test");
+    let mut command = command(data, &[&SETTINGS[..], settings].concat());
+    command.arg("--config").arg(&file);
+    let service = Service::spawn(command);
+    if !service.is_ready() {
+        let ready = service.ready.clone();
+        panic!("{ready}\n{}", service.end().complaints);
+    }
+    service
+}
+
+fn address(service: &Service, name: &str) -> SocketAddr {
+    let word = service.ready.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+    word.unwrap_or_else(|| panic!("there is no {name} in {}", service.ready)).parse().expect("an address")
+}
+
+fn fix(service: &Service) -> SocketAddr {
+    address(service, "fix")
+}

@@ -1,0 +1,202 @@
+//! A client that is not ours: QuickFIX, built from Debian's library by the test itself.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use crate::service::folder;
+use crate::{fix, start};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The client's binary, compiled once in some seconds.
+fn binary() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/quickfix/client.cpp");
+        let binary = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("quickfix-client");
+        let compiled = Command::new("g++")
+            .args(["-std=c++14", "-O1", "-Wno-deprecated", "-o"])
+            .arg(&binary)
+            .arg(&source)
+            .args(["-lquickfix", "-lpthread"])
+            .output();
+        let compiled = compiled.expect("g++ and libquickfix-dev are installed: see .ci/run");
+        assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+        binary
+    })
+}
+
+struct QuickFix {
+    child: Child,
+    input: ChildStdin,
+    lines: Receiver<String>,
+    heard: Vec<String>,
+}
+
+impl QuickFix {
+    fn start(port: u16, name: &str, store: &Path, reset: bool) -> QuickFix {
+        let mut child = Command::new(binary())
+            .args([&port.to_string(), name, "PITLANE"])
+            .arg(store)
+            .arg(if reset { "Y" } else { "N" })
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the client starts");
+        let input = child.stdin.take().expect("its input is ours");
+        let output = BufReader::new(child.stdout.take().expect("its output is ours"));
+        let (tell, lines) = channel();
+        std::thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                if tell.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        QuickFix { child, input, lines, heard: Vec::new() }
+    }
+
+    fn say(&mut self, line: &str) {
+        writeln!(self.input, "{line}").expect("the client reads");
+    }
+
+    /// The next line that has all of these; others are kept.
+    fn wait(&mut self, parts: &[&str]) -> String {
+        loop {
+            let line = self
+                .lines
+                .recv_timeout(PATIENCE)
+                .unwrap_or_else(|_| panic!("waited for {parts:?}, heard:\n{}", self.heard.join("\n")));
+            self.heard.push(line.clone());
+            if parts.iter().all(|part| line.contains(part)) {
+                return line;
+            }
+        }
+    }
+
+    fn kill(mut self) {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("it ends");
+    }
+
+    fn quit(mut self) {
+        self.say("quit");
+        assert!(self.child.wait().expect("it ends").success());
+    }
+}
+
+#[test]
+fn four_kinds_of_orders_a_change_and_a_cancel() {
+    let data = folder("quickfix-orders");
+    let service = start(&data, &["feed.on=false"]);
+    let mut client = QuickFix::start(fix(&service).port(), "CLIENT1", &data.join("client"), true);
+    client.wait(&["logon"]);
+    let orders = [("m", "40=1"), ("l", "40=2|44=150"), ("s", "40=3|99=500"), ("sl", "40=4|44=510|99=500")];
+    for (id, terms) in orders {
+        client.say(&format!("send 35=D|11={id}|55=AAPL|54=1|38=10|{terms}|59=0"));
+        let first = client.wait(&["app", "35=8", &format!("|11={id}|")]);
+        assert!(first.contains("|150=A|") || first.contains("|150=8|"), "{first}");
+    }
+    client.say("send 35=G|11=l2|41=l|55=AAPL|54=1|38=20|40=2|44=151");
+    client.wait(&["app", "|150=E|", "|11=l2|", "|41=l|"]);
+    client.wait(&["app", "|150=I|", "|11=l2|", "|38=20|", "|44=151|"]);
+    client.say("send 35=F|11=l3|41=l2|55=AAPL|54=1");
+    client.wait(&["app", "|150=6|", "|11=l3|"]);
+    client.wait(&["app", "|150=I|", "|39=4|", "|11=l3|", "|37=l|"]);
+    client.say("send 35=F|11=x|41=nobody|55=AAPL|54=1");
+    client.wait(&["app", "35=9", "|102=1|"]);
+    client.say("send 35=V|262=1");
+    client.wait(&["app", "35=j", "|380=3|"]);
+    client.say("logout");
+    client.wait(&["logout"]);
+    client.quit();
+    service.signal("TERM");
+    assert!(service.end().is_orderly());
+}
+
+/// Either side is killed in mid-flow; the other comes back, with what it had missed, by itself.
+#[test]
+fn either_side_may_be_killed_in_mid_flow() {
+    let data = folder("quickfix-restart");
+    let store = data.join("client");
+    let settings = ["feed.on=false"];
+    let service = start(&data, &settings);
+    let port = fix(&service).port();
+    let mut client = QuickFix::start(port, "KEEP1", &store, false);
+    client.wait(&["logon"]);
+    client.say("send 35=D|11=a|55=AAPL|54=1|38=10|40=2|44=150|59=1");
+    client.wait(&["app", "|150=0|", "|11=a|"]);
+
+    // The service goes with an order under way, and comes back on the same port.
+    client.say("send 35=D|11=b|55=AAPL|54=1|38=10|40=2|44=150|59=1");
+    client.wait(&["sent", "|11=b|"]);
+    service.signal("KILL");
+    service.end();
+    client.wait(&["logout"]);
+    // Sent while nobody is there: the service will ask for it.
+    client.say("send 35=D|11=c|55=MSFT|54=1|38=10|40=2|44=150|59=1");
+    let listen = format!("fix.listen=127.0.0.1:{port}");
+    let service = start(&data, &["feed.on=false", &listen]);
+    client.wait(&["logon"]);
+    client.wait(&["app", "|150=0|", "|11=c|"]);
+    let both = |heard: &[String], id: &str| {
+        let count = |kind: &str| {
+            heard
+                .iter()
+                .filter(|line| line.starts_with("app") && line.contains(kind) && line.contains(id))
+                .count()
+        };
+        (count("|150=A|"), count("|150=0|"))
+    };
+    for id in ["|11=a|", "|11=b|", "|11=c|"] {
+        assert_eq!(both(&client.heard, id), (1, 1), "{id}\n{}", client.heard.join("\n"));
+    }
+
+    // The client goes with a report under way, and comes back with its store.
+    client.say("send 35=D|11=d|55=AAPL|54=1|38=10|40=2|44=150|59=1");
+    client.wait(&["sent", "|11=d|"]);
+    client.kill();
+    let mut client = QuickFix::start(port, "KEEP1", &store, false);
+    client.wait(&["logon"]);
+    client.say("send 35=F|11=d2|41=d|55=AAPL|54=1");
+    client.wait(&["app", "|39=4|", "|11=d2|"]);
+    // And once more from nothing.
+    client.say("logout");
+    client.wait(&["logout"]);
+    client.quit();
+    let mut client = QuickFix::start(port, "KEEP1", &data.join("other"), true);
+    client.wait(&["logon"]);
+    client.wait(&["app", "|150=I|", "|37=a|"]);
+    client.quit();
+    service.signal("TERM");
+    assert!(service.end().is_orderly());
+}
+
+/// Numbers are torn apart on purpose: both sides find together.
+#[test]
+fn gaps_are_filled_both_ways() {
+    let data = folder("quickfix-gaps");
+    let service = start(&data, &["feed.on=false"]);
+    let mut client = QuickFix::start(fix(&service).port(), "KEEP2", &data.join("client"), false);
+    client.wait(&["logon"]);
+    client.say("send 35=D|11=a|55=AAPL|54=1|38=10|40=2|44=150|59=1");
+    client.wait(&["app", "|150=0|"]);
+    client.say("logout");
+    client.wait(&["logout"]);
+    // It has sent more than we know of, and forgets what it heard: we ask, it asks.
+    client.say("next 30 2");
+    client.say("logon");
+    client.wait(&["logon"]);
+    client.wait(&["admin", "35=2", "|16=0|"]);
+    client.wait(&["app", "|150=A|", "|43=Y|", "|11=a|"]);
+    client.wait(&["app", "|150=0|", "|43=Y|", "|11=a|"]);
+    client.say("send 35=F|11=b|41=a|55=AAPL|54=1");
+    client.wait(&["app", "|39=4|", "|11=b|"]);
+    client.quit();
+    service.signal("TERM");
+    assert!(service.end().is_orderly());
+}

@@ -1,0 +1,229 @@
+//! Sessions over real sockets: logon, orders, passwords, addresses, several gateways, TLS, and the end of the service.
+
+use std::sync::Arc;
+
+use rustls::pki_types::ServerName;
+
+use crate::client::{Client, now};
+use crate::service::folder;
+use crate::{address, fix, start};
+
+#[test]
+fn an_order_lives_and_is_seen_by_others() {
+    let service = start(&folder("fix-order"), &[]);
+    let mut client = Client::new("CLIENT1");
+    client.connect(fix(&service));
+    client.log_on(true);
+    client.order("o1", "AAPL", 1, 10, "150");
+    assert!(client.hear(2));
+    let reports: Vec<(&str, &str)> = client.heard.iter().map(|told| (told.get(150), told.get(39))).collect();
+    assert_eq!(reports, [("A", "A"), ("0", "0")]);
+    client.send("G", &format!("11=o2|41=o1|55=AAPL|54=1|38=20|40=2|44=151|60={}|", now()));
+    client.send("F", &format!("11=o3|41=o2|55=AAPL|54=1|60={}|", now()));
+    assert!(client.hear(6));
+    let last = &client.heard[5];
+    assert_eq!(
+        (last.get(39), last.get(11), last.get(41), last.get(37)),
+        ("4", "o3", "o2", "o1"),
+        "{}",
+        last.text()
+    );
+    client.say("5", "");
+    assert_eq!(client.read().expect("a Logout is answered").get(35), "5");
+    assert!(client.is_closed());
+    service.signal("TERM");
+    assert!(service.end().is_orderly());
+}
+
+#[test]
+fn numbers_and_missed_reports_survive_an_orderly_restart() {
+    let data = folder("fix-restart");
+    let mut client = Client::new("KEEP7");
+    let service = start(&data, &["feed.on=false"]);
+    client.connect(fix(&service));
+    client.log_on(false);
+    client.order("a", "AAPL", 1, 10, "150");
+    assert!(client.hear(2));
+    service.signal("TERM");
+    // It says goodbye, and waits for ours.
+    let goodbye = client.read().expect("we are logged out");
+    assert_eq!((goodbye.get(35), goodbye.get(58)), ("5", "The service stops"));
+    client.next_in += 1;
+    client.say("5", "");
+    assert!(client.is_closed());
+    assert!(service.end().is_orderly());
+
+    let service = start(&data, &["feed.on=false"]);
+    client.connect(fix(&service));
+    let logon = client.log_on(false);
+    assert_eq!(logon.number(), client.next_in - 1, "numbers go on");
+    client.send("F", &format!("11=b|41=a|55=AAPL|54=1|60={}|", now()));
+    assert!(client.hear(4));
+    assert_eq!((client.heard[3].get(39), client.heard[3].get(37)), ("4", "a"));
+    // With a reset both begin anew.
+    client.disconnect();
+    client.connect(fix(&service));
+    client.log_on(true);
+    client.order("c", "AAPL", 1, 10, "150");
+    assert!(client.hear(6));
+    service.signal("KILL");
+    service.end();
+}
+
+#[test]
+fn a_report_made_while_the_client_was_away_is_sent_again() {
+    let service = start(&folder("fix-away"), &["feed.on=false"]);
+    let mut client = Client::new("KEEP2");
+    client.connect(fix(&service));
+    client.log_on(false);
+    client.order("a", "AAPL", 1, 10, "150");
+    // Gone before anything is heard.
+    client.disconnect();
+    // It is gone for the service too when somebody else's order has been through.
+    let mut other = Client::new("KEEP3");
+    other.connect(fix(&service));
+    other.log_on(false);
+    other.order("x", "AAPL", 1, 10, "150");
+    assert!(other.hear(2));
+    client.connect(fix(&service));
+    client.log_on(false);
+    client.settle();
+    let told: Vec<&str> = client.heard.iter().map(|told| told.get(150)).collect();
+    assert_eq!(told, ["A", "0"]);
+    service.signal("KILL");
+    service.end();
+}
+
+#[test]
+fn passwords_and_addresses_are_looked_at() {
+    let service = start(&folder("fix-password"), &[]);
+    let logon = "98=0|108=30|553=me|554=";
+    for (password, answer) in [("guess", "5"), ("sesame", "A")] {
+        let mut client = Client::new("SECRET");
+        client.connect(fix(&service));
+        client.say("A", &format!("{logon}{password}|"));
+        let told = client.read().expect("an answer");
+        assert_eq!((told.get(35), told.get(34)), (answer, "1"), "{}", told.text());
+        assert!(answer == "A" || client.is_closed());
+    }
+    let mut far = Client::new("FAR");
+    far.connect(fix(&service));
+    far.say("A", "98=0|108=30|");
+    assert!(far.is_closed());
+    assert!(far.heard.is_empty());
+    service.signal("KILL");
+    service.end();
+}
+
+#[test]
+fn open_orders_are_cancelled_when_their_session_is_lost() {
+    let service = start(&folder("fix-leaves"), &["feed.on=false"]);
+    let mut client = Client::new("LEAVES");
+    client.connect(fix(&service));
+    client.log_on(true);
+    client.order("a", "AAPL", 1, 10, "150");
+    assert!(client.hear(2));
+    client.disconnect();
+    // Until the cancel is through, the order is open and told as such after each Logon.
+    loop {
+        client.connect(fix(&service));
+        client.log_on(true);
+        let heard = client.heard.len();
+        client.settle();
+        if client.heard.len() == heard {
+            break;
+        }
+        assert_eq!(client.heard[heard].get(37), "a");
+        client.disconnect();
+    }
+    service.signal("KILL");
+    service.end();
+}
+
+#[test]
+fn a_second_logon_is_refused_and_the_first_goes_on() {
+    let service = start(&folder("fix-second"), &[]);
+    let mut first = Client::new("KEEP5");
+    first.connect(fix(&service));
+    first.log_on(false);
+    let mut second = Client::new("KEEP5");
+    second.connect(fix(&service));
+    second.say("A", "98=0|108=30|");
+    assert!(second.is_closed());
+    first.order("a", "AAPL", 1, 10, "150");
+    assert!(first.hear(2));
+    service.signal("KILL");
+    service.end();
+}
+
+#[test]
+fn a_session_lives_on_one_gateway_whoever_accepts_it() {
+    let data = folder("fix-gateways");
+    let settings = [
+        "topology.layout=dedicated",
+        "topology.gateways=3",
+        "topology.shards=2",
+        "feed.on=false",
+        "demo.on=false",
+    ];
+    let mut clients: Vec<Client> = (0..12).map(|at| Client::new(&format!("KEEP{at}"))).collect();
+    for life in 0..2 {
+        let service = start(&data, &settings);
+        for client in &mut clients {
+            client.connect(fix(&service));
+            client.log_on(false);
+        }
+        for (at, client) in clients.iter_mut().enumerate() {
+            for n in 0..20 {
+                client.order(&format!("{life}-{n}"), ["AAPL", "MSFT"][(at + n) % 2], 1, 1, "100");
+            }
+        }
+        for client in &mut clients {
+            assert!(client.hear(40 * (life + 1)), "{}", client.heard.len());
+            let twice = client.heard.iter().filter(|told| told.get(150) == "A").count();
+            assert_eq!(twice, 20 * (life + 1));
+        }
+        service.signal("TERM");
+        for client in &mut clients {
+            assert_eq!(client.read().expect("a Logout").get(35), "5");
+            client.next_in += 1;
+            client.say("5", "");
+            assert!(client.is_closed());
+        }
+        let ended = service.end();
+        assert!(ended.is_orderly(), "{}\n{}", ended.said, ended.complaints);
+    }
+}
+
+#[test]
+fn fix_is_spoken_over_tls() {
+    let data = folder("fix-tls");
+    let service = start(&data, &["fix.tls_listen=127.0.0.1:0"]);
+    let pem = std::fs::read(data.join("self-signed.pem")).expect("a certificate was made");
+    let mut roots = rustls::RootCertStore::empty();
+    for certificate in rustls_pemfile_certs(&pem) {
+        roots.add(certificate).expect("a certificate");
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = ServerName::try_from("localhost").expect("a name");
+    let tls = rustls::ClientConnection::new(Arc::new(config), name).expect("a connection");
+    let stream = std::net::TcpStream::connect(address(&service, "fix+tls")).expect("it listens");
+    let mut client = Client::new("KEEP9");
+    client.take(Box::new(rustls::StreamOwned::new(tls, stream)));
+    client.log_on(false);
+    client.order("a", "AAPL", 1, 10, "150");
+    assert!(client.hear(2));
+    service.signal("KILL");
+    service.end();
+}
+
+fn rustls_pemfile_certs(pem: &[u8]) -> Vec<rustls::pki_types::CertificateDer<'static>> {
+    use rustls::pki_types::CertificateDer;
+    use rustls::pki_types::pem::PemObject;
+    CertificateDer::pem_slice_iter(pem).map(|found| found.expect("a certificate")).collect()
+}

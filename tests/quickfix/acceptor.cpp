@@ -1,0 +1,70 @@
+// A QuickFIX acceptor for the bench: memory store, no dictionary, no log; answers each New Order Single with one Execution Report.
+//
+//   acceptor PORT SESSIONS
+
+#include <quickfix/Application.h>
+#include <quickfix/Message.h>
+#include <quickfix/MessageStore.h>
+#include <quickfix/Session.h>
+#include <quickfix/SessionSettings.h>
+#include <quickfix/SocketAcceptor.h>
+
+#include <iostream>
+#include <sstream>
+#include <string>
+
+namespace {
+
+struct Venue : FIX::Application {
+    long count = 0;
+
+    void onCreate(const FIX::SessionID&) override {}
+    void onLogon(const FIX::SessionID&) override {}
+    void onLogout(const FIX::SessionID&) override {}
+    void toAdmin(FIX::Message&, const FIX::SessionID&) override {}
+    void toApp(FIX::Message&, const FIX::SessionID&) throw(FIX::DoNotSend) override {}
+    void fromAdmin(const FIX::Message&, const FIX::SessionID&)
+        throw(FIX::FieldNotFound, FIX::IncorrectDataFormat, FIX::IncorrectTagValue, FIX::RejectLogon) override {}
+    void fromApp(const FIX::Message& order, const FIX::SessionID& id)
+        throw(FIX::FieldNotFound, FIX::IncorrectDataFormat, FIX::IncorrectTagValue, FIX::UnsupportedMessageType) override {
+        FIX::Message report;
+        report.getHeader().setField(35, "8");
+        const std::string number = std::to_string(++count);
+        report.setField(37, number);
+        report.setField(17, number);
+        report.setField(11, order.getField(11));
+        report.setField(150, "0");
+        report.setField(39, "0");
+        report.setField(55, order.getField(55));
+        report.setField(54, order.getField(54));
+        report.setField(38, order.getField(38));
+        report.setField(44, order.getField(44));
+        report.setField(151, order.getField(38));
+        report.setField(14, "0");
+        report.setField(6, "0");
+        FIX::Session::sendToTarget(report, id);
+    }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc < 3) return 2;
+    std::ostringstream text;
+    text << "[DEFAULT]\nConnectionType=acceptor\nStartTime=00:00:00\nEndTime=00:00:00\nUseDataDictionary=N\nSocketNodelay=Y\n"
+         << "SocketAcceptPort=" << argv[1] << "\nSocketReuseAddress=Y\nResetOnLogon=Y\n";
+    for (int at = 1; at <= std::stoi(argv[2]); ++at)
+        text << "[SESSION]\nBeginString=FIX.4.4\nSenderCompID=PITLANE\nTargetCompID=BENCH" << at << "\n";
+    try {
+        std::istringstream stream(text.str());
+        FIX::SessionSettings settings(stream);
+        Venue venue;
+        FIX::MemoryStoreFactory store;
+        FIX::SocketAcceptor acceptor(venue, store, settings);
+        std::cout << "ready" << std::endl;
+        acceptor.block();
+    } catch (const std::exception& error) {
+        std::cerr << error.what() << std::endl;
+        return 1;
+    }
+}
