@@ -9,16 +9,38 @@ TARGET ?= commands
 FOR ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check sim faults fuzz oracle bench smoke pure cover clean
+.PHONY: help run page test web-test check sim faults fuzz oracle bench smoke pure cover clean
+
+# The page is built where npm is at hand, and only when something of it has changed; without it the binary says how.
+NPM := $(shell command -v npm)
+WEB_SOURCES := $(shell find web/src web/public web/index.html web/*.ts web/*.js web/package-lock.json -type f 2>/dev/null)
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: ## start the platform with the simulated market and a demo trader (ARGS="--for 10 --seed 7")
+run: $(if $(NPM),page) ## start the platform with the simulated market and a demo trader (ARGS="--for 10 --seed 7")
 	cargo run --release --package pitlane -- serve --config dev $(ARGS)
 
-test: ## all tests, with the simulation's daily portion of seeds
+page: web/dist/.stamp ## build the page that the binary carries
+
+web/node_modules/.stamp: web/package-lock.json
+	cd web && npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+web/dist/.stamp: web/node_modules/.stamp $(WEB_SOURCES)
+	cd web && npm run --silent build
+	@touch $@
+
+test: $(if $(NPM),page) ## all tests, with the simulation's daily portion of seeds
 	cargo test --workspace $(PROFILE) $(if $(TEST),-- $(TEST))
+	$(if $(NPM),$(if $(TEST),,$(MAKE) web-test))
+
+web-test: page ## the page: its types, its stores, and journeys with a browser against the real binary (FULL=1: with measurements)
+	@command -v chromium >/dev/null || web/test/install-chromium
+	cd web && npm run --silent check && npm test --silent
+	cargo build $(PROFILE) --package pitlane
+	cd web && timeout 110 node --test --test-concurrency=1 --test-reporter=spec test/journeys.test.mjs
+	$(if $(FULL),cd web && node test/measure.mjs)
 
 check: pure ## format, lints, documentation, purity
 	cargo fmt --all --check
@@ -34,11 +56,15 @@ faults: ## loss of power at every write, every byte of a journal flipped, disks 
 	PITLANE_FAULTS=full cargo test --package pitlane $(PROFILE) --test server
 	PITLANE_FAULTS=full cargo test --package pitlane $(PROFILE) --test fix kills
 
-fuzz: ## any input into any state (TARGET=commands FOR=60)
+fuzz: ## any input into any state (TARGET=commands FOR=60); TARGET=rest: requests made up from the description of REST
+ifeq ($(TARGET),rest)
+	PITLANE_REST_FUZZ=$(FOR) cargo test --package pitlane $(PROFILE) --test description -- --nocapture the_service_is
+else
 	@command -v cargo-fuzz >/dev/null || cargo install cargo-fuzz --locked
 	@mkdir -p tests/fuzz/found/$(TARGET)
 	cargo fuzz run --fuzz-dir tests/fuzz --sanitizer none $(TARGET) \
 		tests/fuzz/found/$(TARGET) tests/fuzz/corpus/$(TARGET) -- -max_total_time=$(FOR)
+endif
 
 oracle: ## our FIX codec beside fefix: the same frames and fields, and how fast (builds for a quarter of an hour, once)
 	cargo test --release --manifest-path tests/oracle/Cargo.toml

@@ -122,8 +122,8 @@ pub fn serve_fix(port: u16, core: u32, data: &Path) -> Result<(), Failure> {
     let sources = Sources { options, ..Sources::default() };
     let loaded = config::load(&sources, &Machine::of(Path::new("/"))).map_err(|faults| faults.to_string())?;
     let reference = Arc::new(refdata::shipped().map_err(|faults| faults.to_string())?);
-    let settings = ServeSettings { config: loaded.config, quiet: true, time: None };
-    serve(&settings, &reference).map_err(|error| error.to_string().into())
+    let settings = ServeSettings { config: loaded.config, params: loaded.params, quiet: true, time: None };
+    serve(&settings, &reference, None).map_err(|error| error.to_string().into())
 }
 
 /// A bare echo that spins: the floor.

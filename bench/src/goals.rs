@@ -12,6 +12,10 @@ pub const LANE_NS_MAX: f64 = 300.0;
 pub const STAGES_PERCENT_MAX: f64 = 2.0;
 /// A GET of a 2 KB list beside hyper serving the same bytes from memory.
 pub const HTTP_RATIO_MAX: f64 = 1.3;
+/// 20,000 orders a second over REST: what the http thread may take for one.
+pub const REST_ORDER_NS_MAX: f64 = 50_000.0;
+/// What a request may wait while somebody is sent a list of 100,000 orders.
+pub const BESIDE_LIST_MS_MAX: f64 = 5.0;
 /// The process with a million open orders.
 pub const MEMORY_BYTES_MAX: u64 = 1 << 30;
 
@@ -28,6 +32,9 @@ pub const JOURNAL_NS_MAX: f64 = 100.0;
 /// A start with a million orders.
 pub const RESTART_FROM_SNAPSHOT_S_MAX: f64 = 5.0;
 pub const RESTART_FROM_JOURNAL_S_MAX: f64 = 30.0;
+
+/// Consumers; at least so many million deliveries a second; at 5,000 a second at most so many microseconds at the median.
+pub const STOMP: [(usize, f64, f64); 3] = [(1, 1.5, 20.0), (10, 3.2, 70.0), (100, 2.3, 450.0)];
 
 /// What was asked, what came, and whether that is enough.
 #[derive(Clone, Debug)]

@@ -227,6 +227,7 @@ fn start_ours(pinning: &Pinning) -> io::Result<(Server, Remote)> {
         log: None,
         pen: None,
         numbers: Numbers::default(),
+        rereads: None,
         tls: None,
         tell: Box::new(|_| {}),
     };

@@ -19,6 +19,7 @@ pub mod contest;
 pub mod goals;
 pub mod measure;
 
+pub mod fan_out;
 pub mod fix;
 pub mod fix_wire;
 pub mod http;
@@ -27,6 +28,7 @@ pub mod lane;
 pub mod net;
 pub mod memory;
 pub mod read_model;
+pub mod rest;
 pub mod ring;
 pub mod stages;
 pub mod stomp;

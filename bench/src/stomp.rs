@@ -93,7 +93,7 @@ fn take(broker: &mut Broker, id: SessionId) -> usize {
     len
 }
 
-fn tick(security: SecurityId, number: u64) -> Tick {
+pub fn tick(security: SecurityId, number: u64) -> Tick {
     let price = |raw: u64| Price::from_raw(18_725_000_000 + raw as i64 % 1_000 * 1_000_000);
     let size = Qty::from_raw((1 + number as i64 % 50) * 10_000_000_000);
     Tick {

@@ -130,6 +130,16 @@ pub enum Body {
     Snapshot {
         port: PortId,
     },
+    // New ones come last: they are stored by their number.
+    /// From now on these reference data hold. They are known by their name, and were staged before, see
+    /// [`crate::shard::Shard::stage`].
+    Reference {
+        name: u64,
+    },
+    /// All checks of a new order, and nothing else: answered with the reason for which it would be refused.
+    Validate {
+        terms: Terms,
+    },
 }
 
 /// Best prices. A size of zero means that this side is empty.

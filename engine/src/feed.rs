@@ -86,6 +86,27 @@ impl Feed {
         Feed { schedule: Schedule::new(streams.len()), streams, settings }
     }
 
+    /// Takes new reference data: securities that are new have a stream from now on, still off; the others go on as they are.
+    pub fn adopt(&mut self, reference: &RefData) {
+        let is_new =
+            |row: &&Security| self.streams.binary_search_by_key(&row.id, |stream| stream.security).is_err();
+        let new = reference.securities().iter().filter(is_new);
+        let new: Vec<Stream> = new.filter_map(|row| Stream::new(reference, row, &self.settings)).collect();
+        if new.is_empty() {
+            return;
+        }
+        let old = std::mem::take(&mut self.streams).into_iter().enumerate();
+        let mut all: Vec<(Stream, Timestamp)> =
+            old.map(|(at, stream)| (stream, self.schedule.at(at))).collect();
+        all.extend(new.into_iter().map(|stream| (stream, Timestamp::MAX)));
+        all.sort_by_key(|(stream, _)| stream.security);
+        self.schedule = Schedule::new(all.len());
+        for (at, (stream, next)) in all.into_iter().enumerate() {
+            self.streams.push(stream);
+            self.schedule.set(at, next);
+        }
+    }
+
     /// Switches a security on or off. Its first event after this comes within one interval. False if there is no such
     /// stream.
     pub fn set_on(&mut self, security: SecurityId, on: bool, now: Timestamp) -> bool {

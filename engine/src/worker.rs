@@ -10,6 +10,7 @@
 mod tests;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use crate::command::{Body, Command};
 use crate::event::{Body as Said, EVENTS_PER_COMMAND_MAX, Event, OrderTerms, Request, What};
@@ -17,6 +18,7 @@ use crate::id::{IntId, OrderHandle, Origin, PortId, PortMask, Source};
 use crate::mesh::ShardEnd;
 use crate::outbox::Outbox;
 use crate::reason::Reason;
+use crate::refdata::RefData;
 use crate::shard::Shard;
 use crate::terms::{Status, Terms};
 use crate::time::Timestamp;
@@ -113,6 +115,11 @@ impl Worker {
     /// The shard, between polls: for its digest, or its image if it has no work.
     pub fn shard(&self) -> &Shard {
         &self.shard
+    }
+
+    /// Lays reference data ready, see [`Shard::stage`].
+    pub fn stage(&mut self, name: u64, reference: Arc<RefData>) {
+        self.shard.stage(name, reference);
     }
 
     /// Gives the shard and its lanes back. What waits to be handed on is lost.

@@ -15,6 +15,7 @@ mod act;
 mod answer;
 mod ask;
 mod body;
+mod cache;
 mod calls;
 mod connection;
 mod cors;
@@ -30,8 +31,10 @@ mod limit;
 mod listen;
 mod login;
 mod meter;
+mod openapi;
 mod operator;
 mod orders;
+mod page;
 mod position;
 mod problem;
 mod reference;
@@ -59,6 +62,7 @@ use pitlane_engine::refdata::RefData;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::LocalSet;
 
+pub use self::cache::Rereads;
 pub use self::floor::Numbers;
 use self::house::House;
 pub use self::remote::Remote;
@@ -99,6 +103,8 @@ pub struct Parts {
     pub pen: Option<Pen>,
     /// For the ids of orders that come over REST.
     pub numbers: Numbers,
+    /// How reference data come that were read again; none: they never are.
+    pub rereads: Option<Rereads>,
     /// Needed where there is an HTTPS listener.
     pub tls: Option<Arc<Tls>>,
     /// How this thread speaks to main.
@@ -112,6 +118,8 @@ pub enum News {
     Complete,
     /// Somebody asked for the end, in good order.
     ExitAsked,
+    /// Somebody asked for the reference data to be read again.
+    RereadAsked,
     /// After [`Remote::close`]: every connection is gone and no answer is awaited; nothing is sent any more. Once.
     Quiet,
 }

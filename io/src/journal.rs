@@ -79,6 +79,7 @@ pub use health::{Door, Health, Level, Report};
 pub use keeper::Keeper;
 pub use offer::class_of;
 pub use recovery::{Progress, Recovered};
+pub use reference::name_of;
 pub use replay::{ReplayCounts, Restored, Unheard};
 pub use steward::Steward;
 pub use trail::Torn;
@@ -250,6 +251,11 @@ pub fn open(setup: Setup<'_>, now: Timestamp, progress: &mut dyn FnMut(Progress)
     };
     opened.begin(&setup, &folders, name, now)?;
     Ok(opened)
+}
+
+/// Puts reference data away for a shard that will be told to go by them, and answers with their name.
+pub fn keep_reference(disk: &Disk, data: &Path, reference: &RefData) -> Result<u64, Fault> {
+    reference::keep(disk, &Folders::new(data).references(), reference)
 }
 
 /// Reads all shards back and changes nothing: the states that [`open`] would begin with.

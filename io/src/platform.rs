@@ -13,6 +13,7 @@ pub mod control;
 pub mod errands;
 pub mod gateway;
 pub mod market;
+pub mod reread;
 pub mod shard;
 pub mod trader;
 
@@ -29,11 +30,13 @@ use pitlane_engine::shard::Shard;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 use pitlane_engine::view::{View, ViewSettings};
 use pitlane_engine::worker::Worker;
+use rtrb::{Producer, RingBuffer};
 
 use self::control::{Briefing, Control};
 use self::errands::Errands;
 use self::gateway::Gateway;
 use self::market::Market;
+use self::reread::{REREADS_MAX, Reread};
 use self::shard::{Keeping, ShardDuty};
 use self::trader::Trader;
 use crate::config::Config;
@@ -135,6 +138,14 @@ pub struct Parts {
     pub http: PortEnd,
     /// How long things take, by who does them.
     pub stages: Vec<(String, stages::Reader)>,
+    pub news: RereadLanes,
+}
+
+/// Where reference data go that were read again.
+#[derive(Debug)]
+pub struct RereadLanes {
+    pub shards: Vec<Producer<Reread>>,
+    pub gateways: Vec<Producer<Reread>>,
 }
 
 impl Parts {
@@ -171,22 +182,31 @@ impl Parts {
             readers.push((name, reader));
             Some(recorder)
         };
+        let (mut shard_news, mut gateway_news) = (Vec::new(), Vec::new());
         let shards = born.into_iter().zip(ends).map(|(born, end): (Born, ShardEnd)| {
             let recorder = recorder(format!("shard-{}", end.id().0));
             let worker = Worker::restored(born.shard, end, born.seq, born.at);
-            let keeping = Keeping { journal: born.writer, recorder };
+            let (producer, news) = RingBuffer::new(REREADS_MAX);
+            shard_news.push(producer);
+            let keeping = Keeping { journal: born.writer, recorder, news: Some(news) };
             ShardDuty::new(worker, keeping, bells.clone(), registry.clone())
         });
         let shards = shards.collect();
         let gateway = |(at, port)| Gateway::new(port, bells.clone(), recorder(format!("gateway-{at}")));
         let mut gateways: Vec<Gateway> = own.into_iter().enumerate().map(gateway).collect();
+        for gateway in &mut gateways {
+            let (producer, news) = RingBuffer::new(REREADS_MAX);
+            gateway_news.push(producer);
+            gateway.news = Some(news);
+        }
         let first = &mut gateways[0];
         first.control = Some(Control::new(control, now, settings.briefing.clone()));
         first.market = Some(Market::new(feed, reference, settings.seed, settings.interval_ns));
         first.trader = (settings.pause_ns > 0).then(|| {
             Trader::new(trader, reference.clone(), settings.seed, settings.pause_ns, settings.numbers)
         });
-        Parts { shards, gateways, http, stages: readers }
+        let news = RereadLanes { shards: shard_news, gateways: gateway_news };
+        Parts { shards, gateways, http, stages: readers, news }
     }
 }
 

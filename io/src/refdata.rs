@@ -11,6 +11,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use pitlane_engine::id::StrategyId;
 use pitlane_engine::refdata::{RefData, Rows, Table};
 
 pub use fault::{Fault, Faults};
@@ -27,6 +28,10 @@ const SHIPPED: [(&str, &str); 5] = [
 
 /// Reads the five files of a folder.
 pub fn read(folder: &Path) -> Result<RefData, Faults> {
+    parse(&open(folder)?)
+}
+
+fn open(folder: &Path) -> Result<[Source; 5], Faults> {
     let mut faults = Faults::default();
     let sources = Table::ALL.map(|table| {
         let path = folder.join(format!("{}.csv", table.word()));
@@ -37,19 +42,44 @@ pub fn read(folder: &Path) -> Result<RefData, Faults> {
         });
         Source { name, bytes }
     });
-    if !faults.is_empty() {
-        return Err(faults);
-    }
-    parse(&sources)
+    if faults.is_empty() { Ok(sources) } else { Err(faults) }
+}
+
+/// Reads the files of a folder, or the set that is built in, to follow `old` while its orders live on. What does not fit is
+/// told with file and line too.
+pub fn read_after(folder: Option<&Path>, old: &RefData) -> Result<RefData, Faults> {
+    let sources = match folder {
+        Some(folder) => open(folder)?,
+        None => built_in(),
+    };
+    let (new, lines) = parse_lines(&sources)?;
+    new.succeed(old).map_err(|flaws| {
+        let mut faults = Faults::default();
+        for flaw in flaws {
+            let table = flaw.table as usize;
+            let line = lines[table].get(flaw.row).copied().unwrap_or(0);
+            faults.add(&sources[table].name, line, flaw.column, flaw.problem);
+        }
+        faults
+    })
 }
 
 /// The set that is built in.
 pub fn shipped() -> Result<RefData, Faults> {
-    parse(&SHIPPED.map(|(name, text)| Source { name: name.to_string(), bytes: text.as_bytes().to_vec() }))
+    parse(&built_in())
+}
+
+fn built_in() -> [Source; 5] {
+    SHIPPED.map(|(name, text)| Source { name: name.to_string(), bytes: text.as_bytes().to_vec() })
 }
 
 /// Reads the five tables, in the order of [`Table::ALL`], from what stood in their files.
 pub fn parse(sources: &[Source; 5]) -> Result<RefData, Faults> {
+    parse_lines(sources).map(|(reference, _)| reference)
+}
+
+/// The same, and for each table the lines of its rows as they are sorted then: by id.
+fn parse_lines(sources: &[Source; 5]) -> Result<(RefData, [Vec<usize>; 5]), Faults> {
     let mut faults = Faults::default();
     let [exchanges, families, securities, accounts, strategies] = sources;
     let exchanges = table::read(exchanges, rows::EXCHANGE, rows::exchange, &mut faults);
@@ -69,13 +99,35 @@ pub fn parse(sources: &[Source; 5]) -> Result<RefData, Faults> {
         accounts: accounts.rows,
         strategies: strategies.rows,
     };
-    RefData::check(rows).map_err(|flaws| {
+    let sorted = [
+        by_id(&rows.exchanges, &lines[0], |row| row.id.0 as u32),
+        by_id(&rows.families, &lines[1], |row| row.id.0),
+        by_id(&rows.securities, &lines[2], |row| row.id.0),
+        by_id(&rows.accounts, &lines[3], |row| row.id.0 as u32),
+        with_server(&rows, by_id(&rows.strategies, &lines[4], |row| row.id.0 as u32)),
+    ];
+    let checked = RefData::check(rows).map_err(|flaws| {
         for flaw in flaws {
             let table = flaw.table as usize;
             faults.add(&sources[table].name, lines[table][flaw.row], flaw.column, flaw.problem);
         }
         faults
-    })
+    });
+    Ok((checked?, sorted))
+}
+
+fn by_id<T>(rows: &[T], lines: &[usize], id: impl Fn(&T) -> u32) -> Vec<usize> {
+    let mut sorted: Vec<_> = rows.iter().map(id).zip(lines.iter().copied()).collect();
+    sorted.sort_unstable();
+    sorted.into_iter().map(|(_, line)| line).collect()
+}
+
+/// SERVER is there in any set, before all others; where no line tells of it, it has none.
+fn with_server(rows: &Rows, mut lines: Vec<usize>) -> Vec<usize> {
+    if !rows.strategies.iter().any(|row| row.id == StrategyId::SERVER) {
+        lines.insert(0, 0);
+    }
+    lines
 }
 
 /// The bytes of a file, if it is not too large; else what is the matter.

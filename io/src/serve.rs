@@ -6,6 +6,7 @@
 //! ```
 
 mod acceptor;
+mod library;
 mod start;
 mod store;
 mod watch;
@@ -22,6 +23,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::low_level::pipe;
 
+use self::library::Library;
 pub use self::start::auth_settings;
 use self::store::Store;
 use self::watch::Watch;
@@ -157,6 +159,7 @@ struct Running {
     remote: Remote,
     standing: Arc<Standing>,
     watch: Watch,
+    library: Library,
     /// All that take part in the course of life.
     threads: Vec<JoinHandle<()>>,
     printer: Printer,
@@ -202,8 +205,14 @@ impl Running {
         loop {
             let look = Instant::now() + watch::EVERY;
             let next = until.map_or(look, |until| until.min(look));
-            if main.wait(Some(next), &mut is_so).map_err(system("cannot wait"))? {
+            let library = &self.library;
+            main.wait(Some(next), || is_so() || library.is_asked()).map_err(system("cannot wait"))?;
+            if is_so() {
                 return Ok(true);
+            }
+            self.library.look();
+            if Instant::now() < next {
+                continue;
             }
             self.watch.look();
             if until.is_some_and(|until| until <= Instant::now()) {

@@ -10,7 +10,8 @@ mod adapter;
 mod body;
 mod decimal;
 mod exchange;
-mod instant;
+mod identity;
+mod moment;
 mod limits;
 mod named;
 mod order;
@@ -18,6 +19,7 @@ mod order_request;
 mod portfolio;
 mod position;
 mod query;
+mod schema;
 mod search;
 mod security;
 mod session;
@@ -30,13 +32,14 @@ pub use self::adapter::AdapterVO;
 pub use self::body::{BadBody, account_id, quantity, read};
 pub use self::decimal::Decimal;
 pub use self::exchange::ExchangeVO;
-pub use self::instant::Instant;
+pub use self::identity::IdentityVO;
 pub use self::limits::{LimitsVO, RestrictionVO, RiskVO};
+pub use self::moment::Moment;
 pub use self::named::Named;
 pub use self::order::OrderVO;
 pub use self::order_request::{
-    LimitOrderChangeVO, LimitOrderVO, MarketOrderChangeVO, MarketOrderVO, OrderChange, OrderRequest,
-    StopLimitOrderChangeVO, StopLimitOrderVO, StopOrderChangeVO, StopOrderVO,
+    AnyOrderVO, LimitOrderChangeVO, LimitOrderVO, MarketOrderChangeVO, MarketOrderVO, OrderChange,
+    OrderRequest, StopLimitOrderChangeVO, StopLimitOrderVO, StopOrderChangeVO, StopOrderVO,
 };
 pub use self::portfolio::{CashBalanceVO, HoldingVO, MissingVO, PortfolioVO};
 pub use self::position::PositionVO;

@@ -29,6 +29,10 @@ impl Schedule {
         }
     }
 
+    pub(super) fn at(&self, stream: usize) -> Timestamp {
+        self.at[stream]
+    }
+
     pub(super) fn first(&self) -> Option<(usize, Timestamp)> {
         let first = *self.winners.get(1)? as usize;
         Some((first, self.at[first]))

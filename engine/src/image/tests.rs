@@ -89,6 +89,8 @@ fn longest() -> Vec<Command> {
         Body::Timer,
         Body::Watch { port, what: Watch::Ticks(security), on },
         Body::Snapshot { port },
+        Body::Reference { name: u64::MAX },
+        Body::Validate { terms },
     ];
     let source = Source { origin: Origin::Strategy, port, session: 65_535 };
     bodies.map(|body| Command { source, token: u32::MAX, body }).to_vec()

@@ -97,6 +97,8 @@ image!(enum Body {
     22 = Timer,
     23 = Watch { port, what, on },
     24 = Snapshot { port },
+    25 = Reference { name },
+    26 = Validate { terms },
 });
 image!(Quote { bid, bid_size, ask, ask_size, at });
 image!(Trade { price, size, at });

@@ -8,7 +8,7 @@ use crate::event::Body as Said;
 use crate::id::{AdapterId, ExchangeId, PortId, PortMask, SecurityId, StrategyId};
 use crate::outbox::Outbox;
 use crate::reason::Reason;
-use crate::time::Day;
+use crate::time::{Day, Timestamp};
 
 impl Shard {
     pub(super) fn administer(&mut self, command: &Command, out: &mut Outbox) {
@@ -28,8 +28,10 @@ impl Shard {
             Body::Budget(budget) => self.budget(budget, out),
             Body::Session { exchange, session } => self.session(*exchange, *session, out),
             Body::TradingDay { day } => self.trading_day(*day),
-            Body::Watch { port, what, on } => self.watch(*port, *what, *on),
+            Body::Watch { port, what, on } => self.watch(*port, *what, *on, out),
             Body::Snapshot { port } => self.snapshots.request(*port),
+            Body::Reference { name } => self.change_reference(*name),
+            Body::Validate { terms } => self.validate(terms, out),
             Body::Submit { .. }
             | Body::Modify { .. }
             | Body::Cancel { .. }
@@ -43,6 +45,14 @@ impl Shard {
         if let Err(reason) = done {
             self.agenda.refuse(reason);
         }
+    }
+
+    /// The staged reference data take effect; whoever asks for others has none.
+    fn change_reference(&mut self, name: u64) -> Result<(), Reason> {
+        let staged = self.staged.take_if(|(staged, _)| *staged == name);
+        let (_, reference) = staged.ok_or(Reason::UnknownScope)?;
+        self.adopt(reference);
+        Ok(())
     }
 
     fn subscribe(
@@ -85,7 +95,9 @@ impl Shard {
         let (shard, shards) = (self.id.0, self.shards);
         let guard = self.directory.guard_mut(scope).ok_or(Reason::UnknownScope)?;
         guard.set_limits(*limits, shard, shards);
-        self.say(Said::Limits { scope, limits: *limits }, out);
+        // The treasury gives out parts of it.
+        let to = self.audience.everything.with(self.audience.orders).with(self.audience.budgets);
+        out.say(to, self.now, Said::Limits { scope, limits: *limits });
         Ok(())
     }
 
@@ -183,10 +195,17 @@ impl Shard {
         Ok(())
     }
 
-    fn watch(&mut self, port: PortId, what: Watch, on: bool) -> Result<(), Reason> {
+    /// Whoever begins to watch a market is shown it as it is.
+    fn watch(&mut self, port: PortId, what: Watch, on: bool, out: &mut Outbox) -> Result<(), Reason> {
+        let one = PortMask::one(port);
         let mask = match what {
             Watch::Ticks(security) => {
                 let local = self.directory.local(security).ok_or(Reason::UnknownSecurity)?;
+                let tick = self.picture(local);
+                let is_followed = !self.directory.locals[local as usize].subscribers.is_empty();
+                if on && is_followed && tick.at > Timestamp::ZERO {
+                    out.show(one, self.now, Said::Tick(tick));
+                }
                 &mut self.directory.locals[local as usize].watchers
             }
             Watch::Orders => &mut self.audience.orders,
@@ -194,7 +213,6 @@ impl Shard {
             Watch::Venue(adapter) => &mut self.adapters[adapter.0 as usize].ports,
             Watch::Budgets => &mut self.audience.budgets,
         };
-        let one = PortMask::one(port);
         *mask = if on { mask.with(one) } else { mask.without(one) };
         Ok(())
     }

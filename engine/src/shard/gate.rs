@@ -36,23 +36,29 @@ impl Shard {
     /// Checks a new order and counts it where it passes.
     #[inline(always)]
     pub(super) fn admit(&mut self, terms: &Terms, out: &mut Outbox) -> Result<Passed, Reason> {
+        let (found, asked) = self.look_at(terms)?;
+        self.check_risk(&asked, &found, out)?;
+        let reserved = self.take_credit(asked.credit.unwrap_or_default(), &found, out);
+        Ok(Passed { found, reserved })
+    }
+
+    /// The same checks, and nothing is counted.
+    pub(super) fn validate(&mut self, terms: &Terms, out: &mut Outbox) -> Result<(), Reason> {
+        let (found, asked) = self.look_at(terms)?;
+        if self.is_clear(&asked, &found) { Ok(()) } else { self.check_rules(&asked, &found, out) }
+    }
+
+    /// Checks of a new order that ask for nothing but what it is; and what risk will ask about it.
+    #[inline(always)]
+    fn look_at<'a>(&mut self, terms: &'a Terms) -> Result<(Found, Asked<'a>), Reason> {
         let found = self.look_up(terms)?;
         self.check_reduction(terms, &found)?;
         self.check_form(terms, &found)?;
         let value = self.value_of(terms, terms.qty, found.local)?;
         self.check_headroom(terms.side, terms.qty, value.unwrap_or_default(), &found)?;
-        let cost = self.cost_of(terms, terms.qty, value, &found);
-        let asked = Asked {
-            terms,
-            before: None,
-            last: self.last_price(found.local),
-            value,
-            grows: terms.qty,
-            credit: cost,
-        };
-        self.check_risk(&asked, &found, out)?;
-        let reserved = self.take_credit(cost.unwrap_or_default(), &found, out);
-        Ok(Passed { found, reserved })
+        let credit = self.cost_of(terms, terms.qty, value, &found);
+        let last = self.last_price(found.local);
+        Ok((found, Asked { terms, before: None, last, value, grows: terms.qty, credit }))
     }
 
     /// Checks new terms of an order and counts the change where it passes: the credit set aside on top.

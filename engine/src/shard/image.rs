@@ -130,6 +130,7 @@ impl Shard {
             audience,
             agenda: Agenda::default(),
             snapshots: Snapshots::default(),
+            staged: None,
         };
         let sound = shard.setup_sum() == setup_sum && shard.orders_are_sound() && shard.line_up_stops(&stops);
         from.check(sound, Problem::Contradiction)?;

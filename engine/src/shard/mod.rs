@@ -69,7 +69,7 @@ pub enum Route {
 /// Where a command goes when there are so many shards.
 pub fn route(body: &Body, shards: u8) -> Route {
     match body {
-        Body::Submit { terms, .. } => Route::One(shard_of(terms.security, shards)),
+        Body::Submit { terms, .. } | Body::Validate { terms } => Route::One(shard_of(terms.security, shards)),
         Body::Modify { order, .. } | Body::Cancel { order, .. } | Body::Report { order, .. } => {
             Route::One(order.shard())
         }
@@ -96,7 +96,8 @@ pub fn route(body: &Body, shards: u8) -> Route {
         | Body::TradingDay { .. }
         | Body::Timer
         | Body::Watch { .. }
-        | Body::Snapshot { .. } => Route::All,
+        | Body::Snapshot { .. }
+        | Body::Reference { .. } => Route::All,
     }
 }
 
@@ -129,6 +130,8 @@ pub struct Shard {
     audience: Audience,
     agenda: Agenda,
     snapshots: Snapshots,
+    /// Reference data that the next [`Body::Reference`] is about; no part of the state.
+    staged: Option<(u64, Arc<RefData>)>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -172,6 +175,7 @@ impl Shard {
             audience: Audience::default(),
             agenda: Agenda::default(),
             snapshots: Snapshots::default(),
+            staged: None,
             settings,
             directory,
         };
@@ -195,6 +199,17 @@ impl Shard {
     #[inline]
     pub fn applied(&self) -> u64 {
         self.applied
+    }
+
+    /// Lays reference data ready, fit to follow those in force (see [`RefData::succeed`]), under the name by which
+    /// [`Body::Reference`] will ask for them. The journal keeps them under it, so that a replay does the same.
+    pub fn stage(&mut self, name: u64, reference: Arc<RefData>) {
+        self.staged = Some((name, reference));
+    }
+
+    /// Whether the reference data of this name lie ready.
+    pub fn has_staged(&self, name: u64) -> bool {
+        self.staged.as_ref().is_some_and(|(staged, _)| *staged == name)
     }
 
     /// Takes new reference data. Orders and positions stay; what has disappeared can no longer be traded.
@@ -237,7 +252,9 @@ impl Shard {
             | Body::Session { .. }
             | Body::TradingDay { .. }
             | Body::Watch { .. }
-            | Body::Snapshot { .. } => self.administer(command, out),
+            | Body::Snapshot { .. }
+            | Body::Reference { .. }
+            | Body::Validate { .. } => self.administer(command, out),
         }
         self.end_step(before, out);
     }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::number::Grid;
+use crate::order::NIL;
 use crate::settings::{FillModel, SelfTrade};
 use crate::time::Timestamp;
 

@@ -6,17 +6,29 @@ use std::net::{IpAddr, SocketAddr};
 use hyper::header::HOST;
 use pitlane_engine::command::Scope;
 use pitlane_engine::id::AdapterId;
-use pitlane_protocols::rest::AdapterVO;
+use pitlane_protocols::rest::{AdapterVO, IdentityVO};
 
 use super::answer::Answer;
 use super::ask::Ask;
 use super::house::House;
+use super::login::Who;
 use super::problem::Problem;
+use crate::auth::Role;
 
 /// Every effective setting, by its dotted name; secrets are `***`.
 pub fn params(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
     ask.no_query()?;
     Ok(Answer::json(&house.settings.params))
+}
+
+/// Who asks, and what he may do, so that a client can leave out what would be refused.
+pub fn identity(ask: &Ask<'_>) -> Result<Answer, Problem> {
+    ask.no_query()?;
+    let (name, role) = match ask.who {
+        Who::Known(identity) => (&*identity.name, identity.role),
+        Who::Anybody => ("", Role::Read),
+    };
+    Ok(Answer::json(&IdentityVO { name, role: role.to_string() }))
 }
 
 /// Where STOMP is spoken over TCP. Behind TLS if there is no other listener.

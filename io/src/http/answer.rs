@@ -31,6 +31,8 @@ pub struct Answer {
     pub location: Option<HeaderValue>,
     /// Names this state of what was asked for.
     pub etag: Option<HeaderValue>,
+    /// How the content was compressed when it was built.
+    pub encoding: Option<&'static str>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +42,12 @@ pub enum Kind {
     /// Errors.
     Problem,
     Metrics,
-    Page,
+    /// A file of a page.
+    Asset {
+        content_type: &'static str,
+        /// Never changes under its name.
+        is_immutable: bool,
+    },
 }
 
 impl Kind {
@@ -58,10 +65,12 @@ pub enum Content {
 
 /// A long answer, made bit by bit: a function that adds the next portion and says whether there is more.
 pub struct Portions {
-    next: Box<dyn FnMut(&mut Vec<u8>) -> bool>,
+    next: Next,
     /// The others have had their turn since the last portion.
     is_rested: bool,
 }
+
+type Next = Box<dyn FnMut(&mut Vec<u8>) -> bool>;
 
 impl Portions {
     pub fn new(next: impl FnMut(&mut Vec<u8>) -> bool + 'static) -> Portions {
@@ -77,7 +86,7 @@ impl std::fmt::Debug for Portions {
 
 impl Answer {
     fn new(kind: Kind, content: Content) -> Answer {
-        Answer { status: StatusCode::OK, kind, content, location: None, etag: None }
+        Answer { status: StatusCode::OK, kind, content, location: None, etag: None, encoding: None }
     }
 
     pub fn empty() -> Answer {
@@ -117,6 +126,10 @@ impl Answer {
 
     pub fn with_etag(self, etag: HeaderValue) -> Answer {
         Answer { etag: Some(etag), ..self }
+    }
+
+    pub fn with_encoding(self, encoding: Option<&'static str>) -> Answer {
+        Answer { encoding, ..self }
     }
 
     pub fn with_location(self, location: HeaderValue) -> Answer {

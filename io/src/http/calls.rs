@@ -10,13 +10,18 @@ use super::house::House;
 use super::problem::Problem;
 use super::routes::Call;
 use super::{
-    about, entry, health, latency, operator, orders, position, reference, risk, sessions, subscription,
-    transaction, wealth,
+    about, cache, entry, health, latency, operator, orders, page, position, reference, risk, sessions,
+    subscription, transaction, wealth,
 };
 
 pub async fn handle(house: &Rc<House>, ask: &Ask<'_>, call: Call, body: Incoming) -> Result<Answer, Problem> {
     match call {
-        Call::Home => Ok(Answer::text(Kind::Page, include_str!("page.html"))),
+        Call::Home | Call::Asset => page::show(house, ask),
+        Call::Docs => Ok(file("text/html; charset=utf-8", include_str!("docs/index.html"))),
+        Call::DocsScript => Ok(file("text/javascript; charset=utf-8", include_str!("docs/viewer.js"))),
+        Call::DocsStyle => Ok(file("text/css; charset=utf-8", include_str!("docs/viewer.css"))),
+        Call::OpenApi => Ok(Answer::made(house.description.clone())),
+        Call::Identity => about::identity(ask),
         Call::Live => Ok(health::live()),
         Call::Ready => Ok(health::ready(house, ask.who)),
         Call::Version => Ok(health::version(house)),
@@ -24,6 +29,7 @@ pub async fn handle(house: &Rc<House>, ask: &Ask<'_>, call: Call, body: Incoming
         Call::BrokerMain => about::broker_main(house, ask),
         Call::BrokerWs => about::broker_ws(house, ask),
         Call::ConfigParams => about::params(house, ask),
+        Call::CacheClear => cache::clear_all(house, ask, body).await,
         Call::Accounts => reference::accounts(house, ask),
         Call::Account => reference::account(house, ask),
         Call::Securities => reference::securities(house, ask),
@@ -52,6 +58,7 @@ pub async fn handle(house: &Rc<House>, ask: &Ask<'_>, call: Call, body: Incoming
         Call::OrderModify(kind) => entry::modify(house, ask, kind, body).await,
         Call::OrderHistory => orders::history(house, ask),
         Call::NextOrderId => entry::next_id(house, ask, body).await,
+        Call::OrderValidate => entry::validate(house, ask, body).await,
         Call::CashBalances => wealth::cash(house, ask),
         Call::Portfolio => wealth::portfolio(house, ask),
         Call::Sessions => sessions::all(house, ask),
@@ -68,4 +75,9 @@ pub async fn handle(house: &Rc<House>, ask: &Ask<'_>, call: Call, body: Incoming
         Call::KillSwitchOff => operator::kill_switch(house, false, body).await,
         Call::ExitVm => operator::exit_vm(house, body).await,
     }
+}
+
+/// A file that may be another in the next version.
+fn file(content_type: &'static str, text: &'static str) -> Answer {
+    Answer::text(Kind::Asset { content_type, is_immutable: false }, text)
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use hyper::body::Incoming;
 use hyper::header::HeaderValue;
+use pitlane_engine::command::Body;
 use pitlane_engine::desk::Declined;
 use pitlane_engine::id::{AccountId, IntId, SecurityId, StrategyId};
 use pitlane_engine::reason::Reason;
@@ -11,8 +12,8 @@ use pitlane_engine::refdata::RefData;
 use pitlane_engine::terms::{OrderKind, Terms};
 use pitlane_engine::view::Order;
 use pitlane_protocols::rest::{
-    self, LimitOrderChangeVO, LimitOrderVO, MarketOrderChangeVO, MarketOrderVO, OrderChange, OrderRequest,
-    OrderVO, StopLimitOrderChangeVO, StopLimitOrderVO, StopOrderChangeVO, StopOrderVO,
+    self, AnyOrderVO, LimitOrderChangeVO, LimitOrderVO, MarketOrderChangeVO, MarketOrderVO, OrderChange,
+    OrderRequest, OrderVO, StopLimitOrderChangeVO, StopLimitOrderVO, StopOrderChangeVO, StopOrderVO,
 };
 use serde_json::json;
 use tokio::time::{Instant, sleep};
@@ -93,6 +94,19 @@ pub async fn cancel(house: &House, ask: &Ask<'_>, body: Incoming) -> Result<Answ
         Outcome::Refused(refusal) => Err(Problem::refused(refusal.reason)),
         Outcome::Order(_) | Outcome::Done(_) => Ok(Answer::empty()),
     }
+}
+
+/// `POST /ext/execution/order/validate`: all checks that an order of any type would meet, and nothing is sent.
+pub async fn validate(house: &House, ask: &Ask<'_>, body: Incoming) -> Result<Answer, Problem> {
+    ask.no_query()?;
+    let bytes = body::read(house, body).await?;
+    let request = OrderRequest::from(rest::read::<AnyOrderVO>(&bytes).map_err(Problem::bad_body)?);
+    let id = parse_id(request.int_id.as_deref())?;
+    let terms = terms_of(&request, &house.floor.reference())?;
+    if !id.is_none() && house.floor.knows(&id) {
+        return Err(Problem::refused(Reason::DuplicateId));
+    }
+    house.do_it(Body::Validate { terms }).await
 }
 
 /// `POST /next-order-id`: an id that nobody else will ever be given.

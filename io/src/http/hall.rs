@@ -30,7 +30,10 @@ use crate::auth::Credentials;
 use crate::bulletin::{Kind, Note, Row};
 use crate::clock::Clock;
 use crate::config;
+use crate::wake::Bell;
 
+/// Notes that wait to be passed on. They are taken in every turn, so that only a flood comes so far, and it ends here.
+const NOTES_MAX: usize = 4_096;
 /// Longest time without a look at the deadlines, for want of any.
 const LONG: Duration = Duration::from_secs(3_600);
 
@@ -44,6 +47,8 @@ pub struct Hall {
     number: Cell<u64>,
     /// What clients say to all, for other threads.
     notes: RefCell<VecDeque<Note>>,
+    /// Of this thread: whoever passes notes on may be asleep.
+    bell: Bell,
     /// The deadline that is waited for.
     due: Cell<Timestamp>,
     /// There is an earlier one.
@@ -65,13 +70,14 @@ struct Chair {
 }
 
 impl Hall {
-    pub fn new(settings: Settings, reference: Arc<RefData>) -> Hall {
+    pub fn new(settings: Settings, reference: Arc<RefData>, bell: Bell) -> Hall {
         Hall {
             broker: RefCell::new(Broker::new(settings, reference)),
             clock: RefCell::new(Clock::new()),
             chairs: RefCell::default(),
             number: Cell::new(0),
             notes: RefCell::default(),
+            bell,
             due: Cell::new(Timestamp::MAX),
             sooner: Notify::new(),
         }
@@ -234,7 +240,11 @@ impl Hall {
             Command::Generic { name, body, .. } => {
                 let note = Note::Generic { name: name.into(), body: body.into() };
                 note.tell(now, broker);
-                self.notes.borrow_mut().push_back(note);
+                let mut notes = self.notes.borrow_mut();
+                if notes.len() < NOTES_MAX {
+                    notes.push_back(note);
+                }
+                self.bell.wake();
             }
         }
     }

@@ -8,10 +8,12 @@ use hyper::StatusCode;
 use pitlane_engine::id::{AdapterId, ShardId};
 use pitlane_engine::time::NS_PER_MS;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::answer::{Answer, Kind};
 use super::house::House;
 use super::login::Who;
+use super::openapi::Gathered;
 use super::standing::{Journaling, Phase};
 
 /// Given by whoever builds a release; a build on the bench has none.
@@ -49,17 +51,28 @@ fn is_ready(house: &House) -> bool {
         && !house.is_leaving()
 }
 
-#[derive(Serialize)]
+/// Tells what these answers look like.
+pub fn describe(gathered: &mut Gathered) {
+    gathered.said::<Live>();
+    gathered.said::<Ready>();
+    gathered.said::<Brief>();
+    gathered.said::<Version>();
+}
+
+/// The process serves.
+#[derive(Serialize, ToSchema)]
 struct Live {
     status: &'static str,
 }
 
-#[derive(Serialize)]
+/// Whether orders would be taken.
+#[derive(Serialize, ToSchema)]
 struct Brief {
     ready: bool,
 }
 
-#[derive(Serialize)]
+/// What was built.
+#[derive(Serialize, ToSchema)]
 struct Version {
     name: &'static str,
     version: &'static str,
@@ -68,7 +81,8 @@ struct Version {
     formats: BTreeMap<&'static str, u32>,
 }
 
-#[derive(Serialize)]
+/// Whether orders would be taken, and how everything stands.
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Ready {
     ready: bool,
@@ -76,18 +90,18 @@ struct Ready {
     durability: DurabilityVO,
     kill_switch: bool,
     shards: Vec<ShardVO>,
-    adapters: Vec<AdapterVO>,
+    adapters: Vec<WayVO>,
     listeners: Vec<ListenerVO>,
     uptime_ms: u64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct DurabilityVO {
     level: &'static str,
     journal: &'static str,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ShardVO {
     shard: u8,
@@ -96,14 +110,14 @@ struct ShardVO {
     seq: u64,
 }
 
-#[derive(Serialize)]
-struct AdapterVO {
+#[derive(Serialize, ToSchema)]
+struct WayVO {
     id: u8,
     name: String,
     connected: bool,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct ListenerVO {
     name: &'static str,
     address: String,
@@ -138,7 +152,7 @@ impl Ready {
 }
 
 /// Those the reference data use. The simulated venue is part of the shards and always there.
-fn adapters(house: &House) -> Vec<AdapterVO> {
+fn adapters(house: &House) -> Vec<WayVO> {
     let view = house.floor.view();
     let reference = house.floor.reference();
     let names: BTreeMap<_, _> = reference
@@ -146,7 +160,7 @@ fn adapters(house: &House) -> Vec<AdapterVO> {
         .iter()
         .map(|exchange| (exchange.adapter, exchange.adapter_type.as_str()))
         .collect();
-    let adapter = |(id, name): (AdapterId, &str)| AdapterVO {
+    let adapter = |(id, name): (AdapterId, &str)| WayVO {
         id: id.0,
         name: name.to_string(),
         connected: id == AdapterId::SIM || view.adapter(id).unwrap_or(false),

@@ -5,14 +5,19 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use bytes::Bytes;
+use hyper::header::HeaderValue;
 use pitlane_engine::command::Body;
 use pitlane_engine::reason::Reason;
-use pitlane_engine::time::Timestamp;
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::text::write_u64;
+use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::act::Acts;
 use super::answer::Answer;
+use super::cache::Cache;
 use super::connection::Seats;
 use super::floor::{Floor, FloorSettings, Outcome, Pending};
 use super::guard::Rules;
@@ -20,6 +25,8 @@ use super::hall::Hall;
 use super::limit::Limit;
 use super::login::Reception;
 use super::meter::Meter;
+use super::openapi;
+use super::page::Page;
 use super::problem::Problem;
 use super::reference::Shelf;
 use super::remote::Remote;
@@ -42,8 +49,11 @@ pub struct House {
     pub switchboard: Switchboard,
     pub rules: Rules,
     pub routes: Routes,
+    pub page: Page,
     pub seats: Seats,
     pub reception: Reception,
+    /// What `/openapi.json` answers.
+    pub description: Bytes,
     pub acts: Acts,
     pub peers: RefCell<Limit<IpAddr>>,
     pub logins: RefCell<Limit<Arc<str>>>,
@@ -58,7 +68,9 @@ pub struct House {
     /// Rung when connections are to finish.
     pub leaving: Notify,
     requests: Cell<u64>,
+    request_prefix: String,
     shelf: RefCell<Rc<Shelf>>,
+    pub cache: Cache,
 }
 
 impl House {
@@ -77,12 +89,14 @@ impl House {
             log,
             pen,
             numbers,
+            rereads,
             tls,
             tell,
         } = parts;
+        let request_prefix = format!("{:x}-", standing.started().0 / NS_PER_MS);
         let shelf = RefCell::new(Rc::new(Shelf::new(reference.clone())));
         let room = FloorSettings { view: settings.view, orders_max: settings.orders_max };
-        let hall = Rc::new(Hall::new(settings.broker.clone(), reference.clone()));
+        let hall = Rc::new(Hall::new(settings.broker.clone(), reference.clone(), remote.bell().clone()));
         if let Some(log) = &log {
             log.set_bell(remote.bell().clone());
         }
@@ -95,7 +109,9 @@ impl House {
             switchboard: Switchboard::new(posts, log),
             rules: Rules::new(&settings),
             routes: Routes::new(),
+            page: Page::new(),
             seats: Seats::new(settings.connections_max, settings.connections_per_peer_max),
+            description: openapi::document(seat.anybody().is_none()),
             reception: Reception::new(seat),
             acts: Acts::new(pen),
             peers: RefCell::new(Limit::new(settings.rate_per_peer)),
@@ -110,7 +126,9 @@ impl House {
             remote,
             leaving: Notify::new(),
             requests: Cell::new(0),
+            request_prefix,
             shelf,
+            cache: Cache::new(rereads),
             settings,
         }
     }
@@ -127,21 +145,33 @@ impl House {
         self.remote.is_closing()
     }
 
-    /// A number for the next request.
-    pub fn next_request(&self) -> u64 {
+    /// A name for the next request: when we started, and its number.
+    pub fn next_request_id(&self) -> HeaderValue {
         self.requests.set(self.requests.get() + 1);
-        self.requests.get()
+        let mut digits = [0; 20];
+        let count = write_u64(self.requests.get(), &mut digits);
+        let mut id = Vec::with_capacity(self.request_prefix.len() + count);
+        id.extend_from_slice(self.request_prefix.as_bytes());
+        id.extend_from_slice(&digits[..count]);
+        HeaderValue::from_maybe_shared(Bytes::from(id)).expect("digits belong into a header")
     }
 
     /// Takes in what other threads have said, up to a bound, and says how much that was.
     pub fn poll(&self) -> usize {
         let told = self.switchboard.poll(&self.hall);
-        self.floor.poll() + self.reception.poll() + self.acts.poll() + told
+        self.floor.poll() + self.reception.poll() + self.acts.poll() + self.cache.poll() + told
     }
 
     /// Reference data as they are answered.
     pub fn shelf(&self) -> Rc<Shelf> {
         self.shelf.borrow().clone()
+    }
+
+    /// New reference data, in force in all shards.
+    pub fn adopt(&self, reference: Arc<RefData>) {
+        self.hall.broker().set_reference(reference.clone());
+        self.floor.adopt(reference.clone());
+        *self.shelf.borrow_mut() = Rc::new(Shelf::new(reference));
     }
 
     /// Where we are listened to, by the listener's name.

@@ -1,9 +1,11 @@
 //! `GET /rest/ext/latency`: percentiles of each stage in each thread, over its last second with any work.
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::answer::Answer;
 use super::house::House;
+use super::openapi::Gathered;
 use crate::metrics::StageSummary;
 
 pub fn stages(house: &House) -> Answer {
@@ -11,7 +13,13 @@ pub fn stages(house: &House) -> Answer {
     Answer::json(&stages)
 }
 
-#[derive(Debug, Serialize)]
+/// Tells what this answer looks like.
+pub fn describe(gathered: &mut Gathered) {
+    gathered.said::<StageVO>();
+}
+
+/// How long one stage took in one thread, in nanoseconds.
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct StageVO {
     thread: String,

@@ -69,8 +69,18 @@ fn too_many(detail: &'static str, wait_s: u32) -> Problem {
 }
 
 /// Whether a call is answered without a login. Nothing of the platform's state is told by these.
-fn is_open(call: Call) -> bool {
-    matches!(call, Call::Home | Call::Live | Call::Ready)
+pub fn is_open(call: Call) -> bool {
+    matches!(
+        call,
+        Call::Home
+            | Call::Asset
+            | Call::Docs
+            | Call::DocsScript
+            | Call::DocsStyle
+            | Call::OpenApi
+            | Call::Live
+            | Call::Ready
+    )
 }
 
 /// What a client shows; none if nothing. A line we do not understand is not nothing.

@@ -15,12 +15,12 @@ use pitlane_protocols::rest::{
     AccountVO, BadQuery, ExchangeVO, ForexVO, Search, SecurityFamilyVO, SecurityVO, StrategyVO,
 };
 use serde::Serialize;
-use xxhash_rust::xxh3::xxh3_64;
 
 use super::answer::{Answer, Kind, Portions, Rows};
 use super::ask::Ask;
 use super::house::House;
 use super::problem::Problem;
+use crate::journal::name_of;
 
 /// Rows rendered before others have their turn: some 200 µs.
 const ROWS_PER_PORTION: usize = 256;
@@ -30,6 +30,8 @@ const SHELF_ROWS_MAX: usize = 1_024;
 /// Answers that were made already, for one set of reference data.
 pub struct Shelf {
     reference: Arc<RefData>,
+    /// By which the journal knows this set, too.
+    pub name: u64,
     etag: HeaderValue,
     lists: RefCell<[Option<Bytes>; 4]>,
 }
@@ -45,11 +47,9 @@ enum List {
 
 impl Shelf {
     pub fn new(reference: Arc<RefData>) -> Shelf {
-        let mut image = Vec::new();
-        reference.save(&mut image);
-        let etag = format!("\"{:016x}\"", xxh3_64(&image));
-        let etag = HeaderValue::try_from(etag).expect("digits in quotation marks");
-        Shelf { reference, etag, lists: RefCell::default() }
+        let name = name_of(&reference);
+        let etag = HeaderValue::try_from(format!("\"{name:016x}\"")).expect("digits in quotation marks");
+        Shelf { reference, name, etag, lists: RefCell::default() }
     }
 
     /// A list as it was made before, or as it is made now.

@@ -12,6 +12,13 @@ use crate::auth::Role;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
     Home,
+    Docs,
+    DocsScript,
+    DocsStyle,
+    OpenApi,
+    /// A file of the page.
+    Asset,
+    Identity,
     Live,
     Ready,
     Version,
@@ -19,6 +26,7 @@ pub enum Call {
     BrokerMain,
     BrokerWs,
     ConfigParams,
+    CacheClear,
     Accounts,
     Account,
     Securities,
@@ -47,6 +55,7 @@ pub enum Call {
     OrderModify(OrderKind),
     OrderHistory,
     NextOrderId,
+    OrderValidate,
     Sessions,
     SessionEnd,
     SessionReset,
@@ -84,7 +93,7 @@ impl Verb {
         }
     }
 
-    fn method(self) -> &'static str {
+    pub fn method(self) -> &'static str {
         match self {
             Verb::Get => "GET",
             Verb::Post => "POST",
@@ -130,6 +139,13 @@ impl Route {
 
 static ROUTES: &[Route] = &[
     Route::new("/", &[(Verb::Get, Role::Read, Call::Home)]),
+    Route::new("/docs", &[(Verb::Get, Role::Read, Call::Docs)]),
+    Route::new("/docs/viewer.js", &[(Verb::Get, Role::Read, Call::DocsScript)]),
+    Route::new("/docs/viewer.css", &[(Verb::Get, Role::Read, Call::DocsStyle)]),
+    Route::new("/openapi.json", &[(Verb::Get, Role::Read, Call::OpenApi)]),
+    Route::new("/favicon.svg", &[(Verb::Get, Role::Read, Call::Asset)]),
+    Route::new("/assets/{}", &[(Verb::Get, Role::Read, Call::Asset)]),
+    Route::new("/rest/ext/identity", &[(Verb::Get, Role::Read, Call::Identity)]),
     Route::new("/health/live", &[(Verb::Get, Role::Read, Call::Live)]),
     Route::new("/health/ready", &[(Verb::Get, Role::Read, Call::Ready)]),
     Route::new("/version", &[(Verb::Get, Role::Read, Call::Version)]),
@@ -138,6 +154,7 @@ static ROUTES: &[Route] = &[
     Route::new("/rest/broker/url/main", &[(Verb::Get, Role::Read, Call::BrokerMain)]),
     Route::new("/rest/broker/url/ws", &[(Verb::Get, Role::Read, Call::BrokerWs)]),
     Route::new("/rest/config-params", &[(Verb::Get, Role::Read, Call::ConfigParams)]),
+    Route::new("/rest/cache/clear-all", &[(Verb::Post, Role::Admin, Call::CacheClear)]),
     Route::new("/rest/security", &[(Verb::Get, Role::Read, Call::Securities)]),
     Route::new("/rest/security-family", &[(Verb::Get, Role::Read, Call::Families)]),
     Route::new("/rest/security.search", &[(Verb::Get, Role::Read, Call::SecuritySearch)]),
@@ -218,6 +235,7 @@ static ROUTES: &[Route] = &[
     // Beyond it.
     Route::new("/rest/ext/cash-balance", &[(Verb::Get, Role::Read, Call::CashBalances)]),
     Route::new("/rest/ext/portfolio", &[(Verb::Get, Role::Read, Call::Portfolio)]),
+    Route::new("/rest/ext/execution/order/validate", &[(Verb::Post, Role::Trade, Call::OrderValidate)]),
     Route::new("/rest/ext/order/history", &[(Verb::Get, Role::Read, Call::OrderHistory)]),
     Route::new(
         "/rest/ext/risk",
@@ -239,11 +257,16 @@ static ROUTES: &[Route] = &[
     Route::new("/rest/ext/strategy/{}/phase", &[(Verb::Put, Role::Admin, Call::StrategyPhase)]),
 ];
 
-/// Every call of the table: its method, its path, and what one must at least be.
-pub fn table() -> impl Iterator<Item = (&'static str, &'static str, Role)> {
+/// The whole table, a call at a time.
+pub fn all() -> impl Iterator<Item = (&'static str, Verb, Role, Call)> {
     ROUTES
         .iter()
-        .flat_map(|route| route.calls.iter().map(|(verb, role, _)| (verb.method(), route.path, *role)))
+        .flat_map(|route| route.calls.iter().map(|(verb, role, call)| (route.path, *verb, *role, *call)))
+}
+
+/// Every call of the table: its method, its path, and what one must at least be.
+pub fn table() -> impl Iterator<Item = (&'static str, &'static str, Role)> {
+    all().map(|(path, verb, role, _)| (verb.method(), path, role))
 }
 
 /// What a path and a method come to.

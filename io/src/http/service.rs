@@ -4,9 +4,9 @@ use std::rc::Rc;
 
 use hyper::body::Incoming;
 use hyper::header::{
-    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderMap, HeaderName,
-    HeaderValue, LOCATION, REFERRER_POLICY, RETRY_AFTER, SEC_WEBSOCKET_VERSION, UPGRADE,
-    X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
+    HeaderMap, HeaderName, HeaderValue, LOCATION, REFERRER_POLICY, RETRY_AFTER, SEC_WEBSOCKET_VERSION,
+    UPGRADE, VARY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use hyper::http::request::Parts as Head;
 use hyper::{Method, Request, Response, StatusCode};
@@ -27,10 +27,10 @@ const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Longest id of a client's that we carry on.
 const REQUEST_ID_BYTES_MAX: usize = 64;
 
-/// The page loads nothing from elsewhere, is framed by nobody, and may speak to its own host only.
+/// Pages load nothing from elsewhere, are framed by nobody, and speak to their own host only (STOMP too, by `connect-src`).
 const PAGE_POLICY: HeaderValue = HeaderValue::from_static(
-    "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; \
-     frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; \
+     connect-src 'self'; manifest-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
 );
 
 pub async fn answer(house: &Rc<House>, visit: &Visit, request: Request<Incoming>) -> Response<Reply> {
@@ -63,10 +63,13 @@ pub async fn answer(house: &Rc<House>, visit: &Visit, request: Request<Incoming>
     if answer.status == StatusCode::SERVICE_UNAVAILABLE && !headers.contains_key(RETRY_AFTER) {
         headers.insert(RETRY_AFTER, HeaderValue::from(1));
     }
-    let Answer { status, kind, content, location, etag } = answer;
+    let Answer { status, kind, content, location, etag, encoding } = answer;
     dress(kind, etag, &mut headers);
     if let Some(location) = location {
         headers.insert(LOCATION, location);
+    }
+    if let Some(encoding) = encoding {
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding));
     }
     headers.insert(X_REQUEST_ID, id);
     let mut response = Response::new(Reply::new(content, kind, visit.link.clone()));
@@ -144,7 +147,7 @@ fn dress(kind: Kind, etag: Option<HeaderValue>, headers: &mut HeaderMap) {
         Kind::Json => Some("application/json"),
         Kind::Problem => Some("application/problem+json"),
         Kind::Metrics => Some(exposition::CONTENT_TYPE),
-        Kind::Page => Some("text/html; charset=utf-8"),
+        Kind::Asset { content_type, .. } => Some(content_type),
     };
     if let Some(content_type) = content_type {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
@@ -153,13 +156,16 @@ fn dress(kind: Kind, etag: Option<HeaderValue>, headers: &mut HeaderMap) {
     match etag {
         Some(etag) => {
             headers.insert(ETAG, etag);
-            headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+            let is_immutable = matches!(kind, Kind::Asset { is_immutable: true, .. });
+            let cached = if is_immutable { "public, max-age=31536000, immutable" } else { "no-cache" };
+            headers.insert(CACHE_CONTROL, HeaderValue::from_static(cached));
         }
         None => {
             headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         }
     }
-    if kind == Kind::Page {
+    if let Kind::Asset { .. } = kind {
+        headers.append(VARY, HeaderValue::from_static("accept-encoding"));
         headers.insert(CONTENT_SECURITY_POLICY, PAGE_POLICY);
         headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
         headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
@@ -173,7 +179,7 @@ fn request_id(house: &House, headers: &HeaderMap) -> HeaderValue {
     };
     match headers.get(X_REQUEST_ID).filter(is_sane) {
         Some(id) => id.clone(),
-        None => text(format!("{:x}-{}", house.standing.started().0 / 1_000_000, house.next_request())),
+        None => house.next_request_id(),
     }
 }
 

@@ -38,7 +38,9 @@ pub fn class_of(body: &Body) -> Class {
         | Body::TradingDay { .. }
         | Body::Timer
         | Body::Watch { .. }
-        | Body::Snapshot { .. } => Class::Needed,
+        | Body::Snapshot { .. }
+        | Body::Reference { .. }
+        | Body::Validate { .. } => Class::Needed,
     }
 }
 
@@ -70,6 +72,9 @@ impl Writer {
     pub fn offer(&mut self, now: Timestamp, command: &Command, shard: &Shard) -> Result<u64, NotTaken> {
         let mut payload = [0; COMMAND_BYTES_MAX];
         let length = encode_command(command, &mut payload);
+        if let Body::Reference { name } = command.body {
+            self.turn_to(name, now.0, || shard.digest())?;
+        }
         self.append(now.0, kind::COMMAND, &payload[..length], class_of(&command.body), || shard.digest())
     }
 }

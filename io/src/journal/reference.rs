@@ -12,6 +12,13 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::disk::Disk;
 use super::fault::{Fault, What};
 
+/// The name of a set: the hash of its bytes.
+pub fn name_of(reference: &RefData) -> u64 {
+    let mut bytes = Vec::new();
+    reference.save(&mut bytes);
+    xxh3_64(&bytes)
+}
+
 /// Puts the set away, unless it is there already, and answers with its name.
 pub fn keep(disk: &Disk, folder: &Path, reference: &RefData) -> Result<u64, Fault> {
     let mut bytes = Vec::new();
@@ -40,12 +47,19 @@ pub fn read(disk: &Disk, folder: &Path, name: u64) -> Result<Arc<RefData>, Fault
     reference.map(Arc::new).map_err(|damage| Fault::new(&path, damage.at, What::ReferenceDamaged))
 }
 
-/// Removes all sets but these.
-pub fn retain(disk: &Disk, folder: &Path, needed: &BTreeSet<u64>) -> io::Result<()> {
-    let names = disk.list(folder)?;
-    let kept = names.iter().filter_map(|name| u64::from_str_radix(name, 16).ok());
-    for name in kept.filter(|name| !needed.contains(name)) {
-        disk.remove(&path_of(folder, name))?;
+/// All sets that are there; none if the folder cannot be read.
+pub fn names(disk: &Disk, folder: &Path) -> BTreeSet<u64> {
+    let names = disk.list(folder).unwrap_or_default();
+    names.iter().filter_map(|name| u64::from_str_radix(name, 16).ok()).collect()
+}
+
+/// Removes these sets, as far as they are still there.
+pub fn remove(disk: &Disk, folder: &Path, names: &[u64]) -> io::Result<()> {
+    for name in names {
+        match disk.remove(&path_of(folder, *name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
     }
     Ok(())
 }

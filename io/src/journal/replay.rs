@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use pitlane_engine::command::Body as Told;
 use pitlane_engine::event::{Body, Event};
 use pitlane_engine::id::{ShardId, Source};
 use pitlane_engine::image;
@@ -290,6 +291,10 @@ impl Hear for Replay {
             (kind::COMMAND, Some(state)) => {
                 let command = image::decode_command(record.payload);
                 let command = command.map_err(|_| fault(What::CommandUnknown { seq }))?;
+                if let Told::Reference { name } = command.body {
+                    state.shard.stage(name, reference::read(&self.disk, &self.references, name)?);
+                    state.reference = name;
+                }
                 state.shard.apply(Timestamp(record.time), &command, &mut state.outbox);
                 settle(&mut state.shard, &mut state.outbox, &mut self.echo);
                 self.counts.commands += 1;

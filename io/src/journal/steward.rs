@@ -36,6 +36,8 @@ const PAUSE_NS: u64 = 500 * NS_PER_MS;
 #[derive(Debug)]
 pub struct Steward {
     shards: Vec<Shard>,
+    /// Sets of reference data that were there when this life began.
+    references: BTreeSet<u64>,
 }
 
 #[derive(Debug)]
@@ -89,7 +91,9 @@ pub struct Kept {
 
 impl Steward {
     pub(super) fn new(shards: Vec<Shard>) -> Steward {
-        Steward { shards }
+        let first = shards.first();
+        let references = first.map(|shard| reference::names(&shard.disk, &shard.folders.references()));
+        Steward { shards, references: references.unwrap_or_default() }
     }
 
     /// Makes the segments that each shard begins with, and removes those that were never used.
@@ -121,10 +125,12 @@ impl Steward {
         work
     }
 
+    /// Those that were put away in this life stay: whoever will need them may not have said so yet.
     fn retain_references(&self) {
         let needed: BTreeSet<u64> = self.shards.iter().flat_map(Shard::references).collect();
         let Some(shard) = self.shards.first() else { return };
-        if let Err(error) = reference::retain(&shard.disk, &shard.folders.references(), &needed) {
+        let idle: Vec<u64> = self.references.difference(&needed).copied().collect();
+        if let Err(error) = reference::remove(&shard.disk, &shard.folders.references(), &idle) {
             shard.health.steward.error.set(Doing::Retention, &error);
         }
     }
@@ -206,7 +212,7 @@ impl Shard {
             last: left.last,
             bytes: left.end,
             time: now.0,
-            reference: self.reference,
+            reference: left.reference,
         });
         self.count();
     }

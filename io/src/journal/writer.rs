@@ -63,6 +63,8 @@ pub(super) enum Turn {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Left {
     pub number: u64,
+    /// Name of the reference data in force when it began.
+    pub reference: u64,
     pub first: u64,
     pub last: u64,
     pub end: u64,
@@ -107,6 +109,7 @@ pub struct Writer {
 #[derive(Debug)]
 struct Open {
     number: u64,
+    reference: u64,
     salt: u32,
     header_sum: u32,
     after: Link,
@@ -215,6 +218,27 @@ impl Writer {
         Ok(self.seq)
     }
 
+    /// Begins a segment for other reference data, so that every segment names all that its records need: the change is its
+    /// first record.
+    #[cold]
+    pub(super) fn turn_to(
+        &mut self,
+        reference: u64,
+        time: u64,
+        digest: impl FnOnce() -> u64,
+    ) -> Result<(), NotTaken> {
+        if self.reference == reference {
+            // Turned already, and the record found no room yet; or they are the same as before.
+            return Ok(());
+        }
+        match self.health.door() {
+            Door::Open | Door::Full | Door::Failed => {}
+            Door::Shut => return Err(NotTaken::Refused(Door::Shut)),
+        }
+        let before = std::mem::replace(&mut self.reference, reference);
+        self.turn(Class::Needed, time, digest).inspect_err(|_| self.reference = before)
+    }
+
     /// To be called in every cycle of the shard: answers a failed sync, gives back what is no longer needed, and wakes
     /// the keeper if it has something to do.
     pub fn tend(&mut self) -> usize {
@@ -298,7 +322,9 @@ impl Writer {
     }
 
     fn leave(&mut self, open: Open) {
-        let left = Left { number: open.number, first: open.first, last: open.last, end: open.at as u64 };
+        let reference = open.reference;
+        let left =
+            Left { number: open.number, reference, first: open.first, last: open.last, end: open.at as u64 };
         self.tell(Turn::Left(left));
         match self.level {
             // If it cannot be synced it is read once more from here.
@@ -324,6 +350,7 @@ impl Writer {
         self.health.writer.segment.store(spare.number, Ordering::Relaxed);
         self.current = Some(Open {
             number: spare.number,
+            reference: self.reference,
             salt: self.owner.salt(spare.number),
             header_sum,
             after,

@@ -147,6 +147,34 @@ impl Control {
         }
     }
 
+    /// New reference data: whatever is new in them is told to the shards, which know it already. What was there before stays as
+    /// it is, limits that were changed meanwhile included.
+    pub fn adopt(&mut self, briefing: Briefing) {
+        let shards = self.port.shards();
+        let old = std::mem::replace(&mut self.briefing, briefing);
+        let Briefing { limits, restrictions, running, followed, .. } = &self.briefing;
+        let errands = &mut self.errands;
+        let had = |scope: &Scope| old.limits.iter().any(|(other, _)| other == scope);
+        for (scope, limits) in limits.iter().filter(|(scope, _)| !had(scope)) {
+            errands.tell_all(Body::Limits { scope: *scope, limits: *limits });
+            self.treasury.set_limits(*scope, limits, |shard, command| errands.send(shard, command));
+        }
+        for (scope, security) in restrictions.iter().filter(|row| !old.restrictions.contains(row)) {
+            errands.tell_all(Body::Restrict { scope: *scope, security: *security, on: true });
+        }
+        for &strategy in running.iter().filter(|id| !old.running.contains(id)) {
+            for phase in [Phase::Init, Phase::Prefeed, Phase::Start, Phase::Running] {
+                errands.tell_all(Body::Phase { strategy, phase });
+            }
+        }
+        for &security in followed.iter().filter(|id| !old.followed.contains(id)) {
+            let body = Body::Subscribe { strategy: StrategyId::SERVER, security, on: true };
+            errands.tell(shard_of(security, shards), body);
+        }
+        // New exchanges may have hours.
+        self.bell = Timestamp::ZERO;
+    }
+
     /// Whether the shards know what they must.
     pub fn is_ready(&self) -> bool {
         self.limits_set && self.errands.is_empty()
@@ -174,6 +202,9 @@ impl Control {
             }
             self.learn(shard, &event);
             self.note_answer(&event);
+            if let Said::Limits { scope, limits } = event.body {
+                self.note_limits(scope, limits);
+            }
             let errands = &mut self.errands;
             self.treasury.handle_event(shard, &event, |shard, command| errands.send(shard, command));
         }
@@ -312,6 +343,15 @@ impl Control {
         {
             self.unanswered = self.unanswered.saturating_sub(1);
         }
+    }
+
+    /// Somebody has changed limits: the first shard that says so is heard, the others say the same.
+    fn note_limits(&mut self, scope: Scope, limits: Limits) {
+        let known = self.briefing.limits.iter_mut().find(|(other, _)| *other == scope);
+        let Some((_, known)) = known.filter(|(_, known)| self.limits_set && *known != limits) else { return };
+        *known = limits;
+        let errands = &mut self.errands;
+        self.treasury.set_limits(scope, &limits, |shard, command| errands.send(shard, command));
     }
 
     /// Gives each shard its part; what it has from an earlier life it keeps.

@@ -45,6 +45,13 @@ impl Market {
         Market { feed: Feed::new(reference, feed), port, exchanges, wanted, closed, slot: None }
     }
 
+    /// New reference data: new securities can be switched on.
+    pub fn adopt(&mut self, reference: &RefData) {
+        self.exchanges =
+            reference.securities().iter().map(|row| (row.id, reference.exchange_of(row).id)).collect();
+        self.feed.adopt(reference);
+    }
+
     /// A security is quoted while somebody is subscribed to it and its exchange is not closed.
     pub fn set_on(&mut self, security: SecurityId, on: bool, now: Timestamp) {
         if on {

@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use pitlane_engine::command::Body;
 use pitlane_engine::time::Timestamp;
 use pitlane_engine::worker::{ALL_STORED, Taken, Worker};
+use rtrb::Consumer;
 
+use super::reread::Reread;
 use crate::fault;
 use crate::journal::Writer;
 use crate::metrics::Registry;
@@ -29,6 +32,8 @@ pub struct Keeping {
     pub journal: Option<Writer>,
     /// None: nothing is stamped.
     pub recorder: Option<Recorder>,
+    /// New reference data, on their way ahead of the command that puts them into force; None: there never are any.
+    pub news: Option<Consumer<Reread>>,
 }
 
 impl ShardDuty {
@@ -71,10 +76,17 @@ impl Keeping {
     /// A poll in which each command is journaled before it is applied, and some are timed. One is applied when the next is
     /// taken, or when the poll ends.
     fn poll(&mut self, worker: &mut Worker, now: Timestamp) -> usize {
-        let Keeping { journal, recorder } = self;
+        let Keeping { journal, recorder, news } = self;
+        while let Some(Reread { name, reference, .. }) = news.as_mut().and_then(|news| news.pop().ok()) {
+            worker.stage(name, reference);
+        }
         let stored = journal.as_ref().map_or(ALL_STORED, Writer::stored);
         let mut applying = None;
         let mut work = worker.poll_with(now, stored, |number, now, command, shard| {
+            // They were sent before it, so they are here in the next round.
+            if matches!(command.body, Body::Reference { name } if !shard.has_staged(name)) {
+                return Taken::Wait;
+            }
             let mut timed = None;
             if let Some(recorder) = recorder.as_mut() {
                 if let Some(journaled) = applying.take() {

@@ -2,12 +2,16 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use pitlane_engine::image;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
+use pitlane_protocols::stomp::settings::Settings;
+use rtrb::RingBuffer;
 
+use super::library::Library;
 use super::store::{Staff, Store};
 use super::watch::Watch;
 use super::{Running, ServeError, ServeSettings, reload_by_signal, system};
@@ -15,15 +19,17 @@ use crate::audit::Scribe;
 use crate::auth::{Auth, AuthSettings};
 use crate::bulletin::{Post, posts};
 use crate::config::{Config, IdleBy, Layout};
-use crate::http::{Http, HttpSettings, Listener, News, Parts as HttpParts, Remote, Standing};
+use crate::http::{Http, HttpSettings, Listener, News, Parts as HttpParts, Remote, Rereads, Standing};
 use crate::journal::header;
 use crate::log::Events;
 use crate::metrics::{Registry, StageSummary};
 use crate::net::settings::NetSettings;
+use crate::platform::GATEWAYS;
 use crate::platform::gateway::Gateway;
 use crate::platform::gateway::doors::{Doors, Protocol};
 use crate::platform::gateway::fix::FixRoom;
 use crate::platform::gateway::stomp::StompRoom;
+use crate::platform::reread::REREADS_MAX;
 use crate::platform::{Parts, PlatformSettings};
 use crate::printer::Printer;
 use crate::report::Report;
@@ -79,6 +85,19 @@ pub fn start(
     let mut scribe = Scribe::open(&config.service.data_dir, now).map_err(ServeError::Audit)?;
 
     let (printer, printing) = Printer::start(life.clone()).map_err(system(NO_THREAD))?;
+    let (answered, answers) = RingBuffer::new(REREADS_MAX);
+    let gateway_bells = bells.ports[GATEWAYS as usize..].to_vec();
+    let asked = Arc::new(AtomicBool::new(false));
+    let library = Library {
+        config: config.clone(),
+        params: settings.params.clone(),
+        current: reference.clone(),
+        asked: asked.clone(),
+        shards: parts.news.shards,
+        shard_bells: bells.shards.clone(),
+        answers: answered,
+        remote: remote.clone(),
+    };
     let http = HttpParts {
         port: parts.http,
         bells: bells.shards.clone(),
@@ -89,12 +108,13 @@ pub fn start(
         stages: shown(parts.stages),
         report: Some(Report::new(printer.clone(), settings.quiet)),
         numbers: rest_numbers,
+        rereads: Some(Rereads::new(answers, parts.news.gateways, gateway_bells)),
         tls: tls.clone(),
         seat: auth.seat(remote.bell().clone()),
         posts,
         log,
         pen: Some(scribe.pen(auth.bell().clone(), remote.bell().clone())),
-        tell: told(life.clone()),
+        tell: told(life.clone(), asked),
     };
     let http = Http::bind(HttpSettings::of(config, &settings.params), http)
         .map_err(system("http.listen or https.listen"))?;
@@ -117,6 +137,7 @@ pub fn start(
         remote,
         standing,
         watch,
+        library,
         threads,
         printer,
         printing,
@@ -180,7 +201,12 @@ fn furnish(
         ends.push(end);
         let room = doors.lead_to(Protocol::Stomp).then(|| {
             let logins = Logins::new(Some(auth.seat(bell)), config.stomp.generic_event_role);
-            StompRoom::new(stomp::settings(config), reference.clone(), source, logins)
+            StompRoom::new(
+                Settings { hears_all: false, ..stomp::settings(config) },
+                reference.clone(),
+                source,
+                logins,
+            )
         });
         gateway.furnish(doors.try_clone()?, room, rooms.next(), post);
     }
@@ -200,10 +226,14 @@ fn shown(mut readers: Vec<(String, Reader)>) -> Box<dyn FnMut() -> Vec<StageSumm
 }
 
 /// What becomes of the http thread's news.
-fn told(life: Arc<Life>) -> Box<dyn Fn(News) + Send> {
+fn told(life: Arc<Life>, reread: Arc<AtomicBool>) -> Box<dyn Fn(News) + Send> {
     Box::new(move |news| match news {
         News::Complete => life.arrive(Course::Opening),
         News::ExitAsked => life.stop(Stop::Asked),
+        News::RereadAsked => {
+            reread.store(true, Ordering::Release);
+            life.ring_main();
+        }
         News::Quiet => {
             life.arrive(Course::Closing);
             // It has nothing to drain but its events, and hears those until the end.

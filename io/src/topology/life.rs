@@ -103,7 +103,8 @@ impl Life {
         self.doorbell.try_clone()
     }
 
-    fn ring_main(&self) {
+    /// Wakes main, to look at what it waits for.
+    pub fn ring_main(&self) {
         // If it cannot be written to, main has been rung for so often that it is awake.
         let _ = (&self.doorbell).write(&[1]);
     }

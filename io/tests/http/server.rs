@@ -86,6 +86,7 @@ impl Server {
             log: None,
             pen: None,
             numbers: Numbers::only(IdBlock { next: 1, end: 1 << 32 }),
+            rereads: None,
             tls: plan.tls,
             tell: Box::new(move |news| tell.send(news).unwrap_or_default()),
         };

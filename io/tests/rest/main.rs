@@ -7,6 +7,7 @@
 mod client;
 mod service;
 
+mod cache;
 mod decimals;
 mod hostile;
 mod lives;
@@ -14,5 +15,6 @@ mod lists;
 mod money;
 mod operation;
 mod orders;
+mod readme;
 mod reference;
 mod table;

@@ -262,3 +262,42 @@ fn an_order_named_like_a_path_is_found() {
     assert_eq!(service.order("market")["intId"], "market");
     assert_eq!(service.delete("/rest/execution/order/market").status, 200);
 }
+
+#[test]
+fn an_order_is_checked_and_not_sent() {
+    let mut service = Service::start("validate");
+    let path = "/rest/ext/execution/order/validate";
+    let good = r#"{"type":"LIMIT","securityId":1,"side":"BUY","quantity":1,"limit":1}"#;
+    for _ in 0..3 {
+        service.must_post(path, good);
+    }
+    for (body, code) in [
+        (r#"{"type":"LIMIT","securityId":1,"side":"BUY","quantity":1}"#, "limit-missing"),
+        (r#"{"type":"MARKET","securityId":1,"side":"BUY","quantity":1,"limit":1}"#, "limit-superfluous"),
+        (r#"{"type":"STOP","securityId":1,"side":"BUY","quantity":1,"limit":1}"#, "limit-superfluous"),
+        (r#"{"type":"MARKET","securityId":1,"side":"BUY","quantity":1.5}"#, "bad-lot"),
+        (r#"{"type":"MARKET","securityId":999,"side":"BUY","quantity":1}"#, "unknown-security"),
+        (r#"{"type":"MARKET","securityId":1,"side":"BUY","quantity":1,"accountId":3}"#, "account-inactive"),
+    ] {
+        service.refuse("POST", path, body, 422, code);
+    }
+    service.refuse("POST", path, r#"{"securityId":1,"side":"BUY","quantity":1}"#, 400, "bad-body");
+    assert_eq!(service.put("/rest/ext/risk", r#"{"strategyName":"SERVER","maxOrderQty":5}"#).status, 200);
+    service.refuse("POST", path, &good.replace("\"quantity\":1", "\"quantity\":6"), 422, "max-order-qty");
+    service.must_post(LIMIT, &limit(r#","intId":"used""#));
+    service.refuse(
+        "POST",
+        path,
+        &good.replace("\"side\"", "\"intId\":\"used\",\"side\""),
+        422,
+        "duplicate-order-id",
+    );
+    service.must_post("/rest/ext/kill-switch", "");
+    service.refuse("POST", path, good, 422, "kill-switch");
+    assert_eq!(service.read("/rest/execution/order"), json!([]));
+    assert_eq!(
+        service.read("/rest/ext/order/history").as_array().unwrap().len(),
+        1,
+        "only what was really sent"
+    );
+}

@@ -7,5 +7,7 @@
 mod service;
 
 mod client;
+mod people;
+mod platform;
 mod sessions;
 mod websocket;

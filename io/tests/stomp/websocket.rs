@@ -7,7 +7,7 @@ use super::client::{Client, Wire, body, header, plain, tls};
 use super::sessions::{address, start};
 
 /// A client's end of a WebSocket. As a stream it writes each call as one message, and reads the payload of messages.
-struct WebSocket {
+pub struct WebSocket {
     wire: Box<dyn Wire>,
     payload: Vec<u8>,
     /// Each message that was read, as it came: its opcode and length.
@@ -16,7 +16,7 @@ struct WebSocket {
 
 impl WebSocket {
     /// The opening handshake; the answer's head.
-    fn open(mut wire: Box<dyn Wire>, address: SocketAddr, further: &str) -> (WebSocket, String) {
+    pub fn open(mut wire: Box<dyn Wire>, address: SocketAddr, further: &str) -> (WebSocket, String) {
         let request = format!(
             "GET /stomp HTTP/1.1\r\nHost: {address}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
              Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{further}\r\n"

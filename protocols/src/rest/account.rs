@@ -2,9 +2,10 @@
 
 use pitlane_engine::refdata::Account;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// An account at a venue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AccountVO<'a> {
     pub id: u16,

@@ -1,9 +1,10 @@
 //! Ways to venues.
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// A way to a venue, and how it stands.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AdapterVO<'a> {
     pub id: u8,

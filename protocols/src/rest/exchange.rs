@@ -2,9 +2,10 @@
 
 use pitlane_engine::refdata::Exchange;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// A market place.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExchangeVO<'a> {
     pub id: u16,

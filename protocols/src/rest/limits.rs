@@ -5,11 +5,12 @@ use pitlane_engine::id::Currency;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::view::View;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::Decimal;
 
 /// Everything that stands between an order and its venue.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RiskVO {
     /// Whether the kill switch of the whole platform is on.
@@ -20,7 +21,7 @@ pub struct RiskVO {
 }
 
 /// The limits of one strategy or account. Zero means: no such limit. In a request, what is absent stays as it is.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub struct LimitsVO {
     /// A strategy, or an account, by name.
@@ -49,7 +50,7 @@ pub struct LimitsVO {
 }
 
 /// A security that may not be traded, and by whom.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RestrictionVO {
     #[serde(skip_serializing_if = "Option::is_none")]

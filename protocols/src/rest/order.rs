@@ -5,18 +5,22 @@ use pitlane_engine::refdata::RefData;
 use pitlane_engine::terms::{OrderKind, Side, Status, Tif};
 use pitlane_engine::view::Order;
 use serde::{Serialize, Serializer};
+use utoipa::ToSchema;
 
-use super::{Decimal, Instant, Named};
+use super::schema::{OrderKindWord, SideWord, StatusWord, TifWord};
+use super::{Decimal, Moment, Named};
 use crate::words::Word;
 
 /// An order as it stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OrderVO<'a> {
     /// The order's id now. After a modification it is a new one.
     pub int_id: &'a str,
     #[serde(rename = "type")]
+    #[schema(value_type = OrderKindWord)]
     pub kind: Named<OrderKind>,
+    #[schema(value_type = SideWord)]
     pub side: Named<Side>,
     /// In all.
     pub quantity: Decimal,
@@ -25,10 +29,11 @@ pub struct OrderVO<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<Decimal>,
     /// Time in force.
+    #[schema(value_type = TifWord)]
     pub tif: Named<Tif>,
     /// With GTD.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tif_date: Option<Instant>,
+    pub tif_date: Option<Moment>,
     pub strategy_id: u16,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strategy_name: Option<&'a str>,
@@ -40,6 +45,7 @@ pub struct OrderVO<'a> {
     pub exchange_id: Option<u16>,
     /// Passed on to the venue.
     pub exchange_order: bool,
+    #[schema(value_type = StatusWord)]
     pub status: Named<Status>,
     pub filled_quantity: Decimal,
     /// What is left in the market: zero once the order has ended.
@@ -59,13 +65,14 @@ pub struct OrderVO<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'static str>,
     /// REST, STRATEGY, SERVER, or `FIX:` and the session's name.
+    #[schema(value_type = &str)]
     pub source: SourceName<'a>,
     /// The connection to its venue was lost before the venue answered; the status is the last one known.
     #[serde(skip_serializing_if = "is_false")]
     pub unknown: bool,
     /// When it was submitted.
-    pub date_time: Instant,
-    pub last_update: Instant,
+    pub date_time: Moment,
+    pub last_update: Moment,
 }
 
 impl<'a> OrderVO<'a> {
@@ -83,7 +90,7 @@ impl<'a> OrderVO<'a> {
             limit: terms.kind.has_limit().then(|| terms.limit.into()),
             stop: terms.kind.has_stop().then(|| terms.stop.into()),
             tif: Named(terms.tif),
-            tif_date: (terms.tif_date.0 != 0).then_some(Instant(terms.tif_date)),
+            tif_date: (terms.tif_date.0 != 0).then_some(Moment(terms.tif_date)),
             strategy_id: terms.strategy.0,
             strategy_name: reference.strategy(terms.strategy).map(|row| row.name.as_str()),
             account_id: terms.account.0,
@@ -101,8 +108,8 @@ impl<'a> OrderVO<'a> {
             reason: Some(order.reason.code()).filter(|code| !code.is_empty()),
             source: SourceName { origin: order.source.origin, session },
             unknown: order.in_doubt,
-            date_time: Instant(order.submitted),
-            last_update: Instant(order.updated),
+            date_time: Moment(order.submitted),
+            last_update: Moment(order.updated),
         }
     }
 }

@@ -5,8 +5,10 @@ use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::terms::{Changes, OrderKind, Side, Tif};
 use pitlane_engine::time::Timestamp;
 use serde::Deserialize;
+use utoipa::ToSchema;
 
-use super::{Decimal, Instant, Named};
+use super::schema::{OrderKindWord, SideWord, TifWord};
+use super::{Decimal, Moment, Named};
 
 /// A new order of any type, read and not yet looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,13 +45,14 @@ pub struct OrderChange {
 macro_rules! submits {
     ($($(#[$doc:meta])* $name:ident $kind:ident { $($(#[$about:meta])* $price:ident,)* })*) => {$(
         $(#[$doc])*
-        #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+        #[derive(Clone, Debug, PartialEq, Eq, Deserialize, ToSchema)]
         #[serde(deny_unknown_fields, rename_all = "camelCase")]
         pub struct $name {
             /// 1 to 48 printable ASCII characters without space; the service makes one if there is none. The same body under
             /// the same id again gives the same answer and no second order.
             pub int_id: Option<String>,
             pub security_id: u32,
+            #[schema(value_type = SideWord)]
             pub side: Named<Side>,
             /// Above zero, a multiple of the lot size.
             pub quantity: Decimal,
@@ -62,9 +65,10 @@ macro_rules! submits {
             /// The security's own; another one is refused.
             pub exchange_id: Option<u16>,
             /// Time in force; DAY if there is none.
+            #[schema(value_type = Option<TifWord>)]
             pub tif: Option<Named<Tif>>,
             /// With GTD: until when.
-            pub tif_date: Option<Instant>,
+            pub tif_date: Option<Moment>,
             /// Passed on to the venue.
             #[serde(default)]
             pub exchange_order: bool,
@@ -118,10 +122,58 @@ submits! {
     }
 }
 
+/// An order of any type, to be checked and not sent.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct AnyOrderVO {
+    #[serde(rename = "type")]
+    #[schema(value_type = OrderKindWord)]
+    pub kind: Named<OrderKind>,
+    pub int_id: Option<String>,
+    pub security_id: u32,
+    #[schema(value_type = SideWord)]
+    pub side: Named<Side>,
+    pub quantity: Decimal,
+    /// Of LIMIT and STOP_LIMIT.
+    pub limit: Option<Decimal>,
+    /// Of STOP and STOP_LIMIT.
+    pub stop: Option<Decimal>,
+    pub strategy_id: Option<u16>,
+    pub strategy_name: Option<String>,
+    pub account_id: Option<u16>,
+    pub exchange_id: Option<u16>,
+    #[schema(value_type = Option<TifWord>)]
+    pub tif: Option<Named<Tif>>,
+    pub tif_date: Option<Moment>,
+    #[serde(default)]
+    pub exchange_order: bool,
+}
+
+impl From<AnyOrderVO> for OrderRequest {
+    fn from(body: AnyOrderVO) -> OrderRequest {
+        OrderRequest {
+            kind: body.kind.0,
+            int_id: body.int_id,
+            security_id: body.security_id,
+            side: body.side.0,
+            quantity: body.quantity.into(),
+            limit: body.limit.map(Price::from),
+            stop: body.stop.map(Price::from),
+            strategy_id: body.strategy_id,
+            strategy_name: body.strategy_name,
+            account_id: body.account_id,
+            exchange_id: body.exchange_id,
+            tif: body.tif.map(|tif| tif.0).unwrap_or_default(),
+            tif_date: body.tif_date.map(|date| date.0).unwrap_or_default(),
+            exchange_order: body.exchange_order,
+        }
+    }
+}
+
 macro_rules! modifies {
     ($($(#[$doc:meta])* $name:ident $kind:ident { $($price:ident $with:ident,)* })*) => {$(
         $(#[$doc])*
-        #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+        #[derive(Clone, Debug, PartialEq, Eq, Deserialize, ToSchema)]
         #[serde(deny_unknown_fields, rename_all = "camelCase")]
         pub struct $name {
             /// The order, by any id it has had.
@@ -133,11 +185,13 @@ macro_rules! modifies {
             /// The new quantity in all, what is filled included.
             pub quantity: Option<Decimal>,
             $(pub $price: Option<Decimal>,)*
+            #[schema(value_type = Option<TifWord>)]
             pub tif: Option<Named<Tif>>,
-            pub tif_date: Option<Instant>,
+            pub tif_date: Option<Moment>,
             /// Cannot be changed, and may be left out.
             pub security_id: Option<u32>,
             /// Cannot be changed, and may be left out.
+            #[schema(value_type = Option<SideWord>)]
             pub side: Option<Named<Side>>,
         }
 

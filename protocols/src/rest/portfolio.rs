@@ -3,11 +3,12 @@
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::view::{CashBalance, Holding, Missing, Portfolio};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::Decimal;
 
 /// Cash of one strategy in one currency.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CashBalanceVO<'a> {
     pub strategy_id: u16,
@@ -31,7 +32,7 @@ impl<'a> CashBalanceVO<'a> {
 }
 
 /// What a strategy, or all of them, own. Sums are in the base currency; what is not in them is named in `missing`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PortfolioVO<'a> {
     /// Absent: all strategies together.
@@ -55,7 +56,7 @@ pub struct PortfolioVO<'a> {
 }
 
 /// What is owned in one currency.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HoldingVO<'a> {
     pub currency: &'a str,
@@ -70,7 +71,7 @@ pub struct HoldingVO<'a> {
 }
 
 /// Something that is not in the sums, and why.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MissingVO<'a> {
     /// NO_PRICE, UNKNOWN_SECURITY, NO_RATE or TOO_LARGE.

@@ -3,11 +3,12 @@
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::view::{Position, View};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::Decimal;
 
 /// What a strategy holds of a security. Figures that nobody can tell are absent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PositionVO<'a> {
     pub id: u64,

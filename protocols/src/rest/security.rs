@@ -3,11 +3,12 @@
 use pitlane_engine::refdata::SecurityKind;
 use pitlane_engine::refdata::{Family, RefData, Security};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::Decimal;
 
 /// A security. Tick, lot and contract size are its family's, so that a client can check an order before it sends it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SecurityVO<'a> {
     pub id: u32,
@@ -72,7 +73,7 @@ impl<'a> SecurityVO<'a> {
 }
 
 /// A currency pair.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ForexVO<'a> {
     #[serde(flatten)]
@@ -96,7 +97,7 @@ impl<'a> ForexVO<'a> {
 }
 
 /// What securities of one kind have in common.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SecurityFamilyVO<'a> {
     pub id: u32,

@@ -1,11 +1,12 @@
 //! Clients that are connected, and how fast market data may go to them.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
-use super::{Decimal, Instant};
+use super::{Decimal, Moment};
 
 /// A FIX, STOMP or WebSocket client. What a protocol does not have is absent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionVO {
     pub id: String,
@@ -17,7 +18,7 @@ pub struct SessionVO {
     /// From which address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peer: Option<String>,
-    pub since: Instant,
+    pub since: Moment,
     pub state: &'static str,
     pub bytes_in: u64,
     pub bytes_out: u64,
@@ -46,7 +47,7 @@ pub struct SessionVO {
 }
 
 /// How fast market data goes over WebSocket, in events a second. In a request, what is absent stays as it is.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub struct RatesVO {
     /// Over one connection; zero or less: as fast as it comes.

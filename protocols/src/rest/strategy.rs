@@ -3,11 +3,13 @@
 use pitlane_engine::command::Phase;
 use pitlane_engine::refdata::Strategy;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::Named;
+use super::schema::PhaseWord;
 
 /// A strategy. The server itself is the one named `SERVER`, with id 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StrategyVO<'a> {
     pub id: u16,
@@ -15,6 +17,7 @@ pub struct StrategyVO<'a> {
     /// Whether it starts by itself.
     pub auto_activate: bool,
     /// Where it is in its life.
+    #[schema(value_type = PhaseWord)]
     pub phase: Named<Phase>,
     /// REAL_TIME or SIMULATION.
     pub mode: &'static str,
@@ -33,8 +36,9 @@ impl StrategyVO<'_> {
 }
 
 /// The phase a strategy is to enter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct PhaseVO {
+    #[schema(value_type = PhaseWord)]
     pub phase: Named<Phase>,
 }

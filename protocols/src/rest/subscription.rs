@@ -1,9 +1,10 @@
 //! Market data subscriptions.
 
 use serde::Deserialize;
+use utoipa::ToSchema;
 
 /// Who wants market data of which security, or no longer.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct MarketDataSubscriptionVO {
     /// `SERVER` is the server itself.

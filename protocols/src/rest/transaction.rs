@@ -5,17 +5,20 @@ use pitlane_engine::id::Uuid;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::view::Transaction;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
-use super::{Decimal, Instant, Named};
+use super::schema::MovementWord;
+use super::{Decimal, Moment, Named};
 
 /// A transaction as it was booked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TransactionVO<'a> {
     pub id: u64,
     pub uuid: String,
-    pub date_time: Instant,
+    pub date_time: Moment,
     #[serde(rename = "type")]
+    #[schema(value_type = MovementWord)]
     pub kind: Named<MovementKind>,
     pub strategy_id: u16,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,7 +48,7 @@ impl<'a> TransactionVO<'a> {
         TransactionVO {
             id: row.id.0,
             uuid: uuid.to_string(),
-            date_time: Instant(row.at),
+            date_time: Moment(row.at),
             kind: Named(row.kind),
             strategy_id: row.strategy.0,
             strategy_name: reference.strategy(row.strategy).map(|row| row.name.as_str()),
@@ -62,10 +65,11 @@ impl<'a> TransactionVO<'a> {
 
 /// A transaction to be recorded by hand: a trade with `securityId`, `quantity` and `price`, or a movement of cash with
 /// `price` (the amount) and `currency`.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct TransactionRequestVO {
     #[serde(rename = "type")]
+    #[schema(value_type = MovementWord)]
     pub kind: Named<MovementKind>,
     /// Makes the call idempotent: the same UUID again changes nothing.
     pub uuid: Option<String>,

@@ -168,6 +168,8 @@ impl Twin {
             Body::Session { exchange, session } => self.session(exchange, session),
             Body::TradingDay { .. } => self.trading_day(),
             Body::Timer => self.timer(),
+            // The workload asks for none of these two: they change nothing, or need files.
+            Body::Reference { .. } | Body::Validate { .. } => {}
             Body::Watch { .. } | Body::Snapshot { .. } => {}
         }
         std::mem::take(&mut self.said)

@@ -71,6 +71,11 @@ impl Floor {
         self.desk.borrow_mut().make_id(SESSION)
     }
 
+    /// Whether an id has been used.
+    pub fn knows(&self, id: &IntId) -> bool {
+        self.desk.borrow().order(SESSION, id).is_some()
+    }
+
     /// What was asked under an id that a client gave.
     pub fn receipt(&self, id: &IntId) -> Option<Receipt> {
         self.receipts.borrow().get(id)

@@ -57,6 +57,12 @@ struct Seat {
 }
 
 impl StompRoom {
+    /// New reference data, in force in all shards.
+    pub fn adopt(&mut self, reference: &Arc<RefData>) {
+        self.broker.set_reference(reference.clone());
+        self.watches.adopt(reference);
+    }
+
     pub fn new(settings: Settings, reference: Arc<RefData>, source: Source, logins: Logins) -> StompRoom {
         StompRoom {
             watches: Watches::new(source, reference.clone()),
@@ -101,6 +107,13 @@ impl StompRoom {
         {
             self.broker.end(now, seat.session);
         }
+    }
+
+    /// Messages said to all who are here.
+    pub fn messages(&self) -> u64 {
+        let look =
+            |seat: &Seat| self.broker.look(seat.session).map_or(0, |(_, counters, _)| counters.messages);
+        self.seats.iter().flatten().map(look).sum()
     }
 
     /// Everybody who is here.

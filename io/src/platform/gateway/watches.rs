@@ -33,6 +33,14 @@ impl Watches {
         Watches { source, reference, all: false, ticks, told, changed }
     }
 
+    /// New reference data; whoever wants all ticks wants those of new securities too.
+    pub fn adopt(&mut self, reference: &Arc<RefData>) {
+        self.reference = reference.clone();
+        if self.all {
+            self.changed.extend(reference.securities().iter().map(|row| (row.id, ())));
+        }
+    }
+
     pub fn set(&mut self, interest: Interest, on: bool) {
         match interest {
             Interest::Ticks(security) => {

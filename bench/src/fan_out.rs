@@ -1,0 +1,368 @@
+//! One market to many consumers over loopback: the gateway's STOMP room with its sockets on one core, all consumers on the other;
+//! and NATS in the same run, where it is installed.
+//!
+//! Throughput is closed: a tick is said while nobody is too far behind, so that nothing is conflated and every delivery counts.
+//! Latency is open: each tick has its time, and its delivery is counted from it.
+
+use std::hint::spin_loop;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use pitlane::auth::Role;
+use pitlane::net::Net;
+use pitlane::net::happening::Happening;
+use pitlane::net::listener::Listener;
+use pitlane::net::settings::{ListenerSettings, NetSettings};
+use pitlane::platform::gateway::stomp::StompRoom;
+use pitlane::stomp::Logins;
+use pitlane_engine::event::{Body, Event};
+use pitlane_engine::id::{SecurityId, ShardId, Source};
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::time::Timestamp;
+use pitlane_protocols::stomp::settings::Settings;
+use quanta::Clock;
+
+use crate::conditions::Pinning;
+use crate::measure::histogram;
+use crate::stomp::tick;
+
+/// Ticks said in one turn at most: as many as a gateway under load finds on its lanes.
+const TICKS_PER_TURN: u64 = 16;
+/// Ticks that may be said and not delivered to everybody. Half of them fill what may wait for one consumer.
+const AHEAD: u64 = 512;
+/// Before anything is counted.
+const WARM_UP: Duration = Duration::from_millis(300);
+/// Nothing of this takes long.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// What a consumer reads at once.
+const READ_BYTES: usize = 256 * 1_024;
+/// The payload of a NATS message: as long as a tick in JSON.
+const NATS_BYTES: usize = 200;
+
+/// What was measured.
+#[derive(Clone, Debug)]
+pub struct Throughput {
+    pub deliveries_per_s: f64,
+    /// Of one delivery, head and all.
+    pub octets: f64,
+}
+
+/// What both sides share.
+#[derive(Default)]
+struct Shared {
+    /// Deliveries counted by the consumers.
+    delivered: AtomicU64,
+    /// Everybody is there.
+    go: AtomicBool,
+    stop: AtomicBool,
+}
+
+/// How the server is to speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Manner {
+    /// As fast as the slowest of so many consumers takes it.
+    Fast(u64),
+    /// One tick in so many nanoseconds.
+    Paced(u64),
+}
+
+/// Deliveries a second to so many consumers.
+pub fn throughput(
+    pinning: &Pinning,
+    reference: &Arc<RefData>,
+    consumers: usize,
+    time: Duration,
+) -> Throughput {
+    let room = Room::start(pinning, reference, Manner::Fast(consumers as u64));
+    let mut crowd = Crowd::stomp(room.address, consumers, 0);
+    crowd.read_for(&room.shared, WARM_UP, |_| {});
+    let (before, octets, begin) = (crowd.messages, crowd.octets, Instant::now());
+    crowd.read_for(&room.shared, time, |_| {});
+    let (messages, octets) = (crowd.messages - before, crowd.octets - octets);
+    let deliveries_per_s = messages as f64 / begin.elapsed().as_secs_f64();
+    room.end();
+    Throughput { deliveries_per_s, octets: octets as f64 / messages.max(1) as f64 }
+}
+
+/// Nanoseconds from a tick's time to its delivery, at so many deliveries a second in all; so many more consumers stand still.
+pub fn latency(
+    pinning: &Pinning,
+    reference: &Arc<RefData>,
+    consumers: usize,
+    stalled: usize,
+    per_second: u64,
+    time: Duration,
+) -> Histogram<u64> {
+    let pause = 1_000_000_000 * consumers as u64 / per_second;
+    let room = Room::start(pinning, reference, Manner::Paced(pause));
+    let mut crowd = Crowd::stomp(room.address, consumers, stalled);
+    crowd.read_for(&room.shared, WARM_UP, |_| {});
+    let mut latencies = histogram();
+    let clock = room.clock.clone();
+    crowd.read_for(&room.shared, time, |bytes| {
+        let now = clock.delta_as_nanos(0, clock.raw());
+        for at in memchr::memmem::find_iter(bytes, b"\"ts\":") {
+            let digits = bytes[at + 5..].iter().take_while(|byte| byte.is_ascii_digit());
+            let said =
+                digits.fold(0u64, |sum, digit| sum.wrapping_mul(10).wrapping_add((digit - b'0') as u64));
+            // One that was cut in two is not a time.
+            if now > said && now - said < 10_000_000_000 {
+                latencies.saturating_record(now - said);
+            }
+        }
+    });
+    room.end();
+    latencies
+}
+
+/// The gateway's side, in a thread of its own.
+struct Room {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    /// Times of ticks are readings of this.
+    clock: Clock,
+    thread: JoinHandle<()>,
+}
+
+impl Room {
+    fn start(pinning: &Pinning, reference: &Arc<RefData>, manner: Manner) -> Room {
+        let (tell, address) = mpsc::channel();
+        let (shared, clock) = (Arc::new(Shared::default()), Clock::new());
+        let (core, told, reference, time) =
+            (pinning.second, shared.clone(), reference.clone(), clock.clone());
+        let thread = thread::spawn(move || {
+            if let Some(core) = core {
+                core_affinity::set_for_current(core);
+            }
+            let mut net = Net::open(NetSettings::default()).expect("a driver opens");
+            let any = "127.0.0.1:0".parse().expect("an address");
+            let settings = ListenerSettings { send_kernel_bytes: 256 * 1_024, ..ListenerSettings::at(any) };
+            let listener = Listener::bind(settings).expect("loopback has a port");
+            tell.send(listener.address()).expect("somebody waits for it");
+            net.listen(listener);
+            serve(net, reference, &time, manner, &told);
+        });
+        let address = address.recv_timeout(PATIENCE).expect("the room opens");
+        Room { address, shared, clock, thread }
+    }
+
+    fn end(self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        self.thread.join().expect("the room does not panic");
+    }
+}
+
+fn serve(mut net: Net, reference: Arc<RefData>, clock: &Clock, manner: Manner, shared: &Shared) {
+    let securities: Vec<SecurityId> = reference.securities().iter().map(|row| row.id).collect();
+    let logins = Logins::new(None, Role::Trade);
+    let mut room = StompRoom::new(Settings::default(), reference, Source::default(), logins);
+    let (mut said, mut next) = (0u64, 0u64);
+    while !shared.stop.load(Ordering::Relaxed) {
+        let now = Timestamp(clock.delta_as_nanos(0, clock.raw()));
+        let count = match manner {
+            Manner::Fast(consumers) => {
+                let waiting = room.messages().saturating_sub(shared.delivered.load(Ordering::Acquire));
+                if waiting < AHEAD * consumers { TICKS_PER_TURN } else { 0 }
+            }
+            Manner::Paced(pause) => {
+                next = if next == 0 { now.0 } else { next };
+                let due = u64::from(now.0 >= next);
+                next += due * pause;
+                due
+            }
+        };
+        if shared.go.load(Ordering::Acquire) {
+            for _ in 0..count {
+                said += 1;
+                let at = if let Manner::Paced(pause) = manner { Timestamp(next - pause) } else { now };
+                let body = Body::Tick(tick(securities[said as usize % securities.len()], said));
+                room.hear(now, ShardId(0), &Event { seq: said, at, body });
+            }
+        }
+        net.turn(now, |sockets, happening| match happening {
+            Happening::AllTold => _ = room.poll(now, sockets, None, &mut None),
+            other => room.handle(now, sockets, other),
+        });
+    }
+}
+
+/// All consumers, in the calling thread.
+struct Crowd {
+    sockets: Vec<TcpStream>,
+    /// They are there and do not read.
+    _stalled: Vec<TcpStream>,
+    buffer: Vec<u8>,
+    messages: u64,
+    octets: u64,
+    /// How messages are counted.
+    count: fn(&[u8]) -> u64,
+    /// Octets that were read before and end no message; for those counted by length.
+    length: Option<u64>,
+}
+
+impl Crowd {
+    fn stomp(address: SocketAddr, consumers: usize, stalled: usize) -> Crowd {
+        let open = |_| {
+            let mut socket = TcpStream::connect(address).expect("the room is open");
+            let hello =
+                b"CONNECT\naccept-version:1.2\n\n\0SUBSCRIBE\nid:1\ndestination:/topic/tick.*\nreceipt:r\n\n\0";
+            socket.write_all(hello).expect("it reads");
+            // Byte by byte, so that nothing behind the receipt is swallowed.
+            let mut answer = Vec::new();
+            while answer.iter().filter(|byte| **byte == 0).count() < 2 {
+                let mut byte = [0];
+                socket.read_exact(&mut byte).expect("it answers");
+                answer.extend_from_slice(&byte);
+            }
+            socket.set_nonblocking(true).expect("a socket takes options");
+            socket
+        };
+        let stalled: Vec<_> = (0..stalled).map(open).collect();
+        Crowd::new((0..consumers).map(open).collect(), stalled, |bytes| {
+            memchr::memchr_iter(0, bytes).count() as u64
+        })
+    }
+
+    fn new(sockets: Vec<TcpStream>, stalled: Vec<TcpStream>, count: fn(&[u8]) -> u64) -> Crowd {
+        let buffer = vec![0; READ_BYTES];
+        Crowd { sockets, _stalled: stalled, buffer, messages: 0, octets: 0, count, length: None }
+    }
+
+    fn read_for(&mut self, shared: &Shared, time: Duration, mut see: impl FnMut(&[u8])) {
+        shared.go.store(true, Ordering::Release);
+        let end = Instant::now() + time;
+        let late = end + PATIENCE;
+        let begun = self.messages;
+        while Instant::now() < end || self.messages == begun && Instant::now() < late {
+            let mut idle = true;
+            for socket in &mut self.sockets {
+                match socket.read(&mut self.buffer) {
+                    Ok(0) => panic!("the server has hung up"),
+                    Ok(read) => {
+                        let bytes = &self.buffer[..read];
+                        self.octets += read as u64;
+                        match self.length {
+                            Some(length) => self.messages = self.octets / length,
+                            None => self.messages += (self.count)(bytes),
+                        }
+                        see(bytes);
+                        idle = false;
+                    }
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            shared.delivered.store(self.messages, Ordering::Release);
+            if idle {
+                spin_loop();
+            }
+        }
+    }
+}
+
+/// A NATS server, if there is one on this machine.
+pub struct Nats {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Nats {
+    /// None: it is not installed, or did not come up.
+    pub fn start(pinning: &Pinning) -> Option<Nats> {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").ok()?.local_addr().ok()?.port();
+        let core = pinning.second.map_or(0, |core| core.id).to_string();
+        let child = Command::new("taskset")
+            .args(["-c", &core, "nats-server", "-a", "127.0.0.1", "-p", &port.to_string()])
+            .env("GOMAXPROCS", "1")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .ok()?;
+        let nats = Nats { child, address: SocketAddr::from(([127, 0, 0, 1], port)) };
+        let late = Instant::now() + Duration::from_secs(5);
+        while Instant::now() < late {
+            if TcpStream::connect(nats.address).is_ok() {
+                return Some(nats);
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        None
+    }
+
+    /// Deliveries a second to so many consumers.
+    pub fn throughput(&self, consumers: usize, time: Duration) -> Throughput {
+        let shared = Arc::new(Shared::default());
+        let (mut crowd, length) = self.crowd(consumers);
+        let publisher = self.publisher(shared.clone(), Manner::Fast(consumers as u64));
+        crowd.read_for(&shared, WARM_UP, |_| {});
+        let (before, begin) = (crowd.messages, Instant::now());
+        crowd.read_for(&shared, time, |_| {});
+        let deliveries_per_s = (crowd.messages - before) as f64 / begin.elapsed().as_secs_f64();
+        shared.stop.store(true, Ordering::Relaxed);
+        publisher.join().expect("the publisher does not panic");
+        Throughput { deliveries_per_s, octets: length as f64 }
+    }
+
+    fn crowd(&self, consumers: usize) -> (Crowd, u64) {
+        let open = |_| {
+            let mut socket = self.connect();
+            socket.write_all(b"SUB t 1\r\nPING\r\n").expect("it reads");
+            wait_for_pong(&mut socket);
+            socket.set_nonblocking(true).expect("a socket takes options");
+            socket
+        };
+        let mut crowd = Crowd::new((0..consumers).map(open).collect(), Vec::new(), |_| 0);
+        let length = (b"MSG t 1 200\r\n".len() + NATS_BYTES + 2) as u64;
+        crowd.length = Some(length);
+        (crowd, length)
+    }
+
+    fn connect(&self) -> TcpStream {
+        let mut socket = TcpStream::connect(self.address).expect("it listens");
+        socket.write_all(b"CONNECT {\"verbose\":false,\"pedantic\":false}\r\nPING\r\n").expect("it reads");
+        wait_for_pong(&mut socket);
+        socket
+    }
+
+    fn publisher(&self, shared: Arc<Shared>, manner: Manner) -> JoinHandle<()> {
+        let mut socket = self.connect();
+        let message = [b"PUB t 200\r\n".as_slice(), &[b'x'; NATS_BYTES], b"\r\n"].concat();
+        let batch = message.repeat(TICKS_PER_TURN as usize);
+        let Manner::Fast(consumers) = manner else { panic!("only throughput is measured") };
+        thread::spawn(move || {
+            let mut said = 0;
+            while !shared.stop.load(Ordering::Relaxed) {
+                let delivered = shared.delivered.load(Ordering::Acquire) / consumers;
+                if said < delivered + AHEAD {
+                    socket.write_all(&batch).expect("it reads");
+                    said += TICKS_PER_TURN;
+                } else {
+                    thread::yield_now();
+                }
+            }
+        })
+    }
+}
+
+fn wait_for_pong(socket: &mut TcpStream) {
+    let mut answer = Vec::new();
+    while !answer.windows(6).any(|part| part == b"PONG\r\n") {
+        let mut bytes = [0; 4_096];
+        let count = socket.read(&mut bytes).expect("it answers");
+        answer.extend_from_slice(&bytes[..count]);
+    }
+}
+
+impl Drop for Nats {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

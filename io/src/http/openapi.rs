@@ -1,0 +1,212 @@
+//! `/openapi.json`: the interface described for machines, and for the reader at `/docs`.
+//!
+//! ```text
+//! routes: paths, methods, roles ─┐
+//! about: what each call is for ──┼─► document
+//! schemas: the value types ──────┘
+//! ```
+//!
+//! Every call of the table must be described, or [`about`] does not compile; what is described and no route cannot be.
+
+mod about;
+mod schemas;
+
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+
+use self::about::{About, Input, Output, Param, Shape};
+pub use self::schemas::Gathered;
+use super::login;
+use super::routes::{self, Call, Verb};
+use crate::auth::Role;
+
+/// Refusals that every call may answer with, whatever it is about.
+const ALWAYS: [u16; 4] = [400, 421, 429, 503];
+
+/// The whole document. Where nobody must log in, a login is described as possible and not needed.
+pub fn document(login_required: bool) -> Bytes {
+    let mut paths = Map::new();
+    for (path, verb, role, call) in routes::all() {
+        let about = about::about(call);
+        let item = paths.entry(named(path, &about)).or_insert_with(|| json!({}));
+        item[verb.method().to_ascii_lowercase()] = operation(path, verb, role, call, &about, login_required);
+    }
+    let document = json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Pitlane",
+            "version": env!("CARGO_PKG_VERSION"),
+            "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
+            "description": "REST interface of a low-latency trading platform. Prices and quantities are exact decimals, times are RFC 3339 in UTC, \
+                absent values are left out. Errors are application/problem+json with a stable code. Unknown members of a body and unknown \
+                parameters are refused.",
+        },
+        "servers": [{ "url": "/" }],
+        "tags": about::TAGS.map(|(name, words)| json!({ "name": name, "description": words })),
+        "security": security(login_required),
+        "paths": paths,
+        "components": {
+            "schemas": schemas::all(),
+            "securitySchemes": {
+                "basic": { "type": "http", "scheme": "basic", "description": "A user and a password, or a token under its name." },
+                "bearer": { "type": "http", "scheme": "bearer", "description": "A token made by `pitlane token create`." },
+            },
+        },
+    });
+    document.to_string().into()
+}
+
+fn security(login_required: bool) -> Value {
+    match login_required {
+        true => json!([{ "basic": [] }, { "bearer": [] }]),
+        false => json!([{}, { "basic": [] }, { "bearer": [] }]),
+    }
+}
+
+/// The path with names for what varies in it.
+fn named(path: &str, about: &About) -> String {
+    about
+        .path
+        .iter()
+        .fold(path.to_string(), |path, param| path.replacen("{}", &format!("{{{}}}", param.name), 1))
+}
+
+fn operation(path: &str, verb: Verb, role: Role, call: Call, about: &About, login_required: bool) -> Value {
+    let mut operation = json!({
+        "operationId": operation_id(path, verb),
+        "tags": [about.tag],
+        "summary": about.summary,
+        "responses": responses(about, role, login::is_open(call)),
+    });
+    if !about.more.is_empty() {
+        operation["description"] = about.more.into();
+    }
+    // Some words stand where ids of orders stand too: there nothing varies.
+    let in_path = if path.contains("{}") { about.path } else { &[] };
+    let params: Vec<Value> = [("path", in_path), ("query", about.query), ("header", about.headers)]
+        .into_iter()
+        .flat_map(|(place, params)| params.iter().map(move |param| parameter(place, param)))
+        .collect();
+    if !params.is_empty() {
+        operation["parameters"] = params.into();
+    }
+    if let Some(Input { schema, example }) = &about.input {
+        let content = json!({ "application/json": { "schema": schema_of(schema), "example": example } });
+        operation["requestBody"] = json!({ "required": true, "content": content });
+    }
+    if login::is_open(call) {
+        operation["security"] = json!([{}]);
+    } else if login_required {
+        operation["security"] = security(true);
+    }
+    if !login::is_open(call) {
+        operation["x-role"] = role.to_string().into();
+    }
+    operation
+}
+
+/// `get_rest_security_id` and the like: unique, since a path has a method once.
+fn operation_id(path: &str, verb: Verb) -> String {
+    let words = path.split(['/', '.', '-']).filter(|word| !word.is_empty());
+    let words = words.map(|word| if word == "{}" { "by" } else { word });
+    [verb.method().to_ascii_lowercase().as_str()].into_iter().chain(words).collect::<Vec<_>>().join("_")
+}
+
+fn parameter(place: &str, param: &Param) -> Value {
+    json!({
+        "name": param.name,
+        "in": place,
+        "required": place == "path" || param.required,
+        "description": param.about,
+        "schema": param.schema(),
+        "example": param.example(),
+    })
+}
+
+fn schema_of(shape: &Shape) -> Value {
+    let reference = |name: &str| json!({ "$ref": format!("#/components/schemas/{name}") });
+    match shape {
+        Shape::One(name) => reference(name),
+        Shape::List(name) => json!({ "type": "array", "items": reference(name) }),
+        Shape::Plain(schema) => schema.clone(),
+    }
+}
+
+fn responses(about: &About, role: Role, is_open: bool) -> Value {
+    let mut responses = Map::new();
+    responses.insert("200".to_string(), success(&about.output));
+    let mut refusals: Vec<u16> = ALWAYS.iter().chain(about.refusals).copied().collect();
+    if !is_open {
+        refusals.push(401);
+    }
+    if role > Role::Read {
+        refusals.push(403);
+    }
+    if !about.path.is_empty() {
+        refusals.push(404);
+    }
+    if about.input.is_some() {
+        refusals.extend([408, 413, 415]);
+    }
+    if about.has_etag {
+        let unchanged = json!({ "description": "The client has it already: If-None-Match names its ETag." });
+        responses.insert("304".to_string(), unchanged);
+    }
+    for status in refusals {
+        responses.insert(status.to_string(), problem(status));
+    }
+    responses.insert("default".to_string(), problem(0));
+    Value::Object(responses)
+}
+
+fn success(output: &Output) -> Value {
+    match output {
+        Output::Empty => json!({ "description": "Done." }),
+        // Mostly it is empty, and a description cannot say that a body is there or not.
+        Output::Order => json!({
+            "description": "Taken. Empty; an OrderVO if `Prefer: return=representation` was sent.",
+            "headers": { "Location": { "description": "Where the order is read.", "schema": { "type": "string" } } },
+        }),
+        Output::Json(shape, example) => json!({
+            "description": "Found.",
+            "content": { "application/json": { "schema": schema_of(shape), "example": example } },
+        }),
+        Output::Text(media) => json!({
+            "description": "Text.",
+            "content": { (*media): { "schema": { "type": "string" } } },
+        }),
+    }
+}
+
+fn problem(status: u16) -> Value {
+    let words = match status {
+        400 => "The request is malformed; the detail says where.",
+        401 => "A login is needed, or it is wrong.",
+        403 => "The role is too low, or a page of another origin asked.",
+        404 => "There is no such thing.",
+        408 => "The body did not come in time.",
+        409 => "Not possible as things stand.",
+        413 => "The body is too large.",
+        415 => "The body is not application/json.",
+        421 => "The Host is none of ours.",
+        422 => "Refused by validation or risk; nothing was sent to a venue.",
+        429 => "Too many requests, or too many failed logins; Retry-After says how long to wait.",
+        503 => "Starting, stopping or full; Retry-After says how long to wait.",
+        _ => "Any other refusal.",
+    };
+    let schema = schema_of(&Shape::One("Problem"));
+    let mut content = json!({ "schema": schema });
+    if status != 0 {
+        content["example"] = schemas::problem_example(status);
+    }
+    let mut problem = json!({ "description": words, "content": { "application/problem+json": content } });
+    if matches!(status, 429 | 503) {
+        let header =
+            json!({ "description": "Seconds to wait.", "schema": { "type": "integer", "minimum": 0 } });
+        problem["headers"] = json!({ "Retry-After": header });
+    }
+    problem
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,199 @@
+//! The page: files that `web/` was built into, part of the binary. They were compressed when they were built; what remains to be
+//! done for a request is to pick.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use hyper::StatusCode;
+use hyper::header::{ACCEPT_ENCODING, HeaderValue};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::answer::{Answer, Kind};
+use super::ask::Ask;
+use super::house::House;
+use super::problem::Problem;
+
+/// What `build.rs` found: names below `web/dist/page`, and what is in them.
+static FILES: &[(&str, &[u8])] = &include!(concat!(env!("OUT_DIR"), "/page_files.rs"));
+
+/// Shown where the page was not built.
+static UNBUILT: &str = include_str!("page.html");
+
+pub fn show(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+    let file = house.page.find(ask.head.uri.path()).ok_or_else(Problem::not_found)?;
+    let form = file.form(ask.head.headers.get(ACCEPT_ENCODING));
+    let kind = Kind::Asset { content_type: file.content_type, is_immutable: file.is_immutable };
+    if ask.has(&form.etag) {
+        let known = Answer::text(Kind::Empty, Bytes::new()).with_status(StatusCode::NOT_MODIFIED);
+        return Ok(known.with_etag(form.etag));
+    }
+    Ok(Answer::text(kind, Bytes::from_static(form.bytes)).with_encoding(form.encoding).with_etag(form.etag))
+}
+
+/// A file in the forms it has.
+#[derive(Debug)]
+pub struct File {
+    pub content_type: &'static str,
+    /// Its name changes with its content, so nobody needs to ask for it twice.
+    pub is_immutable: bool,
+    plain: &'static [u8],
+    brotli: Option<&'static [u8]>,
+    gzip: Option<&'static [u8]>,
+    hash: u64,
+}
+
+/// A file as a client gets it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Form {
+    pub bytes: &'static [u8],
+    pub encoding: Option<&'static str>,
+    pub etag: HeaderValue,
+}
+
+#[derive(Debug)]
+pub struct Page {
+    files: BTreeMap<&'static str, File>,
+}
+
+impl Page {
+    pub fn new() -> Page {
+        Page::of(FILES)
+    }
+
+    fn of(all: &[(&'static str, &'static [u8])]) -> Page {
+        let bytes_of = |name: String| all.iter().find(|(other, _)| *other == name).map(|(_, bytes)| *bytes);
+        let is_form = |name: &str| name.ends_with(".br") || name.ends_with(".gz");
+        let mut files: BTreeMap<_, _> = all
+            .iter()
+            .filter(|(name, _)| !is_form(name))
+            .map(|&(name, plain)| {
+                let (brotli, gzip) = (bytes_of(format!("{name}.br")), bytes_of(format!("{name}.gz")));
+                (name, File::new(name, plain, brotli, gzip))
+            })
+            .collect();
+        files.entry("index.html").or_insert_with(|| File::new("index.html", UNBUILT.as_bytes(), None, None));
+        Page { files }
+    }
+
+    /// By the path of a request.
+    pub fn find(&self, path: &str) -> Option<&File> {
+        match path.strip_prefix('/')? {
+            "" => self.files.get("index.html"),
+            name => self.files.get(name),
+        }
+    }
+}
+
+impl File {
+    fn new(
+        name: &str,
+        plain: &'static [u8],
+        brotli: Option<&'static [u8]>,
+        gzip: Option<&'static [u8]>,
+    ) -> File {
+        let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
+        let content_type = match ending {
+            "html" => "text/html; charset=utf-8",
+            "js" => "text/javascript; charset=utf-8",
+            "css" => "text/css; charset=utf-8",
+            "svg" => "image/svg+xml",
+            "json" => "application/json",
+            _ => "application/octet-stream",
+        };
+        let is_immutable = name.starts_with("assets/");
+        File { content_type, is_immutable, plain, brotli, gzip, hash: xxh3_64(plain) }
+    }
+
+    /// The smallest form that the client takes. Each has its own tag, since they differ in their octets.
+    pub fn form(&self, accept_encoding: Option<&HeaderValue>) -> Form {
+        let accepted = accept_encoding.and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let forms = [("br", self.brotli), ("gzip", self.gzip)];
+        let found = forms
+            .into_iter()
+            .find_map(|(word, bytes)| Some((word, bytes?)).filter(|_| accepts(accepted, word)));
+        let (encoding, bytes) = match found {
+            Some((word, bytes)) => (Some(word), bytes),
+            None => (None, self.plain),
+        };
+        let etag =
+            format!("\"{:016x}{}\"", self.hash, encoding.map_or(String::new(), |word| format!("-{word}")));
+        Form {
+            bytes,
+            encoding,
+            etag: HeaderValue::try_from(etag).expect("digits and letters in quotation marks"),
+        }
+    }
+}
+
+/// Whether an Accept-Encoding names a coding and does not refuse it.
+fn accepts(accepted: &str, coding: &str) -> bool {
+    accepted.split(',').any(|one| {
+        let mut parts = one.split(';').map(str::trim);
+        let is_named = parts.next().is_some_and(|name| name.eq_ignore_ascii_case(coding));
+        let weight = parts.find_map(|part| part.strip_prefix("q=").or(part.strip_prefix("Q=")));
+        is_named && weight.is_none_or(|weight| weight.bytes().any(|octet| matches!(octet, b'1'..=b'9')))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BUILT: &[(&str, &[u8])] = &[
+        ("assets/a-1.js", b"plain"),
+        ("assets/a-1.js.br", b"b"),
+        ("assets/a-1.js.gz", b"gz"),
+        ("favicon.svg", b"<svg/>"),
+        ("index.html", b"<html>"),
+    ];
+
+    #[test]
+    fn a_client_gets_the_smallest_form_it_takes() {
+        let page = Page::of(BUILT);
+        let file = page.find("/assets/a-1.js").unwrap();
+        assert!(file.is_immutable);
+        type Case = (Option<&'static str>, Option<&'static str>, &'static [u8]);
+        let cases: [Case; 8] = [
+            (Some("gzip, deflate, br"), Some("br"), b"b"),
+            (Some("gzip"), Some("gzip"), b"gz"),
+            (Some("br;q=0, gzip;q=0.5"), Some("gzip"), b"gz"),
+            (Some("br;q=0.000"), None, b"plain"),
+            (Some("BR"), Some("br"), b"b"),
+            (Some("brotli"), None, b"plain"),
+            (Some(""), None, b"plain"),
+            (None, None, b"plain"),
+        ];
+        for (accepted, encoding, bytes) in cases {
+            let form = file.form(accepted.map(HeaderValue::from_static).as_ref());
+            assert_eq!((form.encoding, form.bytes), (encoding, bytes), "{accepted:?}");
+        }
+    }
+
+    #[test]
+    fn forms_and_contents_have_tags_of_their_own() {
+        let page = Page::of(BUILT);
+        let tag = |path: &str, accepted| {
+            page.find(path).unwrap().form(Some(&HeaderValue::from_static(accepted))).etag
+        };
+        let tags = [
+            tag("/assets/a-1.js", ""),
+            tag("/assets/a-1.js", "br"),
+            tag("/assets/a-1.js", "gzip"),
+            tag("/", ""),
+        ];
+        for (at, one) in tags.iter().enumerate() {
+            assert!(!tags[..at].contains(one), "{one:?}");
+        }
+        assert_eq!(tag("/", ""), tag("/index.html", "br"));
+    }
+
+    #[test]
+    fn there_is_always_a_page_and_nothing_beside_its_files() {
+        let unbuilt = Page::of(&[]);
+        let bytes = unbuilt.find("/").unwrap().form(None).bytes;
+        assert!(std::str::from_utf8(bytes).unwrap().contains("make run"));
+        for path in ["", "index.html", "/assets", "/assets/", "/assets/a-1.js.br", "/../Cargo.toml", "//"] {
+            assert!(Page::of(BUILT).find(path).is_none(), "{path}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Whether the service is as `/openapi.json` describes it: schemathesis makes requests from the description, good ones and bad ones,
+//! and looks whether the answers are as described.
+//!
+//! It comes from PyPI into a folder of its own under `target/`. `make fuzz TARGET=rest FOR=600` lets it go on for longer.
+
+// All of it is a test, helpers included.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../http_client/mod.rs"]
+mod client;
+#[path = "../auth/house.rs"]
+#[allow(dead_code)]
+mod house;
+#[path = "../server/service.rs"]
+#[allow(dead_code)]
+mod service;
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use house::{House, bearer};
+
+/// Pinned, so that a day with a new version is like any other.
+const VERSION: &str = "4.32.5";
+/// Requests made up for each call in the short form.
+const EXAMPLES_SHORT: &str = "8";
+/// Seconds for a long run, by `make fuzz`.
+const LONG: &str = "PITLANE_REST_FUZZ";
+
+/// Its folder, made at the first use.
+fn tools() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("schemathesis-{VERSION}"));
+    let done = folder.join("complete");
+    if done.exists() {
+        return folder;
+    }
+    let run = |command: &mut Command| {
+        let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "python3, python3-venv and PyPI are needed: {command:?}: {told}");
+    };
+    let _ = fs::remove_dir_all(&folder);
+    run(Command::new("python3").args(["-m", "venv"]).arg(&folder));
+    let package = format!("schemathesis=={VERSION}");
+    run(Command::new(folder.join("bin/pip")).args([
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        &package,
+    ]));
+    fs::write(done, "").unwrap();
+    folder
+}
+
+#[test]
+fn the_service_is_as_it_is_described() {
+    let tools = tools();
+    let house = House::start("description", &["feed.on=true"]);
+    let url = format!("http://{}/openapi.json", house.service.address());
+    let mut command = Command::new(tools.join("bin/schemathesis"));
+    command.current_dir(env!("CARGO_TARGET_TMPDIR"));
+    command
+        .args(["--config-file", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/description/schemathesis.toml")]);
+    command.args(["run", &url, "--no-color", "--header"]);
+    command.arg(bearer(&house.token[2]).trim_end());
+    match env::var(LONG) {
+        Ok(seconds) => command.args(["--max-time", &seconds]),
+        // The same requests every time.
+        Err(_) => command.args(["--max-examples", EXAMPLES_SHORT, "--generation-deterministic"]),
+    };
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    println!("{said}");
+    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(house.ask("GET", "/health/live", "").status, 200, "it is still there");
+    house.end();
+}
+
+#[test]
+fn every_example_fits_its_schema() {
+    let tools = tools();
+    let house = House::start("examples", &[]);
+    let document = house.ask("GET", "/openapi.json", "");
+    assert_eq!(document.header("content-type"), Some("application/json"));
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("openapi.json");
+    fs::write(&path, &document.body).unwrap();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/description/examples.py");
+    let output = Command::new(tools.join("bin/python")).arg(script).arg(&path).output().unwrap();
+    let said =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let checked: usize = said.trim().strip_prefix("checked ").unwrap().parse().unwrap();
+    assert!(checked > 100, "{said}");
+    house.end();
+}
+
+#[test]
+fn the_reader_of_the_description_needs_nothing_from_elsewhere() {
+    let house = House::start("reader", &[]);
+    let page = house.ask("GET", "/docs", "");
+    assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
+    let policy = page.header("content-security-policy").unwrap();
+    assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+    // Whatever the page names is here, and is what it is named as.
+    let named = page.body.split(['"', '\'']).filter(|word| word.starts_with('/'));
+    let named: Vec<&str> = named.collect();
+    assert_eq!(named, ["/docs/viewer.css", "/docs/viewer.js", "/openapi.json"]);
+    for (path, kind) in named.iter().zip(["text/css", "text/javascript", "application/json"]) {
+        let part = house.ask("GET", path, "");
+        assert_eq!(part.status, 200, "{path}");
+        assert!(part.header("content-type").unwrap().starts_with(kind), "{path}");
+        assert!(!part.body.contains("http://") && !part.body.contains("https://"), "{path}");
+    }
+    assert!(!page.body.contains("<style") && !page.body.contains("onclick") && !page.body.contains("//"));
+    house.end();
+}

@@ -1,0 +1,106 @@
+//! Reference data read again while the service runs: what is new can be traded, what is invalid changes nothing, and a restart
+//! goes on with what was in force.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use crate::service::{Service, column, folder};
+
+const CLEAR: &str = "/rest/cache/clear-all";
+const LIMIT: &str = "/rest/execution/order/limit";
+
+/// The shipped set in a folder of its own.
+fn refdata(data: &Path) -> PathBuf {
+    let folder = data.join("refdata");
+    fs::create_dir_all(&folder).unwrap();
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/refdata");
+    for file in ["exchanges", "families", "securities", "accounts", "strategies"] {
+        fs::copy(shipped.join(format!("{file}.csv")), folder.join(format!("{file}.csv"))).unwrap();
+    }
+    folder
+}
+
+fn change(folder: &Path, file: &str, change: impl FnOnce(String) -> String) {
+    let path = folder.join(format!("{file}.csv"));
+    fs::write(&path, change(fs::read_to_string(&path).unwrap())).unwrap();
+}
+
+fn order(security: u32, id: &str) -> String {
+    format!(r#"{{"intId":"{id}","securityId":{security},"side":"BUY","quantity":1,"limit":1,"tif":"GTC"}}"#)
+}
+
+#[test]
+fn what_is_new_can_be_traded_and_is_still_there_after_a_restart() {
+    let data = folder("clear");
+    let files = refdata(&data);
+    let setting = format!("refdata.dir={}", files.display());
+    let settings = [setting.as_str(), "feed.on=true"];
+    let mut service = Service::with(&data, &settings);
+    service.must_post(LIMIT, &order(1, "before"));
+    service.refuse("POST", LIMIT, &order(11, "early"), 422, "unknown-security");
+    let etag = service.get("/rest/security").header("etag").unwrap().to_string();
+    // Nothing has changed: nothing changes.
+    service.must_post(CLEAR, "");
+    assert_eq!(service.get("/rest/security").header("etag"), Some(etag.as_str()));
+
+    change(&files, "securities", |text| {
+        text + "11,ORCL,Oracle Corporation,STOCK,1,US68389X1054,,,,,,140,true\n"
+    });
+    change(&files, "strategies", |text| text + "4,NOVICE,true\n");
+    service.must_post(CLEAR, "");
+    assert_ne!(service.get("/rest/security").header("etag"), Some(etag.as_str()));
+    assert_eq!(service.read("/rest/security/11")["symbol"], "ORCL");
+    assert!(column(&service.read("/rest/strategy"), "name").contains(&"NOVICE"));
+    service.must_post(LIMIT, &order(11, "after"));
+    assert_eq!(service.order("after")["symbol"], "ORCL");
+    assert_eq!(service.order("before")["status"], "NEW", "open orders are untouched");
+    // The new strategy is led to its life by itself.
+    service.until("/rest/strategy", |rows| rows[4]["phase"] == "RUNNING");
+    let mine = order(11, "novice").replace("\"tif\"", "\"strategyName\":\"NOVICE\",\"tif\"");
+    service.must_post(LIMIT, &mine);
+
+    service.kill();
+    let mut service = Service::with(&data, &settings);
+    assert_eq!(service.read("/rest/execution/order").as_array().unwrap().len(), 3);
+    assert_eq!(service.order("after")["symbol"], "ORCL");
+    service.must_post(LIMIT, &order(11, "later"));
+
+    // A security that vanishes stays, and can no longer be traded.
+    change(&files, "securities", |text| {
+        text.lines().filter(|line| !line.starts_with("11,")).map(|line| format!("{line}\n")).collect()
+    });
+    service.must_post(CLEAR, "{}");
+    assert_eq!(service.read("/rest/security/11")["tradeable"], false);
+    service.refuse("POST", LIMIT, &order(11, "too-late"), 422, "not-tradeable");
+    assert_eq!(service.delete("/rest/execution/order/after").status, 200);
+    service.must_post("/rest/runtime/exit-vm", "");
+    assert!(service.ends_well());
+}
+
+#[test]
+fn what_is_invalid_changes_nothing_and_is_told_with_file_and_line() {
+    let data = folder("invalid");
+    let files = refdata(&data);
+    let mut service = Service::with(&data, &[&format!("refdata.dir={}", files.display())]);
+    let before = service.read("/rest/security");
+    let mut refuse = |file: &str, line: usize, wrong: &str, right: &str| {
+        change(&files, file, |text| text.replacen(right, wrong, 1));
+        let problem = service.refuse("POST", CLEAR, "", 422, "bad-reference-data");
+        let faults = problem["faults"].as_array().unwrap();
+        assert!(faults[0].as_str().unwrap().contains(&format!("{file}.csv:{line}: ")), "{problem}");
+        change(&files, file, |text| text.replacen(wrong, right, 1));
+    };
+    refuse("securities", 2, "1,AAPL,Apple Inc.,SHARE,1", "1,AAPL,Apple Inc.,STOCK,1");
+    refuse("securities", 3, "2,MSFTX,Microsoft Corporation,STOCK,1", "2,MSFT,Microsoft Corporation,STOCK,1");
+    refuse("accounts", 3, "2,WORLD,true", "2,GLOBAL,true");
+    refuse("families", 4, "3,E-mini S&P 500,ES,2,USD,51", "3,E-mini S&P 500,ES,2,USD,50");
+    fs::remove_file(files.join("accounts.csv")).unwrap();
+    service.refuse("POST", CLEAR, "", 422, "bad-reference-data");
+    assert_eq!(service.read("/rest/security"), before);
+    service.must_post(LIMIT, &order(1, "a"));
+    service.refuse("POST", CLEAR, "{\"all\":1}", 400, "unexpected-body");
+    assert_eq!(service.read("/rest/execution/order")[0]["intId"], "a");
+    assert_eq!(service.read("/rest/position"), json!([]));
+}

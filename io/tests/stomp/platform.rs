@@ -1,0 +1,164 @@
+//! What reaches clients from beyond their own thread: other clients, operators, the log; and who may come in at all.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use super::client::{Client, PATIENCE, body, header, plain};
+use super::service::{Service, folder};
+use super::sessions::{address, start};
+use super::websocket::WebSocket;
+
+fn over_websocket(service: &Service) -> Client {
+    let http = address(service, "http");
+    Client::new(Box::new(WebSocket::open(plain(http), http, "").0))
+}
+
+/// Status and body of a request with a body.
+fn request(service: &Service, request: &str, json: &str) -> (u16, String) {
+    let http = address(service, "http");
+    let mut socket = TcpStream::connect(http).unwrap();
+    let length = json.len();
+    let head = format!(
+        "{request} HTTP/1.1\r\nHost: {http}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\
+         Connection: close\r\n\r\n{json}"
+    );
+    socket.write_all(head.as_bytes()).unwrap();
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).unwrap();
+    let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, answer.split_once("\r\n\r\n").unwrap().1.to_string())
+}
+
+#[test]
+fn events_between_strategies_cross_threads_and_transports() {
+    let (service, _) = start("generic", &["topology.layout=dedicated", "topology.gateways=2"]);
+    let mut clients = vec![over_websocket(&service)];
+    // Connections come to whichever thread is awake; of these, both have some.
+    clients.extend((0..6).map(|_| Client::new(plain(address(&service, "stomp")))));
+    for client in &mut clients {
+        client.connect();
+        client.subscribe("1", "generic-event.signal");
+    }
+    for sender in 0..clients.len() {
+        let text = format!("{{\"from\":{sender}}}");
+        clients[sender].say(&format!("SEND|destination:/topic/generic-event.signal||{text}"));
+        for client in &mut clients {
+            let heard = client.hear_until("MESSAGE");
+            assert!(body(&heard).contains(&text), "{heard}");
+        }
+    }
+    service.signal("TERM");
+    assert!(service.end().is_orderly());
+}
+
+#[test]
+fn an_operator_sees_who_is_there_and_sends_him_away() {
+    let (service, _) = start("kick", &[]);
+    let mut clients = [Client::new(plain(address(&service, "stomp"))), over_websocket(&service)];
+    for client in &mut clients {
+        client.connect();
+        client.subscribe("1", "log-event.*");
+    }
+    for (client, prefix) in clients.iter_mut().zip(["stomp-0-", "ws-http-"]) {
+        let late = Instant::now() + PATIENCE;
+        let list = loop {
+            let (status, list) = service.ask("GET /rest/ext/session");
+            assert_eq!(status, 200);
+            if list.contains(prefix) {
+                break list;
+            }
+            assert!(Instant::now() < late, "{prefix} is not in {list}");
+        };
+        assert!(list.contains("\"state\":\"CONNECTED\"") && list.contains("\"subscriptions\":1"), "{list}");
+        let from = list.find(prefix).unwrap();
+        let id: String = list[from..].chars().take_while(|c| *c != '"').collect();
+        assert_eq!(service.ask(&format!("DELETE /rest/ext/session/{id}")).0, 200);
+        let last = client.hear_until("ERROR");
+        assert_eq!(header(&last, "message"), Some("the service ends this session"));
+        assert_eq!(client.hear(), None);
+    }
+    assert_eq!(service.ask("DELETE /rest/ext/session/stomp-0-999").0, 404);
+    service.signal("TERM");
+    assert!(service.end().is_orderly());
+}
+
+#[test]
+fn rates_change_while_it_runs() {
+    let (service, _) = start("rates", &[]);
+    let rates = || service.ask("GET /rest/ext/broker/rate").1;
+    assert!(rates().contains("\"maxRatePerConnection\":50,\"minRatePerConsumer\":0.1"), "{}", rates());
+    let (status, _) = request(&service, "PUT /rest/ext/broker/rate", "{\"maxRatePerConnection\":2.5}");
+    assert_eq!(status, 200);
+    assert!(rates().contains("\"maxRatePerConnection\":2.5,\"minRatePerConsumer\":0.1"), "{}", rates());
+    assert_eq!(request(&service, "PUT /rest/ext/broker/rate", "{\"maxRate\":1}").0, 400);
+    service.signal("TERM");
+    assert!(service.end().is_orderly());
+}
+
+#[test]
+fn the_log_is_heard_over_every_transport() {
+    // A certificate of ours, as if it were somebody's.
+    let (first, data) = start("log", &[]);
+    first.signal("TERM");
+    assert!(first.end().is_orderly());
+    let set = |key: &str, file: &str| format!("{key}={}", data.join(file).display());
+    let (cert, key) = (set("tls.cert", "self-signed.pem"), set("tls.key", "self-signed.key"));
+    let (service, _) = start("log-2", &[&cert, &key]);
+    let mut clients = [Client::new(plain(address(&service, "stomp"))), over_websocket(&service)];
+    for client in &mut clients {
+        client.connect();
+        client.subscribe("1", "log-event.error");
+    }
+    // A certificate that is none cannot be read again, which is an error.
+    fs::write(data.join("self-signed.pem"), "nonsense").unwrap();
+    service.signal("HUP");
+    for client in &mut clients {
+        let heard = client.hear_until("MESSAGE");
+        assert_eq!(header(&heard, "destination"), Some("/topic/log-event.error"));
+        assert!(body(&heard).contains("\"level\":\"ERROR\""), "{heard}");
+    }
+    service.signal("TERM");
+    service.end();
+}
+
+#[test]
+fn where_one_must_log_in_only_those_we_know_come_in() {
+    let data = folder("stomp-login");
+    let users = data.join("users");
+    let users = users.to_str().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pitlane"));
+    command.args(["user", "add", "ann", "--role", "read", "--file", users]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"correct horse battery\n").unwrap();
+    assert!(child.wait().unwrap().success());
+    let file = format!("auth.users_file={users}");
+    let service = Service::start(&data, &["auth.mode=required", &file], None);
+    assert!(service.is_ready(), "{}", service.ready);
+    let known = "CONNECT|accept-version:1.2|host:x|login:ann|passcode:correct horse battery||";
+    for over in [false, true] {
+        let client = || match over {
+            true => over_websocket(&service),
+            false => Client::new(plain(address(&service, "stomp"))),
+        };
+        for wrong in ["", "login:ann|", "login:ann|passcode:wrong|"] {
+            let mut client = client();
+            client.say(&format!("CONNECT|accept-version:1.2|host:x|{wrong}|"));
+            let last = client.hear().unwrap();
+            assert_eq!(header(&last, "message"), Some("login or passcode is wrong"), "{last}");
+            assert_eq!(client.hear(), None);
+        }
+        let mut client = client();
+        client.say(known);
+        client.hear_until("CONNECTED");
+        client.subscribe("1", "tick.*");
+        client.hear_until("MESSAGE");
+        client.say("SEND|destination:/topic/generic-event.x||1");
+        let last = client.hear_until("ERROR");
+        assert_eq!(header(&last, "message"), Some("SEND is not permitted"), "the role is too low");
+    }
+    service.signal("TERM");
+    assert!(service.end().is_orderly());
+}

@@ -1,0 +1,69 @@
+//! How the smallest parts of the value types are described to clients: words, decimals, instants. The types themselves are
+//! described by their own comments.
+
+use std::borrow::Cow;
+
+use pitlane_engine::command::{MovementKind, Phase};
+use pitlane_engine::terms::{OrderKind, Side, Status, Tif};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{KnownFormat, Object, ObjectBuilder, Schema, SchemaFormat, Type};
+use utoipa::{PartialSchema, ToSchema};
+
+use super::{Decimal, Moment};
+use crate::words::Word;
+
+/// Descriptions under names of their own.
+macro_rules! described {
+    ($($kind:ty, $name:literal, $schema:expr;)*) => {$(
+        impl PartialSchema for $kind {
+            fn schema() -> RefOr<Schema> {
+                RefOr::T(Schema::Object($schema))
+            }
+        }
+
+        impl ToSchema for $kind {
+            fn name() -> Cow<'static, str> {
+                Cow::Borrowed($name)
+            }
+        }
+    )*};
+}
+
+// A closed list of words each, for `Named`: the types themselves belong to the engine, which knows nothing of descriptions.
+pub struct SideWord;
+pub struct OrderKindWord;
+pub struct TifWord;
+pub struct StatusWord;
+pub struct PhaseWord;
+pub struct MovementWord;
+
+described! {
+    SideWord, "Side", words::<Side>("Which side of the market.");
+    OrderKindWord, "OrderType", words::<OrderKind>("The type of an order.");
+    TifWord, "TimeInForce", words::<Tif>("How long an order is good.");
+    StatusWord, "OrderStatus", words::<Status>("Where an order is in its life.");
+    PhaseWord, "Phase", words::<Phase>("Where a strategy is in its life.");
+    MovementWord, "TransactionType", words::<MovementKind>("What a transaction is.");
+    Decimal, "Decimal", decimal();
+    Moment, "Moment", instant();
+}
+
+fn words<T: Word>(about: &str) -> Object {
+    let words = T::VALUES.iter().map(|value| value.word());
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words)).description(Some(about)).build()
+}
+
+fn decimal() -> Object {
+    let about =
+        "An exact decimal with at most eight places. In a request a text such as \"1.5\" is taken too.";
+    ObjectBuilder::new().schema_type(Type::Number).description(Some(about)).build()
+}
+
+fn instant() -> Object {
+    let about = "An instant as RFC 3339 has it, in UTC, with as many decimals as needed. In a request any offset is taken.";
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
+        .description(Some(about))
+        .build()
+}

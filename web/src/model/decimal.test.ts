@@ -1,0 +1,48 @@
+import { describe, expect, it } from 'vitest';
+
+import { add, compare, decimal, isMultiple, places, shown, signed, stepped, times, units } from './decimal';
+
+describe('decimals', () => {
+  it('keep every digit that a double would lose', () => {
+    const text = '90071992.54740993';
+    expect(decimal(units(text)!)).toBe(text);
+    expect(String(Number('92233720368.54775807'))).not.toBe('92233720368.54775807');
+    expect(decimal(units('92233720368.54775807')!)).toBe('92233720368.54775807');
+    expect(add('0.1', '0.2')).toBe('0.3');
+  });
+
+  it('refuse what is none', () => {
+    for (const text of ['', '.', '-', '1e5', '1,5', 'x', '0.123456789', undefined]) expect(units(text)).toBeNull();
+    expect(units('0.1234567800')).toBe(12345678n);
+    expect(units('.5')).toBe(50000000n);
+    expect(units('-.5')).toBe(-50000000n);
+  });
+
+  it('know steps exactly', () => {
+    expect(isMultiple(units('232.35')!, '0.05')).toBe(true);
+    expect(isMultiple(units('232.36')!, '0.05')).toBe(false);
+    expect(places('0.25')).toBe(2);
+    expect(places('1')).toBe(0);
+    expect(decimal(stepped(units('232.36')!, '0.05', 1n))).toBe('232.4');
+    expect(decimal(stepped(units('232.36')!, '0.05', -1n))).toBe('232.35');
+    expect(decimal(stepped(units('232.35')!, '0.05', -1n))).toBe('232.3');
+    expect(decimal(times(units('232.5')!, units('3')!))).toBe('697.5');
+  });
+
+  it('are ordered by value and not by text', () => {
+    expect(compare('9', '10')).toBe(-1);
+    expect(compare('-2', '-10')).toBe(1);
+    expect(compare('1.50', '1.5')).toBe(0);
+    expect(compare(undefined, '1')).toBe(-1);
+  });
+
+  it('are shown for people', () => {
+    expect(shown('1234567.5', 2)).toBe('1\u202f234\u202f567.50');
+    expect(shown('-0.004', 2, 2)).toBe('0.00');
+    expect(shown('-0.005', 2, 2)).toBe('−0.01');
+    expect(shown('1.23456', 2, 4)).toBe('1.2346');
+    expect(shown(undefined)).toBe('');
+    expect(signed('5', 2)).toBe('+5.00');
+    expect(signed('0')).toBe('0');
+  });
+});

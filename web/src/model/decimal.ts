@@ -1,0 +1,98 @@
+// Exact decimals. The service counts in units of 10⁻⁸; here a decimal is its text, and arithmetic is done on whole units.
+// A JavaScript number serves for drawing only.
+
+/** A decimal as it stood in the message: `232.5`, `-0.00000001`. */
+export type Decimal = string;
+
+const PLACES = 8;
+const SCALE = 100_000_000n;
+const SHAPE = /^([+-]?)(\d*)(?:\.(\d*))?$/;
+
+/** Units of 10⁻⁸; null if the text is no decimal, or has more places than can be kept. */
+export function units(text: Decimal | undefined): bigint | null {
+  const parts = text === undefined ? null : SHAPE.exec(text.trim());
+  if (!parts) return null;
+  const [, sign, whole = '', part = ''] = parts;
+  const places = part.replace(/0+$/, '');
+  if (whole + part === '' || places.length > PLACES) return null;
+  const size = BigInt(whole || '0') * SCALE + BigInt(places.padEnd(PLACES, '0'));
+  return sign === '-' ? -size : size;
+}
+
+/** The shortest text of a number of units. */
+export function decimal(amount: bigint): Decimal {
+  const size = amount < 0n ? -amount : amount;
+  const part = (size % SCALE).toString().padStart(PLACES, '0').replace(/0+$/, '');
+  const text = (size / SCALE).toString() + (part && `.${part}`);
+  return amount < 0n ? `-${text}` : text;
+}
+
+/** Digits behind the point of a step such as a tick: `0.25` has two. */
+export function places(step: Decimal): number {
+  const text = decimal(units(step) ?? 0n);
+  const point = text.indexOf('.');
+  return point < 0 ? 0 : text.length - point - 1;
+}
+
+/** Whether an amount is a whole number of steps. */
+export function isMultiple(amount: bigint, step: Decimal): boolean {
+  const size = units(step) ?? 0n;
+  return size <= 0n || amount % size === 0n;
+}
+
+/** The next multiple of a step, so many steps on; from between two multiples the first one is the nearest in that direction. */
+export function stepped(amount: bigint, step: Decimal, by: bigint): bigint {
+  const size = units(step) ?? 0n;
+  if (size <= 0n) return amount;
+  const rest = ((amount % size) + size) % size;
+  if (rest === 0n) return amount + by * size;
+  return by > 0n ? amount - rest + by * size : amount - rest + (by + 1n) * size;
+}
+
+/** Price times quantity, in units, rounded towards zero. */
+export function times(a: bigint, b: bigint): bigint {
+  return (a * b) / SCALE;
+}
+
+export function compare(a: Decimal | undefined, b: Decimal | undefined): number {
+  const [left, right] = [units(a), units(b)];
+  if (left === null || right === null) return Number(left !== null) - Number(right !== null);
+  return left < right ? -1 : left > right ? 1 : 0;
+}
+
+export function add(...amounts: (Decimal | undefined)[]): Decimal {
+  return decimal(amounts.reduce((sum, amount) => sum + (units(amount) ?? 0n), 0n));
+}
+
+export function negative(amount: Decimal): Decimal {
+  return decimal(-(units(amount) ?? 0n));
+}
+
+export function isNegative(amount: Decimal | undefined): boolean {
+  return (units(amount) ?? 0n) < 0n;
+}
+
+export function isZero(amount: Decimal | undefined): boolean {
+  return (units(amount) ?? 0n) === 0n;
+}
+
+/**
+ * For people: thousands apart, at least `least` places (more only if the number has them and `most` lets it), a true minus.
+ * Rounds half away from zero where places are cut.
+ */
+export function shown(amount: Decimal | undefined, least = 0, most = PLACES): string {
+  const exact = units(amount);
+  if (exact === null) return '';
+  const cut = 10n ** BigInt(PLACES - Math.max(least, most));
+  const size = exact < 0n ? -exact : exact;
+  const rounded = ((size + cut / 2n) / cut) * cut;
+  const whole = (rounded / SCALE).toString().replace(/\B(?=(\d{3})+$)/g, '\u202f');
+  const part = (rounded % SCALE).toString().padStart(PLACES, '0').replace(/0+$/, '').padEnd(least, '0');
+  return (exact < 0n && rounded > 0n ? '−' : '') + whole + (part && `.${part}`);
+}
+
+/** With a plus where it gains. */
+export function signed(amount: Decimal | undefined, least = 0, most = PLACES): string {
+  const text = shown(amount, least, most);
+  return (units(amount) ?? 0n) > 0n ? `+${text}` : text;
+}

@@ -1,0 +1,141 @@
+import { describe, expect, it } from 'vitest';
+
+import { BARS_MAX, Candles } from './candles';
+import { csv } from './csv';
+import { type Draft, type Surroundings, change, findings, request, value } from './ticket';
+import { instantOf, latency, nanoseconds } from './time';
+import { fault, matches } from './topic';
+import type { Limits, Order, Security, Tick } from './types';
+
+const AAPL: Security = {
+  id: 1, symbol: 'AAPL', description: 'Apple Inc.', type: 'STOCK', securityFamilyId: 1, exchangeId: 1, currency: 'USD',
+  tickSize: '0.05', lotSize: '10', contractSize: '1', tradeable: true,
+};
+const TICK: Tick = {
+  type: 'TICK', seq: 1, ts: '1', securityId: 1, bid: '232.45', bidSize: '100', ask: '232.55', askSize: '100',
+  last: '232.5', volume: '1', dateTime: '2026-11-15T10:00:00Z',
+};
+const DRAFT: Draft = {
+  securityId: 1, type: 'LIMIT', side: 'BUY', quantity: '10', limit: '232.45', stop: '', tif: 'DAY', tifDate: '',
+  strategyName: 'SERVER', accountId: null, exchangeOrder: false,
+};
+const AROUND: Surroundings = {
+  security: AAPL, tick: TICK, account: undefined, strategy: undefined, position: undefined, risk: null, openOrders: 0, now: 0,
+};
+const LIMITS: Limits = {
+  strategyName: 'SERVER', tradingEnabled: true, maxOrderQty: '0', maxOrderValue: '0', priceCollarPct: '0', maxOpenOrders: 0,
+  maxPosition: '0', maxOrdersPerS: 0, duplicateWindowMs: 0,
+};
+
+const told = (draft: Partial<Draft>, around: Partial<Surroundings> = {}): string[] =>
+  findings({ ...DRAFT, ...draft }, { ...AROUND, ...around }).map(({ field, grave }) => (grave ? field : `${field}?`));
+const limited = (limits: Partial<Limits>): Partial<Surroundings> =>
+  ({ risk: { killSwitch: false, limits: [{ ...LIMITS, ...limits }], restrictions: [] } });
+
+describe('the ticket', () => {
+  it('has nothing against a good order', () => expect(told({})).toEqual([]));
+
+  it('knows form', () => {
+    expect(told({ quantity: '15' })).toEqual(['quantity']);
+    expect(told({ quantity: '0' })).toEqual(['quantity']);
+    expect(told({ limit: '232.46' })).toEqual(['limit']);
+    expect(told({ limit: '' })).toEqual(['limit']);
+    expect(told({ type: 'MARKET', limit: '' })).toEqual([]);
+    expect(told({ type: 'STOP', limit: '', stop: '1.01' })).toContain('stop');
+    expect(told({ type: 'STOP_LIMIT', stop: '240', limit: '240.5' })).toEqual([]);
+    expect(told({ tif: 'GTD' })).toEqual(['tifDate']);
+    expect(told({ tif: 'GTD', tifDate: '1969-01-01T00:00' })).toEqual(['tifDate']);
+    expect(told({}, { security: undefined })).toEqual(['security']);
+    expect(told({}, { security: { ...AAPL, tradeable: false } })).toEqual(['security']);
+  });
+
+  it('knows risk', () => {
+    expect(told({ quantity: '20' }, limited({ maxOrderQty: '10' }))).toEqual(['quantity']);
+    expect(told({}, limited({ maxOrderValue: '2324.5' }))).toEqual([]);
+    expect(told({}, limited({ maxOrderValue: '2324.49' }))).toEqual(['order']);
+    expect(told({ limit: '220' }, limited({ priceCollarPct: '5' }))).toEqual(['limit']);
+    expect(told({ limit: '221' }, limited({ priceCollarPct: '5' }))).toEqual([]);
+    expect(told({}, limited({ tradingEnabled: false }))).toEqual(['order']);
+    expect(told({}, limited({ maxPosition: '9' }))).toEqual(['quantity']);
+    expect(told({ quantity: '20' }, { ...limited({ maxOrderQty: '10', strategyName: 'PAIRS' }) })).toEqual([]);
+    expect(told({}, { risk: { killSwitch: true, limits: [], restrictions: [] } })).toEqual(['order']);
+    const restrictions = [{ strategyName: 'SERVER', securityId: 1 }];
+    expect(told({}, { risk: { killSwitch: false, limits: [], restrictions } })).toEqual(['security']);
+  });
+
+  it('warns of what is legal and perhaps not meant', () => {
+    expect(told({ limit: '232.55' })).toEqual(['limit?']);
+    expect(told({ side: 'SELL', limit: '232.45' })).toEqual(['limit?']);
+    expect(told({ type: 'STOP', stop: '232.5' })).toEqual(['stop?']);
+  });
+
+  it('sends what the type has and nothing else', () => {
+    expect(request({ ...DRAFT, stop: '5' })).toMatchObject({ limit: '232.45', stop: undefined });
+    expect(request({ ...DRAFT, type: 'MARKET' })).toMatchObject({ limit: undefined, stop: undefined });
+    expect(request({ ...DRAFT, quantity: '+010.50' })['quantity']).toBe('10.5');
+    expect(value(DRAFT, AROUND)).toBe('2324.5');
+  });
+
+  it('asks for a change only of what changed', () => {
+    const order = { intId: 'a', accountId: 1, type: 'LIMIT', quantity: '10', limit: '232.45' } as Order;
+    expect(change(order, { quantity: '10.0', limit: '232.450', stop: '' })).toBeNull();
+    expect(change(order, { quantity: '20', limit: '232.45', stop: '9' })).toEqual({ intId: 'a', accountId: 1, quantity: '20' });
+  });
+});
+
+describe('candles', () => {
+  const at = (time: string, last: string): Tick => ({ ...TICK, last, dateTime: `2026-11-15T10:00:${time}Z` });
+
+  it('open where the one before closed, and take no tick from the past', () => {
+    const candles = new Candles();
+    for (const tick of [at('00.1', '10'), at('00.9', '12'), at('01', '11'), at('00.95', '99')]) candles.take(tick);
+    const start = Date.parse('2026-11-15T10:00:00Z') / 1000;
+    expect(candles.of('1s')).toEqual([
+      { time: start, open: 10, high: 12, low: 10, close: 12 },
+      { time: start + 1, open: 12, high: 12, low: 11, close: 11 },
+    ]);
+    expect(candles.of('1m')).toHaveLength(1);
+  });
+
+  it('stay within their bound', () => {
+    const candles = new Candles();
+    for (let s = 0; s < BARS_MAX + 50; s++) candles.take({ ...TICK, dateTime: new Date(s * 1000).toISOString() });
+    expect(candles.of('1s')).toHaveLength(BARS_MAX);
+  });
+});
+
+describe('topics', () => {
+  it('match by segments', () => {
+    expect(matches('tick.*', 'tick.1')).toBe(true);
+    expect(matches('tick.*', 'tick')).toBe(false);
+    expect(matches('a.>', 'a')).toBe(true);
+    expect(matches('a.>', 'a.b.c')).toBe(true);
+    expect(matches('a.*.c', 'a.b.c')).toBe(true);
+    expect(matches('a.*', 'a.b.c')).toBe(false);
+    expect(matches('>', 'anything.at.all')).toBe(true);
+  });
+
+  it('are told from what is none', () => {
+    for (const good of ['tick.*', 'a.>', '>', 'the service.>']) expect(fault(good)).toBeNull();
+    for (const bad of ['', 'a..b', 'a.>.b', 'a.b*', 'a b', '/topic/a']) expect(fault(bad)).not.toBeNull();
+  });
+});
+
+describe('time', () => {
+  it('keeps nanoseconds', () => {
+    expect(nanoseconds('2026-11-14T09:30:00.123456789Z')! % 1_000_000_000n).toBe(123456789n);
+    expect(nanoseconds('2026-11-14T09:30:00.5Z')! % 1_000_000_000n).toBe(500000000n);
+    expect(nanoseconds('yesterday')).toBeNull();
+    expect(nanoseconds(instantOf(1794648600123456789n))).toBe(1794648600123456789n);
+  });
+
+  it('shows latencies in three digits', () => {
+    expect([latency(950), latency(1250), latency(2_000_000)]).toEqual(['950 ns', '1.25 µs', '2.00 ms']);
+  });
+});
+
+describe('CSV', () => {
+  it('quotes what needs it and disarms formulas', () => {
+    expect(csv(['a', 'b'], [['x,"y"', -5], ['=1+1', undefined]])).toBe('a,b\r\n"x,""y""",-5\r\n\'=1+1,\r\n');
+  });
+});

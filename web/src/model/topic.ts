@@ -1,0 +1,25 @@
+// Topic patterns, for the browser of topics: `*` is one segment, `>` at the end all that follows.
+
+/** What is wrong with a pattern, or null. */
+export function fault(pattern: string): string | null {
+  const segments = pattern.split('.');
+  if (segments.some((segment) => segment === '')) return 'a segment is empty';
+  if (segments.slice(0, -1).includes('>')) return '“>” stands only at the end';
+  if (segments.some((segment) => segment.length > 1 && /[*>]/.test(segment))) return '“*” and “>” stand for whole segments';
+  return /[/\s]/.test(pattern.replace('the service', '')) ? 'no spaces and no slashes' : null;
+}
+
+export function matches(pattern: string, topic: string): boolean {
+  const [wanted, given] = [pattern.split('.'), topic.split('.')];
+  if (wanted.at(-1) === '>') {
+    const above = wanted.slice(0, -1);
+    return given.length >= above.length && above.every((segment, at) => segment === '*' || segment === given[at]);
+  }
+  return wanted.length === given.length && wanted.every((segment, at) => segment === '*' || segment === given[at]);
+}
+
+/** Families of topics, offered as starting points. */
+export const SUGGESTED = [
+  'tick.*', 'book.*', 'bar.>', 'pitlane.>', 'order.>', 'position.>', 'transaction.*', 'cash-balance.>',
+  'subscription.>', 'session.*', 'lifecycle.*', 'log-event.*', 'generic-event.*',
+] as const;

@@ -1,0 +1,341 @@
+// The value objects of the service, as REST and topics carry them. Decimals are text, see decimal.ts; what may be absent is
+// optional.
+
+import type { Decimal } from './decimal';
+
+/** RFC 3339 in UTC, with up to nine places of a second. */
+export type Instant = string;
+
+export interface Account {
+  id: number;
+  name: string;
+  active: boolean;
+  adapterType: string;
+}
+
+export type SecurityType =
+  'STOCK' | 'FUTURE' | 'OPTION' | 'FOREX' | 'INDEX' | 'COMMODITY' | 'BOND' | 'FUND' | 'CRYPTO';
+
+export interface Security {
+  id: number;
+  symbol: string;
+  description: string;
+  type: SecurityType;
+  securityFamilyId: number;
+  exchangeId: number;
+  currency: string;
+  isin?: string;
+  underlyingId?: number;
+  expiration?: string;
+  strike?: Decimal;
+  optionType?: 'CALL' | 'PUT';
+  baseCurrency?: string;
+  tickSize: Decimal;
+  lotSize: Decimal;
+  contractSize: Decimal;
+  tradeable: boolean;
+}
+
+export interface Exchange {
+  id: number;
+  name: string;
+  mic: string;
+  timeZone: string;
+  open: string;
+  close: string;
+  adapterType: string;
+}
+
+export const PHASES = ['INIT', 'PREFEED', 'START', 'RUNNING', 'STOP', 'EXIT'] as const;
+export type Phase = (typeof PHASES)[number];
+
+export interface Strategy {
+  id: number;
+  name: string;
+  autoActivate: boolean;
+  phase: Phase;
+  mode: 'REAL_TIME' | 'SIMULATION';
+}
+
+export const ORDER_TYPES = ['MARKET', 'LIMIT', 'STOP', 'STOP_LIMIT'] as const;
+export type OrderType = (typeof ORDER_TYPES)[number];
+export type Side = 'BUY' | 'SELL';
+export const TIFS = ['DAY', 'GTC', 'ATO', 'IOC', 'FOK', 'GTD', 'ATC'] as const;
+export type Tif = (typeof TIFS)[number];
+
+export type OrderStatus =
+  | 'PENDING_NEW' | 'NEW' | 'PARTIALLY_FILLED' | 'FILLED' | 'PENDING_CANCEL' | 'CANCELED' | 'PENDING_REPLACE'
+  | 'REJECTED' | 'EXPIRED';
+
+export interface Order {
+  intId: string;
+  origIntId?: string;
+  extId?: string;
+  type: OrderType;
+  side: Side;
+  quantity: Decimal;
+  limit?: Decimal;
+  stop?: Decimal;
+  tif: Tif;
+  tifDate?: Instant;
+  strategyId: number;
+  strategyName?: string;
+  accountId: number;
+  securityId: number;
+  symbol?: string;
+  exchangeId?: number;
+  exchangeOrder: boolean;
+  status: OrderStatus;
+  filledQuantity: Decimal;
+  remainingQuantity: Decimal;
+  avgPrice?: Decimal;
+  lastQuantity?: Decimal;
+  lastPrice?: Decimal;
+  reason?: string;
+  /** REST, STRATEGY, SERVER, or `FIX:` and the session's name. */
+  source: string;
+  /** The venue was lost before it answered; the status is the last one known. */
+  unknown?: boolean;
+  dateTime: Instant;
+  lastUpdate: Instant;
+}
+
+export interface Position {
+  id: number | string;
+  strategyId: number;
+  strategyName?: string;
+  securityId: number;
+  symbol?: string;
+  quantity: Decimal;
+  avgPrice?: Decimal;
+  marketPrice?: Decimal;
+  marketValue?: Decimal;
+  realizedPL: Decimal;
+  unrealizedPL?: Decimal;
+  currency?: string;
+}
+
+export const TRANSACTION_TYPES =
+  ['BUY', 'SELL', 'EXPIRATION', 'CREDIT', 'DEBIT', 'INTEREST', 'FEES', 'REFUND', 'REBALANCE'] as const;
+export type TransactionType = (typeof TRANSACTION_TYPES)[number];
+
+export interface Transaction {
+  id: number | string;
+  uuid: string;
+  dateTime: Instant;
+  type: TransactionType;
+  strategyId: number;
+  strategyName?: string;
+  accountId: number;
+  securityId?: number;
+  quantity?: Decimal;
+  price: Decimal;
+  commission: Decimal;
+  currency: string;
+  orderIntId?: string;
+  extId?: string;
+  description?: string;
+}
+
+export interface CashBalance {
+  strategyId: number;
+  strategyName?: string;
+  currency: string;
+  /** Absent if it is more than can be counted. */
+  amount?: Decimal;
+}
+
+export interface Portfolio {
+  strategyName?: string;
+  baseCurrency: string;
+  netLiquidationValue?: Decimal;
+  cash?: Decimal;
+  marketValue?: Decimal;
+  realizedPL?: Decimal;
+  unrealizedPL?: Decimal;
+  holdings: Holding[];
+  /** What is not in the sums. */
+  missing: { what: string; securityId?: number; currency?: string }[];
+}
+
+export interface Holding {
+  currency: string;
+  cash?: Decimal;
+  marketValue?: Decimal;
+  realizedPL?: Decimal;
+  unrealizedPL?: Decimal;
+}
+
+/** The limits of one strategy or account. Zero means: no such limit. */
+export interface Limits {
+  strategyName?: string;
+  accountName?: string;
+  tradingEnabled: boolean;
+  maxOrderQty: Decimal;
+  maxOrderValue: Decimal;
+  priceCollarPct: Decimal;
+  maxOpenOrders: number;
+  maxPosition: Decimal;
+  maxOrdersPerS: number;
+  duplicateWindowMs: number;
+  credit?: Decimal;
+  creditCurrency?: string;
+}
+
+export interface Risk {
+  killSwitch: boolean;
+  limits: Limits[];
+  restrictions: { strategyName?: string; accountName?: string; securityId: number }[];
+}
+
+export interface Ready {
+  ready: boolean;
+  phase: string;
+  durability: { level: string; journal: string };
+  killSwitch: boolean;
+  shards: { shard: number; complete: boolean; seq: number }[];
+  adapters: { id: number; name: string; connected: boolean }[];
+  listeners: { name: string; address: string }[];
+  uptimeMs: number;
+}
+
+export interface Version {
+  name: string;
+  version: string;
+  commit?: string;
+}
+
+export interface Stage {
+  thread: string;
+  stage: string;
+  count: number;
+  p50Ns: number;
+  p90Ns: number;
+  p99Ns: number;
+  p999Ns: number;
+  maxNs: number;
+}
+
+/** Somebody who is connected. Which figures there are depends on the protocol, so the rest is open. */
+export interface Session {
+  id: number | string;
+  [name: string]: unknown;
+}
+
+export type Role = 'read' | 'trade' | 'admin';
+
+export interface Identity {
+  name: string;
+  role: Role;
+}
+
+/** RFC 9457. */
+export interface ProblemBody {
+  type: string;
+  title: string;
+  status: number;
+  detail: string;
+  code: string;
+  requestId?: string;
+}
+
+// What topics carry: every message begins with these three.
+
+export interface Stamp {
+  type: string;
+  /** Of the shard, rising. */
+  seq: number;
+  /** Nanoseconds since the epoch, as text. */
+  ts: string;
+}
+
+export interface Tick extends Stamp {
+  securityId: number;
+  symbol?: string;
+  feed?: string;
+  bid?: Decimal;
+  bidSize?: Decimal;
+  ask?: Decimal;
+  askSize?: Decimal;
+  last?: Decimal;
+  lastSize?: Decimal;
+  volume: Decimal;
+  dateTime: Instant;
+}
+
+export interface Level {
+  price: Decimal;
+  size: Decimal;
+}
+
+export interface Book extends Stamp {
+  securityId: number;
+  bids: Level[];
+  asks: Level[];
+  dateTime: Instant;
+}
+
+export interface BarMessage extends Stamp {
+  securityId: number;
+  size: string;
+  open: Decimal;
+  high: Decimal;
+  low: Decimal;
+  close: Decimal;
+  volume: Decimal;
+  dateTime: Instant;
+}
+
+export interface OrderStatusMessage extends Stamp {
+  intId: string;
+  origIntId?: string;
+  extId?: string;
+  strategyName?: string;
+  status: OrderStatus;
+  execType: string;
+  filledQuantity: Decimal;
+  remainingQuantity: Decimal;
+  avgPrice?: Decimal;
+  lastQuantity?: Decimal;
+  lastPrice?: Decimal;
+  reason?: string;
+  securityId: number;
+  symbol?: string;
+  side: Side;
+  quantity: Decimal;
+  accountId: number;
+  unknown?: boolean;
+}
+
+/** An OrderVO without what only a later status tells; its own `type` stands as `orderType`. */
+export type OrderMessage = Stamp &
+  Omit<Order, 'type' | 'filledQuantity' | 'remainingQuantity' | 'lastUpdate'> & { orderType: OrderType };
+
+export type TransactionMessage = Stamp & Omit<Transaction, 'type'> & { transactionType: TransactionType };
+export type PositionMessage = Stamp & Position;
+export type CashMessage = Stamp & CashBalance;
+
+export interface LogMessage extends Stamp {
+  level: 'WARN' | 'ERROR';
+  logger: string;
+  message: string;
+  fields: Record<string, string>;
+}
+
+export interface LifecycleMessage extends Stamp {
+  strategyId: number;
+  strategyName: string;
+  phase: Phase;
+}
+
+export interface SubscriptionMessage extends Stamp {
+  strategyName?: string;
+  securityId: number;
+  subscribe: boolean;
+  subscribers: number;
+}
+
+export interface SessionMessage extends Stamp {
+  name: string;
+  state: 'DISCONNECTED' | 'CONNECTED' | 'LOGGED_ON' | 'SUBSCRIBED';
+}

@@ -1,0 +1,22 @@
+import { describe, expect, it } from 'vitest';
+
+import { type Column, grouped, ordered } from './columns';
+
+const column: Column<{ n?: number }> = { key: 'n', label: 'n', width: 1, sort: (row) => row.n };
+
+describe('tables', () => {
+  it('order rows both ways, and what has no value last', () => {
+    const rows = [{ n: 2 }, {}, { n: 1 }, { n: 3 }];
+    expect(ordered(rows, column, false).map((row) => row.n)).toEqual([1, 2, 3, undefined]);
+    expect(ordered(rows, column, true).map((row) => row.n)).toEqual([3, 2, 1, undefined]);
+    expect(ordered(rows, undefined, true)).toEqual(rows);
+  });
+
+  it('group rows under headings, in the order they have', () => {
+    const items = grouped(['b2', 'a1', 'b1'], { key: 'k', label: 'k', of: (row) => row[0]! });
+    expect(items).toEqual([
+      { group: 'a', count: 1 }, { row: 'a1', at: 0 },
+      { group: 'b', count: 2 }, { row: 'b2', at: 1 }, { row: 'b1', at: 2 },
+    ]);
+  });
+});

@@ -1,0 +1,61 @@
+// Columns of a table, and ways to group its rows.
+
+import type { Snippet } from 'svelte';
+
+export interface Column<T> {
+  key: string;
+  label: string;
+  /** The label in full, for who points at it. */
+  title?: string;
+  width: number;
+  align?: 'right';
+  text?: (row: T) => string;
+  /** In place of text. */
+  cell?: Snippet<[T]>;
+  /** By what rows are ordered; without it the column cannot be sorted. */
+  sort?: (row: T) => string | number | bigint | undefined;
+  tone?: (row: T) => 'up' | 'down' | 'dim' | 'warn' | undefined;
+  /** Not shown until chosen. */
+  extra?: boolean;
+  /** Shown on a narrow screen too. */
+  narrow?: boolean;
+  /** Stays at the right edge. */
+  pinned?: boolean;
+}
+
+export interface Grouping<T> {
+  key: string;
+  label: string;
+  of: (row: T) => string;
+}
+
+export type Item<T> = { group: string; count: number } | { row: T; at: number };
+
+/** Rows in order; what has no value stands last, whichever way. */
+export function ordered<T>(rows: readonly T[], column: Column<T> | undefined, down: boolean): T[] {
+  const by = column?.sort;
+  if (!by) return [...rows];
+  const keyed = rows.map((row) => ({ row, key: by(row) }));
+  keyed.sort((a, b) => {
+    if (a.key === undefined || b.key === undefined) return Number(a.key === undefined) - Number(b.key === undefined);
+    const order = a.key < b.key ? -1 : a.key > b.key ? 1 : 0;
+    return down ? -order : order;
+  });
+  return keyed.map(({ row }) => row);
+}
+
+/** Rows with a heading before each group, groups by name. */
+export function grouped<T>(rows: readonly T[], grouping: Grouping<T> | undefined): Item<T>[] {
+  if (!grouping) return rows.map((row, at) => ({ row, at }));
+  const groups = new Map<string, T[]>();
+  for (const row of rows) {
+    const group = groups.get(grouping.of(row));
+    if (group) group.push(row);
+    else groups.set(grouping.of(row), [row]);
+  }
+  let at = 0;
+  return [...groups].sort(([a], [b]) => (a < b ? -1 : 1)).flatMap(([group, members]): Item<T>[] => [
+    { group, count: members.length },
+    ...members.map((row) => ({ row, at: at++ })),
+  ]);
+}

@@ -1,0 +1,145 @@
+// All stores, joined: who needs whom, and what happens when the link comes and goes.
+
+import { StompBroker } from '../link/broker';
+import { Problem, Rest } from '../link/rest';
+import { Cash } from './cash.svelte';
+import { DraftStore } from './draft.svelte';
+import { Latencies } from './latencies.svelte';
+import { Link } from './link.svelte';
+import { Log } from './log.svelte';
+import { Market } from './market.svelte';
+import { Notices } from './notices.svelte';
+import { Orders } from './orders.svelte';
+import { Poll } from './poll.svelte';
+import { PortfolioStore } from './portfolio.svelte';
+import { Positions, valued } from './positions.svelte';
+import { Reference } from './reference.svelte';
+import { Service } from './service.svelte';
+import { Settings } from './settings.svelte';
+import { Strategies } from './strategies.svelte';
+import { Topics } from './topics.svelte';
+import { Transactions } from './transactions.svelte';
+import type { Session } from '../model/types';
+
+const SESSIONS_MS = 2_000;
+const RETRY_MS = 1_000;
+
+export class Desk {
+  readonly rest = new Rest();
+  readonly broker = new StompBroker(brokerUrl(), () => this.rest.connectHeaders());
+  readonly settings = new Settings();
+  readonly notices = new Notices();
+  readonly link = new Link(this.rest);
+  readonly reference = new Reference(this.rest);
+  readonly service = new Service(this.rest);
+  readonly market = new Market(this.rest, this.broker, this.reference);
+  readonly orders = new Orders(this.rest, this.broker);
+  readonly positions = new Positions(this.rest, this.broker);
+  readonly transactions = new Transactions(this.rest, this.broker);
+  readonly cash = new Cash(this.rest, this.broker);
+  readonly strategies = new Strategies(this.rest, this.broker);
+  readonly log = new Log(this.broker);
+  readonly topics = new Topics(this.broker);
+  readonly latencies = new Latencies(this.rest);
+  readonly sessions = new Poll<Session[]>(this.rest, '/rest/ext/session', SESSIONS_MS);
+  readonly portfolio = new PortfolioStore(this.rest, (strategy, base) => this.gross(strategy, base));
+  readonly draft = new DraftStore(this);
+
+  private hasStarted = false;
+
+  /** Opens the page. Returns at once; panels fill as answers come. */
+  start(): void {
+    this.broker.onUp = () => void this.connected();
+    this.broker.onDown = (reason) => this.link.down(reason);
+    void this.enter();
+  }
+
+  /** After a login, and at the start where none is needed. */
+  async enter(): Promise<void> {
+    await this.link.ask();
+    if (this.link.loginNeeded) return;
+    if (!this.link.identity) {
+      // Not there yet: a service that is just starting.
+      this.link.down('');
+      setTimeout(() => void this.enter(), RETRY_MS);
+      return;
+    }
+    await this.service.load();
+    this.orders.listen(this.service.orderTopicPrefix);
+    this.broker.start();
+    if (this.hasStarted) return;
+    this.hasStarted = true;
+    this.service.watch();
+    this.market.watch();
+    this.portfolio.watch();
+  }
+
+  /** The security everything looks at. */
+  look(securityId: number | null): void {
+    this.settings.kept.securityId = securityId;
+    this.draft.look(securityId);
+    this.market.look(securityId);
+  }
+
+  /** Does it, and tells what came of it. */
+  async attempt(what: string, work: () => Promise<unknown>): Promise<boolean> {
+    try {
+      await work();
+      this.notices.good(what);
+      return true;
+    } catch (problem) {
+      this.notices.bad(`${what}: refused`, problem);
+      return false;
+    }
+  }
+
+  private async connected(): Promise<void> {
+    this.market.begin();
+    // Everything at once: the link is up when the first of it is there.
+    const all = [this.orders, this.positions, this.transactions, this.cash, this.strategies];
+    for (const store of all) void store.restart();
+    if (this.link.state !== 'CONNECTING') void this.service.load();
+    void this.portfolio.look();
+    this.link.up();
+    try {
+      await this.reference.load();
+      this.market.arrange();
+      const { securityId } = this.settings.kept;
+      const known = this.reference.security(securityId) ? securityId : (this.reference.securities[0]?.id ?? null);
+      if (known !== this.draft.draft.securityId) this.look(known);
+    } catch (problem) {
+      if (!(problem instanceof Problem) || problem.status !== 401) this.notices.bad('Reference data', problem);
+    }
+  }
+
+  /** Sizes of all positions without their signs, in the base currency, as far as there are prices. */
+  private gross(strategy: string, base: string): number {
+    let sum = 0;
+    for (const position of this.positions.rows) {
+      if (strategy !== '' && position.strategyName !== strategy) continue;
+      const security = this.reference.security(position.securityId);
+      const { marketValue } = valued(position, this.market.quote(position.securityId)?.tick, security);
+      sum += Math.abs(Number(marketValue ?? 0)) * this.rate(position.currency ?? base, base);
+    }
+    return sum;
+  }
+
+  /** What one unit of a currency is worth in the base; 0 if nobody knows. */
+  private rate(currency: string, base: string): number {
+    if (currency === base) return 1;
+    for (const { security, tick } of this.market.quotes) {
+      if (security.type !== 'FOREX' || tick?.bid === undefined) continue;
+      if (security.baseCurrency === currency && security.currency === base) return Number(tick.bid);
+      if (security.baseCurrency === base && security.currency === currency) return 1 / Number(tick.bid);
+    }
+    return 0;
+  }
+}
+
+/** Beside the page. */
+function brokerUrl(): string {
+  const { protocol, host } = globalThis.location ?? { protocol: 'http:', host: 'localhost' };
+  return `${protocol === 'https:' ? 'wss' : 'ws'}://${host}/stomp`;
+}
+
+export const desk = new Desk();

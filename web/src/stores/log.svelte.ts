@@ -1,0 +1,48 @@
+// Log events since the page was opened: warnings and errors.
+
+import type { Broker } from '../link/broker';
+import { atNextFrame } from '../link/frame';
+import { parseJson } from '../model/json';
+import type { LogMessage } from '../model/types';
+
+/** Kept at most; the service's own log has all. */
+export const LOG_MAX = 1_000;
+
+export interface LogRow extends LogMessage {
+  /** Of this page, for lists. */
+  id: number;
+}
+
+export class Log {
+  /** Newest first. */
+  rows: LogRow[] = $state.raw([]);
+  /** Errors that came since somebody last looked. */
+  unseen = $state(0);
+  private pending: LogRow[] = [];
+  private next = 1;
+
+  constructor(broker: Broker) {
+    broker.listen('log-event.*', (_, body) => this.hear(parseJson(body) as LogMessage));
+  }
+
+  hear(message: LogMessage): void {
+    this.pending.push({ ...message, id: this.next++ });
+    if (this.pending.length > LOG_MAX) this.pending.shift();
+    atNextFrame(this.draw);
+  }
+
+  seen(): void {
+    this.unseen = 0;
+  }
+
+  clear(): void {
+    this.rows = [];
+    this.unseen = 0;
+  }
+
+  private readonly draw = (): void => {
+    this.unseen += this.pending.filter((row) => row.level === 'ERROR').length;
+    this.rows = [...this.pending.reverse(), ...this.rows].slice(0, LOG_MAX);
+    this.pending = [];
+  };
+}

@@ -1,0 +1,154 @@
+// Orders, open and finished today: OrderVO by REST, what is new by `order.>`, what happens to them by the status topics.
+
+import type { Broker } from '../link/broker';
+import type { Rest } from '../link/rest';
+import { Sequence, Sync } from '../link/sync';
+import { parseJson } from '../model/json';
+import { PATH } from '../model/ticket';
+import { instantOf, nanoseconds } from '../model/time';
+import type { Order, OrderMessage, OrderStatus, OrderStatusMessage, OrderType } from '../model/types';
+
+/** Finished orders shown: a long day by hand. The service has all of them. */
+const FINISHED_MAX = 2_000;
+
+const OVER: readonly OrderStatus[] = ['FILLED', 'CANCELED', 'REJECTED', 'EXPIRED'];
+
+export const isOpen = (order: Order): boolean => !OVER.includes(order.status);
+
+type Message = OrderMessage | OrderStatusMessage;
+
+export class Orders {
+  /** Newest first. */
+  rows: Order[] = $state.raw([]);
+  open: Order[] = $state.raw([]);
+  whole = $state(false);
+
+  private readonly byId = new Map<string, Order>();
+  private readonly sequence = new Sequence();
+  private readonly sync: Sync<Message>;
+  private leave = (): void => {};
+
+  constructor(
+    private readonly rest: Rest,
+    private readonly broker: Broker,
+  ) {
+    this.sync = new Sync({
+      snapshot: () => this.snapshot(),
+      apply: (message) => this.apply(message),
+      draw: () => this.draw(),
+    });
+    broker.listen('order.>', (_, body) => this.sync.hear(parseJson(body) as OrderMessage));
+  }
+
+  /** Status topics begin with a name that is a setting of the service. */
+  listen(prefix: string): void {
+    this.leave();
+    this.leave = this.broker.listen(`${prefix}.>`, (_, body) => this.sync.hear(parseJson(body) as OrderStatusMessage));
+  }
+
+  /** At the beginning, after every loss of the link, and after a gap. */
+  restart(): Promise<void> {
+    this.sequence.forget();
+    this.whole = false;
+    return this.sync.restart();
+  }
+
+  /** Answers the order's id. */
+  async submit(type: OrderType, body: Record<string, unknown>): Promise<string> {
+    const order = (await this.rest.post(`/rest/execution/order/${PATH[type]}`, {
+      body,
+      headers: { Prefer: 'return=representation' },
+    })) as Order | undefined;
+    return order?.intId ?? '';
+  }
+
+  async modify(type: OrderType, body: Record<string, unknown>): Promise<void> {
+    await this.rest.post(`/rest/execution/modify/order/${PATH[type]}`, { body });
+  }
+
+  async cancel(order: Order): Promise<void> {
+    await this.rest.delete(`/rest/execution/order/${encodeURIComponent(order.intId)}?accountId=${order.accountId}`);
+  }
+
+  private async snapshot(): Promise<() => void> {
+    const [open, finished] = await Promise.all([
+      this.rest.get<Order[]>('/rest/execution/order'),
+      this.rest.get<Order[]>(`/rest/ext/order/history?limit=${FINISHED_MAX}`),
+    ]);
+    return () => {
+      this.byId.clear();
+      // What is in both lists ended between the two answers.
+      for (const order of [...open, ...finished]) this.byId.set(order.intId, order);
+    };
+  }
+
+  private apply(message: Message): void {
+    if (!this.sequence.follows(`${message.type}.${message.securityId}`, message.seq)) {
+      this.again();
+      return;
+    }
+    const known = this.known(message);
+    if (known && (nanoseconds(known.lastUpdate) ?? 0n) > BigInt(message.ts)) return;
+    const order = message.type === 'ORDER' ? entered(message as OrderMessage, known) : told(message as OrderStatusMessage, known);
+    if (!order) {
+      // A status of an order nobody has told us of: something is missing.
+      this.again();
+      return;
+    }
+    if (known) this.byId.delete(known.intId);
+    this.byId.set(order.intId, order);
+  }
+
+  private again(): void {
+    this.sequence.forget();
+    this.whole = false;
+    this.sync.gap();
+  }
+
+  /** Under its id now, or the one before. */
+  private known({ intId, origIntId }: Message): Order | undefined {
+    return this.byId.get(intId) ?? (origIntId === undefined ? undefined : this.byId.get(origIntId));
+  }
+
+  private draw(): void {
+    const rows = [...this.byId.values()].sort((a, b) => (a.dateTime < b.dateTime ? 1 : a.dateTime > b.dateTime ? -1 : 0));
+    this.open = rows.filter(isOpen);
+    const finished = rows.length - this.open.length;
+    if (finished > FINISHED_MAX) this.drop(rows, finished - FINISHED_MAX);
+    this.rows = rows;
+    this.whole = this.sync.isWhole;
+  }
+
+  /** The oldest finished ones. */
+  private drop(rows: Order[], count: number): void {
+    for (let at = rows.length - 1; at >= 0 && count > 0; at--) {
+      const order = rows[at]!;
+      if (isOpen(order)) continue;
+      rows.splice(at, 1);
+      this.byId.delete(order.intId);
+      count--;
+    }
+  }
+}
+
+/** An order as it was submitted or modified. */
+function entered(message: OrderMessage, known: Order | undefined): Order {
+  const { orderType, seq: _seq, ts, type: _type, ...rest } = message;
+  const filled = known?.filledQuantity ?? '0';
+  return {
+    ...known,
+    ...rest,
+    type: orderType,
+    dateTime: known?.dateTime ?? rest.dateTime,
+    filledQuantity: filled,
+    remainingQuantity: known?.remainingQuantity ?? rest.quantity,
+    lastUpdate: instantOf(BigInt(ts)),
+  };
+}
+
+/** An order after something happened to it. */
+function told(message: OrderStatusMessage, known: Order | undefined): Order | undefined {
+  if (!known) return undefined;
+  const { seq: _seq, ts, type: _type, execType: _execType, ...rest } = message;
+  return { ...known, unknown: false, reason: undefined, ...rest, lastUpdate: instantOf(BigInt(ts)) };
+}

@@ -1,0 +1,68 @@
+// What is owned and earned, and how that went while the page was open.
+
+import type { Rest } from '../link/rest';
+import type { Portfolio } from '../model/types';
+
+const LOOK_MS = 1_000;
+/** Two hours of points. */
+const POINTS_MAX = 7_200;
+
+/** For drawing, in the base currency. */
+export interface Point {
+  /** Seconds since the epoch. */
+  at: number;
+  pl: number;
+  realized: number;
+  net: number;
+  gross: number;
+}
+
+export class PortfolioStore {
+  now: Portfolio | null = $state.raw(null);
+  points: Point[] = $state.raw([]);
+  private strategy = '';
+
+  constructor(
+    private readonly rest: Rest,
+    /** Exposure without signs, in the base currency. */
+    private readonly gross: (strategy: string, base: string) => number,
+  ) {}
+
+  watch(): () => void {
+    const timer = setInterval(() => void this.look(), LOOK_MS);
+    return () => clearInterval(timer);
+  }
+
+  /** All strategies together when empty. */
+  choose(strategy: string): void {
+    if (strategy === this.strategy) return;
+    this.strategy = strategy;
+    this.points = [];
+    this.now = null;
+    void this.look();
+  }
+
+  async look(): Promise<void> {
+    const { strategy } = this;
+    const query = strategy === '' ? '' : `?strategy=${encodeURIComponent(strategy)}`;
+    try {
+      const portfolio = await this.rest.get<Portfolio>(`/rest/ext/portfolio${query}`);
+      if (strategy !== this.strategy) return;
+      this.now = portfolio;
+      this.points = [...this.points.slice(1 - POINTS_MAX), this.point(portfolio)];
+    } catch {
+      // The link's sign tells of it; a line simply has no point there.
+    }
+  }
+
+  private point({ realizedPL, unrealizedPL, marketValue, baseCurrency }: Portfolio): Point {
+    const realized = Number(realizedPL ?? 0);
+    return {
+      at: Date.now() / 1000,
+      realized,
+      pl: realized + Number(unrealizedPL ?? 0),
+      net: Number(marketValue ?? 0),
+      gross: this.gross(this.strategy, baseCurrency),
+    };
+  }
+}

@@ -1,0 +1,91 @@
+// Positions. A message is a full image; between two of them the page values them at its own newest prices.
+
+import type { Broker } from '../link/broker';
+import type { Rest } from '../link/rest';
+import { Sequence, Sync } from '../link/sync';
+import { type Decimal, decimal, isZero, times, units } from '../model/decimal';
+import { parseJson } from '../model/json';
+import type { Position, PositionMessage, Security, Tick } from '../model/types';
+
+export class Positions {
+  rows: Position[] = $state.raw([]);
+  whole = $state(false);
+
+  private readonly byId = new Map<Position['id'], Position>();
+  private readonly sequence = new Sequence();
+  private readonly sync: Sync<PositionMessage>;
+
+  constructor(
+    private readonly rest: Rest,
+    broker: Broker,
+  ) {
+    this.sync = new Sync({
+      snapshot: async () => {
+        const rows = await this.rest.get<Position[]>('/rest/position');
+        return () => {
+          this.byId.clear();
+          for (const row of rows) this.byId.set(row.id, row);
+        };
+      },
+      apply: (message) => this.apply(message),
+      draw: () => {
+        this.rows = [...this.byId.values()];
+        this.whole = this.sync.isWhole;
+      },
+    });
+    broker.listen('position.>', (_, body) => this.sync.hear(parseJson(body) as PositionMessage));
+  }
+
+  restart(): Promise<void> {
+    this.sequence.forget();
+    this.whole = false;
+    return this.sync.restart();
+  }
+
+  of(strategyName: string, securityId: number | null): Position | undefined {
+    return this.rows.find((row) => row.securityId === securityId && row.strategyName === strategyName);
+  }
+
+  async close(position: Position): Promise<void> {
+    await this.rest.delete(`/rest/position/${position.id}`);
+  }
+
+  async reduce(position: Position, quantity: Decimal): Promise<void> {
+    await this.rest.post(`/rest/position/reduce/${position.id}`, { body: { quantity } });
+  }
+
+  private apply(message: PositionMessage): void {
+    if (!this.sequence.follows(message.id, message.seq)) {
+      this.sequence.forget();
+      this.whole = false;
+      this.sync.gap();
+      return;
+    }
+    const { seq: _seq, ts: _ts, type: _type, ...position } = message;
+    this.byId.set(position.id, position);
+  }
+}
+
+export interface Valuation {
+  marketPrice?: Decimal;
+  marketValue?: Decimal;
+  unrealizedPL?: Decimal;
+}
+
+/** A position at a tick, as the service counts it: long at the bid, short at the ask, last where there is no quote. */
+export function valued(position: Position, tick: Tick | undefined, security: Security | undefined): Valuation {
+  const qty = units(position.quantity) ?? 0n;
+  if (qty === 0n) return { marketValue: '0', unrealizedPL: '0' };
+  const price = (qty > 0n ? tick?.bid : tick?.ask) ?? tick?.last;
+  const [at, size, average] = [units(price), units(security?.contractSize), units(position.avgPrice)];
+  if (at === null || size === null) return position;
+  const worth = times(times(at, qty), size);
+  const cost = average === null ? null : times(times(average, qty), size);
+  return {
+    marketPrice: price,
+    marketValue: decimal(worth),
+    unrealizedPL: cost === null ? undefined : decimal(worth - cost),
+  };
+}
+
+export const isFlat = (position: Position): boolean => isZero(position.quantity);

@@ -1,0 +1,50 @@
+// Reference data: securities, exchanges, accounts. Strategies have a life and a store of their own.
+
+import type { Rest } from '../link/rest';
+import { places } from '../model/decimal';
+import type { Account, Exchange, Security } from '../model/types';
+
+export class Reference {
+  securities: Security[] = $state.raw([]);
+  exchanges: Exchange[] = $state.raw([]);
+  accounts: Account[] = $state.raw([]);
+  private byId = new Map<number, Security>();
+
+  constructor(private readonly rest: Rest) {}
+
+  async load(): Promise<void> {
+    const [securities, exchanges, accounts] = await Promise.all([
+      this.rest.get<Security[]>('/rest/security'),
+      this.rest.get<Exchange[]>('/rest/exchange'),
+      this.rest.get<Account[]>('/rest/account'),
+    ]);
+    this.byId = new Map(securities.map((security) => [security.id, security]));
+    this.securities = securities;
+    this.exchanges = exchanges;
+    this.accounts = accounts;
+  }
+
+  security(id: number | null | undefined): Security | undefined {
+    // Read, so that whoever asks is asked again when the data have come.
+    void this.securities;
+    return id === null || id === undefined ? undefined : this.byId.get(id);
+  }
+
+  symbol(id: number | undefined): string {
+    return this.security(id)?.symbol ?? (id === undefined ? '' : `#${id}`);
+  }
+
+  exchange(id: number | undefined): Exchange | undefined {
+    return this.exchanges.find((exchange) => exchange.id === id);
+  }
+
+  account(id: number | null | undefined): Account | undefined {
+    return this.accounts.find((account) => account.id === id);
+  }
+
+  /** Places of a security's prices. */
+  places(id: number | undefined): number {
+    const security = this.security(id);
+    return security ? places(security.tickSize) : 0;
+  }
+}

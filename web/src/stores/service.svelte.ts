@@ -1,0 +1,71 @@
+// The service itself: how it stands, what it is set to, its limits and kill switch.
+
+import type { Rest } from '../link/rest';
+import type { Ready, Risk, Version } from '../model/types';
+
+const LOOK_MS = 1_000;
+/** Limits change by hand: seldom. */
+const RISK_EVERY = 5;
+
+export class Service {
+  ready: Ready | null = $state.raw(null);
+  version: Version | null = $state.raw(null);
+  risk: Risk | null = $state.raw(null);
+  params: Record<string, string> = $state.raw({});
+  private looks = 0;
+
+  constructor(private readonly rest: Rest) {}
+
+  /** Until the answer is called. */
+  watch(): () => void {
+    const timer = setInterval(() => void this.look(), LOOK_MS);
+    return () => clearInterval(timer);
+  }
+
+  async load(): Promise<void> {
+    const [version, params] = await Promise.allSettled([
+      this.rest.get<Version>('/version'),
+      this.rest.get<Record<string, string>>('/rest/config-params'),
+      this.look(),
+    ]);
+    if (version.status === 'fulfilled') this.version = version.value;
+    if (params.status === 'fulfilled') this.params = params.value;
+  }
+
+  async look(): Promise<void> {
+    try {
+      // 503 says why it is not ready, in the same words.
+      this.ready = (await this.rest.call('GET', '/health/ready', {}, 503)) as Ready;
+      if (this.looks++ % RISK_EVERY === 0) this.risk = await this.rest.get<Risk>('/rest/ext/risk');
+    } catch {
+      // The link's sign tells of it.
+    }
+  }
+
+  async kill(on: boolean): Promise<void> {
+    if (on) await this.rest.post('/rest/ext/kill-switch');
+    else await this.rest.delete('/rest/ext/kill-switch');
+    this.looks = 0;
+    await this.look();
+  }
+
+  get isKilled(): boolean {
+    return this.ready?.killSwitch ?? false;
+  }
+
+  /** Whether orders leave the house: some venue is not the simulated one. */
+  get isLive(): boolean {
+    return this.ready?.adapters.some((adapter) => adapter.name !== 'SIM') ?? false;
+  }
+
+  /** With which status topics of orders begin. */
+  get orderTopicPrefix(): string {
+    return this.params['broker.orderTopicPrefix'] ?? 'pitlane';
+  }
+
+  /** Events per second that market data are held to; 0: not at all. */
+  get throttle(): number {
+    const rate = Number(this.params['broker.maxRatePerConnection'] ?? '0');
+    return rate > 0 ? rate : 0;
+  }
+}

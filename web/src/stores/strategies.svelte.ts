@@ -1,0 +1,48 @@
+// Strategies and where they are in their lives.
+
+import type { Broker } from '../link/broker';
+import type { Rest } from '../link/rest';
+import { Sync } from '../link/sync';
+import { parseJson } from '../model/json';
+import type { LifecycleMessage, Phase, Strategy } from '../model/types';
+
+export class Strategies {
+  rows: Strategy[] = $state.raw([]);
+
+  private byName = new Map<string, Strategy>();
+  private readonly sync: Sync<LifecycleMessage>;
+
+  constructor(
+    private readonly rest: Rest,
+    broker: Broker,
+  ) {
+    this.sync = new Sync({
+      snapshot: async () => {
+        const rows = await rest.get<Strategy[]>('/rest/strategy');
+        return () => {
+          this.byName = new Map(rows.map((row) => [row.name, row]));
+        };
+      },
+      apply: ({ strategyName, phase }) => {
+        const row = this.byName.get(strategyName);
+        if (row) this.byName.set(strategyName, { ...row, phase });
+      },
+      draw: () => {
+        this.rows = [...this.byName.values()];
+      },
+    });
+    broker.listen('lifecycle.*', (_, body) => this.sync.hear(parseJson(body) as LifecycleMessage));
+  }
+
+  restart(): Promise<void> {
+    return this.sync.restart();
+  }
+
+  named(name: string): Strategy | undefined {
+    return this.rows.find((row) => row.name === name);
+  }
+
+  async lead(name: string, phase: Phase): Promise<void> {
+    await this.rest.put(`/rest/ext/strategy/${encodeURIComponent(name)}/phase`, { body: { phase } });
+  }
+}

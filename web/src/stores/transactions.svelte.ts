@@ -1,0 +1,54 @@
+// Today's transactions.
+
+import type { Broker } from '../link/broker';
+import type { Rest } from '../link/rest';
+import { Sync } from '../link/sync';
+import { parseJson } from '../model/json';
+import type { Transaction, TransactionMessage } from '../model/types';
+
+/** Shown at most; the CSV holds what is shown. */
+const ROWS_MAX = 5_000;
+
+export class Transactions {
+  /** Newest first. */
+  rows: Transaction[] = $state.raw([]);
+  whole = $state(false);
+
+  private readonly byId = new Map<Transaction['id'], Transaction>();
+  private readonly sync: Sync<TransactionMessage>;
+
+  constructor(
+    private readonly rest: Rest,
+    broker: Broker,
+  ) {
+    this.sync = new Sync({
+      snapshot: async () => {
+        const rows = await this.rest.get<Transaction[]>(`/rest/transaction/daily?limit=${ROWS_MAX}`);
+        return () => {
+          this.byId.clear();
+          for (const row of rows) this.byId.set(row.id, row);
+        };
+      },
+      // A transaction never changes: the same one twice is one.
+      apply: ({ transactionType, seq: _seq, ts: _ts, ...rest }) => this.byId.set(rest.id, { ...rest, type: transactionType }),
+      draw: () => this.draw(),
+    });
+    broker.listen('transaction.*', (_, body) => this.sync.hear(parseJson(body) as TransactionMessage));
+  }
+
+  restart(): Promise<void> {
+    this.whole = false;
+    return this.sync.restart();
+  }
+
+  async record(body: Record<string, unknown>): Promise<void> {
+    await this.rest.post('/rest/transaction', { body });
+  }
+
+  private draw(): void {
+    const rows = [...this.byId.values()].sort((a, b) => (a.dateTime < b.dateTime ? 1 : a.dateTime > b.dateTime ? -1 : 0));
+    for (const row of rows.splice(ROWS_MAX)) this.byId.delete(row.id);
+    this.rows = rows;
+    this.whole = this.sync.isWhole;
+  }
+}

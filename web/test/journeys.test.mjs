@@ -1,0 +1,203 @@
+// What a trader and an operator do, in a real browser against the real binary.
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { after, before, test } from 'node:test';
+
+import { browser, hold, open, tab } from './browser.mjs';
+import { FixClient } from './fix.mjs';
+import { Service } from './service.mjs';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+let service, chrome, page;
+before(async () => {
+  [service, chrome] = await Promise.all([new Service().start(), browser()]);
+  page = await open(chrome, service.url);
+});
+after(async () => {
+  await chrome?.close();
+  await service?.remove();
+});
+
+const row = (symbol) => page.getByRole('region', { name: 'Market data' }).getByRole('row').filter({ hasText: symbol }).first();
+const orderRows = () => page.getByRole('region', { name: 'Orders' }).getByRole('row');
+const choose = async (symbol) => {
+  await page.getByLabel('Search securities').fill(symbol);
+  await row(symbol).click();
+  await page.getByLabel('Search securities').fill('');
+  await page.getByTestId('ticket-symbol').filter({ hasText: symbol }).waitFor();
+};
+const quote = async (which) => Number((await page.locator('.ticket .quote', { hasText: which }).locator('strong').textContent()).replace(/[^\d.]/g, ''));
+const write = async ({ side = 'Buy', type, quantity, limit, stop }) => {
+  await page.getByRole('radio', { name: side, exact: true }).check({ force: true });
+  await page.getByRole('radio', { name: type, exact: true }).check({ force: true });
+  await page.getByTestId('quantity').fill(String(quantity));
+  if (limit !== undefined) await page.getByTestId('limit').fill(limit.toFixed(2));
+  if (stop !== undefined) await page.getByTestId('stop').fill(stop.toFixed(2));
+};
+const send = async () => page.getByTestId('send').click();
+const openOrders = async () => Number(await page.getByTestId('open-orders').textContent());
+const untilOpen = (count) => page.waitForFunction((n) => document.querySelector('[data-testid=open-orders]')?.textContent === String(n), count);
+
+test('prices are there and move', async () => {
+  const cell = row('AAPL').getByRole('cell').nth(2);
+  await page.waitForFunction(() => /\d/.test(document.querySelector('tbody tr td:nth-child(3)')?.textContent ?? ''));
+  const first = await cell.textContent();
+  await page.waitForFunction((text) => document.querySelector('tbody tr td:nth-child(3)')?.textContent !== text, first);
+});
+
+test('each of the four order types is taken', async () => {
+  await choose('AAPL');
+  const [bid, ask] = [await quote('Bid'), await quote('Ask')];
+  await write({ type: 'Limit', quantity: 10, limit: bid * 0.9 });
+  await send();
+  await untilOpen(1);
+  await write({ type: 'Stop', quantity: 20, stop: ask * 1.2 });
+  await send();
+  await untilOpen(2);
+  await write({ side: 'Sell', type: 'Stop limit', quantity: 30, stop: bid * 0.8, limit: bid * 0.79 });
+  await send();
+  await untilOpen(3);
+  await write({ type: 'Market', quantity: 40 });
+  await send();
+  await orderRows().filter({ hasText: 'market' }).filter({ hasText: /filled/i }).first().waitFor();
+  assert.equal(await openOrders(), 3);
+});
+
+test('what is off the grid does not leave the page', async () => {
+  await write({ type: 'Limit', quantity: 1.5, limit: 100 });
+  assert.equal(await page.getByTestId('send').isDisabled(), true);
+  await page.getByText('Multiples of 1', { exact: false }).first().waitFor();
+  await write({ type: 'Limit', quantity: 1, limit: 100 });
+  await page.getByTestId('limit').fill('100.005');
+  assert.equal(await page.getByTestId('send').isDisabled(), true);
+});
+
+test('an order is modified in its row', async () => {
+  const order = orderRows().filter({ hasText: 'limit' }).filter({ hasText: 'BUY' }).filter({ hasText: 'New' }).first();
+  await order.getByRole('button', { name: /^Modify/ }).click();
+  await page.getByLabel('New quantity').fill('11');
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
+  await orderRows().filter({ hasText: 'New' }).filter({ has: page.getByRole('cell', { name: '11', exact: true }) }).first().waitFor();
+});
+
+test('an order is cancelled in its row, the rest by holding the button', async () => {
+  await orderRows().filter({ hasText: 'BUY' }).filter({ hasText: 'New' }).first().getByRole('button', { name: /^Cancel/ }).click();
+  await untilOpen(2);
+  await hold(page, page.getByRole('button', { name: /^Cancel all/ }));
+  await untilOpen(0);
+});
+
+test('a position is reduced, then closed', async () => {
+  await tab(page, 'Positions');
+  const position = page.getByRole('region', { name: 'Positions' }).getByRole('row').filter({ hasText: 'AAPL' });
+  await position.getByRole('cell', { name: '40', exact: true }).waitFor();
+  await position.getByRole('button', { name: /^Reduce/ }).click();
+  await page.getByRole('dialog').getByRole('slider').fill('25');
+  await page.getByRole('button', { name: 'Reduce by 10' }).click();
+  await position.getByRole('cell', { name: '30', exact: true }).waitFor();
+  await position.getByRole('button', { name: /^Close/ }).click();
+  await page.getByText('No positions').waitFor();
+});
+
+test('transactions are listed and leave as CSV', async () => {
+  await tab(page, 'Transactions');
+  await page.getByRole('region', { name: 'Transactions' }).getByRole('row').nth(3).waitFor();
+  const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Save as CSV' }).click()]);
+  const text = readFileSync(await download.path(), 'utf8');
+  assert.match(text, /^id,uuid,dateTime,type,.*\r\n/);
+  assert.match(text, /,BUY,SERVER,NEWYORK,AAPL,\d+,/);
+});
+
+test('every panel opens', async () => {
+  for (const name of ['P&L', 'Cash', 'Log', 'Latency', 'Sessions', 'Strategies', 'Topics', 'Settings', 'API', 'Orders']) {
+    await tab(page, name);
+    await page.getByRole('tabpanel').first().locator('*').first().waitFor();
+  }
+});
+
+test('topics are heard by a pattern', async () => {
+  await tab(page, 'Topics');
+  await page.getByLabel('Pattern of topics').fill('tick.*');
+  await page.getByRole('button', { name: 'Listen' }).click();
+  await page.getByRole('region', { name: 'Messages' }).getByText('"type":"TICK"').first().waitFor();
+  await page.getByRole('button', { name: 'Stop listening to tick.*' }).click();
+});
+
+test('an order of somebody else appears by itself', async () => {
+  await tab(page, 'Orders');
+  const before = await openOrders();
+  await service.call('POST', '/rest/execution/order/limit', { securityId: 2, side: 'BUY', quantity: 7, limit: 100 });
+  await untilOpen(before + 1);
+});
+
+test('an order of a FIX client appears with its session, and can be cancelled', async () => {
+  const client = await new FixClient().open(service.addresses.fix);
+  client.order({ id: 'FIX-1', security: 3, symbol: 'NVDA', side: 1, quantity: 6, limit: 100 });
+  const order = orderRows().filter({ hasText: 'NVDA' }).filter({ hasText: 'New' });
+  await order.first().waitFor();
+  await order.first().getByText(/^FIX/).waitFor();
+  const [told] = (await service.call('GET', '/rest/execution/order')).filter((one) => one.symbol === 'NVDA');
+  assert.match(told.source, /^FIX/);
+  await order.first().getByRole('button', { name: /^Cancel/ }).click();
+  await client.hears('39=4');
+  client.close();
+});
+
+test('the kill switch stops everything and is lifted again', async () => {
+  await hold(page, page.getByRole('button', { name: /^Kill switch/ }));
+  await page.getByText('The kill switch is on.').waitFor();
+  await untilOpen(0);
+  await choose('AAPL');
+  await write({ type: 'Limit', quantity: 1, limit: 100 });
+  assert.equal(await page.getByTestId('send').isDisabled(), true);
+  await hold(page, page.getByRole('button', { name: /^Lift kill switch/ }));
+  await page.getByText('The kill switch is on.').waitFor({ state: 'detached' });
+});
+
+test('the service goes and comes again', async () => {
+  await service.call('POST', '/rest/execution/order/limit', { securityId: 1, side: 'BUY', quantity: 9, limit: 90 });
+  await untilOpen(1);
+  await service.end('SIGKILL');
+  await page.getByText('No connection to the service').waitFor();
+  assert.equal(await page.getByTestId('send').isDisabled(), true);
+  await service.start();
+  await page.getByText('No connection to the service').waitFor({ state: 'detached' });
+  await untilOpen(1);
+  await service.call('POST', '/rest/execution/order/limit', { securityId: 1, side: 'BUY', quantity: 8, limit: 91 });
+  await untilOpen(2);
+});
+
+test('one logs in where that is asked for, and sees only what one may do', async () => {
+  const guarded = await new Service().user('eve', 'read', 'correct horse battery').start();
+  const other = await open(chrome, guarded.url);
+  await other.getByRole('dialog', { name: 'Log in to Pitlane' }).waitFor();
+  await other.getByLabel('Login', { exact: false }).last().fill('eve');
+  await other.getByLabel('Password').fill('wrong');
+  await other.getByRole('button', { name: 'Log in' }).click();
+  await other.getByText('the login or the secret is wrong').waitFor();
+  await other.getByLabel('Password').fill('correct horse battery');
+  await other.getByRole('button', { name: 'Log in' }).click();
+  await other.getByText('Your role lets you look, not trade.').waitFor();
+  await other.waitForFunction(() => /\d/.test(document.querySelector('tbody tr td:nth-child(3)')?.textContent ?? ''));
+  assert.equal(await other.getByRole('button', { name: /^Kill switch/ }).count(), 0);
+  assert.equal(await other.getByTestId('send').count(), 0);
+  await other.context().close();
+  await guarded.remove();
+});
+
+for (const [width, theme] of [[1280, 'dark'], [1280, 'light'], [390, 'light']]) {
+  test(`nothing serious against it in ${theme} at ${width}`, async () => {
+    const other = await open(chrome, service.url, { width, height: 844, theme });
+    await other.waitForFunction(() => /\d/.test(document.querySelector('tbody tr td:nth-child(2)')?.textContent ?? ''));
+    await other.evaluate(AXE);
+    const { violations } = await other.evaluate(() => globalThis.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'] }));
+    const grave = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
+    assert.deepEqual(grave.map(({ id, nodes }) => `${id}: ${nodes[0].html.slice(0, 160)} ${nodes[0].failureSummary}`), []);
+    await other.context().close();
+  });
+}
+
+test('the browser had nothing to complain about', () => assert.deepEqual(page.complaints, []));

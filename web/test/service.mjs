@@ -1,0 +1,74 @@
+// The real binary, on loopback, with a folder of its own.
+
+import { execFileSync, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+
+const BINARY = process.env.BINARY ?? join(process.env.CARGO_TARGET_DIR ?? '../target', 'sim', 'pitlane');
+const START_MS_MAX = 30_000;
+
+export class Service {
+  #process = null;
+  /** `{ http: 'http://127.0.0.1:…', fix: '127.0.0.1:…', … }` */
+  addresses = {};
+
+  constructor(settings = []) {
+    this.settings = settings;
+    this.folder = mkdtempSync(join(tmpdir(), 'pitlane-web-'));
+  }
+
+  get url() {
+    return `http://${this.addresses.http}/`;
+  }
+
+  /** Starts it; a second time at the same addresses, as after a crash. */
+  async start() {
+    const listen = (name, key) => `${key}=${this.addresses[name] ?? '127.0.0.1:0'}`;
+    const sets = [listen('http', 'http.listen'), 'https.listen=', listen('stomp', 'stomp.listen'), 'stomp.tls_listen=', listen('fix', 'fix.listen'), 'log.level=warn', ...this.settings];
+    this.#process = spawn(BINARY, ['serve', '--data', this.folder, ...sets.flatMap((set) => ['--set', set])], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const lines = createInterface({ input: this.#process.stdout });
+    const late = setTimeout(() => this.#process.kill('SIGKILL'), START_MS_MAX);
+    for await (const line of lines) {
+      if (!line.startsWith('ready')) continue;
+      clearTimeout(late);
+      for (const [, name, address] of line.matchAll(/([a-z-]+)[= ](?:[a-z+]+:\/\/)?((?:127\.0\.0\.1|localhost):\d+)/g)) this.addresses[name] ??= address;
+      // What it prints further is read and forgotten, so that its pipe never fills.
+      this.#process.stdout.resume();
+      return this;
+    }
+    throw new Error('the service ended before it was ready');
+  }
+
+  /** Somebody who may log in; call before the start. */
+  user(name, role, password) {
+    const file = join(this.folder, 'users');
+    execFileSync(BINARY, ['user', 'add', name, '--role', role, '--file', file], { input: `${password}\n`, stdio: ['pipe', 'ignore', 'inherit'] });
+    this.settings = ['auth.mode=required', `auth.users_file=${file}`];
+    return this;
+  }
+
+  async end(signal = 'SIGTERM') {
+    const child = this.#process;
+    if (!child || child.exitCode !== null) return;
+    const ended = new Promise((done) => child.once('exit', done));
+    child.kill(signal);
+    await ended;
+  }
+
+  async remove() {
+    await this.end('SIGKILL');
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  /** Beside the page, as another client would. */
+  async call(method, path, body) {
+    const init = { method, headers: body === undefined ? {} : { 'Content-Type': 'application/json' } };
+    if (body !== undefined) init.body = JSON.stringify(body);
+    const response = await fetch(`http://${this.addresses.http}${path}`, init);
+    const text = await response.text();
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
+    return text === '' ? undefined : JSON.parse(text);
+  }
+}
