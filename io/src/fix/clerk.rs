@@ -30,6 +30,8 @@ const LANE_BYTES: usize = 4 << 20;
 const ERRANDS_MAX: usize = 4_096;
 /// How often it looks: a log is for people, and a store is synced this often at level `disk`.
 const EVERY: Duration = Duration::from_millis(20);
+/// The same while there is no log and no store to look after.
+const EVERY_IDLE: Duration = Duration::from_secs(1);
 /// Longest message that is logged: longer ones are refused by every session.
 const MESSAGE_BYTES_MAX: usize = 16 << 20;
 /// Bytes before each message on the lane: session, direction, length, time.
@@ -150,7 +152,8 @@ impl Clerk {
             if last {
                 return;
             }
-            thread::park_timeout(EVERY);
+            let idle = self.trays.iter().all(|tray| tray.logs.is_empty() && tray.stores.is_empty());
+            thread::park_timeout(if idle { EVERY_IDLE } else { EVERY });
         };
         let thread = thread::Builder::new().name("fix-clerk".to_string()).spawn(work)?;
         Ok(AtWork { stop, thread: Some(thread) })
