@@ -1,7 +1,8 @@
 //! The engine's simulated venue alone: its books, without orders, risk, positions or events around them.
 //!
 //! What the shard does for the venue is done here as barely as in the floor: a slot is taken from a list of free ones,
-//! and a plain table leads from order id to slot.
+//! and a plain table leads from order id to slot. The venue is asked as the shard asks it: first whether the order only has to
+//! rest, to leave, to come again; and only if there is more to it, the long way.
 
 use pitlane_engine::id::SecurityId;
 use pitlane_engine::settings::VenueSettings;
@@ -46,7 +47,7 @@ impl Book {
     fn enter(&mut self, record: &Record, limit: Option<i64>, tif: Tif) {
         let slot = self.take_slot(record.order as u32);
         self.places[record.order as usize] = slot;
-        self.venue.enter(&Entry {
+        let entry = Entry {
             slot,
             book: record.security,
             side: units::side(record.side),
@@ -54,8 +55,11 @@ impl Book {
             qty: units::qty(record.qty),
             tif,
             account: units::account(record.side),
-        });
-        self.settle(slot, record.order, record.security);
+        };
+        if !self.venue.rest(&entry) {
+            self.venue.enter(&entry);
+            self.settle(slot, record.order, record.security);
+        }
     }
 
     fn cancel(&mut self, order: u64) {
@@ -63,8 +67,10 @@ impl Book {
         if slot == NONE {
             return self.tally.unknown();
         }
-        self.venue.cancel(slot);
-        self.venue.clear_outcomes();
+        if !self.venue.withdraw(slot) {
+            self.venue.cancel(slot);
+            self.venue.clear_outcomes();
+        }
         self.give_back(slot, order);
     }
 
@@ -75,19 +81,16 @@ impl Book {
         }
         let left = self.venue.remaining(slot).expect("an open order is at the venue");
         let book = self.venue.book_of(slot).expect("an open order is at the venue");
-        self.venue.replace(slot, left, Some(price as i64), Tif::Gtc);
-        self.settle(slot, order, book);
+        if !self.venue.requeue(slot, left, Some(price as i64), Tif::Gtc) {
+            self.venue.replace(slot, left, Some(price as i64), Tif::Gtc);
+        }
+        if !self.venue.outcomes().is_empty() {
+            self.settle(slot, order, book);
+        }
     }
 
     /// Lets the venue finish, counts the trades, and gives back the slots of orders that are over.
-    #[inline]
     fn settle(&mut self, taker: u32, order: u64, book: u32) {
-        // The usual case: it was taken and rests, and that is all there is to hear.
-        if let [(_, Said::Accepted | Said::Replaced)] = self.venue.outcomes()
-            && !self.venue.has_work(book)
-        {
-            return self.venue.clear_outcomes();
-        }
         loop {
             self.drain(taker, order);
             if !self.venue.has_work(book) {

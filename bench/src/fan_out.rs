@@ -59,6 +59,8 @@ pub struct Throughput {
 struct Shared {
     /// Deliveries counted by the consumers.
     delivered: AtomicU64,
+    /// Everybody is there.
+    go: AtomicBool,
     stop: AtomicBool,
 }
 
@@ -166,10 +168,8 @@ fn serve(mut net: Net, reference: Arc<RefData>, clock: &Clock, manner: Manner, s
         let now = Timestamp(clock.delta_as_nanos(0, clock.raw()));
         let count = match manner {
             Manner::Fast(consumers) => {
-                let delivered = shared.delivered.load(Ordering::Acquire) / consumers;
-                // Before the first has come there is nobody to hear it.
-                let ahead = if delivered == 0 { said.min(AHEAD) } else { said.saturating_sub(delivered) };
-                if ahead >= AHEAD && delivered > 0 { 0 } else { TICKS_PER_TURN }
+                let waiting = room.messages().saturating_sub(shared.delivered.load(Ordering::Acquire));
+                if waiting < AHEAD * consumers { TICKS_PER_TURN } else { 0 }
             }
             Manner::Paced(pause) => {
                 next = if next == 0 { now.0 } else { next };
@@ -178,7 +178,7 @@ fn serve(mut net: Net, reference: Arc<RefData>, clock: &Clock, manner: Manner, s
                 due
             }
         };
-        if room.has_listeners() {
+        if shared.go.load(Ordering::Acquire) {
             for _ in 0..count {
                 said += 1;
                 let at = if let Manner::Paced(pause) = manner { Timestamp(next - pause) } else { now };
@@ -214,11 +214,12 @@ impl Crowd {
             let hello =
                 b"CONNECT\naccept-version:1.2\n\n\0SUBSCRIBE\nid:1\ndestination:/topic/tick.*\nreceipt:r\n\n\0";
             socket.write_all(hello).expect("it reads");
+            // Byte by byte, so that nothing behind the receipt is swallowed.
             let mut answer = Vec::new();
-            while !answer.windows(14).any(|part| part == b"RECEIPT\nreceip") {
-                let mut byte = [0; 4_096];
-                let count = socket.read(&mut byte).expect("it answers");
-                answer.extend_from_slice(&byte[..count]);
+            while answer.iter().filter(|byte| **byte == 0).count() < 2 {
+                let mut byte = [0];
+                socket.read_exact(&mut byte).expect("it answers");
+                answer.extend_from_slice(&byte);
             }
             socket.set_nonblocking(true).expect("a socket takes options");
             socket
@@ -235,6 +236,7 @@ impl Crowd {
     }
 
     fn read_for(&mut self, shared: &Shared, time: Duration, mut see: impl FnMut(&[u8])) {
+        shared.go.store(true, Ordering::Release);
         let end = Instant::now() + time;
         let late = end + PATIENCE;
         let begun = self.messages;

@@ -11,7 +11,7 @@ mod body;
 mod decimal;
 mod exchange;
 mod identity;
-mod instant;
+mod moment;
 mod limits;
 mod named;
 mod order;
@@ -33,8 +33,8 @@ pub use self::body::{BadBody, account_id, quantity, read};
 pub use self::decimal::Decimal;
 pub use self::exchange::ExchangeVO;
 pub use self::identity::IdentityVO;
-pub use self::instant::Instant;
 pub use self::limits::{LimitsVO, RestrictionVO, RiskVO};
+pub use self::moment::Moment;
 pub use self::named::Named;
 pub use self::order::OrderVO;
 pub use self::order_request::{

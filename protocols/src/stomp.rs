@@ -13,6 +13,7 @@ pub mod payload;
 pub mod encode;
 pub mod rendered;
 pub mod market;
+pub mod bars;
 
 pub mod settings;
 pub mod access;

@@ -8,7 +8,7 @@ use crate::event::Body as Said;
 use crate::id::{AdapterId, ExchangeId, PortId, PortMask, SecurityId, StrategyId};
 use crate::outbox::Outbox;
 use crate::reason::Reason;
-use crate::time::Day;
+use crate::time::{Day, Timestamp};
 
 impl Shard {
     pub(super) fn administer(&mut self, command: &Command, out: &mut Outbox) {
@@ -28,7 +28,7 @@ impl Shard {
             Body::Budget(budget) => self.budget(budget, out),
             Body::Session { exchange, session } => self.session(*exchange, *session, out),
             Body::TradingDay { day } => self.trading_day(*day),
-            Body::Watch { port, what, on } => self.watch(*port, *what, *on),
+            Body::Watch { port, what, on } => self.watch(*port, *what, *on, out),
             Body::Snapshot { port } => self.snapshots.request(*port),
             Body::Reference { name } => self.change_reference(*name),
             Body::Validate { terms } => self.validate(terms, out),
@@ -195,10 +195,17 @@ impl Shard {
         Ok(())
     }
 
-    fn watch(&mut self, port: PortId, what: Watch, on: bool) -> Result<(), Reason> {
+    /// Whoever begins to watch a market is shown it as it is.
+    fn watch(&mut self, port: PortId, what: Watch, on: bool, out: &mut Outbox) -> Result<(), Reason> {
+        let one = PortMask::one(port);
         let mask = match what {
             Watch::Ticks(security) => {
                 let local = self.directory.local(security).ok_or(Reason::UnknownSecurity)?;
+                let tick = self.picture(local);
+                let is_followed = !self.directory.locals[local as usize].subscribers.is_empty();
+                if on && is_followed && tick.at > Timestamp::ZERO {
+                    out.show(one, self.now, Said::Tick(tick));
+                }
                 &mut self.directory.locals[local as usize].watchers
             }
             Watch::Orders => &mut self.audience.orders,
@@ -206,7 +213,6 @@ impl Shard {
             Watch::Venue(adapter) => &mut self.adapters[adapter.0 as usize].ports,
             Watch::Budgets => &mut self.audience.budgets,
         };
-        let one = PortMask::one(port);
         *mask = if on { mask.with(one) } else { mask.without(one) };
         Ok(())
     }

@@ -22,7 +22,8 @@ use std::sync::Arc;
 
 use pitlane_engine::command::{Body, Command, Watch};
 use pitlane_engine::desk::{Desk, DeskSettings};
-use pitlane_engine::id::{Origin, PortId, ShardId, Source};
+use pitlane_engine::event::{Adjustment, Body as Said};
+use pitlane_engine::id::{Origin, PortId, ShardId, Source, StrategyId};
 use pitlane_engine::mesh::{Broadcast, PortEnd};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::shard::{Route, route};
@@ -224,6 +225,9 @@ impl Floor {
             if let Some(report) = report.as_mut() {
                 report.hear(&view, &reference, &event);
             }
+            if let Said::Adjusted { strategy, what } = &event.body {
+                warn_of_adjustment(*strategy, what);
+            }
             let refusal = desk.handle_event(&event);
             waiting.handle_event(port.id(), &event);
             if let Some(refusal) = refusal {
@@ -263,6 +267,21 @@ impl Floor {
             opening.pop_front();
         }
         before - opening.len()
+    }
+}
+
+/// A reset found something else than was kept. Images of a snapshot have nothing to tell: before and after are the same.
+fn warn_of_adjustment(strategy: StrategyId, what: &Adjustment) {
+    let strategy = strategy.0;
+    match what {
+        Adjustment::Position { security, before, after } if before != after => {
+            let (security, before, after) = (security.0, before.qty, after.qty);
+            tracing::warn!(strategy, security, %before, %after, "a position was put right from its transactions");
+        }
+        Adjustment::Cash { currency, before, after } if before != after => {
+            tracing::warn!(strategy, %currency, %before, %after, "a cash balance was put right from the transactions");
+        }
+        Adjustment::Position { .. } | Adjustment::Cash { .. } => {}
     }
 }
 

@@ -27,9 +27,6 @@ const ALWAYS: [u16; 4] = [400, 421, 429, 503];
 pub fn document(login_required: bool) -> Bytes {
     let mut paths = Map::new();
     for (path, verb, role, call) in routes::all() {
-        if is_second_name(path, call) {
-            continue;
-        }
         let about = about::about(call);
         let item = paths.entry(named(path, &about)).or_insert_with(|| json!({}));
         item[verb.method().to_ascii_lowercase()] = operation(path, verb, role, call, &about, login_required);
@@ -66,11 +63,6 @@ fn security(login_required: bool) -> Value {
     }
 }
 
-/// Some words stand where ids of orders stand too. What an order of such a name answers is described once, under `{intId}`.
-fn is_second_name(path: &str, call: Call) -> bool {
-    !path.contains("{}") && matches!(call, Call::Order | Call::OrderCancel)
-}
-
 /// The path with names for what varies in it.
 fn named(path: &str, about: &About) -> String {
     about
@@ -89,7 +81,9 @@ fn operation(path: &str, verb: Verb, role: Role, call: Call, about: &About, logi
     if !about.more.is_empty() {
         operation["description"] = about.more.into();
     }
-    let params: Vec<Value> = [("path", about.path), ("query", about.query), ("header", about.headers)]
+    // Some words stand where ids of orders stand too: there nothing varies.
+    let in_path = if path.contains("{}") { about.path } else { &[] };
+    let params: Vec<Value> = [("path", in_path), ("query", about.query), ("header", about.headers)]
         .into_iter()
         .flat_map(|(place, params)| params.iter().map(move |param| parameter(place, param)))
         .collect();
@@ -168,10 +162,10 @@ fn responses(about: &About, role: Role, is_open: bool) -> Value {
 fn success(output: &Output) -> Value {
     match output {
         Output::Empty => json!({ "description": "Done." }),
+        // Mostly it is empty, and a description cannot say that a body is there or not.
         Output::Order => json!({
-            "description": "Taken. Empty, or the order if `Prefer: return=representation` was sent.",
+            "description": "Taken. Empty; an OrderVO if `Prefer: return=representation` was sent.",
             "headers": { "Location": { "description": "Where the order is read.", "schema": { "type": "string" } } },
-            "content": { "application/json": { "schema": schema_of(&Shape::One("OrderVO")), "example": about::order() } },
         }),
         Output::Json(shape, example) => json!({
             "description": "Found.",

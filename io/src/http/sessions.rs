@@ -1,7 +1,7 @@
 //! Who is connected, over FIX, STOMP and WebSocket; ending a session; and how fast market data goes over WebSocket.
 
 use hyper::body::Incoming;
-use pitlane_protocols::rest::{self, Decimal, Instant, RatesVO, SessionVO};
+use pitlane_protocols::rest::{self, Decimal, Moment, RatesVO, SessionVO};
 use pitlane_protocols::stomp::throttle::{Rate, Throttle};
 
 use super::answer::Answer;
@@ -79,7 +79,7 @@ fn shown(thread: &str, row: &Row) -> SessionVO {
         kind: row.kind.word(),
         name: row.name.as_deref().map(str::to_string),
         peer: row.peer.map(|peer| peer.to_string()),
-        since: Instant(row.since),
+        since: Moment(row.since),
         state: row.state,
         bytes_in: row.bytes_in,
         bytes_out: row.bytes_out,

@@ -37,7 +37,7 @@ const SEND_KERNEL_BYTES: usize = 64 * 1_024;
 /// From our last byte to the end of the connection: the peer reads it and says goodbye itself.
 const LINGER: Duration = Duration::from_secs(1);
 /// For the last words of all, when we stop.
-const LEAVE: Duration = Duration::from_millis(1_500);
+const LEAVE: Duration = Duration::from_secs(1);
 
 /// Answers a request for a WebSocket. The connection is served as soon as hyper has let go of it; its seat goes along.
 pub fn upgrade(house: &Rc<House>, visit: &Visit, head: &mut Head) -> Result<Response<Reply>, Problem> {

@@ -61,8 +61,10 @@ pub struct Gateway {
     recorder: Option<Recorder>,
     /// Whether the last round found anything to hear.
     heard: bool,
-    /// The rooms have been told that it is over.
-    winding_down: bool,
+    /// When the rooms were told that it is over.
+    winding_down: Option<Timestamp>,
+    /// Whoever is still connected is cut off with the thread.
+    is_late: bool,
     /// Connections that are there.
     connected: usize,
     /// To the other threads with clients.
@@ -72,6 +74,9 @@ pub struct Gateway {
     had_sessions: bool,
 }
 
+/// From the last words of all rooms to the end of everybody, also of those who never got as far as a room: a little more than
+/// words and goodbyes may take.
+const WIND_DOWN_NS_MAX: u64 = 5 * NS_PER_S / 2;
 /// How often the list of sessions is told.
 const ROLL_NS: u64 = NS_PER_S;
 
@@ -92,7 +97,8 @@ impl Gateway {
             bells,
             recorder,
             heard: false,
-            winding_down: false,
+            winding_down: None,
+            is_late: false,
             connected: 0,
             post: None,
             roll_at: Timestamp::ZERO,
@@ -245,11 +251,12 @@ impl Gateway {
             self.doors.open(net);
         }
         // All that was said has been heard: now the last words.
-        if course == Course::Ended && !self.heard && !self.winding_down {
-            self.winding_down = true;
+        if course == Course::Ended && !self.heard && self.winding_down.is_none() {
+            self.winding_down = Some(now);
             self.stomp.iter_mut().for_each(|stomp| stomp.wind_down(now));
             self.fix.iter_mut().for_each(|fix| fix.wind_down(now));
         }
+        self.is_late = self.winding_down.is_some_and(|since| now >= since.plus(WIND_DOWN_NS_MAX));
         let mut said = 0;
         let told = net.turn(now, |sockets, happening| said += self.handle(now, course, sockets, happening));
         self.connected = net.sockets().len();
@@ -340,9 +347,11 @@ impl Gateway {
 
     /// Whether nobody is connected any more.
     fn has_left(&self) -> bool {
-        self.stomp.as_ref().is_none_or(|stomp| self.winding_down && stomp.is_done())
-            && self.fix.as_ref().is_none_or(|fix| self.winding_down && fix.is_done())
-            && self.connected == 0
+        let is_winding_down = self.winding_down.is_some();
+        let has_parted = self.stomp.as_ref().is_none_or(|stomp| is_winding_down && stomp.is_done())
+            && self.fix.as_ref().is_none_or(|fix| is_winding_down && fix.is_done())
+            && self.connected == 0;
+        self.is_late || has_parted
     }
 
     /// Whether something waits for room.
@@ -363,7 +372,8 @@ impl Gateway {
         let fix = self.fix.as_ref().map_or(Timestamp::MAX, |fix| fix.deadline());
         let has_clients = self.connected > 0 || self.had_sessions;
         let roll = if has_clients { self.roll_at } else { Timestamp::MAX };
-        let mut deadline = control.min(stages).min(stomp).min(fix).min(roll);
+        let cut = self.winding_down.map_or(Timestamp::MAX, |since| since.plus(WIND_DOWN_NS_MAX));
+        let mut deadline = control.min(stages).min(stomp).min(fix).min(roll).min(cut);
         if course == Course::Open {
             let market = self.market.as_ref().map_or(Timestamp::MAX, Market::deadline);
             let trader = self.trader.as_ref().map_or(Timestamp::MAX, Trader::deadline);

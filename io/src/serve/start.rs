@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use pitlane_engine::image;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
+use pitlane_protocols::stomp::settings::Settings;
 use rtrb::RingBuffer;
 
 use super::library::Library;
@@ -200,7 +201,12 @@ fn furnish(
         ends.push(end);
         let room = doors.lead_to(Protocol::Stomp).then(|| {
             let logins = Logins::new(Some(auth.seat(bell)), config.stomp.generic_event_role);
-            StompRoom::new(stomp::settings(config), reference.clone(), source, logins)
+            StompRoom::new(
+                Settings { hears_all: false, ..stomp::settings(config) },
+                reference.clone(),
+                source,
+                logins,
+            )
         });
         gateway.furnish(doors.try_clone()?, room, rooms.next(), post);
     }

@@ -142,7 +142,13 @@ fn either_side_may_be_killed_in_mid_flow() {
     let listen = format!("fix.listen=127.0.0.1:{port}");
     let service = start(&data, &["feed.on=false", &listen]);
     client.wait(&["logon"]);
-    client.wait(&["app", "|150=0|", "|11=c|"]);
+    // They are of two shards, so either may be first.
+    let accepted = |heard: &[String], id: &str| {
+        heard.iter().any(|line| line.starts_with("app") && line.contains("|150=0|") && line.contains(id))
+    };
+    while !["|11=b|", "|11=c|"].iter().all(|id| accepted(&client.heard, id)) {
+        client.wait(&["app", "|150=0|"]);
+    }
     let both = |heard: &[String], id: &str| {
         let count = |kind: &str| {
             heard

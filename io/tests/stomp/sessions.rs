@@ -65,6 +65,17 @@ fn when_the_service_stops_everybody_hears_of_it() {
 }
 
 #[test]
+fn a_handshake_that_never_ends_does_not_hold_the_end_up() {
+    let (service, _) = start("half-open", &[]);
+    // Nobody says a word here.
+    let _silent = std::net::TcpStream::connect(address(&service, "stomp+tls")).unwrap();
+    let mut other = Client::new(plain(address(&service, "stomp")));
+    other.connect();
+    service.signal("TERM");
+    assert!(service.end().is_orderly());
+}
+
+#[test]
 fn whoever_speaks_something_else_is_told_so() {
     let (service, _) = start("strangers", &[]);
     let mut client = Client::new(plain(address(&service, "stomp")));
@@ -83,6 +94,40 @@ fn a_port_in_use_is_told_before_anything_runs() {
     let second = Service::start(&data, &[&setting], None);
     assert!(!second.is_ready());
     assert!(second.end().complaints.contains("stomp.listen"));
+    service.signal("TERM");
+    assert!(service.end().is_orderly());
+}
+
+#[test]
+fn the_newest_value_comes_first_however_long_ago_it_was() {
+    // Nobody watches here before, and nothing ticks afterwards.
+    let (service, _) = start("last-value", &["feed.rate=1"]);
+    let mut first = Client::new(plain(address(&service, "stomp")));
+    first.connect();
+    first.subscribe("1", "tick.*");
+    let tick = first.hear_until("MESSAGE");
+    let topic = header(&tick, "destination").unwrap().to_string();
+    first.say("UNSUBSCRIBE|id:1|receipt:u||");
+    first.hear_until("RECEIPT|receipt-id:u");
+    for _ in 0..2 {
+        let mut client = Client::new(plain(address(&service, "stomp")));
+        client.connect();
+        client.say(&format!("SUBSCRIBE|id:7|destination:{topic}|last-value:true||"));
+        let again = client.hear_until("MESSAGE");
+        assert_eq!(header(&again, "destination"), Some(topic.as_str()));
+    }
+    service.signal("TERM");
+    assert!(service.end().is_orderly());
+}
+
+#[test]
+fn bars_are_made_for_those_who_ask() {
+    let (service, _) = start("bars", &["feed.rate=2000"]);
+    let mut client = Client::new(plain(address(&service, "stomp")));
+    client.connect();
+    client.subscribe("1", "bar.*.1s");
+    let bar = client.hear_until("MESSAGE");
+    assert!(body(&bar).contains("\"type\":\"BAR\"") && body(&bar).contains("\"size\":\"1s\""), "{bar}");
     service.signal("TERM");
     assert!(service.end().is_orderly());
 }

@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
 use super::schema::{OrderKindWord, SideWord, StatusWord, TifWord};
-use super::{Decimal, Instant, Named};
+use super::{Decimal, Moment, Named};
 use crate::words::Word;
 
 /// An order as it stands.
@@ -33,7 +33,7 @@ pub struct OrderVO<'a> {
     pub tif: Named<Tif>,
     /// With GTD.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tif_date: Option<Instant>,
+    pub tif_date: Option<Moment>,
     pub strategy_id: u16,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strategy_name: Option<&'a str>,
@@ -71,8 +71,8 @@ pub struct OrderVO<'a> {
     #[serde(skip_serializing_if = "is_false")]
     pub unknown: bool,
     /// When it was submitted.
-    pub date_time: Instant,
-    pub last_update: Instant,
+    pub date_time: Moment,
+    pub last_update: Moment,
 }
 
 impl<'a> OrderVO<'a> {
@@ -90,7 +90,7 @@ impl<'a> OrderVO<'a> {
             limit: terms.kind.has_limit().then(|| terms.limit.into()),
             stop: terms.kind.has_stop().then(|| terms.stop.into()),
             tif: Named(terms.tif),
-            tif_date: (terms.tif_date.0 != 0).then_some(Instant(terms.tif_date)),
+            tif_date: (terms.tif_date.0 != 0).then_some(Moment(terms.tif_date)),
             strategy_id: terms.strategy.0,
             strategy_name: reference.strategy(terms.strategy).map(|row| row.name.as_str()),
             account_id: terms.account.0,
@@ -108,8 +108,8 @@ impl<'a> OrderVO<'a> {
             reason: Some(order.reason.code()).filter(|code| !code.is_empty()),
             source: SourceName { origin: order.source.origin, session },
             unknown: order.in_doubt,
-            date_time: Instant(order.submitted),
-            last_update: Instant(order.updated),
+            date_time: Moment(order.submitted),
+            last_update: Moment(order.updated),
         }
     }
 }

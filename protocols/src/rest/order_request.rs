@@ -8,7 +8,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::schema::{OrderKindWord, SideWord, TifWord};
-use super::{Decimal, Instant, Named};
+use super::{Decimal, Moment, Named};
 
 /// A new order of any type, read and not yet looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ macro_rules! submits {
             #[schema(value_type = Option<TifWord>)]
             pub tif: Option<Named<Tif>>,
             /// With GTD: until when.
-            pub tif_date: Option<Instant>,
+            pub tif_date: Option<Moment>,
             /// Passed on to the venue.
             #[serde(default)]
             pub exchange_order: bool,
@@ -144,7 +144,7 @@ pub struct AnyOrderVO {
     pub exchange_id: Option<u16>,
     #[schema(value_type = Option<TifWord>)]
     pub tif: Option<Named<Tif>>,
-    pub tif_date: Option<Instant>,
+    pub tif_date: Option<Moment>,
     #[serde(default)]
     pub exchange_order: bool,
 }
@@ -187,7 +187,7 @@ macro_rules! modifies {
             $(pub $price: Option<Decimal>,)*
             #[schema(value_type = Option<TifWord>)]
             pub tif: Option<Named<Tif>>,
-            pub tif_date: Option<Instant>,
+            pub tif_date: Option<Moment>,
             /// Cannot be changed, and may be left out.
             pub security_id: Option<u32>,
             /// Cannot be changed, and may be left out.

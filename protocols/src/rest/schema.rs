@@ -9,7 +9,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{KnownFormat, Object, ObjectBuilder, Schema, SchemaFormat, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::{Decimal, Instant};
+use super::{Decimal, Moment};
 use crate::words::Word;
 
 /// Descriptions under names of their own.
@@ -45,7 +45,7 @@ described! {
     PhaseWord, "Phase", words::<Phase>("Where a strategy is in its life.");
     MovementWord, "TransactionType", words::<MovementKind>("What a transaction is.");
     Decimal, "Decimal", decimal();
-    Instant, "Instant", instant();
+    Moment, "Moment", instant();
 }
 
 fn words<T: Word>(about: &str) -> Object {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Decimal, Instant};
+use super::{Decimal, Moment};
 
 /// A FIX, STOMP or WebSocket client. What a protocol does not have is absent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -18,7 +18,7 @@ pub struct SessionVO {
     /// From which address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peer: Option<String>,
-    pub since: Instant,
+    pub since: Moment,
     pub state: &'static str,
     pub bytes_in: u64,
     pub bytes_out: u64,

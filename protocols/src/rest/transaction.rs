@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::schema::MovementWord;
-use super::{Decimal, Instant, Named};
+use super::{Decimal, Moment, Named};
 
 /// A transaction as it was booked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -16,7 +16,7 @@ use super::{Decimal, Instant, Named};
 pub struct TransactionVO<'a> {
     pub id: u64,
     pub uuid: String,
-    pub date_time: Instant,
+    pub date_time: Moment,
     #[serde(rename = "type")]
     #[schema(value_type = MovementWord)]
     pub kind: Named<MovementKind>,
@@ -48,7 +48,7 @@ impl<'a> TransactionVO<'a> {
         TransactionVO {
             id: row.id.0,
             uuid: uuid.to_string(),
-            date_time: Instant(row.at),
+            date_time: Moment(row.at),
             kind: Named(row.kind),
             strategy_id: row.strategy.0,
             strategy_name: reference.strategy(row.strategy).map(|row| row.name.as_str()),

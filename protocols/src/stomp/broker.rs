@@ -26,6 +26,7 @@ use self::events::OwnIds;
 pub use self::interest::Interest;
 use self::interest::Interests;
 use super::access::{Access, Secret};
+use super::bars::Bars;
 use super::cause::Cause;
 use super::decode::{FrameError, GREETING_BYTES_MAX};
 use super::inbox::Inbox;
@@ -90,6 +91,7 @@ pub struct Broker {
     index: Index,
     interests: Interests,
     market: Market,
+    bars: Bars,
     commands: VecDeque<Command>,
     active: VecDeque<u32>,
     timers: BTreeSet<(Timestamp, u32)>,
@@ -124,6 +126,7 @@ impl Broker {
             index: Index::default(),
             interests: Interests::default(),
             market: Market::default(),
+            bars: Bars::default(),
             commands: VecDeque::new(),
             active: VecDeque::new(),
             timers: BTreeSet::new(),
@@ -212,6 +215,7 @@ impl Broker {
 
     /// Time has passed: everything whose deadline is reached.
     pub fn handle_timeout(&mut self, now: Timestamp) {
+        self.tell_bars(now);
         let mut due = std::mem::take(&mut self.due);
         due.extend(self.timers.iter().take_while(|(at, _)| *at <= now).map(|(_, slot)| *slot));
         for slot in due.drain(..) {
@@ -228,7 +232,8 @@ impl Broker {
 
     /// The earliest deadline, or a little before it.
     pub fn poll_timeout(&self) -> Option<Timestamp> {
-        self.timers.first().map(|(at, _)| *at)
+        let timer = self.timers.first().map(|(at, _)| *at);
+        [timer, self.bars.poll_timeout()].into_iter().flatten().min()
     }
 
     pub fn poll_command(&mut self) -> Option<Command> {
@@ -349,9 +354,17 @@ impl Broker {
         let Some(Some(connection)) = self.connections.get_mut(slot as usize) else { return };
         let Some(pattern) = connection.session.pattern(place) else { return };
         self.index.insert(pattern, Subscriber { session: slot, subscription: place });
-        self.interests.insert(pattern, &self.settings.naming, &mut self.commands);
         if last_value {
             self.market.matching(pattern, &mut self.topics);
+            // What was not watched so far is shown by its shard as soon as it is.
+            let is_new = |topic: &u32| {
+                let watched = |security| self.interests.has_ticks(security);
+                self.settings.hears_all || self.market.security(*topic).is_none_or(watched)
+            };
+            self.topics.retain(is_new);
+        }
+        self.interests.insert(pattern, &self.settings.naming, &mut self.commands);
+        if last_value {
             for topic in self.topics.drain(..) {
                 connection.session.offer(now, place, topic, false, &mut self.market);
             }

@@ -95,6 +95,12 @@ impl Market {
         Some(number)
     }
 
+    /// The security whose ticks a topic has; None: it has others.
+    pub fn security(&self, topic: u32) -> Option<SecurityId> {
+        let number = self.entries[topic as usize].name.strip_prefix("tick.")?;
+        number.parse().ok().map(SecurityId)
+    }
+
     /// When the newest event of a topic was; None before the first.
     pub fn at(&self, topic: u32) -> Option<Timestamp> {
         self.entries[topic as usize].at

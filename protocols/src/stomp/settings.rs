@@ -14,6 +14,8 @@ pub struct Settings {
     pub throttle: Throttle,
     /// What everybody may do; None: the caller is asked to verify each login.
     pub guest: Option<Access>,
+    /// Whether every tick is told here. If not, one that nobody watches may be old, and is not offered as the newest.
+    pub hears_all: bool,
     /// Connections at once, over all transports of this thread. An idle one costs less than 1 KiB.
     pub sessions_max: u32,
     pub limits: Limits,
@@ -42,6 +44,7 @@ impl Default for Settings {
             naming: Naming::default(),
             throttle: Throttle::default(),
             guest: Some(Access::default()),
+            hears_all: true,
             sessions_max: 10_000,
             limits: Limits::default(),
         }

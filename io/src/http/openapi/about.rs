@@ -32,25 +32,25 @@ pub struct Param {
 /// With an example each.
 pub enum Kind {
     Text(&'static str),
+    /// Also what means nothing to us.
+    Any(&'static str),
     /// Not below this.
     Count(u64, u64),
-    Word(&'static [&'static str]),
 }
 
 impl Param {
     pub fn schema(&self) -> Value {
         match self.kind {
             Kind::Text(_) => json!({ "type": "string", "minLength": 1 }),
-            Kind::Count(min, _) => json!({ "type": "integer", "format": "int64", "minimum": min }),
-            Kind::Word(words) => json!({ "type": "string", "enum": words }),
+            Kind::Any(_) => json!({ "type": "string" }),
+            Kind::Count(min, _) => json!({ "type": "integer", "minimum": min }),
         }
     }
 
     pub fn example(&self) -> Value {
         match self.kind {
-            Kind::Text(example) => example.into(),
+            Kind::Text(example) | Kind::Any(example) => example.into(),
             Kind::Count(_, example) => example.into(),
-            Kind::Word(words) => words[0].into(),
         }
     }
 }
@@ -112,9 +112,9 @@ const ACCOUNT: Param = Param {
 };
 const PREFER: Param = Param {
     name: "Prefer",
-    about: "Asks for the order as it stands then.",
+    about: "`return=representation` asks for the order as it stands then.",
     required: false,
-    kind: Kind::Word(&["return=representation"]),
+    kind: Kind::Any("return=representation"),
 };
 const INT_ID: Param =
     Param { name: "intId", about: "Any id the order has had.", required: true, kind: Kind::Text("R1-1") };
@@ -584,7 +584,7 @@ fn exchange() -> Value {
     json!({ "id": 1, "name": "Nasdaq", "mic": "XNAS", "timeZone": "UTC", "open": "00:00:00", "close": "00:00:00", "adapterType": "SIM" })
 }
 
-pub fn order() -> Value {
+fn order() -> Value {
     json!({
         "intId": "R1-1", "type": "LIMIT", "side": "BUY", "quantity": 10, "limit": 100.25, "tif": "DAY", "strategyId": 0, "strategyName": "SERVER",
         "accountId": 1, "securityId": 1, "symbol": "AAPL", "exchangeId": 1, "exchangeOrder": false, "status": "NEW", "filledQuantity": 0,

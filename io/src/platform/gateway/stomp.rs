@@ -109,9 +109,11 @@ impl StompRoom {
         }
     }
 
-    /// Whether anybody is here.
-    pub fn has_listeners(&self) -> bool {
-        self.seats.iter().any(Option::is_some)
+    /// Messages said to all who are here.
+    pub fn messages(&self) -> u64 {
+        let look =
+            |seat: &Seat| self.broker.look(seat.session).map_or(0, |(_, counters, _)| counters.messages);
+        self.seats.iter().flatten().map(look).sum()
     }
 
     /// Everybody who is here.

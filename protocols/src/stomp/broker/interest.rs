@@ -17,14 +17,32 @@ pub enum Interest {
     Rest,
 }
 
+/// First segment of their topics.
+const BAR: &str = "bar";
+
 /// How many subscriptions share an interest.
 #[derive(Debug, Default)]
 pub struct Interests {
     counts: BTreeMap<Interest, u32>,
+    /// Subscriptions to bars by name. Who subscribes to everything gets those that are made anyway.
+    bars: u32,
 }
 
 impl Interests {
+    /// Whether bars are to be made.
+    pub fn wants_bars(&self) -> bool {
+        self.bars > 0
+    }
+
+    /// Whether ticks of this security are told here.
+    pub fn has_ticks(&self, security: SecurityId) -> bool {
+        [Interest::AllTicks, Interest::Ticks(security)]
+            .iter()
+            .any(|interest| self.counts.contains_key(interest))
+    }
+
     pub fn insert(&mut self, pattern: &Pattern, naming: &Naming, commands: &mut VecDeque<Command>) {
+        self.bars += u32::from(pattern.name_at(0) == Some(BAR));
         for interest in of(pattern, naming).into_iter().flatten() {
             let count = self.counts.entry(interest).or_default();
             *count += 1;
@@ -35,6 +53,7 @@ impl Interests {
     }
 
     pub fn remove(&mut self, pattern: &Pattern, naming: &Naming, commands: &mut VecDeque<Command>) {
+        self.bars -= u32::from(pattern.name_at(0) == Some(BAR));
         for interest in of(pattern, naming).into_iter().flatten() {
             let Some(count) = self.counts.get_mut(&interest) else { continue };
             *count -= 1;
@@ -56,9 +75,10 @@ fn of(pattern: &Pattern, naming: &Naming) -> [Option<Interest>; 2] {
     };
     match pattern.name_at(0) {
         None => [ticks, Some(Interest::Rest)],
-        Some("tick") => [ticks, None],
+        // Bars are folded from ticks.
+        Some("tick" | BAR) => [ticks, None],
         Some(first) => match kind_of_family(first, naming) {
-            // Choice: the engine makes no books and bars yet; whoever makes them brings them to every thread.
+            // Choice: no venue gives depth yet; whoever does brings it to every thread.
             Some(Kind::MarketData) | None => [None, None],
             Some(Kind::Order | Kind::System) => [None, Some(Interest::Rest)],
         },
@@ -87,7 +107,9 @@ mod tests {
             ("tick.>", [all, None]),
             ("tick", [None, None]),
             ("tick.x", [None, None]),
-            ("bar.42.1m", [None, None]),
+            ("bar.42.1m", [one, None]),
+            ("bar.*.1m", [all, None]),
+            ("book.42", [None, None]),
             ("pitlane.>", [None, rest]),
             ("the service.A.*", [None, rest]),
             ("*.42", [one, rest]),

@@ -13,8 +13,21 @@ use crate::stomp::topic::Topic;
 impl Broker {
     /// A tick of a shard; `now` is the time here, `at` that of the event.
     pub fn publish_tick(&mut self, now: Timestamp, seq: u64, at: Timestamp, tick: &Tick) {
+        if self.interests.wants_bars() {
+            self.tell_bars(at);
+            self.bars.handle_tick(at, tick);
+        } else if !self.bars.is_empty() {
+            self.bars.clear();
+        }
         let Some(topic) = self.market.tick_topic(tick.security, &self.reference) else { return };
         self.publish_market_data(now, at, topic, |market| market.set_tick(topic, seq, at, tick));
+    }
+
+    /// Bars whose time is over.
+    pub(super) fn tell_bars(&mut self, now: Timestamp) {
+        while let Some(bar) = self.bars.poll(now) {
+            self.publish_bar(now, now, &bar);
+        }
     }
 
     pub fn publish_book(&mut self, now: Timestamp, at: Timestamp, book: &Book<'_>) {

@@ -123,8 +123,8 @@ impl Client {
         };
         for work in 0..REQUESTS_PER_ROUND_MAX {
             let Some(request) = self.held.take().or_else(|| self.session.poll_command(now, desk)) else {
-                self.ask_for_login(now, number, seat);
-                return Driven { work, again: false };
+                let again = self.ask_for_login(now, number, seat);
+                return Driven { work, again };
             };
             turn.decoded();
             match request.send(desk, port) {
@@ -139,18 +139,18 @@ impl Client {
         Driven { work: REQUESTS_PER_ROUND_MAX, again: true }
     }
 
-    /// Name and password of a Logon: by the config at once, by the books later.
-    fn ask_for_login(&mut self, now: Timestamp, number: u16, seat: &mut Seat) {
-        if self.is_asking && self.session.state() == State::Greeting {
-            return;
+    /// Name and password of a Logon: by the config at once, by the books later. Answers whether the session can go on.
+    fn ask_for_login(&mut self, now: Timestamp, number: u16, seat: &mut Seat) -> bool {
+        if self.is_asking {
+            return false;
         }
-        let Some(shown) = self.session.poll_login() else { return };
+        let Some(shown) = self.session.poll_login() else { return false };
         if let Some((login, secret)) = &self.login {
             let right =
                 shown.username.ct_eq(login.as_bytes()) & shown.password.ct_eq(secret.reveal().as_bytes());
             let right = bool::from(right);
             self.session.handle_login(right);
-            return;
+            return true;
         }
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let credentials = Credentials {
@@ -165,6 +165,7 @@ impl Client {
             // Whoever comes when so many are asked about may come again.
             Err(_) => self.session.handle_login(false),
         }
+        !self.is_asking
     }
 
     /// One write. Says whether anything was taken.

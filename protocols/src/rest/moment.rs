@@ -8,16 +8,16 @@ use crate::json::push_time;
 
 /// An instant, as RFC 3339 writes it: `2026-11-14T09:30:00.123456789Z`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Instant(pub Timestamp);
+pub struct Moment(pub Timestamp);
 
-impl Instant {
+impl Moment {
     /// Reads `YYYY-MM-DDTHH:MM:SS`, up to nine decimals of a second, and `Z` or an offset such as `+02:00`. A bare date is
     /// the end of that day in UTC: an order good till a date is good on that date.
-    pub fn parse(text: &str) -> Result<Instant, TextError> {
+    pub fn parse(text: &str) -> Result<Moment, TextError> {
         let bytes = text.as_bytes();
         if bytes.len() == 10 {
             let day = Day::parse(bytes)?;
-            return Ok(Instant(Day(day.0.checked_add(1).ok_or(TextError::Range)?).start()));
+            return Ok(Moment(Day(day.0.checked_add(1).ok_or(TextError::Range)?).start()));
         }
         let (date, rest) = bytes.split_at_checked(10).ok_or(TextError::Character)?;
         let (clock, rest) = rest.split_at_checked(9).ok_or(TextError::Character)?;
@@ -28,7 +28,7 @@ impl Instant {
         let local =
             Day::parse(date)?.start().0.checked_add(seconds * NS_PER_S + ns).ok_or(TextError::Range)?;
         let utc = local.checked_add_signed(-offset_s * NS_PER_S as i64).ok_or(TextError::Range)?;
-        Ok(Instant(Timestamp(utc)))
+        Ok(Moment(Timestamp(utc)))
     }
 }
 
@@ -55,7 +55,7 @@ fn offset(zone: &[u8]) -> Result<i64, TextError> {
     }
 }
 
-impl Serialize for Instant {
+impl Serialize for Moment {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut text = Vec::with_capacity(32);
         push_time(&mut text, self.0);
@@ -63,10 +63,10 @@ impl Serialize for Instant {
     }
 }
 
-impl<'de> Deserialize<'de> for Instant {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Instant, D::Error> {
+impl<'de> Deserialize<'de> for Moment {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Moment, D::Error> {
         let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
-        Instant::parse(&text).map_err(|error| {
+        Moment::parse(&text).map_err(|error| {
             de::Error::custom(format_args!("a time is written 2026-11-14T09:30:00Z: {error}"))
         })
     }
@@ -88,7 +88,7 @@ mod tests {
             ("2026-11-14T04:30:00-05:00", nine_thirty),
             ("2026-11-14", base.plus(86_400 * NS_PER_S)),
         ] {
-            assert_eq!(Instant::parse(text), Ok(Instant(at)), "{text}");
+            assert_eq!(Moment::parse(text), Ok(Moment(at)), "{text}");
         }
         for text in [
             "",
@@ -103,10 +103,10 @@ mod tests {
             "2026-11-14T09:30:00Zx",
             "1969-01-01T00:00:00+09:00",
         ] {
-            assert!(Instant::parse(text).is_err(), "{text}");
+            assert!(Moment::parse(text).is_err(), "{text}");
         }
-        let json = serde_json::to_string(&Instant(nine_thirty)).unwrap();
+        let json = serde_json::to_string(&Moment(nine_thirty)).unwrap();
         assert_eq!(json, "\"2026-11-14T09:30:00Z\"");
-        assert_eq!(serde_json::from_str::<Instant>(&json).unwrap().0, nine_thirty);
+        assert_eq!(serde_json::from_str::<Moment>(&json).unwrap().0, nine_thirty);
     }
 }
