@@ -22,7 +22,7 @@ export class FixClient {
   }
 
   order({ id, security, symbol, side, quantity, limit }) {
-    this.#send('D', [`11=${id}`, `48=${security}`, '22=99', `55=${symbol}`, `54=${side}`, `60=${now()}`, `38=${quantity}`, '40=2', `44=${limit}`, '59=0']);
+    this.#send('D', [`11=${id}`, `48=${security}`, '22=8', `55=${symbol}`, `54=${side}`, `60=${now()}`, `38=${quantity}`, '40=2', `44=${limit}`, '59=0']);
   }
 
   /** Until a field has come, or the connection ends. */

@@ -174,11 +174,12 @@ test('one logs in where that is asked for, and sees only what one may do', async
   const guarded = await new Service().user('eve', 'read', 'correct horse battery').start();
   const other = await open(chrome, guarded.url);
   await other.getByRole('dialog', { name: 'Log in to Pitlane' }).waitFor();
-  await other.getByLabel('Login', { exact: false }).last().fill('eve');
-  await other.getByLabel('Password').fill('wrong');
+  const secret = other.locator('dialog input[type=password]');
+  await other.getByPlaceholder('empty for a token').fill('eve');
+  await secret.fill('wrong');
   await other.getByRole('button', { name: 'Log in' }).click();
   await other.getByText('the login or the secret is wrong').waitFor();
-  await other.getByLabel('Password').fill('correct horse battery');
+  await secret.fill('correct horse battery');
   await other.getByRole('button', { name: 'Log in' }).click();
   await other.getByText('Your role lets you look, not trade.').waitFor();
   await other.waitForFunction(() => /\d/.test(document.querySelector('tbody tr td:nth-child(3)')?.textContent ?? ''));
