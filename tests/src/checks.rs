@@ -248,7 +248,8 @@ impl Seen {
 
     fn quantities(&mut self, r: &OrderReport) -> Finding {
         let leaves = r.leaves_qty().raw();
-        self.overfilled |= r.reason == Reason::Overfill;
+        // What money cannot count is said to be that, however much it is.
+        self.overfilled |= matches!(r.reason, Reason::Overfill | Reason::Overflow);
         if r.status.is_finished() && leaves != 0 {
             return Err("something is left of a finished order".to_string());
         }

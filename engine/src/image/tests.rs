@@ -167,9 +167,10 @@ fn a_count_is_believed_as_far_as_there_are_bytes() {
 /// was stored before is still read.
 #[test]
 fn the_format_is_what_it_was() {
-    let mut bytes: Vec<u8> = longest().iter().flat_map(bytes_of).collect();
-    // Reasons are stored by their number: new ones come last, old ones stay.
+    // Commands and reasons are stored by their number: new ones come last, old ones stay.
+    const COMMANDS: usize = 25;
     const REASONS: usize = 74;
+    let mut bytes: Vec<u8> = longest()[..COMMANDS].iter().flat_map(bytes_of).collect();
     bytes.extend(Reason::ALL[..REASONS].iter().flat_map(|reason| reason.code().bytes()));
     let sum = bytes
         .iter()

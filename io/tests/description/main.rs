@@ -19,6 +19,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use house::{House, bearer};
 
@@ -29,8 +30,13 @@ const EXAMPLES_SHORT: &str = "8";
 /// Seconds for a long run, by `make fuzz`.
 const LONG: &str = "PITLANE_REST_FUZZ";
 
-/// Its folder, made at the first use.
-fn tools() -> PathBuf {
+/// Its folder, made at the first use and by one test only.
+fn tools() -> &'static Path {
+    static TOOLS: OnceLock<PathBuf> = OnceLock::new();
+    TOOLS.get_or_init(install)
+}
+
+fn install() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("schemathesis-{VERSION}"));
     let done = folder.join("complete");
     if done.exists() {

@@ -341,10 +341,14 @@ fn every_answer_is_dressed() {
     assert!(page.body.contains("Pitlane"));
     assert!(page.header("content-security-policy").unwrap().contains("frame-ancestors 'none'"));
     assert_eq!(page.header("x-frame-options"), Some("DENY"));
-    for path in ["/", "/health/live", "/metrics", "/nothing"] {
+    // The page may be kept, and is asked for again by its tag.
+    for (path, kept) in
+        [("/", "no-cache"), ("/health/live", "no-store"), ("/metrics", "no-store"), ("/nothing", "no-store")]
+    {
         let response = server.get(path);
         assert_eq!(response.header("x-content-type-options"), Some("nosniff"), "{path}");
-        assert_eq!(response.header("cache-control"), Some("no-store"), "{path}");
+        assert_eq!(response.header("cache-control"), Some(kept), "{path}");
+        assert_eq!(response.header("etag").is_some(), kept == "no-cache", "{path}");
         assert!(response.header("date").is_some(), "{path}");
     }
     let id = |given: &str| {

@@ -60,6 +60,8 @@ fn without_the_shards_it_lives_and_is_not_ready() {
     let response = server.get("/health/ready");
     assert_eq!(response.status, 503);
     assert_eq!(response.json()["shards"][0]["complete"], false);
+    let response = server.ask(POST_SWITCH);
+    assert_eq!((response.status, response.code().as_str()), (503, "starting"));
 }
 
 #[test]
@@ -163,8 +165,13 @@ fn many_writes_at_once_are_all_answered() {
 #[test]
 fn a_full_lane_is_told_and_nothing_is_sent() {
     let depths = Depths { commands: 2, events: 16 };
-    // Two commands of the opening fill the lanes, and nobody takes them.
-    let server = Server::with(Plan { alive: false, depths, ..Plan::default() });
+    let settings = HttpSettings { answer_timeout: Duration::from_millis(50), ..Plan::default().settings };
+    let mut server = Server::with(Plan { settings, depths, ..Plan::default() });
+    server.stop_shards();
+    // Two commands fill the lanes, and nobody takes them.
+    for _ in 0..2 {
+        assert_eq!(server.ask(POST_SWITCH).code(), "no-answer");
+    }
     let response = server.ask(POST_SWITCH);
     assert_eq!((response.status, response.header("retry-after")), (503, Some("1")));
     assert_eq!(response.code(), "busy");
@@ -173,7 +180,8 @@ fn a_full_lane_is_told_and_nothing_is_sent() {
 #[test]
 fn an_answer_that_does_not_come_is_not_awaited_for_ever() {
     let settings = HttpSettings { answer_timeout: Duration::from_millis(50), ..Plan::default().settings };
-    let server = Server::with(Plan { settings, alive: false, ..Plan::default() });
+    let mut server = Server::with(Plan { settings, ..Plan::default() });
+    server.stop_shards();
     let response = server.ask(POST_SWITCH);
     assert_eq!((response.status, response.code().as_str()), (503, "no-answer"));
     assert_eq!(value(&server.get("/metrics").body, "pitlane_http_waiting"), "0");

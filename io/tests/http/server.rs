@@ -120,6 +120,14 @@ impl Server {
         server
     }
 
+    /// From now on no shard takes a command.
+    pub fn stop_shards(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        self.shard_bell.wake();
+        let shards = self.threads.pop().expect("the shards live");
+        shards.join().unwrap();
+    }
+
     pub fn connect(&self) -> Client {
         Client::new(TcpStream::connect(self.http).unwrap())
     }

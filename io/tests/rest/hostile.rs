@@ -18,9 +18,9 @@ fn hostile_bodies_are_refused_by_name() {
         ("[".repeat(60_000), "nested"),
         (fits.to_string(), "column"),
         ("{".to_string(), "EOF"),
-        ("null".to_string(), "null"),
-        ("[]".to_string(), "length"),
-        ("\"text\"".to_string(), "text"),
+        ("null".to_string(), "an object"),
+        ("[]".to_string(), "an object"),
+        ("\"text\"".to_string(), "an object"),
         (format!("{{{fits}}} {{}}"), "trailing"),
         (format!("{{{fits},}}"), "trailing comma"),
         (format!("{{{fits},'tif':'DAY'}}"), "key must be"),
@@ -42,7 +42,7 @@ fn hostile_bodies_are_refused_by_name() {
         (r#"{"securityId":1,"side":"LONG","quantity":1,"limit":1}"#.to_string(), "BUY, SELL"),
         (r#"{"securityId":1,"side":"BUY","quantity":1,"limit":1,"tif":"FOREVER"}"#.to_string(), "GTC"),
         (r#"{"securityId":1,"side":"BUY","quantity":1,"limit":1,"tifDate":"tomorrow"}"#.to_string(), "time"),
-        ("\u{feff}{}".to_string(), "expected value"),
+        ("\u{feff}{}".to_string(), "an object"),
         (format!("{{\"securityId\":{}}}", "9".repeat(60_000)), "number"),
     ];
     for (body, words) in cases {

@@ -31,7 +31,24 @@ impl fmt::Display for BadBody {
     }
 }
 
+/// An object. What was derived for one would take a list of its values too, in which nothing has its name.
 pub fn read<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Result<T, BadBody> {
+    let text = text_of(bytes)?;
+    if !text.trim_ascii_start().starts_with('{') {
+        return Err(BadBody::Content("the body must be an object".to_string()));
+    }
+    parse(text)
+}
+
+fn read_value<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Result<T, BadBody> {
+    parse(text_of(bytes)?)
+}
+
+fn parse<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, BadBody> {
+    serde_json::from_str(text).map_err(|error| BadBody::Content(error.to_string()))
+}
+
+fn text_of(bytes: &[u8]) -> Result<&str, BadBody> {
     let text = std::str::from_utf8(bytes).map_err(|error| BadBody::Encoding(error.valid_up_to()))?;
     if text.trim_ascii().is_empty() {
         return Err(BadBody::Empty);
@@ -39,7 +56,7 @@ pub fn read<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Result<T, BadBody> {
     if depth(text) > DEPTH_MAX {
         return Err(BadBody::TooDeep);
     }
-    serde_json::from_str(text).map_err(|error| BadBody::Content(error.to_string()))
+    Ok(text)
 }
 
 /// How deep brackets are nested, at least; those in texts do not count.
@@ -68,7 +85,7 @@ pub fn quantity(bytes: &[u8]) -> Result<Decimal, BadBody> {
     }
     match bytes.trim_ascii_start().first() {
         Some(b'{') => read::<Quantity>(bytes).map(|body| body.quantity),
-        _ => read(bytes),
+        _ => read_value(bytes),
     }
 }
 
@@ -81,7 +98,7 @@ pub fn account_id(bytes: &[u8]) -> Result<u16, BadBody> {
     }
     match bytes.trim_ascii_start().first() {
         Some(b'{') => read::<Account>(bytes).map(|body| body.account_id),
-        _ => read(bytes),
+        _ => read_value(bytes),
     }
 }
 
@@ -116,6 +133,7 @@ mod tests {
         assert_eq!(quantity(deep.as_bytes()), Err(BadBody::TooDeep));
         assert_eq!(quantity(b"\"\xff\""), Err(BadBody::Encoding(1)));
         assert_eq!(quantity(b" \n"), Err(BadBody::Empty));
-        assert!(read::<String>(b"\"[[[[[[[[[[[[\\\"[[[[[\"").is_ok(), "brackets in a text are text");
+        assert!(read::<crate::rest::RatesVO>(b"[1, 2]").is_err(), "a list is no object");
+        assert!(read_value::<String>(b"\"[[[[[[[[[[[[\\\"[[[[[\"").is_ok(), "brackets in a text are text");
     }
 }

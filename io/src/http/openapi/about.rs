@@ -168,7 +168,15 @@ fn text(example: &str) -> Output {
 pub fn about(call: Call) -> About {
     match call {
         Call::Home => plain(PAGES, "The page", Output::Text("text/html")),
-        Call::Asset => plain(PAGES, "A file of the page", Output::Text("text/javascript")),
+        Call::Asset => About {
+            path: &[Param {
+                name: "file",
+                about: "As the page names it.",
+                required: true,
+                kind: Kind::Text("index.js"),
+            }],
+            ..plain(PAGES, "A file of the page", Output::Text("text/javascript"))
+        },
         Call::Docs => plain(PAGES, "This description for people", Output::Text("text/html")),
         Call::DocsScript => {
             plain(PAGES, "What makes the description searchable", Output::Text("text/javascript"))
@@ -280,7 +288,7 @@ pub fn about(call: Call) -> About {
                     name: "query",
                     about: "What to look for.",
                     required: false,
-                    kind: Kind::Text("type:STOCK currency:USD"),
+                    kind: Kind::Any("type:STOCK currency:USD"),
                 },
                 LIMIT,
             ],

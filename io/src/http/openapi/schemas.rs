@@ -52,7 +52,6 @@ pub fn all() -> Value {
     gathered.said::<OrderVO<'_>>();
     gathered.said::<PortfolioVO<'_>>();
     gathered.said::<PositionVO<'_>>();
-    gathered.said::<RatesVO>();
     gathered.said::<RiskVO>();
     gathered.said::<SecurityFamilyVO<'_>>();
     gathered.said::<SecurityVO<'_>>();
@@ -72,6 +71,7 @@ pub fn all() -> Value {
     gathered.told::<StopLimitOrderChangeVO>();
     gathered.told::<MarketDataSubscriptionVO>();
     gathered.told::<PhaseVO>();
+    gathered.told::<RatesVO>();
     gathered.told::<TransactionRequestVO>();
     gathered.schemas.insert("Problem".to_string(), problem());
     Value::Object(gathered.schemas)

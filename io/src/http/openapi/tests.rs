@@ -3,8 +3,8 @@ use std::collections::BTreeSet;
 use hyper::StatusCode;
 use pitlane_protocols::rest::{
     self, AnyOrderVO, LimitOrderChangeVO, LimitOrderVO, LimitsVO, MarketDataSubscriptionVO,
-    MarketOrderChangeVO, MarketOrderVO, PhaseVO, StopLimitOrderChangeVO, StopLimitOrderVO, StopOrderChangeVO,
-    StopOrderVO, TransactionRequestVO,
+    MarketOrderChangeVO, MarketOrderVO, PhaseVO, RatesVO, StopLimitOrderChangeVO, StopLimitOrderVO,
+    StopOrderChangeVO, StopOrderVO, TransactionRequestVO,
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -150,6 +150,7 @@ fn every_example_of_a_body_is_one_that_we_take() {
             Some("TransactionRequestVO") => takes::<TransactionRequestVO>(example),
             Some("AnyOrderVO") => takes::<AnyOrderVO>(example),
             Some("LimitsVO") => takes::<LimitsVO>(example),
+            Some("RatesVO") => takes::<RatesVO>(example),
             Some("PhaseVO") => takes::<PhaseVO>(example),
             Some(other) => panic!("nobody reads {other}"),
             None => rest::quantity(example.to_string().as_bytes()).is_ok(),
