@@ -16,7 +16,7 @@ fn hostile_bodies_are_refused_by_name() {
         (format!("{{{fits},\"intId\":\"a\",\"intId\":\"b\"}}"), "duplicate field `intId`"),
         (deep, "nested"),
         ("[".repeat(60_000), "nested"),
-        (fits.to_string(), "column"),
+        (fits.to_string(), "an object"),
         ("{".to_string(), "EOF"),
         ("null".to_string(), "an object"),
         ("[]".to_string(), "an object"),
