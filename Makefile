@@ -23,8 +23,9 @@ run: $(if $(NPM),page) ## start the platform with the simulated market and a dem
 
 page: web/dist/.stamp ## build the page that the binary carries
 
+# Not `npm ci`, which refuses a lock without the binaries of systems that we do not build on.
 web/node_modules/.stamp: web/package-lock.json
-	cd web && npm ci --no-audit --no-fund --loglevel=error
+	cd web && npm install --no-save --no-audit --no-fund --loglevel=error
 	@touch $@
 
 web/dist/.stamp: web/node_modules/.stamp $(WEB_SOURCES)

@@ -77,7 +77,7 @@ test('what is off the grid does not leave the page', async () => {
 
 test('an order is modified in its row', async () => {
   const order = orderRows().filter({ hasText: 'limit' }).filter({ hasText: 'BUY' }).filter({ hasText: 'New' }).first();
-  await order.getByRole('button', { name: /^Modify/ }).click();
+  await order.getByRole('button', { name: /^Edit/ }).click();
   await page.getByLabel('New quantity').fill('11');
   await page.getByRole('button', { name: 'Save', exact: true }).click();
   await orderRows().filter({ hasText: 'New' }).filter({ has: page.getByRole('cell', { name: '11', exact: true }) }).first().waitFor();
