@@ -175,7 +175,7 @@ pub fn about(call: Call) -> About {
                 required: true,
                 kind: Kind::Text("index.js"),
             }],
-            ..plain(PAGES, "A file of the page", Output::Text("text/javascript"))
+            ..plain(PAGES, "A file of the page", Output::Text("*/*"))
         },
         Call::Docs => plain(PAGES, "This description for people", Output::Text("text/html")),
         Call::DocsScript => {
