@@ -162,9 +162,9 @@ fn either_side_may_be_killed_in_mid_flow() {
         assert_eq!(both(&client.heard, id), (1, 1), "{id}\n{}", client.heard.join("\n"));
     }
 
-    // The client goes with a report under way, and comes back with its store.
+    // The client goes with a report under way, and comes back with its store. Only what is answered has surely left it.
     client.say("send 35=D|11=d|55=AAPL|54=1|38=10|40=2|44=150|59=1");
-    client.wait(&["sent", "|11=d|"]);
+    client.wait(&["app", "|150=A|", "|11=d|"]);
     client.kill();
     let mut client = QuickFix::start(port, "KEEP1", &store, false);
     client.wait(&["logon"]);
