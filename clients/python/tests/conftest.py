@@ -1,0 +1,47 @@
+"""One service for all tests that leave it as it is; those that end or ruin one start their own."""
+
+import asyncio
+from typing import Any, Awaitable, Callable, Iterator, TypeVar
+
+import pytest
+
+from pitlane import Pitlane
+from service import Service
+
+T = TypeVar("T")
+
+
+@pytest.fixture(scope="session")
+def shared() -> Iterator[Service]:
+    service = Service().start()
+    yield service
+    service.remove()
+
+
+@pytest.fixture()
+def client(shared: Service) -> Iterator[Pitlane]:
+    with Pitlane(shared.url) as client:
+        yield client
+
+
+@pytest.fixture()
+def own() -> Iterator[Callable[..., Service]]:
+    """Makes services that are this test's alone."""
+    made: list[Service] = []
+
+    def make(*settings: str) -> Service:
+        made.append(Service(*settings))
+        return made[-1]
+
+    yield make
+    for service in made:
+        service.remove()
+
+
+def run(work: Awaitable[T], seconds: float = 30) -> T:
+    """A test for asyncio, which never hangs."""
+
+    async def limited() -> Any:
+        return await asyncio.wait_for(work, seconds)
+
+    return asyncio.run(limited())
