@@ -9,11 +9,17 @@ TARGET ?= commands
 FOR ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help run page test web-test check sim faults fuzz oracle bench smoke pure cover clean
+.PHONY: help run page test web-test client-test check sim faults fuzz oracle bench smoke pure cover clean
 
 # The page is built where npm is at hand, and only when something of it has changed; without it the binary says how.
 NPM := $(shell command -v npm)
 WEB_SOURCES := $(shell find web/src web/public web/index.html web/*.ts web/*.js web/package-lock.json -type f 2>/dev/null)
+
+# The Python client is tried where python3 can make an environment for it; in CI it must.
+VENV := $(shell python3 -c 'import ensurepip, venv' 2>/dev/null && echo yes)
+CLIENT := clients/python
+CLIENT_ENV := $(abspath $(or $(CARGO_TARGET_DIR),target)/client)
+CLIENT_SOURCES := $(shell find $(CLIENT)/src $(CLIENT)/pyproject.toml $(CLIENT)/README.md -type f -not -name '*.pyc' 2>/dev/null)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +41,7 @@ web/dist/.stamp: web/node_modules/.stamp $(WEB_SOURCES)
 test: $(if $(NPM),page) ## all tests, with the simulation's daily portion of seeds
 	cargo test --workspace $(PROFILE) $(if $(TEST),-- $(TEST))
 	$(if $(NPM),$(if $(TEST),,$(MAKE) web-test))
+	$(if $(VENV)$(CI),$(if $(TEST),,$(MAKE) client-test))
 
 web-test: page ## the page: its types, its stores, and journeys with a browser against the real binary (FULL=1: with measurements)
 	@command -v chromium >/dev/null || web/test/install-chromium
@@ -42,6 +49,17 @@ web-test: page ## the page: its types, its stores, and journeys with a browser a
 	cargo build $(PROFILE) --package pitlane
 	cd web && timeout 110 node --test --test-concurrency=1 --test-reporter=spec test/journeys.test.mjs
 	$(if $(FULL),cd web && node test/measure.mjs)
+
+# Wheels only: nothing of it is compiled here.
+$(CLIENT_ENV)/.stamp: $(CLIENT_SOURCES)
+	python3 -m venv $(CLIENT_ENV)
+	$(CLIENT_ENV)/bin/pip install --quiet --disable-pip-version-check --no-compile --only-binary :all: '$(CURDIR)/$(CLIENT)[test]'
+	@touch $@
+
+client-test: $(CLIENT_ENV)/.stamp ## the Python client: its types, and its tests and examples against the real binary (BINARY=… takes another)
+	$(if $(BINARY),,cargo build $(PROFILE) --package pitlane)
+	cd $(CLIENT) && $(CLIENT_ENV)/bin/python -m mypy --cache-dir $(CLIENT_ENV)/mypy
+	cd $(CLIENT) && $(if $(BINARY),BINARY=$(abspath $(BINARY))) PYTHONDONTWRITEBYTECODE=1 timeout 110 $(CLIENT_ENV)/bin/python -m pytest -p no:cacheprovider
 
 check: pure ## format, lints, documentation, purity
 	cargo fmt --all --check

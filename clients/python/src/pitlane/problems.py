@@ -157,6 +157,25 @@ class BadHost(BadRequest):
     code = "bad-host"
 
 
+class AmbiguousRequest(BadRequest):
+    """The request can be read in two ways."""
+
+    code = "ambiguous-request"
+
+
+class UnexpectedBody(BadRequest):
+    """The call takes no body."""
+
+    code = "unexpected-body"
+
+
+class SubscribeContradicts(BadRequest):
+    """The body wants the opposite of the path."""
+
+    code = "subscribe-contradicts"
+    about = "subscribe"
+
+
 class NoSuchPath(NotFound):
     """There is nothing at this path."""
 
