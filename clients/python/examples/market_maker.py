@@ -115,7 +115,9 @@ def main() -> None:
         maker = MarketMaker(client, security, wishes.quantity, wishes.position_max)
         maker.run(wishes.seconds)
         worth = client.portfolio(STRATEGY)
-        print(f"quoted {maker.quoted} times, holding {maker.position()}, worth {worth.net_liquidation_value} {worth.base_currency}")
+        print(
+            f"quoted {maker.quoted} times, holding {maker.position()}, worth {worth.net_liquidation_value} {worth.base_currency}"
+        )
 
 
 if __name__ == "__main__":

@@ -4,9 +4,9 @@ import asyncio
 from typing import Any, Awaitable, Callable, Iterator, TypeVar
 
 import pytest
+from service import Service
 
 from pitlane import Pitlane
-from service import Service
 
 T = TypeVar("T")
 

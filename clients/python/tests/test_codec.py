@@ -37,7 +37,9 @@ def test_the_same_frames_come_out_wherever_the_octets_are_cut_in_two():
 
 @pytest.mark.parametrize("ends", [b"\n", b"\r\n"])
 def test_the_same_frames_come_out_of_any_pieces_with_any_line_ends(ends):
-    raw = b"\n".join([b"MESSAGE", b"a:1", b"a:2", b"content-length:3", b"", b"x\ny\0", b"", b"RECEIPT", b"receipt-id:7", b"", b"\0"])
+    raw = b"\n".join(
+        [b"MESSAGE", b"a:1", b"a:2", b"content-length:3", b"", b"x\ny\0", b"", b"RECEIPT", b"receipt-id:7", b"", b"\0"]
+    )
     raw = raw.replace(b"\n", ends).replace(b"x" + ends + b"y", b"x\ny")
     chance = random.Random(7)
     for _ in range(300):

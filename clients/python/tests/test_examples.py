@@ -8,10 +8,13 @@ import sys
 from decimal import Decimal
 from pathlib import Path
 
+import pytest
+from service import ROOT
+
 from pitlane import Pitlane
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
-README = EXAMPLES.parent / "README.md"
+READMES = [EXAMPLES.parent / "README.md", ROOT / "README.md"]
 
 
 def output_of(name, *arguments):
@@ -44,7 +47,9 @@ def test_the_notebook(shared, monkeypatch, capsys):
 
 def test_the_market_maker_quotes_within_its_bound_and_leaves_nothing_behind(own):
     service = own("feed.rate=400").start()
-    said = output_of("market_maker.py", "--url", service.url, "--seconds", "3", "--quantity", "5", "--position-max", "10")
+    said = output_of(
+        "market_maker.py", "--url", service.url, "--seconds", "3", "--quantity", "5", "--position-max", "10"
+    )
     quoted, holding = re.match(r"quoted (\d+) times, holding (-?\d+),", said).groups()
     assert int(quoted) > 10 and abs(int(holding)) <= 10
     with Pitlane(service.url) as client:
@@ -58,10 +63,10 @@ def test_the_market_maker_quotes_within_its_bound_and_leaves_nothing_behind(own)
         assert sides == {"BUY", "SELL"}
 
 
-def test_the_readme_runs(shared, monkeypatch):
-    """Each block of Python in it, against the service."""
-    text = README.read_text().replace("http://127.0.0.1:9090", shared.url)
+@pytest.mark.parametrize("readme", READMES, ids=["ours", "the project's"])
+def test_every_block_of_a_readme_runs(shared, readme):
+    text = readme.read_text().replace("http://127.0.0.1:9090", shared.url)
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert len(blocks) >= 3
+    assert blocks
     for block in blocks:
-        exec(compile(block, "README.md", "exec"), {"__name__": "readme"})
+        exec(compile(block, str(readme), "exec"), {"__name__": "readme"})

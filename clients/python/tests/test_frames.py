@@ -5,15 +5,26 @@ from decimal import Decimal
 
 import pandas
 import pytest
-
 from conftest import run
+
 from pitlane import AsyncPitlane, frame
 
 
 def test_every_table_is_there_and_exact(client):
     client.buy(9, 2)
     client.buy(9, 1, limit=1)
-    names = ["securities", "families", "accounts", "exchanges", "strategies", "orders", "history", "positions", "transactions", "cash"]
+    names = [
+        "securities",
+        "families",
+        "accounts",
+        "exchanges",
+        "strategies",
+        "orders",
+        "history",
+        "positions",
+        "transactions",
+        "cash",
+    ]
     tables = {name: client.dataframe(name) for name in [*names, "adapters", "sessions", "latency"]}
     for name in names:
         assert len(tables[name]) > 0, name

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 
 import pytest
-
 from conftest import run
+
 from pitlane import (
     AsyncPitlane,
     Conflict,
@@ -35,7 +35,9 @@ def test_the_prices_tell_the_type_of_an_order(client):
     for kind, prices in kinds.items():
         order = client.buy(2, 1, **prices)
         assert order.type is kind
-        assert {name: getattr(order, name) for name in prices} == {name: Decimal(price) for name, price in prices.items()}
+        assert {name: getattr(order, name) for name in prices} == {
+            name: Decimal(price) for name, price in prices.items()
+        }
         assert order.date_time.utcoffset() == timedelta(0)
         if order.is_open:
             client.cancel(order)

@@ -4,16 +4,26 @@ import re
 from pathlib import Path
 
 import pytest
-
-from pitlane import BadRequest, Conflict, NotFound, Overloaded, Problem, Refused, Unavailable
-from pitlane import problems, refusals
-from pitlane.problems import problem_of
 from service import ROOT
+
+from pitlane import BadRequest, Conflict, NotFound, Overloaded, Problem, Refused, Unavailable, problems, refusals
+from pitlane.problems import problem_of
 
 # Told by events and by an order's `reason`, never by an answer: how orders end and what happens to them.
 NEVER = {
-    "requested", "expired-day", "expired-gtd", "expired-auction", "security-expired", "triggered", "stop-here", "late-fill",
-    "overfill", "bust", "correction", "in-doubt", "adjusted",
+    "requested",
+    "expired-day",
+    "expired-gtd",
+    "expired-auction",
+    "security-expired",
+    "triggered",
+    "stop-here",
+    "late-fill",
+    "overfill",
+    "bust",
+    "correction",
+    "in-doubt",
+    "adjusted",
 }
 # Of the WebSocket's handshake, which is not a call of ours.
 HANDSHAKE = {"bad-websocket", "no-upgrade", "upgrade-required"}
@@ -41,13 +51,23 @@ def test_every_problem_of_the_http_thread_has_a_class():
         r'(?:Problem::(?:bad_request|unknown|conflict|unprocessable|new)|unauthorized)\(\s*(?:StatusCode::\w+,\s*)?"([a-z-]+)"'
     )
     folder: Path = ROOT / "io" / "src" / "http"
-    codes = {code for path in folder.rglob("*.rs") if path.name != "tests.rs" for code in maker.findall(path.read_text())}
+    codes = {
+        code for path in folder.rglob("*.rs") if path.name != "tests.rs" for code in maker.findall(path.read_text())
+    }
     assert len(codes) > 25
     assert codes - HANDSHAKE - set(classes()) == set()
 
 
 def test_a_code_that_is_new_falls_to_the_family_of_its_status():
-    families = {400: BadRequest, 404: NotFound, 409: Conflict, 422: Refused, 429: Overloaded, 503: Unavailable, 418: Problem}
+    families = {
+        400: BadRequest,
+        404: NotFound,
+        409: Conflict,
+        422: Refused,
+        429: Overloaded,
+        503: Unavailable,
+        418: Problem,
+    }
     for status, family in families.items():
         problem = problem_of(status, {"code": "brand-new", "detail": "words"}, "")
         assert type(problem) is family

@@ -6,11 +6,11 @@ import threading
 from collections import Counter
 
 import pytest
-
 from conftest import run
+from proxy import Proxy
+
 from pitlane import AsyncPitlane, NewTransaction, OutcomeUnknown, Pitlane, Retry, TransactionType, Unreachable
 from pitlane.refusals import BadLot
-from proxy import Proxy
 
 # A cut is met by the next attempt at once; nine of ten connections may break in a row.
 STUBBORN = Retry(attempts=200, wait_s_first=0.0005, wait_s_max=0.002)

@@ -9,7 +9,11 @@ def opened(heart_beat="5000,5000"):
     session.connect(0.0)
     said = frames(session, 0.0)
     assert said[0].headers == {
-        "accept-version": "1.2,1.1", "host": "here", "heart-beat": "5000,5000", "login": "me", "passcode": "secret",
+        "accept-version": "1.2,1.1",
+        "host": "here",
+        "heart-beat": "5000,5000",
+        "login": "me",
+        "passcode": "secret",
     }
     session.handle_bytes(0.0, encode(Frame("CONNECTED", {"version": "1.2", "heart-beat": heart_beat})))
     assert session.poll_event() == Connected("1.2")
@@ -72,7 +76,9 @@ def test_a_greeting_without_an_answer_ends():
 
 def test_an_error_names_the_request_and_is_the_last():
     session = opened()
-    octets = encode(Frame("ERROR", {"message": "no", "receipt-id": "s1"})) + encode(Frame("RECEIPT", {"receipt-id": "x"}))
+    octets = encode(Frame("ERROR", {"message": "no", "receipt-id": "s1"})) + encode(
+        Frame("RECEIPT", {"receipt-id": "x"})
+    )
     session.handle_bytes(0.0, octets)
     session.subscribe("s2", "tick.*", {})
     assert events(session) == [Ended("no", "s1")]

@@ -6,8 +6,9 @@ import threading
 import time
 
 import pytest
-
 from conftest import run
+from proxy import Proxy
+
 from pitlane import (
     AsyncPitlane,
     Bar,
@@ -32,7 +33,6 @@ from pitlane import (
     Unintelligible,
 )
 from pitlane.words import OrderStatus, Phase
-from proxy import Proxy
 
 PATIENCE_S = 20
 
@@ -95,7 +95,18 @@ def test_an_order_is_followed_through_its_life(client):
 
 
 def test_every_kind_of_event_is_typed(client):
-    wanted = {Tick, Bar, OrderUpdate, OrderTerms, PositionChange, Booking, CashChange, SubscriptionChange, PhaseChange, GenericEvent}
+    wanted = {
+        Tick,
+        Bar,
+        OrderUpdate,
+        OrderTerms,
+        PositionChange,
+        Booking,
+        CashChange,
+        SubscriptionChange,
+        PhaseChange,
+        GenericEvent,
+    }
     with client.subscribe(">", policy=Policy.EVERY) as everything, client.subscribe("bar.*.1s") as bars:
         client.buy(8, 1, strategy="PAIRS")
         client.want_market_data(8, "PAIRS")
@@ -126,7 +137,11 @@ def test_a_lost_connection_is_told_and_opened_again(own):
         assert back.is_over and back.since == lost.since < back.until
         assert isinstance(ticks.get(timeout_s=PATIENCE_S), Tick)
         client.buy(1, 1)
-        assert [type(event) for event in until(updates, lambda event: isinstance(event, OrderUpdate))] == [Gap, Gap, OrderUpdate]
+        assert [type(event) for event in until(updates, lambda event: isinstance(event, OrderUpdate))] == [
+            Gap,
+            Gap,
+            OrderUpdate,
+        ]
 
 
 def test_nothing_is_doubled_or_missed_between_gaps(own):
@@ -138,7 +153,9 @@ def test_nothing_is_doubled_or_missed_between_gaps(own):
         with Pitlane(service.url, broker=f"stomp://{proxy.address}") as client, client.orders() as updates:
             for _ in range(5):
                 order = client.buy(1, 1)
-                seen = until(updates, lambda event: isinstance(event, OrderUpdate) and event.status is OrderStatus.FILLED)
+                seen = until(
+                    updates, lambda event: isinstance(event, OrderUpdate) and event.status is OrderStatus.FILLED
+                )
                 assert [update.status for update in seen] == ["PENDING_NEW", "NEW", "FILLED"]
                 assert {update.int_id for update in seen} == {order.int_id}
                 proxy.cut_all()

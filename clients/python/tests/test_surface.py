@@ -30,10 +30,7 @@ PAGES = {"/", "/assets/{file}", "/docs", "/docs/viewer.css", "/docs/viewer.js", 
 
 def operations(description):
     return {
-        (method.upper(), path)
-        for path, item in description["paths"].items()
-        for method in item
-        if path not in PAGES
+        (method.upper(), path) for path, item in description["paths"].items() for method in item if path not in PAGES
     }
 
 
@@ -165,22 +162,59 @@ def test_both_clients_have_the_same_surface():
 
 
 NAMES = {
-    "AccountVO": values.Account, "AdapterVO": values.Adapter, "CashBalanceVO": values.CashBalance,
-    "DurabilityVO": values.Durability, "ExchangeVO": values.Exchange, "HoldingVO": values.Holding,
-    "IdentityVO": values.Identity, "LimitsVO": values.Limits, "ListenerVO": values.Listener,
-    "MissingVO": values.Missing, "OrderVO": values.Order, "PortfolioVO": values.Portfolio,
-    "PositionVO": values.Position, "RatesVO": values.Rates, "Ready": values.Health,
-    "RestrictionVO": values.Restriction, "RiskVO": values.Risk, "SecurityFamilyVO": values.SecurityFamily,
-    "SecurityVO": values.Security, "SessionVO": values.Session, "ShardVO": values.Shard, "StageVO": values.Latency,
-    "StrategyVO": values.Strategy, "TransactionVO": values.Transaction, "Version": values.Version, "WayVO": values.Way,
-    "MarketOrderVO": requests.MarketOrder, "LimitOrderVO": requests.LimitOrder, "StopOrderVO": requests.StopOrder,
-    "StopLimitOrderVO": requests.StopLimitOrder, "TransactionRequestVO": requests.NewTransaction,
+    "AccountVO": values.Account,
+    "AdapterVO": values.Adapter,
+    "CashBalanceVO": values.CashBalance,
+    "DurabilityVO": values.Durability,
+    "ExchangeVO": values.Exchange,
+    "HoldingVO": values.Holding,
+    "IdentityVO": values.Identity,
+    "LimitsVO": values.Limits,
+    "ListenerVO": values.Listener,
+    "MissingVO": values.Missing,
+    "OrderVO": values.Order,
+    "PortfolioVO": values.Portfolio,
+    "PositionVO": values.Position,
+    "RatesVO": values.Rates,
+    "Ready": values.Health,
+    "RestrictionVO": values.Restriction,
+    "RiskVO": values.Risk,
+    "SecurityFamilyVO": values.SecurityFamily,
+    "SecurityVO": values.Security,
+    "SessionVO": values.Session,
+    "ShardVO": values.Shard,
+    "StageVO": values.Latency,
+    "StrategyVO": values.Strategy,
+    "TransactionVO": values.Transaction,
+    "Version": values.Version,
+    "WayVO": values.Way,
+    "MarketOrderVO": requests.MarketOrder,
+    "LimitOrderVO": requests.LimitOrder,
+    "StopOrderVO": requests.StopOrder,
+    "StopLimitOrderVO": requests.StopLimitOrder,
+    "TransactionRequestVO": requests.NewTransaction,
 }
 # Read without a value of their own, or made of several here.
 OTHERS = {
-    "AnyOrderVO", "Brief", "Decimal", "ForexVO", "LimitOrderChangeVO", "Live", "MarketDataSubscriptionVO",
-    "MarketOrderChangeVO", "Moment", "OrderStatus", "OrderType", "Phase", "PhaseVO", "Problem", "Side",
-    "StopLimitOrderChangeVO", "StopOrderChangeVO", "TimeInForce", "TransactionType",
+    "AnyOrderVO",
+    "Brief",
+    "Decimal",
+    "ForexVO",
+    "LimitOrderChangeVO",
+    "Live",
+    "MarketDataSubscriptionVO",
+    "MarketOrderChangeVO",
+    "Moment",
+    "OrderStatus",
+    "OrderType",
+    "Phase",
+    "PhaseVO",
+    "Problem",
+    "Side",
+    "StopLimitOrderChangeVO",
+    "StopOrderChangeVO",
+    "TimeInForce",
+    "TransactionType",
 }
 
 

@@ -46,10 +46,18 @@ def test_times_have_a_zone_and_keep_their_microseconds():
 @pytest.mark.parametrize(
     "text",
     [
-        "[]", "nonsense", "{}", '{"intId":1,"realizedPL":1}', '{"intId":"a","realizedPL":true}',
-        '{"intId":"a","realizedPL":"NaN"}', '{"intId":"a","realizedPL":NaN}', '{"intId":"a","realizedPL":"x"}',
-        '{"intId":"a","realizedPL":1,"at":"yesterday"}', '{"intId":"a","realizedPL":1,"side":"HOLD"}',
-        '{"intId":"a","realizedPL":1,"parts":[1.5]}', '{"intId":"a","realizedPL":1,"parts":{}}',
+        "[]",
+        "nonsense",
+        "{}",
+        '{"intId":1,"realizedPL":1}',
+        '{"intId":"a","realizedPL":true}',
+        '{"intId":"a","realizedPL":"NaN"}',
+        '{"intId":"a","realizedPL":NaN}',
+        '{"intId":"a","realizedPL":"x"}',
+        '{"intId":"a","realizedPL":1,"at":"yesterday"}',
+        '{"intId":"a","realizedPL":1,"side":"HOLD"}',
+        '{"intId":"a","realizedPL":1,"parts":[1.5]}',
+        '{"intId":"a","realizedPL":1,"parts":{}}',
         '{"intId":"a","realizedPL":1,"flag":1}',
     ],
 )
@@ -61,7 +69,12 @@ def test_what_is_not_as_described_is_told(text):
 def test_an_order_is_written_exactly_and_what_is_none_is_left_out():
     order = LimitOrder(1, Side.BUY, Decimal("1E+3"), "0.00001", TimeInForce.GTD, date(2026, 12, 1))
     assert wire.parse(wire.render(order)) == {
-        "securityId": 1, "side": "BUY", "quantity": "1000", "limit": "0.00001", "tif": "GTD", "tifDate": "2026-12-01",
+        "securityId": 1,
+        "side": "BUY",
+        "quantity": "1000",
+        "limit": "0.00001",
+        "tif": "GTD",
+        "tifDate": "2026-12-01",
     }
 
 

@@ -1,7 +1,7 @@
 """Derives the client for plain threads from the one for asyncio: the same calls, without the waiting words.
 
-    python tools/derive_sync.py           writes src/pitlane/_sync
-    python tools/derive_sync.py --check   says whether it is as derived
+python tools/derive_sync.py           writes src/pitlane/_sync
+python tools/derive_sync.py --check   says whether it is as derived
 """
 
 import re
@@ -22,7 +22,10 @@ WORDS = [
     (r"\b__a(?=enter__|exit__|iter__|next__)", "__"),
     (r"\baclose\b", "close"),
     (r"\bstream\.asynchronous\b", "stream.synchronous"),
-    (r"The client for asyncio\. What is below `_sync` is derived from here by `tools/derive_sync\.py`\.", "The client for plain threads."),
+    (
+        r"The client for asyncio\. What is below `_sync` is derived from here by `tools/derive_sync\.py`\.",
+        "The client for plain threads.",
+    ),
 ]
 
 
@@ -36,7 +39,9 @@ def derived(source: Path) -> str:
 def main() -> int:
     is_check = sys.argv[1:] == ["--check"]
     sources = sorted((PACKAGE / "_async").glob("*.py"))
-    stale = [path.name for path in (PACKAGE / "_sync").glob("*.py") if path.name not in {source.name for source in sources}]
+    stale = [
+        path.name for path in (PACKAGE / "_sync").glob("*.py") if path.name not in {source.name for source in sources}
+    ]
     for source in sources:
         target, text = PACKAGE / "_sync" / source.name, derived(source)
         if not target.exists() or target.read_text() != text:

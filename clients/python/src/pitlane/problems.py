@@ -25,6 +25,7 @@ from .errors import (
     Unavailable,
 )
 
+
 def problem_of(status: int, members: Mapping[str, Any], text: str) -> Problem:
     """The exception for an answer that is not 2xx. A code that we do not know yet falls to the family of its status."""
     reason = str(members.get("code", "")) or f"http-{status}"

@@ -15,7 +15,9 @@ def check(pattern: str) -> str:
         is_last = place == len(segments) - 1
         wild = "*" in segment or ">" in segment
         if segment == "" or (wild and segment != "*" and not (segment == ">" and is_last)):
-            raise ValueError(f"{pattern!r} is no topic: segments with dots between, `*` for one, `>` at the end for the rest")
+            raise ValueError(
+                f"{pattern!r} is no topic: segments with dots between, `*` for one, `>` at the end for the rest"
+            )
     if any(character in pattern for character in "\r\n\0"):
         raise ValueError("a topic is one line")
     return pattern

@@ -36,9 +36,7 @@ class AsyncPitlane(AsyncReference, AsyncOrders, AsyncLedger, AsyncOperation, Asy
         heart_beat_s: float = 5.0,
     ) -> None:
         super().__init__(
-            Settings(
-                base_url, login, token, verify, transport, broker, ids, retry, timeout_s, heart_beat_s
-            )
+            Settings(base_url, login, token, verify, transport, broker, ids, retry, timeout_s, heart_beat_s)
         )
 
     async def dataframe(self, what: str, *, decimals: Decimals = DECIMALS, **arguments: Any) -> pandas.DataFrame:

@@ -37,9 +37,7 @@ class Pitlane(Reference, Orders, Ledger, Operation, Streams):
         heart_beat_s: float = 5.0,
     ) -> None:
         super().__init__(
-            Settings(
-                base_url, login, token, verify, transport, broker, ids, retry, timeout_s, heart_beat_s
-            )
+            Settings(base_url, login, token, verify, transport, broker, ids, retry, timeout_s, heart_beat_s)
         )
 
     def dataframe(self, what: str, *, decimals: Decimals = DECIMALS, **arguments: Any) -> pandas.DataFrame:
