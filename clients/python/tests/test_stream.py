@@ -18,6 +18,8 @@ from pitlane import (
     GenericEvent,
     LogEvent,
     LoginRefused,
+    LoginRequired,
+    NotPermitted,
     OrderTerms,
     OrderUpdate,
     Overflow,
@@ -210,11 +212,39 @@ def test_what_is_no_pattern_is_told_before_it_is_sent(client, pattern):
         client.subscribe(pattern)
 
 
-def test_what_the_broker_refuses_ends_one_subscription_only(client):
-    with client.ticks(1) as ticks:
-        with pytest.raises(Refusal):
+def test_a_cable_that_is_pulled_is_noticed_and_silence_alone_is_none(own):
+    service = own().start()
+    proxy = Proxy(service.addresses["stomp"], 6)
+    proxy.calm()
+    try:
+        with Pitlane(service.url, broker=f"stomp://{proxy.address}", heart_beat_s=1) as client:
+            with client.subscribe("log-event.error") as quiet, client.ticks(1) as ticks:
+                # Longer than the service waits for a sign of us: our heart-beats arrive.
+                first = ticks.get(timeout_s=PATIENCE_S)
+                until(ticks, lambda tick: tick.ts - first.ts > 3_000_000_000)
+                with pytest.raises(TimeoutError):
+                    quiet.get(timeout_s=0)
+                proxy.stall()
+                lost = quiet.get(timeout_s=PATIENCE_S)
+                assert isinstance(lost, Gap) and lost.reason == "no heart-beat"
+                proxy.go_on()
+                assert quiet.get(timeout_s=PATIENCE_S).is_over
+    finally:
+        proxy.close()
+
+
+def test_what_the_broker_refuses_ends_one_subscription_only(own):
+    service = own().user("bob", "read", "correct horse battery", "PAIRS").start()
+    with Pitlane(service.url, login=("bob", "correct horse battery")) as client, client.orders("PAIRS") as updates:
+        with pytest.raises(Refusal, match="not permitted"):
+            client.orders("MOMENTUM").get(timeout_s=PATIENCE_S)
+        assert [updates.get(timeout_s=PATIENCE_S).is_over for _ in range(2)] == [False, True]
+        with pytest.raises(Refusal, match="SEND is not permitted"):
+            client.publish("hello", {})
+        with pytest.raises(ValueError):
             client.publish("not one.segment", {})
-        until(ticks, lambda event: isinstance(event, Gap) and event.is_over)
+        with pytest.raises(NotPermitted):
+            client.buy(1, 1)
 
 
 def test_a_login_is_asked_for_and_known(own):
@@ -227,6 +257,17 @@ def test_a_login_is_asked_for_and_known(own):
     with Pitlane(service.url, login=("ann", "wrong"), broker=f"stomp://{service.addresses['stomp']}") as stranger:
         with pytest.raises(LoginRefused):
             next(iter(stranger.ticks(1)))
+        with pytest.raises(LoginRequired):
+            stranger.accounts()
+
+
+def test_a_token_is_as_good_as_a_login(own):
+    service = own()
+    token = service.token("bot", "trade")
+    with Pitlane(service.start().url, token=token) as client:
+        assert client.identity().name == "bot"
+        with client.ticks(1) as ticks:
+            assert ticks.get(timeout_s=PATIENCE_S).security_id == 1
 
 
 def test_no_broker_is_told_in_time(shared):
