@@ -18,6 +18,8 @@ pub mod conditions;
 pub mod contest;
 pub mod goals;
 pub mod measure;
+pub mod noise;
+pub mod report;
 
 pub mod fan_out;
 pub mod fix;
