@@ -16,10 +16,14 @@ pub mod whole;
 
 pub mod conditions;
 pub mod contest;
+pub mod gate;
 pub mod goals;
+pub mod instructions;
 pub mod measure;
 pub mod noise;
 pub mod report;
+pub mod sweep;
+pub mod work;
 
 pub mod fan_out;
 pub mod fix;

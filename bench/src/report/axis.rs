@@ -55,7 +55,8 @@ impl Axis {
             Scale::Linear => {
                 let rough = (self.high - self.low) / 5.0;
                 let magnitude = 10f64.powf(rough.log10().floor());
-                let factor = [1.0, 2.0, 5.0, 10.0].into_iter().find(|f| f * magnitude >= rough).unwrap_or(10.0);
+                let factor =
+                    [1.0, 2.0, 5.0, 10.0].into_iter().find(|f| f * magnitude >= rough).unwrap_or(10.0);
                 let step = factor * magnitude;
                 let first = (self.low / step).ceil() as i64;
                 let last = (self.high / step).floor() as i64;
@@ -77,7 +78,13 @@ pub fn time(ns: f64) -> String {
 
 /// Three digits, and no zeros that say nothing.
 pub fn short(value: f64) -> String {
-    let digits = if value >= 100.0 { 0 } else if value >= 10.0 { 1 } else { 2 };
+    let digits = if value >= 100.0 {
+        0
+    } else if value >= 10.0 {
+        1
+    } else {
+        2
+    };
     let text = format!("{value:.digits$}");
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }

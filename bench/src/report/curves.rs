@@ -38,7 +38,8 @@ pub fn by_percentile(title: &str, notes: &[String], recordings: &[&Recording]) -
 /// Median, 99 % and the longest of one recording, slice by slice.
 pub fn over_time(title: &str, notes: &[String], recording: &Recording) -> String {
     let lines = [("median", 0.5), ("99 %", 0.99), ("longest", 1.0)];
-    let curves: Vec<Vec<(f64, f64)>> = lines.iter().map(|&(_, quantile)| recording.over_time(quantile)).collect();
+    let curves: Vec<Vec<(f64, f64)>> =
+        lines.iter().map(|&(_, quantile)| recording.over_time(quantile)).collect();
     let mut svg = Svg::new(WIDTH, HEIGHT, title, notes);
     let top = top(notes);
     let x = Axis::over(Scale::Linear, curves.iter().flatten().map(|point| point.0), LEFT, RIGHT);

@@ -29,8 +29,12 @@ pub fn text(histogram: &Histogram<u64>) -> String {
         histogram.max() as f64 / 1e3,
         histogram.len()
     );
-    let _ =
-        writeln!(out, "#[Buckets = {:12}, SubBuckets     = {:12}]", histogram.buckets(), histogram.distinct_values());
+    let _ = writeln!(
+        out,
+        "#[Buckets = {:12}, SubBuckets     = {:12}]",
+        histogram.buckets(),
+        histogram.distinct_values()
+    );
     out
 }
 

@@ -108,6 +108,10 @@ mod tests {
         let mut svg = Svg::new(10.0, 10.0, "a < b & c", &[]);
         svg.text(0.0, 0.0, Anchor::End, "tick", "<script>");
         let text = svg.finish();
-        assert!(text.contains("a &lt; b &amp; c") && text.contains("&lt;script&gt;") && !text.contains("<script>"));
+        assert!(
+            text.contains("a &lt; b &amp; c")
+                && text.contains("&lt;script&gt;")
+                && !text.contains("<script>")
+        );
     }
 }

@@ -39,7 +39,13 @@ pub fn waterfall(title: &str, notes: &[String], steps: &[Step]) -> String {
         svg.bar(x.at(begin), y + 11.0, width(step.p99_ns.max(step.p50_ns)), 4.0, colour);
         svg.bar(x.at(begin), y + 6.0, width(step.p50_ns), ROW - 12.0, colour);
         svg.text(LEFT - 10.0, y + 17.0, Anchor::End, "", &step.word);
-        svg.text(RIGHT + 12.0, y + 17.0, Anchor::Start, "tick", &format!("{}, 99 % {}", time(step.p50_ns), time(step.p99_ns)));
+        svg.text(
+            RIGHT + 12.0,
+            y + 17.0,
+            Anchor::Start,
+            "tick",
+            &format!("{}, 99 % {}", time(step.p50_ns), time(step.p99_ns)),
+        );
     }
     svg.finish()
 }
