@@ -9,9 +9,11 @@ TARGET ?= commands
 FOR ?= 60
 # What a build is compared with.
 BASE ?= HEAD~1
+# What is looked at for a flame graph.
+WHAT ?= shard
 
 .DEFAULT_GOAL := help
-.PHONY: help run page test web-test check sim faults fuzz oracle bench bench-gate smoke pure cover clean
+.PHONY: help run page test web-test check sim faults fuzz oracle bench bench-gate flame smoke pure cover clean
 
 # The page is built where npm is at hand, and only when something of it has changed; without it the binary says how.
 NPM := $(shell command -v npm)
@@ -83,6 +85,11 @@ bench-gate: ## this build beside an earlier one (BASE=HEAD~1), in turn on this m
 	cargo build --release --package pitlane-bench --manifest-path target/gate/source/Cargo.toml --target-dir target/gate/built
 	git worktree remove --force target/gate/source
 	cargo run --release --package pitlane-bench -- gate --base target/gate/built/release/pitlane-bench
+
+flame: ## where the time goes, drawn into target/flame.svg (WHAT="fix --alone")
+	@command -v perf >/dev/null || { echo "needs perf: apt install linux-perf"; exit 1; }
+	RUSTFLAGS="-C force-frame-pointers=yes" cargo run --release --target-dir target/flame --package pitlane-bench \
+		--features flame -- --flame target/flame.svg $(WHAT)
 
 smoke: ## every bench once and tiny, so that none rots
 	cargo run --release --package pitlane-bench -- smoke

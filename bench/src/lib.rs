@@ -16,6 +16,8 @@ pub mod whole;
 
 pub mod conditions;
 pub mod contest;
+#[cfg(feature = "flame")]
+pub mod flame;
 pub mod gate;
 pub mod goals;
 pub mod instructions;

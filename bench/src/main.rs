@@ -25,6 +25,10 @@ use pitlane_bench::{
 #[derive(Parser)]
 #[command(name = "pitlane-bench", about = "How fast, and beside whom", version)]
 struct Cli {
+    /// Also draws where the time goes, into this SVG file. Needs `perf`, and a build with frame pointers (`make flame`).
+    #[cfg(feature = "flame")]
+    #[arg(long, global = true)]
+    flame: Option<PathBuf>,
     #[command(subcommand)]
     task: Task,
 }
@@ -256,7 +260,11 @@ const NOISE: Duration = Duration::from_millis(300);
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let check = cli.task.checks();
-    match run(cli.task) {
+    #[cfg(feature = "flame")]
+    let result = drawn(cli.flame.as_deref(), || run(cli.task));
+    #[cfg(not(feature = "flame"))]
+    let result = run(cli.task);
+    match result {
         Ok(verdicts) => {
             verdicts.goals.iter().for_each(|verdict| println!("{}", verdict.text));
             let missed = check && verdicts.goals.iter().any(|verdict| !verdict.met);
@@ -267,6 +275,18 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// Does it while `perf` looks, if a drawing is wanted.
+#[cfg(feature = "flame")]
+fn drawn(out: Option<&Path>, task: impl FnOnce() -> Result<Verdicts, Failure>) -> Result<Verdicts, Failure> {
+    let Some(out) = out else { return task() };
+    let flame = pitlane_bench::flame::Flame::start(out)?;
+    let verdicts = task()?;
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    flame.draw(&format!("pitlane-bench {}", words.join(" ")))?;
+    println!("drawn into {}", out.display());
+    Ok(verdicts)
 }
 
 impl Task {
