@@ -4,7 +4,9 @@
 pub mod axis;
 pub mod bars;
 pub mod curves;
+pub mod folder;
 pub mod hgrm;
+pub mod page;
 pub mod recording;
 pub mod svg;
 pub mod waterfall;
