@@ -6,9 +6,12 @@ from typing import Any, Awaitable, Callable, Iterator, TypeVar
 import pytest
 from service import Service
 
-from pitlane import Pitlane
+from pitlane import Order, OrderUpdate, Pitlane
 
 T = TypeVar("T")
+
+PATIENCE_S = 20
+"""For what must come; nothing takes that long."""
 
 
 @pytest.fixture(scope="session")
@@ -36,6 +39,17 @@ def own() -> Iterator[Callable[..., Service]]:
     yield make
     for service in made:
         service.remove()
+
+
+def ended(client: Pitlane, *orders: Order) -> list[Order]:
+    """These orders when they have ended: a market order waits for somebody to trade with."""
+    with client.orders() as updates:
+        left = {order.int_id for order in orders if client.order(order.int_id).is_open}
+        while left:
+            update = updates.get(timeout_s=PATIENCE_S)
+            if isinstance(update, OrderUpdate) and update.status.is_finished:
+                left.discard(update.int_id)
+    return [client.order(order.int_id) for order in orders]
 
 
 def run(work: Awaitable[T], seconds: float = 30) -> T:

@@ -20,6 +20,8 @@ class Proxy:
         self._target = (host, int(port))
         self._chance = random.Random(seed)
         self._is_calm = self._is_closed = False
+        self._may_pass = threading.Event()
+        self._may_pass.set()
         self.cuts = 0
         self._open: set[socket.socket] = set()
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -29,6 +31,13 @@ class Proxy:
     def calm(self) -> None:
         self._is_calm = True
 
+    def stall(self) -> None:
+        """Nothing passes from now on, and nothing is closed: as when a cable is pulled."""
+        self._may_pass.clear()
+
+    def go_on(self) -> None:
+        self._may_pass.set()
+
     def cut_all(self) -> None:
         """Every connection that is open now."""
         for end in list(self._open):
@@ -36,6 +45,7 @@ class Proxy:
 
     def close(self) -> None:
         self._is_closed = True
+        self.go_on()
         self._listener.close()
         self.cut_all()
 
@@ -60,6 +70,7 @@ class Proxy:
             while True:
                 for end in select.select([near, far], [], [])[0]:
                     other, which = (far, 0) if end is near else (near, 1)
+                    self._may_pass.wait()
                     octets = end.recv(65536)
                     if not octets:
                         return

@@ -42,8 +42,9 @@ class Service:
         listen = {"http": "http", "https": "https", "stomp": "stomp", "stomp+tls": "stomp.tls_listen"}
         keys = {name: key if "." in key else f"{key}.listen" for name, key in listen.items()}
         sets = [f"{key}={self.addresses.get(name, '127.0.0.1:0')}" for name, key in keys.items()]
-        # A test asks faster than a person.
-        sets += ["fix.listen=", "log.level=warn", "risk.strategies.max_orders_per_s=0", *self.settings]
+        # Small journals, since none lives long; and a test asks faster than a person.
+        sets += ["journal.segment_bytes=1_048_576", "journal.reserve_segments=2", "risk.strategies.max_orders_per_s=0"]
+        sets += ["fix.listen=", "log.level=warn", *self.settings]
         command = [BINARY, "serve", "--quiet", "--data", str(self.folder)]
         for setting in sets:
             command += ["--set", setting]
@@ -58,13 +59,21 @@ class Service:
         threading.Thread(target=_forget, args=(self.process.stdout,), daemon=True).start()
         return self
 
-    def user(self, name: str, role: str, password: str) -> "Service":
+    def user(self, name: str, role: str, password: str, strategies: str = "*") -> "Service":
         """Somebody who may log in; call before the start."""
         file = str(self.folder / "users")
-        command = [BINARY, "user", "add", name, "--role", role, "--file", file]
+        command = [BINARY, "user", "add", name, "--role", role, "--strategies", strategies, "--file", file]
         subprocess.run(command, input=f"{password}\n", text=True, check=True, stdout=subprocess.DEVNULL)
         self.settings += ["auth.mode=required", f"auth.users_file={file}"]
         return self
+
+    def token(self, name: str, role: str) -> str:
+        """A token for a machine; call before the start."""
+        file = str(self.folder / "tokens")
+        command = [BINARY, "token", "create", name, "--role", role, "--file", file]
+        done = subprocess.run(command, text=True, check=True, capture_output=True)
+        self.settings += ["auth.mode=required", f"auth.tokens_file={file}"]
+        return done.stdout.split()[-1]
 
     def end(self, number: int = signal.SIGTERM) -> int:
         assert self.process is not None

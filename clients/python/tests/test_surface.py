@@ -5,6 +5,7 @@ import re
 from decimal import Decimal
 
 import pytest
+from conftest import ended
 
 from pitlane import (
     AsyncPitlane,
@@ -93,7 +94,7 @@ def reference(client):
 def orders(client):
     assert client.next_order_id(1) != client.next_order_id(1)
     client.validate(MarketOrder(1, Side.BUY, 1))
-    market = client.buy(1, 10)
+    (market,) = ended(client, client.buy(1, 10))
     limit = client.modify(client.buy(1, 1, limit=100), limit="100.5")
     stop = client.modify(client.submit(StopOrder(1, Side.SELL, 1, 10)), stop="10.5")
     both = client.modify(client.sell(1, 1, limit=10, stop="10.5"), quantity=2)
@@ -114,8 +115,10 @@ def orders(client):
 
 def ledger(client):
     (position,) = client.positions()
-    assert client.reduce_position(position, 4).quantity == 4
-    assert client.close_position(position).quantity == 6
+    (reducing,) = ended(client, client.reduce_position(position, 4))
+    assert reducing.quantity == reducing.filled_quantity == 4
+    (closing,) = ended(client, client.close_position(position))
+    assert closing.quantity == closing.filled_quantity == 6
     client.reset_positions()
     assert client.positions()[0].quantity == 0
     uuid = client.record(NewTransaction(TransactionType.CREDIT, "1000.5", currency="USD"))
@@ -136,7 +139,8 @@ def operation(client):
         client.end_session("stomp-0-99")
     with pytest.raises(NotFound):
         client.reset_session("fix-0-99")
-    assert client.sessions() == []
+    # Ours, which followed the orders, may be among them: the list is of the last second.
+    assert {session.kind for session in client.sessions()} <= {"STOMP"}
     client.set_limits(Limits(strategy_name="MOMENTUM", max_order_qty=Decimal(7)))
     limits = {row.strategy_name: row for row in client.risk().limits}
     assert limits["MOMENTUM"].max_order_qty == 7

@@ -4,6 +4,7 @@ from ._async.client import AsyncPitlane
 from ._sync.client import Pitlane
 from .errors import (
     BadRequest,
+    Closed,
     Conflict,
     LoginRefused,
     LoginRequired,
@@ -97,6 +98,7 @@ __all__ = [
     "Booking",
     "CashBalance",
     "CashChange",
+    "Closed",
     "Conflict",
     "Event",
     "Exchange",

@@ -7,7 +7,7 @@ PitlaneError
 ├ Unreachable             nobody answered, and nothing was done
 ├ OutcomeUnknown          sent, not answered, and not safe to send again: look before asking again
 ├ Unintelligible          the answer is not what the service says it would be
-└ StreamError             a subscription has ended: Refusal, LoginRefused, Overflow, StreamLost
+└ StreamError             a subscription has ended: Refusal, LoginRefused, Overflow, StreamLost, Closed
 ```
 """
 
@@ -124,6 +124,10 @@ class LoginRefused(StreamError):
 
 class Overflow(StreamError):
     """The events were read too slowly, and none may be left out."""
+
+
+class Closed(StreamError):
+    """The subscription was closed on this side."""
 
 
 class StreamLost(StreamError):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote
-
 # Where only the newest value counts; everything else is told whole.
 _NEWEST = ("tick.", "book.")
 
@@ -31,6 +29,12 @@ def tick(security_id: int | None) -> str:
     return "tick.*" if security_id is None else f"tick.{security_id:d}"
 
 
+def generic_event(name: str) -> str:
+    if "." in name or "*" in name or ">" in name:
+        raise ValueError(f"{name!r} is no name of an event: it is one segment of a topic")
+    return check(f"generic-event.{name}")
+
+
 def order_updates(prefix: str, strategy: str | None, int_id: str | None) -> str:
     """The topics of order status. In an id, what has a meaning in topics is percent-encoded."""
     return f"{prefix}.{strategy or '*'}.{'*' if int_id is None else segment(int_id)}"
@@ -38,6 +42,4 @@ def order_updates(prefix: str, strategy: str | None, int_id: str | None) -> str:
 
 def segment(text: str) -> str:
     """Any text as one segment of a topic: the broker writes `.`, `*`, `>`, `/` and `%` by their codes."""
-    return "".join(quote(character, safe="") if character in "*>/%" else character for character in text).replace(
-        ".", "%2E"
-    )
+    return "".join(f"%{ord(character):02X}" if character in ".*>/%" else character for character in text)

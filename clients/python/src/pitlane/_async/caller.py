@@ -53,6 +53,9 @@ class AsyncCaller:
                 may_be_done = may_be_done or is_undecided(problem)
                 error: Exception = problem
                 asked_s = problem.retry_after_s
+            except httpx.LocalProtocolError:
+                # Of our own making, such as a line end in a token: it stays the same.
+                raise
             except httpx.TransportError as lost:
                 may_be_done = may_be_done or not is_unsent(lost)
                 error = lost

@@ -68,7 +68,7 @@ class AsyncStreams(AsyncCaller):
 
     async def publish(self, name: str, data: Any) -> None:
         """Tells other strategies: `data` goes as JSON to whoever subscribed to `generic-event.<name>`."""
-        await self._feed.publish(f"generic-event.{name}", data)
+        await self._feed.publish(topics.generic_event(name), data)
 
     async def _broker(self) -> str:
         """Where the stream comes from."""

@@ -69,7 +69,7 @@ class Streams(Caller):
 
     def publish(self, name: str, data: Any) -> None:
         """Tells other strategies: `data` goes as JSON to whoever subscribed to `generic-event.<name>`."""
-        self._feed.publish(f"generic-event.{name}", data)
+        self._feed.publish(topics.generic_event(name), data)
 
     def _broker(self) -> str:
         """Where the stream comes from."""

@@ -7,7 +7,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Awaitable, Callable, Generic, TypeVar, cast
 
-from ..errors import StreamError, StreamLost
+from ..errors import Closed, StreamError, StreamLost
 from ..events import Happening
 from ..settings import Settings
 from .hub import Hub
@@ -68,9 +68,9 @@ class AsyncSubscription(Generic[E]):
             raise StreamLost(f"the broker did not confirm {self.pattern!r} within {self._timeout_s:g} s") from None
 
     async def get(self, timeout_s: float | None = None) -> E:
-        """The next event. Raises `TimeoutError` if none comes in time, and `StopAsyncIteration` after the end."""
+        """The next event. Raises `TimeoutError` if none comes in time, and `Closed` after the end."""
         try:
-            return await asyncio.wait_for(self.__anext__(), timeout_s)
+            return await asyncio.wait_for(self._next(), timeout_s)
         except asyncio.TimeoutError:
             raise TimeoutError(f"no event of {self.pattern!r} within {timeout_s:g} s") from None
 
@@ -82,14 +82,10 @@ class AsyncSubscription(Generic[E]):
         return self
 
     async def __anext__(self) -> E:
-        if not self._box.is_settled:
-            await self.ready()
-        while (happening := self._box.take()) is None:
-            if self._box.has_ended:
-                raise StopAsyncIteration
-            self._box.changed.clear()
-            await self._box.changed.wait()
-        return cast(E, happening)
+        try:
+            return await self._next()
+        except Closed:
+            raise StopAsyncIteration from None
 
     async def __aenter__(self) -> AsyncSubscription[E]:
         await self.ready()
@@ -99,6 +95,14 @@ class AsyncSubscription(Generic[E]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+    async def _next(self) -> E:
+        if not self._box.is_settled:
+            await self.ready()
+        while (happening := self._box.take()) is None:
+            self._box.changed.clear()
+            await self._box.changed.wait()
+        return cast(E, happening)
 
     async def _settled(self) -> None:
         while not self._box.is_settled:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Mapping
 
-from ..errors import Overflow, StreamError
+from ..errors import Closed, Overflow, StreamError
 from ..events import Gap, Happening
 from ..topics import check
 from .mailbox import CAPACITY, Mailbox, Policy
@@ -68,10 +68,12 @@ class Inbox:
         self._is_closed = True
 
     def take(self) -> Happening | None:
-        """The next event; None: there is none now. What waited before a failure is read before that is raised."""
+        """The next event; None: there is none now. What waited before an end is read before that is told."""
         happening = self._mailbox.take()
         if happening is None and self._failure is not None:
             raise self._failure
+        if happening is None and self._is_closed:
+            raise Closed(f"{self.pattern!r} is closed")
         return happening
 
     def _put_gap(self, gap: Gap) -> None:

@@ -10,7 +10,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Callable, Generic, TypeVar, cast
 
-from ..errors import StreamError, StreamLost
+from ..errors import Closed, StreamError, StreamLost
 from ..events import Happening
 from ..settings import Settings
 from .hub import Hub
@@ -80,12 +80,10 @@ class Subscription(Generic[E]):
             raise StreamLost(f"the broker did not confirm {self.pattern!r} within {self._timeout_s:g} s")
 
     def get(self, timeout_s: float | None = None) -> E:
-        """The next event. Raises `TimeoutError` if none comes in time, and `StopIteration` after the end."""
+        """The next event. Raises `TimeoutError` if none comes in time, and `Closed` after the end."""
         end = None if timeout_s is None else time.monotonic() + timeout_s
         with self._box.changed:
             while (happening := self._box.take()) is None:
-                if self._box.has_ended:
-                    raise StopIteration
                 left = None if end is None else end - time.monotonic()
                 if not self._box.changed.wait(left):
                     raise TimeoutError(f"no event of {self.pattern!r} within {timeout_s:g} s")
@@ -100,7 +98,10 @@ class Subscription(Generic[E]):
         return self
 
     def __next__(self) -> E:
-        return self.get()
+        try:
+            return self.get()
+        except Closed:
+            raise StopIteration from None
 
     def __enter__(self) -> Subscription[E]:
         self.ready()
