@@ -7,9 +7,13 @@ DOCFLAGS := -D warnings -A rustdoc::private_intra_doc_links
 # A fuzz run: which target, and for how long.
 TARGET ?= commands
 FOR ?= 60
+# What a build is compared with.
+BASE ?= HEAD~1
+# What is looked at for a flame graph.
+WHAT ?= shard
 
 .DEFAULT_GOAL := help
-.PHONY: help run page test web-test client-test check sim faults fuzz oracle bench smoke pure cover clean
+.PHONY: help run page test web-test client-test check sim faults fuzz oracle bench bench-gate flame smoke pure cover clean
 
 # The page is built where npm is at hand, and only when something of it has changed; without it the binary says how.
 NPM := $(shell command -v npm)
@@ -22,7 +26,7 @@ CLIENT_ENV := $(abspath $(or $(CARGO_TARGET_DIR),target)/client)
 CLIENT_SOURCES := $(shell find $(CLIENT)/src $(CLIENT)/pyproject.toml $(CLIENT)/README.md -type f -not -name '*.pyc' 2>/dev/null)
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(if $(NPM),page) ## start the platform with the simulated market and a demo trader (ARGS="--for 10 --seed 7")
 	cargo run --release --package pitlane -- serve --config dev $(ARGS)
@@ -91,6 +95,19 @@ oracle: ## our FIX codec beside fefix: the same frames and fields, and how fast 
 
 bench: ## how fast, with all conditions printed
 	cargo run --release --package pitlane-bench --features peers -- all
+
+# The older source stands in a worktree of its own while it is built; what is built is kept for the next time.
+bench-gate: ## this build beside an earlier one (BASE=HEAD~1), in turn on this machine; fails only beyond the noise it measured
+	-git worktree remove --force target/gate/source 2>/dev/null
+	git worktree add --detach target/gate/source $(BASE)
+	cargo build --release --package pitlane-bench --manifest-path target/gate/source/Cargo.toml --target-dir target/gate/built
+	git worktree remove --force target/gate/source
+	cargo run --release --package pitlane-bench -- gate --base target/gate/built/release/pitlane-bench
+
+flame: ## where the time goes, drawn into target/flame.svg (WHAT="fix --alone")
+	@command -v perf >/dev/null || { echo "needs perf: apt install linux-perf"; exit 1; }
+	RUSTFLAGS="-C force-frame-pointers=yes" cargo run --release --target-dir target/flame --package pitlane-bench \
+		--features flame -- --flame target/flame.svg $(WHAT)
 
 smoke: ## every bench once and tiny, so that none rots
 	cargo run --release --package pitlane-bench -- smoke
