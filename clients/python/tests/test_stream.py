@@ -197,7 +197,7 @@ def test_a_reader_that_is_too_slow_for_what_must_be_whole_is_told(client):
     with client.subscribe("tick.*", policy=Policy.EVERY, capacity=3) as events, client.ticks() as clock:
         for _ in range(1000):
             clock.get(timeout_s=PATIENCE_S)
-            if events._box.has_ended:
+            if events._inbox.has_ended:
                 break
         assert [type(events.get()) for _ in range(3)] == [Tick] * 3
         with pytest.raises(Overflow):

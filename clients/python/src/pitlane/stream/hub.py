@@ -33,6 +33,7 @@ class Hub:
         self._numbers = itertools.count(1)
         self._session: Session | None = None
         self._wake = asyncio.Event()
+        self._opened = asyncio.Event()
         self._is_closing = False
         self._task: asyncio.Task[None] | None = None
 
@@ -45,8 +46,7 @@ class Hub:
         self._inboxes[id] = inbox
         if self._session is not None:
             self._subscribe(id, inbox)
-        if self._task is None:
-            self._task = asyncio.ensure_future(self._run())
+        self._begin()
 
     def remove(self, inbox: Inbox) -> None:
         for id in [id for id, other in self._inboxes.items() if other is inbox]:
@@ -57,10 +57,9 @@ class Hub:
 
     async def publish(self, topic: str, data: Any) -> None:
         """Tells other strategies something; returns when the broker has taken it."""
+        self._begin()
         while self._session is None:
-            if self._task is None:
-                self._task = asyncio.ensure_future(self._run())
-            await asyncio.sleep(WAIT_S_FIRST)
+            await self._opened.wait()
         receipt = f"p{next(self._numbers)}"
         self._pending[receipt] = asyncio.get_running_loop().create_future()
         self._session.send(topic, render(data), receipt)
@@ -81,6 +80,10 @@ class Hub:
             await asyncio.wait({self._task}, timeout=FAREWELL_S_MAX if self._session is not None else 0)
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+
+    def _begin(self) -> None:
+        if self._task is None:
+            self._task = asyncio.ensure_future(self._run())
 
     async def _run(self) -> None:
         wait_s = WAIT_S_FIRST
@@ -131,6 +134,7 @@ class Hub:
             self._drain(session)
         finally:
             was_open, self._session = self._session is not None, None
+            self._opened.clear()
             for task in (read, wake):
                 task.cancel()
             await asyncio.gather(read, wake, return_exceptions=True)
@@ -150,6 +154,7 @@ class Hub:
                 self._handle_receipt(event.id)
             elif isinstance(event, Connected):
                 self._session = session
+                self._opened.set()
                 for id, inbox in self._inboxes.items():
                     self._subscribe(id, inbox)
             elif isinstance(event, Ended):
