@@ -272,7 +272,12 @@ def test_a_token_is_as_good_as_a_login(own):
 
 def test_no_broker_is_told_in_time(shared):
     with Pitlane(shared.url, broker="stomp://127.0.0.1:9", timeout_s=0.3) as client:
-        with pytest.raises(StreamLost):
+        with pytest.raises(StreamLost, match="127.0.0.1"):
+            client.ticks()
+    with Pitlane(
+        shared.secure_url, timeout_s=1, transport="ws", broker=f"wss://{shared.addresses['https']}/stomp"
+    ) as client:
+        with pytest.raises(StreamLost, match="certificate"):
             client.ticks()
     with Pitlane(shared.url, broker="http://127.0.0.1:1") as client:
         with pytest.raises(StreamError):

@@ -9,7 +9,7 @@ from typing import Any, Awaitable, Callable, Generic, TypeVar, cast
 from ..errors import Closed, StreamLost
 from ..events import Happening
 from ..settings import Settings
-from .hub import Hub
+from .hub import Hub, not_confirmed
 from .inbox import Inbox
 
 E = TypeVar("E", bound=Happening)
@@ -56,7 +56,7 @@ class AsyncSubscription(Generic[E]):
             await asyncio.wait_for(self._settled(), self._timeout_s)
         except asyncio.TimeoutError:
             await self.close()
-            raise StreamLost(f"the broker did not confirm {self.pattern!r} within {self._timeout_s:g} s") from None
+            raise not_confirmed(self.pattern, self._timeout_s, self._hub) from None
 
     async def get(self, timeout_s: float | None = None) -> E:
         """The next event. Raises `TimeoutError` if none comes in time, and `Closed` after the end."""

@@ -12,7 +12,7 @@ from typing import Any, Callable, Generic, TypeVar, cast
 from ..errors import Closed, StreamLost
 from ..events import Happening
 from ..settings import Settings
-from .hub import Hub
+from .hub import Hub, not_confirmed
 from .inbox import Inbox
 
 E = TypeVar("E", bound=Happening)
@@ -44,7 +44,7 @@ class Subscription(Generic[E]):
             is_settled = self._bell.wait_for(lambda: self._inbox.is_settled, self._timeout_s)
         if not is_settled:
             self.close()
-            raise StreamLost(f"the broker did not confirm {self.pattern!r} within {self._timeout_s:g} s")
+            raise not_confirmed(self.pattern, self._timeout_s, self._hub)
 
     def get(self, timeout_s: float | None = None) -> E:
         """The next event. Raises `TimeoutError` if none comes in time, and `Closed` after the end."""
