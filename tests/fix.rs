@@ -19,7 +19,7 @@ use pitlane_engine::command::Session as Hours;
 use pitlane_engine::id::SecurityId;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::terms::OrderKind;
-use pitlane_engine::time::{TimeOfDay, Timestamp};
+use pitlane_engine::time::TimeOfDay;
 use pitlane_protocols::decoded::Decoded;
 use pitlane_protocols::fix::fields::{Fields, read};
 use pitlane_protocols::fix::frame;
