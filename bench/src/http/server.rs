@@ -156,8 +156,6 @@ fn serve(address: SocketAddr, data: &Path) -> Result<(), Box<dyn std::error::Err
         "feed.on=false".into(),
         "journal.level=os".into(),
         "topology.layout=shared".into(),
-        "http.rate_per_peer=0".into(),
-        "http.rate_per_login=0".into(),
         "risk.strategies.max_orders_per_s=0".into(),
         "risk.strategies.max_open_orders=0".into(),
         "log.level=warn".into(),

@@ -66,11 +66,25 @@ impl Clerk {
 
     /// One question of each desk, so that a thread with many does not hold up the others.
     pub fn poll(&mut self, now: Timestamp) -> usize {
-        let mut work = usize::from(self.reload_if_asked()) + usize::from(self.adopt_if_noted());
+        let work = usize::from(self.reload_if_asked()) + usize::from(self.adopt_if_noted());
+        work + self.answer(now, Clerk::judge)
+    }
+
+    /// The same when the service ends: a long line of passwords would outlast the time for that, and nobody needs to come in any more.
+    pub fn close(&mut self, now: Timestamp) -> usize {
+        self.answer(now, |_, _, _| Err(Refusal::Ending))
+    }
+
+    fn answer(
+        &mut self,
+        now: Timestamp,
+        judge: impl Fn(&mut Clerk, Timestamp, &Credentials) -> Verdict,
+    ) -> usize {
+        let mut work = 0;
         for at in 0..self.desks.len() {
             let Ok(question) = self.desks[at].questions.pop() else { continue };
             let Question { ticket, mark, credentials } = question;
-            let verdict = self.judge(now, &credentials);
+            let verdict = judge(self, now, &credentials);
             let generation = self.shared.generation.load(Ordering::Relaxed);
             let desk = &mut self.desks[at];
             let answer = Answer { ticket, mark, verdict, given: now, generation };
