@@ -13,6 +13,7 @@ use hyper::{Method, Request, Response, StatusCode};
 
 use super::answer::{Answer, Kind, Reply};
 use super::ask::Ask;
+use super::body::{self, Input};
 use super::connection::Visit;
 use super::cors::{self, Cors};
 use super::house::House;
@@ -91,12 +92,16 @@ async fn route(
         Found::Call { route, role, call, segments } => {
             *cors = route.cors;
             let who = login::admit(house, visit, head, call, role).await?;
-            let act = match role {
-                Role::Admin => act::note(house, visit, head, &who).await?,
-                Role::Read | Role::Trade => None,
+            let (input, act) = match role {
+                Role::Admin => {
+                    let bytes = body::read(house, Input::Coming(body)).await?;
+                    let act = act::note(house, visit, head, &who, &bytes).await?;
+                    (Input::Here(bytes), act)
+                }
+                Role::Read | Role::Trade => (Input::Coming(body), None),
             };
             let ask = Ask { visit, head, who: &who, segments };
-            let answered = calls::handle(house, &ask, call, body).await;
+            let answered = calls::handle(house, &ask, call, input).await;
             if let Some(act) = act {
                 act.end(answered.as_ref().map_or_else(|problem| problem.status, |answer| answer.status));
             }

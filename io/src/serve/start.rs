@@ -155,8 +155,9 @@ pub fn auth_settings(config: &Config, reference: &RefData) -> AuthSettings {
 }
 
 /// The thread that says who somebody is, and writes down what is about to be done. Far from the shards: a password takes 20 ms.
-fn office(auth: Auth, scribe: Scribe, core: Option<u32>) -> Member {
-    let (clerk, bed, bell) = auth.into_parts();
+fn office(auth: Auth, mut scribe: Scribe, core: Option<u32>) -> Member {
+    let (mut clerk, bed, bell) = auth.into_parts();
+    clerk.set_pen(scribe.pen(bell.clone(), bell.clone()));
     // The scribe first: an act does not wait behind more than one password.
     let duties = vec![Duty::Scribe(Box::new(scribe)), Duty::Clerk(Box::new(clerk))];
     Member { name: "auth".to_string(), duties, idle: IdleBy::Park, core, bed, bell, net: None }

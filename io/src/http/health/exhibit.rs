@@ -22,7 +22,7 @@ pub fn all(house: &House) -> String {
 fn service(house: &House, out: &mut Exposition) {
     let standing = &house.standing;
     out.family("pitlane_build_info", G, "Always 1; its labels say what was built.");
-    let (version, commit) = (env!("CARGO_PKG_VERSION"), COMMIT.unwrap_or_default());
+    let (version, commit) = (env!("CARGO_PKG_VERSION"), COMMIT);
     out.sample(&[("version", &version), ("commit", &commit)], 1);
     let uptime = Seconds(house.now().since(standing.started()));
     out.single("pitlane_uptime_seconds", G, "Time since the start of the process.", uptime);
