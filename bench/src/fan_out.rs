@@ -162,7 +162,7 @@ impl Room {
 fn serve(mut net: Net, reference: Arc<RefData>, clock: &Clock, manner: Manner, shared: &Shared) {
     let securities: Vec<SecurityId> = reference.securities().iter().map(|row| row.id).collect();
     let logins = Logins::new(None, Role::Trade);
-    let mut room = StompRoom::new(Settings::default(), reference, Source::default(), logins);
+    let mut room = StompRoom::new(Settings::default(), reference, logins);
     let (mut said, mut next) = (0u64, 0u64);
     while !shared.stop.load(Ordering::Relaxed) {
         let now = Timestamp(clock.delta_as_nanos(0, clock.raw()));

@@ -8,6 +8,10 @@ mod service;
 
 mod client;
 mod people;
+mod conformance;
+mod limits;
 mod platform;
+mod rules;
+mod scenarios;
 mod sessions;
 mod websocket;
