@@ -7,20 +7,29 @@ use std::process::{Command, Output, Stdio};
 
 use pitlane_engine::refdata::Table;
 
+#[path = "folder/mod.rs"]
+mod folder;
+
+use folder::Folder;
+
 fn pitlane(words: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pitlane"));
     command.args(words.split(' '));
     command
 }
 
-/// What follows `serve`, with a folder of its own and any free port.
-fn serving(name: &str, words: &str) -> String {
-    let data = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("binary").join(name);
-    let _ = fs::remove_dir_all(&data);
+/// An empty folder for one test.
+fn folder(name: &str) -> Folder {
+    Folder::new("binary", name)
+}
+
+/// What follows `serve`, with a folder of its own, small files in it, and any free port.
+fn serving(data: &Folder, words: &str) -> String {
     let data = data.display();
     let keys = ["http.listen", "https.listen", "stomp.listen", "stomp.tls_listen", "fix.listen"];
     let free = keys.map(|key| format!("--set {key}=127.0.0.1:0")).join(" ");
-    format!("serve --data {data} {free} {words}")
+    let small = "--set journal.segment_bytes=1048576 --set journal.reserve_segments=2";
+    format!("serve --data {data} {free} {small} {words}")
 }
 
 fn run(words: &str) -> (Option<i32>, String, String) {
@@ -31,7 +40,8 @@ fn run(words: &str) -> (Option<i32>, String, String) {
 
 #[test]
 fn serve_shows_orders_and_stops_when_the_time_is_up() {
-    let (code, said, complaints) = run(&serving("orders", "--config dev --for 1 --seed 7 --shards 3"));
+    let (code, said, complaints) =
+        run(&serving(&folder("orders"), "--config dev --for 1 --seed 7 --shards 3"));
     assert_eq!((code, complaints.as_str()), (Some(0), ""));
     let lines: Vec<&str> = said.lines().collect();
     assert!(lines[0].starts_with("ready http=127.0.0.1:"), "{said}");
@@ -49,15 +59,16 @@ fn serve_shows_orders_and_stops_when_the_time_is_up() {
 
 #[test]
 fn quiet_says_the_first_and_the_last_line_only() {
-    let (code, said, _) = run(&serving("quiet", "--config dev --for 1 --quiet"));
+    let (code, said, _) = run(&serving(&folder("quiet"), "--config dev --for 1 --quiet"));
     assert_eq!((code, said.lines().count()), (Some(0), 2), "{said}");
 }
 
 #[test]
 fn a_signal_ends_it_in_good_order() {
     for signal in ["INT", "TERM"] {
+        let data = folder("signal");
         let mut child =
-            pitlane(&serving("signal", "--quiet")).stdout(Stdio::piped()).spawn().expect("the binary starts");
+            pitlane(&serving(&data, "--quiet")).stdout(Stdio::piped()).spawn().expect("the binary starts");
         let mut out = BufReader::new(child.stdout.take().expect("its output is ours"));
         let mut line = String::new();
         out.read_line(&mut line).expect("it says that it is ready");
@@ -74,8 +85,9 @@ fn a_signal_ends_it_in_good_order() {
 
 #[test]
 fn whoever_stops_reading_ends_it_too() {
+    let data = folder("pipe");
     let mut child =
-        pitlane(&serving("pipe", "--for 20")).stdout(Stdio::piped()).spawn().expect("the binary starts");
+        pitlane(&serving(&data, "--for 20")).stdout(Stdio::piped()).spawn().expect("the binary starts");
     drop(child.stdout.take());
     assert_eq!(child.wait().expect("it ends").code(), Some(0));
 }
@@ -87,8 +99,7 @@ fn check_says_ok_or_what_is_wrong() {
     assert_eq!(said, "ok: 3 exchanges, 13 families, 27 securities, 3 accounts, 4 strategies\n");
 
     let shipped = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../config/refdata");
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("spoiled");
-    fs::create_dir_all(&folder).expect("a folder for the test");
+    let folder = folder("spoiled");
     for table in Table::ALL {
         let name = format!("{}.csv", table.word());
         let text = fs::read_to_string(shipped.join(&name)).expect("the shipped set is there");
@@ -115,7 +126,8 @@ fn a_wrong_word_is_answered_with_help() {
 
 #[test]
 fn check_and_serve_name_every_wrong_setting() {
-    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("wrong-settings.toml");
+    let folder = folder("wrong-settings");
+    let path = folder.join("wrong-settings.toml");
     fs::write(&path, "[net]\nbaklog = 5\n[risk.strategy.NOBODY]\n").expect("a file for the test");
     let file = path.display();
     for verb in ["check", "serve --for 1"] {
@@ -138,7 +150,7 @@ fn check_and_serve_name_every_wrong_setting() {
 #[test]
 fn warnings_are_said_and_the_start_goes_on() {
     let (code, said, complaints) =
-        run(&serving("warned", "--for 0 --set journal.level=none --set log.format=text"));
+        run(&serving(&folder("warned"), "--for 0 --set journal.level=none --set log.format=text"));
     assert_eq!((code, said.lines().count()), (Some(0), 2), "{said}");
     assert!(complaints.contains("WARN pitlane: journal.level: nothing survives"), "{complaints}");
     let (code, _, complaints) = run("check --set journal.level=none");
@@ -204,9 +216,9 @@ fn help_teaches_by_example_and_names_the_codes() {
 
 #[test]
 fn the_journal_of_a_service_can_be_looked_into() {
-    let serve = serving("journal", "--config dev --for 1 --quiet");
-    assert_eq!(run(&serve).0, Some(0));
-    let data = serve.split_whitespace().nth(2).expect("the folder was given");
+    let folder = folder("journal");
+    assert_eq!(run(&serving(&folder, "--config dev --for 1 --quiet")).0, Some(0));
+    let data = folder.display();
     let (code, said, complaints) = run(&format!("journal verify --data {data}"));
     assert_eq!((code, complaints.as_str()), (Some(0), ""), "{said}");
     let (code, said, _) = run(&format!("journal replay --data {data} --shard 1"));

@@ -6,6 +6,11 @@ use std::path::PathBuf;
 use pitlane::config::{self, Config, Machine, Setting, Sources};
 use pitlane::doctor::{self, Finding, Port, Probes, Verdict};
 
+#[path = "folder/mod.rs"]
+mod folder;
+
+use folder::Folder;
+
 /// A machine without fault for `--config pinned`: six cores, of which 2 to 5 are kept free.
 const FIT: &[(&str, &str)] = &[
     ("sys/devices/system/cpu/online", "0-5\n"),
@@ -42,9 +47,8 @@ const FIT: &[(&str, &str)] = &[
 ];
 
 /// The made-up machine, with some files changed; an empty text takes the file away.
-fn machine(name: &str, changes: &[(&str, &str)]) -> PathBuf {
-    let root = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("machines").join(name);
-    let _ = fs::remove_dir_all(&root);
+fn machine(name: &str, changes: &[(&str, &str)]) -> Folder {
+    let root = Folder::new("machines", name);
     for (path, text) in FIT.iter().chain(changes) {
         let path = root.join(path);
         fs::create_dir_all(path.parent().expect("a file is in a folder")).expect("a folder for the test");
@@ -279,8 +283,7 @@ fn without_configured_cores_the_whole_machine_is_looked_at() {
 
 #[test]
 fn a_machine_that_tells_nothing_is_not_called_fit_for_it() {
-    let root = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("machines/nothing");
-    fs::create_dir_all(&root).expect("a folder for the test");
+    let root = Folder::new("machines", "nothing");
     let findings = doctor::examine(&pinned(&[]), &root, &well());
     let unknown = |check: &str| findings.iter().any(|at| at.check == check && at.verdict == Verdict::Unknown);
     for check in ["governor", "clock-source", "memlock", "open-files", "file-system"] {

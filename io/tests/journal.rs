@@ -1,6 +1,6 @@
 //! The journal on the real disk, with its owners in threads of their own.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -18,11 +18,14 @@ use pitlane_engine::shard::Shard;
 use pitlane_engine::time::Timestamp;
 use pitlane_engine::worker::Worker;
 
+#[path = "folder/mod.rs"]
+mod folder;
+
+use folder::Folder;
+
 /// An empty folder for one test.
-fn folder(name: &str) -> PathBuf {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("journal-{name}"));
-    let _ = std::fs::remove_dir_all(&folder);
-    folder
+fn folder(name: &str) -> Folder {
+    Folder::new("journal", name)
 }
 
 fn settings(level: Level) -> JournalSettings {

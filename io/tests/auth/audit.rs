@@ -23,7 +23,7 @@ fn verify(data: &Path) -> (bool, String) {
 #[test]
 fn every_administrative_act_is_noted_before_it_happens() {
     let house = House::start("audit", &[]);
-    let data = house.users.parent().unwrap().to_path_buf();
+    let data = house.data.clone();
     let admin = bearer(&house.token[2]);
     assert_eq!(house.ask("POST", "/rest/ext/kill-switch", &admin).status, 200);
     let noted = lines(&data);

@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use base64ct::{Base64, Encoding};
 
 use crate::client::{Client, Response};
-use crate::service::{Service, folder};
+use crate::service::{Folder, Service, folder};
 
 pub const PASSWORD: &str = "correct horse battery";
 pub const NAMES: [&str; 3] = ["read", "trade", "admin"];
@@ -31,6 +31,7 @@ pub fn done(output: &Output) -> String {
 
 pub struct House {
     pub service: Service,
+    pub data: Folder,
     pub users: PathBuf,
     pub tokens: PathBuf,
     /// By role, as in [`NAMES`].
@@ -55,7 +56,7 @@ impl House {
         let settings: Vec<&str> = files.iter().map(String::as_str).chain(settings.iter().copied()).collect();
         let service = Service::start(&data, &settings, None);
         assert!(service.is_ready(), "{}", service.ready);
-        House { service, users, tokens, token }
+        House { service, data, users, tokens, token }
     }
 
     pub fn connect(&self) -> Client {

@@ -6,7 +6,8 @@ use crate::service::{Service, folder};
 
 #[test]
 fn users_are_added_changed_listed_and_removed() {
-    let file = folder("users").join("users");
+    let data = folder("users");
+    let file = data.join("users");
     let path = file.to_str().unwrap();
     add_user(&file, "alice", "admin");
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
@@ -39,7 +40,8 @@ fn users_are_added_changed_listed_and_removed() {
 
 #[test]
 fn what_cannot_be_done_is_told_and_changes_nothing() {
-    let file = folder("refused").join("users");
+    let data = folder("refused");
+    let file = data.join("users");
     let path = file.to_str().unwrap();
     add_user(&file, "alice", "admin");
     let (text, inode) = (fs::read_to_string(&file).unwrap(), fs::metadata(&file).unwrap().ino());
@@ -68,7 +70,8 @@ fn what_cannot_be_done_is_told_and_changes_nothing() {
 
 #[test]
 fn a_token_is_shown_once() {
-    let file = folder("tokens").join("tokens");
+    let data = folder("tokens");
+    let file = data.join("tokens");
     let path = file.to_str().unwrap();
     let token = create_token(&file, "robot", "trade");
     assert!(token.starts_with("pit_") && token.len() == 47, "{token}");
@@ -83,7 +86,8 @@ fn a_token_is_shown_once() {
 
 #[test]
 fn two_who_change_a_file_at_once_both_succeed() {
-    let file = folder("together").join("tokens");
+    let data = folder("together");
+    let file = data.join("tokens");
     std::thread::scope(|scope| {
         for n in 0..8 {
             let file = &file;

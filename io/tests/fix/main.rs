@@ -12,7 +12,7 @@ mod sessions;
 
 use std::net::SocketAddr;
 
-use service::{Service, command};
+use service::{Folder, Service, command};
 
 /// No limits that a test would meet by chance, and a session that keeps its numbers.
 const SETTINGS: [&str; 6] = [
@@ -59,12 +59,12 @@ orders_per_s_max = 5
 cancels_per_s_max = 5
 "#;
 
-fn start(data: &std::path::Path, settings: &[&str]) -> Service {
-    let file = data.with_extension("toml");
+fn start(data: &Folder, settings: &[&str]) -> Service {
+    let file = data.join("service.toml");
     std::fs::write(&file, CONFIG).expect("a file for the test");
     let mut command = command(data, &[&SETTINGS[..], settings].concat());
     command.arg("--config").arg(&file);
-    let service = Service::spawn(command);
+    let service = Service::on(data, command);
     if !service.is_ready() {
         let ready = service.ready.clone();
         panic!("{ready}\n{}", service.end().complaints);

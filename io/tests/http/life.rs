@@ -2,7 +2,6 @@
 
 use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,6 +15,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
+use crate::folder::Folder;
 use crate::server::{Plan, Response, Server};
 
 const GET: &str = "GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -74,14 +74,6 @@ fn an_end_without_a_close_is_an_end() {
     assert!(idle.is_closed());
 }
 
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 fn over_tls() -> (Server, Folder) {
     over_tls_for(None)
 }
@@ -89,15 +81,13 @@ fn over_tls() -> (Server, Folder) {
 /// With this authority's certificates only.
 fn over_tls_for(client_ca: Option<&str>) -> (Server, Folder) {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    let name = format!("pitlane-https-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-    let folder = Folder(std::env::temp_dir().join(name));
-    std::fs::create_dir_all(&folder.0).unwrap();
+    let folder = Folder::new("https", &NEXT.fetch_add(1, Ordering::Relaxed).to_string());
     let client_ca = client_ca.map(|pem| {
-        let path = folder.0.join("clients.pem");
+        let path = folder.join("clients.pem");
         std::fs::write(&path, pem).unwrap();
         path
     });
-    let certificate = Certificate::SelfSigned { folder: folder.0.clone() };
+    let certificate = Certificate::SelfSigned { folder: folder.to_path_buf() };
     let tls = Tls::open(TlsSettings { certificate, client_ca }, Clock::new().now()).unwrap();
     let settings = HttpSettings {
         https: Some(([127, 0, 0, 1], 0).into()),
@@ -113,7 +103,7 @@ fn tls_client(
     folder: &Folder,
     identity: Option<(CertificateDer<'static>, PrivateKeyDer<'static>)>,
 ) -> BufReader<StreamOwned<ClientConnection, TcpStream>> {
-    let pem = std::fs::read(folder.0.join("self-signed.pem")).unwrap();
+    let pem = std::fs::read(folder.join("self-signed.pem")).unwrap();
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(&pem).unwrap()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -198,7 +188,7 @@ fn https_serves_the_same() {
 #[test]
 fn curl_is_content() {
     let (server, folder) = over_tls();
-    let pem = folder.0.join("self-signed.pem");
+    let pem = folder.join("self-signed.pem");
     let curl = |arguments: &[&str]| {
         let output = Command::new("curl")
             .args(["--silent", "--show-error", "--noproxy", "*"])

@@ -5,6 +5,8 @@
 
 #[path = "../http_client/mod.rs"]
 mod client;
+#[path = "../folder/mod.rs"]
+mod folder;
 mod server;
 
 mod guards;

@@ -1,14 +1,17 @@
 //! The real binary as a child process, and requests to it.
 
-use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use serde_json::Value;
 
+#[path = "../folder/mod.rs"]
+mod folder;
+
 use crate::client::{Client, Response};
+
+pub use folder::Folder;
 
 /// Nothing moves by itself, small files so that a start is quick, any free port, and no limit that tests would run into.
 const SETTINGS: [&str; 12] = [
@@ -27,11 +30,8 @@ const SETTINGS: [&str; 12] = [
 ];
 
 /// A folder for one test's data, empty.
-pub fn folder(name: &str) -> PathBuf {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("rest").join(name);
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).unwrap();
-    folder
+pub fn folder(name: &str) -> Folder {
+    Folder::new("rest", name)
 }
 
 pub struct Service {
@@ -39,6 +39,8 @@ pub struct Service {
     out: BufReader<ChildStdout>,
     pub ready: String,
     client: Client,
+    /// Not removed before it has ended.
+    _data: Folder,
 }
 
 impl Service {
@@ -47,9 +49,9 @@ impl Service {
     }
 
     /// On a data folder, with further settings.
-    pub fn with(data: &Path, settings: &[&str]) -> Service {
+    pub fn with(data: &Folder, settings: &[&str]) -> Service {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pitlane"));
-        command.arg("serve").arg("--quiet").arg("--data").arg(data);
+        command.arg("serve").arg("--quiet").arg("--data").arg(&**data);
         for setting in SETTINGS.iter().chain(settings) {
             command.args(["--set", setting]);
         }
@@ -63,7 +65,7 @@ impl Service {
             panic!("it did not start: {ready}{complaints}");
         }
         let client = Client::new(TcpStream::connect(address_in(&ready)).unwrap());
-        Service { child, out, ready, client }
+        Service { child, out, ready, client, _data: data.clone() }
     }
 
     pub fn address(&self) -> SocketAddr {

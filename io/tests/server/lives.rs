@@ -17,7 +17,7 @@ use pitlane_engine::outbox::Outbox;
 use pitlane_engine::view::{Order, View, ViewSettings};
 use pitlane_protocols::words::Word;
 
-use crate::service::{Service, folder};
+use crate::service::{Folder, Service, folder};
 use crate::{LIVELY, STILL};
 
 const SIGKILL: i32 = 9;
@@ -163,7 +163,7 @@ fn live(name: &str, first: u64, lives: u64, step: u64) {
 }
 
 /// A last life, in which nothing moves, shows what all of them left.
-fn show(data: &Path) {
+fn show(data: &Folder) {
     let before = state(data);
     let service = Service::start(data, &STILL, None);
     assert!(service.is_ready(), "{}", service.ready);

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use crate::LIVELY;
 use crate::lives::{Witness, is_full, state};
-use crate::service::{Service, folder};
+use crate::service::{Service, command, folder};
 
 /// Lines heard before the cut.
 const LINES: usize = 400;
@@ -46,7 +46,7 @@ fn what_was_told_at_level_disk_is_there_after_a_power_cut() {
         return;
     };
     let settings = [&LIVELY[..], &["journal.level=disk", "shard.finished_max=100000"]].concat();
-    let mut service = Service::start(&disk.0.join("data"), &settings, None);
+    let mut service = Service::spawn(command(&disk.0.join("data"), &settings));
     assert!(service.is_ready(), "{}", service.ready);
     let mut witness = Witness::default();
     for _ in 0..LINES {

@@ -3,8 +3,13 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+
+#[path = "../folder/mod.rs"]
+mod folder;
+
+pub use folder::Folder;
 
 /// Small files, so that a start is quick; listeners on any free port.
 const SETTINGS: [&str; 8] = [
@@ -19,11 +24,8 @@ const SETTINGS: [&str; 8] = [
 ];
 
 /// A folder for one test's data, empty.
-pub fn folder(name: &str) -> PathBuf {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("server").join(name);
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).expect("a folder for the test");
-    folder
+pub fn folder(name: &str) -> Folder {
+    Folder::new("server", name)
 }
 
 pub fn command(data: &Path, settings: &[&str]) -> Command {
@@ -48,23 +50,30 @@ pub struct Service {
     out: BufReader<ChildStdout>,
     /// The first line.
     pub ready: String,
+    /// Not removed before it has ended.
+    _data: Option<Folder>,
 }
 
 impl Service {
     /// Starts the service on a data folder with further settings, and waits until it is ready or gone.
-    pub fn start(data: &Path, settings: &[&str], fault: Option<&str>) -> Service {
+    pub fn start(data: &Folder, settings: &[&str], fault: Option<&str>) -> Service {
         let mut command = command(data, settings);
         if let Some(fault) = fault {
             command.env("PITLANE_FAULT", fault);
         }
-        Service::spawn(command)
+        Service::on(data, command)
     }
 
     /// The same, to end by itself after so many seconds.
-    pub fn start_for(data: &Path, settings: &[&str], seconds: &str) -> Service {
+    pub fn start_for(data: &Folder, settings: &[&str], seconds: &str) -> Service {
         let mut command = command(data, settings);
         command.args(["--for", seconds]);
-        Service::spawn(command)
+        Service::on(data, command)
+    }
+
+    /// By a command of ours on this folder.
+    pub fn on(data: &Folder, command: Command) -> Service {
+        Service { _data: Some(data.clone()), ..Service::spawn(command) }
     }
 
     pub fn spawn(mut command: Command) -> Service {
@@ -73,7 +82,7 @@ impl Service {
         let mut out = BufReader::new(child.stdout.take().expect("its output is ours"));
         let mut ready = String::new();
         out.read_line(&mut ready).expect("it prints text");
-        Service { child, out, ready }
+        Service { child, out, ready, _data: None }
     }
 
     pub fn is_ready(&self) -> bool {

@@ -7,9 +7,9 @@
 mod service;
 
 mod client;
-mod people;
 mod conformance;
 mod limits;
+mod people;
 mod platform;
 mod rules;
 mod scenarios;

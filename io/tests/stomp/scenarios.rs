@@ -4,12 +4,12 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::client::{Client, body, header, plain};
-use super::service::{Service, folder};
+use super::service::{Folder, Service, folder};
 use super::sessions::{address, start};
 use super::websocket::WebSocket;
 
@@ -30,7 +30,7 @@ fn silent(service: &Service, topic: &str) -> TcpStream {
 }
 
 /// The shipped market with so many stocks.
-fn instruments(count: u32) -> PathBuf {
+fn instruments(count: u32) -> Folder {
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/refdata");
     let market = folder("stomp-market");
     for file in ["accounts.csv", "exchanges.csv", "families.csv", "strategies.csv"] {
@@ -103,7 +103,8 @@ fn bad_neighbours_take_nothing_from_a_healthy_consumer() {
 
 #[test]
 fn a_hundred_stalled_consumers_of_a_thousand_instruments_cost_less_than_64_mib() {
-    let market = format!("refdata.dir={}", instruments(1_000).display());
+    let rows = instruments(1_000);
+    let market = format!("refdata.dir={}", rows.display());
     let (service, _) = start("stalled", &["feed.rate=20000", &market]);
     let mut healthy = Client::new(plain(address(&service, "stomp")));
     healthy.connect();

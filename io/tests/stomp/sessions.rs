@@ -1,16 +1,15 @@
 //! Sessions over TCP and TLS, from the greeting to the last frame.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 
 use super::client::{Client, Wire, body, header, plain, tls};
 use super::platform::request;
-use super::service::{Service, folder};
+use super::service::{Folder, Service, folder};
 use super::websocket::WebSocket;
 
 pub const QUIET: [&str; 3] = ["feed.on=true", "demo.on=false", "stomp.tls_listen=127.0.0.1:0"];
 
-pub fn start(name: &str, settings: &[&str]) -> (Service, PathBuf) {
+pub fn start(name: &str, settings: &[&str]) -> (Service, Folder) {
     let data = folder(&format!("stomp-{name}"));
     let service = Service::start(&data, &[&QUIET[..], settings].concat(), None);
     assert!(service.is_ready(), "{}", service.ready);
