@@ -80,6 +80,14 @@ struct Connection {
 
 const _: () = assert!(size_of::<Connection>() <= 1_024, "an idle connection is small");
 
+impl Connection {
+    /// Whether one message more changes nothing but what is written: it stands in line for its turn already, and its deadlines
+    /// are those of what was said first.
+    fn is_settled(&self) -> bool {
+        self.is_listed && self.session.is_steady()
+    }
+}
+
 #[derive(Debug)]
 pub struct Broker {
     settings: Settings,

@@ -173,6 +173,11 @@ impl Session {
         self.state
     }
 
+    /// Connected, and nothing of it waits for a time that a message could bring nearer.
+    pub fn is_steady(&self) -> bool {
+        self.state == State::Connected && self.interval.is_none()
+    }
+
     /// Known once connected.
     pub fn version(&self) -> Option<Version> {
         self.version.filter(|_| self.state == State::Connected)

@@ -99,7 +99,9 @@ impl Broker {
             let Some(Some(connection)) = self.connections.get_mut(slot as usize) else { continue };
             let place = subscriber.subscription;
             connection.session.deliver(now, place, strategy, &mut self.rendered, &self.settings.naming);
-            self.settle(now, slot);
+            if !connection.is_settled() {
+                self.settle(now, slot);
+            }
         }
         self.found = found;
     }
@@ -127,7 +129,9 @@ impl Broker {
             let slot = subscriber.session;
             let Some(Some(connection)) = self.connections.get_mut(slot as usize) else { continue };
             connection.session.offer(now, subscriber.subscription, topic, is_rare, &mut self.market);
-            self.settle(now, slot);
+            if !connection.is_settled() {
+                self.settle(now, slot);
+            }
         }
         self.market.give_subscribers(topic, subscribers);
     }
