@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use pitlane_bench::conditions::{Conditions, Pinning};
 use pitlane_bench::contest::{Engine, STANDING_HEAD, contest};
-use pitlane_bench::fan_out::{self, Nats};
+use pitlane_bench::fan_out::{self, Heard, Nats};
 use pitlane_bench::goals::{self, Verdict};
 use pitlane_bench::journal::Folder;
 use pitlane_bench::measure::{clock_ns, median, percentiles};
@@ -621,15 +621,20 @@ fn broker(pinning: &Pinning, ticks: usize, time: Duration) -> Verdicts {
             None => println!("; NATS is not installed"),
         }
         goals.push(Verdict::at_least(&format!("stomp to {consumers}"), millions, floor, "million/s"));
-        let latencies = fan_out::latency(pinning, &reference, consumers, 0, 5_000, time);
+        let latencies = fan_out::latency(pinning, &reference, consumers, 5_000, time);
         let us = |quantile: f64| latencies.value_at_quantile(quantile) as f64 / 1e3;
         println!("stomp to {consumers} at 5,000/s: median {:.1} µs, p99 {:.1} µs", us(0.5), us(0.99));
         goals.push(Verdict::at_most(&format!("stomp latency to {consumers}"), us(0.5), most_us, "µs"));
     }
     for stalled in [0, 2] {
-        let latencies = fan_out::latency(pinning, &reference, 8, stalled, 8_000, time);
+        let Heard { latencies, gap } = fan_out::beside_stalled(pinning, &reference, stalled, time);
         let us = |quantile: f64| latencies.value_at_quantile(quantile) as f64 / 1e3;
-        println!("stomp to 8 with {stalled} stalled: median {:.1} µs, p99 {:.1} µs", us(0.5), us(0.99));
+        let gap = gap.as_secs_f64() * 1e3;
+        println!(
+            "stomp, 1,000 × 4 KiB/s to 10 of whom {stalled} do not read: median {:.1} µs, p99 {:.1} µs, longest silence {gap:.1} ms",
+            us(0.5),
+            us(0.99)
+        );
     }
     println!();
     Verdicts { wrong: false, goals }

@@ -38,6 +38,7 @@ impl Venue {
 
     #[inline]
     pub(super) fn come_again(&mut self, entry: &Entry) {
+        self.followed.touch(entry.book);
         self.books[entry.book as usize].sides[entry.side as usize].remove(&mut self.nodes, entry.slot);
         self.nodes[entry.slot].set_place(Place::Nowhere);
         self.arrive_plainly(entry);
@@ -222,6 +223,7 @@ impl Venue {
         let (book, side) = (node.book as usize, node.side() as usize);
         self.books[book].sides[side].remove(&mut self.nodes, slot);
         self.nodes[slot].set_place(Place::Nowhere);
+        self.followed.touch(book as u32);
         Ok(())
     }
 
@@ -256,6 +258,7 @@ impl Venue {
         }
         let by = Qty::from_raw(node.qty.raw() - qty.raw());
         let (book, side) = (node.book, node.side());
+        self.followed.touch(book);
         self.books[book as usize].sides[side as usize].reduce(&mut self.nodes, slot, by);
     }
 }

@@ -248,6 +248,7 @@ impl Floor {
         self.changes.set(changes);
         if let Some((hall, _)) = hall {
             hall.settle();
+            work += hall.poll_watches(&mut port);
         }
         port.take_called().shards().for_each(|shard| self.bells[shard.0 as usize].wake());
         if let Some(report) = report.as_mut() {
