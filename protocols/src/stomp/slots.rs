@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 /// Memory of a topic that waits: its place in the line and its cells in the table, when both have just grown.
-pub const SLOT_BYTES_MAX: usize = 2 * size_of::<Slot>() + 8 * size_of::<u32>();
+pub const SLOT_BYTES_MAX: usize = 2 * size_of::<Slot>() + size_of::<[u32; 8]>();
 
 /// Up to so many a look along the line is faster than a table.
 const LINE_MAX: usize = 8;
