@@ -13,6 +13,7 @@ from typing import TypeVar
 from ..call import PREFER_ANSWER, Call, get, nothing, reading, segment, write
 from ..errors import NotFound, OutcomeUnknown, Problem
 from ..ids import new_order_id
+from ..problems import not_rejected
 from ..refusals import DuplicateOrderId, OrderFinished, RequestPending
 from ..requests import NewOrder, OrderChange, order_of
 from ..values import Account, Order
@@ -72,11 +73,11 @@ class AsyncOrders(AsyncCaller):
         path = f"/rest/execution/order/{_PATHS[order.type]}"
         call = Call("POST", path, reading(Order), body=render(named), headers=PREFER_ANSWER)
         try:
-            return await self._write(call, named)
+            return not_rejected(await self._write(call, named))
         except DuplicateOrderId as problem:
             # Nobody else has an id that we made: it is the order of the attempt whose answer was lost.
             if problem.repeated and order.int_id is None:
-                return await self.order(str(named.int_id))
+                return not_rejected(await self.order(str(named.int_id)))
             raise
 
     async def send(self, order: NewOrder) -> str:
@@ -164,8 +165,9 @@ class AsyncOrders(AsyncCaller):
         return await self._run(get(f"/rest/execution/order/{segment(int_id)}", list[Order]))
 
     async def order(self, int_id: str) -> Order:
-        """The order by any id it has had, as it stands now."""
-        return (await self.orders_with_id(int_id))[-1]
+        """The order by any id it has had, as it stands now. Where a FIX client has used the same text, the one of REST is meant."""
+        found = await self.orders_with_id(int_id)
+        return next((order for order in found if order.source == "REST"), found[0])
 
     async def next_order_id(self, account_id: int) -> str:
         """An id that nobody else will ever be given."""
