@@ -84,6 +84,7 @@ def test_an_answer_that_is_no_problem_is_one_all_the_same():
     [
         ("bad-body", "unknown field `stopp`, expected one of `intId`", "stopp"),
         ("bad-body", "missing field `limit` at line 1 column 20", "limit"),
+        ("bad-query", "the query parameter `limit` is a whole number above zero", "limit"),
         ("bad-query", "`accountId` is no account's id", "accountId"),
         ("bad-body", "`BUYY` is none of BUY, SELL at line 1 column 42", None),
         ("bad-lot", "the quantity is not a multiple of the lot size", "quantity"),

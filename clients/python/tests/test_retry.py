@@ -9,7 +9,7 @@ import pytest
 from conftest import ended, run
 from proxy import Proxy
 
-from pitlane import AsyncPitlane, NewTransaction, OutcomeUnknown, Pitlane, Retry, TransactionType, Unreachable
+from pitlane import AsyncPitlane, NewTransaction, OutcomeUnknown, Pitlane, Refused, Retry, TransactionType, Unreachable
 from pitlane.refusals import BadLot
 
 # A cut is met by the next attempt at once; nine of ten connections may break in a row.
@@ -45,7 +45,7 @@ def test_every_order_is_made_once(broken, seed):
             with pytest.raises(BadLot):
                 client.buy(1, "0.5", limit=100)
             refused += 1
-        uuids = [client.record(NewTransaction(TransactionType.CREDIT, 1, currency="USD")) for _ in range(10)]
+        credits = [client.record(NewTransaction(TransactionType.CREDIT, 1, currency="USD")) for _ in range(10)]
     assert proxy.cuts > ORDERS / 2
     with Pitlane(service.url) as straight:
         ended(straight, *bought)
@@ -59,8 +59,8 @@ def test_every_order_is_made_once(broken, seed):
     assert outcomes == {"CANCELED": len(changed[::2]), "FILLED": ORDERS, "REJECTED": refused}
     fills = [row.order_int_id for row in transactions if row.type is TransactionType.BUY]
     assert sorted(fills) == sorted(order.int_id for order in bought)
-    credits = [row.uuid for row in transactions if row.type is TransactionType.CREDIT]
-    assert sorted(credits) == sorted(uuids)
+    credited = [row.id for row in transactions if row.type is TransactionType.CREDIT]
+    assert sorted(credited) == sorted(credit.id for credit in credits)
 
 
 def test_every_order_is_made_once_by_many_at_a_time(broken):
@@ -106,6 +106,18 @@ def test_an_order_survives_the_end_of_the_service(own):
         again = client.buy(1, 1, limit=100, int_id=order.int_id)
         starting.join()
         assert again.int_id == order.int_id and len(client.open_orders()) == 1
+
+
+def test_a_refusal_survives_the_end_of_the_service(own):
+    """The answer was a refusal and is lost with the service: asked again, it is a refusal, and no order."""
+    service = own().start()
+    with Pitlane(service.url, retry=Retry(attempts=100, wait_s_first=0.02, wait_s_max=0.05)) as client:
+        for _ in range(2):
+            with pytest.raises(Refused):
+                client.buy(1, "0.5", limit=100, int_id="half-a-share")
+            service.end(9)
+            service.start()
+        assert client.open_orders() == [] and len(client.order_history()) == 1
 
 
 def test_nobody_there_is_told_and_nothing_was_done():

@@ -121,10 +121,9 @@ def ledger(client):
     assert closing.quantity == closing.filled_quantity == 6
     client.reset_positions()
     assert client.positions()[0].quantity == 0
-    uuid = client.record(NewTransaction(TransactionType.CREDIT, "1000.5", currency="USD"))
-    newest = client.transactions(limit=1)[0]
-    assert (newest.uuid, newest.price) == (uuid, Decimal("1000.5"))
-    assert client.transaction(newest.id) == newest
+    booked = client.record(NewTransaction(TransactionType.CREDIT, "1000.5", currency="USD"))
+    assert booked.price == Decimal("1000.5")
+    assert client.transactions(limit=1) == [client.transaction(booked.id)] == [booked]
     client.reset_cash_balances()
     client.reset_cache_balances()
     assert client.cash()[0].currency == "USD"

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import httpx
 
 from . import wire
-from .errors import OutcomeUnknown, Problem, Unreachable
+from .errors import OutcomeUnknown, Problem, Unintelligible, Unreachable
 from .problems import problem_of
 from .retry import Repeat
 
@@ -52,6 +52,15 @@ def nothing(response: httpx.Response) -> None:
 
 def text(response: httpx.Response) -> str:
     return response.text
+
+
+def located(response: httpx.Response) -> int:
+    """The number at the end of Location."""
+    place = str(response.headers.get("location", ""))
+    number = place.rpartition("/")[2]
+    if not number.isdigit():
+        raise Unintelligible(f"no number in the Location {place!r}")
+    return int(number)
 
 
 def segment(name: object) -> str:

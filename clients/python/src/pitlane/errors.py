@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from typing import Any, ClassVar, Mapping
 
-_NAMED = re.compile(r"(?:unknown|missing|duplicate) field `([A-Za-z]+)`|^`([a-z][A-Za-z]+)`")
+_NAMED = re.compile(r"(?:unknown|missing|duplicate) field `(\w+)`|parameter `(\w+)`|^`([a-z]\w+)`")
 
 
 class PitlaneError(Exception):
@@ -48,7 +48,7 @@ class Problem(PitlaneError):
         if isinstance(named, str):
             return named
         match = _NAMED.search(self.message) if self.status == 400 else None
-        return (match.group(1) or match.group(2)) if match else self.about
+        return match.group(match.lastindex or 0) if match else self.about
 
     @property
     def request_id(self) -> str | None:

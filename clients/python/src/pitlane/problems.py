@@ -24,6 +24,8 @@ from .errors import (
     Refused,
     Unavailable,
 )
+from .values import Order
+from .words import OrderStatus
 
 
 def problem_of(status: int, members: Mapping[str, Any], text: str) -> Problem:
@@ -32,6 +34,14 @@ def problem_of(status: int, members: Mapping[str, Any], text: str) -> Problem:
     message = str(members.get("detail", "")) or text.strip()[:TEXT_MAX] or "no further words"
     kind = _BY_CODE.get(reason) or _BY_STATUS.get(status, Problem)
     return kind(status, reason, message, members)
+
+
+def not_rejected(order: Order) -> Order:
+    """An order that was rejected is a refusal, by whatever answer it is told."""
+    if order.status is not OrderStatus.REJECTED:
+        return order
+    reason = order.reason or "rejected"
+    raise _BY_CODE.get(reason, Refused)(422, reason, "the order was rejected", {"intId": order.int_id})
 
 
 TEXT_MAX = 200

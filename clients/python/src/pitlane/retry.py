@@ -41,6 +41,9 @@ class Retry:
         return min(self.wait_s_max, max(grown, float(asked_s or 0)))
 
 
+ONCE = Retry(attempts=1)
+
+
 def is_unsent(error: httpx.TransportError) -> bool:
     """Whether the service cannot have seen the request."""
     return isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout))

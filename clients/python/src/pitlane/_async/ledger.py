@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from uuid import uuid4
 
-from ..call import PREFER_ANSWER, Call, get, reading, write
+from ..call import PREFER_ANSWER, Call, get, located, reading, write
 from ..requests import NewTransaction
 from ..retry import Repeat
 from ..values import CashBalance, Order, Portfolio, Position, Transaction
@@ -43,11 +43,11 @@ class AsyncLedger(AsyncCaller):
     async def transaction(self, transaction_id: int) -> Transaction:
         return await self._run(get(f"/rest/transaction/{transaction_id:d}", Transaction))
 
-    async def record(self, transaction: NewTransaction) -> str:
-        """Records a transaction by hand, once, however often it must be asked; answers its uuid."""
-        uuid = transaction.uuid or str(uuid4())
-        await self._run(write("POST", "/rest/transaction", dataclasses.replace(transaction, uuid=uuid)))
-        return uuid
+    async def record(self, transaction: NewTransaction) -> Transaction:
+        """Records a transaction by hand, once, however often it must be asked; answers it as it was booked."""
+        named = dataclasses.replace(transaction, uuid=transaction.uuid or str(uuid4()))
+        booked = await self._run(Call("POST", "/rest/transaction", located, body=render(named)))
+        return await self.transaction(booked)
 
     async def cash(self) -> list[CashBalance]:
         """Cash of every strategy in every currency."""

@@ -6,7 +6,7 @@ from typing import Any, Mapping
 
 from ..call import Call, get, segment, text, write
 from ..problems import UnknownSession
-from ..retry import Repeat
+from ..retry import ONCE, Repeat
 from ..values import Adapter, Health, Identity, Latency, Limits, Rates, Risk, Session, Version
 from .caller import AsyncCaller
 
@@ -17,12 +17,12 @@ SERVER = "SERVER"
 class AsyncOperation(AsyncCaller):
     async def is_live(self) -> bool:
         """Whether the process serves. Raises `Unreachable` if nobody answers."""
-        answer: Mapping[str, str] = await self._run(get("/health/live", dict[str, str]))
+        answer = await self._run(get("/health/live", dict[str, str]), ONCE)
         return answer.get("status") == "LIVE"
 
     async def health(self) -> Health:
-        """Whether orders would be taken, and how everything stands."""
-        return await self._run(get("/health/ready", Health))
+        """Whether orders would be taken, and how everything stands. Raises `Unavailable` if not, at once."""
+        return await self._run(get("/health/ready", Health), ONCE)
 
     async def version(self) -> Version:
         return await self._run(get("/version", Version))

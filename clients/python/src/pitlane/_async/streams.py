@@ -8,15 +8,12 @@ from typing import Any, Union
 from .. import topics
 from ..call import get
 from ..events import Event, Gap, Happening, OrderUpdate, Tick
-from ..retry import Retry
+from ..retry import ONCE
 from ..settings import Settings
 from ..stream.asynchronous import AsyncFeed, AsyncSubscription
 from ..stream.mailbox import CAPACITY, Policy
 from ..values import Health
 from .caller import AsyncCaller
-
-# The hub itself tries again.
-_ONCE = Retry(attempts=1)
 
 
 class AsyncStreams(AsyncCaller):
@@ -71,19 +68,19 @@ class AsyncStreams(AsyncCaller):
         await self._feed.publish(topics.generic_event(name), data)
 
     async def _broker(self) -> str:
-        """Where the stream comes from."""
+        """Where the stream comes from. Asked once: the hub itself tries again."""
         if self._settings.broker is not None:
             return self._settings.broker
         if self._settings.transport == "ws":
-            return await self._run(get("/rest/broker/url/ws", str), _ONCE)
+            return await self._run(get("/rest/broker/url/ws", str), ONCE)
         if self._settings.is_secure:
             # The service names its plain port first; who came by TLS wants no password in the clear.
-            health: Health = await self._run(get("/health/ready", Health), _ONCE)
+            health: Health = await self._run(get("/health/ready", Health), ONCE)
             for listener in health.listeners:
                 if listener.name == "stomp+tls":
                     return f"stomp+ssl://{self._settings.host}:{listener.address.rpartition(':')[2]}"
             raise ValueError("the service has no STOMP over TLS: transport='ws', or name a broker")
-        return await self._run(get("/rest/broker/url/main", str), _ONCE)
+        return await self._run(get("/rest/broker/url/main", str), ONCE)
 
 
 def _clock() -> float:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 from uuid import uuid4
 
-from ..call import PREFER_ANSWER, Call, get, reading, write
+from ..call import PREFER_ANSWER, Call, get, located, reading, write
 from ..requests import NewTransaction
 from ..retry import Repeat
 from ..values import CashBalance, Order, Portfolio, Position, Transaction
@@ -44,11 +44,11 @@ class Ledger(Caller):
     def transaction(self, transaction_id: int) -> Transaction:
         return self._run(get(f"/rest/transaction/{transaction_id:d}", Transaction))
 
-    def record(self, transaction: NewTransaction) -> str:
-        """Records a transaction by hand, once, however often it must be asked; answers its uuid."""
-        uuid = transaction.uuid or str(uuid4())
-        self._run(write("POST", "/rest/transaction", dataclasses.replace(transaction, uuid=uuid)))
-        return uuid
+    def record(self, transaction: NewTransaction) -> Transaction:
+        """Records a transaction by hand, once, however often it must be asked; answers it as it was booked."""
+        named = dataclasses.replace(transaction, uuid=transaction.uuid or str(uuid4()))
+        booked = self._run(Call("POST", "/rest/transaction", located, body=render(named)))
+        return self.transaction(booked)
 
     def cash(self) -> list[CashBalance]:
         """Cash of every strategy in every currency."""

@@ -7,7 +7,7 @@ from typing import Any, Mapping
 
 from ..call import Call, get, segment, text, write
 from ..problems import UnknownSession
-from ..retry import Repeat
+from ..retry import ONCE, Repeat
 from ..values import Adapter, Health, Identity, Latency, Limits, Rates, Risk, Session, Version
 from .caller import Caller
 
@@ -18,12 +18,12 @@ SERVER = "SERVER"
 class Operation(Caller):
     def is_live(self) -> bool:
         """Whether the process serves. Raises `Unreachable` if nobody answers."""
-        answer: Mapping[str, str] = self._run(get("/health/live", dict[str, str]))
+        answer = self._run(get("/health/live", dict[str, str]), ONCE)
         return answer.get("status") == "LIVE"
 
     def health(self) -> Health:
-        """Whether orders would be taken, and how everything stands."""
-        return self._run(get("/health/ready", Health))
+        """Whether orders would be taken, and how everything stands. Raises `Unavailable` if not, at once."""
+        return self._run(get("/health/ready", Health), ONCE)
 
     def version(self) -> Version:
         return self._run(get("/version", Version))

@@ -14,6 +14,7 @@ from typing import TypeVar
 from ..call import PREFER_ANSWER, Call, get, nothing, reading, segment, write
 from ..errors import NotFound, OutcomeUnknown, Problem
 from ..ids import new_order_id
+from ..problems import not_rejected
 from ..refusals import DuplicateOrderId, OrderFinished, RequestPending
 from ..requests import NewOrder, OrderChange, order_of
 from ..values import Account, Order
@@ -73,11 +74,11 @@ class Orders(Caller):
         path = f"/rest/execution/order/{_PATHS[order.type]}"
         call = Call("POST", path, reading(Order), body=render(named), headers=PREFER_ANSWER)
         try:
-            return self._write(call, named)
+            return not_rejected(self._write(call, named))
         except DuplicateOrderId as problem:
             # Nobody else has an id that we made: it is the order of the attempt whose answer was lost.
             if problem.repeated and order.int_id is None:
-                return self.order(str(named.int_id))
+                return not_rejected(self.order(str(named.int_id)))
             raise
 
     def send(self, order: NewOrder) -> str:
