@@ -61,6 +61,8 @@ impl Venue {
             Ok(entry) => entry,
             Err(reason) => return self.say(slot, Outcome::ReplaceRefused(reason)),
         };
+        // Wherever it waited: it may come to the book now, or meet somebody there.
+        self.followed.touch(entry.book);
         let node = &self.nodes[slot];
         let same_limit = match node.place() {
             Place::Book | Place::ParkedLimit => limit == Some(node.ticks),
@@ -258,7 +260,6 @@ impl Venue {
         }
         let by = Qty::from_raw(node.qty.raw() - qty.raw());
         let (book, side) = (node.book, node.side());
-        self.followed.touch(book);
         self.books[book as usize].sides[side as usize].reduce(&mut self.nodes, slot, by);
     }
 }
