@@ -37,7 +37,10 @@ const START_MAX: Duration = Duration::from_secs(20);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
     Pitlane,
-    QuickFix,
+    /// With so many reports for each order: two as we send them, or one.
+    QuickFix {
+        reports: u8,
+    },
     Echo,
 }
 
@@ -45,7 +48,7 @@ impl Peer {
     pub fn word(self) -> &'static str {
         match self {
             Peer::Pitlane => "fix",
-            Peer::QuickFix => "quickfix",
+            Peer::QuickFix { .. } => "quickfix",
             Peer::Echo => "echo",
         }
     }
@@ -93,10 +96,11 @@ impl Server {
                     .spawn()?;
                 (server.child, server.folder) = (Some(child), Some(folder));
             }
-            Peer::QuickFix => {
+            Peer::QuickFix { reports } => {
                 let mut command = Command::new("taskset");
                 command.args(["-c", &core.to_string()]).arg(quickfix_acceptor()?);
-                command.args([&address.port().to_string(), &sessions.to_string()]).stdout(Stdio::piped());
+                let args = [address.port().to_string(), sessions.to_string(), reports.to_string()];
+                command.args(args).stdout(Stdio::piped());
                 let mut child = command.spawn()?;
                 let mut line = String::new();
                 BufReader::new(child.stdout.take().ok_or("no output")?).read_line(&mut line)?;
@@ -120,6 +124,7 @@ pub fn serve_fix(port: u16, core: u32, data: &Path) -> Result<(), Failure> {
         "http.listen=127.0.0.1:0".to_string(),
         "https.listen=".to_string(),
         "stomp.listen=".to_string(),
+        "stomp.tls_listen=".to_string(),
         format!("fix.listen=127.0.0.1:{port}"),
         "fix.store_bytes=33554432".to_string(),
         format!("service.data_dir={}", data.display()),
@@ -410,8 +415,8 @@ pub fn open_loop(
 /// What only the first answer to an order has.
 fn mark(peer: Peer) -> &'static [u8] {
     match peer {
-        Peer::Pitlane => b"\x01150=A\x01",
-        Peer::QuickFix => b"\x01150=0\x01",
+        Peer::Pitlane | Peer::QuickFix { reports: 2.. } => b"\x01150=A\x01",
+        Peer::QuickFix { .. } => b"\x01150=0\x01",
         Peer::Echo => b"\x0135=D\x01",
     }
 }

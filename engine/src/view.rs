@@ -157,6 +157,13 @@ impl View {
         }
     }
 
+    /// Has memory brought near for an event that will be taken in soon.
+    pub fn foresee(&self, event: &Event) {
+        if let Body::Order(told) = &event.body {
+            self.orders.foresee(told);
+        }
+    }
+
     /// Whether the first snapshot of a shard has ended, so that nothing of it is missing here.
     pub fn is_complete(&self, shard: ShardId) -> bool {
         self.shards[shard.0 as usize].complete

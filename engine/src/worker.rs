@@ -136,6 +136,14 @@ impl Worker {
         std::mem::replace(&mut self.called, PortMask::NONE)
     }
 
+    /// The ports whose lanes are full, so that nothing goes on before they have listened. None as a rule.
+    pub fn awaited(&mut self) -> PortMask {
+        if !self.outbox.is_ready() {
+            return PortMask::NONE;
+        }
+        self.outbox.front_mut().map_or(PortMask::NONE, |(ports, _)| *ports)
+    }
+
     /// Number of the last event.
     pub fn seq(&self) -> u64 {
         self.outbox.seq()
