@@ -7,16 +7,26 @@ DOCFLAGS := -D warnings -A rustdoc::private_intra_doc_links
 # A fuzz run: which target, and for how long.
 TARGET ?= commands
 FOR ?= 60
+# What a build is compared with.
+BASE ?= HEAD~1
+# What is looked at for a flame graph.
+WHAT ?= shard
 
 .DEFAULT_GOAL := help
-.PHONY: help run page test web-test check sim faults fuzz oracle bench smoke pure cover clean
+.PHONY: help run page test web-test client-test check sim faults fuzz oracle bench bench-gate flame smoke pure cover clean
 
 # The page is built where npm is at hand, and only when something of it has changed; without it the binary says how.
 NPM := $(shell command -v npm)
 WEB_SOURCES := $(shell find web/src web/public web/index.html web/*.ts web/*.js web/package-lock.json -type f 2>/dev/null)
 
+# The Python client is tried where python3 can make an environment for it; in CI it must.
+VENV := $(shell python3 -c 'import ensurepip, venv' 2>/dev/null && echo yes)
+CLIENT := clients/python
+CLIENT_ENV := $(abspath $(or $(CARGO_TARGET_DIR),target)/client)
+CLIENT_SOURCES := $(shell find $(CLIENT)/src $(CLIENT)/pyproject.toml $(CLIENT)/README.md -type f -not -name '*.pyc' 2>/dev/null)
+
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(if $(NPM),page) ## start the platform with the simulated market and a demo trader (ARGS="--for 10 --seed 7")
 	cargo run --release --package pitlane -- serve --config dev $(ARGS)
@@ -35,6 +45,7 @@ web/dist/.stamp: web/node_modules/.stamp $(WEB_SOURCES)
 test: $(if $(NPM),page) ## all tests, with the simulation's daily portion of seeds
 	cargo test --workspace $(PROFILE) $(if $(TEST),-- $(TEST))
 	$(if $(NPM),$(if $(TEST),,$(MAKE) web-test))
+	$(if $(VENV)$(CI),$(if $(TEST),,$(MAKE) client-test))
 
 web-test: page ## the page: its types, its stores, and journeys with a browser against the real binary (FULL=1: with measurements)
 	@command -v chromium >/dev/null || web/test/install-chromium
@@ -42,6 +53,17 @@ web-test: page ## the page: its types, its stores, and journeys with a browser a
 	cargo build $(PROFILE) --package pitlane
 	cd web && timeout 110 node --test --test-concurrency=1 --test-reporter=spec test/journeys.test.mjs
 	$(if $(FULL),cd web && node test/measure.mjs)
+
+# Wheels only: nothing of it is compiled here.
+$(CLIENT_ENV)/.stamp: $(CLIENT_SOURCES)
+	python3 -m venv $(CLIENT_ENV)
+	$(CLIENT_ENV)/bin/pip install --quiet --disable-pip-version-check --no-compile --only-binary :all: '$(CURDIR)/$(CLIENT)[test]'
+	@touch $@
+
+client-test: $(CLIENT_ENV)/.stamp ## the Python client: its types, and its tests and examples against the real binary (BINARY=… takes another)
+	$(if $(BINARY),,cargo build $(PROFILE) --package pitlane)
+	cd $(CLIENT) && $(CLIENT_ENV)/bin/python -m mypy --cache-dir $(CLIENT_ENV)/mypy
+	cd $(CLIENT) && $(if $(BINARY),BINARY=$(abspath $(BINARY))) PYTHONDONTWRITEBYTECODE=1 timeout 110 $(CLIENT_ENV)/bin/python -m pytest -p no:cacheprovider
 
 check: pure ## format, lints, documentation, purity
 	cargo fmt --all --check
@@ -73,6 +95,19 @@ oracle: ## our FIX codec beside fefix: the same frames and fields, and how fast 
 
 bench: ## how fast, with all conditions printed
 	cargo run --release --package pitlane-bench --features peers -- all
+
+# The older source stands in a worktree of its own while it is built; what is built is kept for the next time.
+bench-gate: ## this build beside an earlier one (BASE=HEAD~1), in turn on this machine; fails only beyond the noise it measured
+	-git worktree remove --force target/gate/source 2>/dev/null
+	git worktree add --detach target/gate/source $(BASE)
+	cargo build --release --package pitlane-bench --manifest-path target/gate/source/Cargo.toml --target-dir target/gate/built
+	git worktree remove --force target/gate/source
+	cargo run --release --package pitlane-bench -- gate --base target/gate/built/release/pitlane-bench
+
+flame: ## where the time goes, drawn into target/flame.svg (WHAT="fix --alone")
+	@command -v perf >/dev/null || { echo "needs perf: apt install linux-perf"; exit 1; }
+	RUSTFLAGS="-C force-frame-pointers=yes" cargo run --release --target-dir target/flame --package pitlane-bench \
+		--features flame -- --flame target/flame.svg $(WHAT)
 
 smoke: ## every bench once and tiny, so that none rots
 	cargo run --release --package pitlane-bench -- smoke

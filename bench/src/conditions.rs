@@ -5,13 +5,15 @@ use std::fs;
 use std::process::Command;
 
 use core_affinity::CoreId;
+use serde::Serialize;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Conditions {
     machine: String,
     kernel: String,
     cores: usize,
     governor: String,
+    clock_source: String,
     load: String,
     commit: String,
     rustc: &'static str,
@@ -26,6 +28,7 @@ impl Conditions {
             kernel: first_line("/proc/sys/kernel/osrelease"),
             cores: pinning.cores,
             governor: first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+            clock_source: first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
             load: first_line("/proc/loadavg"),
             commit: commit(),
             rustc: env!("PITLANE_BENCH_RUSTC"),
@@ -38,7 +41,8 @@ impl Conditions {
 impl fmt::Display for Conditions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "machine   {}, {} cores, kernel {}", self.machine, self.cores, self.kernel)?;
-        writeln!(f, "pinning   {}, governor {}, load {}", self.pinned, self.governor, self.load)?;
+        let Conditions { pinned, governor, clock_source, load, .. } = self;
+        writeln!(f, "pinning   {pinned}, governor {governor}, clock source {clock_source}, load {load}")?;
         writeln!(f, "build     {}, {}, commit {}", self.build, self.rustc, self.commit)
     }
 }

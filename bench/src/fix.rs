@@ -75,6 +75,17 @@ pub fn codec(reference: &RefData, ops: usize, rounds: usize, peer: Option<Peer>)
     }
 }
 
+/// Nanoseconds for one message read, without rounds.
+pub fn decode_ns(ops: usize) -> f64 {
+    let messages: Vec<Vec<u8>> = (0..MESSAGES).map(new_order).collect();
+    timed(ops, || decode(&messages, ops)).0
+}
+
+/// Nanoseconds for one message written, without rounds.
+pub fn encode_ns(reference: &RefData, ops: usize) -> f64 {
+    timed(ops, || encode(reference, ops)).0
+}
+
 /// Time on the core for each operation; by the wall where the system does not tell.
 fn timed<T>(ops: usize, work: impl FnOnce() -> T) -> (f64, T) {
     let clock = Clock::new();

@@ -1,5 +1,7 @@
 //! The goals of the design's budget for speed that this bench can judge. `--check` fails where one is missed.
 
+use serde::Serialize;
+
 use crate::contest::{Engine, Standing};
 
 /// The book alone beside the floor, on every scenario.
@@ -37,7 +39,7 @@ pub const RESTART_FROM_JOURNAL_S_MAX: f64 = 30.0;
 pub const STOMP: [(usize, f64, f64); 3] = [(1, 1.5, 20.0), (10, 3.2, 70.0), (100, 2.3, 450.0)];
 
 /// What was asked, what came, and whether that is enough.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Verdict {
     pub met: bool,
     pub text: String,

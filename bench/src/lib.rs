@@ -16,8 +16,16 @@ pub mod whole;
 
 pub mod conditions;
 pub mod contest;
+#[cfg(feature = "flame")]
+pub mod flame;
+pub mod gate;
 pub mod goals;
+pub mod instructions;
 pub mod measure;
+pub mod noise;
+pub mod report;
+pub mod sweep;
+pub mod work;
 
 pub mod fan_out;
 pub mod fix;

@@ -1,5 +1,7 @@
 //! The command line of the bench. What each subcommand measures is told in the README.
 
+mod tasks;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -12,7 +14,9 @@ use pitlane_bench::fan_out::{self, Nats};
 use pitlane_bench::goals::{self, Verdict};
 use pitlane_bench::journal::Folder;
 use pitlane_bench::measure::{clock_ns, median, percentiles};
+use pitlane_bench::noise;
 use pitlane_bench::scenario::Scenario;
+use pitlane_bench::work::Work;
 use pitlane_bench::workload::{Kind, Workload};
 use pitlane_bench::{
     fix, fix_wire, http, journal, lane, memory, net, platform, read_model, rest, ring, stages, stomp,
@@ -21,6 +25,10 @@ use pitlane_bench::{
 #[derive(Parser)]
 #[command(name = "pitlane-bench", about = "How fast, and beside whom", version)]
 struct Cli {
+    /// Also draws where the time goes, into this SVG file. Needs `perf`, and a build with frame pointers (`make flame`).
+    #[cfg(feature = "flame")]
+    #[arg(long, global = true)]
+    flame: Option<PathBuf>,
     #[command(subcommand)]
     task: Task,
 }
@@ -109,6 +117,16 @@ enum Task {
     },
     /// Engines beside each other in interleaved rounds.
     Compare(Rounds),
+    /// One small piece of the hot path, so many times: prints the nanoseconds of one.
+    Work(tasks::builds::Piece),
+    /// This build and another in turn on this machine; exit 1 where this one is slower beyond the noise.
+    Gate(tasks::builds::Gate),
+    /// Instructions of one piece of work, by callgrind: the same on a busy machine.
+    Instructions {
+        /// Only these.
+        #[arg(value_enum)]
+        works: Vec<Work>,
+    },
     /// Everything: every scenario, ring and lane, read model, memory.
     All(Rounds),
     /// Everything, tiny: that none rots.
@@ -239,10 +257,17 @@ struct Verdicts {
 
 type Failure = Box<dyn std::error::Error>;
 
+/// How long the machine's own noise is listened to before anything is measured.
+const NOISE: Duration = Duration::from_millis(300);
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let check = cli.task.checks();
-    match run(cli.task) {
+    #[cfg(feature = "flame")]
+    let result = drawn(cli.flame.as_deref(), || run(cli.task));
+    #[cfg(not(feature = "flame"))]
+    let result = run(cli.task);
+    match result {
         Ok(verdicts) => {
             verdicts.goals.iter().for_each(|verdict| println!("{}", verdict.text));
             let missed = check && verdicts.goals.iter().any(|verdict| !verdict.met);
@@ -253,6 +278,18 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// Does it while `perf` looks, if a drawing is wanted.
+#[cfg(feature = "flame")]
+fn drawn(out: Option<&Path>, task: impl FnOnce() -> Result<Verdicts, Failure>) -> Result<Verdicts, Failure> {
+    let Some(out) = out else { return task() };
+    let flame = pitlane_bench::flame::Flame::start(out)?;
+    let verdicts = task()?;
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    flame.draw(&format!("pitlane-bench {}", words.join(" ")))?;
+    println!("drawn into {}", out.display());
+    Ok(verdicts)
 }
 
 impl Task {
@@ -282,11 +319,18 @@ fn run(task: Task) -> Result<Verdicts, Failure> {
     if let Task::Workload { scenario, out, ops } = task {
         return make(&scenario, ops, &out);
     }
+    if let Task::Work(piece) = task {
+        Pinning::take();
+        return Ok(tasks::builds::work(&piece));
+    }
     let pinning = Pinning::take();
     print!("{}", Conditions::of(&pinning));
-    println!("clock     {} ns for a pair of timestamps\n", clock_ns());
+    println!("clock     {} ns for a pair of timestamps", clock_ns());
+    println!("noise     {}\n", noise::listen(NOISE).line());
     match task {
-        Task::Workload { .. } => Ok(Verdicts::default()),
+        Task::Workload { .. } | Task::Work(_) => Ok(Verdicts::default()),
+        Task::Gate(gate) => tasks::builds::gate(&gate),
+        Task::Instructions { works } => tasks::builds::instructions(&works),
         Task::Book(flow) => single(Engine::Book, &flow),
         Task::Shard(flow) => single(Engine::Shard, &flow),
         Task::Floor(flow) => single(Engine::Floor, &flow),

@@ -1,0 +1,30 @@
+//! Instructions of one operation, counted by callgrind: the same number whatever else the machine does.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::work::Work;
+
+/// Two runs, one with twice as many operations: what both share, the making of everything, falls out.
+const OPS: usize = 20_000;
+
+/// Instructions of one, with all it calls.
+pub fn count(work: Work) -> Result<f64, String> {
+    let build = std::env::current_exe().map_err(|error| error.to_string())?;
+    let (once, twice) = (collected(&build, work, OPS)?, collected(&build, work, 2 * OPS)?);
+    Ok(twice.saturating_sub(once) as f64 / OPS as f64)
+}
+
+fn collected(build: &Path, work: Work, ops: usize) -> Result<u64, String> {
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg(build)
+        .args(["work", &work.to_string(), "--ops", &ops.to_string()])
+        .output()
+        .map_err(|_| "needs valgrind: apt install valgrind")?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    // `==123== Collected : 4711`
+    let line = text.lines().find_map(|line| line.split_once("Collected :"));
+    line.and_then(|(_, count)| count.trim().parse().ok())
+        .ok_or_else(|| format!("callgrind: {}", text.lines().last().unwrap_or("it says nothing")))
+}

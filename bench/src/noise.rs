@@ -1,0 +1,66 @@
+//! The machine's own noise: what keeps a thread that does nothing but look at the clock from looking at it. Whatever a result shows
+//! beyond it is ours.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use quanta::Clock;
+
+use crate::measure::histogram;
+
+/// A gap between two looks that somebody else has made: no own pair of looks is so far apart.
+const GAP_NS_MIN: u64 = 1_000;
+
+/// What a core had taken from it in some time.
+#[derive(Clone, Debug)]
+pub struct Noise {
+    /// Gaps of a microsecond and more, in nanoseconds.
+    pub gaps: Histogram<u64>,
+    /// Part of the time that they took.
+    pub part: f64,
+    pub for_ns: u64,
+}
+
+/// Spins for so long on the core the thread is pinned to.
+pub fn listen(time: Duration) -> Noise {
+    let clock = Clock::new();
+    let mut gaps = histogram();
+    let (begin, end_ns) = (clock.raw(), time.as_nanos() as u64);
+    let (mut before, mut taken) = (0, 0);
+    while before < end_ns {
+        let now = clock.delta_as_nanos(begin, clock.raw());
+        let gap = now - before;
+        if gap >= GAP_NS_MIN {
+            gaps.saturating_record(gap);
+            taken += gap;
+        }
+        before = now;
+    }
+    Noise { gaps, part: taken as f64 / before.max(1) as f64, for_ns: before }
+}
+
+impl Noise {
+    /// In words of a line.
+    pub fn line(&self) -> String {
+        let seconds = self.for_ns as f64 / 1e9;
+        format!(
+            "{:.2} % of the core taken by others in {seconds:.1} s: {:.0} gaps a second of 1 µs and more, 99 % under {:.1} µs, longest {:.0} µs",
+            100.0 * self.part,
+            self.gaps.len() as f64 / seconds,
+            self.gaps.value_at_quantile(0.99) as f64 / 1e3,
+            self.gaps.max() as f64 / 1e3
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_take_is_a_part_of_the_time() {
+        let noise = listen(Duration::from_millis(20));
+        assert!((0.0..=1.0).contains(&noise.part));
+        assert!(noise.for_ns >= 20_000_000);
+    }
+}

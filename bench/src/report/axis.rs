@@ -1,0 +1,120 @@
+//! From values to places on a line, and the marks beside it.
+
+/// How values are spread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    Linear,
+    /// Each tenfold takes as much room.
+    Log,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Axis {
+    scale: Scale,
+    low: f64,
+    high: f64,
+    /// Where `low` and `high` are drawn.
+    from: f64,
+    to: f64,
+}
+
+impl Axis {
+    /// From the lowest to the highest of these values, with some air; of nothing a line from 0 (or 1) to 10.
+    pub fn over(scale: Scale, values: impl Iterator<Item = f64>, from: f64, to: f64) -> Axis {
+        let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+        for value in values.filter(|value| value.is_finite()) {
+            (low, high) = (low.min(value), high.max(value));
+        }
+        let (low, high) = match scale {
+            Scale::Linear if low <= high => (low.min(0.0), if high > 0.0 { high * 1.05 } else { 1.0 }),
+            Scale::Linear => (0.0, 10.0),
+            Scale::Log if low <= high => {
+                let (low, high) = (low.max(1e-9).log10().floor(), high.max(1e-9).log10().ceil());
+                (10f64.powf(low), 10f64.powf(high.max(low + 1.0)))
+            }
+            Scale::Log => (1.0, 10.0),
+        };
+        Axis { scale, low, high, from, to }
+    }
+
+    pub fn at(&self, value: f64) -> f64 {
+        let part = match self.scale {
+            Scale::Linear => (value - self.low) / (self.high - self.low),
+            Scale::Log => (value.max(self.low) / self.low).log10() / (self.high / self.low).log10(),
+        };
+        self.from + part.clamp(0.0, 1.0) * (self.to - self.from)
+    }
+
+    /// Round values for marks: some five, or one for each tenfold.
+    pub fn marks(&self) -> Vec<f64> {
+        match self.scale {
+            Scale::Log => {
+                let (low, high) = (self.low.log10().round() as i32, self.high.log10().round() as i32);
+                (low..=high).map(|power| 10f64.powi(power)).collect()
+            }
+            Scale::Linear => {
+                let rough = (self.high - self.low) / 5.0;
+                let magnitude = 10f64.powf(rough.log10().floor());
+                let factor =
+                    [1.0, 2.0, 5.0, 10.0].into_iter().find(|f| f * magnitude >= rough).unwrap_or(10.0);
+                let step = factor * magnitude;
+                let first = (self.low / step).ceil() as i64;
+                let last = (self.high / step).floor() as i64;
+                (first..=last).map(|nth| nth as f64 * step).collect()
+            }
+        }
+    }
+}
+
+/// Nanoseconds as people say them.
+pub fn time(ns: f64) -> String {
+    match ns {
+        ns if ns < 1e3 => format!("{ns:.0} ns"),
+        ns if ns < 1e6 => format!("{} µs", short(ns / 1e3)),
+        ns if ns < 1e9 => format!("{} ms", short(ns / 1e6)),
+        ns => format!("{} s", short(ns / 1e9)),
+    }
+}
+
+/// Three digits, and no zeros that say nothing.
+pub fn short(value: f64) -> String {
+    let digits = if value >= 100.0 {
+        0
+    } else if value >= 10.0 {
+        1
+    } else {
+        2
+    };
+    let text = format!("{value:.digits$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_are_at_the_ends_and_a_tenfold_takes_as_much_room_everywhere() {
+        let axis = Axis::over(Scale::Log, [10.0, 1_000.0].into_iter(), 0.0, 100.0);
+        assert_eq!((axis.at(10.0), axis.at(100.0).round(), axis.at(1_000.0)), (0.0, 50.0, 100.0));
+        assert_eq!(axis.marks(), [10.0, 100.0, 1_000.0]);
+    }
+
+    #[test]
+    fn marks_are_round() {
+        let axis = Axis::over(Scale::Linear, [0.0, 9.2].into_iter(), 0.0, 100.0);
+        assert_eq!(axis.marks(), [0.0, 2.0, 4.0, 6.0, 8.0]);
+    }
+
+    #[test]
+    fn nothing_has_an_axis_too() {
+        for scale in [Scale::Linear, Scale::Log] {
+            assert!(Axis::over(scale, std::iter::empty(), 0.0, 1.0).at(5.0).is_finite());
+        }
+    }
+
+    #[test]
+    fn times_are_short() {
+        assert_eq!([1.0, 1_500.0, 20_000.0, 3e6, 2e9].map(time), ["1 ns", "1.5 µs", "20 µs", "3 ms", "2 s"]);
+    }
+}

@@ -1,0 +1,71 @@
+//! A folder of results: `result.json` with everything that was told, and the files of each recording beside it.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::recording::Recording;
+use super::{curves, hgrm};
+use crate::conditions::Conditions;
+use crate::goals::Verdict;
+use crate::noise::Noise;
+
+/// Where the results of one run go.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+    /// Below each drawing, so that none is looked at without them.
+    notes: Vec<String>,
+    recordings: Vec<Value>,
+}
+
+impl Folder {
+    pub fn make(path: &Path, conditions: &Conditions) -> io::Result<Folder> {
+        fs::create_dir_all(path)?;
+        let notes = conditions.to_string().lines().map(str::to_owned).collect();
+        Ok(Folder { path: path.to_owned(), notes, recordings: Vec::new() })
+    }
+
+    /// Three files: the histogram, by percentile, over time.
+    pub fn add(&mut self, title: &str, recording: &Recording) -> io::Result<()> {
+        let name = &recording.name;
+        self.write(&format!("{name}.hgrm"), &hgrm::text(&recording.all))?;
+        self.write(&format!("{name}.svg"), &curves::by_percentile(title, &self.notes, &[recording]))?;
+        self.write(&format!("{name}-time.svg"), &curves::over_time(title, &self.notes, recording))?;
+        self.recordings.push(json!(recording.summary()));
+        Ok(())
+    }
+
+    /// A drawing of several.
+    pub fn draw(&self, name: &str, svg: &str) -> io::Result<()> {
+        self.write(&format!("{name}.svg"), svg)
+    }
+
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Writes what was told.
+    pub fn close(self, conditions: &Conditions, noise: &Noise, goals: &[Verdict]) -> io::Result<()> {
+        let command: Vec<String> = std::env::args().skip(1).collect();
+        let result = json!({
+            "command": command.join(" "),
+            "conditions": conditions,
+            "noise": {
+                "part": noise.part,
+                "gapsPerS": noise.gaps.len() as f64 * 1e9 / noise.for_ns.max(1) as f64,
+                "p99Ns": noise.gaps.value_at_quantile(0.99),
+                "maxNs": noise.gaps.max(),
+            },
+            "recordings": self.recordings,
+            "goals": goals,
+        });
+        self.write("result.json", &format!("{result:#}\n"))
+    }
+
+    fn write(&self, name: &str, text: &str) -> io::Result<()> {
+        fs::write(self.path.join(name), text)
+    }
+}

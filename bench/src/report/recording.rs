@@ -1,0 +1,99 @@
+//! One measured thing: its latencies, how they went over time, and what it was measured under.
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use crate::measure::histogram;
+
+/// The quantiles that are told.
+const QUANTILES: [(&str, f64); 6] =
+    [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("p99.99", 0.9999), ("max", 1.0)];
+/// Slices of the time line, at most: more are not seen apart in a plot.
+pub const SLICES_MAX: usize = 3_600;
+
+/// Latencies in nanoseconds, open loop: from the planned moment.
+#[derive(Clone, Debug)]
+pub struct Recording {
+    /// As a file is called: `fix-10000`, `stomp-to-100`.
+    pub name: String,
+    pub all: Histogram<u64>,
+    /// One for each slice of time.
+    slices: Vec<Histogram<u64>>,
+    slice_ns: u64,
+    /// What was asked of it a second, and what it reached.
+    pub per_s_planned: f64,
+    pub per_s_reached: f64,
+}
+
+impl Recording {
+    pub fn new(name: &str, per_s_planned: f64, slice_ns: u64) -> Recording {
+        Recording {
+            name: name.to_owned(),
+            all: histogram(),
+            slices: Vec::new(),
+            slice_ns: slice_ns.max(1),
+            per_s_planned,
+            per_s_reached: 0.0,
+        }
+    }
+
+    /// A latency of something that was planned so long after the begin.
+    pub fn count(&mut self, planned_ns: u64, latency_ns: u64) {
+        self.all.saturating_record(latency_ns);
+        let nth = ((planned_ns / self.slice_ns) as usize).min(SLICES_MAX - 1);
+        while self.slices.len() <= nth {
+            self.slices.push(histogram());
+        }
+        self.slices[nth].saturating_record(latency_ns);
+    }
+
+    /// Seconds since the begin, and a quantile of that slice.
+    pub fn over_time(&self, quantile: f64) -> Vec<(f64, f64)> {
+        let slices = self.slices.iter().enumerate().filter(|(_, slice)| !slice.is_empty());
+        slices
+            .map(|(nth, slice)| {
+                let seconds = nth as f64 * self.slice_ns as f64 / 1e9;
+                (seconds, slice.value_at_quantile(quantile) as f64)
+            })
+            .collect()
+    }
+
+    pub fn summary(&self) -> Summary {
+        let latency_ns =
+            QUANTILES.map(|(word, quantile)| (word, self.all.value_at_quantile(quantile))).to_vec();
+        Summary {
+            name: self.name.clone(),
+            count: self.all.len(),
+            per_s_planned: self.per_s_planned,
+            per_s_reached: self.per_s_reached,
+            mean_ns: self.all.mean(),
+            latency_ns,
+        }
+    }
+}
+
+/// What is told of it in JSON.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    pub name: String,
+    pub count: u64,
+    pub per_s_planned: f64,
+    pub per_s_reached: f64,
+    pub mean_ns: f64,
+    pub latency_ns: Vec<(&'static str, u64)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slice_holds_what_was_planned_in_it() {
+        let mut recording = Recording::new("it", 2.0, 1_000_000_000);
+        recording.count(10, 100);
+        recording.count(2_500_000_000, 300);
+        assert_eq!(recording.over_time(1.0), [(0.0, 100.0), (2.0, 300.0)]);
+        assert_eq!(recording.summary().count, 2);
+        assert_eq!(recording.summary().latency_ns[5], ("max", 300));
+    }
+}

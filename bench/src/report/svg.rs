@@ -1,0 +1,117 @@
+//! A drawing in text. Colours follow the reader's theme, so that a plot is legible on white and on black.
+
+use std::fmt::Write;
+
+/// Told apart also without colour: by their order and the words beside them.
+pub const COLOURS: [&str; 8] =
+    ["#2563eb", "#dc2626", "#059669", "#d97706", "#7c3aed", "#0891b2", "#be185d", "#4d7c0f"];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+/// A drawing that grows.
+#[derive(Clone, Debug)]
+pub struct Svg {
+    width: f64,
+    height: f64,
+    body: String,
+}
+
+impl Svg {
+    pub fn new(width: f64, height: f64, title: &str, notes: &[String]) -> Svg {
+        let mut svg = Svg { width, height, body: String::new() };
+        svg.text(16.0, 24.0, Anchor::Start, "title", title);
+        for (nth, note) in notes.iter().enumerate() {
+            svg.text(16.0, 40.0 + 13.0 * nth as f64, Anchor::Start, "note", note);
+        }
+        svg
+    }
+
+    pub fn text(&mut self, x: f64, y: f64, anchor: Anchor, class: &str, text: &str) {
+        let anchor = match anchor {
+            Anchor::Start => "start",
+            Anchor::Middle => "middle",
+            Anchor::End => "end",
+        };
+        self.put(format_args!(
+            r#"<text x="{x:.1}" y="{y:.1}" text-anchor="{anchor}" class="{class}">{}</text>"#,
+            escaped(text)
+        ));
+    }
+
+    pub fn line(&mut self, from: (f64, f64), to: (f64, f64), class: &str) {
+        self.put(format_args!(
+            r#"<line x1="{:.1}" y1="{:.1}" x2="{:.1}" y2="{:.1}" class="{class}"/>"#,
+            from.0, from.1, to.0, to.1
+        ));
+    }
+
+    pub fn path(&mut self, points: &[(f64, f64)], colour: &str) {
+        let mut steps = String::new();
+        for (nth, (x, y)) in points.iter().enumerate() {
+            let _ = write!(steps, "{}{x:.1} {y:.1}", if nth == 0 { "M" } else { "L" });
+        }
+        self.put(format_args!(r#"<path d="{steps}" fill="none" stroke="{colour}" stroke-width="1.6"/>"#));
+    }
+
+    pub fn bar(&mut self, x: f64, y: f64, width: f64, height: f64, colour: &str) {
+        let width = width.max(1.0);
+        self.put(format_args!(
+            r#"<rect x="{x:.1}" y="{y:.1}" width="{width:.1}" height="{height:.1}" rx="2" fill="{colour}"/>"#
+        ));
+    }
+
+    pub fn finish(self) -> String {
+        let Svg { width, height, body } = self;
+        format!(
+            r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img">
+<style>
+svg {{ background: #fff; color: #16202c; font: 11px system-ui, sans-serif; font-variant-numeric: tabular-nums; }}
+text {{ fill: currentColor; }}
+.title {{ font-size: 15px; font-weight: 600; }}
+.note, .tick {{ fill: #5b6675; }}
+.grid {{ stroke: #dde3ea; }}
+.axis {{ stroke: #8a94a1; }}
+.goal {{ stroke: #16202c; stroke-dasharray: 4 3; }}
+@media (prefers-color-scheme: dark) {{
+svg {{ background: #11161d; color: #e6ebf2; }}
+.note, .tick {{ fill: #98a3b3; }}
+.grid {{ stroke: #252d38; }}
+.goal {{ stroke: #e6ebf2; }}
+}}
+</style>
+{body}</svg>
+"#
+        )
+    }
+
+    fn put(&mut self, element: std::fmt::Arguments<'_>) {
+        // Writing into a String does not fail.
+        let _ = writeln!(self.body, "{element}");
+    }
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_cannot_break_the_drawing() {
+        let mut svg = Svg::new(10.0, 10.0, "a < b & c", &[]);
+        svg.text(0.0, 0.0, Anchor::End, "tick", "<script>");
+        let text = svg.finish();
+        assert!(
+            text.contains("a &lt; b &amp; c")
+                && text.contains("&lt;script&gt;")
+                && !text.contains("<script>")
+        );
+    }
+}

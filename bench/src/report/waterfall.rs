@@ -1,0 +1,64 @@
+//! The road of an order, stage after stage: where its time goes.
+
+use super::axis::{Axis, Scale, time};
+use super::svg::{Anchor, COLOURS, Svg};
+
+const WIDTH: f64 = 860.0;
+const LEFT: f64 = 120.0;
+const RIGHT: f64 = 740.0;
+const ROW: f64 = 26.0;
+
+/// One stage: its word, its median, and its 99 %.
+#[derive(Clone, Debug)]
+pub struct Step {
+    pub word: String,
+    pub p50_ns: f64,
+    pub p99_ns: f64,
+}
+
+/// Each begins where the medians of those before it end; the thin part is what one in a hundred takes.
+pub fn waterfall(title: &str, notes: &[String], steps: &[Step]) -> String {
+    let top = 56.0 + 13.0 * notes.len() as f64;
+    let bottom = top + ROW * steps.len() as f64;
+    let mut svg = Svg::new(WIDTH, bottom + 36.0, title, notes);
+    let mut begin = 0.0;
+    let mut begins = Vec::with_capacity(steps.len());
+    for step in steps {
+        begins.push(begin);
+        begin += step.p50_ns;
+    }
+    let ends = steps.iter().zip(&begins).map(|(step, begin)| begin + step.p99_ns.max(step.p50_ns));
+    let x = Axis::over(Scale::Linear, ends.chain([begin]), LEFT, RIGHT);
+    for value in x.marks() {
+        svg.line((x.at(value), top), (x.at(value), bottom), "grid");
+        svg.text(x.at(value), bottom + 16.0, Anchor::Middle, "tick", &time(value));
+    }
+    for (nth, (step, &begin)) in steps.iter().zip(&begins).enumerate() {
+        let (y, colour) = (top + ROW * nth as f64, COLOURS[nth % COLOURS.len()]);
+        let width = |ns: f64| x.at(begin + ns) - x.at(begin);
+        svg.bar(x.at(begin), y + 11.0, width(step.p99_ns.max(step.p50_ns)), 4.0, colour);
+        svg.bar(x.at(begin), y + 6.0, width(step.p50_ns), ROW - 12.0, colour);
+        svg.text(LEFT - 10.0, y + 17.0, Anchor::End, "", &step.word);
+        svg.text(
+            RIGHT + 12.0,
+            y + 17.0,
+            Anchor::Start,
+            "tick",
+            &format!("{}, 99 % {}", time(step.p50_ns), time(step.p99_ns)),
+        );
+    }
+    svg.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stage_begins_where_the_one_before_ends() {
+        let step = |word: &str, ns| Step { word: word.into(), p50_ns: ns, p99_ns: 2.0 * ns };
+        let drawn = waterfall("road", &[], &[step("decode", 100.0), step("send", 300.0)]);
+        assert_eq!(drawn.matches("<rect").count(), 4);
+        assert!(drawn.contains("100 ns, 99 % 200 ns"));
+    }
+}

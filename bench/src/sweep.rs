@@ -1,0 +1,85 @@
+//! A ladder of rates up to the knee: the highest that is kept up with before latency runs away.
+
+use crate::report::recording::Recording;
+
+/// Part of the planned rate that must be reached.
+const REACHED_MIN: f64 = 0.98;
+/// Beyond so many times the 99 % of the lowest rate, what waits grows faster than it is served.
+const P99_GROWTH_MAX: f64 = 20.0;
+
+/// Rates from the lowest, each half as much again as the one before, rounded to two digits.
+pub fn ladder(lowest: u64, highest: u64) -> Vec<u64> {
+    let mut rates = Vec::new();
+    let mut rate = lowest.max(1) as f64;
+    while rate <= highest as f64 {
+        let magnitude = 10f64.powf(rate.log10().floor() - 1.0).max(1.0);
+        rates.push(((rate / magnitude).round() * magnitude) as u64);
+        rate *= 1.5;
+    }
+    rates.dedup();
+    rates
+}
+
+/// All steps that were taken, the one that was too much among them.
+#[derive(Clone, Debug, Default)]
+pub struct Sweep {
+    pub steps: Vec<Recording>,
+}
+
+impl Sweep {
+    /// Climbs until a rate is too much.
+    pub fn climb<E>(rates: &[u64], mut run: impl FnMut(u64) -> Result<Recording, E>) -> Result<Sweep, E> {
+        let mut sweep = Sweep::default();
+        for &rate in rates {
+            sweep.steps.push(run(rate)?);
+            if !sweep.holds(sweep.steps.len() - 1) {
+                break;
+            }
+        }
+        Ok(sweep)
+    }
+
+    /// The highest rate that was kept up with; None: not even the lowest.
+    pub fn knee(&self) -> Option<&Recording> {
+        self.steps.iter().enumerate().rfind(|&(nth, _)| self.holds(nth)).map(|(_, step)| step)
+    }
+
+    fn holds(&self, nth: usize) -> bool {
+        let p99 = |step: &Recording| step.all.value_at_quantile(0.99) as f64;
+        let (first, step) = (&self.steps[0], &self.steps[nth]);
+        step.per_s_reached >= REACHED_MIN * step.per_s_planned && p99(step) <= P99_GROWTH_MAX * p99(first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(rate: u64, reached: f64, latency_ns: u64) -> Recording {
+        let mut recording = Recording::new("step", rate as f64, 1_000_000_000);
+        recording.count(0, latency_ns);
+        recording.per_s_reached = reached;
+        recording
+    }
+
+    #[test]
+    fn rates_are_round_and_rise() {
+        assert_eq!(ladder(1_000, 6_000), [1_000, 1_500, 2_300, 3_400, 5_100]);
+        assert_eq!(ladder(1, 3), [1, 2]);
+    }
+
+    #[test]
+    fn the_knee_is_the_last_that_held() {
+        let run = |rate: u64| Ok::<_, ()>(step(rate, (rate as f64).min(350.0), 100));
+        let sweep = Sweep::climb(&[100, 200, 300, 400, 500], run).unwrap();
+        assert_eq!(sweep.steps.len(), 4);
+        assert_eq!(sweep.knee().unwrap().per_s_planned, 300.0);
+    }
+
+    #[test]
+    fn latency_that_runs_away_is_too_much() {
+        let run = |rate: u64| Ok::<_, ()>(step(rate, rate as f64, if rate > 200 { 1_000_000 } else { 100 }));
+        let sweep = Sweep::climb(&[100, 200, 300, 400], run).unwrap();
+        assert_eq!((sweep.steps.len(), sweep.knee().unwrap().per_s_planned), (3, 200.0));
+    }
+}

@@ -1,0 +1,74 @@
+//! Builds beside each other, and what one costs in instructions.
+
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+
+use clap::Args;
+use pitlane_bench::gate;
+use pitlane_bench::goals::Verdict;
+use pitlane_bench::instructions;
+use pitlane_bench::work::Work;
+
+use crate::{Failure, Verdicts};
+
+#[derive(Args, Clone)]
+pub struct Piece {
+    #[arg(value_enum)]
+    work: Work,
+    /// How often it is done.
+    #[arg(long)]
+    ops: Option<usize>,
+}
+
+#[derive(Args, Clone)]
+pub struct Gate {
+    /// The other build's `pitlane-bench`.
+    #[arg(long)]
+    base: PathBuf,
+    #[arg(long, default_value_t = 7)]
+    rounds: usize,
+}
+
+/// Only a number, for whoever has asked for it.
+pub fn work(piece: &Piece) -> Verdicts {
+    println!("{:.3}", piece.work.run(piece.ops.unwrap_or(piece.work.usual_ops())));
+    Verdicts::default()
+}
+
+/// This build and another in turn; slower beyond the noise is a failure.
+pub fn gate(gate: &Gate) -> Result<Verdicts, Failure> {
+    let new = std::env::current_exe()?;
+    let shows = std::io::stderr().is_terminal();
+    let all = gate::gate(&gate.base, &new, gate.rounds.max(2), |round, work| {
+        if shows {
+            eprint!("\rround {} of {}: {work:<20}", round + 1, gate.rounds.max(2));
+            let _ = std::io::stderr().flush();
+        }
+    })?;
+    if shows {
+        eprintln!();
+    }
+    println!("{:<16} {:>10} {:>10} {:>8} {:>8}", "work", "base ns", "new ns", "ratio", "noise");
+    let mut goals = Vec::new();
+    for beside in &all {
+        let (base, new, ratio, noise) = (beside.base_ns(), beside.new_ns(), beside.ratio(), beside.noise());
+        println!("{:<16} {base:>10.1} {new:>10.1} {ratio:>8.3} {noise:>8.3}", beside.work);
+        if beside.is_slower() {
+            goals.push(Verdict::at_most(&beside.work.to_string(), ratio, noise, "× the base"));
+        }
+    }
+    if goals.is_empty() {
+        println!("\nnothing is slower beyond the noise of this machine");
+    }
+    Ok(Verdicts { wrong: !goals.is_empty(), goals })
+}
+
+/// Of every piece of work, or of those named.
+pub fn instructions(works: &[Work]) -> Result<Verdicts, Failure> {
+    let works = if works.is_empty() { &Work::ALL } else { works };
+    println!("instructions of one, by callgrind");
+    for work in works {
+        println!("{work:<16} {:>10.0}", instructions::count(*work)?);
+    }
+    Ok(Verdicts::default())
+}

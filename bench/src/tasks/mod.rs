@@ -1,0 +1,3 @@
+//! What a subcommand asks for and how it is told, one file each.
+
+pub mod builds;

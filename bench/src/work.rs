@@ -1,0 +1,80 @@
+//! Small, repeatable pieces of the hot path, each by its name: what the gate times and what instructions are counted of.
+
+use std::fmt;
+use std::sync::Arc;
+
+use clap::ValueEnum;
+
+use crate::contest::Engine;
+use crate::scenario::Scenario;
+use crate::workload::Workload;
+use crate::{fix, platform, stomp};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Work {
+    /// A New Order Single from bytes to typed fields.
+    FixDecode,
+    /// An Execution Report into a reused buffer.
+    FixEncode,
+    /// A SUBSCRIBE frame.
+    StompDecode,
+    /// A tick as JSON.
+    StompRender,
+    /// A tick to ten consumers, without sockets.
+    StompFanOut,
+    /// The order book alone, in the cache.
+    BookS1,
+    /// The whole shard, in the cache.
+    ShardS1,
+    /// The whole shard with a hundred securities.
+    ShardS100,
+}
+
+impl Work {
+    pub const ALL: [Work; 8] = [
+        Work::FixDecode,
+        Work::FixEncode,
+        Work::StompDecode,
+        Work::StompRender,
+        Work::StompFanOut,
+        Work::BookS1,
+        Work::ShardS1,
+        Work::ShardS100,
+    ];
+
+    /// Does it so many times and says the nanoseconds of one.
+    pub fn run(self, ops: usize) -> f64 {
+        let reference = || platform::reference(1);
+        match self {
+            Work::FixDecode => fix::decode_ns(ops),
+            Work::FixEncode => fix::encode_ns(&reference(), ops),
+            Work::StompDecode => stomp::decode(ops),
+            Work::StompRender => stomp::render(ops, &reference()).0,
+            Work::StompFanOut => stomp::fan_out(10, ops, Arc::new(platform::reference(100))).0,
+            Work::BookS1 => Engine::Book.throughput(&flow("s1", ops)).ns_per_op,
+            Work::ShardS1 => Engine::Shard.throughput(&flow("s1", ops)).ns_per_op,
+            Work::ShardS100 => Engine::Shard.throughput(&flow("s100", ops)).ns_per_op,
+        }
+    }
+
+    /// So many take some tenths of a second.
+    pub fn usual_ops(self) -> usize {
+        match self {
+            Work::StompFanOut => 100_000,
+            Work::ShardS1 | Work::ShardS100 => 500_000,
+            _ => 1_000_000,
+        }
+    }
+}
+
+impl fmt::Display for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.to_possible_value().expect("no piece of work is hidden");
+        f.pad(name.get_name())
+    }
+}
+
+fn flow(name: &str, ops: usize) -> Workload {
+    let scenario = Scenario::named(name).expect("a scenario of ours");
+    Scenario { ops: ops as u32, ..scenario }.generate()
+}

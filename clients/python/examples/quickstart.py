@@ -1,0 +1,15 @@
+"""Ten lines against a running service: python quickstart.py [http://127.0.0.1:9090]"""
+
+import sys
+
+from pitlane import Pitlane
+
+with Pitlane(*sys.argv[1:2]) as client:
+    apple = client.search("AAPL type:STOCK")[0]
+    with client.ticks(apple.id) as ticks:
+        print("market:", ticks.get(timeout_s=10))
+    order = client.buy(apple.id, 5, limit=100)
+    print("resting:", order.int_id, order.status, order.limit)
+    order = client.modify(order, limit="100.25")
+    client.cancel(order)
+    print("bought:", client.buy(apple.id, 10).avg_price, "now", client.positions())

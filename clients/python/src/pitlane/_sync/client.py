@@ -1,0 +1,82 @@
+# Derived from _async/client.py by tools/derive_sync.py: change that one.
+"""The client: everything the service offers, under one name."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from ..frames import DECIMALS, Decimals, frame
+from ..retry import Retry
+from ..settings import Ids, Settings, Transport, Verify
+from .ledger import Ledger
+from .operation import Operation
+from .orders import Orders
+from .reference import Reference
+from .streams import Streams
+
+if TYPE_CHECKING:
+    import pandas
+
+
+class Pitlane(Reference, Orders, Ledger, Operation, Streams):
+    """A client of one service. Use it as a context manager, or `close()` it."""
+
+    def __init__(
+        self,
+        base_url: str = "http://127.0.0.1:9090",
+        *,
+        login: tuple[str, str] | None = None,
+        token: str | None = None,
+        verify: Verify = True,
+        transport: Transport = "tcp",
+        broker: str | None = None,
+        ids: Ids = "own",
+        retry: Retry = Retry(),
+        timeout_s: float = 10.0,
+        heart_beat_s: float = 5.0,
+    ) -> None:
+        super().__init__(
+            Settings(base_url, login, token, verify, transport, broker, ids, retry, timeout_s, heart_beat_s)
+        )
+
+    def dataframe(self, what: str, *, decimals: Decimals = DECIMALS, **arguments: Any) -> pandas.DataFrame:
+        """A table of what a call answers: securities, families, accounts, exchanges, strategies, orders (open ones), history,
+        positions, transactions, cash, adapters, sessions or latency.
+
+        Amounts stay `Decimal` unless `decimals="float"`; further arguments go to the call.
+        """
+        calls = {"orders": "open_orders", "history": "order_history"}
+        if what not in _TABLES:
+            raise ValueError(f"there is no table {what!r}, only {', '.join(_TABLES)}")
+        rows = getattr(self, calls.get(what, what))(**arguments)
+        return frame(rows, decimals=decimals)
+
+    def close(self) -> None:
+        self._feed.close()
+        self._http.close()
+
+    def __enter__(self) -> Pitlane:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+_TABLES = (
+    "securities",
+    "families",
+    "accounts",
+    "exchanges",
+    "strategies",
+    "orders",
+    "history",
+    "positions",
+    "transactions",
+    "cash",
+    "adapters",
+    "sessions",
+    "latency",
+)

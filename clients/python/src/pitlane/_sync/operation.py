@@ -1,0 +1,115 @@
+# Derived from _async/operation.py by tools/derive_sync.py: change that one.
+"""Running it: health, limits, sessions, market data, the end."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping
+
+from ..call import Call, get, segment, text, write
+from ..problems import UnknownSession
+from ..retry import ONCE, Repeat
+from ..values import Adapter, Health, Identity, Latency, Limits, Rates, Risk, Session, Version
+from .caller import Caller
+
+SERVER = "SERVER"
+"""The strategy that is the server itself."""
+
+
+class Operation(Caller):
+    def is_live(self) -> bool:
+        """Whether the process serves. Raises `Unreachable` if nobody answers."""
+        answer = self._run(get("/health/live", dict[str, str]), ONCE)
+        return answer.get("status") == "LIVE"
+
+    def health(self) -> Health:
+        """Whether orders would be taken, and how everything stands. Raises `Unavailable` if not, at once."""
+        return self._run(get("/health/ready", Health), ONCE)
+
+    def version(self) -> Version:
+        return self._run(get("/version", Version))
+
+    def identity(self) -> Identity:
+        """Who one is here."""
+        return self._run(get("/rest/ext/identity", Identity))
+
+    def metrics(self) -> str:
+        """Counters and gauges in the text format of Prometheus."""
+        return self._run(Call("GET", "/metrics", text))
+
+    def description(self) -> Mapping[str, Any]:
+        """The service's own description of its calls, as OpenAPI has it."""
+        return self._run(get("/openapi.json", dict[str, Any]))
+
+    def latency(self) -> list[Latency]:
+        """Percentiles of each stage in each thread, over its last second with work."""
+        return self._run(get("/rest/ext/latency", list[Latency]))
+
+    def adapters(self) -> list[Adapter]:
+        """The ways to venues."""
+        return self._run(get("/rest/ext/adapter", list[Adapter]))
+
+    def sessions(self) -> list[Session]:
+        """Who is connected, as of the last second."""
+        return self._run(get("/rest/ext/session", list[Session]))
+
+    def end_session(self, session_id: str) -> None:
+        """Sends a client away."""
+        try:
+            self._run(write("DELETE", f"/rest/ext/session/{segment(session_id)}"))
+        except UnknownSession as problem:
+            if not problem.repeated:
+                raise
+
+    def reset_session(self, session_id: str) -> None:
+        """Has both numbers of a FIX session begin with one."""
+        path = f"/rest/ext/session/{segment(session_id)}/reset"
+        self._run(write("POST", path, repeat=Repeat.UNSENT))
+
+    def risk(self) -> Risk:
+        """Limits, switches and restrictions."""
+        return self._run(get("/rest/ext/risk", Risk))
+
+    def set_limits(self, limits: Limits) -> None:
+        """Changes limits of the strategy or account that they name, until the next start."""
+        self._run(write("PUT", "/rest/ext/risk", limits))
+
+    def kill_switch(self) -> None:
+        """Cancels every open order and has new ones refused."""
+        self._run(write("POST", "/rest/ext/kill-switch"))
+
+    def lift_kill_switch(self) -> None:
+        self._run(write("DELETE", "/rest/ext/kill-switch"))
+
+    def feeds(self) -> list[str]:
+        """Names of the market data feeds."""
+        return self._run(get("/rest/subscription/marketdata/supported-feed", list[str]))
+
+    def want_market_data(self, security_id: int, strategy: str = SERVER) -> None:
+        """Subscribes a strategy to market data of a security: its topic speaks while somebody is subscribed."""
+        self._run(write("PUT", "/rest/subscription/marketdata/subscribe", _wish(strategy, security_id, True)))
+
+    def unwant_market_data(self, security_id: int, strategy: str = SERVER) -> None:
+        self._run(write("PUT", "/rest/subscription/marketdata/unsubscribe", _wish(strategy, security_id, False)))
+
+    def rates(self) -> Rates:
+        """How fast market data goes over WebSocket."""
+        return self._run(get("/rest/ext/broker/rate", Rates))
+
+    def set_rates(self, rates: Rates) -> None:
+        self._run(write("PUT", "/rest/ext/broker/rate", rates))
+
+    def broker_url(self) -> str:
+        """Where STOMP is spoken over TCP."""
+        return self._run(get("/rest/broker/url/main", str))
+
+    def websocket_url(self) -> str:
+        """Where STOMP is spoken over WebSocket."""
+        return self._run(get("/rest/broker/url/ws", str))
+
+    def shut_down(self) -> None:
+        """Stops the service, in good order."""
+        self._run(write("POST", "/rest/runtime/exit-vm", repeat=Repeat.UNSENT))
+
+
+def _wish(strategy: str, security_id: int, subscribe: bool) -> dict[str, object]:
+    return {"strategyName": strategy, "securityId": security_id, "subscribe": subscribe}

@@ -1,0 +1,205 @@
+# Derived from _async/orders.py by tools/derive_sync.py: change that one.
+"""Orders: submitted, modified, cancelled, read.
+
+Every order and every modification goes out under an id of its own, so that a lost answer never makes a second one: the same
+request is said again, and the service answers as it did the first time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import date, datetime
+from typing import TypeVar
+
+from ..call import PREFER_ANSWER, Call, get, nothing, reading, segment, write
+from ..errors import NotFound, OutcomeUnknown, Problem
+from ..ids import new_order_id
+from ..problems import not_rejected
+from ..refusals import DuplicateOrderId, OrderFinished, RequestPending
+from ..requests import NewOrder, OrderChange, order_of
+from ..values import Account, Order
+from ..wire import Number, encode, render
+from ..words import OrderStatus, OrderType, Side, TimeInForce
+from .caller import Caller
+
+T = TypeVar("T")
+
+_PATHS = {
+    OrderType.MARKET: "market",
+    OrderType.LIMIT: "limit",
+    OrderType.STOP: "stop",
+    OrderType.STOP_LIMIT: "stoplimit",
+}
+
+
+class Orders(Caller):
+    def buy(
+        self,
+        security_id: int,
+        quantity: Number,
+        *,
+        limit: Number | None = None,
+        stop: Number | None = None,
+        tif: TimeInForce | None = None,
+        tif_date: datetime | date | None = None,
+        int_id: str | None = None,
+        strategy: str | None = None,
+        account_id: int | None = None,
+    ) -> Order:
+        """A market, limit, stop or stop-limit order, by the prices that are there."""
+        return self.submit(
+            order_of(security_id, Side.BUY, quantity, limit, stop, tif, tif_date, int_id, strategy, account_id)
+        )
+
+    def sell(
+        self,
+        security_id: int,
+        quantity: Number,
+        *,
+        limit: Number | None = None,
+        stop: Number | None = None,
+        tif: TimeInForce | None = None,
+        tif_date: datetime | date | None = None,
+        int_id: str | None = None,
+        strategy: str | None = None,
+        account_id: int | None = None,
+    ) -> Order:
+        return self.submit(
+            order_of(security_id, Side.SELL, quantity, limit, stop, tif, tif_date, int_id, strategy, account_id)
+        )
+
+    def submit(self, order: NewOrder) -> Order:
+        """Submits an order; answered with the order as it stands then."""
+        named = self._named(order)
+        path = f"/rest/execution/order/{_PATHS[order.type]}"
+        call = Call("POST", path, reading(Order), body=render(named), headers=PREFER_ANSWER)
+        try:
+            return not_rejected(self._write(call, named))
+        except DuplicateOrderId as problem:
+            # Nobody else has an id that we made: it is the order of the attempt whose answer was lost.
+            if problem.repeated and order.int_id is None:
+                return not_rejected(self.order(str(named.int_id)))
+            raise
+
+    def send(self, order: NewOrder) -> str:
+        """Submits an order without asking how it stands; the answer is its id."""
+        named = self._named(order)
+        call = Call("POST", f"/rest/execution/order/{_PATHS[order.type]}", nothing, body=render(named))
+        try:
+            self._write(call, named)
+        except DuplicateOrderId as problem:
+            if not problem.repeated or order.int_id is not None:
+                raise
+        return str(named.int_id)
+
+    def validate(self, order: NewOrder) -> None:
+        """All checks that the order would meet, and nothing is sent: returns, or raises what would refuse it."""
+        body = {"type": order.type, **encode(order)}
+        self._run(write("POST", "/rest/ext/execution/order/validate", body))
+
+    def modify(
+        self,
+        order: Order | str,
+        *,
+        quantity: Number | None = None,
+        limit: Number | None = None,
+        stop: Number | None = None,
+        tif: TimeInForce | None = None,
+        tif_date: datetime | date | None = None,
+        new_int_id: str | None = None,
+        account_id: int | None = None,
+    ) -> Order:
+        """Changes an open order; what is None stays. The order has a new id from then on."""
+        change = OrderChange(quantity, limit, stop, tif, tif_date)
+        if change == OrderChange():
+            raise ValueError("nothing is to be changed")
+        current = self.order(order) if isinstance(order, str) else order
+        new_id = new_int_id or self._new_id(account_id or current.account_id)
+        body = {"intId": current.int_id, "newIntId": new_id, "accountId": account_id, **encode(change)}
+        path = f"/rest/execution/modify/order/{_PATHS[current.type]}"
+        call = Call("POST", path, reading(Order), body=render(body), headers=PREFER_ANSWER)
+        try:
+            return self._run(call)
+        except OutcomeUnknown as unknown:
+            unknown.int_id = new_id
+            raise
+        except (DuplicateOrderId, OrderFinished, RequestPending) as problem:
+            return self._modified_before(new_id, problem)
+
+    def cancel(self, order: Order | str, *, account_id: int | None = None) -> None:
+        """Has an open order cancelled. Taken is not done: what came of it is told by `orders()` and by `order(int_id)`."""
+        int_id = order if isinstance(order, str) else order.int_id
+        query = {} if account_id is None else {"accountId": account_id}
+        try:
+            self._run(Call("DELETE", f"/rest/execution/order/{segment(int_id)}", nothing, query))
+        except OutcomeUnknown as unknown:
+            unknown.int_id = int_id
+            raise
+        except (OrderFinished, RequestPending) as problem:
+            # Asked again after a lost answer, and the first had its effect.
+            ends = (OrderStatus.CANCELED, OrderStatus.PENDING_CANCEL)
+            if not problem.repeated or (self.order(int_id)).status not in ends:
+                raise
+
+    def cancel_all(self, *, strategy: str | None = None, security_id: int | None = None) -> list[str]:
+        """Cancels every open order, or those of a strategy or security; answers their ids. What has ended meanwhile is not among them."""
+        cancelled: list[str] = []
+        for order in self.open_orders():
+            if strategy not in (None, order.strategy_name) or security_id not in (None, order.security_id):
+                continue
+            try:
+                self.cancel(order, account_id=order.account_id)
+            except (OrderFinished, RequestPending):
+                continue
+            cancelled.append(order.int_id)
+        return cancelled
+
+    def open_orders(self, limit: int | None = None) -> list[Order]:
+        return self._run(get("/rest/execution/order", list[Order], limit=limit))
+
+    def order_history(self, limit: int | None = None) -> list[Order]:
+        """Orders that ended today, the last one first."""
+        return self._run(get("/rest/ext/order/history", list[Order], limit=limit))
+
+    def orders_with_id(self, int_id: str) -> list[Order]:
+        """All orders that have or had this id: more than one if two clients used the same text."""
+        return self._run(get(f"/rest/execution/order/{segment(int_id)}", list[Order]))
+
+    def order(self, int_id: str) -> Order:
+        """The order by any id it has had, as it stands now."""
+        return (self.orders_with_id(int_id))[-1]
+
+    def next_order_id(self, account_id: int) -> str:
+        """An id that nobody else will ever be given."""
+        call = Call("POST", "/rest/next-order-id", reading(str), body=render(account_id))
+        return self._run(call)
+
+    def _write(self, call: Call[T], order: NewOrder) -> T:
+        try:
+            return self._run(call)
+        except OutcomeUnknown as unknown:
+            unknown.int_id = order.int_id
+            raise
+
+    def _modified_before(self, new_id: str, problem: Problem) -> Order:
+        """The order, if the attempt whose answer was lost has modified it."""
+        if problem.repeated:
+            try:
+                return self.order(new_id)
+            except NotFound:
+                pass
+        raise problem
+
+    def _named(self, order: NewOrder) -> NewOrder:
+        if order.int_id is not None:
+            return order
+        return dataclasses.replace(order, int_id=self._new_id(order.account_id))
+
+    def _new_id(self, account_id: int | None) -> str:
+        if self._settings.ids == "own":
+            return new_order_id()
+        if account_id is None:
+            # Ids are the same for all accounts; the call wants one all the same.
+            accounts = self._run(get("/rest/account", list[Account]))
+            account_id = next(account.id for account in accounts if account.active)
+        return self.next_order_id(account_id)

@@ -1,0 +1,93 @@
+"""One request, as a value: what is asked, how its answer is read, and whether it may be asked again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Callable, Generic, Mapping, TypeVar
+from urllib.parse import quote
+
+import httpx
+
+from . import wire
+from .errors import OutcomeUnknown, Problem, Unintelligible, Unreachable
+from .problems import problem_of
+from .retry import Repeat
+
+T = TypeVar("T")
+
+PREFER_ANSWER: Mapping[str, str] = {"Prefer": "return=representation"}
+
+
+@dataclass(frozen=True)
+class Call(Generic[T]):
+    method: str
+    path: str
+    read: Callable[[httpx.Response], T]
+    query: Mapping[str, Any] | None = None
+    body: bytes | None = None
+    headers: Mapping[str, str] | None = None
+    repeat: Repeat = Repeat.FREELY
+
+
+def get(path: str, kind: type[T], **query: Any) -> Call[T]:
+    """Reads a value of this kind."""
+    return Call("GET", path, reading(kind), {name: value for name, value in query.items() if value is not None})
+
+
+def write(method: str, path: str, body: Any = None, repeat: Repeat = Repeat.FREELY) -> Call[None]:
+    """Has something done that is answered without a body."""
+    return Call(method, path, nothing, None, None if body is None else wire.render(body), repeat=repeat)
+
+
+def reading(kind: type[T]) -> Callable[[httpx.Response], T]:
+    def read(response: httpx.Response) -> T:
+        return wire.decode(kind, wire.parse(response.content))
+
+    return read
+
+
+def nothing(response: httpx.Response) -> None:
+    return None
+
+
+def text(response: httpx.Response) -> str:
+    return response.text
+
+
+def located(response: httpx.Response) -> int:
+    """The number at the end of Location."""
+    place = str(response.headers.get("location", ""))
+    number = place.rpartition("/")[2]
+    if not number.isdigit():
+        raise Unintelligible(f"no number in the Location {place!r}")
+    return int(number)
+
+
+def segment(name: object) -> str:
+    """A name as one segment of a path. Dots alone would be taken for the folder above."""
+    quoted = quote(str(name), safe="")
+    return quoted.replace(".", "%2E") if quoted.strip(".") == "" else quoted
+
+
+def headers_of(call: Call[Any]) -> dict[str, str]:
+    headers = dict(call.headers or {})
+    if call.body is not None:
+        headers["Content-Type"] = "application/json"
+    return headers
+
+
+def problem_in(response: httpx.Response) -> Problem:
+    kind = response.headers.get("content-type", "")
+    members = wire.parse(response.content) if kind.startswith("application/problem+json") else {}
+    problem = problem_of(response.status_code, members if isinstance(members, dict) else {}, response.text)
+    after = response.headers.get("retry-after", "")
+    problem.retry_after_s = int(after) if after.isdigit() else None
+    return problem
+
+
+def given_up(call: Call[Any], error: Exception, may_be_done: bool) -> Exception:
+    """What is told when nothing better than this came of the last attempt."""
+    words = f"{call.method} {call.path}: {type(error).__name__}: {error}"
+    if may_be_done and call.method != "GET":
+        return OutcomeUnknown(words)
+    return error if isinstance(error, Problem) else Unreachable(words)

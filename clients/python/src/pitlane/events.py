@@ -1,0 +1,255 @@
+"""What the service tells by topic, as typed values. Every one has the topic it came by, its number and its time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, Callable, Mapping, Optional, Tuple, Type, Union
+
+from . import wire
+from .errors import Unintelligible
+from .values import CashBalance, Position, Transaction
+from .words import ExecType, OrderStatus, OrderType, Phase, Side, TimeInForce
+
+
+@dataclass(frozen=True)
+class Event:
+    """`seq` rises within a shard; `ts` is engine time in nanoseconds since the epoch."""
+
+    topic: str
+    seq: int
+    ts: int
+
+    @property
+    def at(self) -> datetime:
+        return wire.moment_of_ns(self.ts)
+
+
+@dataclass(frozen=True)
+class Gap:
+    """The connection was lost, and what is told meanwhile does not come. Told at once, and again when events come once more.
+
+    Whoever has quotes in the market takes them out at the first, and reads orders and positions anew at the second.
+    """
+
+    pattern: str
+    since: datetime
+    reason: str
+    until: Optional[datetime] = None
+    """None: it has just begun."""
+
+    @property
+    def is_over(self) -> bool:
+        return self.until is not None
+
+
+@dataclass(frozen=True)
+class Tick(Event):
+    """A market as it stands: a side without a quote is None."""
+
+    security_id: int
+    symbol: Optional[str] = None
+    bid: Optional[Decimal] = None
+    bid_size: Optional[Decimal] = None
+    ask: Optional[Decimal] = None
+    ask_size: Optional[Decimal] = None
+    last: Optional[Decimal] = None
+    last_size: Optional[Decimal] = None
+    volume: Optional[Decimal] = None
+    date_time: Optional[datetime] = None
+    feed: Optional[str] = None
+
+    @property
+    def mid(self) -> Optional[Decimal]:
+        return None if self.bid is None or self.ask is None else (self.bid + self.ask) / 2
+
+
+@dataclass(frozen=True)
+class Level:
+    price: Decimal
+    size: Decimal
+
+
+@dataclass(frozen=True)
+class Book(Event):
+    """Depth, the best level first."""
+
+    security_id: int
+    bids: Tuple[Level, ...] = ()
+    asks: Tuple[Level, ...] = ()
+    symbol: Optional[str] = None
+    date_time: Optional[datetime] = None
+
+
+@dataclass(frozen=True)
+class Bar(Event):
+    security_id: int
+    size: str
+    open: Decimal
+    high: Decimal
+    low: Decimal
+    close: Decimal
+    volume: Decimal
+    date_time: datetime
+    symbol: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class OrderUpdate(Event):
+    """What happened to an order, and how it stands."""
+
+    int_id: str
+    status: OrderStatus
+    exec_type: ExecType
+    filled_quantity: Decimal
+    remaining_quantity: Decimal
+    security_id: int
+    side: Side
+    quantity: Decimal
+    account_id: int
+    orig_int_id: Optional[str] = None
+    strategy_name: Optional[str] = None
+    avg_price: Optional[Decimal] = None
+    last_quantity: Optional[Decimal] = None
+    last_price: Optional[Decimal] = None
+    reason: Optional[str] = None
+    symbol: Optional[str] = None
+    unknown: Optional[bool] = None
+
+
+@dataclass(frozen=True)
+class OrderTerms(Event):
+    """An order as it was submitted or modified."""
+
+    int_id: str
+    order_type: OrderType
+    side: Side
+    quantity: Decimal
+    tif: TimeInForce
+    strategy_id: int
+    account_id: int
+    security_id: int
+    exchange_order: bool
+    status: OrderStatus
+    source: str
+    date_time: datetime
+    limit: Optional[Decimal] = None
+    stop: Optional[Decimal] = None
+    tif_date: Optional[datetime] = None
+    strategy_name: Optional[str] = None
+    symbol: Optional[str] = None
+    exchange_id: Optional[int] = None
+    orig_int_id: Optional[str] = None
+    reason: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class PositionChange(Event):
+    position: Position
+
+
+@dataclass(frozen=True)
+class Booking(Event):
+    """An executed or recorded transaction."""
+
+    transaction: Transaction
+
+
+@dataclass(frozen=True)
+class CashChange(Event):
+    cash: CashBalance
+
+
+@dataclass(frozen=True)
+class SubscriptionChange(Event):
+    """Market data of a security was subscribed to or no longer is."""
+
+    strategy_id: int
+    security_id: int
+    subscribe: bool
+    subscribers: int
+    strategy_name: Optional[str] = None
+    symbol: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class SessionChange(Event):
+    """The state of an adapter or of a FIX client."""
+
+    name: str
+    state: str
+
+
+@dataclass(frozen=True)
+class PhaseChange(Event):
+    """A strategy has entered another phase of its life."""
+
+    strategy_id: int
+    phase: Phase
+    strategy_name: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class LogEvent(Event):
+    level: str
+    logger: str
+    message: str
+    fields: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class GenericEvent(Event):
+    """Something that a strategy told the others."""
+
+    name: str
+    data: Any
+
+
+@dataclass(frozen=True)
+class OtherEvent(Event):
+    """Of a type that this version of the client does not know."""
+
+    type: str
+    raw: Mapping[str, Any]
+
+
+Happening = Union[Event, Gap]
+
+_KINDS: Mapping[str, Type[Event]] = {
+    "TICK": Tick,
+    "BOOK": Book,
+    "BAR": Bar,
+    "ORDER_STATUS": OrderUpdate,
+    "ORDER": OrderTerms,
+    "SUBSCRIPTION": SubscriptionChange,
+    "SESSION": SessionChange,
+    "LIFECYCLE": PhaseChange,
+    "LOG_EVENT": LogEvent,
+    "GENERIC_EVENT": GenericEvent,
+}
+
+# Value objects of REST, with the members of a message beside them.
+_WRAPPED: Mapping[str, Callable[..., Event]] = {
+    "POSITION": lambda raw, **stamp: PositionChange(**stamp, position=wire.decode(Position, raw)),
+    "CASH_BALANCE": lambda raw, **stamp: CashChange(**stamp, cash=wire.decode(CashBalance, raw)),
+    "TRANSACTION": lambda raw, **stamp: Booking(
+        **stamp, transaction=wire.decode(Transaction, {**raw, "type": raw.get("transactionType")})
+    ),
+}
+
+
+def event_of(topic: str, body: bytes) -> Event:
+    """The event that a message tells."""
+    raw = wire.parse(body)
+    if not isinstance(raw, dict) or type(raw.get("seq")) is not int or type(raw.get("ts")) is not int:
+        raise Unintelligible(f"{topic}: not a message of the service: {body[:80]!r}")
+    name = raw.get("type")
+    kind = _KINDS.get(str(name))
+    if kind is not None:
+        return wire.decode(kind, {**raw, "topic": topic})
+    stamp = {"topic": topic, "seq": raw["seq"], "ts": raw["ts"]}
+    wrap = _WRAPPED.get(str(name))
+    if wrap is not None:
+        return wrap(raw, **stamp)
+    return OtherEvent(topic, raw["seq"], raw["ts"], str(name), raw)

@@ -1,0 +1,148 @@
+"""What one asks for: orders, and transactions recorded by hand. What is None is left to the service.
+
+An amount is a `Decimal`, an `int` or a text such as "100.25", never a float.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import ClassVar, Union
+
+from .wire import Number
+from .words import OrderType, Side, TimeInForce, TransactionType
+
+
+@dataclass(frozen=True)
+class MarketOrder:
+    """At whatever price there is."""
+
+    type: ClassVar[OrderType] = OrderType.MARKET
+
+    security_id: int
+    side: Side
+    quantity: Number
+    tif: TimeInForce | None = None
+    tif_date: datetime | date | None = None
+    int_id: str | None = None
+    strategy_id: int | None = None
+    strategy_name: str | None = None
+    account_id: int | None = None
+    exchange_id: int | None = None
+    exchange_order: bool | None = None
+
+
+@dataclass(frozen=True)
+class LimitOrder:
+    """At its limit price or better."""
+
+    type: ClassVar[OrderType] = OrderType.LIMIT
+
+    security_id: int
+    side: Side
+    quantity: Number
+    limit: Number
+    tif: TimeInForce | None = None
+    tif_date: datetime | date | None = None
+    int_id: str | None = None
+    strategy_id: int | None = None
+    strategy_name: str | None = None
+    account_id: int | None = None
+    exchange_id: int | None = None
+    exchange_order: bool | None = None
+
+
+@dataclass(frozen=True)
+class StopOrder:
+    """A market order once its stop price is reached."""
+
+    type: ClassVar[OrderType] = OrderType.STOP
+
+    security_id: int
+    side: Side
+    quantity: Number
+    stop: Number
+    tif: TimeInForce | None = None
+    tif_date: datetime | date | None = None
+    int_id: str | None = None
+    strategy_id: int | None = None
+    strategy_name: str | None = None
+    account_id: int | None = None
+    exchange_id: int | None = None
+    exchange_order: bool | None = None
+
+
+@dataclass(frozen=True)
+class StopLimitOrder:
+    """A limit order once its stop price is reached."""
+
+    type: ClassVar[OrderType] = OrderType.STOP_LIMIT
+
+    security_id: int
+    side: Side
+    quantity: Number
+    limit: Number
+    stop: Number
+    tif: TimeInForce | None = None
+    tif_date: datetime | date | None = None
+    int_id: str | None = None
+    strategy_id: int | None = None
+    strategy_name: str | None = None
+    account_id: int | None = None
+    exchange_id: int | None = None
+    exchange_order: bool | None = None
+
+
+NewOrder = Union[MarketOrder, LimitOrder, StopOrder, StopLimitOrder]
+
+
+@dataclass(frozen=True)
+class OrderChange:
+    """What shall be otherwise; what is None stays. The type of an order cannot change."""
+
+    quantity: Number | None = None
+    limit: Number | None = None
+    stop: Number | None = None
+    tif: TimeInForce | None = None
+    tif_date: datetime | date | None = None
+
+
+@dataclass(frozen=True)
+class NewTransaction:
+    """A trade with `security_id`, `quantity` and `price`, or a movement of cash with `price` and `currency`."""
+
+    type: TransactionType
+    price: Number
+    security_id: int | None = None
+    quantity: Number | None = None
+    currency: str | None = None
+    commission: Number | None = None
+    strategy_id: int | None = None
+    strategy_name: str | None = None
+    account_id: int | None = None
+    uuid: str | None = None
+
+
+def order_of(
+    security_id: int,
+    side: Side,
+    quantity: Number,
+    limit: Number | None,
+    stop: Number | None,
+    tif: TimeInForce | None,
+    tif_date: datetime | date | None,
+    int_id: str | None,
+    strategy_name: str | None,
+    account_id: int | None,
+) -> NewOrder:
+    """The order whose type is told by the prices that are there."""
+    if limit is None and stop is None:
+        return MarketOrder(security_id, side, quantity, tif, tif_date, int_id, None, strategy_name, account_id)
+    if stop is None:
+        assert limit is not None
+        return LimitOrder(security_id, side, quantity, limit, tif, tif_date, int_id, None, strategy_name, account_id)
+    if limit is None:
+        return StopOrder(security_id, side, quantity, stop, tif, tif_date, int_id, None, strategy_name, account_id)
+    return StopLimitOrder(
+        security_id, side, quantity, limit, stop, tif, tif_date, int_id, None, strategy_name, account_id
+    )

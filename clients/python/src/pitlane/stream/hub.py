@@ -1,0 +1,189 @@
+"""The connection to the broker, for all subscriptions of a client: opened, kept alive, opened again, and every subscription renewed.
+
+It lives in one event loop: that of an `AsyncPitlane`'s user, or that of a `Pitlane`'s thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from datetime import datetime, timezone
+from typing import Any, Awaitable, Callable
+
+from ..errors import LoginRefused, OutcomeUnknown, PitlaneError, Refusal, StreamError
+from ..settings import Settings
+from ..stomp.session import Connected, Ended, Message, Receipt, Session
+from ..wire import render
+from .inbox import Inbox
+from .line import Line, open_line
+
+# Between two attempts to connect: it doubles up to the larger one, so that a service that starts again is met within a second.
+WAIT_S_FIRST = 0.05
+WAIT_S_MAX = 1.0
+# The last words of a session that is closed.
+FAREWELL_S_MAX = 1.0
+
+
+class Hub:
+    def __init__(self, resolve: Callable[[], Awaitable[str]], settings: Settings) -> None:
+        self._resolve, self._settings = resolve, settings
+        self._inboxes: dict[str, Inbox] = {}
+        # What was sent and waits for its receipt.
+        self._pending: dict[str, asyncio.Future[None]] = {}
+        self._numbers = itertools.count(1)
+        self._session: Session | None = None
+        self._wake = asyncio.Event()
+        self._is_closing = False
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def is_closed(self) -> bool:
+        return self._is_closing
+
+    def add(self, inbox: Inbox) -> None:
+        id = f"s{next(self._numbers)}"
+        self._inboxes[id] = inbox
+        if self._session is not None:
+            self._subscribe(id, inbox)
+        if self._task is None:
+            self._task = asyncio.ensure_future(self._run())
+
+    def remove(self, inbox: Inbox) -> None:
+        for id in [id for id, other in self._inboxes.items() if other is inbox]:
+            del self._inboxes[id]
+            if self._session is not None:
+                self._session.unsubscribe(id)
+                self._wake.set()
+
+    async def publish(self, topic: str, data: Any) -> None:
+        """Tells other strategies something; returns when the broker has taken it."""
+        while self._session is None:
+            if self._task is None:
+                self._task = asyncio.ensure_future(self._run())
+            await asyncio.sleep(WAIT_S_FIRST)
+        receipt = f"p{next(self._numbers)}"
+        self._pending[receipt] = asyncio.get_running_loop().create_future()
+        self._session.send(topic, render(data), receipt)
+        self._wake.set()
+        try:
+            await self._pending[receipt]
+        finally:
+            del self._pending[receipt]
+
+    async def close(self) -> None:
+        self._is_closing = True
+        for inbox in self._inboxes.values():
+            inbox.end()
+        if self._session is not None:
+            self._session.disconnect("bye")
+            self._wake.set()
+        if self._task is not None:
+            await asyncio.wait({self._task}, timeout=FAREWELL_S_MAX if self._session is not None else 0)
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        wait_s = WAIT_S_FIRST
+        while not self._is_closing:
+            try:
+                # Asked each time: a service that starts again may listen elsewhere.
+                url = await self._resolve()
+                line = await asyncio.wait_for(open_line(url, self._settings.tls), self._settings.timeout_s)
+            except (OSError, asyncio.TimeoutError, PitlaneError):
+                # The gap is told already, and whoever waits for a first event does so for a limited time.
+                pass
+            except (ValueError, ImportError) as error:
+                # Another attempt will fare no better.
+                return self._fail_all(StreamError(str(error)))
+            else:
+                wait_s = WAIT_S_FIRST if await self._converse(line) else wait_s
+            await asyncio.sleep(0 if self._is_closing else wait_s)
+            wait_s = min(WAIT_S_MAX, 2 * wait_s)
+
+    async def _converse(self, line: Line) -> bool:
+        """One session, from its greeting to its end. True: it was open for a while."""
+        clock = asyncio.get_running_loop().time
+        session = Session(self._settings.host, *self._settings.credentials, self._settings.heart_beat_s)
+        session.connect(clock())
+        read = asyncio.ensure_future(line.read())
+        wake = asyncio.ensure_future(self._wake.wait())
+        try:
+            while not self._drain(session):
+                octets = session.poll_transmit(clock())
+                if octets:
+                    await asyncio.wait_for(line.write(octets), self._settings.timeout_s)
+                until = session.poll_timeout()
+                timeout = None if until is None else max(0.0, until - clock())
+                await asyncio.wait({read, wake}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+                if read.done():
+                    octets = read.result()
+                    if octets:
+                        session.handle_bytes(clock(), octets)
+                        read = asyncio.ensure_future(line.read())
+                    else:
+                        session.handle_end("the connection was closed")
+                if wake.done():
+                    self._wake.clear()
+                    wake = asyncio.ensure_future(self._wake.wait())
+                session.handle_timeout(clock())
+        except (OSError, asyncio.TimeoutError) as error:
+            session.handle_end(str(error) or type(error).__name__)
+            self._drain(session)
+        finally:
+            was_open, self._session = self._session is not None, None
+            for task in (read, wake):
+                task.cancel()
+            await asyncio.gather(read, wake, return_exceptions=True)
+            await line.close()
+        return was_open
+
+    def _drain(self, session: Session) -> bool:
+        """Hands on what the session tells. True: it has ended."""
+        while (event := session.poll_event()) is not None:
+            if isinstance(event, Message):
+                inbox = self._inboxes.get(event.subscription)
+                if inbox is not None:
+                    inbox.put(event.topic, event.body)
+                    if inbox.has_ended:
+                        self.remove(inbox)
+            elif isinstance(event, Receipt):
+                self._handle_receipt(event.id)
+            elif isinstance(event, Connected):
+                self._session = session
+                for id, inbox in self._inboxes.items():
+                    self._subscribe(id, inbox)
+            elif isinstance(event, Ended):
+                self._handle_end(event)
+                return True
+        return False
+
+    def _handle_receipt(self, id: str) -> None:
+        inbox, pending = self._inboxes.get(id), self._pending.get(id)
+        if pending is not None and not pending.done():
+            pending.set_result(None)
+        if inbox is not None:
+            inbox.confirm(datetime.now(timezone.utc))
+
+    def _handle_end(self, ended: Ended) -> None:
+        refused = self._inboxes.pop(ended.receipt or "", None)
+        if refused is not None:
+            refused.fail(Refusal(f"{refused.pattern}: {ended.words}"))
+        for receipt, pending in self._pending.items():
+            if not pending.done():
+                is_ours = receipt == ended.receipt
+                pending.set_exception(Refusal(ended.words) if is_ours else OutcomeUnknown(ended.words))
+        if ended.is_login_refused:
+            return self._fail_all(LoginRefused(ended.words))
+        if not self._is_closing:
+            for inbox in self._inboxes.values():
+                inbox.lose(datetime.now(timezone.utc), ended.words)
+
+    def _fail_all(self, error: StreamError) -> None:
+        self._is_closing = True
+        for inbox in self._inboxes.values():
+            inbox.fail(error)
+
+    def _subscribe(self, id: str, inbox: Inbox) -> None:
+        assert self._session is not None
+        self._session.subscribe(id, inbox.pattern, inbox.headers)
+        self._wake.set()

@@ -1,0 +1,97 @@
+"""The connection below a STOMP session: a TCP stream, TLS, or a WebSocket. Each reads octets until there are none, and writes."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from typing import Any, Callable, Union
+from urllib.parse import urlsplit
+
+READ_BYTES_MAX = 256 * 1024
+CLOSE_S_MAX = 2.0
+# Above what one message of the service may have.
+MESSAGE_BYTES_MAX = 2 * 1024 * 1024
+
+
+class TcpLine:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+
+    async def read(self) -> bytes:
+        """Empty: the other side has closed."""
+        return await self._reader.read(READ_BYTES_MAX)
+
+    async def write(self, octets: bytes) -> None:
+        self._writer.write(octets)
+        await self._writer.drain()
+
+    async def close(self) -> None:
+        self._writer.close()
+        try:
+            await asyncio.wait_for(self._writer.wait_closed(), CLOSE_S_MAX)
+        except (OSError, asyncio.TimeoutError):
+            # It is gone either way.
+            self._writer.transport.abort()
+
+
+class WebSocketLine:
+    def __init__(self, socket: Any) -> None:
+        self._socket = socket
+
+    async def read(self) -> bytes:
+        from websockets.exceptions import ConnectionClosed
+
+        try:
+            message: Union[str, bytes] = await self._socket.recv()
+        except ConnectionClosed:
+            return b""
+        return message.encode() if isinstance(message, str) else message
+
+    async def write(self, octets: bytes) -> None:
+        from websockets.exceptions import ConnectionClosed
+
+        try:
+            await self._socket.send(octets.decode())
+        except ConnectionClosed as closed:
+            raise ConnectionError(str(closed)) from closed
+
+    async def close(self) -> None:
+        await self._socket.close()
+
+
+Line = Union[TcpLine, WebSocketLine]
+
+
+async def open_line(url: str, tls: Callable[[], ssl.SSLContext]) -> Line:
+    """To `stomp://`, `stomp+ssl://`, `ws://` or `wss://`. Raises OSError when there is nobody."""
+    parts = urlsplit(url)
+    if parts.scheme in ("ws", "wss"):
+        return await _open_websocket(url, tls() if parts.scheme == "wss" else None)
+    if parts.scheme not in ("stomp", "stomp+ssl") or parts.hostname is None or parts.port is None:
+        raise ValueError(f"{url!r} is no address of a broker such as stomp://127.0.0.1:61613")
+    context = tls() if parts.scheme == "stomp+ssl" else None
+    return TcpLine(*await asyncio.open_connection(parts.hostname, parts.port, ssl=context))
+
+
+async def _open_websocket(url: str, context: ssl.SSLContext | None) -> Line:
+    try:
+        from websockets.asyncio.client import connect
+        from websockets.exceptions import WebSocketException
+        from websockets.typing import Subprotocol
+    except ImportError as error:
+        raise ImportError("events over WebSocket need the package websockets: pip install 'pitlane[ws]'") from error
+    try:
+        socket = await connect(
+            url,
+            ssl=context,
+            subprotocols=[Subprotocol("v12.stomp"), Subprotocol("v11.stomp")],
+            # STOMP has heart-beats of its own, and events are too small to gain by compression.
+            ping_interval=None,
+            compression=None,
+            max_size=MESSAGE_BYTES_MAX,
+            close_timeout=CLOSE_S_MAX,
+            proxy=None,
+        )
+    except WebSocketException as error:
+        raise ConnectionError(str(error)) from error
+    return WebSocketLine(socket)

@@ -1,0 +1,356 @@
+"""What the service knows, as frozen values. Amounts are `Decimal`, times are `datetime` with a zone; `None` means: not told.
+
+`Optional` rather than `X | None`: these annotations are read at run time, and Python 3.9 cannot read the other form.
+"""
+
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Mapping, Optional, Tuple
+
+from .words import (
+    Mode,
+    OptionType,
+    OrderStatus,
+    OrderType,
+    Phase,
+    Role,
+    SecurityType,
+    Side,
+    TimeInForce,
+    TransactionType,
+)
+
+
+@dataclass(frozen=True)
+class Account:
+    id: int
+    name: str
+    active: bool
+    adapter_type: str
+    broker: str
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """`open` and `close` are HH:MM:SS in `time_zone`, and texts, since a close may be 24:00:00; equal: all day."""
+
+    id: int
+    name: str
+    mic: str
+    time_zone: str
+    open: str
+    close: str
+    adapter_type: str
+
+
+@dataclass(frozen=True)
+class SecurityFamily:
+    id: int
+    name: str
+    symbol_root: str
+    exchange_id: int
+    currency: str
+    contract_size: Decimal
+    tick_size: Decimal
+    lot_size: Decimal
+    commission: Decimal
+    tradeable: bool
+    expirable: bool
+
+
+@dataclass(frozen=True)
+class Security:
+    id: int
+    symbol: str
+    description: str
+    type: SecurityType
+    security_family_id: int
+    exchange_id: int
+    currency: str
+    tick_size: Decimal
+    lot_size: Decimal
+    contract_size: Decimal
+    tradeable: bool
+    isin: Optional[str] = None
+    underlying_id: Optional[int] = None
+    expiration: Optional[date] = None
+    strike: Optional[Decimal] = None
+    option_type: Optional[OptionType] = None
+    base_currency: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Forex(Security):
+    """A currency pair: `base_currency` is bought with `transaction_currency`."""
+
+    transaction_currency: str = ""
+
+
+@dataclass(frozen=True)
+class Strategy:
+    id: int
+    name: str
+    auto_activate: bool
+    phase: Phase
+    mode: Mode
+
+
+@dataclass(frozen=True)
+class Order:
+    """An order as it stands. After a modification `int_id` is a new one, and `orig_int_id` the one before."""
+
+    int_id: str
+    type: OrderType
+    side: Side
+    quantity: Decimal
+    tif: TimeInForce
+    strategy_id: int
+    account_id: int
+    security_id: int
+    exchange_order: bool
+    status: OrderStatus
+    filled_quantity: Decimal
+    remaining_quantity: Decimal
+    source: str
+    date_time: datetime
+    last_update: datetime
+    limit: Optional[Decimal] = None
+    stop: Optional[Decimal] = None
+    tif_date: Optional[datetime] = None
+    strategy_name: Optional[str] = None
+    symbol: Optional[str] = None
+    exchange_id: Optional[int] = None
+    avg_price: Optional[Decimal] = None
+    last_quantity: Optional[Decimal] = None
+    last_price: Optional[Decimal] = None
+    orig_int_id: Optional[str] = None
+    reason: Optional[str] = None
+    unknown: Optional[bool] = None
+
+    @property
+    def is_open(self) -> bool:
+        return not self.status.is_finished
+
+
+@dataclass(frozen=True)
+class Position:
+    """`quantity` above zero is long, below zero short."""
+
+    id: int
+    strategy_id: int
+    security_id: int
+    quantity: Decimal
+    realized_pl: Decimal
+    strategy_name: Optional[str] = None
+    symbol: Optional[str] = None
+    avg_price: Optional[Decimal] = None
+    market_price: Optional[Decimal] = None
+    market_value: Optional[Decimal] = None
+    unrealized_pl: Optional[Decimal] = None
+    currency: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """`price` is per unit for trades, and the amount for movements of cash."""
+
+    id: int
+    uuid: str
+    date_time: datetime
+    type: TransactionType
+    strategy_id: int
+    account_id: int
+    price: Decimal
+    commission: Decimal
+    currency: str
+    strategy_name: Optional[str] = None
+    security_id: Optional[int] = None
+    quantity: Optional[Decimal] = None
+    order_int_id: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class CashBalance:
+    strategy_id: int
+    currency: str
+    strategy_name: Optional[str] = None
+    amount: Optional[Decimal] = None
+
+
+@dataclass(frozen=True)
+class Holding:
+    """What is owned in one currency."""
+
+    currency: str
+    cash: Optional[Decimal] = None
+    market_value: Optional[Decimal] = None
+    realized_pl: Optional[Decimal] = None
+    unrealized_pl: Optional[Decimal] = None
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Something that is not in the sums of a portfolio, and why."""
+
+    what: str
+    currency: Optional[str] = None
+    security_id: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class Portfolio:
+    base_currency: str
+    holdings: Tuple[Holding, ...]
+    missing: Tuple[Missing, ...]
+    strategy_name: Optional[str] = None
+    net_liquidation_value: Optional[Decimal] = None
+    cash: Optional[Decimal] = None
+    market_value: Optional[Decimal] = None
+    realized_pl: Optional[Decimal] = None
+    unrealized_pl: Optional[Decimal] = None
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of a strategy or an account; zero means: no such limit. In a request, what is None stays as it is."""
+
+    strategy_name: Optional[str] = None
+    account_name: Optional[str] = None
+    trading_enabled: Optional[bool] = None
+    max_order_qty: Optional[Decimal] = None
+    max_order_value: Optional[Decimal] = None
+    price_collar_pct: Optional[Decimal] = None
+    max_open_orders: Optional[int] = None
+    max_position: Optional[Decimal] = None
+    max_orders_per_s: Optional[int] = None
+    duplicate_window_ms: Optional[int] = None
+    credit: Optional[Decimal] = None
+    credit_currency: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Restriction:
+    """A security that may not be traded, and by whom."""
+
+    security_id: int
+    strategy_name: Optional[str] = None
+    account_name: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Risk:
+    kill_switch: bool
+    limits: Tuple[Limits, ...]
+    restrictions: Tuple[Restriction, ...]
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Market data over WebSocket, in events a second. In a request, what is None stays as it is."""
+
+    max_rate_per_connection: Optional[Decimal] = None
+    min_rate_per_consumer: Optional[Decimal] = None
+
+
+@dataclass(frozen=True)
+class Adapter:
+    id: int
+    name: str
+    connected: bool
+    killed: bool
+    exchanges: Tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Session:
+    """A FIX, STOMP or WebSocket client of the service."""
+
+    id: str
+    kind: str
+    since: datetime
+    state: str
+    bytes_in: int
+    bytes_out: int
+    messages_in: int
+    messages_out: int
+    queue_bytes: int
+    name: Optional[str] = None
+    peer: Optional[str] = None
+    subscriptions: Optional[int] = None
+    slots: Optional[int] = None
+    conflated: Optional[int] = None
+    backlog: Optional[int] = None
+    backlog_bytes: Optional[int] = None
+    next_in: Optional[int] = None
+    next_out: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class Latency:
+    """How long one stage took in one thread, in nanoseconds."""
+
+    thread: str
+    stage: str
+    count: int
+    p50_ns: int
+    p90_ns: int
+    p99_ns: int
+    p999_ns: int
+    max_ns: int
+
+
+@dataclass(frozen=True)
+class Identity:
+    name: str
+    role: Role
+
+
+@dataclass(frozen=True)
+class Durability:
+    level: str
+    journal: str
+
+
+@dataclass(frozen=True)
+class Shard:
+    shard: int
+    complete: bool
+    seq: int
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to a venue."""
+
+    id: int
+    name: str
+    connected: bool
+
+
+@dataclass(frozen=True)
+class Listener:
+    name: str
+    address: str
+
+
+@dataclass(frozen=True)
+class Health:
+    """Whether orders would be taken. Who has not logged in is told `ready` only."""
+
+    ready: bool
+    phase: Optional[str] = None
+    durability: Optional[Durability] = None
+    kill_switch: Optional[bool] = None
+    shards: Tuple[Shard, ...] = ()
+    adapters: Tuple[Way, ...] = ()
+    listeners: Tuple[Listener, ...] = ()
+    uptime_ms: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class Version:
+    name: str
+    version: str
+    formats: Mapping[str, int]
+    commit: Optional[str] = None

@@ -1,0 +1,177 @@
+"""JSON to values and back, exactly: numbers never pass through a float, and what is not as described is told, not guessed.
+
+A value is a frozen dataclass; its annotations say how its members are read. `int_id` here is `intId` there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
+from enum import Enum
+from typing import Any, Callable, Mapping, Type, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from .errors import Unintelligible
+
+T = TypeVar("T")
+
+Number = Union[Decimal, int, str]
+"""What is taken where an amount is asked for. A float is refused: 0.1 is none of the amounts that one means by it."""
+
+# Names that the rule does not give.
+_IRREGULAR = {"realized_pl": "realizedPL", "unrealized_pl": "unrealizedPL"}
+_MOMENT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)")
+
+
+def decode(kind: Type[T], value: Any) -> T:
+    """A value of this kind from parsed JSON. Members that we do not know are passed over: the service may learn new ones."""
+    try:
+        read: Callable[[Any], T] = reader(kind)
+        return read(value)
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise Unintelligible(f"not a {getattr(kind, '__name__', kind)}: {error!r}") from error
+
+
+def parse(text: Union[str, bytes]) -> Any:
+    """JSON with exact numbers."""
+    try:
+        return json.loads(text, parse_float=Decimal, parse_constant=_no_number)
+    except ValueError as error:
+        raise Unintelligible(f"not JSON: {error}") from error
+
+
+def render(value: Any) -> bytes:
+    """JSON of a value; what is absent is left out."""
+    return json.dumps(encode(value), separators=(",", ":")).encode()
+
+
+def encode(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        members = ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))
+        return {json_name(name): encode(member) for name, member in members if member is not None}
+    if isinstance(value, Mapping):
+        return {name: encode(member) for name, member in value.items() if member is not None}
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, (Decimal, float)):
+        return exact(value)
+    if isinstance(value, datetime):
+        return moment_text(value)
+    if isinstance(value, date):
+        return value.isoformat()
+    return value
+
+
+def exact(value: Any) -> str:
+    """An amount as text without an exponent."""
+    return format(decimal(value), "f")
+
+
+def decimal(value: Any) -> Decimal:
+    if isinstance(value, (bool, float)) or not isinstance(value, (Decimal, int, str)):
+        raise TypeError(f"an amount is a Decimal, an int or a text, not {type(value).__name__} {value!r}")
+    number = Decimal(value)
+    if not number.is_finite():
+        raise ValueError(f"{value!r} is no amount")
+    return number
+
+
+def moment(text: str) -> datetime:
+    """RFC 3339. A datetime has microseconds; what is finer is cut off."""
+    match = _MOMENT.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is no time")
+    seconds, fraction, zone = match.groups()
+    micros = (fraction or "")[:6].ljust(6, "0")
+    return datetime.fromisoformat(f"{seconds}.{micros}{'+00:00' if zone == 'Z' else zone}")
+
+
+def moment_text(at: datetime) -> str:
+    if at.tzinfo is None:
+        raise ValueError("a time needs a zone, for example datetime.now(timezone.utc)")
+    return at.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
+
+
+def moment_of_ns(nanoseconds: int) -> datetime:
+    seconds, rest = divmod(nanoseconds, 1_000_000_000)
+    return datetime.fromtimestamp(seconds, timezone.utc) + timedelta(microseconds=rest // 1000)
+
+
+def json_name(name: str) -> str:
+    first, *others = name.split("_")
+    return _IRREGULAR.get(name) or first + "".join(other.capitalize() for other in others)
+
+
+def reader(kind: Any) -> Callable[[Any], Any]:
+    """How a value of this kind is read. Made once for each of the kinds there are."""
+    read = _readers.get(kind)
+    if read is None:
+        read = _readers[kind] = _reader(kind)
+    return read
+
+
+_readers: dict[Any, Callable[[Any], Any]] = {}
+
+
+def _reader(kind: Any) -> Callable[[Any], Any]:
+    if dataclasses.is_dataclass(kind):
+        return _object_reader(kind)
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Union:
+        (inner,) = (argument for argument in arguments if argument is not type(None))
+        read = reader(inner)
+        return lambda value: None if value is None else read(value)
+    if origin in (tuple, list):
+        return _list_reader(origin, reader(arguments[0]))
+    if origin is not None and issubclass(origin, Mapping):
+        read = reader(arguments[1])
+        return lambda value: {name: read(member) for name, member in value.items()}
+    plain: dict[Any, Callable[[Any], Any]] = {
+        Any: lambda value: value,
+        Decimal: decimal,
+        datetime: moment,
+        date: date.fromisoformat,
+    }
+    if kind in plain:
+        return plain[kind]
+    if issubclass(kind, Enum):
+        return kind  # type: ignore[no-any-return]
+    return _exactly(kind)
+
+
+def _list_reader(make: Callable[[Any], Any], read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def read_list(value: Any) -> Any:
+        if not isinstance(value, list):
+            raise TypeError(f"{value!r} is no list")
+        return make(map(read, value))
+
+    return read_list
+
+
+def _object_reader(kind: Any) -> Callable[[Any], Any]:
+    hints = get_type_hints(kind)
+    members = [(field.name, json_name(field.name), reader(hints[field.name])) for field in dataclasses.fields(kind)]
+
+    def read_object(value: Any) -> Any:
+        if not isinstance(value, dict):
+            raise TypeError(f"{value!r} is no object")
+        # A member without a default that is absent is told by the constructor.
+        return kind(**{name: read(value[there]) for name, there, read in members if there in value})
+
+    return read_object
+
+
+def _exactly(kind: Any) -> Callable[[Any], Any]:
+    def read_plain(value: Any) -> Any:
+        # A bool is an int to Python, and to nobody else.
+        if type(value) is not kind:
+            raise TypeError(f"{value!r} is no {kind.__name__}")
+        return value
+
+    return read_plain
+
+
+def _no_number(text: str) -> Any:
+    raise ValueError(f"{text} is no number")

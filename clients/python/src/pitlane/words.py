@@ -1,0 +1,125 @@
+"""The words of the service. Each is a text, so that `Side.BUY == "BUY"`."""
+
+from enum import Enum
+
+
+class Word(str, Enum):
+    """A word from a closed list, printed as it travels."""
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+class Side(Word):
+    BUY = "BUY"
+    SELL = "SELL"
+
+    @property
+    def opposite(self) -> "Side":
+        return Side.SELL if self is Side.BUY else Side.BUY
+
+
+class OrderType(Word):
+    MARKET = "MARKET"
+    LIMIT = "LIMIT"
+    STOP = "STOP"
+    STOP_LIMIT = "STOP_LIMIT"
+
+
+class TimeInForce(Word):
+    DAY = "DAY"
+    GTC = "GTC"
+    ATO = "ATO"
+    IOC = "IOC"
+    FOK = "FOK"
+    GTD = "GTD"
+    ATC = "ATC"
+
+
+class OrderStatus(Word):
+    PENDING_NEW = "PENDING_NEW"
+    NEW = "NEW"
+    PARTIALLY_FILLED = "PARTIALLY_FILLED"
+    FILLED = "FILLED"
+    PENDING_CANCEL = "PENDING_CANCEL"
+    CANCELED = "CANCELED"
+    PENDING_REPLACE = "PENDING_REPLACE"
+    REJECTED = "REJECTED"
+    EXPIRED = "EXPIRED"
+
+    @property
+    def is_finished(self) -> bool:
+        return self in _FINISHED
+
+
+_FINISHED = frozenset({OrderStatus.FILLED, OrderStatus.CANCELED, OrderStatus.REJECTED, OrderStatus.EXPIRED})
+
+
+class ExecType(Word):
+    """What happened to an order."""
+
+    PENDING_NEW = "PENDING_NEW"
+    NEW = "NEW"
+    REJECTED = "REJECTED"
+    TRADE = "TRADE"
+    PENDING_CANCEL = "PENDING_CANCEL"
+    CANCELED = "CANCELED"
+    EXPIRED = "EXPIRED"
+    PENDING_REPLACE = "PENDING_REPLACE"
+    REPLACED = "REPLACED"
+    TRIGGERED = "TRIGGERED"
+    TRADE_CORRECT = "TRADE_CORRECT"
+    ORDER_STATUS = "ORDER_STATUS"
+
+
+class SecurityType(Word):
+    STOCK = "STOCK"
+    FUTURE = "FUTURE"
+    OPTION = "OPTION"
+    FOREX = "FOREX"
+    INDEX = "INDEX"
+    COMMODITY = "COMMODITY"
+    BOND = "BOND"
+    FUND = "FUND"
+    CRYPTO = "CRYPTO"
+
+
+class OptionType(Word):
+    CALL = "CALL"
+    PUT = "PUT"
+
+
+class TransactionType(Word):
+    BUY = "BUY"
+    SELL = "SELL"
+    EXPIRATION = "EXPIRATION"
+    CREDIT = "CREDIT"
+    DEBIT = "DEBIT"
+    INTEREST = "INTEREST"
+    FEES = "FEES"
+    REFUND = "REFUND"
+    REBALANCE = "REBALANCE"
+
+
+class Phase(Word):
+    """Where a strategy is in its life."""
+
+    INIT = "INIT"
+    PREFEED = "PREFEED"
+    START = "START"
+    RUNNING = "RUNNING"
+    STOP = "STOP"
+    EXIT = "EXIT"
+
+
+class Mode(Word):
+    REAL_TIME = "REAL_TIME"
+    SIMULATION = "SIMULATION"
+
+
+class Role(Word):
+    """Each may all that the one before may."""
+
+    READ = "read"
+    TRADE = "trade"
+    ADMIN = "admin"

@@ -1,0 +1,93 @@
+"""The real binary, on loopback and free ports, with a folder of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+from pathlib import Path
+from typing import IO
+
+ROOT = Path(__file__).resolve().parents[3]
+BINARY = os.environ.get("BINARY") or str(Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "sim" / "pitlane")
+START_S_MAX = 30
+END_S_MAX = 10
+
+
+class Service:
+    def __init__(self, *settings: str) -> None:
+        self.settings = list(settings)
+        self.folder = Path(tempfile.mkdtemp(prefix="pitlane-py-"))
+        self.addresses: dict[str, str] = {}
+        self.process: subprocess.Popen[str] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.addresses['http']}"
+
+    @property
+    def secure_url(self) -> str:
+        return f"https://{self.addresses['https']}"
+
+    @property
+    def certificate(self) -> str:
+        return str(self.folder / "self-signed.pem")
+
+    def start(self) -> "Service":
+        """A second time at the same addresses, as after a crash."""
+        listen = {"http": "http", "https": "https", "stomp": "stomp", "stomp+tls": "stomp.tls_listen"}
+        keys = {name: key if "." in key else f"{key}.listen" for name, key in listen.items()}
+        sets = [f"{key}={self.addresses.get(name, '127.0.0.1:0')}" for name, key in keys.items()]
+        # Small journals, since none lives long; and a test asks faster than a person.
+        sets += ["journal.segment_bytes=1_048_576", "journal.reserve_segments=2", "risk.strategies.max_orders_per_s=0"]
+        sets += ["fix.listen=", "log.level=warn", *self.settings]
+        command = [BINARY, "serve", "--quiet", "--data", str(self.folder)]
+        for setting in sets:
+            command += ["--set", setting]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        late = threading.Timer(START_S_MAX, self.process.kill)
+        late.start()
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        late.cancel()
+        assert line.startswith("ready"), f"the service ended before it was ready: {line!r}"
+        self.addresses = dict(re.findall(r"([a-z+]+)=(127\.0\.0\.1:\d+)", line))
+        threading.Thread(target=_forget, args=(self.process.stdout,), daemon=True).start()
+        return self
+
+    def user(self, name: str, role: str, password: str, strategies: str = "*") -> "Service":
+        """Somebody who may log in; call before the start."""
+        file = str(self.folder / "users")
+        command = [BINARY, "user", "add", name, "--role", role, "--strategies", strategies, "--file", file]
+        subprocess.run(command, input=f"{password}\n", text=True, check=True, stdout=subprocess.DEVNULL)
+        self.settings += ["auth.mode=required", f"auth.users_file={file}"]
+        return self
+
+    def token(self, name: str, role: str) -> str:
+        """A token for a machine; call before the start."""
+        file = str(self.folder / "tokens")
+        command = [BINARY, "token", "create", name, "--role", role, "--file", file]
+        done = subprocess.run(command, text=True, check=True, capture_output=True)
+        self.settings += ["auth.mode=required", f"auth.tokens_file={file}"]
+        return done.stdout.split()[-1]
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        assert self.process is not None
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        return self.process.wait(END_S_MAX)
+
+    def remove(self) -> None:
+        if self.process is not None:
+            self.end(signal.SIGKILL)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _forget(lines: IO[str]) -> None:
+    """What it prints further is read, so that its pipe never fills."""
+    for _ in lines:
+        pass

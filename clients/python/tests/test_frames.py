@@ -1,0 +1,60 @@
+"""Tables: exact as long as nobody asks for floats."""
+
+from datetime import datetime
+from decimal import Decimal
+
+import pandas
+import pytest
+from conftest import ended, run
+
+from pitlane import AsyncPitlane, frame
+
+
+def test_every_table_is_there_and_exact(client):
+    ended(client, client.buy(9, 2))
+    client.buy(9, 1, limit=1)
+    names = [
+        "securities",
+        "families",
+        "accounts",
+        "exchanges",
+        "strategies",
+        "orders",
+        "history",
+        "positions",
+        "transactions",
+        "cash",
+    ]
+    tables = {name: client.dataframe(name) for name in [*names, "adapters", "sessions", "latency"]}
+    for name in names:
+        assert len(tables[name]) > 0, name
+    assert isinstance(tables["securities"]["tick_size"][0], Decimal)
+    assert tables["securities"]["type"][0] == "STOCK" and tables["securities"]["id"].dtype == "int64"
+    assert isinstance(tables["orders"]["date_time"][0].to_pydatetime(), datetime)
+    assert tables["transactions"]["date_time"].dt.tz is not None
+    client.cancel_all(security_id=9)
+
+
+def test_floats_come_when_asked_for(client):
+    table = client.dataframe("securities", decimals="float", limit=3)
+    assert len(table) == 3 and table["tick_size"].dtype == "float64" and table["tick_size"][0] == 0.01
+    # What is not told is missing, and is no zero.
+    assert pandas.isna(client.dataframe("securities")["strike"][0])
+    with pytest.raises(ValueError):
+        client.dataframe("nonsense")
+
+
+def test_ticks_become_a_table(client):
+    table = frame(client.collect("tick.*", count=20))
+    assert len(table) == 20 and isinstance(table["last"].dropna().iloc[0], Decimal)
+    exact = table["last"].dropna().astype(str).map(Decimal)
+    assert (exact == table["last"].dropna()).all()
+    assert frame(client.collect("log-event.error", count=1, seconds=0)).empty
+
+
+def test_asyncio_has_tables_too(shared):
+    async def table():
+        async with AsyncPitlane(shared.url) as client:
+            return await client.dataframe("accounts")
+
+    assert list(run(table())["name"]) == ["NEWYORK", "GLOBAL", "RESERVE"]

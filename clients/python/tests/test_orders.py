@@ -1,0 +1,162 @@
+"""Orders as a strategy's author writes them."""
+
+import dataclasses
+from datetime import datetime, timedelta, timezone
+from decimal import Decimal
+
+import pytest
+from conftest import ended, run
+
+from pitlane import (
+    AsyncPitlane,
+    Conflict,
+    LimitOrder,
+    MarketOrder,
+    NotFound,
+    OrderStatus,
+    OrderType,
+    Pitlane,
+    Refused,
+    Side,
+    StopLimitOrder,
+    TimeInForce,
+)
+from pitlane.problems import BadBody
+from pitlane.refusals import BadLot, DuplicateOrderId, NoAuctionAhead, OrderFinished, UnknownOrder, UnknownSecurity
+
+
+def test_the_prices_tell_the_type_of_an_order(client):
+    kinds = {
+        OrderType.MARKET: {},
+        OrderType.LIMIT: {"limit": "10.25"},
+        OrderType.STOP: {"stop": "9999.5"},
+        OrderType.STOP_LIMIT: {"stop": "9999.5", "limit": Decimal("10000")},
+    }
+    for kind, prices in kinds.items():
+        order = client.buy(2, 1, **prices)
+        assert order.type is kind
+        assert {name: getattr(order, name) for name in prices} == {
+            name: Decimal(price) for name, price in prices.items()
+        }
+        assert order.date_time.utcoffset() == timedelta(0)
+        if order.is_open:
+            client.cancel(order)
+
+
+def test_every_time_in_force_is_understood(client):
+    soon = datetime.now(timezone.utc) + timedelta(hours=1)
+    for tif in TimeInForce:
+        order = LimitOrder(40, Side.BUY, 1000, "0.5", tif, soon if tif is TimeInForce.GTD else None)
+        if tif in (TimeInForce.ATO, TimeInForce.ATC):
+            # Currencies have no auctions.
+            with pytest.raises(NoAuctionAhead):
+                client.submit(order)
+            continue
+        answer = client.submit(order)
+        assert answer.tif is tif
+        assert answer.is_open is (tif not in (TimeInForce.IOC, TimeInForce.FOK))
+        if tif is TimeInForce.GTD:
+            assert answer.tif_date == soon
+    assert len(client.cancel_all(security_id=40)) == 3
+
+
+def test_an_order_is_modified_under_a_new_id_and_found_by_the_old_one(client):
+    first = client.buy(3, 10, limit=100, strategy="MOMENTUM")
+    second = client.modify(first.int_id, quantity=5, limit="101.5")
+    assert (second.orig_int_id, second.quantity, second.limit) == (first.int_id, 5, Decimal("101.5"))
+    assert client.order(first.int_id) == second
+    third = client.modify(second, limit=102, new_int_id=f"{first.int_id}-c")
+    assert third.int_id == f"{first.int_id}-c"
+    client.cancel(first.int_id)
+    assert client.order(third.int_id).status is OrderStatus.CANCELED
+    with pytest.raises(OrderFinished):
+        client.cancel(third)
+    with pytest.raises(OrderFinished):
+        client.modify(third, limit=103)
+    with pytest.raises(ValueError):
+        client.modify(third)
+
+
+def test_send_answers_the_id_alone(client):
+    int_id = client.send(StopLimitOrder(3, Side.BUY, 1, limit=9999, stop=9998))
+    assert client.order(int_id).type is OrderType.STOP_LIMIT
+    client.cancel(int_id)
+
+
+def test_cancel_all_cancels_what_is_meant(client):
+    of_pairs = [client.buy(4, 1, limit=price, strategy="PAIRS").int_id for price in (10, 11)]
+    other = client.buy(4, 1, limit=12, strategy="MARKET_MAKER")
+    assert sorted(client.cancel_all(strategy="PAIRS", security_id=4)) == sorted(of_pairs)
+    assert client.order(other.int_id).is_open
+    assert client.cancel_all(security_id=4) == [other.int_id]
+
+
+def test_an_id_is_good_for_one_order(client):
+    order = LimitOrder(5, Side.BUY, 1, 10, int_id="mine-1")
+    first = client.submit(order)
+    assert client.submit(order) == first
+    with pytest.raises(DuplicateOrderId) as caught:
+        client.submit(dataclasses.replace(order, limit=11))
+    assert (caught.value.status, caught.value.reason, caught.value.field) == (422, "duplicate-order-id", "intId")
+    assert not caught.value.repeated
+    client.cancel("mine-1")
+
+
+def test_ids_may_come_from_the_service(shared):
+    with Pitlane(shared.url, ids="service") as client:
+        order = client.buy(5, 1, limit=10)
+        assert order.int_id.startswith("r")
+        assert client.modify(order, limit=11).int_id.startswith("r")
+        client.cancel(order)
+
+
+def test_any_text_is_an_id(client):
+    for odd in ("..", "a/b", "a%2Fb", "ä"[:0] + "x?y#z", "a.b*c>"):
+        order = client.buy(5, 1, limit=10, int_id=odd)
+        assert client.order(odd).int_id == order.int_id == odd
+        client.cancel(odd)
+
+
+def test_a_refusal_is_an_exception_of_its_own(client):
+    with pytest.raises(BadLot) as caught:
+        client.buy(1, "0.5", limit=100)
+    problem = caught.value
+    assert isinstance(problem, Refused)
+    assert (problem.status, problem.reason, problem.field) == (422, "bad-lot", "quantity")
+    assert "lot size" in problem.message and problem.request_id
+    assert client.order(problem.int_id).status is OrderStatus.REJECTED
+    with pytest.raises(BadLot):
+        client.validate(MarketOrder(1, Side.BUY, "0.5"))
+    with pytest.raises(UnknownSecurity) as unknown:
+        client.security(999)
+    assert isinstance(unknown.value, NotFound) and unknown.value.status == 404
+    with pytest.raises(UnknownOrder):
+        client.order("nobody's")
+    with pytest.raises(BadBody) as bad:
+        client.submit(MarketOrder(1, "HOLD", 1))
+    assert bad.value.status == 400
+    with pytest.raises(TypeError):
+        client.buy(1, 0.5)
+
+
+def test_a_flat_position_cannot_be_closed(client):
+    ended(client, client.sell(10, 3, strategy="PAIRS"))
+    position = next(row for row in client.positions() if (row.security_id, row.strategy_name) == (10, "PAIRS"))
+    assert position.quantity == -3
+    (closing,) = ended(client, client.close_position(position.id))
+    assert (closing.side, closing.quantity, closing.status) == (Side.BUY, 3, OrderStatus.FILLED)
+    with pytest.raises(Conflict):
+        client.close_position(position)
+
+
+def test_asyncio_does_the_same(shared):
+    async def trade():
+        async with AsyncPitlane(shared.url) as client:
+            order = await client.buy(6, 1, limit=10)
+            order = await client.modify(order, limit="10.5")
+            await client.cancel(order)
+            with pytest.raises(BadLot):
+                await client.sell(6, "0.1")
+            return await client.order(order.int_id)
+
+    assert run(trade()).status is OrderStatus.CANCELED

@@ -1,0 +1,139 @@
+"""A lost answer never makes a second order. The connections are cut by a proxy, wherever chance will have it."""
+
+import asyncio
+import socket
+import threading
+from collections import Counter
+
+import pytest
+from conftest import ended, run
+from proxy import Proxy
+
+from pitlane import AsyncPitlane, NewTransaction, OutcomeUnknown, Pitlane, Refused, Retry, TransactionType, Unreachable
+from pitlane.refusals import BadLot
+
+# A cut is met by the next attempt at once; nine of ten connections may break in a row.
+STUBBORN = Retry(attempts=200, wait_s_first=0.0005, wait_s_max=0.002)
+ORDERS = 60
+
+
+@pytest.fixture()
+def broken(own):
+    service = own("feed.on=true").start()
+    proxies = []
+
+    def make(seed):
+        proxies.append(Proxy(service.addresses["http"], seed))
+        return service, proxies[-1]
+
+    yield make
+    for proxy in proxies:
+        proxy.close()
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_every_order_is_made_once(broken, seed):
+    service, proxy = broken(seed)
+    with Pitlane(f"http://{proxy.address}", retry=STUBBORN) as client:
+        resting = [client.buy(1, 1, limit=100 + number) for number in range(ORDERS)]
+        bought = [client.buy(2, 1) for _ in range(ORDERS)]
+        changed = [client.modify(order, quantity=2) for order in resting]
+        for order in changed[::2]:
+            client.cancel(order)
+        refused = 0
+        for _ in range(10):
+            with pytest.raises(BadLot):
+                client.buy(1, "0.5", limit=100)
+            refused += 1
+        credits = [client.record(NewTransaction(TransactionType.CREDIT, 1, currency="USD")) for _ in range(10)]
+    assert proxy.cuts > ORDERS / 2
+    with Pitlane(service.url) as straight:
+        ended(straight, *bought)
+        open_orders, history = straight.open_orders(), straight.order_history()
+        transactions = straight.transactions()
+    assert {order.int_id for order in open_orders} == {order.int_id for order in changed[1::2]}
+    # Modified once: the id before is that of the submission.
+    assert {order.orig_int_id for order in open_orders} == {order.int_id for order in resting[1::2]}
+    assert all(order.quantity == 2 for order in open_orders)
+    outcomes = Counter(order.status.value for order in history)
+    assert outcomes == {"CANCELED": len(changed[::2]), "FILLED": ORDERS, "REJECTED": refused}
+    fills = [row.order_int_id for row in transactions if row.type is TransactionType.BUY]
+    assert sorted(fills) == sorted(order.int_id for order in bought)
+    credited = [row.id for row in transactions if row.type is TransactionType.CREDIT]
+    assert sorted(credited) == sorted(credit.id for credit in credits)
+
+
+def test_every_order_is_made_once_by_many_at_a_time(broken):
+    service, proxy = broken(3)
+
+    async def trade():
+        async with AsyncPitlane(f"http://{proxy.address}", retry=STUBBORN) as client:
+            return await asyncio.gather(*(client.buy(1, 1, limit=100) for _ in range(ORDERS)))
+
+    made = {order.int_id for order in run(trade())}
+    assert proxy.cuts > 0
+    with Pitlane(service.url) as straight:
+        assert {order.int_id for order in straight.open_orders()} == made
+        assert len(straight.open_orders()) == len(made) == ORDERS
+
+
+def test_what_must_not_be_done_twice_is_not_asked_twice(broken):
+    """A position is reduced under an id of the service's: whoever loses that answer has to look."""
+    service, proxy = broken(4)
+    with Pitlane(service.url) as straight, Pitlane(f"http://{proxy.address}", retry=STUBBORN) as client:
+        straight.record(NewTransaction(TransactionType.BUY, "230", security_id=1, quantity=1000))
+        (position,) = straight.positions()
+        known, unknown = set(), 0
+        for _ in range(40):
+            try:
+                known.add(client.reduce_position(position, 1).int_id)
+            except OutcomeUnknown:
+                unknown += 1
+        assert known and unknown
+        made = {order.int_id for order in [*straight.open_orders(), *straight.order_history()]}
+        assert known <= made
+        assert len(made) <= len(known) + unknown
+
+
+def test_an_order_survives_the_end_of_the_service(own):
+    """The answer is lost, the service dies and starts again: the same order, not a second one."""
+    service = own().start()
+    with Pitlane(service.url, retry=Retry(attempts=100, wait_s_first=0.02, wait_s_max=0.05)) as client:
+        order = client.buy(1, 1, limit=100)
+        service.end(9)
+        starting = threading.Thread(target=service.start)
+        starting.start()
+        again = client.buy(1, 1, limit=100, int_id=order.int_id)
+        starting.join()
+        assert again.int_id == order.int_id and len(client.open_orders()) == 1
+
+
+def test_a_refusal_survives_the_end_of_the_service(own):
+    """The answer was a refusal and is lost with the service: asked again, it is a refusal, and no order."""
+    service = own().start()
+    with Pitlane(service.url, retry=Retry(attempts=100, wait_s_first=0.02, wait_s_max=0.05)) as client:
+        for _ in range(2):
+            with pytest.raises(Refused):
+                client.buy(1, "0.5", limit=100, int_id="half-a-share")
+            service.end(9)
+            service.start()
+        assert client.open_orders() == [] and len(client.order_history()) == 1
+
+
+def test_nobody_there_is_told_and_nothing_was_done():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = "127.0.0.1:{}".format(listener.getsockname()[1])
+    with Pitlane(f"http://{address}", retry=Retry(attempts=2, wait_s_first=0)) as client:
+        with pytest.raises(Unreachable):
+            client.buy(1, 1)
+
+
+def test_an_answer_that_never_comes_names_the_order():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = "127.0.0.1:{}".format(silent.getsockname()[1])
+        with Pitlane(f"http://{address}", retry=Retry(attempts=2, wait_s_first=0), timeout_s=0.05) as client:
+            with pytest.raises(OutcomeUnknown) as caught:
+                client.buy(1, 1, int_id="look-for-me")
+            assert caught.value.int_id == "look-for-me"
+            with pytest.raises(Unreachable):
+                client.positions()

@@ -1,0 +1,323 @@
+"""Events from the real broker, over every transport; what happens when it goes away, and when we are slow."""
+
+import asyncio
+import signal
+import threading
+import time
+
+import pytest
+from conftest import PATIENCE_S, run
+from proxy import Proxy
+
+from pitlane import (
+    AsyncPitlane,
+    Bar,
+    Booking,
+    CashChange,
+    Gap,
+    GenericEvent,
+    LogEvent,
+    LoginRefused,
+    LoginRequired,
+    NotPermitted,
+    OrderTerms,
+    OrderUpdate,
+    Overflow,
+    PhaseChange,
+    Pitlane,
+    Policy,
+    PositionChange,
+    Refusal,
+    StreamError,
+    StreamLost,
+    SubscriptionChange,
+    Tick,
+    Unintelligible,
+)
+from pitlane.words import OrderStatus, Phase
+
+
+def until(subscription, is_it):
+    """Reads on until something is as it should be, and answers all that came."""
+    seen = []
+    while not seen or not is_it(seen[-1]):
+        seen.append(subscription.get(timeout_s=PATIENCE_S))
+    return seen
+
+
+@pytest.mark.parametrize("transport", ["tcp", "ws"])
+def test_ticks_come_as_they_are(shared, transport):
+    with Pitlane(shared.url, transport=transport) as client:
+        securities = {security.id: security for security in client.securities()}
+        seen = set()
+        for tick in client.subscribe("tick.*"):
+            assert isinstance(tick, Tick)
+            security = securities[tick.security_id]
+            assert tick.topic == f"tick.{security.id}" and tick.symbol == security.symbol
+            assert tick.bid is None or tick.ask is None or tick.bid < tick.ask
+            assert tick.last is None or tick.last % security.tick_size == 0
+            seen.add(tick.security_id)
+            if len(seen) == 5:
+                break
+
+
+@pytest.mark.parametrize("transport", ["tcp", "ws"])
+def test_the_same_over_tls(shared, transport):
+    with Pitlane(shared.secure_url, verify=shared.certificate, transport=transport) as client:
+        with client.ticks(1) as ticks:
+            assert ticks.get(timeout_s=PATIENCE_S).security_id == 1
+
+
+def test_the_same_with_asyncio(shared):
+    async def watch(transport):
+        async with AsyncPitlane(shared.url, transport=transport) as client:
+            async for tick in client.ticks():
+                if tick.security_id == 1:
+                    return tick
+            return None
+
+    for transport in ("tcp", "ws"):
+        assert run(watch(transport)).symbol == "AAPL"
+
+
+def test_an_order_is_followed_through_its_life(client):
+    with client.orders("MOMENTUM") as updates, client.subscribe("*.MOMENTUM.>") as everything:
+        order = client.buy(7, 2, strategy="MOMENTUM")
+        lives = until(updates, lambda update: update.status is OrderStatus.FILLED)
+        assert all(isinstance(update, OrderUpdate) and update.int_id == order.int_id for update in lives)
+        assert [update.status for update in lives][0] is OrderStatus.PENDING_NEW
+        assert lives[-1].filled_quantity == 2 and lives[-1].avg_price == client.order(order.int_id).avg_price
+        kinds = {type(event) for event in until(everything, lambda event: isinstance(event, CashChange))}
+        assert kinds >= {OrderUpdate, OrderTerms, CashChange}
+    with client.orders("MOMENTUM", "odd.id*>") as odd:
+        client.cancel(client.buy(7, 2, limit=1, strategy="MOMENTUM", int_id="odd.id*>"))
+        assert until(odd, lambda update: update.status is OrderStatus.CANCELED)[0].int_id == "odd.id*>"
+
+
+def test_every_kind_of_event_is_typed(client):
+    wanted = {
+        Tick,
+        Bar,
+        OrderUpdate,
+        OrderTerms,
+        PositionChange,
+        Booking,
+        CashChange,
+        SubscriptionChange,
+        PhaseChange,
+        GenericEvent,
+    }
+    with client.subscribe(">", policy=Policy.EVERY) as everything, client.subscribe("bar.*.1s") as bars:
+        client.buy(8, 1, strategy="PAIRS")
+        client.want_market_data(8, "PAIRS")
+        client.set_phase("PAIRS", Phase.STOP)
+        client.publish("hello", {"to": "all", "price": 1})
+        seen = {Bar} if isinstance(bars.get(timeout_s=PATIENCE_S), Bar) else set()
+        while not wanted <= seen:
+            event = everything.get(timeout_s=PATIENCE_S)
+            seen.add(type(event))
+            if isinstance(event, Booking):
+                assert event.transaction.security_id == 8
+            if isinstance(event, GenericEvent):
+                assert event.data == {"to": "all", "price": 1}
+            assert event.at.tzinfo is not None
+        assert seen <= wanted | {LogEvent}
+    client.set_phase("PAIRS", Phase.RUNNING)
+
+
+def test_a_lost_connection_is_told_and_opened_again(own):
+    service = own().start()
+    with Pitlane(service.url) as client, client.ticks() as ticks, client.orders() as updates:
+        ticks.get(timeout_s=PATIENCE_S)
+        service.end(signal.SIGKILL)
+        lost = until(ticks, lambda event: isinstance(event, Gap))[-1]
+        assert not lost.is_over and lost.pattern == "tick.*" and lost.reason
+        service.start()
+        back = until(ticks, lambda event: isinstance(event, Gap))[-1]
+        assert back.is_over and back.since == lost.since < back.until
+        assert isinstance(ticks.get(timeout_s=PATIENCE_S), Tick)
+        client.buy(1, 1)
+        assert [type(event) for event in until(updates, lambda event: isinstance(event, OrderUpdate))] == [
+            Gap,
+            Gap,
+            OrderUpdate,
+        ]
+
+
+def test_nothing_is_doubled_or_missed_between_gaps(own):
+    """Cut again and again: between two gaps the updates of an order are whole."""
+    service = own().start()
+    proxy = Proxy(service.addresses["stomp"], 5)
+    proxy.calm()
+    try:
+        with Pitlane(service.url, broker=f"stomp://{proxy.address}") as client, client.orders() as updates:
+            for _ in range(5):
+                order = client.buy(1, 1)
+                seen = until(
+                    updates, lambda event: isinstance(event, OrderUpdate) and event.status is OrderStatus.FILLED
+                )
+                assert [update.status for update in seen] == ["PENDING_NEW", "NEW", "FILLED"]
+                assert {update.int_id for update in seen} == {order.int_id}
+                proxy.cut_all()
+                until(updates, lambda event: isinstance(event, Gap) and event.is_over)
+    finally:
+        proxy.close()
+
+
+def test_who_is_sent_away_comes_back(own):
+    service = own().start()
+
+    async def watch():
+        async with AsyncPitlane(service.url) as client:
+            async with client.ticks(1) as ticks:
+                while not (sessions := await client.sessions()):
+                    # The list is of the last second: it changes while ticks go by.
+                    await ticks.get(PATIENCE_S)
+                await client.end_session(sessions[0].id)
+                gaps = []
+                while len(gaps) < 2:
+                    event = await ticks.get(PATIENCE_S)
+                    gaps += [event] if isinstance(event, Gap) else []
+                return gaps
+
+    lost, back = run(watch())
+    assert lost.reason == "the service ends this session"
+    assert back.is_over
+
+
+def test_a_slow_reader_gets_the_newest_ticks(client):
+    with client.ticks(1) as ticks, client.subscribe("tick.1", policy=Policy.EVERY) as every:
+        numbers = [every.get(timeout_s=PATIENCE_S).seq for _ in range(6)]
+        newest = ticks.get(timeout_s=PATIENCE_S)
+        assert newest.seq >= numbers[-2] and ticks.replaced >= 3
+        assert numbers == sorted(set(numbers))
+
+
+def test_a_reader_that_is_too_slow_for_what_must_be_whole_is_told(client):
+    with client.subscribe("tick.*", policy=Policy.EVERY, capacity=3) as events, client.ticks() as clock:
+        for _ in range(1000):
+            clock.get(timeout_s=PATIENCE_S)
+            if events._box.has_ended:
+                break
+        assert [type(events.get()) for _ in range(3)] == [Tick] * 3
+        with pytest.raises(Overflow):
+            events.get()
+        # The others go on.
+        assert isinstance(clock.get(timeout_s=PATIENCE_S), Tick)
+
+
+@pytest.mark.parametrize("pattern", ["", "a..b", "ti*", "a.>.b", "tick.>x", "a\nb"])
+def test_what_is_no_pattern_is_told_before_it_is_sent(client, pattern):
+    with pytest.raises(ValueError):
+        client.subscribe(pattern)
+
+
+def test_a_cable_that_is_pulled_is_noticed_and_silence_alone_is_none(own):
+    service = own().start()
+    proxy = Proxy(service.addresses["stomp"], 6)
+    proxy.calm()
+    try:
+        with Pitlane(service.url, broker=f"stomp://{proxy.address}", heart_beat_s=1) as client:
+            with client.subscribe("log-event.error") as quiet, client.ticks(1) as ticks:
+                # Longer than the service waits for a sign of us: our heart-beats arrive.
+                first = ticks.get(timeout_s=PATIENCE_S)
+                until(ticks, lambda tick: tick.ts - first.ts > 3_000_000_000)
+                with pytest.raises(TimeoutError):
+                    quiet.get(timeout_s=0)
+                proxy.stall()
+                lost = quiet.get(timeout_s=PATIENCE_S)
+                assert isinstance(lost, Gap) and lost.reason == "no heart-beat"
+                proxy.go_on()
+                assert quiet.get(timeout_s=PATIENCE_S).is_over
+    finally:
+        proxy.close()
+
+
+def test_what_the_broker_refuses_ends_one_subscription_only(own):
+    service = own().user("bob", "read", "correct horse battery", "PAIRS").start()
+    with Pitlane(service.url, login=("bob", "correct horse battery")) as client, client.orders("PAIRS") as updates:
+        with pytest.raises(Refusal, match="not permitted"):
+            client.orders("MOMENTUM").get(timeout_s=PATIENCE_S)
+        assert [updates.get(timeout_s=PATIENCE_S).is_over for _ in range(2)] == [False, True]
+        with pytest.raises(Refusal, match="SEND is not permitted"):
+            client.publish("hello", {})
+        with pytest.raises(ValueError):
+            client.publish("not one.segment", {})
+        with pytest.raises(NotPermitted):
+            client.buy(1, 1)
+
+
+def test_a_login_is_asked_for_and_known(own):
+    service = own().user("ann", "trade", "correct horse battery").start()
+    for transport in ("tcp", "ws"):
+        with Pitlane(service.url, login=("ann", "correct horse battery"), transport=transport) as client:
+            assert client.identity().name == "ann"
+            with client.ticks(1) as ticks:
+                assert ticks.get(timeout_s=PATIENCE_S).security_id == 1
+    with Pitlane(service.url, login=("ann", "wrong"), broker=f"stomp://{service.addresses['stomp']}") as stranger:
+        with pytest.raises(LoginRefused):
+            next(iter(stranger.ticks(1)))
+        with pytest.raises(LoginRequired):
+            stranger.accounts()
+
+
+def test_a_token_is_as_good_as_a_login(own):
+    service = own()
+    token = service.token("bot", "trade")
+    with Pitlane(service.start().url, token=token) as client:
+        assert client.identity().name == "bot"
+        with client.ticks(1) as ticks:
+            assert ticks.get(timeout_s=PATIENCE_S).security_id == 1
+
+
+def test_no_broker_is_told_in_time(shared):
+    with Pitlane(shared.url, broker="stomp://127.0.0.1:9", timeout_s=0.3) as client:
+        with pytest.raises(StreamLost):
+            client.ticks()
+    with Pitlane(shared.url, broker="http://127.0.0.1:1") as client:
+        with pytest.raises(StreamError):
+            next(client.ticks())
+
+
+def test_closing_ends_the_readers(shared):
+    client = Pitlane(shared.url)
+    ticks = client.ticks()
+    reader = threading.Thread(target=lambda: [None for _ in ticks])
+    reader.start()
+    client.close()
+    reader.join(PATIENCE_S)
+    assert not reader.is_alive()
+    assert not [thread for thread in threading.enumerate() if thread.name == "pitlane-events"]
+
+
+def test_many_events_are_collected(client):
+    ticks = client.collect("tick.*", count=30)
+    assert len(ticks) == 30 and len({(tick.topic, tick.seq) for tick in ticks}) == 30
+    begin = time.monotonic()
+    assert client.collect("log-event.error", count=1, seconds=0.1) == []
+    assert time.monotonic() - begin < PATIENCE_S
+
+
+def test_a_message_that_is_none_is_told(client):
+    from pitlane.events import OtherEvent, event_of
+
+    with pytest.raises(Unintelligible):
+        event_of("tick.1", b"{}")
+    with pytest.raises(Unintelligible):
+        event_of("tick.1", b'{"type":"TICK","seq":1,"ts":1}')
+    assert isinstance(event_of("new.1", b'{"type":"NEW","seq":1,"ts":1}'), OtherEvent)
+
+
+def test_a_task_that_is_cancelled_leaves_nothing_behind(shared):
+    async def watch():
+        async with AsyncPitlane(shared.url) as client:
+            subscription = client.ticks()
+            await subscription.ready()
+            reader = asyncio.ensure_future(subscription.get())
+            await asyncio.sleep(0)
+            reader.cancel()
+            await asyncio.gather(reader, return_exceptions=True)
+            assert isinstance(await subscription.get(PATIENCE_S), Tick)
+        return len(asyncio.all_tasks())
+
+    assert run(watch()) <= 2

@@ -1,0 +1,230 @@
+"""Every operation that the service describes has a method, and both clients have the same ones."""
+
+import inspect
+import re
+from decimal import Decimal
+
+import pytest
+from conftest import ended
+
+from pitlane import (
+    AsyncPitlane,
+    Limits,
+    MarketOrder,
+    NewTransaction,
+    NotFound,
+    Phase,
+    Pitlane,
+    Problem,
+    Rates,
+    Side,
+    StopOrder,
+    TransactionType,
+    requests,
+    values,
+    wire,
+)
+
+# Not calls, but the page and the description for people.
+PAGES = {"/", "/assets/{file}", "/docs", "/docs/viewer.css", "/docs/viewer.js", "/favicon.svg"}
+
+
+def operations(description):
+    return {
+        (method.upper(), path) for path, item in description["paths"].items() for method in item if path not in PAGES
+    }
+
+
+class Log:
+    """Which described operations a client has asked for."""
+
+    def __init__(self, client, described):
+        self.asked = set()
+        # Literal paths before those with a blank in them.
+        self.described = sorted(described, key=lambda operation: operation[1].count("{"))
+        client._http.event_hooks = {"request": [self.note], "response": []}
+
+    def note(self, request):
+        path = request.url.raw_path.decode().partition("?")[0]
+        for method, template in self.described:
+            pattern = re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(template))
+            if method == request.method and re.fullmatch(pattern, path):
+                self.asked.add((method, template))
+                return
+        raise AssertionError(f"{request.method} {path} is not described")
+
+
+def test_every_operation_has_a_method(own):
+    with Pitlane(own().start().url) as client:
+        described = operations(client.description())
+        assert len(described) > 60
+        log = Log(client, described)
+        ask_everything(client)
+        assert described - log.asked == set()
+
+
+def ask_everything(client):
+    assert client.is_live() and client.health().ready
+    assert client.version().name == "pitlane"
+    assert client.identity().role == "admin"
+    assert "pitlane_" in client.metrics()
+    client.description()
+    assert client.config_params()["broker.maxRatePerConnection"] == "50"
+    reference(client)
+    orders(client)
+    ledger(client)
+    operation(client)
+    client.shut_down()
+
+
+def reference(client):
+    assert len(client.securities(limit=5)) == 5
+    assert client.security(1).tick_size == Decimal("0.01")
+    assert [found.symbol for found in client.search("apple type:STOCK")] == ["AAPL"]
+    assert client.forex("EUR", "USD").transaction_currency == "USD"
+    assert client.family(client.families()[0].id).currency == "USD"
+    assert client.account(client.accounts()[0].name).id == client.accounts()[0].id
+    assert {exchange.mic for exchange in client.exchanges()} >= {"XNAS"}
+    assert client.strategies()[0].name == "SERVER"
+    client.set_phase("PAIRS", Phase.STOP)
+    assert {strategy.name: strategy.phase for strategy in client.strategies()}["PAIRS"] is Phase.STOP
+    client.clear_caches()
+
+
+def orders(client):
+    assert client.next_order_id(1) != client.next_order_id(1)
+    client.validate(MarketOrder(1, Side.BUY, 1))
+    (market,) = ended(client, client.buy(1, 10))
+    limit = client.modify(client.buy(1, 1, limit=100), limit="100.5")
+    stop = client.modify(client.submit(StopOrder(1, Side.SELL, 1, 10)), stop="10.5")
+    both = client.modify(client.sell(1, 1, limit=10, stop="10.5"), quantity=2)
+    with pytest.raises(Problem):
+        client.modify(market, quantity=5)
+    for order in (limit, stop, both):
+        client.cancel(order)
+        assert client.order(order.int_id).status == "CANCELED"
+    assert client.open_orders() == []
+    assert len(client.order_history()) == 4
+    # Ids that look like other paths are ids all the same.
+    for odd in ("market", "limit", "stop", "stoplimit"):
+        with pytest.raises(NotFound):
+            client.order(odd)
+        with pytest.raises(NotFound):
+            client.cancel(odd)
+
+
+def ledger(client):
+    (position,) = client.positions()
+    (reducing,) = ended(client, client.reduce_position(position, 4))
+    assert reducing.quantity == reducing.filled_quantity == 4
+    (closing,) = ended(client, client.close_position(position))
+    assert closing.quantity == closing.filled_quantity == 6
+    client.reset_positions()
+    assert client.positions()[0].quantity == 0
+    booked = client.record(NewTransaction(TransactionType.CREDIT, "1000.5", currency="USD"))
+    assert booked.price == Decimal("1000.5")
+    assert client.transactions(limit=1) == [client.transaction(booked.id)] == [booked]
+    client.reset_cash_balances()
+    client.reset_cache_balances()
+    assert client.cash()[0].currency == "USD"
+    assert client.portfolio("SERVER").base_currency == "USD"
+
+
+def operation(client):
+    # Empty in the first second.
+    assert all(row.p99_ns >= row.p50_ns > 0 for row in client.latency())
+    assert client.adapters()[0].name == "SIM"
+    with pytest.raises(NotFound):
+        client.end_session("stomp-0-99")
+    with pytest.raises(NotFound):
+        client.reset_session("fix-0-99")
+    # Ours, which followed the orders, may be among them: the list is of the last second.
+    assert {session.kind for session in client.sessions()} <= {"STOMP"}
+    client.set_limits(Limits(strategy_name="MOMENTUM", max_order_qty=Decimal(7)))
+    limits = {row.strategy_name: row for row in client.risk().limits}
+    assert limits["MOMENTUM"].max_order_qty == 7
+    client.kill_switch()
+    assert client.health().kill_switch
+    client.lift_kill_switch()
+    assert client.feeds() == ["SIM"]
+    client.unwant_market_data(1)
+    client.want_market_data(1)
+    client.set_rates(Rates(max_rate_per_connection=Decimal("12.5")))
+    assert client.rates().max_rate_per_connection == Decimal("12.5")
+    assert client.broker_url().startswith("stomp://")
+    assert client.websocket_url().startswith("ws://")
+
+
+def test_both_clients_have_the_same_surface():
+    def surface(kind):
+        members = inspect.getmembers(kind, inspect.isfunction)
+        return {name: str(inspect.signature(member)).replace("Async", "") for name, member in members if name[0] != "_"}
+
+    assert surface(Pitlane) == surface(AsyncPitlane)
+    assert len(surface(Pitlane)) > 60
+
+
+NAMES = {
+    "AccountVO": values.Account,
+    "AdapterVO": values.Adapter,
+    "CashBalanceVO": values.CashBalance,
+    "DurabilityVO": values.Durability,
+    "ExchangeVO": values.Exchange,
+    "HoldingVO": values.Holding,
+    "IdentityVO": values.Identity,
+    "LimitsVO": values.Limits,
+    "ListenerVO": values.Listener,
+    "MissingVO": values.Missing,
+    "OrderVO": values.Order,
+    "PortfolioVO": values.Portfolio,
+    "PositionVO": values.Position,
+    "RatesVO": values.Rates,
+    "Ready": values.Health,
+    "RestrictionVO": values.Restriction,
+    "RiskVO": values.Risk,
+    "SecurityFamilyVO": values.SecurityFamily,
+    "SecurityVO": values.Security,
+    "SessionVO": values.Session,
+    "ShardVO": values.Shard,
+    "StageVO": values.Latency,
+    "StrategyVO": values.Strategy,
+    "TransactionVO": values.Transaction,
+    "Version": values.Version,
+    "WayVO": values.Way,
+    "MarketOrderVO": requests.MarketOrder,
+    "LimitOrderVO": requests.LimitOrder,
+    "StopOrderVO": requests.StopOrder,
+    "StopLimitOrderVO": requests.StopLimitOrder,
+    "TransactionRequestVO": requests.NewTransaction,
+}
+# Read without a value of their own, or made of several here.
+OTHERS = {
+    "AnyOrderVO",
+    "Brief",
+    "Decimal",
+    "ForexVO",
+    "LimitOrderChangeVO",
+    "Live",
+    "MarketDataSubscriptionVO",
+    "MarketOrderChangeVO",
+    "Moment",
+    "OrderStatus",
+    "OrderType",
+    "Phase",
+    "PhaseVO",
+    "Problem",
+    "Side",
+    "StopLimitOrderChangeVO",
+    "StopOrderChangeVO",
+    "TimeInForce",
+    "TransactionType",
+}
+
+
+def test_every_value_has_all_its_members(client):
+    schemas = client.description()["components"]["schemas"]
+    assert set(schemas) == set(NAMES) | OTHERS
+    for name, kind in NAMES.items():
+        ours = {wire.json_name(field) for field in kind.__dataclass_fields__}
+        ours -= {"type"} if name.endswith("OrderVO") and kind.__module__.endswith("requests") else set()
+        assert ours == set(schemas[name]["properties"]), name
