@@ -20,7 +20,7 @@ const PATHS: [&str; 3] = ["/health/live", "/rest/security-family", "/rest/execut
 /// Open orders in the last list: two kilobytes.
 const ORDERS: usize = 5;
 /// The end of a chunked answer.
-const END: &[u8] = b"\r\n0\r\n\r\n";
+pub const END: &[u8] = b"\r\n0\r\n\r\n";
 
 /// One answer, ours and the others'.
 pub struct Beside {

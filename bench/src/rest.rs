@@ -5,16 +5,17 @@
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
-use std::thread;
 use std::time::Instant;
 
 use crate::conditions::Pinning;
 use crate::http::server::{Kind, Server};
-use crate::http::{order, read_empty};
+use crate::http::{END, order, read_empty};
 use crate::measure::median;
 
 /// How often the long list is read.
 const READS: usize = 5;
+/// Taken of it at once: some 50 µs.
+const READ_BYTES: usize = 256 * 1_024;
 
 /// What was measured.
 #[derive(Clone, Copy, Debug)]
@@ -74,36 +75,62 @@ fn submit(clients: &mut [TcpStream], first: usize, orders: usize) -> io::Result<
     Ok(())
 }
 
-/// How long small requests take while somebody reads all open orders, in milliseconds: 99 of 100, and all.
+/// How long small requests take while somebody reads all open orders, in milliseconds: 99 of 100, and all. One thread is both, and takes
+/// turns, so that they do not wait for each other's time on the core.
 fn beside_list(server: &Server) -> io::Result<(f64, f64)> {
-    let mut reader = server.connect()?;
-    let reading = thread::spawn(move || -> io::Result<()> {
-        let mut buffer = vec![0; 1 << 20];
-        for _ in 0..READS {
-            reader.write_all(b"GET /rest/execution/order HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
-            let mut tail = Vec::new();
-            while !tail.ends_with(b"\r\n0\r\n\r\n") {
-                let count = reader.read(&mut buffer)?;
-                tail.extend_from_slice(&buffer[..count]);
-                tail.drain(..tail.len().saturating_sub(16));
-            }
-        }
-        Ok(())
-    });
-    let mut client = server.connect()?;
+    let (mut reader, mut client) = (server.connect()?, server.connect()?);
+    reader.set_nonblocking(true)?;
+    client.set_nonblocking(true)?;
+    let mut buffer = vec![0; READ_BYTES];
     let mut times = Vec::new();
-    let mut buffer = [0; 4_096];
-    while !reading.is_finished() {
-        let begin = Instant::now();
-        client.write_all(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
-        let mut filled = 0;
-        while !buffer[..filled].ends_with(b"0\r\n\r\n") {
-            filled += client.read(&mut buffer[filled..])?;
+    for _ in 0..READS {
+        reader.write_all(b"GET /rest/execution/order HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
+        let (mut list, mut answer) = (Tail::default(), Tail::default());
+        let mut since = None;
+        while !list.is_end() {
+            let begin = match since {
+                Some(begin) => begin,
+                None => {
+                    client.write_all(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
+                    *since.insert(Instant::now())
+                }
+            };
+            answer.read(&mut client, &mut buffer)?;
+            if answer.is_end() {
+                times.push(begin.elapsed().as_secs_f64() * 1e3);
+                (answer, since) = (Tail::default(), None);
+            }
+            list.read(&mut reader, &mut buffer)?;
         }
-        times.push(begin.elapsed().as_secs_f64() * 1e3);
+        while since.is_some() && !answer.is_end() {
+            answer.read(&mut client, &mut buffer)?;
+        }
     }
-    reading.join().map_err(|_| io::Error::other("the reader failed"))??;
     times.sort_unstable_by(f64::total_cmp);
     let at = |part: f64| times.get((times.len() as f64 * part) as usize).or(times.last()).copied();
     Ok((at(0.99).unwrap_or(0.0), at(1.0).unwrap_or(0.0)))
+}
+
+/// The last octets of a chunked answer.
+#[derive(Default)]
+struct Tail(Vec<u8>);
+
+impl Tail {
+    /// Takes in what has come, if anything.
+    fn read(&mut self, socket: &mut TcpStream, buffer: &mut [u8]) -> io::Result<()> {
+        match socket.read(buffer) {
+            Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => {
+                self.0.extend_from_slice(&buffer[count.saturating_sub(END.len())..count]);
+                self.0.drain(..self.0.len().saturating_sub(END.len()));
+                Ok(())
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn is_end(&self) -> bool {
+        self.0.ends_with(END)
+    }
 }

@@ -60,6 +60,10 @@ impl Ask<'_> {
 
     /// Whether the client has this state already.
     pub fn has(&self, etag: &HeaderValue) -> bool {
+        // Mostly nobody asks.
+        if !self.head.headers.contains_key(IF_NONE_MATCH) {
+            return false;
+        }
         let values = self.head.headers.get_all(IF_NONE_MATCH).iter();
         let mut tags = values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
         let etag = etag.to_str().unwrap_or_default();
