@@ -8,7 +8,7 @@ use pitlane_engine::desk::Declined;
 use pitlane_engine::id::{AccountId, IntId, SecurityId, StrategyId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
-use pitlane_engine::terms::{OrderKind, Terms};
+use pitlane_engine::terms::{OrderKind, Status, Terms};
 use pitlane_engine::view::Order;
 use pitlane_protocols::rest::{
     self, AnyOrderVO, LimitOrderChangeVO, LimitOrderVO, MarketOrderChangeVO, MarketOrderVO, OrderChange,
@@ -83,7 +83,10 @@ pub async fn cancel(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer,
     let pending = house.floor.cancel(&order).map_err(|declined| Problem::refused(declined.reason))?;
     match house.hear(pending).await? {
         Outcome::Refused(refusal) => Err(Problem::refused(refusal.reason)),
-        Outcome::Order(_) | Outcome::Done(_) => Ok(Answer::empty()),
+        Outcome::Order(_) | Outcome::Done(_) => {
+            let now = ask.wants_representation().then(|| house.floor.view().order(order.handle)).flatten();
+            Ok(shown(house, now.as_ref()))
+        }
     }
 }
 
@@ -135,8 +138,13 @@ async fn again(house: &House, ask: &Ask<'_>, id: IntId, asked: Asked) -> Result<
         let Some(receipt) = house.floor.receipt(&id) else {
             // From before a restart: the order itself tells what was asked.
             let order = order.filter(|order| asked == Asked::Submit(order.terms)).ok_or_else(duplicate)?;
-            let refused = order.status == pitlane_engine::terms::Status::Rejected;
-            return answer(house, ask, &id, if refused { order.reason } else { Reason::None });
+            let reason = match order.status {
+                // Why it was refused is not kept over a restart; that it was must not become a success.
+                Status::Rejected if order.reason == Reason::None => Reason::DuplicateId,
+                Status::Rejected => order.reason,
+                _ => Reason::None,
+            };
+            return answer(house, ask, &id, reason);
         };
         if receipt.asked != asked {
             return Err(duplicate());
@@ -157,12 +165,13 @@ fn answer(house: &House, ask: &Ask<'_>, id: &IntId, reason: Reason) -> Result<An
         return Err(Problem::refused(reason).with("intId", id.as_str()));
     }
     let order = ask.wants_representation().then(|| own(house, id)).flatten();
-    let reference = house.floor.reference();
-    let answer = match &order {
-        Some(order) => Answer::json(&OrderVO::of(order, None, &reference)),
-        None => Answer::empty(),
-    };
-    Ok(answer.with_location(location_of(id)))
+    Ok(shown(house, order.as_ref()).with_location(location_of(id)))
+}
+
+/// An order in an answer, for whoever wants that.
+fn shown(house: &House, order: Option<&Order>) -> Answer {
+    order
+        .map_or_else(Answer::empty, |order| Answer::json(&OrderVO::of(order, None, &house.floor.reference())))
 }
 
 /// The order that this request was about: a pending modification is not yet among its ids.

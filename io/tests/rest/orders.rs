@@ -195,14 +195,19 @@ fn a_cancel_is_taken_once() {
     let answer = service.delete(path);
     assert_eq!((answer.status, answer.header("content-length")), (200, Some("0")));
     service.until(path, |found| found[0]["status"] == "CANCELED");
+    service.must_post(LIMIT, &limit(r#","intId":"shown""#));
+    let answer =
+        service.ask("DELETE", "/rest/execution/order/shown", "Prefer: return=representation\r\n", "");
+    assert_eq!((answer.status, &answer.json()["intId"]), (200, &json!("shown")));
+    service.until("/rest/execution/order/shown", |found| found[0]["status"] == "CANCELED");
     service.refuse("DELETE", path, "", 409, "order-finished");
     service.refuse("DELETE", "/rest/execution/order/zzz", "", 404, "unknown-order");
     service.refuse("DELETE", &format!("{path}?accountId=2"), "", 404, "unknown-order");
     service.refuse("DELETE", &format!("{path}?accountId=x"), "", 400, "bad-query");
     service.refuse("POST", MODIFY, r#"{"intId":"a/b?c","limit":1}"#, 409, "order-finished");
     assert_eq!(service.read("/rest/execution/order"), json!([]));
-    let history = service.read("/rest/ext/order/history?limit=1");
-    assert_eq!(history[0]["intId"], "a/b?c");
+    let history = service.read("/rest/ext/order/history?limit=2");
+    assert_eq!((&history[0]["intId"], &history[1]["intId"]), (&json!("shown"), &json!("a/b?c")));
 }
 
 #[test]
