@@ -13,22 +13,21 @@
 //!
 //! In values `@30` is the time in 30 seconds, and `$a` whatever stood where it stood first.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use pitlane_engine::command::Session as Hours;
 use pitlane_engine::id::SecurityId;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::terms::OrderKind;
-use pitlane_engine::time::{TimeOfDay, Timestamp};
+use pitlane_engine::time::TimeOfDay;
 use pitlane_protocols::decoded::Decoded;
 use pitlane_protocols::fix::fields::{Fields, read};
 use pitlane_protocols::fix::frame;
 use pitlane_protocols::fix::order::OrderFields;
 use pitlane_protocols::fix::session::SessionSettings;
-use pitlane_protocols::fix::stamp::Stamp;
 use pitlane_protocols::words::{Code, Profile};
 use pitlane_tests::dice::Dice;
+use pitlane_tests::fix::words::{Bound, filled, fits, number_after};
 use pitlane_tests::fix::{SharedStore, Stage, frame_of, sealed, seconds, settings};
 use pitlane_tests::world;
 
@@ -127,7 +126,7 @@ struct Play {
     /// To go with the next message.
     held: Vec<u8>,
     said: Vec<String>,
-    bound: BTreeMap<String, String>,
+    bound: Bound,
 }
 
 fn play(text: &str, cut: Cut) -> Result<(), String> {
@@ -148,7 +147,7 @@ fn play(text: &str, cut: Cut) -> Result<(), String> {
         Cut::Seed(seed) => seed,
         Cut::Whole | Cut::EachByte => 0,
     });
-    let bound = BTreeMap::new();
+    let bound = Bound::new();
     let mut play = Play { stage, cut, dice, number: 1, held: Vec::new(), said: Vec::new(), bound };
     for (at, line) in text.lines().enumerate() {
         let line = line.trim_end();
@@ -283,40 +282,15 @@ impl Play {
     fn send(&mut self, text: &str, hold: bool) {
         let text = self.filled(text);
         let bytes = frame_of(&text, self.number, self.stage.now);
-        let named = text.split('|').find_map(|field| field.strip_prefix("34="));
-        let named: Option<u64> = named.and_then(|number| number.parse().ok());
-        let is_repeat = text.contains("|43=Y");
-        if !is_repeat {
-            self.number = named.unwrap_or(self.number).saturating_add(1);
-        }
+        self.number = number_after(&text, self.number);
         self.held.extend_from_slice(&bytes);
         if !hold {
             self.feed(Vec::new());
         }
     }
 
-    /// Puts in times, and the time of an order.
     fn filled(&self, text: &str) -> String {
-        let stamp = |at: Timestamp| String::from_utf8_lossy(Stamp::default().text(at)).into_owned();
-        let mut fields: Vec<String> = text
-            .split('|')
-            .map(|field| match field.split_once("=@") {
-                Some((tag, offset)) => {
-                    let offset: i64 = offset.parse().expect("seconds from now");
-                    let at = self.stage.now.0.wrapping_add_signed(offset * 1_000_000_000);
-                    format!("{tag}={}", stamp(Timestamp(at)))
-                }
-                None => match field.split_once("=$") {
-                    Some((tag, name)) => format!("{tag}={}", self.bound[name]),
-                    None => field.to_string(),
-                },
-            })
-            .collect();
-        let is_order = ["35=D", "35=F", "35=G"].contains(&fields[0].as_str());
-        if is_order && !fields.iter().any(|field| field.trim_start_matches('-').starts_with("60")) {
-            fields.push(format!("60={}", stamp(self.stage.now)));
-        }
-        fields.join("|").replace("|-60", "")
+        filled(text, self.stage.now, &self.bound)
     }
 
     fn feed(&mut self, bytes: Vec<u8>) {
@@ -341,29 +315,7 @@ impl Play {
             return Err(format!("nothing was said; closed: {:?}", self.stage.closed));
         }
         let said = self.said.remove(0);
-        let fields: Vec<(&str, &str)> = said.split('|').filter_map(|field| field.split_once('=')).collect();
-        let get = |tag: &str| fields.iter().find(|field| field.0 == tag).map(|field| field.1);
-        for field in expected.split('|') {
-            if let Some(tag) = field.strip_prefix('-') {
-                if get(tag).is_some() {
-                    return Err(format!("{tag} should not be there: {said}"));
-                }
-                continue;
-            }
-            let (tag, value) = field.split_once('=').ok_or("a field has a value")?;
-            let found = get(tag).ok_or_else(|| format!("{tag} is not there: {said}"))?;
-            let fits = match value.strip_prefix('$') {
-                Some(name) => self.bound.entry(name.to_string()).or_insert(found.to_string()) == found,
-                None => match value.strip_suffix('*') {
-                    Some(beginning) => found.starts_with(beginning),
-                    None => found == value,
-                },
-            };
-            if !fits {
-                return Err(format!("{field}: {said}"));
-            }
-        }
-        Ok(())
+        fits(expected, &said, &mut self.bound)
     }
 
     fn nothing_left(&mut self) -> Result<(), String> {

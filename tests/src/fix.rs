@@ -1,6 +1,8 @@
 //! A FIX client on a stage: one session, one shard, the desk between them, all on one thread under a virtual clock. Bytes go in
 //! as they are cut; what the session says comes out as readable messages.
 
+pub mod words;
+
 use std::sync::{Arc, Mutex};
 
 use pitlane_engine::command::{
@@ -19,12 +21,12 @@ use pitlane_engine::worker::Worker;
 use pitlane_protocols::decoded::Decoded;
 use pitlane_protocols::fix::entry::Request;
 use pitlane_protocols::fix::fields::{Fields, read};
-use pitlane_protocols::fix::frame::{self, check_sum};
+use pitlane_protocols::fix::frame;
 use pitlane_protocols::fix::greeting;
 use pitlane_protocols::fix::session::{Ending, Session, SessionSettings, State};
-use pitlane_protocols::fix::stamp::Stamp;
 use pitlane_protocols::fix::store::{Cause, MemoryStore, Numbers, Store, StoreFailed};
 
+pub use self::words::sealed;
 use crate::world;
 
 const CONTROL: PortId = PortId(0);
@@ -403,40 +405,9 @@ fn is_ours(settings: &SessionSettings, greeting: &greeting::Greeting) -> bool {
         && settings.sender_comp_id.as_bytes() == greeting.target_comp_id
 }
 
-/// A frame from readable fields, `|` for SOH: what the header needs is put in where it is not there.
+/// A frame of the only client.
 pub fn frame_of(text: &str, number: u64, now: Timestamp) -> Vec<u8> {
-    let has = |tag: &str| text.split('|').any(|field| field.starts_with(tag));
-    let mut fields = text.trim_end_matches('|').splitn(2, '|');
-    let msg_type = fields.next().unwrap_or_default();
-    let rest = fields.next().unwrap_or_default();
-    let mut body = format!("{msg_type}|");
-    for (tag, value) in
-        [("49=", "CLIENT1".to_string()), ("56=", "PITLANE".to_string()), ("34=", number.to_string())]
-    {
-        if !has(tag) {
-            body += &format!("{tag}{value}|");
-        }
-    }
-    if !has("52=") {
-        let stamp = String::from_utf8_lossy(Stamp::default().text(now)).into_owned();
-        body += &format!("52={stamp}|");
-    }
-    if !rest.is_empty() {
-        body += rest;
-        body += "|";
-    }
-    // A field that is to be left out stands there without a value and a minus before it.
-    let body: String = body.split_inclusive('|').filter(|field| !field.starts_with('-')).collect();
-    sealed("FIX.4.4", &body)
-}
-
-/// A frame with its length and sum.
-pub fn sealed(begin_string: &str, body: &str) -> Vec<u8> {
-    let body = body.replace('|', "\x01");
-    let mut bytes = format!("8={begin_string}\x019={}\x01{body}", body.len()).into_bytes();
-    let sum = check_sum(&bytes);
-    bytes.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
-    bytes
+    words::frame_of(text, "CLIENT1", number, now)
 }
 
 /// Seconds in nanoseconds.
