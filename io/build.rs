@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Whoever builds without git's files may tell the commit by this variable.
-const COMMIT: &str = "PITLANE_COMMIT";
+const COMMIT: &str = "BUILT_FROM_COMMIT";
 
 fn main() -> io::Result<()> {
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR").map_err(io::Error::other)?).join("..");

@@ -10,11 +10,12 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use pitlane_bench::conditions::{Conditions, Pinning};
 use pitlane_bench::contest::{Engine, STANDING_HEAD, contest};
-use pitlane_bench::fan_out::{self, Nats};
+use pitlane_bench::fan_out::{self, Heard, Nats};
 use pitlane_bench::goals::{self, Verdict};
 use pitlane_bench::journal::Folder;
 use pitlane_bench::measure::{clock_ns, median, percentiles};
 use pitlane_bench::noise;
+use pitlane_bench::report::recording::Recording;
 use pitlane_bench::scenario::Scenario;
 use pitlane_bench::work::Work;
 use pitlane_bench::workload::{Kind, Workload};
@@ -117,6 +118,12 @@ enum Task {
     },
     /// Engines beside each other in interleaved rounds.
     Compare(Rounds),
+    /// FIX orders at rising rates, up to the knee.
+    Sweep(tasks::endurance::Rates),
+    /// FIX orders at half the knee for long: whether memory grows or the tail drifts.
+    Soak(tasks::endurance::Long),
+    /// A folder of results as one page, with what the machine's doctor says.
+    Report { folder: PathBuf },
     /// One small piece of the hot path, so many times: prints the nanoseconds of one.
     Work(tasks::builds::Piece),
     /// This build and another in turn on this machine; exit 1 where this one is slower beyond the noise.
@@ -319,6 +326,9 @@ fn run(task: Task) -> Result<Verdicts, Failure> {
     if let Task::Workload { scenario, out, ops } = task {
         return make(&scenario, ops, &out);
     }
+    if let Task::Report { folder } = task {
+        return tasks::endurance::report(&folder);
+    }
     if let Task::Work(piece) = task {
         Pinning::take();
         return Ok(tasks::builds::work(&piece));
@@ -329,6 +339,9 @@ fn run(task: Task) -> Result<Verdicts, Failure> {
     println!("noise     {}\n", noise::listen(NOISE).line());
     match task {
         Task::Workload { .. } | Task::Work(_) => Ok(Verdicts::default()),
+        Task::Sweep(rates) => tasks::endurance::sweep(&pinning, &rates),
+        Task::Soak(long) => tasks::endurance::soak(&pinning, &long),
+        Task::Report { .. } => Ok(Verdicts::default()),
         Task::Gate(gate) => tasks::builds::gate(&gate),
         Task::Instructions { works } => tasks::builds::instructions(&works),
         Task::Book(flow) => single(Engine::Book, &flow),
@@ -621,15 +634,20 @@ fn broker(pinning: &Pinning, ticks: usize, time: Duration) -> Verdicts {
             None => println!("; NATS is not installed"),
         }
         goals.push(Verdict::at_least(&format!("stomp to {consumers}"), millions, floor, "million/s"));
-        let latencies = fan_out::latency(pinning, &reference, consumers, 0, 5_000, time);
+        let latencies = fan_out::latency(pinning, &reference, consumers, 5_000, time);
         let us = |quantile: f64| latencies.value_at_quantile(quantile) as f64 / 1e3;
         println!("stomp to {consumers} at 5,000/s: median {:.1} µs, p99 {:.1} µs", us(0.5), us(0.99));
         goals.push(Verdict::at_most(&format!("stomp latency to {consumers}"), us(0.5), most_us, "µs"));
     }
     for stalled in [0, 2] {
-        let latencies = fan_out::latency(pinning, &reference, 8, stalled, 8_000, time);
+        let Heard { latencies, gap } = fan_out::beside_stalled(pinning, &reference, stalled, time);
         let us = |quantile: f64| latencies.value_at_quantile(quantile) as f64 / 1e3;
-        println!("stomp to 8 with {stalled} stalled: median {:.1} µs, p99 {:.1} µs", us(0.5), us(0.99));
+        let gap = gap.as_secs_f64() * 1e3;
+        println!(
+            "stomp, 1,000 × 4 KiB/s to 10 of whom {stalled} do not read: median {:.1} µs, p99 {:.1} µs, longest silence {gap:.1} ms",
+            us(0.5),
+            us(0.99)
+        );
     }
     println!();
     Verdicts { wrong: false, goals }
@@ -637,34 +655,42 @@ fn broker(pinning: &Pinning, ticks: usize, time: Duration) -> Verdicts {
 
 /// In turn, so that all meet the same machine.
 fn fix_over_loopback(pinning: &Pinning, wire: &Wire) -> Result<Verdicts, Failure> {
-    use fix_wire::{Peer, flat_out, open_loop};
+    use fix_wire::{Peer, Steady, flat_out, open_loop};
     if !pinning.has_two_cores() {
         println!("fix {NO_SECOND_CORE}");
         return Ok(Verdicts::default());
     }
-    let (mut ours, mut theirs, mut bare, mut steady) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut ours, mut bare, mut steady) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut theirs, mut theirs_short) = (Vec::new(), Vec::new());
+    let load = Steady { rate: FIX_RATE, orders: wire.steady, open_max: None };
     for _ in 0..wire.rounds.max(1) {
         ours.push(flat_out(Peer::Pitlane, pinning, wire.sessions, wire.orders)?);
         if !wire.alone {
-            theirs.push(flat_out(Peer::QuickFix, pinning, wire.sessions, wire.orders / 4)?);
+            let peer =
+                |reports| flat_out(Peer::QuickFix { reports }, pinning, wire.sessions, wire.orders / 4);
+            theirs.push(peer(2)?);
+            theirs_short.push(peer(1)?);
         }
-        bare.push(open_loop(Peer::Echo, pinning, FIX_RATE, wire.steady)?);
-        steady.push(open_loop(Peer::Pitlane, pinning, FIX_RATE, wire.steady)?);
+        bare.push(open_loop(Peer::Echo, pinning, load, |_, _| {})?);
+        steady.push(open_loop(Peer::Pitlane, pinning, load, |_, _| {})?);
     }
     let Wire { sessions, orders, .. } = wire;
     let rate = median(&ours);
     println!(
         "fix flat out: {rate:.0} orders/s, order to first report, {sessions} sessions of {orders} orders, journal os"
     );
-    let at = |took: &[Vec<u64>], part: f64| {
-        let nth: Vec<f64> =
-            took.iter().map(|took| took[(took.len() as f64 * part) as usize] as f64).collect();
-        median(&nth) / 1_000.0
+    let at = |rounds: &[Recording], quantile: f64| {
+        let nth = rounds.iter().map(|round| round.all.value_at_quantile(quantile) as f64);
+        median(&nth.collect::<Vec<_>>()) / 1_000.0
     };
     let mut goals = Vec::new();
     if !theirs.is_empty() {
-        let peer = median(&theirs);
-        println!("QuickFIX 1.15, memory store, no dictionary: {peer:.0} orders/s");
+        let (peer, short) = (median(&theirs), median(&theirs_short));
+        println!(
+            "QuickFIX 1.15, memory store, no dictionary: {peer:.0} orders/s with the same two reports for each order, \
+             {short:.0} with one, {:.2} × of which is ours",
+            rate / short
+        );
         goals.push(Verdict::at_least("fix flat out", rate / peer, goals::FIX_PEER_RATIO_MIN, "× QuickFIX"));
     }
     for (name, took) in [("fix", &steady), ("bare echo", &bare)] {

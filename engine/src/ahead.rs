@@ -20,6 +20,13 @@ pub fn table<T>(rows: usize) -> Vec<T> {
     rows_of_it
 }
 
+/// The same, full of zeros. Pages that nobody touches take no memory.
+pub fn zeros(words: usize) -> Vec<u64> {
+    let table = vec![0; words];
+    advise_hugepage(table.as_ptr().cast(), words * size_of::<u64>());
+    table
+}
+
 /// The same for a table that shall have room for so many rows in all.
 pub fn enlarge<T>(table: &mut Vec<T>, rows: usize) {
     table.reserve_exact(rows.saturating_sub(table.len()));

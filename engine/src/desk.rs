@@ -15,6 +15,7 @@ mod events;
 mod names;
 mod roster;
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 
 use self::events::Heard;
@@ -97,6 +98,8 @@ pub struct Known {
     pub id: IntId,
     pub status: Status,
     pub finished: bool,
+    /// Of the command that entered it; zero if that was before a restart.
+    pub token: u32,
 }
 
 /// Nothing was sent, and why. The order is there if the request was about one we know.
@@ -127,6 +130,8 @@ pub struct Desk {
     /// Finished orders of a day that is over, still to be forgotten: so many from the oldest.
     stale: u32,
     untracked: u64,
+    /// The entry that was told of last: what follows is about the same, as a rule.
+    last: Cell<u32>,
 }
 
 /// Requests.
@@ -144,6 +149,7 @@ impl Desk {
             day: None,
             stale: 0,
             untracked: 0,
+            last: Cell::new(NIL),
         }
     }
 
@@ -284,6 +290,11 @@ impl Desk {
         self.find(&Heard::of_status(report)).map(|number| self.known(number))
     }
 
+    /// Has memory brought near for a new order of this id.
+    pub fn foresee(&self, session: u16, id: &IntId) {
+        self.names.foresee(session, id);
+    }
+
     /// An id made here that nobody in the session has used, for a request that is sent past the desk. None when the
     /// numbers have run out, or the session has used too many of their like: the next try goes on from there.
     pub fn make_id(&mut self, session: u16) -> Option<IntId> {
@@ -372,6 +383,7 @@ impl Desk {
             id: self.names.at(entry.current).id,
             status: entry.status,
             finished: entry.stage == Stage::Finished,
+            token: entry.token,
         }
     }
 

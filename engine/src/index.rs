@@ -9,6 +9,9 @@
 //! once, as a rule. The table is at most half full, so runs stay short. Removal shifts what follows backward: no
 //! tombstones, so a table that has lived long is as fast as a new one.
 
+use std::cell::Cell;
+
+use crate::ahead;
 use crate::id::IntId;
 
 /// Open addressing from (session, id) to a number in the caller's slab, which holds the ids.
@@ -21,17 +24,34 @@ pub struct IdIndex {
     len: u32,
     max: u32,
     keys: [u64; 2],
+    /// What was hashed last: of one id several things are asked in a row, as a rule.
+    last: Cell<Hashed>,
+    /// What was hashed ahead.
+    foreseen: Cell<Hashed>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Hashed {
+    id: IntId,
+    session: u16,
+    hash: u32,
 }
 
 /// Most numbers an index can hold: the table for them has 2^32 slots, and the hash kept in a slot tells each home.
 pub const INDEX_MAX: u32 = 1 << 31;
+
+/// From so many slots on (8 MiB) a table is worth large pages. Smaller ones may be many, one for each session, with few ids each.
+const LARGE: usize = 1 << 20;
 
 impl IdIndex {
     /// An index for at most `max` ids. All its memory is reserved now; pages never touched cost nothing.
     pub fn new(max: u32, seed: u64) -> IdIndex {
         assert!(max <= INDEX_MAX, "32 bits of hash tell the home slot");
         let slots = (max as usize * 2).next_power_of_two();
-        IdIndex { slots: vec![0; slots], len: 0, max, keys: [mix(seed), mix(seed ^ u64::MAX)] }
+        let slots = if slots < LARGE { vec![0; slots] } else { ahead::zeros(slots) };
+        let keys = [mix(seed), mix(seed ^ u64::MAX)];
+        let none = Hashed { id: IntId::NONE, session: 0, hash: sip(keys, 0, &IntId::NONE) };
+        IdIndex { slots, len: 0, max, keys, last: Cell::new(none), foreseen: Cell::new(none) }
     }
 
     pub fn len(&self) -> u32 {
@@ -44,6 +64,14 @@ impl IdIndex {
 
     pub fn is_full(&self) -> bool {
         self.len == self.max
+    }
+
+    /// Has memory brought near for an id that will be asked for soon.
+    #[inline]
+    pub fn foresee(&self, session: u16, id: &IntId) {
+        let hash = sip(self.keys, session, id);
+        self.foreseen.set(Hashed { id: *id, session, hash });
+        ahead::fetch(&self.slots[self.home(hash)]);
     }
 
     /// The number kept for this id; `is` tells whether the entry of a number in the slab has it.
@@ -114,22 +142,35 @@ impl IdIndex {
         (at + 1) & (self.slots.len() - 1)
     }
 
-    /// SipHash-1-3 of the id's words and a last one with their count and the session.
     fn hash(&self, session: u16, id: &IntId) -> u32 {
-        let mut sip = Sip::new(self.keys);
-        let mut count = 0u64;
-        for word in id.padded().as_chunks::<8>().0 {
-            let word = u64::from_le_bytes(*word);
-            if word == 0 {
-                break;
+        for known in [&self.last, &self.foreseen] {
+            let known = known.get();
+            if known.session == session && known.id == *id {
+                self.last.set(known);
+                return known.hash;
             }
-            sip.write(word);
-            count += 1;
         }
-        sip.write(count << 16 | session as u64);
-        let hash = sip.finish();
-        (hash >> 32) as u32 ^ hash as u32
+        let hash = sip(self.keys, session, id);
+        self.last.set(Hashed { id: *id, session, hash });
+        hash
     }
+}
+
+/// SipHash-1-3 of the id's words and a last one with their count and the session.
+fn sip(keys: [u64; 2], session: u16, id: &IntId) -> u32 {
+    let mut sip = Sip::new(keys);
+    let mut count = 0u64;
+    for word in id.padded().as_chunks::<8>().0 {
+        let word = u64::from_le_bytes(*word);
+        if word == 0 {
+            break;
+        }
+        sip.write(word);
+        count += 1;
+    }
+    sip.write(count << 16 | session as u64);
+    let hash = sip.finish();
+    (hash >> 32) as u32 ^ hash as u32
 }
 
 fn hash_of(slot: u64) -> u32 {
@@ -261,6 +302,19 @@ mod tests {
         let id = IntId::parse(b"A").unwrap();
         assert_ne!(index.hash(0, &id), index.hash(1, &id));
         assert_eq!(index.get(0, &id, |_| true), None);
+    }
+
+    #[test]
+    fn what_is_foreseen_or_asked_again_is_hashed_the_same() {
+        let index = IdIndex::new(4, 1);
+        let ids: Vec<_> = (0..4).map(|n| (n as u16 % 2, IntId::numbered(b'n', n / 2))).collect();
+        let plain = ids.clone().into_iter().map(|(session, id)| sip(index.keys, session, &id));
+        let plain: Vec<u32> = plain.collect();
+        for at in [0, 1, 1, 3, 2, 0, 3, 3] {
+            let (session, id) = &ids[(at + 1) % 4];
+            index.foresee(*session, id);
+            assert_eq!(index.hash(ids[at].0, &ids[at].1), plain[at]);
+        }
     }
 
     #[test]

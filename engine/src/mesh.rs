@@ -166,6 +166,14 @@ impl PortEnd {
         }
         None
     }
+
+    /// Shows at most `count` events of a shard that wait to be polled, nearest first.
+    #[inline]
+    pub fn look_ahead(&mut self, shard: ShardId, count: usize, see: impl FnMut(usize, &Event)) {
+        if let Some(lane) = self.events.get_mut(shard.0 as usize) {
+            lane.look_ahead(count, see);
+        }
+    }
 }
 
 /// A command for every shard, and who has had it.

@@ -90,6 +90,12 @@ impl Net {
         driver.turn(|ready| sockets.turn(ready, now, handle))
     }
 
+    /// A cycle in which nobody asks who is ready: for whoever has something to say, and will look in the next.
+    pub fn turn_blind(&mut self, now: Timestamp, handle: impl FnMut(&mut Sockets, Happening)) -> usize {
+        let Net { sockets, driver, .. } = self;
+        driver.turn_blind(|ready| sockets.turn(ready, now, handle))
+    }
+
     /// Waits until a turn has something to do, the bell rings or the time is over. May end early.
     pub fn wait(&mut self, now: Timestamp, at_most: Duration) {
         let patience = self.sockets.patience(now, at_most);

@@ -56,6 +56,23 @@ impl Zone {
         let now = jiff::Timestamp::from_nanosecond(now.0 as i128).unwrap_or(jiff::Timestamp::MAX);
         self.zone.to_offset(now).seconds() as i64 * NS_PER_S as i64
     }
+
+    /// When clocks there were last changed, this moment included.
+    pub fn changed(&self, now: Timestamp) -> Option<Timestamp> {
+        let behind = jiff::Timestamp::from_nanosecond(now.0 as i128 + 1).unwrap_or(jiff::Timestamp::MAX);
+        self.zone.preceding(behind).next().and_then(|change| told(change.timestamp()))
+    }
+
+    /// When clocks there will be changed next.
+    pub fn changes(&self, now: Timestamp) -> Option<Timestamp> {
+        let now = jiff::Timestamp::from_nanosecond(now.0 as i128).unwrap_or(jiff::Timestamp::MAX);
+        self.zone.following(now).next().and_then(|change| told(change.timestamp()))
+    }
+}
+
+/// None: outside of what can be told in 64 bits.
+fn told(when: jiff::Timestamp) -> Option<Timestamp> {
+    u64::try_from(when.as_nanosecond()).ok().map(Timestamp)
 }
 
 fn fixed(text: &str) -> Option<TimeZone> {
@@ -144,10 +161,29 @@ mod tests {
     }
 
     #[test]
+    fn changes_of_clocks_are_known_before_and_after() {
+        let zurich = zone("Europe/Zurich");
+        let (day, time) = at("2026-07-15", "12:00:00");
+        let summer = zurich.instant(day, time);
+        let (changed, changes) = (zurich.changed(summer).unwrap(), zurich.changes(summer).unwrap());
+        assert_eq!(
+            (changed.to_string().as_str(), changes.to_string().as_str()),
+            ("2026-03-29T01:00:00Z", "2026-10-25T01:00:00Z")
+        );
+        assert_eq!((zurich.changed(changed), zurich.changes(changed)), (Some(changed), Some(changes)));
+        assert_eq!(zurich.changed(Timestamp(changes.0 - 1)), Some(changed));
+        assert_eq!((zone("UTC").changed(summer), zone("+02:00").changes(summer)), (None, None));
+    }
+
+    #[test]
     fn the_ends_of_time_are_no_panic() {
         let zone = zone("Pacific/Apia");
         zone.local(Timestamp::ZERO);
         zone.local(Timestamp::MAX);
+        for now in [Timestamp::ZERO, Timestamp::MAX] {
+            assert!(zone.changed(now).is_none_or(|changed| changed <= now));
+            assert!(zone.changes(now).is_none_or(|changes| changes > now));
+        }
         assert_eq!(zone.instant(Day(10_000_000), TimeOfDay(0)), Timestamp::MAX);
         assert_eq!(zone.instant(Day(-1_000), TimeOfDay(0)), Timestamp::ZERO);
     }

@@ -1,14 +1,17 @@
-// A QuickFIX acceptor for the bench: memory store, no dictionary, no log; answers each New Order Single with one Execution Report.
+// A QuickFIX acceptor for the bench: memory store, no dictionary, no log. It answers each New Order Single with the same Execution
+// Reports that Pitlane sends, field by field: received (150=A) and at the venue (150=0), or with the second alone.
 //
-//   acceptor PORT SESSIONS
+//   acceptor PORT SESSIONS REPORTS
 
 #include <quickfix/Application.h>
+#include <quickfix/FixFields.h>
 #include <quickfix/Message.h>
 #include <quickfix/MessageStore.h>
 #include <quickfix/Session.h>
 #include <quickfix/SessionSettings.h>
 #include <quickfix/SocketAcceptor.h>
 
+#include <cstdio>
 #include <iostream>
 #include <sstream>
 #include <string>
@@ -16,6 +19,9 @@
 namespace {
 
 struct Venue : FIX::Application {
+    explicit Venue(int reports) : reports(reports) {}
+
+    int reports;
     long count = 0;
 
     void onCreate(const FIX::SessionID&) override {}
@@ -27,21 +33,34 @@ struct Venue : FIX::Application {
         throw(FIX::FieldNotFound, FIX::IncorrectDataFormat, FIX::IncorrectTagValue, FIX::RejectLogon) override {}
     void fromApp(const FIX::Message& order, const FIX::SessionID& id)
         throw(FIX::FieldNotFound, FIX::IncorrectDataFormat, FIX::IncorrectTagValue, FIX::UnsupportedMessageType) override {
+        if (reports > 1) report(order, id, "A");
+        report(order, id, "0");
+    }
+
+    void report(const FIX::Message& order, const FIX::SessionID& id, const char* state) {
         FIX::Message report;
         report.getHeader().setField(35, "8");
-        const std::string number = std::to_string(++count);
-        report.setField(37, number);
-        report.setField(17, number);
+        char exec_id[40];
+        std::snprintf(exec_id, sizeof exec_id, "00000000-0000-0000-0000-%012ld", ++count);
+        report.setField(37, order.getField(11));
         report.setField(11, order.getField(11));
-        report.setField(150, "0");
-        report.setField(39, "0");
+        report.setField(17, exec_id);
+        report.setField(150, state);
+        report.setField(39, state);
+        report.setField(1, "1");
         report.setField(55, order.getField(55));
+        report.setField(48, "1");
+        report.setField(22, "8");
+        report.setField(167, "CS");
         report.setField(54, order.getField(54));
         report.setField(38, order.getField(38));
+        report.setField(40, order.getField(40));
         report.setField(44, order.getField(44));
+        report.setField(59, order.getField(59));
         report.setField(151, order.getField(38));
         report.setField(14, "0");
         report.setField(6, "0");
+        report.setField(FIX::TransactTime(3));
         FIX::Session::sendToTarget(report, id);
     }
 };
@@ -49,7 +68,7 @@ struct Venue : FIX::Application {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc < 3) return 2;
+    if (argc < 4) return 2;
     std::ostringstream text;
     text << "[DEFAULT]\nConnectionType=acceptor\nStartTime=00:00:00\nEndTime=00:00:00\nUseDataDictionary=N\nSocketNodelay=Y\n"
          << "SocketAcceptPort=" << argv[1] << "\nSocketReuseAddress=Y\nResetOnLogon=Y\n";
@@ -58,7 +77,7 @@ int main(int argc, char** argv) {
     try {
         std::istringstream stream(text.str());
         FIX::SessionSettings settings(stream);
-        Venue venue;
+        Venue venue(std::stoi(argv[3]));
         FIX::MemoryStoreFactory store;
         FIX::SocketAcceptor acceptor(venue, store, settings);
         std::cout << "ready" << std::endl;

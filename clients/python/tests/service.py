@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO
 
 ROOT = Path(__file__).resolve().parents[3]
-BINARY = os.environ.get("BINARY") or str(Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "sim" / "pitlane")
+BINARY = os.environ.get("BINARY") or str(ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "sim" / "pitlane")
 START_S_MAX = 30
 END_S_MAX = 10
 
@@ -89,5 +89,6 @@ class Service:
 
 def _forget(lines: IO[str]) -> None:
     """What it prints further is read, so that its pipe never fills."""
-    for _ in lines:
-        pass
+    with lines:
+        for _ in lines:
+            pass

@@ -10,6 +10,7 @@ from conftest import ended, run
 from proxy import Proxy
 
 from pitlane import AsyncPitlane, NewTransaction, OutcomeUnknown, Pitlane, Refused, Retry, TransactionType, Unreachable
+from pitlane.problems import TooManyRequests
 from pitlane.refusals import BadLot
 
 # A cut is met by the next attempt at once; nine of ten connections may break in a row.
@@ -118,6 +119,16 @@ def test_a_refusal_survives_the_end_of_the_service(own):
             service.end(9)
             service.start()
         assert client.open_orders() == [] and len(client.order_history()) == 1
+
+
+def test_who_asks_too_often_waits_as_he_is_told(own):
+    service = own("http.rate_per_peer=20").start()
+    with Pitlane(service.url, retry=Retry(attempts=1)) as hasty, pytest.raises(TooManyRequests) as caught:
+        for _ in range(1000):
+            hasty.accounts()
+    assert caught.value.status == 429 and caught.value.retry_after_s
+    with Pitlane(service.url) as patient:
+        assert len({len(patient.accounts()) for _ in range(5)}) == 1
 
 
 def test_nobody_there_is_told_and_nothing_was_done():

@@ -227,4 +227,4 @@ def test_every_value_has_all_its_members(client):
     for name, kind in NAMES.items():
         ours = {wire.json_name(field) for field in kind.__dataclass_fields__}
         ours -= {"type"} if name.endswith("OrderVO") and kind.__module__.endswith("requests") else set()
-        assert ours == set(schemas[name]["properties"]), name
+        assert set(schemas[name]["properties"]) <= ours, name

@@ -11,6 +11,9 @@ use crate::reason::Reason;
 use crate::terms::Status;
 use crate::time::Day;
 
+/// Entries in flight that are looked at before the index is asked: more than one where several shards answer.
+const NEAR_MAX: usize = 4;
+
 /// What an order event says to a desk.
 pub struct Heard<'a> {
     order: OrderHandle,
@@ -56,6 +59,7 @@ impl Desk {
             Body::Booked(_)
             | Body::Adjusted { .. }
             | Body::Tick(_)
+            | Body::Depth(_)
             | Body::Subscription { .. }
             | Body::Session { .. }
             | Body::Halt { .. }
@@ -135,7 +139,32 @@ impl Desk {
             }
         };
         let find = |id| self.names.find(heard.source.session, id).map(|name| self.names.at(name).order);
-        find(heard.id).filter(is_meant).or_else(|| find(heard.orig_id).filter(is_meant))
+        let found = self
+            .near(heard, begins)
+            .or_else(|| find(heard.id).filter(is_meant).or_else(|| find(heard.orig_id).filter(is_meant)))?;
+        self.last.set(found);
+        Some(found)
+    }
+
+    /// The same where it is easily found: the entry that was told of last, or one of the first in flight, since shards answer in
+    /// the order they were asked. The index is large and its memory far away.
+    fn near(&self, heard: &Heard, begins: bool) -> Option<u32> {
+        if !begins {
+            let last = self.last.get();
+            let entry = self.roster.get(last)?;
+            let known = matches!(entry.stage, Stage::Working | Stage::Finished);
+            let same = known && entry.handle == heard.order && heard.order != OrderHandle::NONE;
+            let is_named = || {
+                let now = &self.names.at(entry.current).id;
+                now == heard.id || now == heard.orig_id
+            };
+            return (same && is_named()).then_some(last);
+        }
+        let is_meant = |number: &u32| {
+            let name = self.names.at(self.roster.at(*number).root);
+            name.session == heard.source.session && name.id == *heard.id
+        };
+        self.roster.in_flight().take(NEAR_MAX).find(is_meant)
     }
 
     /// Makes an entry for an order that did not come from this desk, or came before a restart.

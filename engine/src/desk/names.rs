@@ -1,5 +1,6 @@
 //! The ids a desk has given out or been given, each with the order it belongs to.
 
+use crate::ahead;
 use crate::id::IntId;
 use crate::index::IdIndex;
 
@@ -33,7 +34,7 @@ pub struct Names {
 impl Names {
     pub fn new(max: u32, seed: u64) -> Names {
         let index = IdIndex::new(max, seed);
-        Names { index, slab: Vec::with_capacity(max as usize), max, free: NIL }
+        Names { index, slab: ahead::table(max as usize), max, free: NIL }
     }
 
     pub fn find(&self, session: u16, id: &IntId) -> Option<u32> {
@@ -41,6 +42,10 @@ impl Names {
             let name = &self.slab[number as usize];
             name.session == session && name.id == *id
         })
+    }
+
+    pub fn foresee(&self, session: u16, id: &IntId) {
+        self.index.foresee(session, id);
     }
 
     pub fn has_room(&self) -> bool {

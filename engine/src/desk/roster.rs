@@ -1,6 +1,7 @@
 //! The orders a desk knows, in a slab, and two lines through it: those in flight and those finished, oldest first.
 
 use super::names::NIL;
+use crate::ahead;
 use crate::id::{OrderHandle, Source};
 use crate::terms::Status;
 
@@ -59,7 +60,7 @@ pub struct Roster {
 impl Roster {
     pub fn new(max: u32) -> Roster {
         let line = Line { first: NIL, last: NIL, len: 0 };
-        let slab = Vec::with_capacity(max as usize);
+        let slab = ahead::table(max as usize);
         Roster { slab, max, len: 0, free: NIL, in_flight: line, finished: line }
     }
 
@@ -111,6 +112,11 @@ impl Roster {
 
     pub fn at(&self, number: u32) -> &Entry {
         &self.slab[number as usize]
+    }
+
+    /// None: there never was such a place.
+    pub fn get(&self, number: u32) -> Option<&Entry> {
+        self.slab.get(number as usize)
     }
 
     pub fn at_mut(&mut self, number: u32) -> &mut Entry {

@@ -7,9 +7,11 @@
 //! ```
 //!
 //! The index is a linear hash: it grows by one bucket with each entry, so no insertion ever pays for all the others.
-//! It cannot be walked; whoever looks up a text sorts what he finds.
+//! It cannot be walked; whoever looks up a text sorts what he finds. Hashes and the way through a bucket stand apart from the
+//! texts, eight to a cache line: to divide a bucket is to look at those, and not at texts that nobody has read for long.
 
 use super::slab::{NONE, Slab};
+use crate::ahead;
 use crate::id::{INT_ID_BYTES, IntId};
 
 /// One id of one order.
@@ -17,8 +19,6 @@ use crate::id::{INT_ID_BYTES, IntId};
 #[repr(align(64))]
 struct Entry {
     id: IntId,
-    /// The next in its bucket.
-    next: u32,
     older: u32,
     newer: u32,
     /// The order's record.
@@ -27,9 +27,20 @@ struct Entry {
 
 const _: () = assert!(size_of::<Entry>() == 64, "an id has one cache line");
 
+/// Where an entry stands in the index.
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    /// Of its text.
+    hash: u32,
+    /// The next in its bucket.
+    next: u32,
+}
+
 #[derive(Debug)]
 pub(super) struct Ids {
     entries: Slab<Entry>,
+    /// By entry: both have the same place.
+    links: Slab<Link>,
     /// Heads of the buckets. At least one.
     buckets: Vec<u32>,
     /// So that nobody can choose texts which all fall into one bucket.
@@ -38,12 +49,19 @@ pub(super) struct Ids {
 
 impl Ids {
     pub(super) fn new(seed: u64) -> Ids {
-        Ids { entries: Slab::new(), buckets: vec![NONE], seed }
+        Ids { entries: Slab::new(), links: Slab::new(), buckets: vec![NONE], seed }
+    }
+
+    /// Has memory brought near for a new order of this id.
+    pub(super) fn foresee(&self, id: &IntId) {
+        ahead::fetch(&self.buckets[self.bucket(hash(self.seed, id))]);
     }
 
     /// The chain of a new order with one id: its only entry.
     pub(super) fn insert(&mut self, id: IntId, order: u32) -> u32 {
-        let at = self.entries.insert(Entry { id, next: NONE, older: NONE, newer: NONE, order });
+        let at = self.entries.insert(Entry { id, older: NONE, newer: NONE, order });
+        let same = self.links.insert(Link { hash: hash(self.seed, &id), next: NONE });
+        assert!(at == same, "both come and go together");
         self.link(at);
         if self.entries.len() > self.buckets.len() {
             self.split();
@@ -93,13 +111,14 @@ impl Ids {
 
     /// The records of all orders that have this id in their chain, in no order that means anything.
     pub(super) fn find(&self, id: &IntId) -> impl Iterator<Item = u32> {
-        let mut at = self.buckets[self.bucket(id)];
+        let hash = hash(self.seed, id);
+        let mut next = self.buckets[self.bucket(hash)];
         std::iter::from_fn(move || {
-            while at != NONE {
-                let entry = &self.entries[at];
-                at = entry.next;
-                if entry.id == *id {
-                    return Some(entry.order);
+            while next != NONE {
+                let (at, link) = (next, self.links[next]);
+                next = link.next;
+                if link.hash == hash && self.entries[at].id == *id {
+                    return Some(self.entries[at].order);
                 }
             }
             None
@@ -107,23 +126,24 @@ impl Ids {
     }
 
     fn remove(&mut self, at: u32) {
-        let entry = self.entries[at];
-        let bucket = self.bucket(&entry.id);
+        let Link { hash, next } = self.links[at];
+        let bucket = self.bucket(hash);
         if self.buckets[bucket] == at {
-            self.buckets[bucket] = entry.next;
+            self.buckets[bucket] = next;
         } else {
             let mut before = self.buckets[bucket];
-            while self.entries[before].next != at {
-                before = self.entries[before].next;
+            while self.links[before].next != at {
+                before = self.links[before].next;
             }
-            self.entries[before].next = entry.next;
+            self.links[before].next = next;
         }
         self.entries.remove(at);
+        self.links.remove(at);
     }
 
     fn link(&mut self, at: u32) {
-        let bucket = self.bucket(&self.entries[at].id);
-        self.entries[at].next = self.buckets[bucket];
+        let bucket = self.bucket(self.links[at].hash);
+        self.links[at].next = self.buckets[bucket];
         self.buckets[bucket] = at;
     }
 
@@ -135,16 +155,21 @@ impl Ids {
         self.buckets[old] = NONE;
         self.buckets.push(NONE);
         while at != NONE {
-            let next = self.entries[at].next;
+            let next = self.links[at].next;
             self.link(at);
             at = next;
+        }
+        // The next to be divided, when the next entry comes.
+        let next = self.buckets.get(old + 1).copied().unwrap_or(NONE);
+        if next != NONE {
+            ahead::fetch(&self.links[next]);
         }
     }
 
     /// Buckets are numbered by the low bits of the hash: as many bits as the highest number has, one less where that
     /// number is not there yet.
-    fn bucket(&self, id: &IntId) -> usize {
-        let hash = hash(self.seed, id) as usize;
+    fn bucket(&self, hash: u32) -> usize {
+        let hash = hash as usize;
         let count = self.buckets.len();
         let full = count.next_power_of_two();
         let place = hash & (full - 1);
@@ -153,7 +178,7 @@ impl Ids {
 }
 
 /// Six words multiplied and folded, as wyhash does it.
-fn hash(seed: u64, id: &IntId) -> u64 {
+fn hash(seed: u64, id: &IntId) -> u32 {
     const ODD: [u64; 3] = [0xa076_1d64_78bd_642f, 0xe703_7ed1_a0b4_28db, 0x8ebc_6af0_9c88_c6e3];
     let bytes: &[u8; INT_ID_BYTES] = id.padded();
     let word = |at: usize| {
@@ -169,7 +194,7 @@ fn hash(seed: u64, id: &IntId) -> u64 {
     for (pair, odd) in ODD.into_iter().enumerate() {
         hash = fold(word(2 * pair) ^ odd, word(2 * pair + 1) ^ hash);
     }
-    fold(hash ^ ODD[1], ODD[2])
+    fold(hash ^ ODD[1], ODD[2]) as u32
 }
 
 #[cfg(test)]
@@ -240,10 +265,10 @@ mod tests {
 
     impl Ids {
         fn buckets_walked(&self, id: &IntId) -> usize {
-            let mut at = self.buckets[self.bucket(id)];
+            let mut at = self.buckets[self.bucket(hash(self.seed, id))];
             let mut count = 0;
             while at != NONE {
-                at = self.entries[at].next;
+                at = self.links[at].next;
                 count += 1;
             }
             count

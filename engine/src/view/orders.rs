@@ -73,6 +73,13 @@ impl Orders {
 
 /// What events do.
 impl Orders {
+    /// Has memory brought near for an order that will be told of soon.
+    pub(super) fn foresee(&self, told: &OrderTerms) {
+        if told.what == What::Entered {
+            self.ids.foresee(&told.id);
+        }
+    }
+
     /// An order is entered, its terms have changed, or this is its image.
     pub(super) fn terms(&mut self, at: Timestamp, told: &OrderTerms, mark: Mark) {
         // A refused order may never have had a place; then there is nothing to keep.

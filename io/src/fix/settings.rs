@@ -6,18 +6,16 @@ use std::path::PathBuf;
 use pitlane_engine::id::{Source, StrategyId};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::terms::OrderKind;
-use pitlane_engine::time::{NS_PER_MS, NS_PER_S, TimeOfDay, Timestamp};
+use pitlane_engine::time::{NS_PER_MS, NS_PER_S, Timestamp};
 use pitlane_protocols::fix::flood::FloodSettings;
 use pitlane_protocols::fix::greeting::admits;
-use pitlane_protocols::fix::schedule::Schedule;
+use pitlane_protocols::fix::schedule::{Clocks, Schedule};
 use pitlane_protocols::fix::session::SessionSettings;
 use pitlane_protocols::words::Profile;
 
 use super::ledger::is_plain;
 use crate::config::{Config, ExecTypes, FixSession, Secret};
 use crate::zone::Zone;
-
-const DAY_S: i64 = 86_400;
 
 /// Of all sessions.
 #[derive(Clone, Debug)]
@@ -138,11 +136,18 @@ impl Family {
         Some((self.config.username.as_deref().unwrap_or_default(), password))
     }
 
-    /// Its hours in UTC, as clocks go now.
+    /// Its hours, with the clocks of its zone as they go around this time.
     pub fn schedule(&self, now: Timestamp) -> Schedule {
-        let ahead_s = self.zone.ahead_ns(now) / NS_PER_S as i64;
-        let utc = |time: TimeOfDay| TimeOfDay((time.0 as i64 - ahead_s).rem_euclid(DAY_S) as u32);
-        Schedule { start: utc(self.config.start_time), end: utc(self.config.end_time) }
+        let ahead_s = |at| (self.zone.ahead_ns(at) / NS_PER_S as i64) as i32;
+        let (changed, changes) = (self.zone.changed(now), self.zone.changes(now));
+        let clocks = Clocks {
+            before_s: ahead_s(changed.map_or(now, |changed| Timestamp(changed.0.saturating_sub(1)))),
+            since: changed.unwrap_or(Timestamp::ZERO),
+            ahead_s: ahead_s(now),
+            until: changes.unwrap_or(Timestamp::MAX),
+            after_s: ahead_s(changes.unwrap_or(now)),
+        };
+        Schedule { start: self.config.start_time, end: self.config.end_time, clocks }
     }
 
     pub fn session(

@@ -42,6 +42,9 @@ use crate::wake::Bell;
 /// Events taken in before requests have their turn again: some 100 µs of work.
 pub const EVENTS_PER_TURN_MAX: usize = 1_024;
 
+/// So many events ahead the view is shown what comes, so that its memory is near by then: a new order has two events as a rule.
+const LOOK_AHEAD: usize = 2;
+
 /// First letter of the ids made here.
 const PREFIX: u8 = b'r';
 
@@ -225,6 +228,11 @@ impl Floor {
         }
         for _ in 0..EVENTS_PER_TURN_MAX {
             let Some((shard, event)) = port.poll_event() else { break };
+            port.look_ahead(shard, LOOK_AHEAD, |distance, event| {
+                if distance + 1 == LOOK_AHEAD {
+                    view.foresee(event);
+                }
+            });
             view.apply(shard, &event);
             if let Some((hall, now)) = hall {
                 hall.hear(now, shard, &event);
@@ -248,6 +256,7 @@ impl Floor {
         self.changes.set(changes);
         if let Some((hall, _)) = hall {
             hall.settle();
+            work += hall.poll_watches(&mut port);
         }
         port.take_called().shards().for_each(|shard| self.bells[shard.0 as usize].wake());
         if let Some(report) = report.as_mut() {

@@ -17,7 +17,7 @@ use super::openapi::Gathered;
 use super::standing::{Journaling, Phase};
 
 /// As the build found it, or `unknown`.
-const COMMIT: &str = env!("PITLANE_COMMIT");
+const COMMIT: &str = env!("BUILT_FROM_COMMIT");
 
 /// The process serves; whether it should be spoken to is another question.
 pub fn live() -> Answer {

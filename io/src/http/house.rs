@@ -179,7 +179,7 @@ impl House {
 
     /// New reference data, in force in all shards.
     pub fn adopt(&self, reference: Arc<RefData>) {
-        self.hall.broker().set_reference(reference.clone());
+        self.hall.adopt(&reference);
         self.floor.adopt(reference.clone());
         *self.shelf.borrow_mut() = Rc::new(Shelf::new(reference));
     }

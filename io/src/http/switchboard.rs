@@ -108,6 +108,16 @@ impl Switchboard {
         }
     }
 
+    /// Log events for which there was no room.
+    pub fn dropped_log(&self) -> u64 {
+        self.log.borrow().as_ref().map_or(0, Events::dropped)
+    }
+
+    /// By gateway: notes to it for which there was no room.
+    pub fn each_post(&self, mut show: impl FnMut(&str, u64)) {
+        self.lines.borrow().iter().for_each(|line| show(&line.name, line.post.dropped()));
+    }
+
     pub fn names(&self) -> Ref<'_, Names> {
         self.names.borrow()
     }

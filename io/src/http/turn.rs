@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::task::yield_now;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::News;
 use super::house::House;
@@ -46,8 +46,8 @@ pub async fn take_turns(house: Rc<House>, remote: Remote) {
                 }
                 remote.bell().rise();
             }
-            // Whoever waits for an answer shall not wait for a moment.
-            1..MANY if house.floor.waiting_len() == 0 => sleep(MOMENT).await,
+            // Whoever waits for an answer shall not wait for a moment; and a shard whose lane is full calls.
+            1..MANY if house.floor.waiting_len() == 0 => _ = timeout(MOMENT, remote.rung()).await,
             _ => yield_now().await,
         }
     }

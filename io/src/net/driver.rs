@@ -86,6 +86,15 @@ impl Driver {
         }
     }
 
+    /// The same without a look, where that costs a call of the system. Who is ready is told by the next turn.
+    pub(super) fn turn_blind<R>(&mut self, inside: impl FnOnce(&[Ready]) -> R) -> R {
+        match self {
+            Driver::Epoll(_) => inside(&[]),
+            #[cfg(all(feature = "uring", target_os = "linux"))]
+            Driver::Uring(uring) => uring.turn(inside),
+        }
+    }
+
     /// Returns when somebody is ready, the bell has rung or the time is over. The next turn is told who is ready.
     pub(super) fn wait(&mut self, at_most: Duration) {
         match self {

@@ -12,7 +12,6 @@
 pub mod doors;
 pub mod fix;
 pub mod stomp;
-mod watches;
 
 use std::sync::Arc;
 
@@ -61,6 +60,8 @@ pub struct Gateway {
     recorder: Option<Recorder>,
     /// Whether the last round found anything to hear.
     heard: bool,
+    /// Whether the last round did not ask who is ready.
+    blind: bool,
     /// When the rooms were told that it is over.
     winding_down: Option<Timestamp>,
     /// Whoever is still connected is cut off with the thread.
@@ -97,6 +98,7 @@ impl Gateway {
             bells,
             recorder,
             heard: false,
+            blind: false,
             winding_down: None,
             is_late: false,
             connected: 0,
@@ -259,7 +261,12 @@ impl Gateway {
         }
         self.is_late = self.winding_down.is_some_and(|since| now >= since.plus(WIND_DOWN_NS_MAX));
         let mut said = 0;
-        let told = net.turn(now, |sockets, happening| said += self.handle(now, course, sockets, happening));
+        // What was heard is said at once, before anybody asks who else has come; but not twice in a row.
+        self.blind = self.heard && !self.blind;
+        let blind = self.blind;
+        let mut handle =
+            |sockets: &mut Sockets, happening| said += self.handle(now, course, sockets, happening);
+        let told = if blind { net.turn_blind(now, &mut handle) } else { net.turn(now, &mut handle) };
         self.connected = net.sockets().len();
         self.call_roll(now);
         told + said

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pitlane_engine::command::Body;
+use pitlane_engine::id::PortMask;
 use pitlane_engine::time::Timestamp;
 use pitlane_engine::worker::{ALL_STORED, Taken, Worker};
 use rtrb::Consumer;
@@ -21,6 +22,8 @@ pub struct ShardDuty {
     keeping: Keeping,
     bells: Arc<Bells>,
     registry: Arc<Registry>,
+    /// Whose lanes were full after the last round.
+    awaited: PortMask,
     /// All is said, and nothing is taken any more.
     closed: bool,
 }
@@ -38,7 +41,7 @@ pub struct Keeping {
 
 impl ShardDuty {
     pub fn new(worker: Worker, keeping: Keeping, bells: Arc<Bells>, registry: Arc<Registry>) -> ShardDuty {
-        ShardDuty { worker, keeping, bells, registry, closed: false }
+        ShardDuty { worker, keeping, bells, registry, awaited: PortMask::NONE, closed: false }
     }
 
     /// Does a bounded amount of work and says how much.
@@ -48,6 +51,7 @@ impl ShardDuty {
         }
         let work = self.keeping.poll(&mut self.worker, now);
         self.bells.wake_ports(self.worker.take_called());
+        self.urge();
         if work > 0 {
             let shard = self.worker.shard().id().0 as usize;
             self.registry.shards[shard].publish(&self.worker.counts());
@@ -55,6 +59,20 @@ impl ShardDuty {
         // Whoever could send has closed before, so what was taken was the last.
         self.closed = course >= Course::Draining && work == 0 && !self.worker.has_work();
         work
+    }
+
+    /// Calls those whose lanes are full, once: they may have lain down for a moment in the belief that there was time.
+    fn urge(&mut self) {
+        let awaited = self.worker.awaited();
+        if awaited != self.awaited {
+            self.bells.call_ports(awaited.without(self.awaited));
+            self.awaited = awaited;
+        }
+    }
+
+    /// Whether somebody must listen before anything goes on here.
+    pub fn is_held_up(&self) -> bool {
+        !self.awaited.is_empty()
     }
 
     pub fn is_done(&self, course: Course) -> bool {

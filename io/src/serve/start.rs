@@ -202,12 +202,8 @@ fn furnish(
         ends.push(end);
         let room = doors.lead_to(Protocol::Stomp).then(|| {
             let logins = Logins::new(Some(auth.seat(bell)), config.stomp.generic_event_role);
-            StompRoom::new(
-                Settings { hears_all: false, ..stomp::settings(config) },
-                reference.clone(),
-                source,
-                logins,
-            )
+            let settings = Settings { hears_all: false, ..stomp::settings(config) };
+            StompRoom::new(settings, reference.clone(), logins)
         });
         gateway.furnish(doors.try_clone()?, room, rooms.next(), post);
     }

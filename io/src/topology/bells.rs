@@ -27,6 +27,11 @@ impl Bells {
         }
     }
 
+    /// Calls whether they doze or not.
+    pub fn call_ports(&self, awaited: PortMask) {
+        awaited.ports().for_each(|port| self.ports[port.0 as usize].call());
+    }
+
     pub fn wake_ports(&self, called: PortMask) {
         if !called.is_empty() {
             wake_all(called.ports().map(|port| &self.ports[port.0 as usize]));

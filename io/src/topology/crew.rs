@@ -87,6 +87,14 @@ impl Duty {
         }
     }
 
+    /// Whether it can do nothing before another thread has done its part.
+    fn is_held_up(&self) -> bool {
+        match self {
+            Duty::Shard(shard) => shard.is_held_up(),
+            Duty::Gateway(_) | Duty::Keeper(_) | Duty::Steward(_) | Duty::Clerk(_) | Duty::Scribe(_) => false,
+        }
+    }
+
     fn is_waiting(&self) -> bool {
         match self {
             Duty::Shard(shard) => shard.is_waiting(),
@@ -211,12 +219,18 @@ impl Round {
                 return;
             }
             match self.idle.after(work) {
+                // Whom it waits for may want this core.
+                Rest::None | Rest::Spin if self.is_held_up() => thread::yield_now(),
                 Rest::None => {}
                 Rest::Spin => hint::spin_loop(),
                 Rest::Yield => thread::yield_now(),
                 Rest::Sleep => self.sleep(now, course),
             }
         }
+    }
+
+    fn is_held_up(&self) -> bool {
+        self.member.duties.iter().any(Duty::is_held_up)
     }
 
     fn poll(&mut self, course: Course) -> (Timestamp, usize) {

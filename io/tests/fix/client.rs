@@ -5,11 +5,16 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use pitlane::clock::Clock;
 use pitlane_protocols::fix::frame::check_sum;
 use pitlane_protocols::fix::stamp::Stamp;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 /// Long enough for a busy machine; only a failing test waits so long.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -67,10 +72,7 @@ impl Client {
     }
 
     pub fn connect(&mut self, address: SocketAddr) {
-        let stream = TcpStream::connect(address).expect("it listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a socket has a timeout");
-        stream.set_nodelay(true).expect("a socket can be quick");
-        self.take(Box::new(stream));
+        self.take(Box::new(plain(address)));
     }
 
     /// Speaks over this from now on.
@@ -267,6 +269,28 @@ impl Client {
             }
         }
     }
+}
+
+/// A connection of plain text.
+pub fn plain(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).expect("it listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a socket has a timeout");
+    stream.set_nodelay(true).expect("a socket can be quick");
+    stream
+}
+
+/// One that trusts the certificate which the service made in its folder.
+pub fn tls(address: SocketAddr, data: &Path) -> Box<dyn Wire> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(data.join("self-signed.pem")).expect("one was made") {
+        roots.add(certificate.expect("a certificate")).expect("a good one");
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let config = config.expect("versions").with_root_certificates(roots).with_no_client_auth();
+    let name = ServerName::try_from("localhost").expect("a name");
+    let connection = ClientConnection::new(Arc::new(config), name).expect("a connection");
+    Box::new(StreamOwned::new(connection, plain(address)))
 }
 
 pub fn now() -> String {

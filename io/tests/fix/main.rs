@@ -2,15 +2,26 @@
 //! no good.
 
 mod client;
+mod dialogues;
 mod hostile;
+#[path = "../http_client/mod.rs"]
+#[allow(clippy::unwrap_used)]
+mod http_client;
 mod kills;
+mod others;
 mod quickfix;
 #[path = "../server/service.rs"]
 #[allow(dead_code)]
 mod service;
 mod sessions;
+#[path = "../stomp/client.rs"]
+#[allow(dead_code, clippy::unwrap_used)]
+mod stomp_client;
+#[path = "../../../tests/src/fix/words.rs"]
+mod words;
 
 use std::net::SocketAddr;
+use std::process::Command;
 
 use service::{Folder, Service, command};
 
@@ -60,8 +71,12 @@ cancels_per_s_max = 5
 "#;
 
 fn start(data: &Folder, settings: &[&str]) -> Service {
+    start_with(data, CONFIG, settings)
+}
+
+fn start_with(data: &Folder, config: &str, settings: &[&str]) -> Service {
     let file = data.join("service.toml");
-    std::fs::write(&file, CONFIG).expect("a file for the test");
+    std::fs::write(&file, config).expect("a file for the test");
     let mut command = command(data, &[&SETTINGS[..], settings].concat());
     command.arg("--config").arg(&file);
     let service = Service::on(data, command);
@@ -75,6 +90,14 @@ fn start(data: &Folder, settings: &[&str]) -> Service {
 fn address(service: &Service, name: &str) -> SocketAddr {
     let word = service.ready.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
     word.unwrap_or_else(|| panic!("there is no {name} in {}", service.ready)).parse().expect("an address")
+}
+
+/// What the binary prints when it is asked to do this.
+fn pitlane(arguments: &[&str]) -> String {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_pitlane")).args(arguments).output().expect("the binary starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("it prints text")
 }
 
 fn fix(service: &Service) -> SocketAddr {

@@ -1,10 +1,6 @@
 //! Sessions over real sockets: logon, orders, passwords, addresses, several gateways, TLS, and the end of the service.
 
-use std::sync::Arc;
-
-use rustls::pki_types::ServerName;
-
-use crate::client::{Client, now};
+use crate::client::{Client, now, tls};
 use crate::service::folder;
 use crate::{address, fix, start};
 
@@ -204,31 +200,11 @@ fn a_session_lives_on_one_gateway_whoever_accepts_it() {
 fn fix_is_spoken_over_tls() {
     let data = folder("fix-tls");
     let service = start(&data, &["fix.tls_listen=127.0.0.1:0"]);
-    let pem = std::fs::read(data.join("self-signed.pem")).expect("a certificate was made");
-    let mut roots = rustls::RootCertStore::empty();
-    for certificate in rustls_pemfile_certs(&pem) {
-        roots.add(certificate).expect("a certificate");
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .expect("versions")
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let name = ServerName::try_from("localhost").expect("a name");
-    let tls = rustls::ClientConnection::new(Arc::new(config), name).expect("a connection");
-    let stream = std::net::TcpStream::connect(address(&service, "fix+tls")).expect("it listens");
     let mut client = Client::new("KEEP9");
-    client.take(Box::new(rustls::StreamOwned::new(tls, stream)));
+    client.take(tls(address(&service, "fix+tls"), &data));
     client.log_on(false);
     client.order("a", "AAPL", 1, 10, "150");
     assert!(client.hear(2));
     service.signal("KILL");
     service.end();
-}
-
-fn rustls_pemfile_certs(pem: &[u8]) -> Vec<rustls::pki_types::CertificateDer<'static>> {
-    use rustls::pki_types::CertificateDer;
-    use rustls::pki_types::pem::PemObject;
-    CertificateDer::pem_slice_iter(pem).map(|found| found.expect("a certificate")).collect()
 }

@@ -77,11 +77,15 @@ impl Order {
 /// A place in the slab: an order, or free.
 type Place = Option<Order>;
 
+/// Places that the slab grows by: what is there stays where it is, so that no order pays for all the others.
+const PAGE: usize = 256;
+
 /// Orders found by their root. Memory grows with their number up to a maximum, and is used again.
 #[derive(Debug)]
 pub struct Book {
     index: IdIndex,
-    slab: Vec<Place>,
+    /// All full but the last one.
+    slab: Vec<Vec<Place>>,
     free: Vec<u32>,
     /// Finished ones with their roots, first ended first; some may have been forgotten since.
     finished: VecDeque<(u32, IntId)>,
@@ -102,34 +106,44 @@ impl Book {
     }
 
     pub fn get(&self, root: &IntId) -> Option<&Order> {
-        self.find(root).and_then(|number| self.slab[number as usize].as_ref())
+        self.find(root).and_then(|number| self.at(number as usize))
     }
 
     pub fn get_mut(&mut self, root: &IntId) -> Option<&mut Order> {
         let number = self.find(root)?;
-        self.slab[number as usize].as_mut()
+        self.place(number).as_mut()
     }
 
-    /// Adds an order; one with the same root, which the desk has forgotten, gives way. Answers whether there was room.
-    pub fn add(&mut self, order: Order) -> bool {
+    /// The same, at the place where it is if somebody still knows that; the index is large and its memory far away.
+    pub fn get_near(&mut self, root: &IntId, place: u32) -> Option<&mut Order> {
+        match self.at(place as usize) {
+            Some(order) if order.root == *root => self.place(place).as_mut(),
+            Some(_) | None => self.get_mut(root),
+        }
+    }
+
+    /// Has memory brought near for a new order of this id.
+    pub fn foresee(&self, root: &IntId) {
+        self.index.foresee(0, root);
+    }
+
+    /// Adds an order; one with the same root, which the desk has forgotten, gives way. Answers its place if there was room.
+    pub fn add(&mut self, order: Order) -> Option<u32> {
         self.remove(&order.root);
         while self.index.is_full() {
-            let Some((_, root)) = self.finished.pop_front() else { return false };
+            let (_, root) = self.finished.pop_front()?;
             self.remove(&root);
         }
-        let number = self.free.pop().unwrap_or_else(|| {
-            self.slab.push(None);
-            self.slab.len() as u32 - 1
-        });
+        let number = self.free.pop().unwrap_or_else(|| self.new_place());
         self.index.insert(0, &order.root, number);
-        self.slab[number as usize] = Some(order);
-        true
+        *self.place(number) = Some(order);
+        Some(number)
     }
 
     pub fn remove(&mut self, root: &IntId) {
         let Some(number) = self.find(root) else { return };
         self.index.remove(0, root, number);
-        self.slab[number as usize] = None;
+        *self.place(number) = None;
         self.free.push(number);
     }
 
@@ -148,12 +162,12 @@ impl Book {
 
     /// The order at a place, and whether there are places behind it: to go through all of them in steps.
     pub fn at(&self, number: usize) -> Option<&Order> {
-        self.slab.get(number).and_then(Option::as_ref)
+        self.slab.get(number / PAGE)?.get(number % PAGE)?.as_ref()
     }
 
     /// Places, free ones included.
     pub fn places(&self) -> usize {
-        self.slab.len()
+        self.slab.last().map_or(0, |last| (self.slab.len() - 1) * PAGE + last.len())
     }
 
     /// Orders known.
@@ -170,8 +184,21 @@ impl Book {
     }
 
     fn find(&self, root: &IntId) -> Option<u32> {
-        let is = |number: u32| self.slab[number as usize].as_ref().is_some_and(|order| order.root == *root);
+        let is = |number: u32| self.at(number as usize).is_some_and(|order| order.root == *root);
         self.index.get(0, root, is)
+    }
+
+    fn place(&mut self, number: u32) -> &mut Place {
+        &mut self.slab[number as usize / PAGE][number as usize % PAGE]
+    }
+
+    fn new_place(&mut self) -> u32 {
+        if self.slab.last().is_none_or(|page| page.len() == PAGE) {
+            self.slab.push(Vec::with_capacity(PAGE));
+        }
+        let page = self.slab.last_mut().expect("a page with room was just seen to");
+        page.push(None);
+        self.places() as u32 - 1
     }
 }
 
@@ -192,9 +219,9 @@ mod tests {
     fn finished_orders_go_first_and_open_ones_stay() {
         let mut book = Book::new(4, 2, 1);
         for root in ["a", "b", "c", "d"] {
-            assert!(book.add(order(root)));
+            assert!(book.add(order(root)).is_some());
         }
-        assert!(!book.has_room() && !book.add(order("e")));
+        assert!(!book.has_room() && book.add(order("e")).is_none());
         for root in ["a", "b", "c"] {
             let id = order(root).root;
             book.get_mut(&id).unwrap().status = Status::Filled;
@@ -202,10 +229,26 @@ mod tests {
         }
         assert!(book.get(&order("a").root).is_none());
         assert_eq!(book.len(), 3);
-        assert!(book.add(order("e")) && book.add(order("f")));
+        assert!(book.add(order("e")).is_some() && book.add(order("f")).is_some());
         assert!(book.get(&order("b").root).is_none());
         assert!(book.get(&order("d").root).is_some());
         assert_eq!((0..book.places()).filter_map(|at| book.at(at)).count(), 4);
+    }
+
+    #[test]
+    fn an_order_is_found_at_its_place_and_elsewhere_if_that_is_another_s() {
+        let mut book = Book::new(1_000, 1_000, 1);
+        let roots: Vec<IntId> = (0..600).map(|number| IntId::numbered(b'o', number)).collect();
+        let mut places = Vec::new();
+        for root in &roots {
+            places.push(book.add(Order::new(*root, Terms::default(), Timestamp(1))).unwrap());
+        }
+        for (at, root) in roots.iter().enumerate() {
+            assert_eq!(book.get_near(root, places[at]).unwrap().root, *root);
+            assert_eq!(book.get_near(root, places[(at + 7) % 600]).unwrap().root, *root);
+            assert_eq!(book.get_near(root, u32::MAX).unwrap().root, *root);
+        }
+        assert!(book.get_near(&IntId::numbered(b'p', 1), 5).is_none());
     }
 
     #[test]

@@ -1,34 +1,91 @@
-//! When a session is open, and when its numbers begin anew: StartTime and EndTime, both UTC.
+//! When a session is open, and when its numbers begin anew: StartTime and EndTime, by the clocks of a place.
+//!
+//! Which clocks is data: how far they are ahead of UTC now, before they were last changed, and after they will be changed next. So
+//! a session that begins before the night of a change and ends after it does both when the clocks show it.
 
-use pitlane_engine::time::{NS_PER_DAY, NS_PER_S, TimeOfDay, Timestamp};
+use pitlane_engine::time::{Day, NS_PER_DAY, NS_PER_S, TimeOfDay, Timestamp};
+
+/// How far clocks are ahead of UTC, in seconds, around one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clocks {
+    pub before_s: i32,
+    /// When they were last changed.
+    pub since: Timestamp,
+    pub ahead_s: i32,
+    /// When they will be changed next.
+    pub until: Timestamp,
+    pub after_s: i32,
+}
+
+impl Clocks {
+    /// That never change.
+    pub const fn fixed(ahead_s: i32) -> Clocks {
+        Clocks { before_s: ahead_s, since: Timestamp::ZERO, ahead_s, until: Timestamp::MAX, after_s: ahead_s }
+    }
+
+    fn ahead_ns(&self, at: i128) -> i128 {
+        let ahead_s = match at {
+            at if at < self.since.0 as i128 => self.before_s,
+            at if at < self.until.0 as i128 => self.ahead_s,
+            _ => self.after_s,
+        };
+        ahead_s as i128 * NS_PER_S as i128
+    }
+
+    /// The day that they show.
+    fn day(&self, now: Timestamp) -> Day {
+        let now = now.0 as i128;
+        Day((now + self.ahead_ns(now)).div_euclid(NS_PER_DAY as i128) as i32)
+    }
+
+    /// When they show this time of this day. What they show twice counts the first time, and what they skip when they skip it.
+    fn instant(&self, day: Day, time: TimeOfDay) -> Timestamp {
+        let shown = day.0 as i128 * NS_PER_DAY as i128 + time.0 as i128 * NS_PER_S as i128;
+        let utc = [self.before_s, self.ahead_s, self.after_s].map(|s| shown - s as i128 * NS_PER_S as i128);
+        let when = match utc.into_iter().find(|&utc| utc + self.ahead_ns(utc) == shown) {
+            Some(utc) => utc,
+            // Earlier than either change it would be shown, so it is skipped by the one that it is later than.
+            None if utc[0] >= self.since.0 as i128 && utc[1] < self.since.0 as i128 => self.since.0 as i128,
+            None => self.until.0 as i128,
+        };
+        Timestamp(when.clamp(0, u64::MAX as i128) as u64)
+    }
+}
+
+impl Default for Clocks {
+    fn default() -> Clocks {
+        Clocks::fixed(0)
+    }
+}
 
 /// Equal times: open all day, with a boundary once a day at that time. An end before the start: open over midnight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
     pub start: TimeOfDay,
     pub end: TimeOfDay,
+    pub clocks: Clocks,
 }
 
 impl Schedule {
     pub fn is_open(&self, now: Timestamp) -> bool {
-        let second = TimeOfDay((now.0 % NS_PER_DAY / NS_PER_S) as u32);
-        match self.start.cmp(&self.end) {
-            std::cmp::Ordering::Equal => true,
-            std::cmp::Ordering::Less => self.start <= second && second < self.end,
-            std::cmp::Ordering::Greater => self.start <= second || second < self.end,
-        }
+        self.start == self.end || now < self.ends(self.began(now))
     }
 
     /// When the session of now (or the last one) began. Numbers that are older belong to one before.
     pub fn began(&self, now: Timestamp) -> Timestamp {
-        let today = Timestamp(now.0 / NS_PER_DAY * NS_PER_DAY).plus(self.start.0 as u64 * NS_PER_S);
-        if today <= now { today } else { Timestamp(today.0.saturating_sub(NS_PER_DAY)) }
+        let starts = self.around(now, self.start).into_iter().rev();
+        starts.into_iter().find(|start| *start <= now).unwrap_or(Timestamp::ZERO)
     }
 
     /// When the session of now ends, for whoever is logged on.
     pub fn ends(&self, now: Timestamp) -> Timestamp {
-        let today = Timestamp(now.0 / NS_PER_DAY * NS_PER_DAY).plus(self.end.0 as u64 * NS_PER_S);
-        if today > now { today } else { today.plus(NS_PER_DAY) }
+        self.around(now, self.end).into_iter().find(|end| *end > now).unwrap_or(Timestamp::MAX)
+    }
+
+    /// The moments of this time yesterday, today and tomorrow. A day that a change has made longer or shorter is still one.
+    fn around(&self, now: Timestamp, time: TimeOfDay) -> [Timestamp; 3] {
+        let today = self.clocks.day(now).0;
+        [today - 1, today, today + 1].map(|day| self.clocks.instant(Day(day), time))
     }
 }
 
@@ -36,9 +93,11 @@ impl Schedule {
 mod tests {
     use super::*;
 
+    const HOUR_NS: u64 = 3_600 * NS_PER_S;
+
     fn schedule(start: &str, end: &str) -> Schedule {
         let time = |text: &str| TimeOfDay::parse(text.as_bytes()).unwrap();
-        Schedule { start: time(start), end: time(end) }
+        Schedule { start: time(start), end: time(end), clocks: Clocks::default() }
     }
 
     /// The third day, at this time.
@@ -68,5 +127,65 @@ mod tests {
         assert!(night.is_open(at("18:00")) && night.is_open(at("08:00")) && !night.is_open(at("12:00")));
         assert_eq!(night.began(at("08:00")).0, at("17:00").0 - NS_PER_DAY);
         assert_eq!(night.ends(at("18:00")).0, at("09:00").0 + NS_PER_DAY);
+    }
+
+    #[test]
+    fn the_hours_are_those_that_clocks_show_there() {
+        let tokyo = Schedule { clocks: Clocks::fixed(9 * 3_600), ..schedule("09:00", "15:00") };
+        assert!(!tokyo.is_open(Timestamp(at("00:00").0 - 1)) && tokyo.is_open(at("00:00")));
+        assert!(tokyo.is_open(at("05:59:59")) && !tokyo.is_open(at("06:00")));
+        let new_york = Schedule { clocks: Clocks::fixed(-5 * 3_600), ..schedule("17:00", "17:00") };
+        assert_eq!(new_york.began(at("23:00")), at("22:00"));
+        assert_eq!(new_york.began(at("21:00")).0, at("22:00").0 - NS_PER_DAY);
+        assert_eq!(new_york.ends(at("21:00")), at("22:00"));
+    }
+
+    /// On the third day at 01:00 UTC the clocks go from this many hours ahead to that many.
+    fn changing(from: i32, to: i32, seen_before: bool) -> Clocks {
+        let (from, to, change) = (from * 3_600, to * 3_600, at("01:00"));
+        match seen_before {
+            true => Clocks { until: change, after_s: to, ..Clocks::fixed(from) },
+            false => Clocks { before_s: from, since: change, ..Clocks::fixed(to) },
+        }
+    }
+
+    #[test]
+    fn a_night_in_which_clocks_are_changed_is_an_hour_shorter_or_longer() {
+        for seen_before in [true, false] {
+            // Zurich: at two it is three, and in autumn at three it is two.
+            let spring = Schedule { clocks: changing(1, 2, seen_before), ..schedule("22:00", "08:00") };
+            let autumn = Schedule { clocks: changing(2, 1, seen_before), ..schedule("22:00", "08:00") };
+            for (night, hours) in [(spring, 9), (autumn, 11)] {
+                let began = night.began(at("00:30"));
+                assert_eq!(began, night.began(at("01:30")));
+                assert_eq!(night.ends(at("00:30")), night.ends(at("01:30")));
+                assert_eq!(night.ends(began).0 - began.0, hours * HOUR_NS, "{seen_before}");
+                assert!(night.is_open(began) && !night.is_open(night.ends(began)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_time_that_is_skipped_is_when_it_is_skipped_and_one_that_comes_twice_comes_once() {
+        for seen_before in [true, false] {
+            let skipped = Schedule { clocks: changing(1, 2, seen_before), ..schedule("02:30", "20:00") };
+            assert_eq!(skipped.began(at("12:00")), at("01:00"));
+            assert!(!skipped.is_open(at("00:59")) && skipped.is_open(at("01:00")));
+            let twice = Schedule { clocks: changing(2, 1, seen_before), ..schedule("02:30", "20:00") };
+            assert_eq!(twice.began(at("12:00")), at("00:30"));
+            assert_eq!(twice.began(at("01:10")), at("00:30"), "clocks show 02:10 for the second time");
+            assert!(!twice.is_open(at("00:29")) && twice.is_open(at("00:30")) && twice.is_open(at("01:10")));
+        }
+    }
+
+    #[test]
+    fn the_ends_of_time_are_no_panic() {
+        for clocks in [Clocks::fixed(14 * 3_600), Clocks::fixed(-12 * 3_600)] {
+            let schedule = Schedule { clocks, ..schedule("09:00", "08:00") };
+            for now in [Timestamp::ZERO, Timestamp::MAX] {
+                schedule.is_open(now);
+                assert!(schedule.began(now) <= now && schedule.ends(now) >= now);
+            }
+        }
     }
 }

@@ -27,7 +27,9 @@ mod timers;
 
 use std::sync::Arc;
 
+use memchr::memmem;
 use pitlane_engine::desk::Desk;
+use pitlane_engine::id::IntId;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 
@@ -53,6 +55,9 @@ pub use self::timers::{FRAME_NS_MAX, LOGON_NS_MAX, LOGOUT_NS_MAX};
 
 /// Bytes of a body before anybody has logged on: a Logon has some two hundred.
 pub const GREETING_BYTES_MAX: usize = 4_096;
+
+/// How far ahead the id of the next order is looked for: behind the header, as a rule.
+const FORESEEN_BYTES: usize = 160;
 
 /// Output beyond which nothing more is read and no resend goes on, until the client has taken some of it.
 pub const OUTPUT_BYTES_ENOUGH: usize = 256 * 1_024;
@@ -114,6 +119,8 @@ pub struct Session {
     encoder: Encoder,
     input: Input,
     output: Output,
+    /// Finds where a ClOrdID begins.
+    cl_ord_id: memmem::Finder<'static>,
     /// Taken out while a message is read.
     fields: Option<Box<Fields>>,
     /// Whether the bytes before were no message, so that a stretch of them is counted once.
@@ -159,6 +166,7 @@ impl Session {
             login: Login::NotAsked,
             input: Input::default(),
             output: Output::default(),
+            cl_ord_id: memmem::Finder::new(b"\x0111="),
             fields: Some(Box::default()),
             in_rubbish: false,
             reading_early: false,
@@ -227,6 +235,7 @@ impl Session {
             }
             self.go_on(now);
             if !self.may_read() || !self.read_one(now, desk) {
+                self.keep_numbers();
                 return None;
             }
         }
@@ -239,6 +248,7 @@ impl Session {
 
     /// What is to be written to the connection.
     pub fn poll_transmit(&mut self) -> &[u8] {
+        self.keep_numbers();
         self.output.pending()
     }
 
@@ -338,6 +348,7 @@ impl Session {
                 consumed = count;
                 self.in_rubbish = false;
                 self.timers.wait_for_frame(false);
+                self.foresee(&input.pending()[count..], desk);
                 let mut fields = self.fields.take().expect("one message is read at a time");
                 self.handle_message(now, &read(frame, &mut fields), desk);
                 self.fields = Some(fields);
@@ -355,6 +366,18 @@ impl Session {
         input.consume(consumed);
         self.input = input;
         consumed > 0
+    }
+
+    /// Has memory brought near for the order that comes next, while this one is looked at. Whether it is one will be seen.
+    fn foresee(&self, coming: &[u8], desk: &Desk) {
+        let coming = &coming[..coming.len().min(FORESEEN_BYTES)];
+        let Some(at) = self.cl_ord_id.find(coming) else { return };
+        let value = &coming[at + self.cl_ord_id.needle().len()..];
+        let value = memchr::memchr(frame::SOH, value).and_then(|end| IntId::parse(&value[..end]).ok());
+        if let Some(id) = value {
+            desk.foresee(self.settings.source.session, &id);
+            self.book.foresee(&id);
+        }
     }
 
     /// Looks at a message that came too early.

@@ -7,6 +7,7 @@
 //! message n ─► request ─► shard's journal ─► event s ─► report m kept, with s ─► the number n is behind us ─► sent
 //! ```
 //!
+//! - The numbers are kept before anything is sent that was said under them; those of messages that are kept stand in these.
 //! - The incoming number that is kept never passes a request without an answer: what did not reach a journal is asked for again.
 //! - A report is kept together with the number of its event: whoever starts again knows which events of a journal have no
 //!   report yet, and has them reported under new numbers, with the ExecIDs they would have had.
@@ -53,7 +54,8 @@ pub trait Store: fmt::Debug + Send {
 
     fn set_numbers(&mut self, numbers: Numbers) -> Result<(), StoreFailed>;
 
-    /// Keeps an application message under its number, which rises, with the event it reports: both or none.
+    /// Keeps an application message under its number, which rises, with the event it reports: both or none. The next outgoing
+    /// number is the one behind it from then on.
     fn keep(&mut self, number: u64, message: &[u8], cause: Option<Cause>) -> Result<(), StoreFailed>;
 
     /// The last event of this shard that was reported; a reset does not change it.
@@ -108,6 +110,7 @@ impl Store for MemoryStore {
     }
 
     fn keep(&mut self, number: u64, message: &[u8], cause: Option<Cause>) -> Result<(), StoreFailed> {
+        self.numbers.outgoing = number + 1;
         if let Some(cause) = cause {
             self.heard.insert(cause.shard, cause.seq);
         }

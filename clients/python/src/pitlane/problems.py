@@ -83,6 +83,12 @@ class RoleTooLow(NotPermitted):
     code = "role-too-low"
 
 
+class OtherStrategy(NotPermitted):
+    """It belongs to a strategy that the login may not touch."""
+
+    code = "other-strategy"
+
+
 class ForeignOrigin(NotPermitted):
     """A web page of another origin asked."""
 

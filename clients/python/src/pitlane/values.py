@@ -168,6 +168,8 @@ class Transaction:
     security_id: Optional[int] = None
     quantity: Optional[Decimal] = None
     order_int_id: Optional[str] = None
+    ext_id: Optional[str] = None
+    description: Optional[str] = None
 
 
 @dataclass(frozen=True)

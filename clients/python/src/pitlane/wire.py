@@ -37,7 +37,7 @@ def decode(kind: Type[T], value: Any) -> T:
 def parse(text: Union[str, bytes]) -> Any:
     """JSON with exact numbers."""
     try:
-        return json.loads(text, parse_float=Decimal, parse_constant=_no_number)
+        return _JSON.decode(text if isinstance(text, str) else text.decode())
     except ValueError as error:
         raise Unintelligible(f"not JSON: {error}") from error
 
@@ -70,6 +70,8 @@ def exact(value: Any) -> str:
 
 
 def decimal(value: Any) -> Decimal:
+    if type(value) is int:
+        return Decimal(value)
     if isinstance(value, (bool, float)) or not isinstance(value, (Decimal, int, str)):
         raise TypeError(f"an amount is a Decimal, an int or a text, not {type(value).__name__} {value!r}")
     number = Decimal(value)
@@ -175,3 +177,6 @@ def _exactly(kind: Any) -> Callable[[Any], Any]:
 
 def _no_number(text: str) -> Any:
     raise ValueError(f"{text} is no number")
+
+
+_JSON = json.JSONDecoder(parse_float=Decimal, parse_constant=_no_number)

@@ -158,6 +158,7 @@ impl Waiting {
             | Body::Booked(_)
             | Body::Adjusted { .. }
             | Body::Tick(_)
+            | Body::Depth(_)
             | Body::Subscription { .. }
             | Body::Session { .. }
             | Body::Halt { .. }

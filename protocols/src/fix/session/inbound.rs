@@ -10,7 +10,6 @@ use crate::fix::dictionary;
 use crate::fix::fields::{Fault, Message, RejectReason};
 use crate::fix::frame::BEGIN_STRING;
 use crate::fix::stamp::parse_timestamp;
-use crate::fix::store::Numbers;
 use crate::fix::tag;
 
 /// The largest number of a message. Nobody counts so far; whoever names a larger one names none.
@@ -113,7 +112,6 @@ impl Session {
         }
         if orders {
             self.flight.decide(self.request.map(|request| request.ticket().id));
-            self.set_numbers(self.numbers);
         }
     }
 
@@ -157,7 +155,7 @@ impl Session {
         if new < self.numbers.incoming {
             return self.reject_new_seq_no(now, message, number, RejectReason::ValueIncorrect);
         }
-        self.set_numbers(Numbers { incoming: new, ..self.numbers });
+        self.numbers.incoming = new;
         self.close_gap();
     }
 
@@ -173,7 +171,7 @@ impl Session {
                 return self.reject_new_seq_no(now, message, number, reason);
             }
         };
-        self.set_numbers(Numbers { incoming: new, ..self.numbers });
+        self.numbers.incoming = new;
         self.close_gap();
     }
 
@@ -276,7 +274,7 @@ impl Session {
     /// Uses up a number if it is the next one.
     fn step_if_next(&mut self, number: u64) {
         if number == self.numbers.incoming {
-            self.set_numbers(Numbers { incoming: number + 1, ..self.numbers });
+            self.numbers.incoming = number + 1;
             self.close_gap();
         }
     }

@@ -11,7 +11,6 @@ use crate::fix::dictionary;
 use crate::fix::fields::{Message, read};
 use crate::fix::frame::{self, BEGIN_STRING};
 use crate::fix::stamp::parse_timestamp;
-use crate::fix::store::Numbers;
 use crate::fix::tag;
 
 /// The longest HeartBtInt that is taken, in seconds.
@@ -163,7 +162,7 @@ impl Session {
     fn take_logon_number(&mut self, number: u64) {
         let incoming = self.numbers.incoming;
         if number == incoming {
-            self.set_numbers(Numbers { incoming: incoming + 1, ..self.numbers });
+            self.numbers.incoming = incoming + 1;
         } else if number > incoming {
             self.gap = Some(Gap { high: number, asked: None, asked_at: Timestamp::MAX });
         }

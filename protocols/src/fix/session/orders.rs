@@ -23,6 +23,9 @@ use crate::fix::why::Why;
 /// The kind of UUID that ExecIDs made here are, beside those of events (0) and transactions (1).
 const EXEC_ID_KIND: u8 = 2;
 
+/// Sets the tokens of requests apart from places in the book, of which there are fewer.
+const REQUEST: u32 = 1 << 31;
+
 /// BusinessRejectReason (380).
 const OTHER: u8 = 0;
 const NOT_AVAILABLE: u8 = 4;
@@ -108,10 +111,11 @@ impl Session {
             Ok(terms) => terms,
             Err(why) => return self.refuse_order(now, message, order, why),
         };
-        if !self.book.add(Order::new(id, terms, now)) {
+        let Some(place) = self.book.add(Order::new(id, terms, now)) else {
             return self.refuse_order(now, message, order, Reason::ShardFull.into());
-        }
-        self.request = Some(Request::Submit { ticket: self.ticket(id), terms });
+        };
+        let ticket = Ticket { source: self.settings.source, token: place, id };
+        self.request = Some(Request::Submit { ticket, terms });
     }
 
     /// A cancel or a replacement.
@@ -190,9 +194,10 @@ impl Session {
         }
     }
 
+    /// Of a request about an order. The token of the order itself is its place in the book, so that its reports find it.
     fn ticket(&mut self, id: IntId) -> Ticket {
         self.token = self.token.wrapping_add(1);
-        Ticket { source: self.settings.source, token: self.token, id }
+        Ticket { source: self.settings.source, token: self.token | REQUEST, id }
     }
 
     /// The next cancel of the orders of a client that is away. Each has an id that the desk makes.
@@ -292,19 +297,19 @@ impl Session {
                 self.flight.recall(told.id);
             }
         }
-        let root = desk.order_of(&told).map(|known| known.root);
-        let root = root.or_else(|| if missed { self.missed_root(&told) } else { None });
-        let Some(root) = root else {
+        let known = desk.order_of(&told).map(|known| (known.root, known.token));
+        let known = known.or_else(|| if missed { Some((self.missed_root(&told)?, 0)) } else { None });
+        let Some((root, place)) = known else {
             // Told and not recorded: it is rejected, and lives on in no table.
             return self.report_untracked(now, shard, event);
         };
-        if self.book.get(&root).is_none()
-            && let Body::Order(terms) = &event.body
+        if let Body::Order(terms) = &event.body
+            && self.book.get_near(&root, place).is_none()
         {
             self.book.add(order_of(terms, root, event.at));
         }
         let exec_id = event.exec_id(self.settings.instance, shard);
-        let Some(order) = self.book.get_mut(&root) else { return };
+        let Some(order) = self.book.get_near(&root, place) else { return };
         let was_finished = order.status.is_finished();
         let mut report = Report::of_event(&told, event.at, exec_id, order);
         if missed {
@@ -316,11 +321,11 @@ impl Session {
             report.cl_ord_id = told.id;
             report.orig_cl_ord_id = if asked { told.orig_id } else { IntId::NONE };
         }
-        let order = *order;
+        let (terms, is_finished) = (order.terms, order.status.is_finished());
         if told.what != What::Image {
-            self.report(now, &order, &report);
+            self.report(now, &root, &terms, &report);
         }
-        if order.status.is_finished() && !was_finished {
+        if is_finished && !was_finished {
             self.book.finish(&root);
         }
     }
@@ -428,16 +433,15 @@ impl Session {
         Uuid::derived(instance, EXEC_ID_KIND, self.exec)
     }
 
-    fn report(&mut self, now: Timestamp, order: &Order, report: &Report) {
-        let Order { root, terms, .. } = *order;
+    fn report(&mut self, now: Timestamp, root: &IntId, terms: &Terms, report: &Report) {
         self.tell(now, b'8', |draft, settings, reference| {
-            report::execution(draft, settings.profile, reference, &root, &terms, report);
+            report::execution(draft, settings.profile, reference, root, terms, report);
         });
     }
 
     fn report_status(&mut self, now: Timestamp, order: &Order) {
         let report = Report::of_order(order, self.exec_id(now));
-        self.report(now, order, &report);
+        self.report(now, &order.root, &order.terms, &report);
     }
 
     fn report_untracked(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
@@ -446,7 +450,7 @@ impl Session {
         let mut order = order_of(told, told.id, event.at);
         let report = Report::of_event(&heard, event.at, exec_id, &mut order);
         self.book.remove(&told.id);
-        self.report(now, &order, &report);
+        self.report(now, &order.root, &order.terms, &report);
     }
 
     /// An order that the desk did not take.
@@ -454,7 +458,7 @@ impl Session {
         let exec_id = self.exec_id(now);
         let order = Order { status: Status::Rejected, reason, ..Order::new(id, *terms, now) };
         let report = Report { what: What::Rejected, reason, ..Report::of_order(&order, exec_id) };
-        self.report(now, &order, &report);
+        self.report(now, &order.root, &order.terms, &report);
     }
 
     /// An order that is refused before it was one.

@@ -17,9 +17,7 @@ impl Session {
     /// Says a session message.
     pub(super) fn say(&mut self, now: Timestamp, msg_type: u8, write: impl FnOnce(&mut Draft)) {
         let number = self.numbers.outgoing;
-        if !self.set_numbers(Numbers { outgoing: number + 1, ..self.numbers }) {
-            return;
-        }
+        self.numbers.outgoing = number + 1;
         let mut draft = self.encoder.begin(&mut self.output.bytes, msg_type, number, now);
         write(&mut draft);
         draft.finish();
@@ -46,9 +44,8 @@ impl Session {
         if !kept {
             return self.end(Ending::StoreFailed);
         }
-        if !self.set_numbers(Numbers { outgoing: number + 1, ..self.numbers }) {
-            return;
-        }
+        self.numbers.outgoing = number + 1;
+        self.kept.outgoing = number + 1;
         if live {
             self.counts.messages_out += 1;
             self.timers.said(now);
@@ -60,20 +57,22 @@ impl Session {
         }
     }
 
-    /// Sets the numbers and keeps them. Answers whether they could be kept; if not, the session ends.
-    pub(super) fn set_numbers(&mut self, numbers: Numbers) -> bool {
-        self.numbers = numbers;
+    /// Has the store keep the numbers, if it has others: before anything leaves that was said under them, and when a turn is over.
+    /// If it cannot, nothing leaves. Until then the store has older ones, which say less than was done and never more.
+    pub(super) fn keep_numbers(&mut self) {
         let kept = self.kept_numbers();
-        if kept != self.kept && self.store.set_numbers(kept).is_err() {
-            self.end(Ending::StoreFailed);
-            return false;
+        if kept == self.kept {
+            return;
+        }
+        if self.store.set_numbers(kept).is_err() {
+            self.output.clear();
+            return self.end(Ending::StoreFailed);
         }
         self.kept = kept;
-        true
     }
 
     /// What is kept does not pass a request without an answer: see [`crate::fix::store`].
-    pub(super) fn kept_numbers(&self) -> Numbers {
+    fn kept_numbers(&self) -> Numbers {
         let incoming =
             self.flight.first().map_or(self.numbers.incoming, |first| first.min(self.numbers.incoming));
         Numbers { incoming, ..self.numbers }

@@ -19,6 +19,7 @@ impl Broker {
         let stamp = Stamp { seq: event.seq, at: event.at };
         match &event.body {
             Body::Tick(tick) => self.publish_tick(now, event.seq, event.at, tick),
+            Body::Depth(depth) => self.tell_depth(now, shard, stamp, depth),
             Body::Order(told) => self.tell_order(now, stamp, told, event.report()),
             Body::Status(report) => self.tell_status(now, stamp, report),
             Body::Booked(booking) => self.tell_booking(now, shard, stamp, booking),
@@ -57,6 +58,10 @@ impl Broker {
         if !told.orig_id.is_none() {
             self.own_ids.set(told.order, told.id);
         }
+        // Nobody is here, as often: then nothing is worded.
+        if self.index.is_empty() {
+            return report.iter().for_each(|report| _ = self.own_ids.of(report));
+        }
         let reference = self.reference.clone();
         let Some(strategy) = reference.strategy(told.terms.strategy) else { return };
         if told.what != What::Image {
@@ -75,7 +80,7 @@ impl Broker {
 
     fn tell_status(&mut self, now: Timestamp, stamp: Stamp, report: &OrderReport) {
         let (id, orig_id) = self.own_ids.of(report);
-        if report.what == What::Image {
+        if report.what == What::Image || self.index.is_empty() {
             return;
         }
         let reference = self.reference.clone();

@@ -166,8 +166,9 @@ class Orders(Caller):
         return self._run(get(f"/rest/execution/order/{segment(int_id)}", list[Order]))
 
     def order(self, int_id: str) -> Order:
-        """The order by any id it has had, as it stands now."""
-        return (self.orders_with_id(int_id))[-1]
+        """The order by any id it has had, as it stands now. Where a FIX client has used the same text, the one of REST is meant."""
+        found = self.orders_with_id(int_id)
+        return next((order for order in found if order.source == "REST"), found[0])
 
     def next_order_id(self, account_id: int) -> str:
         """An id that nobody else will ever be given."""

@@ -3,61 +3,52 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import datetime
 from types import TracebackType
 from typing import Any, Awaitable, Callable, Generic, TypeVar, cast
 
-from ..errors import Closed, StreamError, StreamLost
+from ..errors import Closed, StreamLost
 from ..events import Happening
 from ..settings import Settings
-from .hub import Hub
+from .hub import Hub, not_confirmed
 from .inbox import Inbox
 
 E = TypeVar("E", bound=Happening)
 
 
-class _Box(Inbox):
-    """An inbox that wakes whoever waits."""
+class _Bell:
+    """All happens in one thread, so there is nothing to hold."""
 
-    def __init__(self, pattern: str, **settings: Any) -> None:
-        super().__init__(pattern, **settings)
-        self.changed = asyncio.Event()
+    def __init__(self) -> None:
+        self._rung = asyncio.Event()
 
-    def put(self, topic: str, body: bytes) -> None:
-        super().put(topic, body)
-        self.changed.set()
+    def __enter__(self) -> None:
+        pass
 
-    def confirm(self, now: datetime) -> None:
-        super().confirm(now)
-        self.changed.set()
+    def __exit__(self, *error: Any) -> None:
+        pass
 
-    def lose(self, now: datetime, reason: str) -> None:
-        super().lose(now, reason)
-        self.changed.set()
+    def notify_all(self) -> None:
+        self._rung.set()
 
-    def fail(self, error: StreamError) -> None:
-        super().fail(error)
-        self.changed.set()
-
-    def end(self) -> None:
-        super().end()
-        self.changed.set()
+    async def wait(self) -> None:
+        self._rung.clear()
+        await self._rung.wait()
 
 
 class AsyncSubscription(Generic[E]):
     """Events as they come: `async for event in subscription`. `async with` ends it in the end."""
 
-    def __init__(self, hub: Hub, box: _Box, timeout_s: float) -> None:
-        self._hub, self._box, self._timeout_s = hub, box, timeout_s
+    def __init__(self, hub: Hub, bell: _Bell, inbox: Inbox, timeout_s: float) -> None:
+        self._hub, self._bell, self._inbox, self._timeout_s = hub, bell, inbox, timeout_s
 
     @property
     def pattern(self) -> str:
-        return self._box.pattern
+        return self._inbox.pattern
 
     @property
     def replaced(self) -> int:
         """Events that were replaced by newer ones before they were read."""
-        return self._box.replaced
+        return self._inbox.replaced
 
     async def ready(self) -> None:
         """Returns when the broker has confirmed it: no event after this is missed."""
@@ -65,7 +56,7 @@ class AsyncSubscription(Generic[E]):
             await asyncio.wait_for(self._settled(), self._timeout_s)
         except asyncio.TimeoutError:
             await self.close()
-            raise StreamLost(f"the broker did not confirm {self.pattern!r} within {self._timeout_s:g} s") from None
+            raise not_confirmed(self.pattern, self._timeout_s, self._hub) from None
 
     async def get(self, timeout_s: float | None = None) -> E:
         """The next event. Raises `TimeoutError` if none comes in time, and `Closed` after the end."""
@@ -75,8 +66,8 @@ class AsyncSubscription(Generic[E]):
             raise TimeoutError(f"no event of {self.pattern!r} within {timeout_s:g} s") from None
 
     async def close(self) -> None:
-        self._hub.remove(self._box)
-        self._box.end()
+        self._hub.remove(self._inbox)
+        self._inbox.end()
 
     def __aiter__(self) -> AsyncSubscription[E]:
         return self
@@ -97,17 +88,15 @@ class AsyncSubscription(Generic[E]):
         await self.close()
 
     async def _next(self) -> E:
-        if not self._box.is_settled:
+        if not self._inbox.is_settled:
             await self.ready()
-        while (happening := self._box.take()) is None:
-            self._box.changed.clear()
-            await self._box.changed.wait()
+        while (happening := self._inbox.take()) is None:
+            await self._bell.wait()
         return cast(E, happening)
 
     async def _settled(self) -> None:
-        while not self._box.is_settled:
-            self._box.changed.clear()
-            await self._box.changed.wait()
+        while not self._inbox.is_settled:
+            await self._bell.wait()
 
 
 class AsyncFeed:
@@ -119,9 +108,10 @@ class AsyncFeed:
         self._hub: Hub | None = None
 
     def subscribe(self, pattern: str, **settings: Any) -> AsyncSubscription[Any]:
-        hub, box = self._there(), _Box(pattern, **settings)
-        hub.add(box)
-        return AsyncSubscription(hub, box, self._settings.timeout_s)
+        hub, bell = self._there(), _Bell()
+        inbox = Inbox(bell, pattern, **settings)
+        hub.add(inbox)
+        return AsyncSubscription(hub, bell, inbox, self._settings.timeout_s)
 
     async def publish(self, topic: str, data: Any) -> None:
         try:

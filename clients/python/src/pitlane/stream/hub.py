@@ -10,7 +10,7 @@ import itertools
 from datetime import datetime, timezone
 from typing import Any, Awaitable, Callable
 
-from ..errors import LoginRefused, OutcomeUnknown, PitlaneError, Refusal, StreamError
+from ..errors import LoginRefused, OutcomeUnknown, PitlaneError, Refusal, StreamError, StreamLost
 from ..settings import Settings
 from ..stomp.session import Connected, Ended, Message, Receipt, Session
 from ..wire import render
@@ -33,8 +33,11 @@ class Hub:
         self._numbers = itertools.count(1)
         self._session: Session | None = None
         self._wake = asyncio.Event()
+        self._opened = asyncio.Event()
         self._is_closing = False
         self._task: asyncio.Task[None] | None = None
+        self.trouble = "no answer"
+        """Why there is no connection, as far as the last attempt tells."""
 
     @property
     def is_closed(self) -> bool:
@@ -45,8 +48,7 @@ class Hub:
         self._inboxes[id] = inbox
         if self._session is not None:
             self._subscribe(id, inbox)
-        if self._task is None:
-            self._task = asyncio.ensure_future(self._run())
+        self._begin()
 
     def remove(self, inbox: Inbox) -> None:
         for id in [id for id, other in self._inboxes.items() if other is inbox]:
@@ -57,10 +59,9 @@ class Hub:
 
     async def publish(self, topic: str, data: Any) -> None:
         """Tells other strategies something; returns when the broker has taken it."""
+        self._begin()
         while self._session is None:
-            if self._task is None:
-                self._task = asyncio.ensure_future(self._run())
-            await asyncio.sleep(WAIT_S_FIRST)
+            await self._opened.wait()
         receipt = f"p{next(self._numbers)}"
         self._pending[receipt] = asyncio.get_running_loop().create_future()
         self._session.send(topic, render(data), receipt)
@@ -82,6 +83,16 @@ class Hub:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
+    def _begin(self) -> None:
+        if self._task is None:
+            self._task = asyncio.ensure_future(self._run())
+            self._task.add_done_callback(self._handle_done)
+
+    def _handle_done(self, task: asyncio.Task[None]) -> None:
+        """A bug of ours must not leave readers waiting."""
+        if not task.cancelled() and task.exception() is not None:
+            self._fail_all(StreamError(f"the stream has failed: {task.exception()!r}"))
+
     async def _run(self) -> None:
         wait_s = WAIT_S_FIRST
         while not self._is_closing:
@@ -89,9 +100,9 @@ class Hub:
                 # Asked each time: a service that starts again may listen elsewhere.
                 url = await self._resolve()
                 line = await asyncio.wait_for(open_line(url, self._settings.tls), self._settings.timeout_s)
-            except (OSError, asyncio.TimeoutError, PitlaneError):
+            except (OSError, asyncio.TimeoutError, PitlaneError) as error:
                 # The gap is told already, and whoever waits for a first event does so for a limited time.
-                pass
+                self.trouble = str(error) or type(error).__name__
             except (ValueError, ImportError) as error:
                 # Another attempt will fare no better.
                 return self._fail_all(StreamError(str(error)))
@@ -131,6 +142,7 @@ class Hub:
             self._drain(session)
         finally:
             was_open, self._session = self._session is not None, None
+            self._opened.clear()
             for task in (read, wake):
                 task.cancel()
             await asyncio.gather(read, wake, return_exceptions=True)
@@ -150,6 +162,7 @@ class Hub:
                 self._handle_receipt(event.id)
             elif isinstance(event, Connected):
                 self._session = session
+                self._opened.set()
                 for id, inbox in self._inboxes.items():
                     self._subscribe(id, inbox)
             elif isinstance(event, Ended):
@@ -165,6 +178,7 @@ class Hub:
             inbox.confirm(datetime.now(timezone.utc))
 
     def _handle_end(self, ended: Ended) -> None:
+        self.trouble = ended.words
         refused = self._inboxes.pop(ended.receipt or "", None)
         if refused is not None:
             refused.fail(Refusal(f"{refused.pattern}: {ended.words}"))
@@ -187,3 +201,7 @@ class Hub:
         assert self._session is not None
         self._session.subscribe(id, inbox.pattern, inbox.headers)
         self._wake.set()
+
+
+def not_confirmed(pattern: str, seconds: float, hub: Hub) -> StreamLost:
+    return StreamLost(f"the broker did not confirm {pattern!r} within {seconds:g} s: {hub.trouble}")

@@ -1,9 +1,9 @@
-"""One subscription as the hub sees it: where messages go, and how it ends. Whoever reads it puts a way to wait around it."""
+"""One subscription as the hub sees it: where messages go, and how it ends. Whoever reads it brings the way to wait."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Mapping
+from typing import Any, Mapping, Protocol
 
 from ..errors import Closed, Overflow, StreamError
 from ..events import Gap, Happening
@@ -11,15 +11,27 @@ from ..topics import check
 from .mailbox import CAPACITY, Mailbox, Policy
 
 
+class Bell(Protocol):
+    """Held while something changes, and rung afterwards: a `threading.Condition`, or what asyncio has instead."""
+
+    def __enter__(self) -> Any: ...
+
+    def __exit__(self, *error: Any) -> Any: ...
+
+    def notify_all(self) -> None: ...
+
+
 class Inbox:
     def __init__(
         self,
+        bell: Bell,
         pattern: str,
         *,
         last_value: bool = False,
         policy: Policy = Policy.BY_TOPIC,
         capacity: int = CAPACITY,
     ) -> None:
+        self._bell = bell
         self.pattern = check(pattern)
         self.headers: Mapping[str, str] = {"last-value": "true"} if last_value else {}
         self._mailbox = Mailbox(policy, capacity)
@@ -43,32 +55,42 @@ class Inbox:
         return self._is_confirmed or self.has_ended
 
     def put(self, topic: str, body: bytes) -> None:
-        try:
-            self._mailbox.put(topic, body)
-        except Overflow as overflow:
-            self.fail(overflow)
+        with self._bell:
+            try:
+                self._mailbox.put(topic, body)
+            except Overflow as overflow:
+                self._failure = overflow
+            self._bell.notify_all()
 
     def confirm(self, now: datetime) -> None:
         """From here on events come, or come again."""
-        self._is_confirmed = True
-        if self._gap is not None:
-            self._put_gap(Gap(self.pattern, self._gap.since, self._gap.reason, now))
-            self._gap = None
+        with self._bell:
+            self._is_confirmed = True
+            if self._gap is not None:
+                self._put_gap(Gap(self.pattern, self._gap.since, self._gap.reason, now))
+                self._gap = None
+            self._bell.notify_all()
 
     def lose(self, now: datetime, reason: str) -> None:
         """From here on they do not."""
-        if self._is_confirmed and self._gap is None:
-            self._gap = Gap(self.pattern, now, reason)
-            self._put_gap(self._gap)
+        with self._bell:
+            if self._is_confirmed and self._gap is None:
+                self._gap = Gap(self.pattern, now, reason)
+                self._put_gap(self._gap)
+            self._bell.notify_all()
 
     def fail(self, error: StreamError) -> None:
-        self._failure = self._failure or error
+        with self._bell:
+            self._failure = self._failure or error
+            self._bell.notify_all()
 
     def end(self) -> None:
-        self._is_closed = True
+        with self._bell:
+            self._is_closed = True
+            self._bell.notify_all()
 
     def take(self) -> Happening | None:
-        """The next event; None: there is none now. What waited before an end is read before that is told."""
+        """The next event; None: there is none now. What waited before an end is read before that is told. With the bell held."""
         happening = self._mailbox.take()
         if happening is None and self._failure is not None:
             raise self._failure
@@ -80,4 +102,4 @@ class Inbox:
         try:
             self._mailbox.put_gap(gap)
         except Overflow as overflow:
-            self.fail(overflow)
+            self._failure = overflow

@@ -6,14 +6,13 @@ import asyncio
 import threading
 import time
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from datetime import datetime
 from types import TracebackType
 from typing import Any, Callable, Generic, TypeVar, cast
 
-from ..errors import Closed, StreamError, StreamLost
+from ..errors import Closed, StreamLost
 from ..events import Happening
 from ..settings import Settings
-from .hub import Hub
+from .hub import Hub, not_confirmed
 from .inbox import Inbox
 
 E = TypeVar("E", bound=Happening)
@@ -22,77 +21,45 @@ E = TypeVar("E", bound=Happening)
 END_S_MAX = 5.0
 
 
-class _Box(Inbox):
-    """An inbox that one thread fills and others wait at."""
-
-    def __init__(self, pattern: str, **settings: Any) -> None:
-        super().__init__(pattern, **settings)
-        # Whoever holds it may call what calls others here: putting may fail the box.
-        self.changed = threading.Condition(threading.RLock())
-
-    def put(self, topic: str, body: bytes) -> None:
-        with self.changed:
-            super().put(topic, body)
-            self.changed.notify_all()
-
-    def confirm(self, now: datetime) -> None:
-        with self.changed:
-            super().confirm(now)
-            self.changed.notify_all()
-
-    def lose(self, now: datetime, reason: str) -> None:
-        with self.changed:
-            super().lose(now, reason)
-            self.changed.notify_all()
-
-    def fail(self, error: StreamError) -> None:
-        with self.changed:
-            super().fail(error)
-            self.changed.notify_all()
-
-    def end(self) -> None:
-        with self.changed:
-            super().end()
-            self.changed.notify_all()
-
-
 class Subscription(Generic[E]):
     """Events as they come: `for event in subscription`. `with` ends it in the end."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, hub: Hub, box: _Box, timeout_s: float) -> None:
-        self._loop, self._hub, self._box, self._timeout_s = loop, hub, box, timeout_s
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, hub: Hub, bell: threading.Condition, inbox: Inbox, timeout_s: float
+    ) -> None:
+        self._loop, self._hub, self._bell, self._inbox, self._timeout_s = loop, hub, bell, inbox, timeout_s
 
     @property
     def pattern(self) -> str:
-        return self._box.pattern
+        return self._inbox.pattern
 
     @property
     def replaced(self) -> int:
         """Events that were replaced by newer ones before they were read."""
-        return self._box.replaced
+        return self._inbox.replaced
 
     def ready(self) -> None:
         """Returns when the broker has confirmed it: no event after this is missed. `subscribe` has waited for that already."""
-        with self._box.changed:
-            is_settled = self._box.changed.wait_for(lambda: self._box.is_settled, self._timeout_s)
+        with self._bell:
+            is_settled = self._bell.wait_for(lambda: self._inbox.is_settled, self._timeout_s)
         if not is_settled:
             self.close()
-            raise StreamLost(f"the broker did not confirm {self.pattern!r} within {self._timeout_s:g} s")
+            raise not_confirmed(self.pattern, self._timeout_s, self._hub)
 
     def get(self, timeout_s: float | None = None) -> E:
         """The next event. Raises `TimeoutError` if none comes in time, and `Closed` after the end."""
         end = None if timeout_s is None else time.monotonic() + timeout_s
-        with self._box.changed:
-            while (happening := self._box.take()) is None:
+        with self._bell:
+            while (happening := self._inbox.take()) is None:
                 left = None if end is None else end - time.monotonic()
-                if not self._box.changed.wait(left):
+                if not self._bell.wait(left):
                     raise TimeoutError(f"no event of {self.pattern!r} within {timeout_s:g} s")
         return cast(E, happening)
 
     def close(self) -> None:
-        self._box.end()
+        self._inbox.end()
         if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._hub.remove, self._box)
+            self._loop.call_soon_threadsafe(self._hub.remove, self._inbox)
 
     def __iter__(self) -> Subscription[E]:
         return self
@@ -122,10 +89,11 @@ class Feed:
         self._room: tuple[asyncio.AbstractEventLoop, Hub, threading.Thread] | None = None
 
     def subscribe(self, pattern: str, **settings: Any) -> Subscription[Any]:
-        box = _Box(pattern, **settings)
+        bell = threading.Condition()
+        inbox = Inbox(bell, pattern, **settings)
         loop, hub, _ = self._there()
-        subscription: Subscription[Any] = Subscription(loop, hub, box, self._settings.timeout_s)
-        loop.call_soon_threadsafe(hub.add, box)
+        subscription: Subscription[Any] = Subscription(loop, hub, bell, inbox, self._settings.timeout_s)
+        loop.call_soon_threadsafe(hub.add, inbox)
         subscription.ready()
         return subscription
 
