@@ -41,6 +41,7 @@ fn a_warm_shard_allocates_nothing() {
     }
     assert_eq!(total, 0, "at most {} in one round: {}", worst.0, worst.1);
     assert!(floor.fills > 1_000, "only {} fills: the flow does not trade", floor.fills);
+    assert!(floor.depths > 1_000, "only {} sides of books: nobody sees depth", floor.depths);
 }
 
 /// Commands between two groups that are stored together.
@@ -88,6 +89,7 @@ struct Floor {
     ids: u64,
     open: Vec<OrderHandle>,
     fills: u64,
+    depths: u64,
     last: Option<Command>,
 }
 
@@ -109,10 +111,15 @@ impl Floor {
             ids: 0,
             open: Vec::with_capacity(1_024),
             fills: 0,
+            depths: 0,
             last: None,
         };
         floor.tell(Body::Watch { port: PortId(0), what: Watch::Everything, on: true });
         floor.tell(Body::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: true });
+        for security in world::SECURITIES {
+            floor.tell(Body::Subscribe { strategy: StrategyId::SERVER, security, on: true });
+            floor.tell(Body::Watch { port: PortId(0), what: Watch::Depth(security), on: true });
+        }
         floor
     }
 
@@ -125,10 +132,13 @@ impl Floor {
             self.shard.resume(&mut self.out);
             self.hear();
         }
+        self.shard.tell_depths(&mut self.out);
+        self.hear();
     }
 
     fn hear(&mut self) {
         for (_, event) in self.out.waiting() {
+            self.depths += u64::from(matches!(event.body, Said::Depth(_)));
             let Some(report) = event.report() else { continue };
             self.fills += report.last_qty.is_positive() as u64;
             let is_new = matches!(event.body, Said::Order(_)) && !report.status.is_finished();

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use pitlane_tests::dice::Dice;
 use pitlane_tests::stomp::fuzz as stomp;
-use pitlane_tests::{decode, fix_fuzz, seeds};
+use pitlane_tests::{decode, fix_fuzz, seeds, websocket_fuzz};
 
 /// Length of a random input: some hundred commands.
 const BYTES: u64 = 4_000;
@@ -73,6 +73,33 @@ fn the_corpus_of_the_stomp_broker_is_survived() {
 #[test]
 fn deeds_at_random_are_survived_by_the_stomp_broker() {
     at_random(400, stomp::play);
+}
+
+#[test]
+fn the_corpus_of_the_websocket_is_survived() {
+    replay("websocket", websocket_fuzz::receive);
+}
+
+/// Heads that are nearly right, short payloads, and now and then a byte that is anything.
+#[test]
+fn frames_at_random_are_received_the_same_wherever_they_are_cut() {
+    const FIRST: [u8; 12] = [0x81, 0x01, 0x00, 0x80, 0x82, 0x02, 0x89, 0x8a, 0x88, 0x80, 0x00, 0x91];
+    const WORDS: [&[u8]; 8] =
+        [b"", b"plain", "κό".as_bytes(), b"\xce", b"\xba", b"\x03\xe8", b"\xf0\x9f", b"\x98\x80"];
+    at_random(3_000, |bytes| {
+        let mut stream = vec![bytes.first().copied().unwrap_or(0)];
+        for choice in bytes.iter().skip(1).take(40) {
+            let payload = WORDS[*choice as usize % WORDS.len()];
+            stream.push(FIRST[*choice as usize / 8 % FIRST.len()]);
+            stream.push(0x80 | payload.len() as u8);
+            stream.extend_from_slice(&[*choice; 4]);
+            stream.extend(payload.iter().map(|byte| byte ^ choice));
+            if *choice == 77 {
+                stream.push(*choice);
+            }
+        }
+        websocket_fuzz::receive(&stream);
+    });
 }
 
 /// Octets at random are no frames; pieces of frames in disorder come near to some.

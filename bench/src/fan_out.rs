@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use pitlane::auth::Role;
+use pitlane::bulletin::Note;
 use pitlane::net::Net;
 use pitlane::net::happening::Happening;
 use pitlane::net::listener::Listener;
@@ -23,7 +24,7 @@ use pitlane::net::settings::{ListenerSettings, NetSettings};
 use pitlane::platform::gateway::stomp::StompRoom;
 use pitlane::stomp::Logins;
 use pitlane_engine::event::{Body, Event};
-use pitlane_engine::id::{SecurityId, ShardId, Source};
+use pitlane_engine::id::{SecurityId, ShardId};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 use pitlane_protocols::stomp::settings::Settings;
@@ -33,8 +34,8 @@ use crate::conditions::Pinning;
 use crate::measure::histogram;
 use crate::stomp::tick;
 
-/// Ticks said in one turn at most: as many as a gateway under load finds on its lanes.
-const TICKS_PER_TURN: u64 = 16;
+/// Ticks said in one turn at most: as many as a gateway under load finds on its lanes, which hold thousands.
+const TICKS_PER_TURN: u64 = 64;
 /// Ticks that may be said and not delivered to everybody. Half of them fill what may wait for one consumer.
 const AHEAD: u64 = 512;
 /// Before anything is counted.
@@ -45,6 +46,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const READ_BYTES: usize = 256 * 1_024;
 /// The payload of a NATS message: as long as a tick in JSON.
 const NATS_BYTES: usize = 200;
+/// Messages that may be published and not delivered to everybody: NATS conflates nothing, and is faster with more under way.
+const NATS_AHEAD: u64 = 4_096;
+/// Messages of one write to it.
+const NATS_BATCH: u64 = 64;
+/// A large message: the text in the body of an event between strategies.
+const LARGE_BYTES: usize = 4 * 1_024;
 
 /// What was measured.
 #[derive(Clone, Debug)]
@@ -71,6 +78,8 @@ enum Manner {
     Fast(u64),
     /// One tick in so many nanoseconds.
     Paced(u64),
+    /// The same with an event of [`LARGE_BYTES`], which may not be lost.
+    Large(u64),
 }
 
 /// Deliveries a second to so many consumers.
@@ -81,7 +90,7 @@ pub fn throughput(
     time: Duration,
 ) -> Throughput {
     let room = Room::start(pinning, reference, Manner::Fast(consumers as u64));
-    let mut crowd = Crowd::stomp(room.address, consumers, 0);
+    let mut crowd = Crowd::stomp(room.address, "tick.*", consumers, 0);
     crowd.read_for(&room.shared, WARM_UP, |_| {});
     let (before, octets, begin) = (crowd.messages, crowd.octets, Instant::now());
     crowd.read_for(&room.shared, time, |_| {});
@@ -91,22 +100,42 @@ pub fn throughput(
     Throughput { deliveries_per_s, octets: octets as f64 / messages.max(1) as f64 }
 }
 
-/// Nanoseconds from a tick's time to its delivery, at so many deliveries a second in all; so many more consumers stand still.
+/// Nanoseconds from a tick's time to its delivery, at so many deliveries a second in all.
 pub fn latency(
     pinning: &Pinning,
     reference: &Arc<RefData>,
     consumers: usize,
-    stalled: usize,
     per_second: u64,
     time: Duration,
 ) -> Histogram<u64> {
     let pause = 1_000_000_000 * consumers as u64 / per_second;
     let room = Room::start(pinning, reference, Manner::Paced(pause));
-    let mut crowd = Crowd::stomp(room.address, consumers, stalled);
+    let crowd = Crowd::stomp(room.address, "tick.*", consumers, 0);
+    listen(room, crowd, time).latencies
+}
+
+/// Ten consumers at 1,000 events of 4 KiB a second each, of whom so many do not read.
+pub fn beside_stalled(pinning: &Pinning, reference: &Arc<RefData>, stalled: usize, time: Duration) -> Heard {
+    let room = Room::start(pinning, reference, Manner::Large(1_000_000));
+    let crowd = Crowd::stomp(room.address, "generic-event.*", 10 - stalled, stalled);
+    listen(room, crowd, time)
+}
+
+/// What consumers heard.
+#[derive(Clone, Debug)]
+pub struct Heard {
+    pub latencies: Histogram<u64>,
+    /// Longest time without any delivery.
+    pub gap: Duration,
+}
+
+fn listen(room: Room, mut crowd: Crowd, time: Duration) -> Heard {
     crowd.read_for(&room.shared, WARM_UP, |_| {});
-    let mut latencies = histogram();
+    let (mut latencies, mut gap, mut last) = (histogram(), Duration::ZERO, Instant::now());
     let clock = room.clock.clone();
     crowd.read_for(&room.shared, time, |bytes| {
+        gap = gap.max(last.elapsed());
+        last = Instant::now();
         let now = clock.delta_as_nanos(0, clock.raw());
         for at in memchr::memmem::find_iter(bytes, b"\"ts\":") {
             let digits = bytes[at + 5..].iter().take_while(|byte| byte.is_ascii_digit());
@@ -119,7 +148,7 @@ pub fn latency(
         }
     });
     room.end();
-    latencies
+    Heard { latencies, gap }
 }
 
 /// The gateway's side, in a thread of its own.
@@ -162,7 +191,9 @@ impl Room {
 fn serve(mut net: Net, reference: Arc<RefData>, clock: &Clock, manner: Manner, shared: &Shared) {
     let securities: Vec<SecurityId> = reference.securities().iter().map(|row| row.id).collect();
     let logins = Logins::new(None, Role::Trade);
-    let mut room = StompRoom::new(Settings::default(), reference, Source::default(), logins);
+    let mut room = StompRoom::new(Settings::default(), reference, logins);
+    let text = format!("\"{}\"", "x".repeat(LARGE_BYTES));
+    let large = Note::Generic { name: "large".into(), body: text.into_bytes().into() };
     let (mut said, mut next) = (0u64, 0u64);
     while !shared.stop.load(Ordering::Relaxed) {
         let now = Timestamp(clock.delta_as_nanos(0, clock.raw()));
@@ -171,7 +202,7 @@ fn serve(mut net: Net, reference: Arc<RefData>, clock: &Clock, manner: Manner, s
                 let waiting = room.messages().saturating_sub(shared.delivered.load(Ordering::Acquire));
                 if waiting < AHEAD * consumers { TICKS_PER_TURN } else { 0 }
             }
-            Manner::Paced(pause) => {
+            Manner::Paced(pause) | Manner::Large(pause) => {
                 next = if next == 0 { now.0 } else { next };
                 let due = u64::from(now.0 >= next);
                 next += due * pause;
@@ -181,7 +212,15 @@ fn serve(mut net: Net, reference: Arc<RefData>, clock: &Clock, manner: Manner, s
         if shared.go.load(Ordering::Acquire) {
             for _ in 0..count {
                 said += 1;
-                let at = if let Manner::Paced(pause) = manner { Timestamp(next - pause) } else { now };
+                let at = match manner {
+                    Manner::Fast(_) => now,
+                    Manner::Paced(pause) | Manner::Large(pause) => Timestamp(next - pause),
+                };
+                if matches!(manner, Manner::Large(_)) {
+                    // Its time is the one it is told at.
+                    room.handle_note(at, &large);
+                    continue;
+                }
                 let body = Body::Tick(tick(securities[said as usize % securities.len()], said));
                 room.hear(now, ShardId(0), &Event { seq: said, at, body });
             }
@@ -208,12 +247,13 @@ struct Crowd {
 }
 
 impl Crowd {
-    fn stomp(address: SocketAddr, consumers: usize, stalled: usize) -> Crowd {
+    fn stomp(address: SocketAddr, topic: &str, consumers: usize, stalled: usize) -> Crowd {
         let open = |_| {
             let mut socket = TcpStream::connect(address).expect("the room is open");
-            let hello =
-                b"CONNECT\naccept-version:1.2\n\n\0SUBSCRIBE\nid:1\ndestination:/topic/tick.*\nreceipt:r\n\n\0";
-            socket.write_all(hello).expect("it reads");
+            let hello = format!(
+                "CONNECT\naccept-version:1.2\n\n\0SUBSCRIBE\nid:1\ndestination:/topic/{topic}\nreceipt:r\n\n\0"
+            );
+            socket.write_all(hello.as_bytes()).expect("it reads");
             // Byte by byte, so that nothing behind the receipt is swallowed.
             let mut answer = Vec::new();
             while answer.iter().filter(|byte| **byte == 0).count() < 2 {
@@ -235,7 +275,18 @@ impl Crowd {
         Crowd { sockets, _stalled: stalled, buffer, messages: 0, octets: 0, count, length: None }
     }
 
-    fn read_for(&mut self, shared: &Shared, time: Duration, mut see: impl FnMut(&[u8])) {
+    fn read_for(&mut self, shared: &Shared, time: Duration, see: impl FnMut(&[u8])) {
+        self.read_and(shared, time, see, |_| {});
+    }
+
+    /// Reads for a while, and after each look at all sockets does something with the number of messages so far.
+    fn read_and(
+        &mut self,
+        shared: &Shared,
+        time: Duration,
+        mut see: impl FnMut(&[u8]),
+        mut between: impl FnMut(u64),
+    ) {
         shared.go.store(true, Ordering::Release);
         let end = Instant::now() + time;
         let late = end + PATIENCE;
@@ -260,6 +311,7 @@ impl Crowd {
                 }
             }
             shared.delivered.store(self.messages, Ordering::Release);
+            between(self.messages);
             if idle {
                 spin_loop();
             }
@@ -296,17 +348,17 @@ impl Nats {
         None
     }
 
-    /// Deliveries a second to so many consumers.
+    /// Deliveries a second to so many consumers. Whoever reads also publishes, between two looks at the sockets: in a thread of its
+    /// own a publisher would wait for its share of the readers' core, and NATS for the publisher.
     pub fn throughput(&self, consumers: usize, time: Duration) -> Throughput {
-        let shared = Arc::new(Shared::default());
+        let shared = Shared::default();
         let (mut crowd, length) = self.crowd(consumers);
-        let publisher = self.publisher(shared.clone(), Manner::Fast(consumers as u64));
-        crowd.read_for(&shared, WARM_UP, |_| {});
+        let mut publisher = Publisher::new(self.connect());
+        let ahead = |delivered: u64| delivered / consumers as u64 + NATS_AHEAD;
+        crowd.read_and(&shared, WARM_UP, |_| {}, |delivered| publisher.publish(ahead(delivered)));
         let (before, begin) = (crowd.messages, Instant::now());
-        crowd.read_for(&shared, time, |_| {});
+        crowd.read_and(&shared, time, |_| {}, |delivered| publisher.publish(ahead(delivered)));
         let deliveries_per_s = (crowd.messages - before) as f64 / begin.elapsed().as_secs_f64();
-        shared.stop.store(true, Ordering::Relaxed);
-        publisher.join().expect("the publisher does not panic");
         Throughput { deliveries_per_s, octets: length as f64 }
     }
 
@@ -330,24 +382,37 @@ impl Nats {
         wait_for_pong(&mut socket);
         socket
     }
+}
 
-    fn publisher(&self, shared: Arc<Shared>, manner: Manner) -> JoinHandle<()> {
-        let mut socket = self.connect();
+/// Publishes as fast as NATS reads.
+struct Publisher {
+    socket: TcpStream,
+    batch: Vec<u8>,
+    /// Octets of the batch that are written.
+    written: usize,
+    said: u64,
+}
+
+impl Publisher {
+    fn new(socket: TcpStream) -> Publisher {
+        socket.set_nonblocking(true).expect("a socket takes options");
         let message = [b"PUB t 200\r\n".as_slice(), &[b'x'; NATS_BYTES], b"\r\n"].concat();
-        let batch = message.repeat(TICKS_PER_TURN as usize);
-        let Manner::Fast(consumers) = manner else { panic!("only throughput is measured") };
-        thread::spawn(move || {
-            let mut said = 0;
-            while !shared.stop.load(Ordering::Relaxed) {
-                let delivered = shared.delivered.load(Ordering::Acquire) / consumers;
-                if said < delivered + AHEAD {
-                    socket.write_all(&batch).expect("it reads");
-                    said += TICKS_PER_TURN;
-                } else {
-                    thread::yield_now();
-                }
-            }
-        })
+        Publisher { socket, batch: message.repeat(NATS_BATCH as usize), written: 0, said: 0 }
+    }
+
+    /// Up to so many messages in all, and no more than one write is taken.
+    fn publish(&mut self, up_to: u64) {
+        if self.said >= up_to {
+            return;
+        }
+        match self.socket.write(&self.batch[self.written..]) {
+            Ok(count) => self.written += count,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) => panic!("{error}"),
+        }
+        if self.written == self.batch.len() {
+            (self.written, self.said) = (0, self.said + NATS_BATCH);
+        }
     }
 }
 

@@ -18,6 +18,7 @@ use pitlane_protocols::fix::frame::check_sum;
 use pitlane_protocols::fix::stamp::Stamp;
 
 use crate::conditions::Pinning;
+use crate::report::recording::Recording;
 
 type Failure = Box<dyn Error>;
 
@@ -25,6 +26,10 @@ type Failure = Box<dyn Error>;
 const WINDOW: usize = 512;
 /// Bytes of one read of the load.
 const READ_BYTES: usize = 256 * 1_024;
+/// One slice of a time line.
+const SLICE_NS: u64 = 1_000_000_000;
+/// For reports that are late.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a service may take to be there.
 const START_MAX: Duration = Duration::from_secs(20);
 
@@ -37,6 +42,16 @@ pub enum Peer {
         reports: u8,
     },
     Echo,
+}
+
+impl Peer {
+    pub fn word(self) -> &'static str {
+        match self {
+            Peer::Pitlane => "fix",
+            Peer::QuickFix { .. } => "quickfix",
+            Peer::Echo => "echo",
+        }
+    }
 }
 
 /// A server that is there as long as this is.
@@ -189,6 +204,8 @@ fn free_address() -> io::Result<SocketAddr> {
 struct Session {
     stream: TcpStream,
     number: u64,
+    /// Those that orders went out with, which are in their ids.
+    numbers: Vec<u64>,
     name: String,
     input: Vec<u8>,
     /// Rest of a write that did not go through.
@@ -204,6 +221,7 @@ impl Session {
         let mut session = Session {
             stream,
             number: 1,
+            numbers: Vec::new(),
             name: format!("BENCH{}", nth + 1),
             input: Vec::with_capacity(2 * READ_BYTES),
             output: Vec::new(),
@@ -240,11 +258,21 @@ impl Session {
 
     /// An order that rests: far from the market.
     fn order(&mut self, out: &mut Vec<u8>) {
+        self.numbers.push(self.number);
         let body = format!(
             "11={}-{}\x0155=AAPL\x0154=1\x0138=100\x0140=2\x0144=100.00\x0159=1\x0160=20261115-10:00:00.000\x01",
             self.name, self.number
         );
         self.frame("D", &body, out);
+    }
+
+    /// Takes back the nth order it has sent.
+    fn cancel(&mut self, nth: usize, out: &mut Vec<u8>) {
+        let body = format!(
+            "11={0}-c{nth}\x0141={0}-{1}\x0155=AAPL\x0154=1\x0138=100\x0160=20261115-10:00:00.000\x01",
+            self.name, self.numbers[nth]
+        );
+        self.frame("F", &body, out);
     }
 
     /// Reads what is there and counts first reports. Says how many.
@@ -320,39 +348,68 @@ pub fn flat_out(peer: Peer, pinning: &Pinning, sessions: usize, orders: usize) -
     Ok((sessions * orders) as f64 / begin.elapsed().as_secs_f64())
 }
 
-/// Nanoseconds from the planned moment of each order to its first report, in order of size: open loop at this rate.
-pub fn open_loop(peer: Peer, pinning: &Pinning, rate: u64, orders: usize) -> Result<Vec<u64>, Failure> {
+/// A load at planned moments.
+#[derive(Clone, Copy, Debug)]
+pub struct Steady {
+    /// Orders a second.
+    pub rate: u64,
+    pub orders: usize,
+    /// So many orders stay open; older ones are cancelled, each when a new one has been sent. None: all stay open.
+    pub open_max: Option<usize>,
+}
+
+/// From the planned moment of each order to its first report. The first tenth warms the way and is not counted; `look` is called
+/// about once a second with the server's process.
+pub fn open_loop(
+    peer: Peer,
+    pinning: &Pinning,
+    load: Steady,
+    mut look: impl FnMut(u32, f64),
+) -> Result<Recording, Failure> {
+    let Steady { rate, orders, open_max } = load;
     let server = Server::start(peer, pinning, 1)?;
     let mut session = Session::open(server.address, 0, peer != Peer::Echo)?;
     let mark = mark(peer);
     let mut buffer = vec![0; READ_BYTES];
-    let gap = Duration::from_nanos(1_000_000_000 / rate);
-    let mut took = Vec::with_capacity(orders);
+    let gap_ns = 1_000_000_000 / rate.max(1);
+    let name = format!("{}-{rate}", peer.word());
+    let mut recording = Recording::new(&name, rate as f64, SLICE_NS);
     let mut frame = Vec::new();
     session.order(&mut frame);
     let begin = Instant::now() + Duration::from_millis(50);
-    while took.len() < orders {
-        let due = begin + gap * session.sent as u32;
-        if session.sent < orders && Instant::now() >= due {
+    let planned = |nth: usize| begin + Duration::from_nanos(gap_ns * nth as u64);
+    let late = planned(orders) + PATIENCE;
+    let (warm_up, mut seconds) = (orders / 10, 0.0);
+    while session.answered < orders {
+        if session.sent < orders && Instant::now() >= planned(session.sent) {
             session.output.extend_from_slice(&frame);
             session.sent += 1;
             session.flush()?;
             frame.clear();
+            if let Some(oldest) = open_max.and_then(|open| session.sent.checked_sub(open + 1)) {
+                session.cancel(oldest, &mut frame);
+            }
             session.order(&mut frame);
         }
-        for _ in 0..session.hear(mark, &mut buffer)? {
+        let before = session.answered;
+        let heard = session.hear(mark, &mut buffer)?;
+        for nth in before..before + heard {
             // Reports come in the order of the orders.
-            let planned = begin + gap * took.len() as u32;
-            took.push(planned.elapsed().as_nanos() as u64);
+            let took = planned(nth).elapsed().as_nanos() as u64;
+            if nth >= warm_up {
+                recording.count(gap_ns * (nth - warm_up) as u64, took);
+            }
         }
-        if begin.elapsed() > Duration::from_secs(60) {
-            return Err(format!("only {} orders were answered", took.len()).into());
+        if heard > 0 && begin.elapsed().as_secs_f64() >= seconds {
+            look(server.child.as_ref().map_or_else(std::process::id, Child::id), seconds);
+            seconds += 1.0;
+        }
+        if Instant::now() > late {
+            break;
         }
     }
-    // The first ones warm the way.
-    took.drain(..orders / 10);
-    took.sort_unstable();
-    Ok(took)
+    recording.per_s_reached = session.answered as f64 / begin.elapsed().as_secs_f64();
+    Ok(recording)
 }
 
 /// What only the first answer to an order has.

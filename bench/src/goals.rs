@@ -14,8 +14,8 @@ pub const LANE_NS_MAX: f64 = 300.0;
 pub const STAGES_PERCENT_MAX: f64 = 2.0;
 /// A GET of a 2 KB list beside hyper serving the same bytes from memory.
 pub const HTTP_RATIO_MAX: f64 = 1.3;
-/// 20,000 orders a second over REST: what the http thread may take for one.
-pub const REST_ORDER_NS_MAX: f64 = 50_000.0;
+/// Orders over REST at level `os`, the whole server on one core.
+pub const REST_ORDERS_PER_S_MIN: f64 = 20_000.0;
 /// What a request may wait while somebody is sent a list of 100,000 orders.
 pub const BESIDE_LIST_MS_MAX: f64 = 5.0;
 /// The process with a million open orders.

@@ -1,64 +1,49 @@
-//! The http thread beside bare hyper that serves the same bytes. What ours takes on top is guards, routing, headers, deadlines,
-//! and making the answer.
+//! GETs over HTTP: ours beside servers that answer the same bytes from memory, bare hyper and, with the feature `peers`, may_minihttp. What
+//! ours takes on top is guards, routing, headers, deadlines, and making the answer.
 //!
-//! Closed loop, by choice: the question is the server thread's time on its core for a request (the kernel's account of it),
-//! which is the same whatever else the machine does.
+//! Each server is a process of its own on one core, the clients are on the other. Closed loop, by choice: the question is the server's time
+//! on its core for a request (the kernel's account of all its threads), which is the same whatever else the machine does.
 
-use std::convert::Infallible;
+pub mod bare;
+pub mod server;
+
 use std::fmt;
-use std::fs;
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::pin::Pin;
-use std::sync::{Arc, mpsc};
-use std::task::{Context, Poll};
-use std::thread;
+use std::net::TcpStream;
 
-use bytes::Bytes;
-use hyper::body::{Body, Frame};
-use hyper::header::{CONTENT_TYPE, HeaderValue};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper::{Request, Response};
-use hyper_util::rt::TokioIo;
-use pitlane::auth::{Auth, AuthSettings};
-use pitlane::config::Durability;
-use pitlane::http::{Http, HttpSettings, Numbers, Parts, Remote, Standing};
-use pitlane::metrics::{Registry, StageSummary};
-use pitlane::wake::Bell;
-use pitlane_engine::mesh::{Depths, PortClass, mesh};
-use pitlane_engine::refdata::{RefData, Rows};
-use pitlane_engine::time::Timestamp;
-use tokio::task::LocalSet;
-
+use self::server::{Kind, Server};
 use crate::conditions::Pinning;
 use crate::measure::median;
 
-/// Both answer these.
-const PATHS: [&str; 2] = ["/health/live", "/rest/ext/latency"];
-/// Rows of the list: two kilobytes.
-const ROWS: usize = 16;
+/// Everybody answers these: nothing much, a list that never changes, and one that is asked of the read model.
+const PATHS: [&str; 3] = ["/health/live", "/rest/security-family", "/rest/execution/order"];
+/// Open orders in the last list: two kilobytes.
+const ORDERS: usize = 5;
 /// The end of a chunked answer.
-const END: &[u8] = b"\r\n0\r\n\r\n";
+pub const END: &[u8] = b"\r\n0\r\n\r\n";
 
-/// One answer, ours and the bare server's.
+/// One answer, ours and the others'.
 pub struct Beside {
-    path: &'static str,
-    bytes: usize,
-    ours_ns: f64,
-    bare_ns: f64,
-    /// Our time to theirs: the median over rounds.
+    pub path: &'static str,
+    pub bytes: usize,
+    /// Nanoseconds on the core for a request, ours first.
+    times: Vec<(Kind, f64)>,
+    /// Our time to hyper's: the median over rounds.
     pub ratio: f64,
+}
+
+impl Beside {
+    /// Whether it is one of the lists that the goal is about.
+    pub fn is_list(&self) -> bool {
+        self.path.starts_with("/rest")
+    }
 }
 
 impl fmt::Display for Beside {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Beside { path, bytes, ours_ns, bare_ns, ratio } = self;
-        write!(
-            f,
-            "{path:<20} {bytes:>5} bytes  ours {ours_ns:>6.0} ns  hyper {bare_ns:>6.0} ns  {ratio:.3} × its time"
-        )
+        write!(f, "{:<22} {:>5} bytes", self.path, self.bytes)?;
+        self.times.iter().try_for_each(|(kind, ns)| write!(f, "  {} {ns:>6.0} ns", kind.word()))?;
+        write!(f, "  {:.3} × hyper's time", self.ratio)
     }
 }
 
@@ -69,62 +54,39 @@ pub fn contest(
     connections: usize,
     rounds: usize,
 ) -> io::Result<Vec<Beside>> {
-    let (ours, remote) = start_ours(pinning)?;
-    let mut standings = Vec::new();
-    for path in PATHS {
-        let body = body_of(&exchange(&mut TcpStream::connect(ours.address)?, path)?);
-        let bare = start_bare(pinning, body.clone())?;
-        let (mut ours_at, mut bare_at) =
-            (Crowd::new(&ours, path, connections)?, Crowd::new(&bare, path, connections)?);
-        let (mut ours_ns, mut bare_ns, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
-        for _ in 0..rounds {
-            let (bare, ours) = (bare_at.ns_per_request(requests)?, ours_at.ns_per_request(requests)?);
-            ratios.push(ours / bare);
-            bare_ns.push(bare);
-            ours_ns.push(ours);
+    let ours = Server::start(Kind::Pitlane, pinning, &[])?;
+    let mut client = ours.connect()?;
+    for n in 0..ORDERS {
+        client.write_all(order(n).as_bytes())?;
+        read_empty(&mut client, &mut [0; 4_096])?;
+    }
+    PATHS.into_iter().map(|path| beside(&ours, pinning, path, requests, connections, rounds)).collect()
+}
+
+fn beside(
+    ours: &Server,
+    pinning: &Pinning,
+    path: &'static str,
+    requests: usize,
+    connections: usize,
+    rounds: usize,
+) -> io::Result<Beside> {
+    let body = body_of(&exchange(&mut ours.connect()?, path)?);
+    let others = Kind::BARE.iter().map(|kind| Server::start(*kind, pinning, &body));
+    let others = others.collect::<io::Result<Vec<_>>>()?;
+    let crowd = |server| Crowd::new(server, path, connections);
+    let mut crowds = std::iter::once(ours).chain(&others).map(crowd).collect::<io::Result<Vec<_>>>()?;
+    let (mut times, mut ratios) = (vec![Vec::new(); crowds.len()], Vec::new());
+    for _ in 0..rounds {
+        for (crowd, times) in crowds.iter_mut().zip(&mut times) {
+            times.push(crowd.ns_per_request(requests)?);
         }
-        standings.push(Beside {
-            path,
-            bytes: body.len(),
-            ours_ns: median(&ours_ns),
-            bare_ns: median(&bare_ns),
-            ratio: median(&ratios),
-        });
+        let newest = |at: usize| times[at].last().copied().unwrap_or(f64::NAN);
+        ratios.push(newest(0) / newest(1));
     }
-    remote.end();
-    Ok(standings)
-}
-
-/// Where a server listens, and where the kernel tells how long its thread has been on a core.
-struct Server {
-    address: SocketAddr,
-    account: PathBuf,
-}
-
-impl Server {
-    /// Runs a server on the second core, in a thread that a profiler can tell by its name.
-    fn start(
-        pinning: &Pinning,
-        name: &str,
-        address: SocketAddr,
-        run: impl FnOnce() + Send + 'static,
-    ) -> io::Result<Server> {
-        let (tell, told) = mpsc::channel();
-        let core = pinning.second;
-        thread::Builder::new().name(name.to_string()).spawn(move || {
-            core.map(core_affinity::set_for_current);
-            tell.send(fs::read_link("/proc/thread-self")).expect("somebody waits for it");
-            run();
-        })?;
-        let thread = told.recv().map_err(io::Error::other)??;
-        Ok(Server { address, account: Path::new("/proc").join(thread).join("schedstat") })
-    }
-
-    fn on_core_ns(&self) -> io::Result<f64> {
-        let account = fs::read_to_string(&self.account)?;
-        let ns = account.split(' ').next().and_then(|ns| ns.parse().ok());
-        ns.ok_or_else(|| io::Error::other("the kernel keeps no account of threads"))
-    }
+    let kinds = std::iter::once(Kind::Pitlane).chain(Kind::BARE.iter().copied());
+    let times = kinds.zip(times.iter().map(|times| median(times))).collect();
+    Ok(Beside { path, bytes: body.len(), times, ratio: median(&ratios) })
 }
 
 /// Connections with one request in flight each.
@@ -132,18 +94,17 @@ struct Crowd<'a> {
     server: &'a Server,
     sockets: Vec<TcpStream>,
     request: String,
+    /// Of a whole answer that has no chunks.
+    bytes: Option<usize>,
     buffer: Vec<u8>,
 }
 
 impl<'a> Crowd<'a> {
     fn new(server: &'a Server, path: &str, connections: usize) -> io::Result<Crowd<'a>> {
-        let connect = |_| {
-            let socket = TcpStream::connect(server.address)?;
-            socket.set_nodelay(true)?;
-            Ok(socket)
-        };
-        let sockets = (0..connections).map(connect).collect::<io::Result<_>>()?;
-        Ok(Crowd { server, sockets, request: request(path), buffer: vec![0; 16 * 1_024] })
+        let sockets = (0..connections).map(|_| server.connect()).collect::<io::Result<Vec<_>>>()?;
+        let first = exchange(&mut server.connect()?, path)?;
+        let bytes = (!first.ends_with(END)).then_some(first.len());
+        Ok(Crowd { server, sockets, request: request(path), bytes, buffer: vec![0; 16 * 1_024] })
     }
 
     fn ns_per_request(&mut self, requests: usize) -> io::Result<f64> {
@@ -156,13 +117,16 @@ impl<'a> Crowd<'a> {
 
     /// Every connection asks before any is read, so that the server always has something to do.
     fn turns(&mut self, turns: usize) -> io::Result<()> {
-        let Crowd { sockets, request, buffer, .. } = self;
+        let Crowd { sockets, request, bytes, buffer, .. } = self;
         for socket in sockets.iter_mut() {
             socket.write_all(request.as_bytes())?;
         }
         for turn in 0..turns {
             for socket in sockets.iter_mut() {
-                read_answer(socket, buffer)?;
+                match bytes {
+                    Some(bytes) => socket.read_exact(&mut buffer[..*bytes])?,
+                    None => _ = read_chunked(socket, buffer)?,
+                }
                 if turn + 1 < turns {
                     socket.write_all(request.as_bytes())?;
                 }
@@ -178,9 +142,35 @@ fn request(path: &str) -> String {
     )
 }
 
-fn read_answer(socket: &mut TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
+/// An order far from the market, so that it rests.
+pub fn order(n: usize) -> String {
+    let (id, security) = (n, n % 10 + 1);
+    let body = format!(
+        r#"{{"intId":"bench-{id}","securityId":{security},"side":"BUY","quantity":1,"limit":1,"tif":"GTC"}}"#
+    );
+    let length = body.len();
+    format!(
+        "POST /rest/execution/order/limit HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+         Content-Length: {length}\r\n\r\n{body}"
+    )
+}
+
+/// The answer to an order: a head without a body, which must say that it was taken.
+pub fn read_empty(socket: &mut TcpStream, buffer: &mut [u8]) -> io::Result<()> {
+    let filled = read_until(socket, buffer, b"\r\n\r\n")?;
+    if buffer.starts_with(b"HTTP/1.1 200") {
+        return Ok(());
+    }
+    Err(io::Error::other(String::from_utf8_lossy(&buffer[..filled]).into_owned()))
+}
+
+fn read_chunked(socket: &mut TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
+    read_until(socket, buffer, END)
+}
+
+fn read_until(socket: &mut TcpStream, buffer: &mut [u8], end: &[u8]) -> io::Result<usize> {
     let mut filled = 0;
-    while !buffer[..filled].ends_with(END) {
+    while !buffer[..filled].ends_with(end) {
         match socket.read(&mut buffer[filled..])? {
             0 => return Err(io::ErrorKind::UnexpectedEof.into()),
             more => filled += more,
@@ -189,116 +179,30 @@ fn read_answer(socket: &mut TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
-fn exchange(socket: &mut TcpStream, path: &str) -> io::Result<Vec<u8>> {
+/// One answer as it came; they are small and come in one piece, or in chunks.
+pub fn exchange(socket: &mut TcpStream, path: &str) -> io::Result<Vec<u8>> {
     socket.write_all(request(path).as_bytes())?;
     let mut buffer = vec![0; 16 * 1_024];
-    let filled = read_answer(socket, &mut buffer)?;
-    buffer.truncate(filled);
-    Ok(buffer)
+    let mut filled = 0;
+    loop {
+        filled += match socket.read(&mut buffer[filled..])? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            more => more,
+        };
+        let chunked = buffer[..filled].windows(7).any(|window| window.eq_ignore_ascii_case(b"chunked"));
+        if !chunked || buffer[..filled].ends_with(END) {
+            buffer.truncate(filled);
+            return Ok(buffer);
+        }
+    }
 }
 
-/// What stands between the first chunk's size and the end; our answers have one chunk.
-fn body_of(answer: &[u8]) -> Bytes {
+/// What stands between the first chunk's size and the end; our answers here have one chunk.
+fn body_of(answer: &[u8]) -> Vec<u8> {
     let after = |text: &[u8], mark: &[u8]| {
         text.windows(mark.len()).position(|window| window == mark).map(|at| at + mark.len())
     };
     let head = after(answer, b"\r\n\r\n").expect("a head has an end");
     let size = after(&answer[head..], b"\r\n").expect("a chunk has a size");
-    Bytes::copy_from_slice(&answer[head + size..answer.len() - END.len()])
-}
-
-/// Our http thread, without shards behind it: nothing here asks them.
-fn start_ours(pinning: &Pinning) -> io::Result<(Server, Remote)> {
-    let (mut ports, _shards) = mesh(&[PortClass::Client], 1, Depths::default());
-    let reference = RefData::check(Rows::default()).expect("nothing in it, nothing wrong with it");
-    let remote = Remote::new();
-    let mut auth = Auth::open(AuthSettings::off()).expect("no files, nothing wrong with them");
-    let parts = Parts {
-        port: ports.remove(0),
-        bells: vec![Bell::new(|| {})],
-        reference: Arc::new(reference),
-        remote: remote.clone(),
-        registry: Arc::new(Registry::new(1)),
-        standing: Arc::new(Standing::new(Timestamp::ZERO, Durability::None, Vec::new())),
-        stages: Box::new(|| (0..ROWS).map(row).collect()),
-        report: None,
-        seat: auth.seat(remote.bell().clone()),
-        posts: Vec::new(),
-        log: None,
-        pen: None,
-        numbers: Numbers::default(),
-        rereads: None,
-        tls: None,
-        tell: Box::new(|_| {}),
-    };
-    let settings = HttpSettings { http: Some(any_port()), https: None, ..HttpSettings::default() };
-    let http = Http::bind(settings, parts)?;
-    let address = http.listeners()[0].address;
-    let server = Server::start(pinning, "ours", address, || http.run().expect("it served before"))?;
-    Ok((server, remote))
-}
-
-fn row(n: usize) -> StageSummary {
-    let n = n as u64;
-    StageSummary {
-        thread: format!("gateway-{n}"),
-        stage: "decode",
-        count: 1_000_000 + n,
-        p50: 400 + n,
-        p90: 800 + n,
-        p99: 1_200 + n,
-        p999: 9_000 + n,
-        max: 100_000 + n,
-    }
-}
-
-fn any_port() -> SocketAddr {
-    SocketAddr::from(([127, 0, 0, 1], 0))
-}
-
-/// hyper and nothing else, on the same runtime, for as long as the process lives.
-fn start_bare(pinning: &Pinning, body: Bytes) -> io::Result<Server> {
-    let listener = TcpListener::bind(any_port())?;
-    listener.set_nonblocking(true)?;
-    let address = listener.local_addr()?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-    Server::start(pinning, "bare", address, move || {
-        LocalSet::new().block_on(&runtime, serve_bare(listener, body)).expect("it served before");
-    })
-}
-
-async fn serve_bare(listener: TcpListener, body: Bytes) -> io::Result<()> {
-    let listener = tokio::net::TcpListener::from_std(listener)?;
-    loop {
-        let (socket, _) = listener.accept().await?;
-        socket.set_nodelay(true)?;
-        let body = body.clone();
-        let service = service_fn(move |_: Request<_>| {
-            let mut response = Response::new(Whole(body.clone()));
-            response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-            async move { Ok::<_, Infallible>(response) }
-        });
-        let connection = http1::Builder::new().serve_connection(TokioIo::new(socket), service);
-        tokio::task::spawn_local(connection);
-    }
-}
-
-/// A body in one chunk.
-struct Whole(Bytes);
-
-impl Body for Whole {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let rest = std::mem::take(&mut self.0);
-        Poll::Ready((!rest.is_empty()).then(|| Ok(Frame::data(rest))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.0.is_empty()
-    }
+    answer[head + size..answer.len() - END.len()].to_vec()
 }

@@ -24,6 +24,7 @@ pub mod instructions;
 pub mod measure;
 pub mod noise;
 pub mod report;
+pub mod soak;
 pub mod sweep;
 pub mod work;
 

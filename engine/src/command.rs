@@ -347,9 +347,11 @@ impl Session {
 pub enum Watch {
     /// Ticks of one security.
     Ticks(SecurityId),
+    /// The book of one security, where its venue gives it.
+    Depth(SecurityId),
     /// Everything about orders, positions, cash and the system, of all sources.
     Orders,
-    /// All of it: for a read model.
+    /// All of it but depth: for a read model.
     Everything,
     /// What leaves for this venue: for its adapter.
     Venue(AdapterId),

@@ -57,6 +57,7 @@ impl Event {
             | Body::Booked(_)
             | Body::Adjusted { .. }
             | Body::Tick(_)
+            | Body::Depth(_)
             | Body::Subscription { .. }
             | Body::Session { .. }
             | Body::Halt { .. }
@@ -98,6 +99,8 @@ pub enum Body {
         what: Adjustment,
     },
     Tick(Tick),
+    /// Bids, and right after them the asks: the two are one picture.
+    Depth(Depth),
     Subscription {
         strategy: StrategyId,
         security: SecurityId,
@@ -334,6 +337,32 @@ pub struct Tick {
     pub volume: Qty,
     /// Source time.
     pub at: Timestamp,
+}
+
+/// Prices of each side of a book that are shown: as many as fit into an event.
+pub const DEPTH_LEVELS_MAX: usize = 10;
+
+/// One side of a security's book, best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Depth {
+    /// The first `count` of them.
+    pub levels: [Level; DEPTH_LEVELS_MAX],
+    pub security: SecurityId,
+    pub side: Side,
+    pub count: u8,
+}
+
+impl Depth {
+    pub fn levels(&self) -> &[Level] {
+        &self.levels[..(self.count as usize).min(DEPTH_LEVELS_MAX)]
+    }
+}
+
+/// What can be had at one price.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Level {
+    pub price: Price,
+    pub qty: Qty,
 }
 
 /// Something a person should look at.

@@ -100,6 +100,7 @@ impl Treasury {
             | Body::Booked(_)
             | Body::Adjusted { .. }
             | Body::Tick(_)
+            | Body::Depth(_)
             | Body::Subscription { .. }
             | Body::Session { .. }
             | Body::Halt { .. }

@@ -14,6 +14,7 @@
 
 mod auction;
 mod book;
+mod depth;
 mod door;
 mod feed;
 mod image;
@@ -34,6 +35,7 @@ use crate::terms::{Side, Tif};
 use auction::{Candidate, Pass, Shelf};
 pub use book::Market;
 use book::{Book, Mode, Queue, Shown};
+use depth::Followed;
 
 /// Most executions one call makes. Each may mean two statuses, two bookings and a tick, and all of them stay below
 /// [`crate::event::EVENTS_PER_COMMAND_MAX`].
@@ -99,6 +101,7 @@ pub struct Venue {
     nodes: Nodes,
     outcomes: Vec<(u32, Outcome)>,
     scratch: Vec<Candidate>,
+    followed: Followed,
 }
 
 /// The part of a book that is needed when there is more than orders of clients in continuous trading.
@@ -175,6 +178,7 @@ impl Venue {
             nodes: Nodes::with_capacity(orders_capacity),
             outcomes: Vec::with_capacity(2 * OUTCOMES_PER_STEP_MAX),
             scratch: Vec::new(),
+            followed: Followed::default(),
         };
         venue.reserve_books(books.len());
         for spec in books {
@@ -216,6 +220,7 @@ impl Venue {
     /// dice roll on.
     pub fn set_up(&mut self, book: u32, settings: VenueSettings) {
         assert!(!self.has_work(book), "a book with work left is told nothing");
+        self.followed.touch(book);
         let back = &mut self.backs[book as usize];
         back.shown.iter_mut().for_each(|shown| shown.limit(&settings));
         self.books[book as usize].set_self_trade(settings.self_trade);
@@ -226,6 +231,7 @@ impl Venue {
     /// A new order comes.
     #[inline]
     pub fn enter(&mut self, entry: &Entry) {
+        self.followed.touch(entry.book);
         // A slot that was never used makes the slab grow, and need not be fast.
         let free = self.nodes.get(entry.slot).is_some_and(|node| node.is_at(Place::Nowhere));
         if !free || !self.is_plain(entry) {
@@ -247,6 +253,7 @@ impl Venue {
         let Some(limit) = entry.limit.filter(|_| !book.crosses(entry.side, entry.limit)) else {
             return false;
         };
+        self.followed.touch(entry.book);
         let own = &mut book.sides[entry.side as usize];
         own.insert(&mut self.nodes, entry.slot, entry.node(Place::Book, limit, entry.qty))
     }
@@ -340,6 +347,7 @@ impl Venue {
     /// The feed shows other best prices.
     pub fn quote(&mut self, book: u32, quote: &Quote) {
         if self.is_idle(book) {
+            self.followed.touch(book);
             self.show(book, quote);
             self.run(book);
         }
@@ -348,6 +356,7 @@ impl Venue {
     /// The feed tells a trade.
     pub fn trade(&mut self, book: u32, trade: &Trade) {
         if self.is_idle(book) {
+            self.followed.touch(book);
             self.print(book, trade);
             self.run(book);
         }
@@ -356,6 +365,7 @@ impl Venue {
     /// The exchange goes into another session.
     pub fn session(&mut self, book: u32, session: Session) {
         if self.is_idle(book) {
+            self.followed.touch(book);
             self.change_session(book, session);
             self.run(book);
         }
@@ -363,6 +373,7 @@ impl Venue {
 
     pub fn halt(&mut self, book: u32, on: bool) {
         if self.is_idle(book) {
+            self.followed.touch(book);
             self.change_halt(book, on);
             self.run(book);
         }
@@ -371,6 +382,7 @@ impl Venue {
     /// Goes on with what a call left to do; whether there is still more.
     pub fn work(&mut self, book: u32) -> bool {
         if self.has_work(book) {
+            self.followed.touch(book);
             self.run(book);
         }
         self.has_work(book)
@@ -404,6 +416,7 @@ impl Venue {
     }
 
     /// Prices at which clients' orders rest, best first, and how much.
+    #[cfg(test)]
     pub fn depth(&self, book: u32, side: Side, levels: usize) -> impl Iterator<Item = (Price, Qty)> {
         let book = &self.books[book as usize];
         let all = book.sides[side as usize].levels(&self.nodes);

@@ -152,7 +152,8 @@ impl View {
             Body::SnapshotBegin { .. } => self.snapshot_begins(shard),
             Body::SnapshotEnd { .. } => self.snapshot_ends(shard),
             // For others: adapters, the treasury, whoever waits for an answer.
-            Body::ToVenue(_) | Body::Budget(_) | Body::Done { .. } => {}
+            // What books look like is for those who watch them.
+            Body::Depth(_) | Body::ToVenue(_) | Body::Budget(_) | Body::Done { .. } => {}
         }
     }
 

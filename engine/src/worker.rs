@@ -16,7 +16,7 @@ use crate::command::{Body, Command};
 use crate::event::{Body as Said, EVENTS_PER_COMMAND_MAX, Event, OrderTerms, Request, What};
 use crate::id::{IntId, OrderHandle, Origin, PortId, PortMask, Source};
 use crate::mesh::ShardEnd;
-use crate::outbox::Outbox;
+use crate::outbox::{EVENTS_WAITING_MAX, Outbox};
 use crate::reason::Reason;
 use crate::refdata::RefData;
 use crate::shard::Shard;
@@ -155,6 +155,7 @@ impl Worker {
         !self.outbox.is_empty()
             || self.shard.has_work()
             || self.shard.has_background()
+            || self.shard.has_depths()
             || !self.facts.is_empty()
             || self.slot.is_some()
     }
@@ -206,7 +207,23 @@ impl Worker {
             }
             work += 1 + self.hand_on();
         }
+        if self.shard.has_depths() {
+            work += self.tell_depths(stored);
+        }
         work
+    }
+
+    /// Shows the books that have changed in this poll, once each, to whoever watches them. Not while a command is half done,
+    /// nor where it would take the room that commands need.
+    #[cold]
+    fn tell_depths(&mut self, stored: u64) -> usize {
+        let is_crowded = self.outbox.is_ready() || self.outbox.waiting().len() > EVENTS_WAITING_MAX / 2;
+        if self.shard.has_work() || is_crowded || !self.outbox.has_room() {
+            return 0;
+        }
+        self.shard.tell_depths(&mut self.outbox);
+        self.outbox.end_step(self.shard.applied(), stored);
+        1 + self.hand_on()
     }
 
     /// One step of the shard, if there is one to take.

@@ -2,7 +2,7 @@
 //! line of its own.
 //!
 //! ```text
-//! {"seq":7,"time":"…","who":"alice","role":"admin","from":"10.0.0.7","via":"REST","act":"POST /rest/…","prev":"…","hash":"…"}
+//! {"seq":7,"time":"…","who":"alice","role":"admin","from":"10.0.0.7","via":"REST","act":"PUT /rest/…","body":"{…}","prev":"…","hash":"…"}
 //! {"seq":8,"time":"…","of":7,"outcome":"200","prev":"…","hash":"…"}
 //! ```
 //!
@@ -32,7 +32,7 @@ pub use self::pen::{Busy, Noted, Pen};
 pub use self::scribe::Scribe;
 use crate::auth::Role;
 
-/// Longest description of an act that is kept whole; of a longer one, the beginning.
+/// Longest description of an act, and longest body, that are kept whole; of a longer one, the beginning.
 pub const ACT_BYTES_MAX: usize = 512;
 
 /// Something an administrator wants to do.
@@ -41,10 +41,12 @@ pub struct Act {
     pub who: Arc<str>,
     pub role: Role,
     pub from: IpAddr,
-    /// The interface it came by: `REST`, `STOMP`, `FIX`.
+    /// The interface it came by: `REST`, `STOMP`, `FIX`, or `SIGNAL`.
     pub via: &'static str,
-    /// Without secrets: nothing of a body or a header.
+    /// Without secrets: nothing of a header.
     pub what: String,
+    /// What was sent along, without secrets; perhaps nothing.
+    pub body: String,
 }
 
 /// Why the log cannot be written or trusted.

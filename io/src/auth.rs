@@ -107,6 +107,8 @@ pub enum Refusal {
     Wrong,
     /// Too many failures, by this login or from this address; so it was not even looked at.
     Locked { wait_s: u32 },
+    /// The service ends, and nobody looks any more.
+    Ending,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -25,6 +25,7 @@ impl Heard {
             | Body::Status(_)
             | Body::Forgotten { .. }
             | Body::Adjusted { .. }
+            | Body::Depth(_)
             | Body::Subscription { .. }
             | Body::Session { .. }
             | Body::Halt { .. }

@@ -1,12 +1,18 @@
 //! What the brokers of all threads share: how they are set up, and how a login becomes a right to see and to send.
 
+mod company;
 mod logins;
+mod watches;
 
+use pitlane_engine::time::NS_PER_MS;
 use pitlane_protocols::stomp::access::{Access, Strategies};
+use pitlane_protocols::stomp::decode::FrameLimits;
 use pitlane_protocols::stomp::settings::{Limits, Settings};
+use pitlane_protocols::stomp::slots::SLOT_BYTES_MAX;
 use pitlane_protocols::stomp::throttle::{Rate, Throttle};
 use pitlane_protocols::stomp::topic::{Naming, NamingError};
 
+pub use self::company::Company;
 pub use self::logins::{Logins, access};
 use crate::config::{Broker, Config, Stomp};
 
@@ -34,9 +40,21 @@ pub fn throttle(broker: &Broker) -> Throttle {
 }
 
 fn limits(stomp: &Stomp) -> Limits {
+    let ns = |ms: u32| u64::from(ms) * NS_PER_MS;
     Limits {
+        frame: FrameLimits {
+            line_bytes_max: stomp.header_line_bytes_max,
+            headers_max: stomp.headers_max,
+            head_bytes_max: stomp.head_bytes_max,
+            body_bytes_max: stomp.body_bytes_max,
+        },
+        greeting_ns_max: ns(stomp.connect_timeout_ms),
+        stuck_ns_max: ns(stomp.stuck_timeout_ms),
+        subscriptions_max: stomp.subscriptions_max,
+        window_max: stomp.unacknowledged_max,
         mark_bytes: stomp.out_buffer_bytes,
-        slots_max: stomp.conflated_keys_max as usize,
+        // What waits is a topic, not its message: so the bytes are a number too.
+        slots_max: (stomp.conflated_keys_max as usize).min(stomp.conflated_bytes_max / SLOT_BYTES_MAX),
         backlog_bytes_max: stomp.queue_bytes_max,
         backlog_max: stomp.queue_events_max as usize,
         ..Limits::default()

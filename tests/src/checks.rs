@@ -98,6 +98,7 @@ impl Checker {
             Body::Alert { .. }
             | Body::Adjusted { .. }
             | Body::Tick(_)
+            | Body::Depth(_)
             | Body::Subscription { .. }
             | Body::Session { .. }
             | Body::Halt { .. }

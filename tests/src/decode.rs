@@ -323,11 +323,12 @@ impl Bytes<'_> {
     }
 
     fn watch(&mut self) -> Watch {
-        match self.byte() % 5 {
+        match self.byte() % 6 {
             0 => Watch::Ticks(self.security()),
             1 => Watch::Orders,
             2 => Watch::Everything,
             3 => Watch::Venue(AdapterId(self.byte() % 3)),
+            4 => Watch::Depth(self.security()),
             _ => Watch::Budgets,
         }
     }

@@ -15,5 +15,6 @@ pub mod seeds;
 pub mod stage;
 pub mod stomp;
 pub mod twin;
+pub mod websocket_fuzz;
 pub mod workload;
 pub mod world;

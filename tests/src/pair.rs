@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pitlane_engine::command::{Body as Told, Command, Watch};
-use pitlane_engine::event::{Body, EVENTS_PER_COMMAND_MAX, Event, What};
+use pitlane_engine::event::{Body, Depth, EVENTS_PER_COMMAND_MAX, Event, What};
 use pitlane_engine::id::{OrderHandle, PortId, SecurityId, ShardId, Source, StrategyId};
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;
+use pitlane_engine::terms::Side;
 use pitlane_engine::time::Timestamp;
 
 use crate::checks::Checker;
@@ -32,9 +33,13 @@ pub struct Pair {
     journal: Vec<Entry>,
     /// Everything the shard said, folded.
     pub hash: u64,
+    /// The books as they were told.
+    depths: BTreeMap<(SecurityId, Side), Depth>,
 }
 
 const READER: PortId = PortId(0);
+/// So often all books are compared, not only those that were told.
+const DEPTHS_EVERY: u32 = 16;
 
 impl Pair {
     pub fn new(reference: Arc<RefData>, settings: ShardSettings) -> Pair {
@@ -50,10 +55,21 @@ impl Pair {
             trace: None,
             journal: Vec::new(),
             hash: 0,
+            depths: BTreeMap::new(),
         };
         let watch = Told::Watch { port: READER, what: Watch::Everything, on: true };
         pair.play(&Command { source: source(), token: 0, body: watch });
+        pair.watch_depths();
         pair
+    }
+
+    fn watch_depths(&mut self) {
+        let reference = self.shard.reference().clone();
+        for row in reference.securities() {
+            let watch = Told::Watch { port: READER, what: Watch::Depth(row.id), on: true };
+            let events = self.play(&Command { source: source(), token: 0, body: watch });
+            self.see_depths(&events);
+        }
     }
 
     /// Does one deed with both and compares.
@@ -112,12 +128,58 @@ impl Pair {
                 }
             }
         }
-        Ok(())
+        self.look_at_depths()
     }
 
     /// Goes on with the shard that its image gives.
     pub fn reload(&mut self) -> Result<(), String> {
         self.shard = keep::reloaded(&self.shard, 1)?;
+        // Who watches books is not in an image.
+        self.watch_depths();
+        self.check_depths(|_| true)
+    }
+
+    fn see_depths(&mut self, events: &[Event]) {
+        for event in events {
+            if let Body::Depth(depth) = event.body {
+                self.depths.insert((depth.security, depth.side), depth);
+            }
+        }
+    }
+
+    /// Has the books told that have changed, and compares them; now and then those too that should not have.
+    fn look_at_depths(&mut self) -> Result<(), String> {
+        let seq = self.out.seq();
+        let mut told = Vec::new();
+        while self.shard.has_depths() {
+            self.shard.tell_depths(&mut self.out);
+            let events = take(&mut self.out);
+            self.see_depths(&events);
+            told.extend(events.iter().filter_map(|event| match &event.body {
+                Body::Depth(depth) => Some(depth.security),
+                _ => None,
+            }));
+        }
+        if self.out.seq() != seq {
+            return Err("depth has moved the numbers".to_string());
+        }
+        let all = self.token.is_multiple_of(DEPTHS_EVERY);
+        self.check_depths(|security| all || told.contains(&security))
+    }
+
+    fn check_depths(&self, is_meant: impl Fn(SecurityId) -> bool) -> Result<(), String> {
+        let reference = self.shard.reference();
+        for row in reference.securities().iter().filter(|row| is_meant(row.id)) {
+            for side in Side::BOTH.into_iter().filter(|_| self.twin.shows_depth(row.id)) {
+                let expected = self.twin.depth(row.id, side);
+                let told: Option<Vec<_>> = self.depths.get(&(row.id, side)).map(|depth| {
+                    depth.levels().iter().map(|level| (level.price.raw(), level.qty.raw())).collect()
+                });
+                if told.as_ref() != Some(&expected) {
+                    return Err(format!("{side:?} of {}: twin {expected:?}, told {told:?}", row.id));
+                }
+            }
+        }
         Ok(())
     }
 
@@ -211,6 +273,7 @@ impl Pair {
             Body::Forgotten { .. }
             | Body::Adjusted { .. }
             | Body::Tick(_)
+            | Body::Depth(_)
             | Body::Subscription { .. }
             | Body::Session { .. }
             | Body::Halt { .. }

@@ -139,7 +139,9 @@ impl Workload {
             .iter()
             .map(|&strategy| Deed::Plain(Body::Phase { strategy, phase: Phase::Running }));
         let connected = Deed::Plain(Body::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: true });
-        running.chain([connected]).collect()
+        let subscribe =
+            |&security| Deed::Plain(Body::Subscribe { strategy: world::STRATEGIES[0], security, on: true });
+        running.chain([connected]).chain(world::SHARES.iter().chain(&world::FUTURES).map(subscribe)).collect()
     }
 
     pub fn next(&mut self, now: Timestamp) -> Deed {

@@ -1,3 +1,4 @@
 //! What a subcommand asks for and how it is told, one file each.
 
 pub mod builds;
+pub mod endurance;

@@ -89,5 +89,6 @@ class Service:
 
 def _forget(lines: IO[str]) -> None:
     """What it prints further is read, so that its pipe never fills."""
-    for _ in lines:
-        pass
+    with lines:
+        for _ in lines:
+            pass

@@ -151,7 +151,7 @@ image!(enum BudgetKind { 0 = OpenOrders, 1 = OrdersPerSecond, 2 = Credit });
 image!(enum BudgetAct { 0 = Lift, 1 = Set(amount), 2 = Grant(amount), 3 = Recall(amount) });
 image!(enum Phase { 0 = Init, 1 = Prefeed, 2 = Start, 3 = Running, 4 = Stop, 5 = Exit });
 image!(enum Session { 0 = Closed, 1 = OpeningAuction, 2 = Continuous, 3 = ClosingAuction });
-image!(enum Watch { 0 = Ticks(security), 1 = Orders, 2 = Everything, 3 = Venue(adapter), 4 = Budgets });
+image!(enum Watch { 0 = Ticks(security), 1 = Orders, 2 = Everything, 3 = Venue(adapter), 4 = Budgets, 5 = Depth(security) });
 
 image!(PositionState { qty, cost, realized });
 image!(Booking {

@@ -49,6 +49,7 @@ impl Shard {
         self.snapshots = Default::default();
         self.adapters.iter_mut().for_each(|adapter| adapter.ports = PortMask::NONE);
         self.directory.locals.iter_mut().for_each(|local| local.watchers = PortMask::NONE);
+        self.forget_depths();
     }
 
     fn set_up(&mut self, settings: ShardSettings) {

@@ -73,6 +73,8 @@ impl Shard {
             _ => return Ok(()),
         }
         let subscribers = subscribers.len() as u32;
+        // The first begins to see its book, the last sees it no more.
+        self.venue.touch(local);
         let to = self.audience.everything.with(self.audience.orders).with(self.audience.budgets);
         out.say(to, self.now, Said::Subscription { strategy, security, on, subscribers });
         Ok(())
@@ -208,6 +210,7 @@ impl Shard {
                 }
                 &mut self.directory.locals[local as usize].watchers
             }
+            Watch::Depth(security) => return self.watch_depth(port, security, on, out),
             Watch::Orders => &mut self.audience.orders,
             Watch::Everything => &mut self.audience.everything,
             Watch::Venue(adapter) => &mut self.adapters[adapter.0 as usize].ports,

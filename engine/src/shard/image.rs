@@ -1,5 +1,6 @@
 //! The whole state of a shard as bytes, and back: a shard that was loaded says the same as the one that was saved, byte for
-//! byte, to whatever it is told from then on. Only snapshots that were being told to ports are not in it.
+//! byte, to whatever it is told from then on. Only snapshots that were being told to ports, and who watches
+//! the depth of which book, are not in it.
 //!
 //! Loading is quick: tables come back whole, and what follows from them (indices, ladders, sums) is made again. It checks
 //! that every index leads somewhere and every list ends, so that no damage can make it panic or ask for more memory than
@@ -8,6 +9,7 @@
 use std::sync::Arc;
 
 use super::agenda::Agenda;
+use super::depth::Depths;
 use super::snapshot::Snapshots;
 use super::stops::Stops;
 use super::{AdapterState, Audience, Shard};
@@ -130,6 +132,7 @@ impl Shard {
             audience,
             agenda: Agenda::default(),
             snapshots: Snapshots::default(),
+            depths: Depths::default(),
             staged: None,
         };
         let sound = shard.setup_sum() == setup_sum && shard.orders_are_sound() && shard.line_up_stops(&stops);

@@ -15,6 +15,7 @@ mod audit;
 mod begin;
 mod books;
 mod control;
+pub mod depth;
 mod entry;
 mod gate;
 mod image;
@@ -45,6 +46,7 @@ use crate::timers::{Timers, Way};
 use crate::venue::{BookSpec, Venue};
 
 use agenda::Agenda;
+use depth::Depths;
 use snapshot::Snapshots;
 use stops::Stops;
 
@@ -130,6 +132,7 @@ pub struct Shard {
     audience: Audience,
     agenda: Agenda,
     snapshots: Snapshots,
+    depths: Depths,
     /// Reference data that the next [`Body::Reference`] is about; no part of the state.
     staged: Option<(u64, Arc<RefData>)>,
 }
@@ -175,6 +178,7 @@ impl Shard {
             audience: Audience::default(),
             agenda: Agenda::default(),
             snapshots: Snapshots::default(),
+            depths: Depths::default(),
             staged: None,
             settings,
             directory,

@@ -289,6 +289,16 @@ impl Shown {
         Some((ticks, Qty::from_raw(self.size.raw() - self.taken.raw())))
     }
 
+    /// The portions that are left, from the next on.
+    pub fn portions(&self, side: Side, settings: &VenueSettings) -> impl Iterator<Item = (i64, Qty)> {
+        let mut rest = *self;
+        std::iter::from_fn(move || {
+            let portion = rest.portion(side, settings)?;
+            rest.pass();
+            Some(portion)
+        })
+    }
+
     /// What is left of the size that the feed shows.
     pub fn first(&self) -> Qty {
         match self.portion {

@@ -38,6 +38,7 @@ impl Venue {
 
     #[inline]
     pub(super) fn come_again(&mut self, entry: &Entry) {
+        self.followed.touch(entry.book);
         self.books[entry.book as usize].sides[entry.side as usize].remove(&mut self.nodes, entry.slot);
         self.nodes[entry.slot].set_place(Place::Nowhere);
         self.arrive_plainly(entry);
@@ -60,6 +61,8 @@ impl Venue {
             Ok(entry) => entry,
             Err(reason) => return self.say(slot, Outcome::ReplaceRefused(reason)),
         };
+        // Wherever it waited: it may come to the book now, or meet somebody there.
+        self.followed.touch(entry.book);
         let node = &self.nodes[slot];
         let same_limit = match node.place() {
             Place::Book | Place::ParkedLimit => limit == Some(node.ticks),
@@ -222,6 +225,7 @@ impl Venue {
         let (book, side) = (node.book as usize, node.side() as usize);
         self.books[book].sides[side].remove(&mut self.nodes, slot);
         self.nodes[slot].set_place(Place::Nowhere);
+        self.followed.touch(book as u32);
         Ok(())
     }
 

@@ -83,7 +83,17 @@ impl View {
 
     /// What a strategy (or, with None, all of them) owns, in the base currency.
     pub fn portfolio(&self, strategy: Option<StrategyId>, base: Currency, reference: &RefData) -> Portfolio {
-        let (sums, mut missing) = self.holdings(strategy, reference);
+        self.portfolio_of(|of| strategy.is_none_or(|strategy| strategy == of), base, reference)
+    }
+
+    /// What the wanted strategies own together.
+    pub fn portfolio_of(
+        &self,
+        wanted: impl Fn(StrategyId) -> bool,
+        base: Currency,
+        reference: &RefData,
+    ) -> Portfolio {
+        let (sums, mut missing) = self.holdings(wanted, reference);
         let mut total = Sums::default();
         let mut counted = true;
         for (&currency, sums) in sums.iter().filter(|(_, sums)| !sums.is_zero()) {
@@ -123,10 +133,9 @@ impl View {
 
     fn holdings(
         &self,
-        strategy: Option<StrategyId>,
+        wanted: impl Fn(StrategyId) -> bool,
         reference: &RefData,
     ) -> (BTreeMap<Currency, Sums>, Vec<Missing>) {
-        let wanted = |of: StrategyId| strategy.is_none_or(|strategy| strategy == of);
         let mut sums: BTreeMap<Currency, Sums> = BTreeMap::new();
         let mut missing = Vec::new();
         for ((_, currency, _), part) in self.ledger.cash_parts().filter(|((of, _, _), _)| wanted(*of)) {

@@ -8,8 +8,8 @@ use sha2::{Digest, Sha256};
 
 use super::{ACT_BYTES_MAX, Act};
 
-/// Longest line: a description in which every byte is escaped, a name, an address, two hashes.
-pub const LINE_BYTES_MAX: usize = 8 * ACT_BYTES_MAX;
+/// Longest line: a description and a body in which every byte is escaped, a name, an address, two hashes.
+pub const LINE_BYTES_MAX: usize = 16 * ACT_BYTES_MAX;
 
 /// The hash of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,6 +57,8 @@ struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     act: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    body: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     of: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     outcome: Option<&'a str>,
@@ -82,6 +84,7 @@ impl End {
             from: None,
             via: None,
             act: None,
+            body: None,
             of: None,
             outcome: None,
             remark: None,
@@ -90,6 +93,7 @@ impl End {
         match entry {
             Entry::Act(act) => {
                 (line.who, line.via, line.act) = (Some(&*act.who), Some(act.via), Some(cut(&act.what)));
+                line.body = Some(cut(&act.body)).filter(|body| !body.is_empty());
                 (line.role, line.from) = (Some(act.role.to_string()), Some(act.from.to_string()));
             }
             Entry::Outcome { of, outcome } => (line.of, line.outcome) = (Some(*of), Some(outcome.as_str())),

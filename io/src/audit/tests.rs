@@ -50,6 +50,7 @@ fn act(what: &str) -> Act {
         role: Role::Admin,
         from: [10, 0, 0, 7].into(),
         via: "REST",
+        body: String::new(),
         what: what.to_string(),
     }
 }

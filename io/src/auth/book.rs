@@ -6,7 +6,7 @@
 //! robot    trade   PAIRS,MOMENTUM   9f86d081884c7d65…                      tokens: the SHA-256 of a token
 //! ```
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -88,6 +88,31 @@ impl Book {
 
     pub fn find(&self, name: &str) -> Option<&Entry> {
         self.entries.iter().find(|entry| &*entry.identity.name == name)
+    }
+
+    /// What is other in a newer book, a word or two for each name, without secrets.
+    pub fn changes_to(&self, what: &str, newer: &Book) -> Vec<String> {
+        let by_name = |book: &Book| -> BTreeMap<Arc<str>, Entry> {
+            book.entries.iter().map(|entry| (entry.identity.name.clone(), entry.clone())).collect()
+        };
+        let (known, kept) = (by_name(self), by_name(newer));
+        let mut changes = Vec::new();
+        for entry in &newer.entries {
+            let Identity { name, role, strategies } = &entry.identity;
+            match known.get(name) {
+                None => changes.push(format!("{what} {name} added: {role} {strategies}")),
+                Some(old) if old.identity != entry.identity => {
+                    changes.push(format!("{what} {name} changed: {role} {strategies}"))
+                }
+                Some(old) if old.proof != entry.proof => {
+                    changes.push(format!("{what} {name} has another secret"))
+                }
+                Some(_) => {}
+            }
+        }
+        let gone = self.entries.iter().filter(|entry| !kept.contains_key(&entry.identity.name));
+        changes.extend(gone.map(|entry| format!("{what} {} removed", entry.identity.name)));
+        changes
     }
 
     /// Tells of strategies that nobody has heard of.

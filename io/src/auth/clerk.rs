@@ -1,5 +1,6 @@
 //! The clerk: holds the books and says who somebody is. The duty of the thread `auth`.
 
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,7 +12,8 @@ use super::lockout::Lockout;
 use super::password::Hash;
 use super::seat::{Answer, Desk, Question};
 use super::token::Sum;
-use super::{AuthSettings, Credentials, Identity, Refusal, Shared, Verdict, random};
+use super::{AuthSettings, Credentials, Identity, Refusal, Role, Shared, Verdict, random};
+use crate::audit::{Act, Busy, Pen};
 use crate::refdata::Faults;
 
 #[derive(Debug)]
@@ -23,7 +25,14 @@ pub struct Clerk {
     /// Verified in place of a user who does not exist, so that an answer takes as long.
     decoy: Hash,
     shared: Arc<Shared>,
+    /// What this duty notes with that the books change; none: nobody keeps an audit log.
+    pen: Option<Pen>,
+    /// Books that were read and come into force when that has been noted.
+    next: Option<Books>,
 }
+
+/// There is one reload at a time.
+const TICKET: u64 = 0;
 
 #[derive(Debug, Default)]
 struct Books {
@@ -42,7 +51,13 @@ impl Clerk {
             return Err(faults);
         }
         let decoy = Hash::make(&random::<32>(), random());
-        Ok(Clerk { settings, books, desks: Vec::new(), lockout: Lockout::default(), decoy, shared })
+        let (desks, lockout) = (Vec::new(), Lockout::default());
+        Ok(Clerk { settings, books, desks, lockout, decoy, shared, pen: None, next: None })
+    }
+
+    /// From now on every change of the books is noted before it is in force.
+    pub fn set_pen(&mut self, pen: Pen) {
+        self.pen = Some(pen);
     }
 
     pub(super) fn add(&mut self, desk: Desk) {
@@ -51,11 +66,25 @@ impl Clerk {
 
     /// One question of each desk, so that a thread with many does not hold up the others.
     pub fn poll(&mut self, now: Timestamp) -> usize {
-        let mut work = usize::from(self.reload_if_asked());
+        let work = usize::from(self.reload_if_asked()) + usize::from(self.adopt_if_noted());
+        work + self.answer(now, Clerk::judge)
+    }
+
+    /// The same when the service ends: a long line of passwords would outlast the time for that, and nobody needs to come in any more.
+    pub fn close(&mut self, now: Timestamp) -> usize {
+        self.answer(now, |_, _, _| Err(Refusal::Ending))
+    }
+
+    fn answer(
+        &mut self,
+        now: Timestamp,
+        judge: impl Fn(&mut Clerk, Timestamp, &Credentials) -> Verdict,
+    ) -> usize {
+        let mut work = 0;
         for at in 0..self.desks.len() {
             let Ok(question) = self.desks[at].questions.pop() else { continue };
             let Question { ticket, mark, credentials } = question;
-            let verdict = self.judge(now, &credentials);
+            let verdict = judge(self, now, &credentials);
             let generation = self.shared.generation.load(Ordering::Relaxed);
             let desk = &mut self.desks[at];
             let answer = Answer { ticket, mark, verdict, given: now, generation };
@@ -107,20 +136,59 @@ impl Clerk {
 
     /// If anything is wrong with the files, what was known stays known.
     fn reload_if_asked(&mut self) -> bool {
-        if !self.shared.reload.swap(false, Ordering::Acquire) {
+        // One that is asked for meanwhile comes after the one that is being noted.
+        if self.next.is_some() || !self.shared.reload.swap(false, Ordering::Acquire) {
             return false;
         }
         match Books::open(&self.settings) {
-            Ok(books) => {
-                let (users, tokens) = (books.users.entries.len(), books.tokens.entries.len());
-                self.books = books;
-                // After the books: a verdict by the old ones is never taken for one by the new.
-                self.shared.generation.fetch_add(1, Ordering::Release);
-                tracing::info!(users, tokens, "users and tokens read again");
-            }
+            Ok(books) => self.note(books),
             Err(faults) => tracing::error!(%faults, "users and tokens stay as they were"),
         }
         true
+    }
+
+    fn note(&mut self, books: Books) {
+        let Some(pen) = &mut self.pen else { return self.adopt(books) };
+        let body = [("user", &self.books.users, &books.users), ("token", &self.books.tokens, &books.tokens)]
+            .map(|(what, old, new)| old.changes_to(what, new))
+            .concat()
+            .join("; ");
+        let act = Act {
+            // Whoever may send signals to the process is whoever runs it.
+            who: "local".into(),
+            role: Role::Admin,
+            from: Ipv4Addr::LOCALHOST.into(),
+            via: "SIGNAL",
+            what: "users, tokens and certificate are read again".to_string(),
+            body,
+        };
+        match pen.note(TICKET, act) {
+            Ok(()) => self.next = Some(books),
+            Err(Busy) => tracing::error!("users and tokens stay as they were: the audit log is busy"),
+        }
+    }
+
+    fn adopt_if_noted(&mut self) -> bool {
+        let Some((_, noted)) = self.pen.as_mut().and_then(Pen::poll) else { return false };
+        let books = self.next.take();
+        match (noted, books) {
+            (Ok(seq), Some(books)) => {
+                self.adopt(books);
+                if let Some(pen) = &mut self.pen {
+                    pen.conclude(seq, "done");
+                }
+            }
+            _ => tracing::error!("users and tokens stay as they were: the audit log cannot be written"),
+        }
+        true
+    }
+
+    fn adopt(&mut self, books: Books) {
+        let (users, tokens) = (books.users.entries.len(), books.tokens.entries.len());
+        self.books = books;
+        // After the books: a verdict by the old ones is never taken for one by the new.
+        self.shared.generation.fetch_add(1, Ordering::Release);
+        tracing::info!(users, tokens, "users and tokens read again");
     }
 }
 

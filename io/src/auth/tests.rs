@@ -203,3 +203,17 @@ fn files_that_let_nobody_in_or_are_wrong_refuse_the_start() {
     fs::remove_file(files.0.join("users")).unwrap();
     assert!(refused().contains("users: No such file"));
 }
+
+/// Two hundred wrong passwords once held the end up for longer than it may take.
+#[test]
+fn when_the_service_ends_nobody_is_looked_at_any_more() {
+    let files = Files::new();
+    let mut auth = Auth::open(files.settings()).unwrap();
+    let mut seat = auth.seat(bell());
+    let (mut clerk, ..) = auth.into_parts();
+    seat.ask(START, 1, shown(Some("alice"), "wrong")).unwrap();
+    seat.ask(START, 2, shown(None, TOKEN)).unwrap();
+    while clerk.close(START) > 0 {}
+    assert_eq!(seat.poll(), Some((1, Err(Refusal::Ending))));
+    assert_eq!(seat.poll(), Some((2, Err(Refusal::Ending))));
+}

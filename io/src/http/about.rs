@@ -7,6 +7,7 @@ use hyper::header::HOST;
 use pitlane_engine::command::Scope;
 use pitlane_engine::id::AdapterId;
 use pitlane_protocols::rest::{AdapterVO, IdentityVO};
+use pitlane_protocols::stomp::throttle::Throttle;
 
 use super::answer::Answer;
 use super::ask::Ask;
@@ -14,11 +15,20 @@ use super::house::House;
 use super::login::Who;
 use super::problem::Problem;
 use crate::auth::Role;
+use crate::config::Rate;
 
-/// Every effective setting, by its dotted name; secrets are `***`.
+/// Every effective setting, by its dotted name; secrets are `***`. Rates are those in force, which may have changed since the start.
 pub fn params(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
     ask.no_query()?;
-    Ok(Answer::json(&house.settings.params))
+    let mut params = house.settings.params.clone();
+    let Throttle { max_rate_per_connection, min_rate_per_consumer } = house.hall.throttle();
+    for (name, rate) in [
+        ("broker.maxRatePerConnection", max_rate_per_connection),
+        ("broker.minRatePerConsumer", min_rate_per_consumer),
+    ] {
+        params.insert(name.to_string(), Rate::from_raw(rate.raw()).to_string());
+    }
+    Ok(Answer::json(&params))
 }
 
 /// Who asks, and what he may do, so that a client can leave out what would be refused.

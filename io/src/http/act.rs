@@ -14,6 +14,9 @@ use super::login::Who;
 use super::problem::Problem;
 use crate::audit::{Act, Noted, Pen};
 
+/// Where one of these words is in a body, nothing of it is kept.
+const SECRETS: [&str; 4] = ["password", "passcode", "secret", "token"];
+
 /// This thread's pen, and who waits for something to be noted.
 #[derive(Debug)]
 pub struct Acts {
@@ -51,6 +54,7 @@ pub async fn note(
     visit: &Visit,
     head: &Head,
     who: &Who,
+    body: &[u8],
 ) -> Result<Option<Underway>, Problem> {
     let (Some(pen), Who::Known(identity)) = (&house.acts.pen, who) else { return Ok(None) };
     let target = head.uri.path_and_query().map_or("", |target| target.as_str());
@@ -60,6 +64,7 @@ pub async fn note(
         from: visit.peer.ip().to_canonical(),
         via: "REST",
         what: format!("{} {target}", head.method),
+        body: shown(body),
     };
     let (asker, noted) = oneshot::channel();
     let ticket = house.acts.tickets.get();
@@ -71,6 +76,14 @@ pub async fn note(
         Ok(Ok(seq)) => Ok(Some(Underway { house: house.clone(), seq, outcome: "unknown".to_string() })),
         Ok(Err(_)) | Err(_) => Err(unkept()),
     }
+}
+
+/// What was sent, as far as it may be kept. No call takes a secret today; one that will must not find it here.
+fn shown(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(body).into_owned();
+    let lower = text.to_ascii_lowercase();
+    let has_secret = SECRETS.iter().any(|word| lower.contains(word));
+    if has_secret { "***".to_string() } else { text }
 }
 
 fn unkept() -> Problem {

@@ -2,12 +2,14 @@
 
 use hyper::header::{HeaderValue, IF_NONE_MATCH};
 use hyper::http::request::Parts as Head;
+use pitlane_engine::refdata::RefData;
 use pitlane_protocols::rest::{Query, percent_decoded};
 
 use super::connection::Visit;
 use super::login::Who;
 use super::problem::Problem;
 use super::routes::Segments;
+use super::sight::Sight;
 
 #[derive(Clone, Copy)]
 pub struct Ask<'a> {
@@ -19,6 +21,11 @@ pub struct Ask<'a> {
 }
 
 impl Ask<'_> {
+    /// Whose orders, positions and money he may see and touch.
+    pub fn sight(&self, reference: &RefData) -> Sight {
+        Sight::of(self.who, reference)
+    }
+
     /// The query, of which only these names are known.
     pub fn query(&self, known: &[&str]) -> Result<Query, Problem> {
         let text = self.head.uri.query().unwrap_or_default();
@@ -53,6 +60,10 @@ impl Ask<'_> {
 
     /// Whether the client has this state already.
     pub fn has(&self, etag: &HeaderValue) -> bool {
+        // Mostly nobody asks.
+        if !self.head.headers.contains_key(IF_NONE_MATCH) {
+            return false;
+        }
         let values = self.head.headers.get_all(IF_NONE_MATCH).iter();
         let mut tags = values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
         let etag = etag.to_str().unwrap_or_default();

@@ -11,8 +11,20 @@ use super::guard::body_too_large;
 use super::house::House;
 use super::problem::Problem;
 
+/// What came with a request.
+pub enum Input {
+    /// Still on its way.
+    Coming(Incoming),
+    /// Somebody had to look at it before.
+    Here(Vec<u8>),
+}
+
 /// All of a body. Its type and announced size have been judged.
-pub async fn read(house: &House, body: Incoming) -> Result<Vec<u8>, Problem> {
+pub async fn read(house: &House, body: Input) -> Result<Vec<u8>, Problem> {
+    let body = match body {
+        Input::Coming(body) => body,
+        Input::Here(body) => return Ok(body),
+    };
     let slow = |_elapsed| {
         Problem::new(StatusCode::REQUEST_TIMEOUT, "body-too-slow", "the body did not come in time").closing()
     };
@@ -36,7 +48,7 @@ async fn collect(mut body: Incoming, max: usize) -> Result<Vec<u8>, Problem> {
 }
 
 /// For calls without input: nothing, or an object with nothing in it. A misspelt wish must not pass for none.
-pub async fn read_nothing(house: &House, body: Incoming) -> Result<(), Problem> {
+pub async fn read_nothing(house: &House, body: Input) -> Result<(), Problem> {
     let body = read(house, body).await?;
     let body = body.trim_ascii();
     let inside = body.strip_prefix(b"{").and_then(|body| body.strip_suffix(b"}"));

@@ -3,7 +3,6 @@
 
 use std::cell::{Cell, RefCell};
 
-use hyper::body::Incoming;
 use pitlane_engine::command::Body;
 use rtrb::{Consumer, Producer};
 use tokio::sync::Notify;
@@ -12,7 +11,7 @@ use tokio::time::timeout;
 use super::News;
 use super::answer::Answer;
 use super::ask::Ask;
-use super::body;
+use super::body::{self, Input};
 use super::house::House;
 use super::problem::Problem;
 use crate::platform::reread::Reread;
@@ -91,7 +90,7 @@ impl Cache {
     }
 }
 
-pub async fn clear_all(house: &House, ask: &Ask<'_>, body: Incoming) -> Result<Answer, Problem> {
+pub async fn clear_all(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer, Problem> {
     ask.no_query()?;
     body::read_nothing(house, body).await?;
     house.is_open()?;

@@ -2,10 +2,9 @@
 
 use std::rc::Rc;
 
-use hyper::body::Incoming;
-
 use super::answer::{Answer, Kind};
 use super::ask::Ask;
+use super::body::Input;
 use super::house::House;
 use super::problem::Problem;
 use super::routes::Call;
@@ -14,7 +13,7 @@ use super::{
     subscription, transaction, wealth,
 };
 
-pub async fn handle(house: &Rc<House>, ask: &Ask<'_>, call: Call, body: Incoming) -> Result<Answer, Problem> {
+pub async fn handle(house: &Rc<House>, ask: &Ask<'_>, call: Call, body: Input) -> Result<Answer, Problem> {
     match call {
         Call::Home | Call::Asset => page::show(house, ask),
         Call::Docs => Ok(file("text/html; charset=utf-8", include_str!("docs/index.html"))),
@@ -71,8 +70,8 @@ pub async fn handle(house: &Rc<House>, ask: &Ask<'_>, call: Call, body: Incoming
         Call::Adapters => about::adapters(house, ask),
         Call::StrategyPhase => risk::phase(house, ask, body).await,
         Call::Latency => Ok(latency::stages(house)),
-        Call::KillSwitchOn => operator::kill_switch(house, true, body).await,
-        Call::KillSwitchOff => operator::kill_switch(house, false, body).await,
+        Call::KillSwitchOn => operator::kill_switch(house, ask, true, body).await,
+        Call::KillSwitchOff => operator::kill_switch(house, ask, false, body).await,
         Call::ExitVm => operator::exit_vm(house, body).await,
     }
 }

@@ -38,9 +38,23 @@ pub struct Visit {
     pub tls: bool,
     pub link: Arc<Link>,
     seat: RefCell<Option<Seat>>,
+    /// The Host that was last found to be ours; empty: none yet.
+    host: RefCell<Vec<u8>>,
 }
 
 impl Visit {
+    /// Whether a Host is the one that was last found to be ours.
+    pub fn is_same_host(&self, host: &[u8]) -> bool {
+        !host.is_empty() && *self.host.borrow() == host
+    }
+
+    /// A Host is ours. Names of hosts have at most 253 octets, and a head has its limit anyway.
+    pub fn keep_host(&self, host: &[u8]) {
+        let mut kept = self.host.borrow_mut();
+        kept.clear();
+        kept.extend_from_slice(host);
+    }
+
     /// For who goes on with the connection when it is no longer HTTP.
     pub fn take_seat(&self) -> Option<Seat> {
         self.seat.take()
@@ -52,7 +66,8 @@ pub async fn serve(house: Rc<House>, stream: Stream, local: SocketAddr, peer: So
     let link = Arc::new(Link::new());
     let tls = matches!(stream, Stream::Tls(_));
     let seat = RefCell::new(Some(seat));
-    let visit = Rc::new(Visit { local, peer, tls, link: link.clone(), seat });
+    let host = RefCell::default();
+    let visit = Rc::new(Visit { local, peer, tls, link: link.clone(), seat, host });
     let socket = TokioIo::new(Watched { stream, framing: Framing::default(), link: link.clone() });
     let service = service_fn(|request| {
         let (house, visit) = (house.clone(), visit.clone());

@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use hyper::body::Incoming;
 use hyper::header::HeaderValue;
 use pitlane_engine::command::Body;
 use pitlane_engine::desk::Declined;
 use pitlane_engine::id::{AccountId, IntId, SecurityId, StrategyId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
-use pitlane_engine::terms::{OrderKind, Terms};
+use pitlane_engine::terms::{OrderKind, Status, Terms};
 use pitlane_engine::view::Order;
 use pitlane_protocols::rest::{
     self, AnyOrderVO, LimitOrderChangeVO, LimitOrderVO, MarketOrderChangeVO, MarketOrderVO, OrderChange,
@@ -20,7 +19,7 @@ use tokio::time::{Instant, sleep};
 
 use super::answer::Answer;
 use super::ask::Ask;
-use super::body;
+use super::body::{self, Input};
 use super::floor::{Asked, Outcome, Pending};
 use super::house::House;
 use super::orders;
@@ -29,17 +28,14 @@ use super::problem::Problem;
 /// Between two looks at what became of a request that somebody else is waiting for too.
 const LOOK: Duration = Duration::from_millis(1);
 
-pub async fn submit(
-    house: &House,
-    ask: &Ask<'_>,
-    kind: OrderKind,
-    body: Incoming,
-) -> Result<Answer, Problem> {
+pub async fn submit(house: &House, ask: &Ask<'_>, kind: OrderKind, body: Input) -> Result<Answer, Problem> {
     ask.no_query()?;
     let bytes = body::read(house, body).await?;
     let request = read_request(kind, &bytes)?;
     let id = parse_id(request.int_id.as_deref())?;
-    let terms = terms_of(&request, &house.floor.reference())?;
+    let reference = house.floor.reference();
+    let terms = terms_of(&request, &reference)?;
+    ask.sight(&reference).touch(terms.strategy)?;
     house.is_open()?;
     match house.floor.submit(id, terms) {
         Ok((id, pending)) => finish(house, ask, id, pending).await,
@@ -50,17 +46,12 @@ pub async fn submit(
     }
 }
 
-pub async fn modify(
-    house: &House,
-    ask: &Ask<'_>,
-    kind: OrderKind,
-    body: Incoming,
-) -> Result<Answer, Problem> {
+pub async fn modify(house: &House, ask: &Ask<'_>, kind: OrderKind, body: Input) -> Result<Answer, Problem> {
     ask.no_query()?;
     let bytes = body::read(house, body).await?;
     let change = read_change(kind, &bytes)?;
     let new_id = parse_id(change.new_int_id.as_deref())?;
-    let found = orders::with_id(house, &change.int_id)?;
+    let found = his(house, ask, &change.int_id)?;
     if !new_id.is_none() && house.floor.receipt(&new_id).is_some() {
         let meant = found.iter().map(|order| Asked::Modify(order.handle, change.changes));
         let told = house.floor.receipt(&new_id).map(|receipt| receipt.asked);
@@ -78,7 +69,7 @@ pub async fn modify(
 }
 
 /// Answered when the request was taken; what came of it is told by topic, and by the order's status.
-pub async fn cancel(house: &House, ask: &Ask<'_>, body: Incoming) -> Result<Answer, Problem> {
+pub async fn cancel(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer, Problem> {
     let query = ask.query(&["accountId"])?;
     let account = match query.get("accountId") {
         Some(text) => Some(
@@ -87,22 +78,27 @@ pub async fn cancel(house: &House, ask: &Ask<'_>, body: Incoming) -> Result<Answ
         None => None,
     };
     body::read_nothing(house, body).await?;
-    let order = the_open_one(orders::with_id(house, &ask.name()?)?, account)?;
+    let order = the_open_one(his(house, ask, &ask.name()?)?, account)?;
     house.is_open()?;
     let pending = house.floor.cancel(&order).map_err(|declined| Problem::refused(declined.reason))?;
     match house.hear(pending).await? {
         Outcome::Refused(refusal) => Err(Problem::refused(refusal.reason)),
-        Outcome::Order(_) | Outcome::Done(_) => Ok(Answer::empty()),
+        Outcome::Order(_) | Outcome::Done(_) => {
+            let now = ask.wants_representation().then(|| house.floor.view().order(order.handle)).flatten();
+            Ok(shown(house, now.as_ref()))
+        }
     }
 }
 
 /// `POST /ext/execution/order/validate`: all checks that an order of any type would meet, and nothing is sent.
-pub async fn validate(house: &House, ask: &Ask<'_>, body: Incoming) -> Result<Answer, Problem> {
+pub async fn validate(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer, Problem> {
     ask.no_query()?;
     let bytes = body::read(house, body).await?;
     let request = OrderRequest::from(rest::read::<AnyOrderVO>(&bytes).map_err(Problem::bad_body)?);
     let id = parse_id(request.int_id.as_deref())?;
-    let terms = terms_of(&request, &house.floor.reference())?;
+    let reference = house.floor.reference();
+    let terms = terms_of(&request, &reference)?;
+    ask.sight(&reference).touch(terms.strategy)?;
     if !id.is_none() && house.floor.knows(&id) {
         return Err(Problem::refused(Reason::DuplicateId));
     }
@@ -110,7 +106,7 @@ pub async fn validate(house: &House, ask: &Ask<'_>, body: Incoming) -> Result<An
 }
 
 /// `POST /next-order-id`: an id that nobody else will ever be given.
-pub async fn next_id(house: &House, ask: &Ask<'_>, body: Incoming) -> Result<Answer, Problem> {
+pub async fn next_id(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer, Problem> {
     ask.no_query()?;
     let bytes = body::read(house, body).await?;
     let account = rest::account_id(&bytes).map_err(Problem::bad_body)?;
@@ -142,8 +138,13 @@ async fn again(house: &House, ask: &Ask<'_>, id: IntId, asked: Asked) -> Result<
         let Some(receipt) = house.floor.receipt(&id) else {
             // From before a restart: the order itself tells what was asked.
             let order = order.filter(|order| asked == Asked::Submit(order.terms)).ok_or_else(duplicate)?;
-            let refused = order.status == pitlane_engine::terms::Status::Rejected;
-            return answer(house, ask, &id, if refused { order.reason } else { Reason::None });
+            let reason = match order.status {
+                // Why it was refused is not kept over a restart; that it was must not become a success.
+                Status::Rejected if order.reason == Reason::None => Reason::DuplicateId,
+                Status::Rejected => order.reason,
+                _ => Reason::None,
+            };
+            return answer(house, ask, &id, reason);
         };
         if receipt.asked != asked {
             return Err(duplicate());
@@ -164,12 +165,13 @@ fn answer(house: &House, ask: &Ask<'_>, id: &IntId, reason: Reason) -> Result<An
         return Err(Problem::refused(reason).with("intId", id.as_str()));
     }
     let order = ask.wants_representation().then(|| own(house, id)).flatten();
-    let reference = house.floor.reference();
-    let answer = match &order {
-        Some(order) => Answer::json(&OrderVO::of(order, None, &reference)),
-        None => Answer::empty(),
-    };
-    Ok(answer.with_location(location_of(id)))
+    Ok(shown(house, order.as_ref()).with_location(location_of(id)))
+}
+
+/// An order in an answer, for whoever wants that.
+fn shown(house: &House, order: Option<&Order>) -> Answer {
+    order
+        .map_or_else(Answer::empty, |order| Answer::json(&OrderVO::of(order, None, &house.floor.reference())))
 }
 
 /// The order that this request was about: a pending modification is not yet among its ids.
@@ -279,6 +281,18 @@ pub fn strategy_of(id: Option<u16>, name: Option<&str>, reference: &RefData) -> 
         )),
         (id, named) => Ok(id.or(named).unwrap_or(StrategyId::SERVER)),
     }
+}
+
+/// The orders that he means by an id and may touch; at least one.
+fn his(house: &House, ask: &Ask<'_>, id: &str) -> Result<Vec<Order>, Problem> {
+    let sight = ask.sight(&house.floor.reference());
+    let mut found = orders::with_id(house, id)?;
+    let first = found[0].terms.strategy;
+    found.retain(|order| sight.sees(order.terms.strategy));
+    if found.is_empty() {
+        sight.touch(first)?;
+    }
+    Ok(found)
 }
 
 /// Of all orders that have had an id, the one that is open; with an account, of that account's.

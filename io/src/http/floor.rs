@@ -75,6 +75,8 @@ pub struct Floor {
     /// What every shard is told first, as far as there was no room yet.
     opening: RefCell<VecDeque<Broadcast>>,
     heard: Cell<Heard>,
+    /// Events heard that told more than a price.
+    changes: Cell<u64>,
     report: RefCell<Option<Report>>,
     /// Where WebSocket clients listen; none in tests.
     hall: Option<Rc<Hall>>,
@@ -117,6 +119,7 @@ impl Floor {
             waiting: Rc::new(RefCell::new(Waiting::default())),
             opening: RefCell::new(opening.into()),
             heard: Cell::new(Heard::default()),
+            changes: Cell::new(0),
             report: RefCell::new(None),
             hall: None,
         }
@@ -158,6 +161,11 @@ impl Floor {
 
     pub fn heard(&self) -> Heard {
         self.heard.get()
+    }
+
+    /// Rises with whatever may change more than prices in the view.
+    pub fn changes(&self) -> u64 {
+        self.changes.get()
     }
 
     pub fn shards(&self) -> u8 {
@@ -209,7 +217,7 @@ impl Floor {
         let mut view = self.view.borrow_mut();
         let mut port = self.port.borrow_mut();
         let mut waiting = self.waiting.borrow_mut();
-        let mut heard = self.heard.get();
+        let (mut heard, mut changes) = (self.heard.get(), self.changes.get());
         let mut report = self.report.borrow_mut();
         let hall = self.hall.as_ref().map(|hall| (hall, hall.now()));
         let mut desk = self.desk.borrow_mut();
@@ -230,6 +238,7 @@ impl Floor {
                 hall.hear(now, shard, &event);
             }
             heard.count(&event);
+            changes += u64::from(!matches!(event.body, Said::Tick(_)));
             if let Some(report) = report.as_mut() {
                 report.hear(&view, &reference, &event);
             }
@@ -244,8 +253,10 @@ impl Floor {
             work += 1;
         }
         self.heard.set(heard);
+        self.changes.set(changes);
         if let Some((hall, _)) = hall {
             hall.settle();
+            work += hall.poll_watches(&mut port);
         }
         port.take_called().shards().for_each(|shard| self.bells[shard.0 as usize].wake());
         if let Some(report) = report.as_mut() {
@@ -298,7 +309,7 @@ fn awaited_order(session: u16, body: &Body) -> Option<Awaited> {
     match body {
         Body::Submit { id, .. } | Body::Close { id, .. } => Some(Awaited::Order { session, id: *id }),
         Body::Modify { id, order, .. } | Body::Cancel { id, order } => {
-            Some(Awaited::Request { order: *order, id: *id })
+            Some(Awaited::Request { order: *order, id: *id, to_its_end: false })
         }
         Body::Subscribe { .. }
         | Body::Adapter { .. }

@@ -39,13 +39,26 @@ pub fn judge(rules: &Rules, visit: &Visit, head: &Head) -> Result<(), Problem> {
     if let Some(fault) = visit.link.fault() {
         return Err(Problem::bad_request("ambiguous-request", fault.to_string()).closing());
     }
+    judge_host(rules, visit, head)?;
+    judge_origin(rules, head)?;
+    judge_body(rules, &head.headers)
+}
+
+fn judge_host(rules: &Rules, visit: &Visit, head: &Head) -> Result<(), Problem> {
+    let mut hosts = head.headers.get_all(HOST).iter();
+    // Mostly a connection names the same Host again and again.
+    if let (Some(host), None, None) = (hosts.next(), hosts.next(), head.uri.authority())
+        && visit.is_same_host(host.as_bytes())
+    {
+        return Ok(());
+    }
     let authority = authority(head)?;
     if !is_ours(rules, visit.local.ip(), authority.host) {
         let detail = "the Host is none of ours; name it in http.public_host if it should be";
         return Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, "foreign-host", detail));
     }
-    judge_origin(rules, head, authority.text)?;
-    judge_body(rules, &head.headers)
+    visit.keep_host(authority.text.as_bytes());
+    Ok(())
 }
 
 fn is_safe(method: &Method) -> bool {
@@ -102,10 +115,11 @@ fn is_ours(rules: &Rules, local: IpAddr, host: &str) -> bool {
     address.is_ok_and(|address| address.is_loopback() || address == local.to_canonical())
 }
 
-fn judge_origin(rules: &Rules, head: &Head, authority: &str) -> Result<(), Problem> {
+fn judge_origin(rules: &Rules, head: &Head) -> Result<(), Problem> {
     if is_safe(&head.method) && !head.headers.contains_key(UPGRADE) {
         return Ok(());
     }
+    let authority = authority(head)?.text;
     let origins: Vec<_> = head.headers.get_all(ORIGIN).iter().map(|origin| origin.as_bytes()).collect();
     let is_listed = |origin: &[u8]| rules.origins.iter().any(|other| other.as_bytes() == origin);
     let is_same = |origin: &[u8]| {

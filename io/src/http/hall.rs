@@ -2,12 +2,11 @@
 //! own, which is woken when there is something to write.
 //!
 //! ```text
-//! Floor ─ Event ─► Hall: Broker ─ active ─► tasks of connections (`websocket`)
+//! Floor ─ Event ─► Hall: Company ─ active ─► tasks of connections (`websocket`)
 //!                    └─ deadlines ─► keep_time
 //! ```
 
 use std::cell::{Cell, RefCell, RefMut};
-use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,10 +15,11 @@ use std::time::Duration;
 
 use pitlane_engine::event::Event;
 use pitlane_engine::id::ShardId;
+use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
-use pitlane_protocols::stomp::access::{Access, Secret};
-use pitlane_protocols::stomp::broker::{Broker, Command, SessionId};
+use pitlane_protocols::stomp::access::Access;
+use pitlane_protocols::stomp::broker::{Broker, SessionId};
 use pitlane_protocols::stomp::session::Transport;
 use pitlane_protocols::stomp::settings::Settings;
 use pitlane_protocols::stomp::throttle::Throttle;
@@ -27,27 +27,21 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use crate::auth::Credentials;
-use crate::bulletin::{Kind, Note, Row};
+use crate::bulletin::{Note, Row};
 use crate::clock::Clock;
-use crate::config;
+use crate::stomp::Company;
 use crate::wake::Bell;
 
-/// Notes that wait to be passed on. They are taken in every turn, so that only a flood comes so far, and it ends here.
-const NOTES_MAX: usize = 4_096;
 /// Longest time without a look at the deadlines, for want of any.
 const LONG: Duration = Duration::from_secs(3_600);
 
 #[derive(Debug)]
 pub struct Hall {
-    broker: RefCell<Broker>,
+    company: RefCell<Company>,
     clock: RefCell<Clock>,
     /// By slot of the session.
     chairs: RefCell<Vec<Option<Chair>>>,
-    /// Connections so far.
-    number: Cell<u64>,
-    /// What clients say to all, for other threads.
-    notes: RefCell<VecDeque<Note>>,
-    /// Of this thread: whoever passes notes on may be asleep.
+    /// Of this thread: whoever passes notes and wishes on may be asleep.
     bell: Bell,
     /// The deadline that is waited for.
     due: Cell<Timestamp>,
@@ -55,28 +49,22 @@ pub struct Hall {
     sooner: Notify,
 }
 
-/// Where a client sits.
+/// What serves a client.
 #[derive(Debug)]
 struct Chair {
     session: SessionId,
-    number: u64,
-    peer: SocketAddr,
-    since: Timestamp,
-    name: Option<Arc<str>>,
     /// The task that writes to it.
     task: Option<Waker>,
-    /// Somebody must find out who this is.
+    /// The task has somebody find out who this is.
     login: Option<Credentials>,
 }
 
 impl Hall {
     pub fn new(settings: Settings, reference: Arc<RefData>, bell: Bell) -> Hall {
         Hall {
-            broker: RefCell::new(Broker::new(settings, reference)),
+            company: RefCell::new(Company::new(settings, reference, Transport::WebSocket)),
             clock: RefCell::new(Clock::new()),
             chairs: RefCell::default(),
-            number: Cell::new(0),
-            notes: RefCell::default(),
             bell,
             due: Cell::new(Timestamp::MAX),
             sooner: Notify::new(),
@@ -89,7 +77,12 @@ impl Hall {
 
     /// Not to be held over an await.
     pub fn broker(&self) -> RefMut<'_, Broker> {
-        self.broker.borrow_mut()
+        RefMut::map(self.company.borrow_mut(), |company| &mut company.broker)
+    }
+
+    /// New reference data, in force in all shards.
+    pub fn adopt(&self, reference: &Arc<RefData>) {
+        self.company.borrow_mut().adopt(reference);
     }
 
     /// To be followed by [`Hall::settle`] when all of a turn was heard.
@@ -98,16 +91,12 @@ impl Hall {
     }
 
     pub fn enter(&self, peer: SocketAddr) -> Option<SessionId> {
-        let since = self.now();
-        let session = self.broker().open(since, Transport::WebSocket)?;
-        let number = self.number.get() + 1;
-        self.number.set(number);
+        let session = self.company.borrow_mut().enter(self.now(), peer)?;
         let mut chairs = self.chairs.borrow_mut();
         if chairs.len() <= session.slot() {
             chairs.resize_with(session.slot() + 1, || None);
         }
-        let (name, task, login) = (None, None, None);
-        chairs[session.slot()] = Some(Chair { session, number, peer, since, name, task, login });
+        chairs[session.slot()] = Some(Chair { session, task: None, login: None });
         drop(chairs);
         self.settle();
         Some(session)
@@ -115,7 +104,7 @@ impl Hall {
 
     pub fn leave(&self, session: SessionId) {
         self.with_chair(session, |chair| *chair = None);
-        self.broker().close(session);
+        self.company.borrow_mut().leave(session);
         self.settle();
     }
 
@@ -135,26 +124,28 @@ impl Hall {
 
     /// What came of it; none: refused.
     pub fn handle_verdict(&self, session: SessionId, known: Option<(Arc<str>, Access)>) {
-        let name = known.as_ref().map(|(name, _)| name.clone());
-        self.with_chair(session, |chair| {
-            if let Some(chair) = chair {
-                chair.name = name;
-            }
-        });
-        let now = self.now();
-        self.broker().handle_verdict(now, session, known.map(|(_, access)| access));
+        self.company.borrow_mut().handle_verdict(self.now(), session, known);
         self.settle();
     }
 
     /// Tells a note to those who want it. To be followed by [`Hall::settle`].
     pub fn tell(&self, note: &Note) {
-        let now = self.now();
-        note.tell(now, &mut self.broker());
+        self.company.borrow_mut().handle_note(self.now(), note);
     }
 
     /// What a client here says to all.
     pub fn take_note(&self) -> Option<Note> {
-        self.notes.borrow_mut().pop_front()
+        self.company.borrow_mut().take_note()
+    }
+
+    /// Notes of clients for which there was no room.
+    pub fn dropped(&self) -> u64 {
+        self.company.borrow().dropped()
+    }
+
+    /// Tells the shards what clients here want to see.
+    pub fn poll_watches(&self, port: &mut PortEnd) -> usize {
+        self.company.borrow_mut().poll_watches(port)
     }
 
     pub fn throttle(&self) -> Throttle {
@@ -168,31 +159,18 @@ impl Hall {
     }
 
     /// Everybody who is here.
-    pub fn each(&self, mut show: impl FnMut(Row)) {
-        let broker = self.broker();
-        for chair in self.chairs.borrow().iter().flatten() {
-            let Some(look) = broker.look(chair.session) else { continue };
-            let row = Row::of_stomp(Kind::WebSocket, chair.number, chair.since, look);
-            show(Row { name: chair.name.clone(), peer: Some(chair.peer), ..row });
-        }
+    pub fn each(&self, show: impl FnMut(Row)) {
+        self.company.borrow().rows().for_each(show);
     }
 
     /// Ends the session that is meant; false if there is none.
     pub fn kick(&self, is_meant: impl Fn(&Row) -> bool) -> bool {
-        let mut number = None;
-        self.each(|row| {
-            if is_meant(&row) {
-                number = Some(row.number);
-            }
-        });
-        let chairs = self.chairs.borrow();
-        let meant = chairs.iter().flatten().find(|chair| Some(chair.number) == number);
-        let Some(session) = meant.map(|chair| chair.session) else { return false };
-        drop(chairs);
-        let now = self.now();
-        self.broker().end(now, session);
+        let mut company = self.company.borrow_mut();
+        let Some(number) = company.rows().find(is_meant).map(|row| row.number) else { return false };
+        let is_here = company.kick(self.now(), number);
+        drop(company);
         self.settle();
-        true
+        is_here
     }
 
     fn with_chair<R>(&self, session: SessionId, act: impl FnOnce(&mut Option<Chair>) -> R) -> Option<R> {
@@ -204,49 +182,31 @@ impl Hall {
 
     /// After anything that happened to the broker: does what it asks for, wakes those who have something to write.
     pub fn settle(&self) {
-        let mut broker = self.broker();
-        while let Some(command) = broker.poll_command() {
-            self.obey(&mut broker, command);
+        let mut company = self.company.borrow_mut();
+        company.obey(self.now(), |session, credentials| self.ask(session, credentials));
+        if company.is_waiting() {
+            self.bell.wake();
         }
         let chairs = self.chairs.borrow();
-        while let Some(session) = broker.poll_active() {
+        while let Some(session) = company.broker.poll_active() {
             if let Some(Some(Chair { task: Some(task), .. })) = chairs.get(session.slot()) {
                 task.wake_by_ref();
             }
         }
-        if broker.poll_timeout().is_some_and(|next| next < self.due.get()) {
+        if company.broker.poll_timeout().is_some_and(|next| next < self.due.get()) {
             self.sooner.notify_one();
         }
     }
 
-    fn obey(&self, broker: &mut Broker, command: Command) {
-        let now = self.now();
-        match command {
-            // This thread hears everything.
-            Command::Watch { .. } => {}
-            Command::Login { session, login, passcode, .. } => {
-                let shown = self.with_chair(session, |chair| {
-                    let (chair, Secret(passcode)) = (chair.as_mut()?, passcode?);
-                    let secret = config::Secret::new(&passcode);
-                    chair.login = Some(Credentials { login, secret, peer: chair.peer.ip() });
-                    // Its task takes it from here.
-                    chair.task.iter().for_each(Waker::wake_by_ref);
-                    Some(())
-                });
-                if shown.flatten().is_none() {
-                    broker.handle_verdict(now, session, None);
-                }
-            }
-            Command::Generic { name, body, .. } => {
-                let note = Note::Generic { name: name.into(), body: body.into() };
-                note.tell(now, broker);
-                let mut notes = self.notes.borrow_mut();
-                if notes.len() < NOTES_MAX {
-                    notes.push_back(note);
-                }
-                self.bell.wake();
-            }
-        }
+    /// Gives a login to the task of its client; from there it goes on.
+    fn ask(&self, session: SessionId, credentials: Credentials) -> bool {
+        let given = self.with_chair(session, |chair| {
+            let chair = chair.as_mut()?;
+            chair.login = Some(credentials);
+            chair.task.iter().for_each(Waker::wake_by_ref);
+            Some(())
+        });
+        given.flatten().is_some()
     }
 
     fn handle_timeout(&self) {

@@ -16,8 +16,8 @@ use super::login::Who;
 use super::openapi::Gathered;
 use super::standing::{Journaling, Phase};
 
-/// Given by whoever builds a release; a build on the bench has none.
-const COMMIT: Option<&str> = option_env!("PITLANE_COMMIT");
+/// As the build found it, or `unknown`.
+const COMMIT: &str = env!("BUILT_FROM_COMMIT");
 
 /// The process serves; whether it should be spoken to is another question.
 pub fn live() -> Answer {
@@ -76,8 +76,8 @@ struct Brief {
 struct Version {
     name: &'static str,
     version: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    commit: Option<&'static str>,
+    /// `unknown` where it was built without git's files.
+    commit: &'static str,
     formats: BTreeMap<&'static str, u32>,
 }
 

@@ -22,6 +22,7 @@ use super::connection::Seats;
 use super::floor::{Floor, FloorSettings, Outcome, Pending};
 use super::guard::Rules;
 use super::hall::Hall;
+use super::kept::{Kept, Version};
 use super::limit::Limit;
 use super::login::Reception;
 use super::meter::Meter;
@@ -71,6 +72,8 @@ pub struct House {
     request_prefix: String,
     shelf: RefCell<Rc<Shelf>>,
     pub cache: Cache,
+    /// All open orders, where they are few.
+    pub open_orders: Kept,
 }
 
 impl House {
@@ -129,6 +132,7 @@ impl House {
             request_prefix,
             shelf,
             cache: Cache::new(rereads),
+            open_orders: Kept::default(),
             settings,
         }
     }
@@ -162,6 +166,12 @@ impl House {
         self.floor.poll() + self.reception.poll() + self.acts.poll() + self.cache.poll() + told
     }
 
+    /// Of everything but prices.
+    pub fn version(&self) -> Version {
+        let (events, names) = (self.floor.changes(), self.switchboard.names().changes());
+        Version { events, names, reference: self.shelf.borrow().name }
+    }
+
     /// Reference data as they are answered.
     pub fn shelf(&self) -> Rc<Shelf> {
         self.shelf.borrow().clone()
@@ -169,7 +179,7 @@ impl House {
 
     /// New reference data, in force in all shards.
     pub fn adopt(&self, reference: Arc<RefData>) {
-        self.hall.broker().set_reference(reference.clone());
+        self.hall.adopt(&reference);
         self.floor.adopt(reference.clone());
         *self.shelf.borrow_mut() = Rc::new(Shelf::new(reference));
     }

@@ -26,6 +26,18 @@ struct Bucket {
     full_at: Timestamp,
 }
 
+impl Bucket {
+    fn take(&mut self, now: Timestamp, interval_ns: u64) -> Result<(), u32> {
+        let full_at = self.full_at.max(now).plus(interval_ns);
+        let missing_ns = full_at.since(now);
+        if missing_ns > NS_PER_S {
+            return Err((missing_ns - NS_PER_S).div_ceil(NS_PER_S) as u32);
+        }
+        self.full_at = full_at;
+        Ok(())
+    }
+}
+
 impl<K: Ord + Clone> Limit<K> {
     /// So many a second; zero: as many as come.
     pub fn new(per_s: u32) -> Limit<K> {
@@ -39,14 +51,14 @@ impl<K: Ord + Clone> Limit<K> {
             return Ok(());
         }
         self.turn_over(now);
-        let known = self.now.get(key).or_else(|| self.before.get(key)).copied();
-        let full_at = known.map_or(now, |bucket| bucket.full_at.max(now)).plus(self.interval_ns);
-        let missing_ns = full_at.since(now);
-        if missing_ns > NS_PER_S {
-            return Err((missing_ns - NS_PER_S).div_ceil(NS_PER_S) as u32);
+        // Whoever sends many requests is found at once.
+        if let Some(bucket) = self.now.get_mut(key) {
+            return bucket.take(now, self.interval_ns);
         }
-        if self.now.len() < KEYS_MAX || self.now.contains_key(key) {
-            self.now.insert(key.clone(), Bucket { full_at });
+        let mut bucket = self.before.get(key).copied().unwrap_or(Bucket { full_at: now });
+        bucket.take(now, self.interval_ns)?;
+        if self.now.len() < KEYS_MAX {
+            self.now.insert(key.clone(), bucket);
         }
         Ok(())
     }

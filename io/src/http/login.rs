@@ -194,6 +194,7 @@ fn refused(refusal: Refusal) -> Problem {
             let detail = "too many failed logins; wait, then try once";
             Problem::new(StatusCode::TOO_MANY_REQUESTS, "locked-out", detail).later(wait_s)
         }
+        Refusal::Ending => Problem::stopping(),
     }
 }
 

@@ -2,13 +2,16 @@
 //!
 //! ```text
 //! routes: paths, methods, roles ─┐
-//! about: what each call is for ──┼─► document
+//! calls: what each is for ───────┼─► document
 //! schemas: the value types ──────┘
 //! ```
 //!
-//! Every call of the table must be described, or [`about`] does not compile; what is described and no route cannot be.
+//! Every call of the table must be described, or [`calls`] does not compile; what is described and no route cannot be.
 
 mod about;
+mod calls;
+mod examples;
+mod orders;
 mod schemas;
 
 use bytes::Bytes;
@@ -27,7 +30,7 @@ const ALWAYS: [u16; 4] = [400, 421, 429, 503];
 pub fn document(login_required: bool) -> Bytes {
     let mut paths = Map::new();
     for (path, verb, role, call) in routes::all() {
-        let about = about::about(call);
+        let about = calls::about(call);
         let item = paths.entry(named(path, &about)).or_insert_with(|| json!({}));
         item[verb.method().to_ascii_lowercase()] = operation(path, verb, role, call, &about, login_required);
     }
@@ -182,7 +185,7 @@ fn problem(status: u16) -> Value {
     let words = match status {
         400 => "The request is malformed; the detail says where.",
         401 => "A login is needed, or it is wrong.",
-        403 => "The role is too low, or a page of another origin asked.",
+        403 => "The role is too low, the strategy is not the login's, or a page of another origin asked.",
         404 => "There is no such thing.",
         408 => "The body did not come in time.",
         409 => "Not possible as things stand.",

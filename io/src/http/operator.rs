@@ -1,22 +1,23 @@
 //! The operator's calls: the kill switch, and the end.
 
-use hyper::body::Incoming;
 use pitlane_engine::command::{Body, Scope};
 
 use super::News;
 use super::answer::Answer;
-use super::body::read_nothing;
+use super::ask::Ask;
+use super::body::{Input, read_nothing};
 use super::house::House;
 use super::problem::Problem;
 
 /// Cancels every open order and refuses new ones, or lifts that. Answered when every shard has done so.
-pub async fn kill_switch(house: &House, on: bool, body: Incoming) -> Result<Answer, Problem> {
+pub async fn kill_switch(house: &House, ask: &Ask<'_>, on: bool, body: Input) -> Result<Answer, Problem> {
     read_nothing(house, body).await?;
+    ask.sight(&house.floor.reference()).touch_all()?;
     house.do_it(Body::Kill { scope: Scope::Global, on }).await
 }
 
 /// Answers, and asks main for the end. Connections finish what they are at, so the answer is on its way before it.
-pub async fn exit_vm(house: &House, body: Incoming) -> Result<Answer, Problem> {
+pub async fn exit_vm(house: &House, body: Input) -> Result<Answer, Problem> {
     read_nothing(house, body).await?;
     (house.tell)(News::ExitAsked);
     Ok(Answer::empty())

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use bytes::Bytes;
 use pitlane_engine::id::IntId;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::view::{Order, View, Walk};
@@ -12,38 +13,51 @@ use super::ask::Ask;
 use super::house::House;
 use super::problem::Problem;
 use super::reference::limit_of;
+use super::sight::Sight;
 
 /// Orders rendered before others have their turn: some 300 µs.
 const ORDERS_PER_PORTION: usize = 256;
 
+/// Of an order as it is rendered, so that a list does not grow in small steps.
+const ORDER_BYTES: usize = 448;
+
 pub fn open(house: &Rc<House>, ask: &Ask<'_>) -> Result<Answer, Problem> {
     let limit = limit_of(ask, &["limit"])?;
-    let few = house.floor.view().open_orders_len().min(limit) <= ORDERS_PER_PORTION;
-    if few {
-        return Ok(at_once(house, house.floor.view().open_orders().take(limit)));
+    let sight = ask.sight(&house.floor.reference());
+    let are_few = house.floor.view().open_orders_len().min(limit) <= ORDERS_PER_PORTION;
+    if are_few && sight == Sight::All {
+        let some = || rendered(house, house.floor.view().open_orders().take(limit));
+        let is_whole = limit == usize::MAX;
+        let list = if is_whole { house.open_orders.get(house.version(), some) } else { some() };
+        return Ok(Answer::made(list));
     }
     let until = house.now();
-    in_portions(house, limit, |view| view.walk_open(until))
+    in_portions(house, limit, sight, |view| view.walk_open(until))
 }
 
 /// Finished orders of the trading day, the one that ended last first.
 pub fn history(house: &Rc<House>, ask: &Ask<'_>) -> Result<Answer, Problem> {
     let limit = limit_of(ask, &["limit"])?;
-    let few = house.floor.view().finished_orders_len().min(limit) <= ORDERS_PER_PORTION;
-    if few {
+    let sight = ask.sight(&house.floor.reference());
+    if house.floor.view().finished_orders_len().min(limit) <= ORDERS_PER_PORTION && sight == Sight::All {
         return Ok(at_once(house, house.floor.view().finished_orders().take(limit)));
     }
-    in_portions(house, limit, View::walk_finished)
+    in_portions(house, limit, sight, View::walk_finished)
 }
 
 /// All orders that have or had this id.
 pub fn one(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
     ask.no_query()?;
-    let found = with_id(house, &ask.name()?)?;
+    let sight = ask.sight(&house.floor.reference());
+    let mut found = with_id(house, &ask.name()?)?;
+    found.retain(|order| sight.sees(order.terms.strategy));
+    if found.is_empty() {
+        return Err(Problem::refused(Reason::UnknownOrder));
+    }
     Ok(at_once(house, found.into_iter()))
 }
 
-/// The orders that a client means by an id; at least one.
+/// The orders that an id means, whoever may see them; at least one.
 pub fn with_id(house: &House, text: &str) -> Result<Vec<Order>, Problem> {
     let id = IntId::parse(text.as_bytes()).ok();
     let found = id.map(|id| house.floor.view().orders_with_id(&id)).unwrap_or_default();
@@ -54,16 +68,24 @@ pub fn with_id(house: &House, text: &str) -> Result<Vec<Order>, Problem> {
 }
 
 fn at_once(house: &House, orders: impl Iterator<Item = Order>) -> Answer {
+    Answer::made(rendered(house, orders))
+}
+
+fn rendered(house: &House, orders: impl Iterator<Item = Order>) -> Bytes {
     let reference = house.floor.reference();
     let orders: Vec<Order> = orders.collect();
     let names = house.switchboard.names();
-    Answer::list(orders.iter().map(|order| OrderVO::of(order, names.of(&order.source), &reference)))
+    let shown = orders.iter().map(|order| OrderVO::of(order, names.of(&order.source), &reference));
+    let mut bytes = Vec::with_capacity(ORDER_BYTES * orders.len() + 2);
+    Rows::default().push(&mut bytes, shown, true);
+    bytes.into()
 }
 
 /// A long list. Each order is told as it stands when its portion is made; what comes in between is not held up by it.
 fn in_portions(
     house: &Rc<House>,
     limit: usize,
+    sight: Sight,
     begin: impl FnOnce(&mut View) -> Option<Walk>,
 ) -> Result<Answer, Problem> {
     let walk = begin(&mut house.floor.view_mut()).ok_or_else(Problem::busy)?;
@@ -71,13 +93,19 @@ fn in_portions(
     let (mut left, mut rows) = (limit, Rows::default());
     Ok(Answer::portions(Portions::new(move |bytes| {
         let floor = &under_way.house.floor;
-        let wanted = left.min(ORDERS_PER_PORTION);
+        let mut is_over = false;
         let orders: Vec<Order> = {
             let mut view = floor.view_mut();
-            std::iter::from_fn(|| view.walk_next(under_way.walk)).take(wanted).collect()
+            let mut next = || {
+                let order = view.walk_next(under_way.walk);
+                is_over = order.is_none();
+                order
+            };
+            let walked = std::iter::from_fn(&mut next).take(ORDERS_PER_PORTION);
+            walked.filter(|order| sight.sees(order.terms.strategy)).take(left).collect()
         };
         left -= orders.len();
-        let (goes_on, reference) = (orders.len() == wanted && left > 0, floor.reference());
+        let (goes_on, reference) = (!is_over && left > 0, floor.reference());
         let names = under_way.house.switchboard.names();
         let shown = orders.iter().map(|order| OrderVO::of(order, names.of(&order.source), &reference));
         rows.push(bytes, shown, !goes_on);

@@ -1,6 +1,5 @@
 //! Positions: read, closed, reduced, counted again.
 
-use hyper::body::Incoming;
 use pitlane_engine::command::Body;
 use pitlane_engine::desk::Closing;
 use pitlane_engine::id::{AccountId, PositionId};
@@ -11,7 +10,7 @@ use pitlane_protocols::rest::{self, PositionVO};
 
 use super::answer::Answer;
 use super::ask::Ask;
-use super::body;
+use super::body::{self, Input};
 use super::entry;
 use super::house::House;
 use super::problem::Problem;
@@ -19,11 +18,13 @@ use super::problem::Problem;
 pub fn all(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
     ask.no_query()?;
     let (reference, view) = (house.floor.reference(), house.floor.view());
-    Ok(Answer::list(view.positions().map(|position| PositionVO::of(&position, &view, &reference))))
+    let sight = ask.sight(&reference);
+    let seen = view.positions().filter(|position| sight.sees(position.id.strategy()));
+    Ok(Answer::list(seen.map(|position| PositionVO::of(&position, &view, &reference))))
 }
 
 /// A market order of the opposite side for all of it.
-pub async fn close(house: &House, ask: &Ask<'_>, body: Incoming) -> Result<Answer, Problem> {
+pub async fn close(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer, Problem> {
     let query = ask.query(&["accountId"])?;
     let account = account_in(query.get("accountId"))?;
     body::read_nothing(house, body).await?;
@@ -31,7 +32,7 @@ pub async fn close(house: &House, ask: &Ask<'_>, body: Incoming) -> Result<Answe
 }
 
 /// The same for a part of it.
-pub async fn reduce(house: &House, ask: &Ask<'_>, body: Incoming) -> Result<Answer, Problem> {
+pub async fn reduce(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer, Problem> {
     let query = ask.query(&["accountId"])?;
     let account = account_in(query.get("accountId"))?;
     let bytes = body::read(house, body).await?;
@@ -44,9 +45,10 @@ pub async fn reduce(house: &House, ask: &Ask<'_>, body: Incoming) -> Result<Answ
 }
 
 /// Counts every position again from the transactions.
-pub async fn reset(house: &House, ask: &Ask<'_>, body: Incoming) -> Result<Answer, Problem> {
+pub async fn reset(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer, Problem> {
     ask.no_query()?;
     body::read_nothing(house, body).await?;
+    ask.sight(&house.floor.reference()).touch_all()?;
     house.do_it(Body::ResetPositions).await
 }
 
@@ -67,9 +69,12 @@ async fn send(house: &House, ask: &Ask<'_>, account: Option<AccountId>, qty: Qty
     entry::finish(house, ask, id, pending).await
 }
 
+/// The position of the path, which he may touch.
 fn find(house: &House, ask: &Ask<'_>) -> Result<Position, Problem> {
     let found = ask.id().and_then(|id| house.floor.view().position(PositionId(id)));
-    found.ok_or_else(|| Problem::refused(Reason::UnknownPosition))
+    let found = found.ok_or_else(|| Problem::refused(Reason::UnknownPosition))?;
+    ask.sight(&house.floor.reference()).touch(found.id.strategy())?;
+    Ok(found)
 }
 
 /// The account that traded it last; else the only one that can.

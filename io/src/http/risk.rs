@@ -1,6 +1,5 @@
 //! Limits before the venue, and the lives of strategies: what an operator turns.
 
-use hyper::body::Incoming;
 use pitlane_engine::command::{Body, Phase, Scope};
 use pitlane_engine::id::StrategyId;
 use pitlane_engine::reason::Reason;
@@ -9,7 +8,7 @@ use pitlane_protocols::words::Word;
 
 use super::answer::Answer;
 use super::ask::Ask;
-use super::body;
+use super::body::{self, Input};
 use super::house::House;
 use super::problem::Problem;
 
@@ -19,11 +18,16 @@ pub fn show(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
 }
 
 /// Changes the limits of one strategy or account, until the next start, which takes them from the settings again.
-pub async fn change(house: &House, ask: &Ask<'_>, body: Incoming) -> Result<Answer, Problem> {
+pub async fn change(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer, Problem> {
     ask.no_query()?;
     let bytes = body::read(house, body).await?;
     let request: LimitsVO = rest::read(&bytes).map_err(Problem::bad_body)?;
     let scope = scope_of(house, &request)?;
+    let sight = ask.sight(&house.floor.reference());
+    match scope {
+        Scope::Strategy(strategy) => sight.touch(strategy)?,
+        Scope::Account(_) | Scope::Global | Scope::Security(_) | Scope::Adapter(_) => sight.touch_all()?,
+    }
     let old = house.floor.view().limits(scope).copied().unwrap_or_default();
     if matches!(scope, Scope::Strategy(_)) && (request.credit.is_some() || request.credit_currency.is_some())
     {
@@ -53,7 +57,7 @@ fn scope_of(house: &House, request: &LimitsVO) -> Result<Scope, Problem> {
 
 /// Leads a strategy to another phase of its life, through those between: `INIT → PREFEED → START → RUNNING → STOP → EXIT`. One
 /// that has stopped may begin again.
-pub async fn phase(house: &House, ask: &Ask<'_>, body: Incoming) -> Result<Answer, Problem> {
+pub async fn phase(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer, Problem> {
     ask.no_query()?;
     let name = ask.name()?;
     let bytes = body::read(house, body).await?;
@@ -62,6 +66,7 @@ pub async fn phase(house: &House, ask: &Ask<'_>, body: Incoming) -> Result<Answe
     let row = reference.strategies().iter().find(|row| row.name == name);
     let strategy =
         row.ok_or_else(|| Problem::unknown("unknown-strategy", "there is no strategy of this name"))?.id;
+    ask.sight(&reference).touch(strategy)?;
     if strategy == StrategyId::SERVER {
         return Err(Problem::unprocessable("server-runs", "the server itself always runs"));
     }

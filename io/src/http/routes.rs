@@ -308,7 +308,7 @@ impl Routes {
     pub fn find<'a>(&self, method: &Method, path: &'a str) -> Found<'a> {
         // The last segment of a plain path may be the id of an order, see `/rest/execution/order/market`.
         let plain = self.plain.get(path).map(|route| {
-            let last = path.rfind('/').map_or("", |at| &path[at + 1..]);
+            let last = memchr::memrchr(b'/', path.as_bytes()).map_or("", |at| &path[at + 1..]);
             (*route, [last, ""])
         });
         let open = || self.open.iter().find_map(|route| Some((*route, fits(route.path, path)?)));

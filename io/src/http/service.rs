@@ -13,6 +13,7 @@ use hyper::{Method, Request, Response, StatusCode};
 
 use super::answer::{Answer, Kind, Reply};
 use super::ask::Ask;
+use super::body::{self, Input};
 use super::connection::Visit;
 use super::cors::{self, Cors};
 use super::house::House;
@@ -27,6 +28,17 @@ const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Longest id of a client's that we carry on.
 const REQUEST_ID_BYTES_MAX: usize = 64;
 
+/// Of a usual answer. One more, and the map would be of a size that the allocator has no shelf for.
+const HEADERS_USUAL: usize = 6;
+
+// Checked by the compiler, so that no answer has to.
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
+const NO_SNIFFING: HeaderValue = HeaderValue::from_static("nosniff");
+const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+
 /// Pages load nothing from elsewhere, are framed by nobody, and speak to their own host only (STOMP too, by `connect-src`).
 const PAGE_POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; \
@@ -37,7 +49,7 @@ pub async fn answer(house: &Rc<House>, visit: &Visit, request: Request<Incoming>
     visit.link.begin();
     let (mut head, body) = request.into_parts();
     let mut cors = Cors::Listed;
-    let mut headers = HeaderMap::with_capacity(8);
+    let mut headers = HeaderMap::with_capacity(HEADERS_USUAL);
     let judged = login::pace(house, visit).and_then(|()| guard::judge(&house.rules, visit, &head));
     let answered = match judged {
         // Nothing of what follows is for a connection that is no longer HTTP.
@@ -91,12 +103,16 @@ async fn route(
         Found::Call { route, role, call, segments } => {
             *cors = route.cors;
             let who = login::admit(house, visit, head, call, role).await?;
-            let act = match role {
-                Role::Admin => act::note(house, visit, head, &who).await?,
-                Role::Read | Role::Trade => None,
+            let (input, act) = match role {
+                Role::Admin => {
+                    let bytes = body::read(house, Input::Coming(body)).await?;
+                    let act = act::note(house, visit, head, &who, &bytes).await?;
+                    (Input::Here(bytes), act)
+                }
+                Role::Read | Role::Trade => (Input::Coming(body), None),
             };
             let ask = Ask { visit, head, who: &who, segments };
-            let answered = calls::handle(house, &ask, call, body).await;
+            let answered = calls::handle(house, &ask, call, input).await;
             if let Some(act) = act {
                 act.end(answered.as_ref().map_or_else(|problem| problem.status, |answer| answer.status));
             }
@@ -144,24 +160,23 @@ fn show(problem: &Problem, head: &Head, id: &HeaderValue, headers: &mut HeaderMa
 fn dress(kind: Kind, etag: Option<HeaderValue>, headers: &mut HeaderMap) {
     let content_type = match kind {
         Kind::Empty => None,
-        Kind::Json => Some("application/json"),
-        Kind::Problem => Some("application/problem+json"),
-        Kind::Metrics => Some(exposition::CONTENT_TYPE),
-        Kind::Asset { content_type, .. } => Some(content_type),
+        Kind::Json => Some(JSON),
+        Kind::Problem => Some(PROBLEM),
+        Kind::Metrics => Some(HeaderValue::from_static(exposition::CONTENT_TYPE)),
+        Kind::Asset { content_type, .. } => Some(HeaderValue::from_static(content_type)),
     };
     if let Some(content_type) = content_type {
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        headers.insert(CONTENT_TYPE, content_type);
     }
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, NO_SNIFFING);
     match etag {
         Some(etag) => {
             headers.insert(ETAG, etag);
             let is_immutable = matches!(kind, Kind::Asset { is_immutable: true, .. });
-            let cached = if is_immutable { "public, max-age=31536000, immutable" } else { "no-cache" };
-            headers.insert(CACHE_CONTROL, HeaderValue::from_static(cached));
+            headers.insert(CACHE_CONTROL, if is_immutable { FOR_EVER } else { NO_CACHE });
         }
         None => {
-            headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+            headers.insert(CACHE_CONTROL, NO_STORE);
         }
     }
     if let Kind::Asset { .. } = kind {

@@ -1,12 +1,11 @@
 //! Who is connected, over FIX, STOMP and WebSocket; ending a session; and how fast market data goes over WebSocket.
 
-use hyper::body::Incoming;
 use pitlane_protocols::rest::{self, Decimal, Moment, RatesVO, SessionVO};
 use pitlane_protocols::stomp::throttle::{Rate, Throttle};
 
 use super::answer::Answer;
 use super::ask::Ask;
-use super::body;
+use super::body::{self, Input};
 use super::house::House;
 use super::problem::Problem;
 use super::switchboard::HERE;
@@ -22,7 +21,7 @@ pub fn all(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
 }
 
 /// Sends a client away, with a reason where its protocol has one.
-pub async fn end(house: &House, ask: &Ask<'_>, body: Incoming) -> Result<Answer, Problem> {
+pub async fn end(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer, Problem> {
     ask.no_query()?;
     body::read_nothing(house, body).await?;
     let id = ask.name()?;
@@ -35,7 +34,7 @@ pub async fn end(house: &House, ask: &Ask<'_>, body: Incoming) -> Result<Answer,
 }
 
 /// Has both numbers of a FIX session begin with one. Whoever is logged on is logged out.
-pub async fn reset(house: &House, ask: &Ask<'_>, body: Incoming) -> Result<Answer, Problem> {
+pub async fn reset(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer, Problem> {
     ask.no_query()?;
     body::read_nothing(house, body).await?;
     let id = ask.name()?;
@@ -56,7 +55,7 @@ pub fn rates(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
 }
 
 /// Other rates, for every connection and at once, until the next start, which takes them from the settings again.
-pub async fn change_rates(house: &House, ask: &Ask<'_>, body: Incoming) -> Result<Answer, Problem> {
+pub async fn change_rates(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer, Problem> {
     ask.no_query()?;
     let bytes = body::read(house, body).await?;
     let wanted: RatesVO = rest::read(&bytes).map_err(Problem::bad_body)?;

@@ -1,13 +1,12 @@
 //! Market data: which feeds there are, and who wants what of them.
 
-use hyper::body::Incoming;
 use pitlane_engine::command::Body;
 use pitlane_engine::id::SecurityId;
 use pitlane_protocols::rest::{self, MarketDataSubscriptionVO};
 
 use super::answer::Answer;
 use super::ask::Ask;
-use super::body;
+use super::body::{self, Input};
 use super::entry::strategy_of;
 use super::house::House;
 use super::problem::Problem;
@@ -18,7 +17,7 @@ pub fn feeds(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
 }
 
 /// Idempotent: the first subscriber of a security starts its feed, the last one stops it.
-pub async fn subscribe(house: &House, ask: &Ask<'_>, on: bool, body: Incoming) -> Result<Answer, Problem> {
+pub async fn subscribe(house: &House, ask: &Ask<'_>, on: bool, body: Input) -> Result<Answer, Problem> {
     ask.no_query()?;
     let bytes = body::read(house, body).await?;
     let request: MarketDataSubscriptionVO = rest::read(&bytes).map_err(Problem::bad_body)?;
@@ -28,9 +27,11 @@ pub async fn subscribe(house: &House, ask: &Ask<'_>, on: bool, body: Incoming) -
             "`subscribe` says the opposite of the path",
         ));
     }
-    let strategy = strategy_of(None, Some(&request.strategy_name), &house.floor.reference())?;
+    let reference = house.floor.reference();
+    let strategy = strategy_of(None, Some(&request.strategy_name), &reference)?;
+    ask.sight(&reference).touch(strategy)?;
     let security = SecurityId(request.security_id);
-    if house.floor.reference().security(security).is_none() {
+    if reference.security(security).is_none() {
         return Err(Problem::refused(pitlane_engine::reason::Reason::UnknownSecurity));
     }
     house.do_it(Body::Subscribe { strategy, security, on }).await

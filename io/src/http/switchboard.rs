@@ -26,13 +26,26 @@ pub struct Switchboard {
 
 /// What FIX sessions are called.
 #[derive(Debug, Default)]
-pub struct Names(BTreeMap<(PortId, u16), Arc<str>>);
+pub struct Names {
+    by_session: BTreeMap<(PortId, u16), Arc<str>>,
+    changes: u64,
+}
 
 impl Names {
+    /// Rises with each that is told.
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    fn insert(&mut self, port: PortId, session: u16, name: Arc<str>) {
+        self.by_session.insert((port, session), name);
+        self.changes += 1;
+    }
+
     /// The name of the FIX session that something came from.
     pub fn of(&self, source: &Source) -> Option<&str> {
         let key = (source.port, source.session);
-        if source.origin == Origin::Fix { self.0.get(&key).map(|name| &**name) } else { None }
+        if source.origin == Origin::Fix { self.by_session.get(&key).map(|name| &**name) } else { None }
     }
 }
 
@@ -71,7 +84,7 @@ impl Switchboard {
                     Note::Sessions(sessions) => lines[from].sessions = sessions,
                     note => {
                         if let Note::Named { port, session, name } = &note {
-                            self.names.borrow_mut().0.insert((*port, *session), name.clone());
+                            self.names.borrow_mut().insert(*port, *session, name.clone());
                         }
                         tell_all(&mut lines, Some(from), hall, note);
                     }
@@ -93,6 +106,16 @@ impl Switchboard {
         for line in self.lines.borrow().iter() {
             line.sessions.iter().for_each(|row| show(&line.name, row));
         }
+    }
+
+    /// Log events for which there was no room.
+    pub fn dropped_log(&self) -> u64 {
+        self.log.borrow().as_ref().map_or(0, Events::dropped)
+    }
+
+    /// By gateway: notes to it for which there was no room.
+    pub fn each_post(&self, mut show: impl FnMut(&str, u64)) {
+        self.lines.borrow().iter().for_each(|line| show(&line.name, line.post.dropped()));
     }
 
     pub fn names(&self) -> Ref<'_, Names> {

@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 
-use hyper::body::Incoming;
 use hyper::header::HeaderValue;
 use pitlane_engine::command::{Body, Movement, MovementKind};
 use pitlane_engine::id::{AccountId, Currency, SecurityId, StrategyId, TransactionId, Uuid};
@@ -13,11 +12,12 @@ use pitlane_protocols::rest::{self, TransactionRequestVO, TransactionVO, parse_u
 
 use super::answer::{Answer, Portions, Rows};
 use super::ask::Ask;
-use super::body;
+use super::body::{self, Input};
 use super::entry::{account_missing, strategy_of};
 use super::house::House;
 use super::problem::Problem;
 use super::reference::limit_of;
+use super::sight::Sight;
 
 /// Rows rendered before others have their turn: some 300 µs.
 const ROWS_PER_PORTION: usize = 256;
@@ -28,7 +28,8 @@ pub fn one(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
     ask.no_query()?;
     let (reference, view) = (house.floor.reference(), house.floor.view());
     let found = ask.id().and_then(|id| view.transaction(TransactionId(id)));
-    let found = found.ok_or_else(|| {
+    let sight = ask.sight(&reference);
+    let found = found.filter(|row| sight.sees(row.strategy)).ok_or_else(|| {
         Problem::unknown("unknown-transaction", "there is no transaction of today with this id")
     })?;
     Ok(Answer::json(&TransactionVO::of(found, house.settings.instance, &reference)))
@@ -38,36 +39,45 @@ pub fn one(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
 pub fn daily(house: &Rc<House>, ask: &Ask<'_>) -> Result<Answer, Problem> {
     let known = ["strategy", "limit"];
     let (query, limit) = (ask.query(&known)?, limit_of(ask, &known)?);
-    let strategy = strategy_named(query.get("strategy"), &house.floor.reference())?;
+    let reference = house.floor.reference();
+    let sight = ask.sight(&reference);
+    let strategy = strategy_named(query.get("strategy"), &sight, &reference)?;
     let house = house.clone();
     let (mut last, mut left, mut rows) = (None::<Transaction>, limit, Rows::default());
     Ok(Answer::portions(Portions::new(move |bytes| {
         let (reference, view) = (house.floor.reference(), house.floor.view());
-        let wanted = left.min(ROWS_PER_PORTION);
         let found: Vec<&Transaction> =
-            view.transactions_before(last.as_ref(), strategy).take(wanted).collect();
-        left -= found.len();
-        let goes_on = found.len() == wanted && left > 0;
-        let shown = found.iter().map(|row| TransactionVO::of(row, house.settings.instance, &reference));
+            view.transactions_before(last.as_ref(), strategy).take(ROWS_PER_PORTION).collect();
+        let seen = found.iter().filter(|row| sight.sees(row.strategy)).take(left);
+        let seen: Vec<&&Transaction> = seen.collect();
+        left -= seen.len();
+        let goes_on = found.len() == ROWS_PER_PORTION && left > 0;
+        let shown = seen.iter().map(|row| TransactionVO::of(row, house.settings.instance, &reference));
         rows.push(bytes, shown, !goes_on);
         last = found.last().map(|row| **row).or(last);
         goes_on
     })))
 }
 
-/// The strategy of a query, by name; unknown: 404.
-pub fn strategy_named(name: Option<&str>, reference: &RefData) -> Result<Option<StrategyId>, Problem> {
+/// The strategy of a query, by name; unknown, or not for his eyes: 404.
+pub fn strategy_named(
+    name: Option<&str>,
+    sight: &Sight,
+    reference: &RefData,
+) -> Result<Option<StrategyId>, Problem> {
     let Some(name) = name else { return Ok(None) };
-    let row = reference.strategies().iter().find(|row| row.name == name);
+    let row = reference.strategies().iter().find(|row| row.name == name && sight.sees(row.id));
     let unknown = || Problem::unknown("unknown-strategy", "there is no strategy of this name");
     row.map(|row| Some(row.id)).ok_or_else(unknown)
 }
 
-pub async fn record(house: &House, ask: &Ask<'_>, body: Incoming) -> Result<Answer, Problem> {
+pub async fn record(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer, Problem> {
     ask.no_query()?;
     let bytes = body::read(house, body).await?;
     let request: TransactionRequestVO = rest::read(&bytes).map_err(Problem::bad_body)?;
-    let movement = movement_of(&request, &house.floor.reference())?;
+    let reference = house.floor.reference();
+    let movement = movement_of(&request, &reference)?;
+    ask.sight(&reference).touch(movement.strategy)?;
     let answer = house.do_it(Body::Transaction(movement)).await?;
     let view = house.floor.view();
     let newest = view.transactions(Some(movement.strategy)).take(LOOK_BACK_MAX);
@@ -79,9 +89,10 @@ pub async fn record(house: &House, ask: &Ask<'_>, body: Incoming) -> Result<Answ
 }
 
 /// Counts every cash balance again from the transactions.
-pub async fn reset_cash(house: &House, ask: &Ask<'_>, body: Incoming) -> Result<Answer, Problem> {
+pub async fn reset_cash(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer, Problem> {
     ask.no_query()?;
     body::read_nothing(house, body).await?;
+    ask.sight(&house.floor.reference()).touch_all()?;
     house.do_it(Body::ResetCash).await
 }
 

@@ -285,6 +285,7 @@ impl Control {
             | Said::Booked(_)
             | Said::Adjusted { .. }
             | Said::Tick(_)
+            | Said::Depth(_)
             | Said::Session { .. }
             | Said::Halt { .. }
             | Said::Adapter { .. }

@@ -12,7 +12,6 @@
 pub mod doors;
 pub mod fix;
 pub mod stomp;
-mod watches;
 
 use std::sync::Arc;
 

@@ -155,8 +155,9 @@ pub fn auth_settings(config: &Config, reference: &RefData) -> AuthSettings {
 }
 
 /// The thread that says who somebody is, and writes down what is about to be done. Far from the shards: a password takes 20 ms.
-fn office(auth: Auth, scribe: Scribe, core: Option<u32>) -> Member {
-    let (clerk, bed, bell) = auth.into_parts();
+fn office(auth: Auth, mut scribe: Scribe, core: Option<u32>) -> Member {
+    let (mut clerk, bed, bell) = auth.into_parts();
+    clerk.set_pen(scribe.pen(bell.clone(), bell.clone()));
     // The scribe first: an act does not wait behind more than one password.
     let duties = vec![Duty::Scribe(Box::new(scribe)), Duty::Clerk(Box::new(clerk))];
     Member { name: "auth".to_string(), duties, idle: IdleBy::Park, core, bed, bell, net: None }
@@ -201,12 +202,8 @@ fn furnish(
         ends.push(end);
         let room = doors.lead_to(Protocol::Stomp).then(|| {
             let logins = Logins::new(Some(auth.seat(bell)), config.stomp.generic_event_role);
-            StompRoom::new(
-                Settings { hears_all: false, ..stomp::settings(config) },
-                reference.clone(),
-                source,
-                logins,
-            )
+            let settings = Settings { hears_all: false, ..stomp::settings(config) };
+            StompRoom::new(settings, reference.clone(), logins)
         });
         gateway.furnish(doors.try_clone()?, room, rooms.next(), post);
     }

@@ -1,15 +1,13 @@
 //! Logins on their way: asked of the clerk, answered in their time; the session is not read meanwhile.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use pitlane_engine::time::Timestamp;
-use pitlane_protocols::stomp::access::{Access, Secret as Passcode, Strategies as Seen};
+use pitlane_protocols::stomp::access::{Access, Strategies as Seen};
 use pitlane_protocols::stomp::broker::SessionId;
 
 use crate::auth::{Credentials, Identity, Role, Seat, Strategies};
-use crate::config::Secret;
 
 #[derive(Debug)]
 pub struct Logins {
@@ -28,17 +26,9 @@ impl Logins {
     }
 
     /// Asks who this is. False: nobody can be asked now, and it is refused.
-    pub fn ask(
-        &mut self,
-        now: Timestamp,
-        session: SessionId,
-        login: Option<String>,
-        passcode: Option<Passcode>,
-        peer: IpAddr,
-    ) -> bool {
-        let (Some(seat), Some(Passcode(passcode))) = (&mut self.seat, passcode) else { return false };
+    pub fn ask(&mut self, now: Timestamp, session: SessionId, credentials: Credentials) -> bool {
+        let Some(seat) = &mut self.seat else { return false };
         self.tickets += 1;
-        let credentials = Credentials { login, secret: Secret::new(&passcode), peer };
         let is_asked = seat.ask(now, self.tickets, credentials).is_ok();
         if is_asked {
             self.asked.insert(self.tickets, session);

@@ -72,7 +72,8 @@ impl Duty {
             Duty::Keeper(keeper) => keeper.poll(now, course),
             Duty::Steward(steward) if course <= Course::Open => steward.poll(now),
             Duty::Steward(_) => 0,
-            Duty::Clerk(clerk) => clerk.poll(now),
+            Duty::Clerk(clerk) if course <= Course::Open => clerk.poll(now),
+            Duty::Clerk(clerk) => clerk.close(now),
             Duty::Scribe(scribe) => scribe.poll(now),
         }
     }

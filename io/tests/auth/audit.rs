@@ -41,6 +41,7 @@ fn every_administrative_act_is_noted_before_it_happens() {
     assert!(ended.is_orderly(), "{}", ended.complaints);
 
     let noted = lines(&data);
+    assert_eq!(noted[0]["body"], Value::Null, "nothing was sent along");
     let acts: Vec<&Value> = noted.iter().filter(|line| !line["act"].is_null()).collect();
     let outcomes: Vec<&Value> = noted.iter().filter(|line| !line["of"].is_null()).collect();
     let words =
@@ -59,6 +60,31 @@ fn every_administrative_act_is_noted_before_it_happens() {
     fs::write(file(&data), text.replacen("admin-robot", "another-one", 1)).unwrap();
     let (sound, told) = verify(&data);
     assert!(!sound && told.contains("000001.jsonl:1: its hash is wrong"), "{told}");
+}
+
+#[test]
+fn what_was_sent_along_is_noted_up_to_a_length_and_without_secrets() {
+    let house = House::start("audit-bodies", &[]);
+    let admin = bearer(&house.token[2]);
+    let put = |body: &str| {
+        let mut client = house.connect();
+        let length = body.len();
+        client.send(&format!(
+            "PUT /rest/ext/risk HTTP/1.1\r\nHost: localhost\r\n{admin}Content-Type: application/json\r\n\
+             Content-Length: {length}\r\n\r\n{body}"
+        ));
+        client.receive(false).status
+    };
+    let sound = r#"{"strategyName":"PAIRS","maxOpenOrders":7}"#;
+    assert_eq!(put(sound), 200);
+    assert_eq!(put(r#"{"strategyName":"PAIRS","Password":"sesame"}"#), 400);
+    assert_eq!(put(&format!(r#"{{"strategyName":"{}"}}"#, "é".repeat(1_000))), 422);
+    let noted = lines(&house.data);
+    let bodies: Vec<&str> = noted.iter().filter_map(|line| line["body"].as_str()).collect();
+    assert_eq!(bodies[..2], [sound, "***"]);
+    assert!(bodies[2].starts_with(r#"{"strategyName":"éé"#) && bodies[2].len() <= 512, "{}", bodies[2].len());
+    assert!(verify(&house.data).0);
+    house.end();
 }
 
 #[test]

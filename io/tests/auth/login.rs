@@ -150,6 +150,13 @@ fn changes_of_users_and_tokens_hold_when_asked_for() {
     until(&house, &basic("read", PASSWORD), 401);
     assert_eq!(house.ask("GET", "/version", &basic("read", other)).status, 200);
     assert_eq!(house.ask("GET", "/version", &basic("new", PASSWORD)).status, 200);
+    // Each was noted before it was in force, without a secret.
+    let noted = std::fs::read_to_string(house.data.join("audit/000001.jsonl")).unwrap();
+    let first = r#""who":"local","role":"admin","from":"127.0.0.1","via":"SIGNAL""#;
+    assert!(noted.contains(first), "{noted}");
+    assert!(noted.contains(r#""body":"token trade-robot removed""#), "{noted}");
+    assert!(noted.contains(r#""body":"user read has another secret; user new added: read *""#), "{noted}");
+    assert!(!noted.contains("argon2"), "{noted}");
     // A file that cannot be read changes nothing.
     std::fs::write(&house.users, "nonsense").unwrap();
     house.service.signal("HUP");

@@ -13,4 +13,5 @@ mod service;
 mod audit;
 mod house;
 mod login;
+mod sight;
 mod verbs;

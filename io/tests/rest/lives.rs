@@ -44,6 +44,18 @@ fn orders_and_ids_outlive_the_process() {
 }
 
 #[test]
+fn what_was_refused_stays_refused() {
+    let data = folder("refused-before");
+    let mut service = Service::with(&data, &[]);
+    let half = order("half").replace(r#""quantity":5"#, r#""quantity":"0.5""#);
+    assert_ne!(half, order("half"));
+    service.refuse("POST", LIMIT, &half, 422, "bad-lot");
+    service.kill();
+    let mut service = Service::with(&data, &[]);
+    assert_eq!(service.post(LIMIT, &half).status, 422);
+}
+
+#[test]
 fn an_order_of_an_earlier_life_is_modified_and_cancelled() {
     let data = folder("again");
     let mut service = Service::with(&data, &[]);

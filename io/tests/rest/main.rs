@@ -18,3 +18,4 @@ mod orders;
 mod readme;
 mod reference;
 mod table;
+mod wire;

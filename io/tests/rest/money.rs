@@ -111,7 +111,8 @@ fn transactions_are_recorded_by_hand_once_for_each_uuid() {
         (&row["uuid"], &row["type"], &row["quantity"], &row["commission"]),
         (&json!(uuid), &json!("BUY"), &json!(4), &json!(1.25))
     );
-    assert_eq!((row["accountId"].as_u64(), row.get("orderIntId")), (Some(1), None));
+    assert_eq!((row["accountId"].as_u64(), row.get("orderIntId"), row.get("extId")), (Some(1), None, None));
+    assert_eq!(row["description"], "BUY 4 MSFT at 400 USD");
     assert_eq!(position(&mut service, "PAIRS")["quantity"], 4);
     service.must_post(
         "/rest/transaction",

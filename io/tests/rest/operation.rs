@@ -163,3 +163,18 @@ fn a_strategy_is_led_through_its_phases() {
         json!({ "id": 0, "name": "SIM", "connected": true, "killed": false, "exchanges": ["XNAS", "XCME", "XOFF"] })
     );
 }
+
+#[test]
+fn the_version_names_the_commit_it_was_built_from() {
+    let mut service = Service::start("version");
+    let version = service.read("/version");
+    assert_eq!(
+        (&version["name"], &version["version"]),
+        (&"pitlane".into(), &env!("CARGO_PKG_VERSION").into())
+    );
+    let commit = version["commit"].as_str().unwrap();
+    let is_hash = commit.len() == 40 && commit.bytes().all(|octet| octet.is_ascii_hexdigit());
+    assert!(is_hash || commit == "unknown", "{commit}");
+    let git = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../.git");
+    assert_eq!(is_hash, git.exists(), "{commit}");
+}

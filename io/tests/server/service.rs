@@ -73,7 +73,9 @@ impl Service {
 
     /// By a command of ours on this folder.
     pub fn on(data: &Folder, command: Command) -> Service {
-        Service { _data: Some(data.clone()), ..Service::spawn(command) }
+        let mut service = Service::spawn(command);
+        service._data = Some(data.clone());
+        service
     }
 
     pub fn spawn(mut command: Command) -> Service {
@@ -145,6 +147,14 @@ impl Service {
         let cpu = time(11) + time(12);
         let status = self.child.wait().expect("it ends");
         Ended { said, complaints, status, cpu }
+    }
+}
+
+impl Drop for Service {
+    /// A test that fails leaves no process behind.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

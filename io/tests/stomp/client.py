@@ -1,5 +1,6 @@
 """stomp.py against the service: python client.py CERTIFICATE PORT TLS_PORT. Ends with 0 if all went well."""
 
+import json
 import sys
 import threading
 
@@ -11,6 +12,7 @@ PATIENCE = 30
 class Listener(stomp.ConnectionListener):
     def __init__(self):
         self.ticks = 0
+        self.books = 0
         self.receipts = set()
         self.errors = []
         self.changed = threading.Condition()
@@ -21,9 +23,16 @@ class Listener(stomp.ConnectionListener):
             self.changed.notify_all()
 
     def on_message(self, frame):
-        assert frame.headers["destination"].startswith("/topic/tick."), frame
-        assert '"type":"TICK"' in frame.body, frame
-        self.note(lambda: setattr(self, "ticks", self.ticks + 1))
+        kind = frame.headers["destination"].split("/")[-1].split(".")[0]
+        message = json.loads(frame.body)
+        assert message["type"] == kind.upper(), frame
+        if kind == "book":
+            for side, best in (("bids", -1), ("asks", 1)):
+                prices = [level["price"] for level in message[side]]
+                assert len(prices) <= 10 and prices == sorted(prices, key=lambda price: best * price), frame
+            self.note(lambda: setattr(self, "books", self.books + 1))
+        else:
+            self.note(lambda: setattr(self, "ticks", self.ticks + 1))
 
     def on_receipt(self, frame):
         self.note(lambda: self.receipts.add(frame.headers["receipt-id"]))
@@ -45,11 +54,14 @@ def talk(make, port, certificate):
     connection.connect(wait=True)
     if make is stomp.Connection10:
         connection.subscribe("/topic/tick.*", headers={"receipt": "subscribed"})
+        connection.subscribe("/topic/book.*")
     else:
         connection.subscribe("/topic/tick.*", id="1", headers={"receipt": "subscribed"})
+        connection.subscribe("/topic/book.*", id="2")
     listener.wait(lambda: "subscribed" in listener.receipts, "a receipt")
     # So many that heart-beats of a second have been exchanged meanwhile.
     listener.wait(lambda: listener.ticks >= 300, "ticks")
+    listener.wait(lambda: listener.books >= 20, "books")
     connection.disconnect(receipt="bye")
     listener.wait(lambda: "bye" in listener.receipts, "the last receipt")
     assert not listener.errors, listener.errors

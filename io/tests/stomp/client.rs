@@ -13,8 +13,8 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 /// Nothing here takes long; whatever takes this long hangs.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-pub trait Wire: Read + Write {}
-impl<T: Read + Write> Wire for T {}
+pub trait Wire: Read + Write + Send {}
+impl<T: Read + Write + Send> Wire for T {}
 
 pub fn plain(address: SocketAddr) -> Box<dyn Wire> {
     let socket = TcpStream::connect(address).unwrap();

@@ -7,7 +7,11 @@
 mod service;
 
 mod client;
+mod conformance;
+mod limits;
 mod people;
 mod platform;
+mod rules;
+mod scenarios;
 mod sessions;
 mod websocket;

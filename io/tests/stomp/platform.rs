@@ -17,7 +17,7 @@ fn over_websocket(service: &Service) -> Client {
 }
 
 /// Status and body of a request with a body.
-fn request(service: &Service, request: &str, json: &str) -> (u16, String) {
+pub fn request(service: &Service, request: &str, json: &str) -> (u16, String) {
     let http = address(service, "http");
     let mut socket = TcpStream::connect(http).unwrap();
     let length = json.len();

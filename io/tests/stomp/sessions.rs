@@ -2,8 +2,10 @@
 
 use std::net::SocketAddr;
 
-use super::client::{Client, body, header, plain, tls};
+use super::client::{Client, Wire, body, header, plain, tls};
+use super::platform::request;
 use super::service::{Folder, Service, folder};
+use super::websocket::WebSocket;
 
 pub const QUIET: [&str; 3] = ["feed.on=true", "demo.on=false", "stomp.tls_listen=127.0.0.1:0"];
 
@@ -114,6 +116,49 @@ fn the_newest_value_comes_first_however_long_ago_it_was() {
         client.say(&format!("SUBSCRIBE|id:7|destination:{topic}|last-value:true||"));
         let again = client.hear_until("MESSAGE");
         assert_eq!(header(&again, "destination"), Some(topic.as_str()));
+    }
+    service.signal("TERM");
+    assert!(service.end().is_orderly());
+}
+
+#[test]
+fn depth_is_shown_as_it_is_and_follows_the_orders() {
+    let (service, _) = start("book", &["feed.on=false"]);
+    let http = address(&service, "http");
+    let subscription = r#"{"strategyName":"PAIRS","securityId":1,"subscribe":true}"#;
+    assert_eq!(request(&service, "PUT /rest/subscription/marketdata/subscribe", subscription).0, 200);
+    let order = |id: &str, side: &str, quantity: u32, limit: &str| {
+        let json = format!(
+            r#"{{"intId":"{id}","securityId":1,"side":"{side}","quantity":{quantity},"limit":{limit},"strategyName":"PAIRS"}}"#
+        );
+        assert_eq!(request(&service, "POST /rest/execution/order/limit", &json).0, 200);
+    };
+    order("a", "BUY", 5, "100.25");
+    let websocket = WebSocket::open(plain(http), http, "").0;
+    let wires: [Box<dyn Wire>; 2] = [plain(address(&service, "stomp")), Box::new(websocket)];
+    let mut clients: Vec<Client> = wires.into_iter().map(Client::new).collect();
+    for client in &mut clients {
+        client.connect();
+        client.subscribe("1", "book.1");
+        let book = client.hear_until("MESSAGE");
+        assert_eq!(header(&book, "destination"), Some("/topic/book.1"));
+        assert!(body(&book).contains("\"type\":\"BOOK\""), "{book}");
+        assert!(body(&book).contains("\"bids\":[{\"price\":100.25,\"size\":5}],\"asks\":[]"), "{book}");
+    }
+    order("b", "BUY", 2, "100.25");
+    order("c", "SELL", 3, "101");
+    for client in &mut clients {
+        let whole = "\"bids\":[{\"price\":100.25,\"size\":7}],\"asks\":[{\"price\":101,\"size\":3}]";
+        while !body(&client.hear_until("MESSAGE")).contains(whole) {}
+    }
+    // A second one on the same thread is shown the newest if he asks for it.
+    let mut late = Client::new(plain(address(&service, "stomp")));
+    late.connect();
+    late.say("SUBSCRIBE|id:7|destination:/topic/book.*|last-value:true||");
+    assert!(body(&late.hear_until("MESSAGE")).contains("\"asks\":[{\"price\":101,\"size\":3}]"));
+    assert_eq!(service.ask("DELETE /rest/execution/order/a").0, 200);
+    for client in &mut clients {
+        while !body(&client.hear_until("MESSAGE")).contains("\"bids\":[{\"price\":100.25,\"size\":2}]") {}
     }
     service.signal("TERM");
     assert!(service.end().is_orderly());

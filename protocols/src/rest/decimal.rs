@@ -3,7 +3,7 @@
 use std::fmt;
 
 use pitlane_engine::number::{ContractSize, Money, Price, Qty};
-use pitlane_engine::text::{self, DECIMAL_BYTES_MAX, TextError};
+use pitlane_engine::text::{self, DECIMAL_BYTES_MAX, SCALE, TextError};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 use serde_json::value::RawValue;
 
@@ -81,6 +81,10 @@ impl fmt::Display for Decimal {
 
 impl Serialize for Decimal {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // Most quantities are whole, and then the number needs no text of its own.
+        if self.raw % SCALE == 0 {
+            return serializer.serialize_i64(self.raw / SCALE);
+        }
         let mut buffer = [0; DECIMAL_BYTES_MAX];
         let len = text::write_scaled(self.raw, &mut buffer);
         let raw: &RawValue = serde_json::from_slice(&buffer[..len]).map_err(ser::Error::custom)?;

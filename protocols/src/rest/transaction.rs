@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 
 use super::schema::MovementWord;
 use super::{Decimal, Moment, Named};
+use crate::words::Word;
 
 /// A transaction as it was booked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -37,6 +38,11 @@ pub struct TransactionVO<'a> {
     /// The order it came of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order_int_id: Option<&'a str>,
+    /// The venue's own name for the execution, folded by its adapter; the simulated venue gives none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ext_id: Option<String>,
+    /// What happened, for people.
+    pub description: String,
 }
 
 impl<'a> TransactionVO<'a> {
@@ -59,8 +65,19 @@ impl<'a> TransactionVO<'a> {
             commission: row.commission.into(),
             currency: row.currency.as_str(),
             order_int_id: (!row.order_id.is_none()).then(|| row.order_id.as_str()),
+            ext_id: (!row.order_id.is_none() && row.exec.0 != 0).then(|| format!("{:032x}", row.exec.0)),
+            description: describe(row, reference),
         }
     }
+}
+
+/// `BUY 10 AAPL at 100.25 USD`, or `CREDIT 1000 USD`.
+fn describe(row: &Transaction, reference: &RefData) -> String {
+    let (kind, price, currency) = (row.kind.word(), row.price, row.currency);
+    let Some(security) = row.security else { return format!("{kind} {price} {currency}") };
+    let symbol = reference.security(security).map_or("", |row| row.symbol.as_str());
+    let qty = row.qty.abs();
+    format!("{kind} {qty} {symbol} at {price} {currency}")
 }
 
 /// A transaction to be recorded by hand: a trade with `securityId`, `quantity` and `price`, or a movement of cash with

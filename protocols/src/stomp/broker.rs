@@ -17,6 +17,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use pitlane_engine::command::Phase;
+use pitlane_engine::event::Depth;
 use pitlane_engine::id::{AdapterId, Currency, PortId, ShardId, StrategyId};
 use pitlane_engine::number::Money;
 use pitlane_engine::refdata::RefData;
@@ -31,7 +32,7 @@ use super::cause::Cause;
 use super::decode::{FrameError, GREETING_BYTES_MAX};
 use super::inbox::Inbox;
 use super::index::{Index, Subscriber};
-use super::market::Market;
+use super::market::{Market, Origin};
 use super::outbox::Transmit;
 use super::rendered::Rendered;
 use super::session::{Act, Close, Counters, Fill, Session, State, Transport};
@@ -79,6 +80,14 @@ struct Connection {
 
 const _: () = assert!(size_of::<Connection>() <= 1_024, "an idle connection is small");
 
+impl Connection {
+    /// Whether one message more changes nothing but what is written: it stands in line for its turn already, and its deadlines
+    /// are those of what was said first.
+    fn is_settled(&self) -> bool {
+        self.is_listed && self.session.is_steady()
+    }
+}
+
 #[derive(Debug)]
 pub struct Broker {
     settings: Settings,
@@ -92,6 +101,8 @@ pub struct Broker {
     interests: Interests,
     market: Market,
     bars: Bars,
+    /// The last bids of a shard; their asks come next.
+    bids: BTreeMap<ShardId, Depth>,
     commands: VecDeque<Command>,
     active: VecDeque<u32>,
     timers: BTreeSet<(Timestamp, u32)>,
@@ -127,6 +138,7 @@ impl Broker {
             interests: Interests::default(),
             market: Market::default(),
             bars: Bars::default(),
+            bids: BTreeMap::new(),
             commands: VecDeque::new(),
             active: VecDeque::new(),
             timers: BTreeSet::new(),
@@ -160,7 +172,7 @@ impl Broker {
         self.connections[slot as usize] = Some(Box::new(Connection {
             generation: self.generation,
             transport,
-            inbox: Inbox::default(),
+            inbox: Inbox::new(self.settings.limits.frame),
             session: Session::new(now, self.opened, self.settings.limits, interval),
             is_listed: false,
             armed: None,
@@ -354,18 +366,20 @@ impl Broker {
         let Some(Some(connection)) = self.connections.get_mut(slot as usize) else { return };
         let Some(pattern) = connection.session.pattern(place) else { return };
         self.index.insert(pattern, Subscriber { session: slot, subscription: place });
-        if last_value {
-            self.market.matching(pattern, &mut self.topics);
-            // What was not watched so far is shown by its shard as soon as it is.
-            let is_new = |topic: &u32| {
-                let watched = |security| self.interests.has_ticks(security);
-                self.settings.hears_all || self.market.security(*topic).is_none_or(watched)
-            };
-            self.topics.retain(is_new);
-        }
+        self.market.matching(pattern, &mut self.topics);
+        // What was not watched so far is old, and is shown by its shard as soon as it is.
+        self.topics.retain(|topic| match self.market.origin(*topic) {
+            Origin::Tick(security) => self.settings.hears_all || self.interests.has_ticks(security),
+            Origin::Book(security) if self.interests.has_depth(security) => true,
+            Origin::Book(_) => {
+                self.market.forget(*topic);
+                false
+            }
+            Origin::Bar => true,
+        });
         self.interests.insert(pattern, &self.settings.naming, &mut self.commands);
         if last_value {
-            for topic in self.topics.drain(..) {
+            for &topic in &self.topics {
                 connection.session.offer(now, place, topic, false, &mut self.market);
             }
         }

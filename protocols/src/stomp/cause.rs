@@ -44,7 +44,7 @@ impl Cause {
             Cause::NotConnected => "the first frame must be CONNECT or STOMP",
             Cause::ConnectedTwice => "already connected",
             Cause::NoCommonVersion => "supported versions are 1.0, 1.1 and 1.2",
-            Cause::NoGreeting => "no CONNECT within 10 s",
+            Cause::NoGreeting => "no CONNECT in time",
             Cause::LoginRefused => "login or passcode is wrong",
             Cause::BadHeartbeat => "heart-beat is not two numbers of milliseconds",
             Cause::Silence => "no heart-beat within twice the agreed interval",
@@ -57,7 +57,7 @@ impl Cause {
             Cause::NotPermitted => "not permitted to read this destination",
             Cause::SubscriptionInUse => "a subscription with this id exists",
             Cause::UnknownSubscription => "there is no such subscription",
-            Cause::TooManySubscriptions => "more than 4096 subscriptions",
+            Cause::TooManySubscriptions => "too many subscriptions",
             Cause::BadAckMode => "ack is auto, client or client-individual",
             Cause::BadPrefetch => "the prefetch count is not a number above zero",
             Cause::UnknownMessage => "no such message waits for an acknowledgement",
@@ -68,7 +68,7 @@ impl Cause {
             Cause::SendNotPermitted => "SEND is not permitted",
             Cause::SendNotJson => "the body of a generic event must be JSON",
             Cause::SlowConsumer => "slow consumer",
-            Cause::Stuck => "slow consumer, nothing was read for 10 s",
+            Cause::Stuck => "slow consumer, nothing was read for too long",
             Cause::Ended => "the service ends this session",
         }
     }

@@ -14,14 +14,30 @@ use crate::decoded::Decoded;
 
 /// The longest command has eleven letters; junk and HTTP are recognised by this length at the latest.
 pub const COMMAND_BYTES_MAX: usize = 16;
-/// A header line without its end. Longer ones are attacks, not ids.
-pub const LINE_BYTES_MAX: usize = 8 * 1_024;
-pub const HEADERS_MAX: usize = 64;
-/// Command and headers of one frame, line ends included.
-pub const HEAD_BYTES_MAX: usize = 64 * 1_024;
-pub const BODY_BYTES_MAX: usize = 64 * 1_024;
 /// Everything before the session is connected: a stranger holds no more of our memory.
 pub const GREETING_BYTES_MAX: usize = 4 * 1_024;
+
+/// How large a frame of a client may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameLimits {
+    /// A header line without its end. Longer ones are attacks, not ids.
+    pub line_bytes_max: usize,
+    pub headers_max: usize,
+    /// Command and headers of one frame, line ends included.
+    pub head_bytes_max: usize,
+    pub body_bytes_max: usize,
+}
+
+impl Default for FrameLimits {
+    fn default() -> FrameLimits {
+        FrameLimits {
+            line_bytes_max: 8 * 1_024,
+            headers_max: 64,
+            head_bytes_max: 64 * 1_024,
+            body_bytes_max: 64 * 1_024,
+        }
+    }
+}
 
 const CONTENT_LENGTH: &[u8] = b"content-length:";
 
@@ -66,10 +82,10 @@ impl FrameError {
         match self {
             FrameError::CommandTooLong => "the command is longer than 16 octets, this is not STOMP",
             FrameError::UnknownCommand => "unknown command",
-            FrameError::LineTooLong => "a header line is longer than 8 KiB",
-            FrameError::TooManyHeaders => "more than 64 headers",
-            FrameError::HeadTooLong => "the head of the frame is longer than 64 KiB",
-            FrameError::BodyTooLong => "the body is longer than 64 KiB",
+            FrameError::LineTooLong => "a header line is too long",
+            FrameError::TooManyHeaders => "there are too many headers",
+            FrameError::HeadTooLong => "the head of the frame is too long",
+            FrameError::BodyTooLong => "the body is too long",
             FrameError::GreetingTooLong => "more than 4 KiB before CONNECTED",
             FrameError::NoColon => "a header line has no colon",
             FrameError::NoName => "a header has no name",
@@ -85,6 +101,7 @@ impl FrameError {
 /// Where the decoder stands in the frame at the front of the buffer. All places count from the start of that frame.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Decoder {
+    limits: FrameLimits,
     /// None until CONNECT was understood.
     version: Option<Version>,
     part: Part,
@@ -116,6 +133,10 @@ enum Part {
 }
 
 impl Decoder {
+    pub fn new(limits: FrameLimits) -> Decoder {
+        Decoder { limits, ..Decoder::default() }
+    }
+
     /// From now on frames are those of a version.
     pub fn speak(&mut self, version: Version) {
         self.version = Some(version);
@@ -183,7 +204,7 @@ impl Decoder {
 
     fn header(&mut self, bytes: &[u8]) -> Result<bool, FrameError> {
         let start = self.line;
-        let Some(line) = self.next_line(bytes, LINE_BYTES_MAX, FrameError::LineTooLong)? else {
+        let Some(line) = self.next_line(bytes, self.limits.line_bytes_max, FrameError::LineTooLong)? else {
             return Ok(false);
         };
         if line.is_empty() {
@@ -192,7 +213,7 @@ impl Decoder {
             return Ok(true);
         }
         self.headers += 1;
-        if self.headers > HEADERS_MAX {
+        if self.headers > self.limits.headers_max {
             return Err(FrameError::TooManyHeaders);
         }
         self.flaw = self.flaw.or_else(|| self.flaw_of(line));
@@ -221,7 +242,7 @@ impl Decoder {
             if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
                 return Err(FrameError::ContentLength);
             }
-            let len = text::parse_u64(text).ok().filter(|len| *len <= BODY_BYTES_MAX as u64);
+            let len = text::parse_u64(text).ok().filter(|len| *len <= self.limits.body_bytes_max as u64);
             self.body_len = Some(len.ok_or(FrameError::BodyTooLong)? as usize);
         }
         (self.part, self.body) = (Part::Body, self.seen);
@@ -239,9 +260,10 @@ impl Decoder {
         }
         let found = memchr::memchr(0, &bytes[self.seen..]).map(|at| self.seen + at);
         self.seen = found.unwrap_or(bytes.len());
-        // The greeting first: it is the smaller of the two, so the answer is the same wherever the octets are cut.
-        self.within_greeting(self.seen)?;
-        if self.seen - self.body > BODY_BYTES_MAX {
+        // The limit that is met first, so that the answer is the same wherever the octets are cut.
+        let body_max = self.body + self.limits.body_bytes_max;
+        self.within_greeting(self.seen.min(body_max))?;
+        if self.seen > body_max {
             return Err(FrameError::BodyTooLong);
         }
         Ok(found)
@@ -264,7 +286,7 @@ impl Decoder {
         let limits = [
             (self.line + max, too_long),
             (GREETING_BYTES_MAX.saturating_sub(self.greeted), FrameError::GreetingTooLong),
-            (HEAD_BYTES_MAX, FrameError::HeadTooLong),
+            (self.limits.head_bytes_max, FrameError::HeadTooLong),
         ];
         let is_greeting = self.version.is_none();
         let reached = |&(at, error): &(usize, FrameError)| match error {
@@ -290,7 +312,8 @@ impl Decoder {
         let body = &bytes[self.body..end];
         let command = self.command.expect("a body comes behind a command");
         let escaping = self.escaping();
-        *self = Decoder { version: self.version, greeted: self.greeted + end + 1, ..Decoder::default() };
+        let (version, greeted) = (self.version, self.greeted + end + 1);
+        *self = Decoder { version, greeted, ..Decoder::new(self.limits) };
         Decoded::Message { message: Frame { command, head, escaping, body }, consumed: end + 1 }
     }
 

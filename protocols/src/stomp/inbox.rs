@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::decode::{Decoder, FrameError};
+use super::decode::{Decoder, FrameError, FrameLimits};
 use super::frame::{Frame, Version};
 use crate::decoded::Decoded;
 
@@ -27,6 +27,10 @@ pub struct Broken {
 }
 
 impl Inbox {
+    pub fn new(limits: FrameLimits) -> Inbox {
+        Inbox { decoder: Decoder::new(limits), ..Inbox::default() }
+    }
+
     pub fn speak(&mut self, version: Version) {
         self.decoder.speak(version);
     }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use pitlane_engine::event::Tick;
+use pitlane_engine::event::{Depth, Tick};
 use pitlane_engine::id::SecurityId;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
@@ -12,7 +12,7 @@ use super::encode;
 use super::frame::Escaping;
 use super::index::{Index, Subscriber};
 use super::pattern::Pattern;
-use super::payload::market_data::{self, Bar, Book};
+use super::payload::market_data::{self, Bar};
 use super::topic::{Naming, Topic};
 
 /// One per security, twice over, and some bars. Each takes about 1 KiB when it has a message.
@@ -34,7 +34,7 @@ struct Entry {
     name: String,
     /// Members of the payload that never change.
     fixed: Vec<u8>,
-    newest: Option<Image>,
+    newest: Option<Newest>,
     /// The time of the newest event.
     at: Option<Timestamp>,
     tail: Vec<u8>,
@@ -44,10 +44,26 @@ struct Entry {
     generation: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Image {
+#[derive(Debug)]
+struct Newest {
     seq: u64,
-    tick: Tick,
+    image: Image,
+}
+
+/// What the newest message is about, where it is rendered later.
+#[derive(Debug)]
+enum Image {
+    Tick(Tick),
+    /// Bids and asks; apart, since ticks are many and small.
+    Book(Box<[Depth; 2]>),
+}
+
+/// Where the messages of a topic come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    Tick(SecurityId),
+    Book(SecurityId),
+    Bar,
 }
 
 impl Market {
@@ -69,7 +85,17 @@ impl Market {
         Some(topic)
     }
 
-    /// The topic of a book or a bar.
+    /// The topic of a security's book.
+    pub fn book_topic(&mut self, security: SecurityId, reference: &RefData) -> Option<u32> {
+        let topic = self.topic(&Topic::Book(security))?;
+        let fixed = &mut self.entries[topic as usize].fixed;
+        if fixed.is_empty() {
+            market_data::fixed_members(fixed, security, reference);
+        }
+        Some(topic)
+    }
+
+    /// The topic of a bar, or any other by its name.
     pub fn topic(&mut self, topic: &Topic) -> Option<u32> {
         self.name.clear();
         topic.push_name(&Naming::default(), &mut self.name);
@@ -95,10 +121,20 @@ impl Market {
         Some(number)
     }
 
-    /// The security whose ticks a topic has; None: it has others.
-    pub fn security(&self, topic: u32) -> Option<SecurityId> {
-        let number = self.entries[topic as usize].name.strip_prefix("tick.")?;
-        number.parse().ok().map(SecurityId)
+    pub fn origin(&self, topic: u32) -> Origin {
+        let name = self.entries[topic as usize].name.as_str();
+        let of = |family| name.strip_prefix(family).and_then(|number| number.parse().ok()).map(SecurityId);
+        match (of("tick."), of("book.")) {
+            (Some(security), _) => Origin::Tick(security),
+            (None, Some(security)) => Origin::Book(security),
+            (None, None) => Origin::Bar,
+        }
+    }
+
+    /// Forgets the newest message of a topic, which may be old by now.
+    pub fn forget(&mut self, topic: u32) {
+        let entry = &mut self.entries[topic as usize];
+        (entry.newest, entry.at, entry.is_rendered) = (None, None, false);
     }
 
     /// When the newest event of a topic was; None before the first.
@@ -109,18 +145,25 @@ impl Market {
     /// The newest tick of a security.
     pub fn tick(&self, security: SecurityId) -> Option<&Tick> {
         let topic = self.ticks.get(security.0 as usize)?.checked_sub(1)?;
-        self.entries[topic as usize].newest.as_ref().map(|image| &image.tick)
+        match &self.entries[topic as usize].newest.as_ref()?.image {
+            Image::Tick(tick) => Some(tick),
+            Image::Book(_) => None,
+        }
     }
 
     pub fn set_tick(&mut self, topic: u32, seq: u64, at: Timestamp, tick: &Tick) {
         let entry = &mut self.entries[topic as usize];
-        (entry.newest, entry.at, entry.is_rendered) = (Some(Image { seq, tick: *tick }), Some(at), false);
+        let newest = Newest { seq, image: Image::Tick(*tick) };
+        (entry.newest, entry.at, entry.is_rendered) = (Some(newest), Some(at), false);
     }
 
-    pub fn set_book(&mut self, topic: u32, seq: u64, at: Timestamp, book: &Book<'_>, reference: &RefData) {
-        self.body.clear();
-        market_data::book(&mut self.body, seq, at, book, reference);
-        self.set_rendered(topic, at);
+    pub fn set_book(&mut self, topic: u32, seq: u64, at: Timestamp, sides: [Depth; 2]) {
+        let entry = &mut self.entries[topic as usize];
+        match &mut entry.newest {
+            Some(Newest { seq: old, image: Image::Book(before) }) => (*old, **before) = (seq, sides),
+            newest => *newest = Some(Newest { seq, image: Image::Book(Box::new(sides)) }),
+        }
+        (entry.at, entry.is_rendered) = (Some(at), false);
     }
 
     pub fn set_bar(&mut self, topic: u32, seq: u64, at: Timestamp, bar: &Bar<'_>, reference: &RefData) {
@@ -133,10 +176,13 @@ impl Market {
     pub fn tail(&mut self, topic: u32) -> &[u8] {
         let entry = &mut self.entries[topic as usize];
         if !entry.is_rendered
-            && let (Some(image), Some(at)) = (entry.newest, entry.at)
+            && let (Some(Newest { seq, image }), Some(at)) = (&entry.newest, entry.at)
         {
             self.body.clear();
-            market_data::tick(&mut self.body, image.seq, at, &entry.fixed, &image.tick);
+            match image {
+                Image::Tick(tick) => market_data::tick(&mut self.body, *seq, at, &entry.fixed, tick),
+                Image::Book(sides) => market_data::book(&mut self.body, *seq, at, &entry.fixed, sides),
+            }
             self.set_rendered(topic, at);
         }
         &self.entries[topic as usize].tail

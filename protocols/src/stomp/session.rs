@@ -31,19 +31,12 @@ use super::subscription::Subscription;
 use super::throttle::Pace;
 use super::transaction::Transactions;
 
-/// A stranger who says nothing is sent away.
-pub const GREETING_NS_MAX: u64 = 10 * NS_PER_S;
-/// Octets wait and not one is taken: nobody reads.
-pub const STUCK_NS_MAX: u64 = 10 * NS_PER_S;
 /// From DISCONNECT to the end, whether or not its receipt was taken.
 pub const GOODBYE_NS_MAX: u64 = 2 * NS_PER_S;
 /// From an ERROR to the end: a client that reads slowly still gets it.
 pub const ERROR_NS_MAX: u64 = 10 * NS_PER_S;
 /// A stuck client does not read; it has this long to begin.
 pub const STUCK_GOODBYE_NS_MAX: u64 = NS_PER_S;
-pub const SUBSCRIPTIONS_MAX: usize = 4_096;
-
-const _: () = assert!(SUBSCRIPTIONS_MAX <= u16::MAX as usize, "a place has 16 bits");
 
 /// What lies beneath; market data is throttled over WebSocket only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,7 +144,7 @@ impl Session {
             state: State::Greeting,
             version: None,
             access: Access::default(),
-            until: now.plus(GREETING_NS_MAX),
+            until: now.plus(limits.greeting_ns_max),
             outbox: Outbox::default(),
             heartbeat: Heartbeat::default(),
             heard: now,
@@ -178,6 +171,11 @@ impl Session {
 
     pub fn state(&self) -> State {
         self.state
+    }
+
+    /// Connected, and nothing of it waits for a time that a message could bring nearer.
+    pub fn is_steady(&self) -> bool {
+        self.state == State::Connected && self.interval.is_none()
     }
 
     /// Known once connected.
@@ -245,7 +243,7 @@ impl Session {
 
     /// The next instant at which time alone changes something.
     pub fn poll_timeout(&self) -> Option<Timestamp> {
-        let stuck = (!self.outbox.is_empty()).then(|| self.moved.plus(STUCK_NS_MAX));
+        let stuck = (!self.outbox.is_empty()).then(|| self.moved.plus(self.limits.stuck_ns_max));
         match self.state {
             State::Greeting => Some(self.until),
             State::Asking => stuck,
@@ -266,7 +264,7 @@ impl Session {
                 if self.wants_bytes() && self.heartbeat.hear_by(self.heard).is_some_and(|by| now >= by) {
                     return self.fail(now, Cause::Silence, None);
                 }
-                if !self.outbox.is_empty() && now >= self.moved.plus(STUCK_NS_MAX) {
+                if !self.outbox.is_empty() && now >= self.moved.plus(self.limits.stuck_ns_max) {
                     return self.fail(now, Cause::Stuck, None);
                 }
                 if self.outbox.is_empty() && self.heartbeat.send_by(self.said).is_some_and(|by| now >= by) {

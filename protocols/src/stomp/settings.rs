@@ -1,6 +1,9 @@
 //! How the broker of one thread is set up.
 
+use pitlane_engine::time::NS_PER_S;
+
 use super::access::Access;
+use super::decode::FrameLimits;
 use super::throttle::Throttle;
 use super::topic::Naming;
 
@@ -21,12 +24,21 @@ pub struct Settings {
     pub limits: Limits,
 }
 
-/// How much a consumer may leave unread.
+/// What a client may ask of us, and how much it may leave unread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
+    pub frame: FrameLimits,
+    /// A stranger who says nothing for so long is sent away.
+    pub greeting_ns_max: u64,
+    /// Octets wait and not one was taken for so long: nobody reads.
+    pub stuck_ns_max: u64,
+    /// Of one session; a place among them has 16 bits.
+    pub subscriptions_max: u16,
+    /// Unacknowledged messages of one subscription: who asks for acknowledgements and gives none stops here.
+    pub window_max: u32,
     /// Encoded octets that the kernel has not taken; above them nothing more is encoded.
     pub mark_bytes: usize,
-    /// Market data topics that wait, over all subscriptions of a session. At most some 50 octets each.
+    /// Market data topics that wait, over all subscriptions of a session. Each takes [`super::slots::SLOT_BYTES_MAX`] at most.
     pub slots_max: usize,
     /// Other messages that wait.
     pub backlog_bytes_max: usize,
@@ -54,6 +66,11 @@ impl Default for Settings {
 impl Default for Limits {
     fn default() -> Limits {
         Limits {
+            frame: FrameLimits::default(),
+            greeting_ns_max: 10 * NS_PER_S,
+            stuck_ns_max: 10 * NS_PER_S,
+            subscriptions_max: 4_096,
+            window_max: 1_000,
             mark_bytes: 256 * 1_024,
             slots_max: 65_536,
             backlog_bytes_max: 4 * 1_024 * 1_024,

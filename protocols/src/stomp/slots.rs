@@ -3,6 +3,11 @@
 
 use std::collections::VecDeque;
 
+/// Memory of a topic that waits: its place in a line that has just grown, and its cells in the table.
+pub const SLOT_BYTES_MAX: usize = 2 * size_of::<Slot>() + CELLS_PER_SLOT_MAX * size_of::<u32>();
+/// A table is at least a quarter full, but for the moment in which it is copied to one of twice its size.
+const CELLS_PER_SLOT_MAX: usize = 6;
+
 /// Up to so many a look along the line is faster than a table.
 const LINE_MAX: usize = 8;
 

@@ -11,9 +11,6 @@ use super::rendered::Variant;
 use super::slots::Slots;
 use crate::json::push_number;
 
-/// Unacknowledged messages of one subscription: who asks for acknowledgements and gives none stops here.
-pub const WINDOW_MAX: u32 = 1_000;
-
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AckMode {
     #[default]
@@ -42,7 +39,7 @@ pub struct Wanted {
     pub destination: String,
     pub pattern: Pattern,
     pub ack: AckMode,
-    /// At most [`WINDOW_MAX`].
+    /// Messages that may be unacknowledged; at most what the limits say.
     pub window: u32,
 }
 

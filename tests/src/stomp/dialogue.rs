@@ -1,7 +1,8 @@
 //! Plays dialogues with a broker, as `data/stomp/*.txt` hold them. Lines of a dialogue:
 //!
 //! ```text
-//! connect [ws] [login] [rate=…] [minRate=…] [mark=…] [slots=…] [backlog=…] [backlogBytes=…]
+//! connect [ws] [login] [rate=…] [minRate=…] [mark=…] [slots=…] [backlog=…] [backlogBytes=…] [greeting=1s] [stuck=1s]
+//!         [line=…] [headers=…] [head=…] [body=…] [subscriptions=…] [window=…]
 //! > CONNECT|accept-version:1.2||     a frame of the client; lines are cut by |, a NUL follows
 //! >> \r\n                            octets of the client
 //! < CONNECTED|version:1.2|…          the next frame of the broker; … stands for anything
@@ -20,7 +21,7 @@
 use std::collections::VecDeque;
 
 use pitlane_engine::command::{Body as Told, Phase, Report};
-use pitlane_engine::event::{Event, Tick};
+use pitlane_engine::event::{Body as Said, DEPTH_LEVELS_MAX, Depth, Event, Level, Tick};
 use pitlane_engine::id::{OrderHandle, SecurityId, ShardId, StrategyId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::settings::ShardSettings;
@@ -28,7 +29,7 @@ use pitlane_engine::terms::{Changes, Side};
 use pitlane_engine::time::{NS_PER_MS, NS_PER_S, Timestamp};
 use pitlane_protocols::stomp::access::{Access, Strategies};
 use pitlane_protocols::stomp::broker::{Broker, Command, SessionId};
-use pitlane_protocols::stomp::payload::market_data::{Bar, Book, Level};
+use pitlane_protocols::stomp::payload::market_data::Bar;
 use pitlane_protocols::stomp::payload::system::{Level as Grave, Link, LogEvent};
 use pitlane_protocols::stomp::session::{Close, Transport};
 use pitlane_protocols::stomp::settings::Settings;
@@ -157,6 +158,14 @@ impl Scene {
                 "slots" => self.settings.limits.slots_max = number()?,
                 "backlog" => self.settings.limits.backlog_max = number()?,
                 "backlogBytes" => self.settings.limits.backlog_bytes_max = number()?,
+                "greeting" => self.settings.limits.greeting_ns_max = nanoseconds(value)?,
+                "stuck" => self.settings.limits.stuck_ns_max = nanoseconds(value)?,
+                "line" => self.settings.limits.frame.line_bytes_max = number()?,
+                "headers" => self.settings.limits.frame.headers_max = number()?,
+                "head" => self.settings.limits.frame.head_bytes_max = number()?,
+                "body" => self.settings.limits.frame.body_bytes_max = number()?,
+                "subscriptions" => self.settings.limits.subscriptions_max = number()? as u16,
+                "window" => self.settings.limits.window_max = number()? as u32,
                 "sessions" => self.settings.sessions_max = number()? as u32,
                 _ => return Err(format!("no option: {option}")),
             }
@@ -219,11 +228,16 @@ impl Scene {
                 vec![]
             }
             ("book", [of, bid, ask]) => {
-                let level = |text: &str| [Level { price: world::price(text), size: world::qty("2") }; 12];
-                let (bids, asks) = (level(bid), level(ask));
-                let book = Book { security: security(of), bids: &bids, asks: &asks, at: now };
-                self.broker().publish_book(now, now, &book);
-                vec![]
+                self.seq += 1;
+                let seq = self.seq;
+                let depth = |text: &str, side| {
+                    let level = Level { price: world::price(text), qty: world::qty("2") };
+                    let mut levels = [Level::default(); DEPTH_LEVELS_MAX];
+                    levels[..2].fill(level);
+                    let body = Said::Depth(Depth { levels, security: security(of), side, count: 2 });
+                    Event { seq, at: now, body }
+                };
+                vec![depth(bid, Side::Buy), depth(ask, Side::Sell)]
             }
             ("log", [level, message]) => {
                 let level = if *level == "error" { Grave::Error } else { Grave::Warn };

@@ -55,14 +55,19 @@ fn frames(version: Option<Version>, stream: &[u8], len: usize) -> Vec<String> {
 }
 
 /// Small limits, so that all of them are met.
-const LIMITS: Limits = Limits {
-    mark_bytes: 600,
-    slots_max: 12,
-    backlog_bytes_max: 4_000,
-    backlog_max: 16,
-    turn_bytes_max: 300,
-    turn_frames_max: 3,
-};
+fn limits() -> Limits {
+    Limits {
+        window_max: 10,
+        subscriptions_max: 20,
+        mark_bytes: 600,
+        slots_max: 12,
+        backlog_bytes_max: 4_000,
+        backlog_max: 16,
+        turn_bytes_max: 300,
+        turn_frames_max: 3,
+        ..Limits::default()
+    }
+}
 const CLIENTS: usize = 3;
 const SECURITIES: u8 = 20;
 /// Deeds played of one input: longer ones find nothing new.
@@ -144,7 +149,7 @@ impl Scene {
     fn new(choice: u8) -> Scene {
         let now = world::start();
         let guest = choice.is_multiple_of(2).then(|| Access { may_send: true, ..Access::default() });
-        let settings = Settings { guest, limits: LIMITS, sessions_max: 8, ..Settings::default() };
+        let settings = Settings { guest, limits: limits(), sessions_max: 8, ..Settings::default() };
         let mut broker = Broker::new(settings, world::reference());
         let clients = (0..CLIENTS).map(|number| client(&mut broker, now, choice >> number)).collect();
         Scene { broker, now, clients, asked: Vec::new(), seq: 0 }
@@ -238,8 +243,10 @@ impl Scene {
             let Some((state, _, fill)) = self.broker.look(id) else { continue };
             // One frame may pass the mark; receipts and the ERROR are not held back.
             assert!(state != State::Connected || fill.out_bytes <= 80_000, "{fill:?}");
-            assert!(fill.slots <= LIMITS.slots_max && fill.backlog <= LIMITS.backlog_max, "{fill:?}");
-            assert!(fill.backlog_bytes <= LIMITS.backlog_bytes_max, "{fill:?}");
+            let limits = limits();
+            assert!(fill.slots <= limits.slots_max && fill.backlog <= limits.backlog_max, "{fill:?}");
+            assert!(fill.backlog_bytes <= limits.backlog_bytes_max, "{fill:?}");
+            assert!(fill.subscriptions <= limits.subscriptions_max as usize, "{fill:?}");
             if let Some(Close::Gently(_) | Close::AtOnce(_)) = self.broker.poll_close(self.now, id) {
                 self.reopen(client, 0);
             }

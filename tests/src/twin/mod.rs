@@ -10,6 +10,7 @@
 mod auction;
 mod books;
 mod check;
+mod depth;
 mod life;
 mod market;
 mod operator;

@@ -9,7 +9,7 @@ use pitlane_engine::settings::{FillModel, SelfTrade, TriggerBy, VenueSettings};
 use pitlane_engine::terms::{OrderKind, Side, Terms, Tif};
 
 use super::Twin;
-use super::market::Queue;
+use super::market::{Market, Queue};
 use super::order::{Base, Place};
 
 /// What an aggressive order meets next.
@@ -151,7 +151,10 @@ impl Twin {
 
     /// The next portion of a quote: price and what is left of it.
     fn portion(&self, security: SecurityId, side: Side) -> Option<(i64, i64)> {
-        let market = &self.markets[&security];
+        self.portion_of(&self.markets[&security], security, side)
+    }
+
+    pub(super) fn portion_of(&self, market: &Market, security: SecurityId, side: Side) -> Option<(i64, i64)> {
         let settings = self.venue_settings(security);
         let (price, size) = market.shown(side)?;
         let taken = market.consumed(side);

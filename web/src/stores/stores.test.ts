@@ -212,6 +212,27 @@ describe('the market', () => {
     await settled();
     expect([quote.tick?.bid, quote.bidMove]).toEqual(['12', { to: 1, turn: 0 }]);
   });
+
+  it('shows the depth of the security that is looked at, the newest, and of no other', async () => {
+    const near = new Near();
+    const rest = restOf({});
+    const market = new Market(rest, near, new Reference(rest));
+    const book = (id: number, price: string): string =>
+      `{"type":"BOOK","seq":1,"ts":1,"securityId":${id},"symbol":"S","feed":"SIM","bids":[{"price":${price},"size":5}],"asks":[],"dateTime":"2026-11-15T10:00:00Z"}`;
+    market.look(1);
+    near.publish('book.1', book(1, '90071992.54740993'));
+    near.publish('book.2', book(2, '7'));
+    await settled();
+    expect(market.book?.bids).toEqual([{ price: '90071992.54740993', size: '5' }]);
+    near.publish('book.1', book(1, '11'));
+    near.publish('book.1', book(1, '12'));
+    await settled();
+    expect(market.book?.bids[0].price).toBe('12');
+    market.look(2);
+    near.publish('book.1', book(1, '13'));
+    await settled();
+    expect(market.book).toBeUndefined();
+  });
 });
 
 describe('positions', () => {

@@ -3,7 +3,7 @@
 
 use pitlane_engine::command::{Body, Command};
 use pitlane_engine::desk::{Closing, Declined, Ticket};
-use pitlane_engine::id::{IntId, Origin, Source};
+use pitlane_engine::id::{AdapterId, IntId, Origin, Source};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::{Changes, Terms};
 use pitlane_engine::view::Order;
@@ -36,7 +36,8 @@ impl Floor {
         Ok((made, pending))
     }
 
-    /// Asks to modify an order, which then has this id or one we make.
+    /// Asks to modify an order, which then has this id or one we make. With the simulated venue the answer is that it has been
+    /// replaced, so that the order is found under its new id; a venue elsewhere may take its time, and the answer is that it was asked.
     pub fn modify(&self, order: &Order, id: IntId, changes: Changes) -> Result<(IntId, Pending), Declined> {
         let pending = Waiting::admit(&self.waiting).ok_or(Reason::LaneFull)?;
         let ticket = self.ticket(&pending, id);
@@ -47,7 +48,7 @@ impl Floor {
             }
             false => self.request(order, ticket, |id| Body::Modify { order: order.handle, id, changes })?,
         };
-        self.expect_request(&pending, order, made);
+        self.expect_request(&pending, order, made, self.is_simulated(order));
         if !id.is_none() {
             self.receipts.borrow_mut().asked(id, Asked::Modify(order.handle, changes));
         }
@@ -62,7 +63,7 @@ impl Floor {
             true => self.desk.borrow_mut().cancel(&mut self.port.borrow_mut(), ticket, &order.id)?,
             false => self.request(order, ticket, |id| Body::Cancel { order: order.handle, id })?,
         };
-        self.expect_request(&pending, order, made);
+        self.expect_request(&pending, order, made, false);
         Ok(pending)
     }
 
@@ -128,9 +129,16 @@ impl Floor {
         self.ring();
     }
 
-    fn expect_request(&self, pending: &Pending, order: &Order, id: IntId) {
-        pending.expect(Awaited::Request { order: order.handle, id });
+    fn expect_request(&self, pending: &Pending, order: &Order, id: IntId, to_its_end: bool) {
+        pending.expect(Awaited::Request { order: order.handle, id, to_its_end });
         self.ring();
+    }
+
+    /// Whether its venue is the one inside the shard, which does at once what it is asked for.
+    fn is_simulated(&self, order: &Order) -> bool {
+        let reference = self.reference.borrow();
+        let security = reference.security(order.terms.security);
+        security.is_some_and(|row| reference.exchange_of(row).adapter == AdapterId::SIM)
     }
 
     /// Wakes the shards that were sent something.

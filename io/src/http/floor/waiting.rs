@@ -1,5 +1,5 @@
 //! Who waits for an answer of a shard. A new order is answered by the first that is said of its id, a request about an order by
-//! the first that is said of the request; every other command by `Done`, from each shard that was asked.
+//! the first that is said of the request, or by what the venue did; every other command by `Done`, from each shard that was asked.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -47,6 +47,8 @@ pub enum Awaited {
     Request {
         order: OrderHandle,
         id: IntId,
+        /// Not yet answered by the venue's having been asked, only by what it did.
+        to_its_end: bool,
     },
 }
 
@@ -61,7 +63,7 @@ impl Awaited {
     fn key(&self) -> Option<Key> {
         match *self {
             Awaited::Order { session, id } => Some(Key::Order(session, id)),
-            Awaited::Request { order, id } => Some(Key::Request(order, id)),
+            Awaited::Request { order, id, .. } => Some(Key::Request(order, id)),
             Awaited::Nothing | Awaited::Done { .. } => None,
         }
     }
@@ -132,7 +134,10 @@ impl Waiting {
                     What::Entered | What::Rejected if report.source.port == port => {
                         self.order(Key::Order(report.source.session, report.id), Outcome::Order(report))
                     }
-                    What::CancelPending | What::Canceled | What::ReplacePending | What::Replaced => {
+                    What::CancelPending | What::ReplacePending => {
+                        self.under_way(Key::Request(report.order, report.id), Outcome::Order(report))
+                    }
+                    What::Canceled | What::Replaced => {
                         self.order(Key::Request(report.order, report.id), Outcome::Order(report))
                     }
                     What::Entered
@@ -153,6 +158,7 @@ impl Waiting {
             | Body::Booked(_)
             | Body::Adjusted { .. }
             | Body::Tick(_)
+            | Body::Depth(_)
             | Body::Subscription { .. }
             | Body::Session { .. }
             | Body::Halt { .. }
@@ -185,6 +191,15 @@ impl Waiting {
         if *left == 0 {
             let reason = slot.reason;
             slot.give(Outcome::Done(reason));
+        }
+    }
+
+    /// A request is with the venue.
+    fn under_way(&mut self, key: Key, answer: Outcome) {
+        let slot = self.orders.get(&key).map(|number| &self.slots[*number as usize]);
+        let waits_on = |slot: &Slot| matches!(slot.awaited, Some(Awaited::Request { to_its_end: true, .. }));
+        if !slot.is_some_and(waits_on) {
+            self.order(key, answer);
         }
     }
 

@@ -22,7 +22,7 @@ pub fn all(house: &House) -> String {
 fn service(house: &House, out: &mut Exposition) {
     let standing = &house.standing;
     out.family("pitlane_build_info", G, "Always 1; its labels say what was built.");
-    let (version, commit) = (env!("CARGO_PKG_VERSION"), COMMIT.unwrap_or_default());
+    let (version, commit) = (env!("CARGO_PKG_VERSION"), COMMIT);
     out.sample(&[("version", &version), ("commit", &commit)], 1);
     let uptime = Seconds(house.now().since(standing.started()));
     out.single("pitlane_uptime_seconds", G, "Time since the start of the process.", uptime);
@@ -119,6 +119,17 @@ fn http(house: &House, out: &mut Exposition) {
     out.single("pitlane_http_timed_out_total", C, "Connections closed for being slow or idle.", slow);
     let waiting = house.floor.waiting_len();
     out.single("pitlane_http_waiting", G, "Requests that wait for the answer of a shard.", waiting);
+    out.family(
+        "pitlane_notes_dropped_total",
+        C,
+        "Notes to other threads or from the log that found no room.",
+    );
+    for (place, count) in [("hall", house.hall.dropped()), ("log", house.switchboard.dropped_log())] {
+        out.sample(&[("place", &place)], count);
+    }
+    house
+        .switchboard
+        .each_post(|name, dropped| out.sample(&[("place", &format!("gateway-{name}"))], dropped));
 }
 
 fn stages(house: &House, out: &mut Exposition) {

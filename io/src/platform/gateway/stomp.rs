@@ -1,7 +1,7 @@
 //! STOMP over TCP and TLS: the broker of this thread between its sockets and its lanes.
 //!
 //! ```text
-//! Received ─► Broker ─ Watch ─► Watches ─► port            Event ─► Broker ─► poll: one write for each who has something
+//! Received ─► Company: Broker ─ watches ─► port            Event ─► Broker ─► poll: one write for each who has something
 //! ```
 //!
 //! What a session has said stays in the session until the system has taken it, so a reader that stops costs what the broker's
@@ -11,28 +11,26 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use pitlane_engine::event::Event;
-use pitlane_engine::id::{ShardId, Source};
+use pitlane_engine::id::ShardId;
 use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
-use pitlane_protocols::stomp::broker::{Broker, Command, SessionId};
+use pitlane_protocols::stomp::broker::SessionId;
 use pitlane_protocols::stomp::session::{Close, Transport};
 use pitlane_protocols::stomp::settings::Settings;
 
-use super::watches::Watches;
-use crate::bulletin::{Kind, Note, Post, Row};
+use crate::bulletin::{Note, Post, Row};
 use crate::net::ConnectionId;
 use crate::net::happening::Happening;
 use crate::net::sockets::Sockets;
-use crate::stomp::Logins;
+use crate::stomp::{Company, Logins};
 
 /// How long the last words of all sessions may take when the service stops; then they are cut off.
 const WIND_DOWN_NS_MAX: u64 = 1_500 * NS_PER_MS;
 
 #[derive(Debug)]
 pub struct StompRoom {
-    broker: Broker,
-    watches: Watches,
+    company: Company,
     /// By slot of the connection.
     seats: Vec<Option<Seat>>,
     /// By slot of the session.
@@ -42,37 +40,28 @@ pub struct StompRoom {
     /// Since when everybody is being sent away.
     ending: Option<Timestamp>,
     logins: Logins,
-    /// Connections so far.
-    number: u64,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Seat {
     connection: ConnectionId,
     session: SessionId,
-    number: u64,
-    peer: SocketAddr,
-    since: Timestamp,
-    name: Option<Arc<str>>,
 }
 
 impl StompRoom {
     /// New reference data, in force in all shards.
     pub fn adopt(&mut self, reference: &Arc<RefData>) {
-        self.broker.set_reference(reference.clone());
-        self.watches.adopt(reference);
+        self.company.adopt(reference);
     }
 
-    pub fn new(settings: Settings, reference: Arc<RefData>, source: Source, logins: Logins) -> StompRoom {
+    pub fn new(settings: Settings, reference: Arc<RefData>, logins: Logins) -> StompRoom {
         StompRoom {
-            watches: Watches::new(source, reference.clone()),
-            broker: Broker::new(settings, reference),
+            company: Company::new(settings, reference, Transport::Tcp),
             seats: Vec::new(),
             connections: Vec::new(),
             deaf: Vec::new(),
             ending: None,
             logins,
-            number: 0,
         }
     }
 
@@ -96,32 +85,22 @@ impl StompRoom {
     }
 
     pub fn hear(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
-        self.broker.handle_event(now, shard, event);
+        self.company.hear(now, shard, event);
     }
 
     /// What other threads tell.
     pub fn handle_note(&mut self, now: Timestamp, note: &Note) {
-        note.tell(now, &mut self.broker);
-        if let Note::Kick { kind: Kind::Stomp, number } = *note
-            && let Some(seat) = self.seats.iter().flatten().find(|seat| seat.number == number)
-        {
-            self.broker.end(now, seat.session);
-        }
+        self.company.handle_note(now, note);
     }
 
     /// Messages said to all who are here.
     pub fn messages(&self) -> u64 {
-        let look =
-            |seat: &Seat| self.broker.look(seat.session).map_or(0, |(_, counters, _)| counters.messages);
-        self.seats.iter().flatten().map(look).sum()
+        self.company.messages()
     }
 
     /// Everybody who is here.
     pub fn rows(&self) -> impl Iterator<Item = Row> {
-        self.seats.iter().flatten().filter_map(|seat| {
-            let row = Row::of_stomp(Kind::Stomp, seat.number, seat.since, self.broker.look(seat.session)?);
-            Some(Row { name: seat.name.clone(), peer: Some(seat.peer), ..row })
-        })
+        self.company.rows()
     }
 
     /// Does what is due, and writes to everybody who has something to hear. Commands leave first: whoever reads a receipt
@@ -134,16 +113,18 @@ impl StompRoom {
         post: &mut Option<Post>,
     ) -> usize {
         let verdicts = self.take_verdicts(now);
-        if self.broker.poll_timeout().is_some_and(|due| due <= now) {
-            self.broker.handle_timeout(now);
+        let StompRoom { company, logins, .. } = self;
+        if company.broker.poll_timeout().is_some_and(|due| due <= now) {
+            company.broker.handle_timeout(now);
         }
-        while let Some(command) = self.broker.poll_command() {
-            self.obey(now, command, post);
+        company.obey(now, |session, credentials| logins.ask(now, session, credentials));
+        while let Some(note) = company.take_note() {
+            post.iter_mut().for_each(|post| post.send(note.clone()));
         }
-        let mut work = verdicts + port.map_or(0, |port| self.watches.poll(port));
+        let mut work = verdicts + port.map_or(0, |port| company.poll_watches(port));
         // Whoever has more to say than one turn allows is listed again, for the next.
-        for _ in 0..self.broker.active_len() {
-            let Some(session) = self.broker.poll_active() else { break };
+        for _ in 0..self.company.broker.active_len() {
+            let Some(session) = self.company.broker.poll_active() else { break };
             work += self.write(now, sockets, session);
         }
         self.listen_again(sockets);
@@ -153,32 +134,28 @@ impl StompRoom {
 
     /// Whether commands wait for room.
     pub fn is_waiting(&self) -> bool {
-        self.watches.is_waiting()
+        self.company.is_waiting()
     }
 
     pub fn deadline(&self) -> Timestamp {
         let cut = self.ending.map_or(Timestamp::MAX, |since| since.plus(WIND_DOWN_NS_MAX));
-        self.broker.poll_timeout().unwrap_or(Timestamp::MAX).min(cut)
+        self.company.broker.poll_timeout().unwrap_or(Timestamp::MAX).min(cut)
     }
 
     /// Everybody is sent away, with a reason.
     pub fn wind_down(&mut self, now: Timestamp) {
         self.ending = Some(now);
-        for seat in self.seats.iter().flatten() {
-            self.broker.end(now, seat.session);
-        }
+        self.company.end_all(now);
     }
 
     pub fn is_done(&self) -> bool {
-        self.seats.iter().all(Option::is_none)
+        self.company.is_empty()
     }
 
     fn welcome(&mut self, now: Timestamp, sockets: &mut Sockets, id: ConnectionId, peer: SocketAddr) {
-        let session = if self.ending.is_none() { self.broker.open(now, Transport::Tcp) } else { None };
+        let session = if self.ending.is_none() { self.company.enter(now, peer) } else { None };
         let Some(session) = session else { return sockets.close(id) };
-        self.number += 1;
-        let (number, since, name) = (self.number, now, None);
-        put(&mut self.seats, id.slot(), Seat { connection: id, session, number, peer, since, name });
+        put(&mut self.seats, id.slot(), Seat { connection: id, session });
         put(&mut self.connections, session.slot(), id);
     }
 
@@ -186,33 +163,11 @@ impl StompRoom {
         let Some(session) = self.session(id) else { return };
         let bytes = sockets.input(id);
         let count = bytes.len();
-        self.broker.handle_bytes(now, session, bytes);
+        self.company.broker.handle_bytes(now, session, bytes);
         sockets.consume(id, count);
-        if !self.broker.wants_bytes(session) {
+        if !self.company.broker.wants_bytes(session) {
             sockets.pause(id);
             self.deaf.push(id);
-        }
-    }
-
-    /// What the broker cannot do itself.
-    fn obey(&mut self, now: Timestamp, command: Command, post: &mut Option<Post>) {
-        match command {
-            Command::Watch { interest, on } => self.watches.set(interest, on),
-            Command::Login { session, login, passcode, .. } => {
-                let seat = self.seat_of(session).map(|seat| seat.peer);
-                let asked =
-                    seat.is_some_and(|peer| self.logins.ask(now, session, login, passcode, peer.ip()));
-                if !asked {
-                    self.broker.handle_verdict(now, session, None);
-                }
-            }
-            Command::Generic { name, body, .. } => {
-                let note = Note::Generic { name: name.into(), body: body.into() };
-                note.tell(now, &mut self.broker);
-                if let Some(post) = post {
-                    post.send(note);
-                }
-            }
         }
     }
 
@@ -220,11 +175,7 @@ impl StompRoom {
     fn take_verdicts(&mut self, now: Timestamp) -> usize {
         let mut work = 0;
         while let Some((session, verdict)) = self.logins.poll() {
-            let name = verdict.as_ref().map(|(name, _)| name.clone());
-            if let Some(seat) = self.seat_of(session) {
-                seat.name = name;
-            }
-            self.broker.handle_verdict(now, session, verdict.map(|(_, access)| access));
+            self.company.handle_verdict(now, session, verdict);
             work += 1;
         }
         work
@@ -233,11 +184,11 @@ impl StompRoom {
     /// One write, and the end if it has come. Says whether anything was taken.
     fn write(&mut self, now: Timestamp, sockets: &mut Sockets, session: SessionId) -> usize {
         let Some(&Some(id)) = self.connections.get(session.slot()) else { return 0 };
-        let bytes = self.broker.transmit(session).map_or(&[][..], |transmit| transmit.bytes);
+        let bytes = self.company.broker.transmit(session).map_or(&[][..], |transmit| transmit.bytes);
         // One who is gone will be told of.
         let taken = sockets.write(id, bytes).unwrap_or(0);
-        self.broker.handle_taken(now, session, taken);
-        match self.broker.poll_close(now, session) {
+        self.company.broker.handle_taken(now, session, taken);
+        match self.company.broker.poll_close(now, session) {
             Some(Close::Gently(_)) => sockets.finish(id),
             Some(Close::AtOnce(_)) => sockets.close(id),
             None => return usize::from(taken > 0),
@@ -247,10 +198,10 @@ impl StompRoom {
     }
 
     fn listen_again(&mut self, sockets: &mut Sockets) {
-        let StompRoom { deaf, broker, seats, .. } = self;
+        let StompRoom { deaf, company, seats, .. } = self;
         deaf.retain(|id| {
             let seat = seats.get(id.slot()).and_then(Option::as_ref).filter(|seat| seat.connection == *id);
-            let wants = seat.is_some_and(|seat| broker.wants_bytes(seat.session));
+            let wants = seat.is_some_and(|seat| company.broker.wants_bytes(seat.session));
             if wants {
                 sockets.resume(*id);
             }
@@ -275,17 +226,12 @@ impl StompRoom {
         let Some(session) = self.session(id) else { return };
         self.seats[id.slot()] = None;
         self.connections[session.slot()] = None;
-        self.broker.close(session);
+        self.company.leave(session);
     }
 
     fn session(&self, id: ConnectionId) -> Option<SessionId> {
         let seat = self.seats.get(id.slot())?.as_ref().filter(|seat| seat.connection == id)?;
         Some(seat.session)
-    }
-
-    fn seat_of(&mut self, session: SessionId) -> Option<&mut Seat> {
-        let id = self.connections.get(session.slot()).copied().flatten()?;
-        self.seats[id.slot()].as_mut().filter(|seat| seat.session == session)
     }
 }
 

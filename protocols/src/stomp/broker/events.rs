@@ -19,6 +19,7 @@ impl Broker {
         let stamp = Stamp { seq: event.seq, at: event.at };
         match &event.body {
             Body::Tick(tick) => self.publish_tick(now, event.seq, event.at, tick),
+            Body::Depth(depth) => self.tell_depth(now, shard, stamp, depth),
             Body::Order(told) => self.tell_order(now, stamp, told, event.report()),
             Body::Status(report) => self.tell_status(now, stamp, report),
             Body::Booked(booking) => self.tell_booking(now, shard, stamp, booking),

@@ -13,6 +13,9 @@ pub enum Interest {
     /// Ticks of one security.
     Ticks(SecurityId),
     AllTicks,
+    /// The book of one security.
+    Depth(SecurityId),
+    AllDepths,
     /// Orders, positions, cash and the system.
     Rest,
 }
@@ -36,9 +39,16 @@ impl Interests {
 
     /// Whether ticks of this security are told here.
     pub fn has_ticks(&self, security: SecurityId) -> bool {
-        [Interest::AllTicks, Interest::Ticks(security)]
-            .iter()
-            .any(|interest| self.counts.contains_key(interest))
+        self.has_any([Interest::AllTicks, Interest::Ticks(security)])
+    }
+
+    /// Whether the book of this security is told here.
+    pub fn has_depth(&self, security: SecurityId) -> bool {
+        self.has_any([Interest::AllDepths, Interest::Depth(security)])
+    }
+
+    fn has_any(&self, interests: [Interest; 2]) -> bool {
+        interests.iter().any(|interest| self.counts.contains_key(interest))
     }
 
     pub fn insert(&mut self, pattern: &Pattern, naming: &Naming, commands: &mut VecDeque<Command>) {
@@ -65,22 +75,22 @@ impl Interests {
     }
 }
 
-/// A pattern that begins with a wildcard may need both.
-fn of(pattern: &Pattern, naming: &Naming) -> [Option<Interest>; 2] {
+/// A pattern that begins with a wildcard may need all three.
+fn of(pattern: &Pattern, naming: &Naming) -> [Option<Interest>; 3] {
     let has_second = pattern.segments().len() >= 2;
-    let ticks = match pattern.name_at(1) {
-        Some(name) => security(name).map(Interest::Ticks),
-        None if has_second || pattern.below() => Some(Interest::AllTicks),
-        None => None,
+    let (ticks, depth) = match pattern.name_at(1).map(security) {
+        Some(security) => (security.map(Interest::Ticks), security.map(Interest::Depth)),
+        None if has_second || pattern.below() => (Some(Interest::AllTicks), Some(Interest::AllDepths)),
+        None => (None, None),
     };
     match pattern.name_at(0) {
-        None => [ticks, Some(Interest::Rest)],
+        None => [ticks, depth, Some(Interest::Rest)],
         // Bars are folded from ticks.
-        Some("tick" | BAR) => [ticks, None],
+        Some("tick" | BAR) => [ticks, None, None],
+        Some("book") => [None, depth, None],
         Some(first) => match kind_of_family(first, naming) {
-            // Choice: no venue gives depth yet; whoever does brings it to every thread.
-            Some(Kind::MarketData) | None => [None, None],
-            Some(Kind::Order | Kind::System) => [None, Some(Interest::Rest)],
+            Some(Kind::MarketData) | None => [None, None, None],
+            Some(Kind::Order | Kind::System) => [None, None, Some(Interest::Rest)],
         },
     }
 }
@@ -98,23 +108,25 @@ mod tests {
     #[test]
     fn a_pattern_needs_what_its_topics_are_made_of() {
         let naming = Naming::default();
-        let one = Some(Interest::Ticks(SecurityId(42)));
-        let (all, rest) = (Some(Interest::AllTicks), Some(Interest::Rest));
+        let (one, all) = (Some(Interest::Ticks(SecurityId(42))), Some(Interest::AllTicks));
+        let (book, books) = (Some(Interest::Depth(SecurityId(42))), Some(Interest::AllDepths));
+        let rest = Some(Interest::Rest);
         for (text, needs) in [
-            ("tick.42", [one, None]),
-            ("tick.042", [None, None]),
-            ("tick.*", [all, None]),
-            ("tick.>", [all, None]),
-            ("tick", [None, None]),
-            ("tick.x", [None, None]),
-            ("bar.42.1m", [one, None]),
-            ("bar.*.1m", [all, None]),
-            ("book.42", [None, None]),
-            ("pitlane.>", [None, rest]),
-            ("the service.A.*", [None, rest]),
-            ("*.42", [one, rest]),
-            (">", [all, rest]),
-            ("nonsense.1", [None, None]),
+            ("tick.42", [one, None, None]),
+            ("tick.042", [None, None, None]),
+            ("tick.*", [all, None, None]),
+            ("tick.>", [all, None, None]),
+            ("tick", [None, None, None]),
+            ("tick.x", [None, None, None]),
+            ("bar.42.1m", [one, None, None]),
+            ("bar.*.1m", [all, None, None]),
+            ("book.42", [None, book, None]),
+            ("book.*", [None, books, None]),
+            ("pitlane.>", [None, None, rest]),
+            ("the service.A.*", [None, None, rest]),
+            ("*.42", [one, book, rest]),
+            (">", [all, books, rest]),
+            ("nonsense.1", [None, None, None]),
         ] {
             let pattern = Pattern::parse(&format!("/topic/{text}"), &naming).unwrap();
             assert_eq!(of(&pattern, &naming), needs, "{text}");

@@ -1,12 +1,14 @@
 //! How a message finds its subscribers.
 
-use pitlane_engine::event::Tick;
+use pitlane_engine::event::{Depth, Tick};
+use pitlane_engine::id::ShardId;
+use pitlane_engine::terms::Side;
 use pitlane_engine::time::Timestamp;
 
 use super::Broker;
 use crate::stomp::market::Market;
 use crate::stomp::payload::Stamp;
-use crate::stomp::payload::market_data::{Bar, Book};
+use crate::stomp::payload::market_data::Bar;
 use crate::stomp::payload::system::{self, Level, Link, LogEvent};
 use crate::stomp::topic::Topic;
 
@@ -30,10 +32,17 @@ impl Broker {
         }
     }
 
-    pub fn publish_book(&mut self, now: Timestamp, at: Timestamp, book: &Book<'_>) {
-        let Some(topic) = self.market.topic(&Topic::Book(book.security)) else { return };
-        let (seq, reference) = (self.next_seq(), self.reference.clone());
-        self.publish_market_data(now, at, topic, |market| market.set_book(topic, seq, at, book, &reference));
+    /// One side of a book. The bids wait for the asks that come right behind them from the same shard.
+    pub(super) fn tell_depth(&mut self, now: Timestamp, shard: ShardId, stamp: Stamp, depth: &Depth) {
+        if depth.side == Side::Buy {
+            self.bids.insert(shard, *depth);
+            return;
+        }
+        let Some(bids) = self.bids.get(&shard).filter(|bids| bids.security == depth.security) else { return };
+        let sides = [*bids, *depth];
+        let Some(topic) = self.market.book_topic(depth.security, &self.reference) else { return };
+        let Stamp { seq, at } = stamp;
+        self.publish_market_data(now, at, topic, |market| market.set_book(topic, seq, at, sides));
     }
 
     pub fn publish_bar(&mut self, now: Timestamp, at: Timestamp, bar: &Bar<'_>) {
@@ -90,7 +99,9 @@ impl Broker {
             let Some(Some(connection)) = self.connections.get_mut(slot as usize) else { continue };
             let place = subscriber.subscription;
             connection.session.deliver(now, place, strategy, &mut self.rendered, &self.settings.naming);
-            self.settle(now, slot);
+            if !connection.is_settled() {
+                self.settle(now, slot);
+            }
         }
         self.found = found;
     }
@@ -118,7 +129,9 @@ impl Broker {
             let slot = subscriber.session;
             let Some(Some(connection)) = self.connections.get_mut(slot as usize) else { continue };
             connection.session.offer(now, subscriber.subscription, topic, is_rare, &mut self.market);
-            self.settle(now, slot);
+            if !connection.is_settled() {
+                self.settle(now, slot);
+            }
         }
         self.market.give_subscribers(topic, subscribers);
     }

@@ -90,17 +90,18 @@ fn mistakes_are_told_with_the_receipt_that_was_asked_for() {
 
 #[test]
 fn every_part_has_its_limit() {
+    let FrameLimits { line_bytes_max, headers_max, body_bytes_max, .. } = FrameLimits::default();
     let line = |len: usize| [b"ACK\nid:".as_slice(), &vec![b'x'; len - 3], b"\n\n\0"].concat();
-    assert_eq!(read(V12, &line(LINE_BYTES_MAX), &[]).len(), 1);
-    check(V12, &line(LINE_BYTES_MAX + 1), &["LineTooLong None"]);
+    assert_eq!(read(V12, &line(line_bytes_max), &[]).len(), 1);
+    check(V12, &line(line_bytes_max + 1), &["LineTooLong None"]);
     let many = |count: usize| [b"ACK\n".as_slice(), &b"a:b\n".repeat(count), b"\n\0"].concat();
-    assert!(read(V12, &many(HEADERS_MAX), &[])[0].starts_with("ACK"));
-    check(V12, &many(HEADERS_MAX + 1), &["TooManyHeaders None"]);
+    assert!(read(V12, &many(headers_max), &[])[0].starts_with("ACK"));
+    check(V12, &many(headers_max + 1), &["TooManyHeaders None"]);
     let long = [b"a:".as_slice(), &[b'x'; 8_000], b"\n"].concat();
     check(V12, &[b"ACK\n".as_slice(), &long.repeat(9), b"\n\0"].concat(), &["HeadTooLong None"]);
     let body = |len: usize| [b"SEND\n\n".as_slice(), &vec![b'x'; len], b"\0"].concat();
-    assert!(read(V12, &body(BODY_BYTES_MAX), &[])[0].starts_with("SEND"));
-    check(V12, &body(BODY_BYTES_MAX + 1), &["BodyTooLong None"]);
+    assert!(read(V12, &body(body_bytes_max), &[])[0].starts_with("SEND"));
+    check(V12, &body(body_bytes_max + 1), &["BodyTooLong None"]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Ticks, books and bars.
 
-use pitlane_engine::event::Tick;
+use pitlane_engine::event::{Depth, Tick};
 use pitlane_engine::id::SecurityId;
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::refdata::RefData;
@@ -8,25 +8,6 @@ use pitlane_engine::time::Timestamp;
 
 use super::{Stamp, begin};
 use crate::json::{Object, push_decimal, push_number, push_text, push_time};
-
-/// Levels of each side that are shown.
-pub const LEVELS_MAX: usize = 10;
-
-/// The depth of a security, best first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Book<'a> {
-    pub security: SecurityId,
-    pub bids: &'a [Level],
-    pub asks: &'a [Level],
-    /// Source time.
-    pub at: Timestamp,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Level {
-    pub price: Price,
-    pub size: Qty,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bar<'a> {
@@ -42,7 +23,7 @@ pub struct Bar<'a> {
     pub at: Timestamp,
 }
 
-/// What is the same in every tick of a security.
+/// What is the same in every tick and every book of a security.
 pub fn fixed_members(out: &mut Vec<u8>, security: SecurityId, reference: &RefData) {
     out.extend_from_slice(b",\"securityId\":");
     push_number(out, security.0.into());
@@ -87,25 +68,27 @@ pub fn tick(out: &mut Vec<u8>, seq: u64, at: Timestamp, fixed: &[u8], tick: &Tic
     out.extend_from_slice(b"\"}");
 }
 
-pub fn book(out: &mut Vec<u8>, seq: u64, at: Timestamp, book: &Book<'_>, reference: &RefData) {
-    let mut object = begin(out, "BOOK", Stamp { seq, at });
-    security(&mut object, book.security, reference);
-    for (name, levels) in [("bids", book.bids), ("asks", book.asks)] {
-        let out = object.value(name);
-        out.push(b'[');
-        for (number, level) in levels.iter().take(LEVELS_MAX).enumerate() {
-            if number > 0 {
-                out.push(b',');
-            }
-            let mut entry = Object::new(out);
-            entry.decimal("price", level.price.raw());
-            entry.decimal("size", level.size.raw());
-            entry.end();
+/// A book: bids and asks, each best first. The venue is ours, so its time is that of the event.
+pub fn book(out: &mut Vec<u8>, seq: u64, at: Timestamp, fixed: &[u8], sides: &[Depth; 2]) {
+    out.extend_from_slice(b"{\"type\":\"BOOK\",\"seq\":");
+    push_number(out, seq);
+    out.extend_from_slice(b",\"ts\":");
+    push_number(out, at.0);
+    out.extend_from_slice(fixed);
+    for (name, side) in [(",\"bids\":[", &sides[0]), (",\"asks\":[", &sides[1])] {
+        out.extend_from_slice(name.as_bytes());
+        for (number, level) in side.levels().iter().enumerate() {
+            out.extend_from_slice(if number > 0 { b",{\"price\":" } else { b"{\"price\":" });
+            push_decimal(out, level.price.raw());
+            out.extend_from_slice(b",\"size\":");
+            push_decimal(out, level.qty.raw());
+            out.push(b'}');
         }
         out.push(b']');
     }
-    object.time("dateTime", book.at);
-    object.end();
+    out.extend_from_slice(b",\"dateTime\":\"");
+    push_time(out, at);
+    out.extend_from_slice(b"\"}");
 }
 
 pub fn bar(out: &mut Vec<u8>, seq: u64, at: Timestamp, bar: &Bar<'_>, reference: &RefData) {

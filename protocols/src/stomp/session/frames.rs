@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use pitlane_engine::time::Timestamp;
 
-use super::{Act, GOODBYE_NS_MAX, SUBSCRIPTIONS_MAX, Session, State};
+use super::{Act, GOODBYE_NS_MAX, Session, State};
 use crate::json;
 use crate::stomp::access::Secret;
 use crate::stomp::cause::Cause;
@@ -12,7 +12,7 @@ use crate::stomp::frame::{Command, Frame, Version};
 use crate::stomp::heartbeat::Heartbeat;
 use crate::stomp::pattern::Pattern;
 use crate::stomp::settings::Settings;
-use crate::stomp::subscription::{AckMode, MessageId, Subscription, WINDOW_MAX, Wanted};
+use crate::stomp::subscription::{AckMode, MessageId, Subscription, Wanted};
 use crate::stomp::topic::{self, Kind};
 use crate::stomp::transaction::Deed;
 
@@ -107,7 +107,7 @@ impl Session {
             None => AckMode::Auto,
             Some(word) => AckMode::from_word(&word).ok_or(Cause::BadAckMode)?,
         };
-        let window = window_of(frame)?;
+        let window = window_of(frame, self.limits.window_max)?;
         let pattern = Pattern::parse(&destination, &settings.naming).map_err(Cause::Destination)?;
         if id.as_ref().is_some_and(|id| self.by_id.contains_key(id)) {
             return Err(Cause::SubscriptionInUse);
@@ -137,7 +137,7 @@ impl Session {
         if let Some(place) = self.free.pop() {
             return Some(place);
         }
-        if self.subscriptions.len() == SUBSCRIPTIONS_MAX {
+        if self.subscriptions.len() == self.limits.subscriptions_max as usize {
             return None;
         }
         self.subscriptions.push(None);
@@ -239,10 +239,10 @@ fn transaction_of<'a>(frame: &Frame<'a>) -> Result<Cow<'a, str>, Cause> {
 }
 
 /// The window a client asks for under either of the names in use; never above ours.
-fn window_of(frame: &Frame<'_>) -> Result<u32, Cause> {
+fn window_of(frame: &Frame<'_>, max: u32) -> Result<u32, Cause> {
     let asked = frame.header("prefetch-count").or_else(|| frame.header("activemq.prefetchSize"));
-    let Some(text) = asked else { return Ok(WINDOW_MAX) };
+    let Some(text) = asked else { return Ok(max) };
     let is_number = !text.is_empty() && text.len() <= 9 && text.bytes().all(|b| b.is_ascii_digit());
     let window: u32 = text.parse().ok().filter(|_| is_number).ok_or(Cause::BadPrefetch)?;
-    if window == 0 { Err(Cause::BadPrefetch) } else { Ok(window.min(WINDOW_MAX)) }
+    if window == 0 { Err(Cause::BadPrefetch) } else { Ok(window.min(max)) }
 }

@@ -1,0 +1,169 @@
+//! A server in a process of its own, on the second core: what it is, how it is started, and how long it has been on its core.
+
+use std::fs;
+use std::io::{self, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use pitlane::config::{self, Machine, Setting, Sources};
+use pitlane::refdata;
+use pitlane::serve::{self, ServeSettings};
+
+use super::{bare, exchange};
+use crate::conditions::Pinning;
+
+/// Longest to wait for a server to answer.
+const START_MAX: Duration = Duration::from_secs(20);
+/// Orders that ours has room for.
+const ORDERS_MAX: usize = 500_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Pitlane,
+    Hyper,
+    #[cfg(feature = "peers")]
+    May,
+}
+
+impl Kind {
+    /// Those that answer from memory; hyper first.
+    #[cfg(not(feature = "peers"))]
+    pub const BARE: &[Kind] = &[Kind::Hyper];
+    #[cfg(feature = "peers")]
+    pub const BARE: &[Kind] = &[Kind::Hyper, Kind::May];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Kind::Pitlane => "ours",
+            Kind::Hyper => "hyper",
+            #[cfg(feature = "peers")]
+            Kind::May => "may_minihttp",
+        }
+    }
+
+    fn of(word: &str) -> Option<Kind> {
+        let all = std::iter::once(Kind::Pitlane).chain(Kind::BARE.iter().copied());
+        all.into_iter().find(|kind| kind.word() == word)
+    }
+}
+
+pub struct Server {
+    child: Child,
+    pub address: SocketAddr,
+    folder: PathBuf,
+}
+
+impl Server {
+    /// Starts a server and waits until it answers; one of the bare ones with this body, whatever is asked.
+    pub fn start(kind: Kind, pinning: &Pinning, body: &[u8]) -> io::Result<Server> {
+        // A port that was free a moment ago.
+        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let folder = std::env::temp_dir().join(format!("pitlane-bench-http-{}", address.port()));
+        fs::create_dir_all(&folder)?;
+        fs::write(folder.join("body"), body)?;
+        let core = pinning.second.map_or(0, |core| core.id).to_string();
+        let child = Command::new("taskset")
+            .args(["-c", &core])
+            .arg(std::env::current_exe()?)
+            .args(["serve-http", kind.word(), &address.port().to_string()])
+            .arg(&folder)
+            .stdout(Stdio::null())
+            .spawn()?;
+        let server = Server { child, address, folder };
+        let end = Instant::now() + START_MAX;
+        while !server.is_ready() {
+            if Instant::now() > end {
+                return Err(io::Error::other(format!("{} did not start", kind.word())));
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        Ok(server)
+    }
+
+    pub fn connect(&self) -> io::Result<TcpStream> {
+        let socket = TcpStream::connect(self.address)?;
+        socket.set_nodelay(true)?;
+        Ok(socket)
+    }
+
+    fn is_ready(&self) -> bool {
+        let answer = self.connect().and_then(|mut socket| exchange(&mut socket, "/health/ready"));
+        answer.is_ok_and(|answer| answer.starts_with(b"HTTP/1.1 200"))
+    }
+
+    /// Of all its threads together.
+    pub fn on_core_ns(&self) -> io::Result<f64> {
+        Ok(self.threads()?.iter().map(|(_, ns)| ns).sum())
+    }
+
+    /// By the name of the thread.
+    pub fn threads(&self) -> io::Result<Vec<(String, f64)>> {
+        let account = |task: io::Result<fs::DirEntry>| {
+            let task = task?.path();
+            let text = fs::read_to_string(task.join("schedstat"))?;
+            let ns = text.split(' ').next().and_then(|ns| ns.parse().ok());
+            let ns = ns.ok_or_else(|| io::Error::other("the kernel keeps no account of threads"))?;
+            Ok((fs::read_to_string(task.join("comm"))?.trim().to_string(), ns))
+        };
+        fs::read_dir(format!("/proc/{}/task", self.child.id()))?.map(account).collect()
+    }
+
+    /// Has it stop in good order, if it can, and waits for that.
+    pub fn end(mut self) -> io::Result<()> {
+        self.connect()?.write_all(
+            b"POST /rest/runtime/exit-vm HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+        )?;
+        let status = self.child.wait()?;
+        if status.success() { Ok(()) } else { Err(io::Error::other("the service failed")) }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// What the child process does.
+pub fn serve_http(word: &str, port: u16, folder: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    let address = SocketAddr::from(([127, 0, 0, 1], port));
+    let body = || fs::read(folder.join("body"));
+    match Kind::of(word).ok_or("there is no such server")? {
+        Kind::Pitlane => serve(address, folder),
+        Kind::Hyper => Ok(bare::hyper(address, body()?.into())?),
+        #[cfg(feature = "peers")]
+        Kind::May => Ok(bare::may(address, String::from_utf8(body()?)?)?),
+    }
+}
+
+/// The whole service, with nothing going on but what is asked over REST.
+fn serve(address: SocketAddr, data: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    let settings = [
+        format!("http.listen={address}"),
+        format!("service.data_dir={}", data.display()),
+        format!("http.orders_max={ORDERS_MAX}"),
+        format!("shard.orders_max={ORDERS_MAX}"),
+        "https.listen=".into(),
+        "stomp.listen=".into(),
+        "stomp.tls_listen=".into(),
+        "fix.listen=".into(),
+        "feed.on=false".into(),
+        "journal.level=os".into(),
+        "topology.layout=shared".into(),
+        "risk.strategies.max_orders_per_s=0".into(),
+        "risk.strategies.max_open_orders=0".into(),
+        "log.level=warn".into(),
+    ];
+    let options = settings.iter().map(|text| Setting::parse(text)).collect::<Result<_, _>>()?;
+    let sources = Sources { options, ..Sources::default() };
+    let loaded = config::load(&sources, &Machine::of(Path::new("/"))).map_err(|faults| faults.to_string())?;
+    let reference = Arc::new(refdata::shipped().map_err(|faults| faults.to_string())?);
+    let settings = ServeSettings { config: loaded.config, params: loaded.params, quiet: true, time: None };
+    serve::serve(&settings, &reference, None).map_err(|error| error.to_string().into())
+}

@@ -1,0 +1,98 @@
+//! Long and steady: whether memory grows and whether the tail drifts. The first quarter is for getting warm; the second is what the last is held against.
+
+use std::fs;
+
+use crate::measure::median;
+use crate::report::recording::Recording;
+
+/// Growth of the process's own memory that is none: what allocators keep back and give again.
+const GROWTH_MAX: f64 = 1.02;
+/// Drift of the 99 % that is none: a virtual machine's neighbours make as much from minute to minute.
+const DRIFT_MAX: f64 = 1.5;
+
+/// Memory of a process at a moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    pub seconds: f64,
+    /// Its own, without the files it has mapped.
+    pub anonymous_bytes: u64,
+}
+
+impl Sample {
+    /// None: there is no such process, or the system does not tell.
+    pub fn of(process: u32, seconds: f64) -> Option<Sample> {
+        let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
+        let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
+        Some(Sample { seconds, anonymous_bytes: kib * 1_024 })
+    }
+}
+
+/// What it came to.
+#[derive(Clone, Debug)]
+pub struct Soak {
+    pub recording: Recording,
+    pub memory: Vec<Sample>,
+}
+
+impl Soak {
+    /// The last quarter's memory beside the second's; None: too short to tell.
+    pub fn growth(&self) -> Option<f64> {
+        let bytes: Vec<f64> = self.memory.iter().map(|sample| sample.anonymous_bytes as f64).collect();
+        last_beside_second(&bytes)
+    }
+
+    /// The last quarter's 99 % beside the second's.
+    pub fn drift(&self) -> Option<f64> {
+        let tails: Vec<f64> = self.recording.over_time(0.99).iter().map(|point| point.1).collect();
+        last_beside_second(&tails)
+    }
+
+    pub fn is_steady(&self) -> bool {
+        self.growth().is_some_and(|growth| growth <= GROWTH_MAX)
+            && self.drift().is_some_and(|drift| drift <= DRIFT_MAX)
+    }
+}
+
+fn last_beside_second(values: &[f64]) -> Option<f64> {
+    let quarter = values.len() / 4;
+    if quarter == 0 {
+        return None;
+    }
+    Some(median(&values[values.len() - quarter..]) / median(&values[quarter..2 * quarter]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn soak(mib: impl Fn(u64) -> u64, latency: impl Fn(u64) -> u64) -> Soak {
+        let mut recording = Recording::new("soak", 1.0, 1_000_000_000);
+        let mut memory = Vec::new();
+        for second in 0..40 {
+            recording.count(second * 1_000_000_000, latency(second));
+            memory.push(Sample { seconds: second as f64, anonymous_bytes: mib(second) << 20 });
+        }
+        Soak { recording, memory }
+    }
+
+    #[test]
+    fn what_grows_only_at_the_beginning_is_steady() {
+        assert!(soak(|second| 100 + second.min(9), |_| 20_000).is_steady());
+    }
+
+    #[test]
+    fn a_leak_is_not() {
+        assert!(!soak(|second| 100 + second, |_| 20_000).is_steady());
+    }
+
+    #[test]
+    fn neither_is_a_tail_that_drifts() {
+        assert!(!soak(|_| 100, |second| 20_000 + 2_000 * second).is_steady());
+    }
+
+    #[test]
+    fn this_process_has_memory() {
+        assert!(Sample::of(std::process::id(), 0.0).is_some_and(|sample| sample.anonymous_bytes > 0));
+    }
+}

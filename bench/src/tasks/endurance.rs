@@ -1,0 +1,155 @@
+//! FIX orders over loopback at rising rates, and for long at one: where the knee is, and whether anything grows or drifts below it.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use pitlane::config::{self, Machine, Sources};
+use pitlane::doctor::{self, Probes};
+use pitlane_bench::conditions::{Conditions, Pinning};
+use pitlane_bench::fix_wire::{Peer, Steady, open_loop};
+use pitlane_bench::measure::percentiles;
+use pitlane_bench::noise;
+use pitlane_bench::report::curves::by_percentile;
+use pitlane_bench::report::folder::Folder;
+use pitlane_bench::report::page;
+use pitlane_bench::report::recording::Recording;
+use pitlane_bench::soak::{Sample, Soak};
+use pitlane_bench::sweep::{Sweep, ladder};
+
+use crate::{Failure, Verdicts};
+
+/// Orders that stay open meanwhile, so that the state is as large at the end as at the beginning.
+const OPEN_MAX: usize = 1_000;
+/// Curves in one drawing: more cannot be told apart.
+const CURVES_MAX: usize = 8;
+/// How long the machine is listened to, when results are kept.
+const NOISE: Duration = Duration::from_secs(1);
+
+#[derive(Args, Clone)]
+pub struct Rates {
+    /// The lowest rate, orders a second.
+    #[arg(long, default_value_t = 2_000)]
+    from: u64,
+    /// The highest.
+    #[arg(long, default_value_t = 1_000_000)]
+    to: u64,
+    /// Seconds at each.
+    #[arg(long, default_value_t = 4)]
+    seconds: u64,
+    /// Where results go: `.hgrm`, JSON, SVG and a page.
+    #[arg(long)]
+    out: Option<PathBuf>,
+}
+
+#[derive(Args, Clone)]
+pub struct Long {
+    /// Orders a second; default: half the knee, which is looked for first.
+    #[arg(long)]
+    rate: Option<u64>,
+    #[arg(long, default_value_t = 30)]
+    minutes: u64,
+    /// Where results go: `.hgrm`, JSON, SVG and a page.
+    #[arg(long)]
+    out: Option<PathBuf>,
+}
+
+pub fn sweep(pinning: &Pinning, rates: &Rates) -> Result<Verdicts, Failure> {
+    let sweep = climb(pinning, rates)?;
+    match sweep.knee() {
+        Some(knee) => println!("\nthe knee is at {:.0} orders/s", knee.per_s_planned),
+        None => println!("\nnot even the lowest rate is kept up with"),
+    }
+    if let Some(out) = &rates.out {
+        let steps: Vec<&Recording> = sweep.steps.iter().collect();
+        keep(out, pinning, "FIX order to first report", &steps)?;
+    }
+    Ok(Verdicts::default())
+}
+
+pub fn soak(pinning: &Pinning, long: &Long) -> Result<Verdicts, Failure> {
+    let rate = match long.rate {
+        Some(rate) => rate,
+        None => {
+            let rates = Rates { from: 2_000, to: 1_000_000, seconds: 3, out: None };
+            let knee = climb(pinning, &rates)?.knee().map(|knee| knee.per_s_planned);
+            (knee.ok_or("not even the lowest rate is kept up with")? / 2.0) as u64
+        }
+    };
+    println!(
+        "\n{} minutes at {rate} orders/s, each cancelled when {OPEN_MAX} newer ones are there",
+        long.minutes
+    );
+    let load = Steady { rate, orders: (rate * 60 * long.minutes) as usize, open_max: Some(OPEN_MAX) };
+    let mut memory = Vec::new();
+    let recording = open_loop(Peer::Pitlane, pinning, load, |process, seconds| {
+        memory.extend(Sample::of(process, seconds));
+    })?;
+    println!("{}", percentiles("all", &recording.all));
+    if let Some(out) = &long.out {
+        keep(out, pinning, "FIX order to first report, for long", &[&recording])?;
+    }
+    let soak = Soak { recording, memory };
+    let mib = |sample: Option<&Sample>| {
+        sample.map_or(0.0, |sample| sample.anonymous_bytes as f64 / (1 << 20) as f64)
+    };
+    println!(
+        "memory of its own: {:.1} MiB at the begin, {:.1} in the middle, {:.1} at the end",
+        mib(soak.memory.first()),
+        mib(soak.memory.get(soak.memory.len() / 2)),
+        mib(soak.memory.last())
+    );
+    match (soak.growth(), soak.drift()) {
+        (Some(growth), Some(drift)) => {
+            println!("last quarter beside the second: memory {growth:.3} ×, 99 % {drift:.3} ×");
+        }
+        _ => println!("too short to tell growth from getting warm"),
+    }
+    println!("{}", if soak.is_steady() { "steady" } else { "NOT STEADY" });
+    Ok(Verdicts { wrong: !soak.is_steady(), goals: Vec::new() })
+}
+
+/// The page of a folder, with what the machine's doctor says today.
+pub fn report(folder: &Path) -> Result<Verdicts, Failure> {
+    let machine = Machine::of(Path::new("/"));
+    let loaded = config::load(&Sources::default(), &machine).map_err(|faults| faults.to_string())?;
+    let findings = doctor::examine(&loaded.config, Path::new("/"), &Probes::take(&loaded.config));
+    let unfit = findings.into_iter().filter(|finding| finding.verdict != doctor::Verdict::Fit);
+    let rows: Vec<page::Finding> = unfit
+        .map(|finding| {
+            [finding.check.to_string(), finding.verdict.word().to_string(), finding.found, finding.mend]
+        })
+        .collect();
+    let path = folder.join("report.html");
+    std::fs::write(
+        &path,
+        page::page(folder, &rows).map_err(|error| format!("{}: {error}", folder.display()))?,
+    )?;
+    println!("written to {}", path.display());
+    Ok(Verdicts::default())
+}
+
+fn climb(pinning: &Pinning, rates: &Rates) -> Result<Sweep, Failure> {
+    println!("orders/s planned and reached; from the planned moment to the first report");
+    Sweep::climb(&ladder(rates.from, rates.to), |rate| {
+        let load = Steady { rate, orders: (rate * rates.seconds) as usize, open_max: Some(OPEN_MAX) };
+        let step = open_loop(Peer::Pitlane, pinning, load, |_, _| {})?;
+        println!("{}  reached {:.0}", percentiles(&rate.to_string(), &step.all), step.per_s_reached);
+        Ok(step)
+    })
+}
+
+fn keep(out: &Path, pinning: &Pinning, title: &str, recordings: &[&Recording]) -> Result<(), Failure> {
+    let conditions = Conditions::of(pinning);
+    let mut folder = Folder::make(out, &conditions)?;
+    for recording in recordings {
+        folder.add(&format!("{title}, {}", recording.name), recording)?;
+    }
+    if recordings.len() > 1 {
+        let last = recordings.len().saturating_sub(CURVES_MAX);
+        folder.draw("all", &by_percentile(title, folder.notes(), &recordings[last..]))?;
+    }
+    folder.close(&conditions, &noise::listen(NOISE), &[])?;
+    report(out)?;
+    Ok(())
+}

@@ -1,0 +1,102 @@
+//! Depth: the books of the simulated venue as they are, told to those who watch them. It is no part of the history: nothing
+//! follows from it, so it has no numbers of its own and is not in images; a picture that was passed over is never missed.
+
+use std::collections::BTreeMap;
+
+use super::Shard;
+use crate::event::{Body as Said, Depth};
+use crate::id::{PortId, PortMask, SecurityId};
+use crate::outbox::Outbox;
+use crate::reason::Reason;
+use crate::terms::Side;
+
+/// Books looked at in one go: some 10 µs, and two events each stay within what a step may say.
+pub const DEPTHS_PER_GO_MAX: usize = 32;
+
+/// Who watches which book, by the index of its security.
+#[derive(Debug, Default)]
+pub(super) struct Depths(BTreeMap<u32, Watched>);
+
+#[derive(Debug)]
+struct Watched {
+    ports: PortMask,
+    /// As it was last told to all of them.
+    told: Option<[Depth; 2]>,
+}
+
+impl Shard {
+    /// A port watches a book, or no longer. Whoever begins is shown it as it is.
+    pub(super) fn watch_depth(
+        &mut self,
+        port: PortId,
+        security: SecurityId,
+        on: bool,
+        out: &mut Outbox,
+    ) -> Result<(), Reason> {
+        let local = self.directory.local(security).ok_or(Reason::UnknownSecurity)?;
+        let one = PortMask::one(port);
+        if on {
+            let watched = self.depths.0.entry(local).or_insert(Watched { ports: PortMask::NONE, told: None });
+            watched.ports = watched.ports.with(one);
+            self.venue.follow(local, true);
+            if self.gives_depth(local) {
+                self.show_depth(one, self.depth_of(local), out);
+            }
+        } else if let Some(watched) = self.depths.0.get_mut(&local) {
+            watched.ports = watched.ports.without(one);
+            if watched.ports.is_empty() {
+                self.depths.0.remove(&local);
+                self.venue.follow(local, false);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn forget_depths(&mut self) {
+        self.depths = Depths::default();
+        self.venue.follow_none();
+    }
+
+    /// Whether a book that is watched may have changed since it was told.
+    #[inline]
+    pub fn has_depths(&self) -> bool {
+        self.venue.has_touched()
+    }
+
+    /// Tells the books that have changed, at most [`DEPTHS_PER_GO_MAX`] of them: both sides of each, bids first.
+    #[cold]
+    pub fn tell_depths(&mut self, out: &mut Outbox) {
+        assert!(!self.has_work(), "a book is shown between commands");
+        for _ in 0..DEPTHS_PER_GO_MAX {
+            let Some(local) = self.venue.take_touched() else { return };
+            let depth = self.gives_depth(local).then(|| self.depth_of(local));
+            let Some(watched) = self.depths.0.get_mut(&local) else { continue };
+            if depth == std::mem::replace(&mut watched.told, depth) {
+                continue;
+            }
+            let ports = watched.ports;
+            if let Some(depth) = depth {
+                self.show_depth(ports, depth, out);
+            }
+        }
+    }
+
+    /// Books of outside venues are not ours to know, and what nobody is subscribed to is not shown, as with ticks.
+    fn gives_depth(&self, local: u32) -> bool {
+        self.is_simulated(local) && !self.directory.locals[local as usize].subscribers.is_empty()
+    }
+
+    fn depth_of(&self, local: u32) -> [Depth; 2] {
+        let security = self.directory.locals[local as usize].instrument.security;
+        Side::BOTH.map(|side| {
+            let (levels, count) = self.venue.levels(local, side);
+            Depth { levels, security, side, count: count as u8 }
+        })
+    }
+
+    fn show_depth(&self, to: PortMask, depth: [Depth; 2], out: &mut Outbox) {
+        for side in depth {
+            out.show(to, self.now, Said::Depth(side));
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Depth: who is shown which book, and when. That it is right beside any orders and quotes is the twin's to say, in `tests/sim.rs`.
+
+use super::*;
+use crate::event::Depth;
+use crate::mesh::{Depths as Lanes, PortClass, mesh};
+use crate::worker::Worker;
+
+const VIEWER: PortId = PortId(0);
+
+fn watch(security: SecurityId, on: bool) -> Body {
+    Body::Watch { port: VIEWER, what: Watch::Depth(security), on }
+}
+
+fn subscribe(security: SecurityId, on: bool) -> Body {
+    Body::Subscribe { strategy: StrategyId(0), security, on }
+}
+
+/// Bids and asks of a picture, as text.
+fn shown(said: &[Said]) -> Vec<String> {
+    let side = |depth: &Depth| {
+        let levels = depth.levels().iter().map(|level| format!("{}x{}", level.qty, level.price));
+        format!("{:?} {}", depth.side, levels.collect::<Vec<_>>().join(" ")).trim_end().to_string()
+    };
+    said.iter()
+        .filter_map(|body| if let Said::Depth(depth) = body { Some(side(depth)) } else { None })
+        .collect()
+}
+
+impl Bench {
+    /// The books that have changed.
+    fn depths(&mut self) -> Vec<String> {
+        let seq = self.out.seq();
+        self.shard.tell_depths(&mut self.out);
+        let said: Vec<Said> = self.out.waiting().iter().map(|(_, event)| event.body).collect();
+        self.out.clear();
+        assert_eq!(self.out.seq(), seq, "a picture has no number of its own");
+        assert!(!self.shard.has_depths());
+        shown(&said)
+    }
+}
+
+#[test]
+fn a_book_is_shown_when_it_has_changed_and_only_then() {
+    let mut bench = Bench::new();
+    bench.send(subscribe(SIM_STOCK, true));
+    bench.submit(limit(Side::Buy, 1, "5", "10"));
+    assert!(!bench.shard.has_depths(), "nobody watches");
+    assert_eq!(
+        shown(&bench.send(watch(SIM_STOCK, true))),
+        ["Buy 5x10", "Sell"],
+        "who begins sees it as it is"
+    );
+    let (order, _) = bench.submit(limit(Side::Buy, 1, "3", "10"));
+    bench.submit(limit(Side::Sell, 2, "4", "11"));
+    assert_eq!(bench.depths(), ["Buy 8x10", "Sell 4x11"], "once for both");
+    assert_eq!(bench.depths(), [""; 0]);
+    bench.cancel(order);
+    bench.submit(limit(Side::Buy, 1, "3", "10"));
+    assert_eq!(bench.depths(), [""; 0], "it looks as before");
+    bench.submit(limit(Side::Sell, 2, "8", "10"));
+    assert_eq!(bench.depths(), ["Buy", "Sell 4x11"], "what has traded is gone");
+    bench.send(watch(SIM_STOCK, false));
+    bench.submit(limit(Side::Buy, 1, "3", "9"));
+    assert!(!bench.shard.has_depths());
+}
+
+#[test]
+fn the_feed_stands_in_the_book_with_the_clients() {
+    let mut bench = Bench::new();
+    bench.send(subscribe(SIM_STOCK, true));
+    bench.send(watch(SIM_STOCK, true));
+    bench.submit(limit(Side::Buy, 1, "3", "9.98"));
+    let quote = Quote {
+        bid: price("9.99"),
+        bid_size: qty("2"),
+        ask: price("10"),
+        ask_size: qty("1"),
+        at: Timestamp(7),
+    };
+    bench.send(Body::Quote { security: SIM_STOCK, quote });
+    let [bids, asks] = bench.depths().try_into().unwrap();
+    // Each further portion of the quote is a tick away; at the second the client stands too.
+    assert!(bids.starts_with("Buy 2x9.99 5x9.98 2x9.97"), "{bids}");
+    assert!(asks.starts_with("Sell 1x10 1x10.01"), "{asks}");
+    assert!(asks.split(' ').count() <= 11, "{asks}");
+}
+
+#[test]
+fn what_nobody_is_subscribed_to_and_what_is_not_ours_is_not_shown() {
+    let mut bench = Bench::new();
+    assert_eq!(shown(&bench.send(watch(SIM_STOCK, true))), [""; 0]);
+    bench.submit(limit(Side::Buy, 1, "5", "10"));
+    assert_eq!(bench.depths(), [""; 0]);
+    bench.send(subscribe(SIM_STOCK, true));
+    assert_eq!(bench.depths(), ["Buy 5x10", "Sell"], "the first subscriber opens it");
+    bench.send(subscribe(SIM_STOCK, false));
+    assert_eq!(bench.depths(), [""; 0]);
+    bench.send(subscribe(OUTSIDE, true));
+    assert_eq!(shown(&bench.send(watch(OUTSIDE, true))), [""; 0]);
+    bench.submit(outside("1"));
+    assert_eq!(bench.depths(), [""; 0]);
+    assert_eq!(reason(&bench.send(watch(SecurityId(999), true))), Reason::UnknownSecurity);
+}
+
+#[test]
+fn a_worker_shows_a_book_once_in_a_poll_however_many_orders_came() {
+    let (mut ports, mut ends) = mesh(&[PortClass::Client], 1, Lanes::default());
+    let mut worker = Worker::new(Bench::new().shard, ends.remove(0));
+    let source = Source { port: VIEWER, ..CLIENT };
+    let mut token = 0;
+    let mut send = |body| {
+        token += 1;
+        ports[0].send(ShardId(0), Command { source, token, body }).unwrap();
+    };
+    send(subscribe(SIM_STOCK, true));
+    send(watch(SIM_STOCK, true));
+    for number in 1..=20 {
+        let id = IntId::numbered(b'o', number);
+        send(Body::Submit { id, terms: limit(Side::Buy, 1, "1", "10") });
+    }
+    worker.poll(Timestamp(100));
+    assert!(!worker.has_work());
+    let said: Vec<Said> = std::iter::from_fn(|| ports[0].poll_event()).map(|(_, event)| event.body).collect();
+    assert_eq!(shown(&said), ["Buy", "Sell", "Buy 20x10", "Sell"]);
+    assert!(matches!(said.last(), Some(Said::Depth(_))), "after all that led to it");
+    assert_eq!(worker.poll(Timestamp(101)), 0);
+}

@@ -1,0 +1,57 @@
+//! Whose orders, positions and money somebody may see and touch, where his login names strategies. What is not for his eyes is not there
+//! for him: lists leave it out, and a single one is unknown. What he may not touch is refused. Reference data, limits and the state of the
+//! service belong to no strategy; there his role alone decides.
+
+use hyper::StatusCode;
+use pitlane_engine::id::StrategyId;
+use pitlane_engine::refdata::RefData;
+
+use super::login::Who;
+use super::problem::Problem;
+use crate::auth::Strategies;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sight {
+    All,
+    Only(Vec<StrategyId>),
+}
+
+impl Sight {
+    pub fn of(who: &Who, reference: &RefData) -> Sight {
+        match who {
+            Who::Known(identity) if identity.strategies == Strategies::All => Sight::All,
+            Who::Known(identity) => {
+                let rows = reference.strategies().iter();
+                Sight::Only(
+                    rows.filter(|row| identity.strategies.sees(&row.name)).map(|row| row.id).collect(),
+                )
+            }
+            // Calls that are open to everybody tell nothing of any strategy.
+            Who::Anybody => Sight::Only(Vec::new()),
+        }
+    }
+
+    pub fn sees(&self, strategy: StrategyId) -> bool {
+        match self {
+            Sight::All => true,
+            Sight::Only(strategies) => strategies.contains(&strategy),
+        }
+    }
+
+    /// Whether he may act for a strategy.
+    pub fn touch(&self, strategy: StrategyId) -> Result<(), Problem> {
+        if self.sees(strategy) { Ok(()) } else { Err(not_his("this login may not act for the strategy")) }
+    }
+
+    /// Whether he may do what touches every strategy.
+    pub fn touch_all(&self) -> Result<(), Problem> {
+        match self {
+            Sight::All => Ok(()),
+            Sight::Only(_) => Err(not_his("this touches every strategy, and the login is for some only")),
+        }
+    }
+}
+
+fn not_his(detail: &'static str) -> Problem {
+    Problem::new(StatusCode::FORBIDDEN, "other-strategy", detail)
+}

@@ -1,0 +1,208 @@
+//! The company: the broker of one thread and everybody who is connected to it, whatever carries the connection. What a broker
+//! asks for is done here, in one way for all; the sockets are with `platform/gateway/stomp` and `http/hall`.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use pitlane_engine::event::Event;
+use pitlane_engine::id::ShardId;
+use pitlane_engine::mesh::PortEnd;
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::time::Timestamp;
+use pitlane_protocols::stomp::access::{Access, Secret as Passcode};
+use pitlane_protocols::stomp::broker::{Broker, Command, SessionId};
+use pitlane_protocols::stomp::session::Transport;
+use pitlane_protocols::stomp::settings::Settings;
+
+use super::watches::Watches;
+use crate::auth::Credentials;
+use crate::bulletin::{Kind, Note, Row};
+use crate::config::Secret;
+
+/// Notes that wait to be passed on. They are taken in every turn, so that only a flood comes so far; beyond it they are dropped
+/// and counted.
+const NOTES_MAX: usize = 4_096;
+
+#[derive(Debug)]
+pub struct Company {
+    pub broker: Broker,
+    transport: Transport,
+    watches: Watches,
+    /// By slot of the session.
+    guests: Vec<Option<Guest>>,
+    /// Connections so far.
+    number: u64,
+    /// What guests say to all, for other threads.
+    notes: VecDeque<Note>,
+    dropped: u64,
+}
+
+#[derive(Debug)]
+struct Guest {
+    session: SessionId,
+    number: u64,
+    peer: SocketAddr,
+    since: Timestamp,
+    name: Option<Arc<str>>,
+}
+
+impl Company {
+    pub fn new(settings: Settings, reference: Arc<RefData>, transport: Transport) -> Company {
+        Company {
+            watches: Watches::new(reference.clone(), settings.hears_all),
+            broker: Broker::new(settings, reference),
+            transport,
+            guests: Vec::new(),
+            number: 0,
+            notes: VecDeque::new(),
+            dropped: 0,
+        }
+    }
+
+    /// New reference data, in force in all shards.
+    pub fn adopt(&mut self, reference: &Arc<RefData>) {
+        self.broker.set_reference(reference.clone());
+        self.watches.adopt(reference);
+    }
+
+    /// Somebody has connected. None: there are as many as may be.
+    pub fn enter(&mut self, now: Timestamp, peer: SocketAddr) -> Option<SessionId> {
+        let session = self.broker.open(now, self.transport)?;
+        self.number += 1;
+        if self.guests.len() <= session.slot() {
+            self.guests.resize_with(session.slot() + 1, || None);
+        }
+        let guest = Guest { session, number: self.number, peer, since: now, name: None };
+        self.guests[session.slot()] = Some(guest);
+        Some(session)
+    }
+
+    /// The connection is gone.
+    pub fn leave(&mut self, session: SessionId) {
+        if self.guest(session).is_some() {
+            self.guests[session.slot()] = None;
+            self.broker.close(session);
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.guests.iter().all(Option::is_none)
+    }
+
+    pub fn hear(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
+        self.broker.handle_event(now, shard, event);
+    }
+
+    /// What other threads tell.
+    pub fn handle_note(&mut self, now: Timestamp, note: &Note) {
+        note.tell(now, &mut self.broker);
+        if let Note::Kick { kind, number } = *note
+            && kind == self.kind()
+        {
+            self.kick(now, number);
+        }
+    }
+
+    /// Does what the broker asks for. `ask` has somebody find out who a guest is; false: nobody can be asked now.
+    pub fn obey(&mut self, now: Timestamp, mut ask: impl FnMut(SessionId, Credentials) -> bool) {
+        while let Some(command) = self.broker.poll_command() {
+            match command {
+                Command::Watch { interest, on } => self.watches.set(interest, on),
+                Command::Login { session, login, passcode, .. } => {
+                    let peer = self.guest(session).map(|guest| guest.peer.ip());
+                    let shown = peer.zip(passcode).map(|(peer, Passcode(passcode))| Credentials {
+                        login,
+                        secret: Secret::new(&passcode),
+                        peer,
+                    });
+                    if !shown.is_some_and(|credentials| ask(session, credentials)) {
+                        self.broker.handle_verdict(now, session, None);
+                    }
+                }
+                Command::Generic { name, body, .. } => {
+                    let note = Note::Generic { name: name.into(), body: body.into() };
+                    note.tell(now, &mut self.broker);
+                    if self.notes.len() < NOTES_MAX {
+                        self.notes.push_back(note);
+                    } else {
+                        self.dropped += 1;
+                    }
+                }
+            }
+        }
+    }
+
+    /// What came of a login; none: refused.
+    pub fn handle_verdict(&mut self, now: Timestamp, session: SessionId, known: Option<(Arc<str>, Access)>) {
+        let (name, access) = known.unzip();
+        if let Some(guest) = self.guest(session) {
+            guest.name = name;
+        }
+        self.broker.handle_verdict(now, session, access);
+    }
+
+    /// Tells the shards what is wanted here, as far as there is room, and says how much that was.
+    pub fn poll_watches(&mut self, port: &mut PortEnd) -> usize {
+        self.watches.poll(port)
+    }
+
+    /// What a guest says to all.
+    pub fn take_note(&mut self) -> Option<Note> {
+        self.notes.pop_front()
+    }
+
+    /// Whether something is to be sent to shards or other threads.
+    pub fn is_waiting(&self) -> bool {
+        self.watches.is_waiting() || !self.notes.is_empty()
+    }
+
+    /// Notes for which there was no room.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// Everybody who is here.
+    pub fn rows(&self) -> impl Iterator<Item = Row> {
+        self.guests.iter().flatten().filter_map(|guest| {
+            let row = Row::of_stomp(self.kind(), guest.number, guest.since, self.broker.look(guest.session)?);
+            Some(Row { name: guest.name.clone(), peer: Some(guest.peer), ..row })
+        })
+    }
+
+    /// Messages said to all who are here.
+    pub fn messages(&self) -> u64 {
+        self.guests
+            .iter()
+            .flatten()
+            .filter_map(|guest| self.broker.look(guest.session))
+            .map(|look| look.1.messages)
+            .sum()
+    }
+
+    /// Ends the session of this number; false if there is none.
+    pub fn kick(&mut self, now: Timestamp, number: u64) -> bool {
+        let meant = self.guests.iter().flatten().find(|guest| guest.number == number);
+        let Some(session) = meant.map(|guest| guest.session) else { return false };
+        self.broker.end(now, session);
+        true
+    }
+
+    /// Everybody is sent away, with a reason.
+    pub fn end_all(&mut self, now: Timestamp) {
+        for guest in self.guests.iter().flatten() {
+            self.broker.end(now, guest.session);
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        match self.transport {
+            Transport::Tcp => Kind::Stomp,
+            Transport::WebSocket => Kind::WebSocket,
+        }
+    }
+
+    fn guest(&mut self, session: SessionId) -> Option<&mut Guest> {
+        self.guests.get_mut(session.slot())?.as_mut().filter(|guest| guest.session == session)
+    }
+}

@@ -1,0 +1,163 @@
+//! Bad neighbours on the running service: readers that stop, that read an octet at a time, that come and go; and how fast market
+//! data may go over WebSocket. What is asserted is that nothing is missing and what it costs, never how long it took.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use super::client::{Client, body, header, plain};
+use super::service::{Folder, Service, folder};
+use super::sessions::{address, start};
+use super::websocket::WebSocket;
+
+/// Messages that a healthy consumer hears beside bad neighbours.
+const HEARD: usize = 3_000;
+
+/// A connection that has subscribed and then does not read, or hardly.
+fn silent(service: &Service, topic: &str) -> TcpStream {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    // As small as the system lets it be, so that what is not read stays with the service.
+    socket.set_recv_buffer_size(1).unwrap();
+    socket.connect(&address(service, "stomp").into()).unwrap();
+    let mut stream: TcpStream = socket.into();
+    let frames =
+        format!("CONNECT\naccept-version:1.2\nhost:x\n\n\0SUBSCRIBE\nid:1\ndestination:/topic/{topic}\n\n\0");
+    stream.write_all(frames.as_bytes()).unwrap();
+    stream
+}
+
+/// The shipped market with so many stocks.
+fn instruments(count: u32) -> Folder {
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/refdata");
+    let market = folder("stomp-market");
+    for file in ["accounts.csv", "exchanges.csv", "families.csv", "strategies.csv"] {
+        fs::copy(shipped.join(file), market.join(file)).unwrap();
+    }
+    let securities = fs::read_to_string(shipped.join("securities.csv")).unwrap();
+    let mut rows = securities.lines().next().unwrap().to_string();
+    for id in 1..=count {
+        rows += &format!("\n{id},S{id},Stock {id},STOCK,1,,,,,,,{}.50,true", 10 + id);
+    }
+    fs::write(market.join("securities.csv"), rows + "\n").unwrap();
+    market
+}
+
+/// The number of an event between strategies, which are never conflated.
+fn number(frame: &str) -> u64 {
+    let data = body(frame).split_once("\"data\":").unwrap().1;
+    data.trim_end_matches('}').parse().unwrap()
+}
+
+#[test]
+fn bad_neighbours_take_nothing_from_a_healthy_consumer() {
+    let (service, _) = start("neighbours", &["feed.rate=20000"]);
+    let stopped = silent(&service, ">");
+    let mut slow = silent(&service, ">");
+    let mut healthy = Client::new(plain(address(&service, "stomp")));
+    healthy.connect();
+    healthy.subscribe("1", "generic-event.count");
+    healthy.subscribe("2", "tick.*");
+    let mut sender = Client::new(plain(address(&service, "stomp")));
+    sender.connect();
+    let (over, churned) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        let (over, churned, service) = (&over, &churned, &service);
+        // A hundred that come, subscribe to everything, and are gone in the middle of it.
+        for _ in 0..4 {
+            scope.spawn(move || {
+                while !over.load(Ordering::Relaxed) || churned.load(Ordering::Relaxed) < 100 {
+                    let mut stream = silent(service, ">");
+                    let _ = stream.read(&mut [0; 64]);
+                    churned.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        scope.spawn(move || while !over.load(Ordering::Relaxed) && slow.read(&mut [0; 1]).is_ok() {});
+        scope.spawn(move || {
+            for number in 0..HEARD {
+                sender.say(&format!("SEND|destination:/topic/generic-event.count||{number}"));
+            }
+            sender
+        });
+        let (mut next, mut ticks) = (0, 0u64);
+        while next < HEARD as u64 {
+            let frame = healthy.hear_until("MESSAGE");
+            if header(&frame, "subscription") == Some("2") {
+                ticks += 1;
+                continue;
+            }
+            assert_eq!(number(&frame), next, "nothing is missing and nothing comes twice");
+            next += 1;
+        }
+        assert!(ticks > 0, "market data goes on beside it");
+        over.store(true, Ordering::Relaxed);
+    });
+    assert!(churned.load(Ordering::Relaxed) >= 100);
+    drop(stopped);
+    service.signal("TERM");
+    assert!(service.end().is_orderly());
+}
+
+#[test]
+fn a_hundred_stalled_consumers_of_a_thousand_instruments_cost_less_than_64_mib() {
+    let rows = instruments(1_000);
+    let market = format!("refdata.dir={}", rows.display());
+    let (service, _) = start("stalled", &["feed.rate=20000", &market]);
+    let mut healthy = Client::new(plain(address(&service, "stomp")));
+    healthy.connect();
+    healthy.subscribe("1", "tick.*");
+    for _ in 0..1_000 {
+        healthy.hear_until("MESSAGE");
+    }
+    let before = service.metric("pitlane_process_resident_bytes");
+    let stalled: Vec<TcpStream> = (0..100).map(|_| silent(&service, "tick.*")).collect();
+    // Until each of them has more than its buffers hold: then all the memory that it can cost is taken.
+    let late = Instant::now() + Duration::from_secs(60);
+    loop {
+        healthy.hear_until("MESSAGE");
+        let (_, list) = service.ask("GET /rest/ext/session");
+        if list.matches("\"conflated\":").count() - list.matches("\"conflated\":0,").count() >= 100 {
+            break;
+        }
+        assert!(Instant::now() < late, "they are not held up: {list}");
+    }
+    let more = service.metric("pitlane_process_resident_bytes").saturating_sub(before);
+    assert!(more < 64 << 20, "{} KiB more", more >> 10);
+    drop(stalled);
+    service.signal("TERM");
+    assert!(service.end().is_orderly());
+}
+
+/// In every window of a second, by the time of the events as the service wrote it, no more than the rate; that each window
+/// holds under a virtual clock too is in `tests/stomp.rs`.
+#[test]
+fn a_websocket_gets_fifty_events_a_second_and_every_instrument_its_turn() {
+    let (service, _) = start("throttled", &["feed.rate=20000"]);
+    let http = address(&service, "http");
+    let mut client = Client::new(Box::new(WebSocket::open(plain(http), http, "").0));
+    client.connect();
+    let begin = Instant::now();
+    client.subscribe("1", "tick.*");
+    let mut instruments = std::collections::BTreeSet::new();
+    let mut messages = 0u32;
+    while messages < 150 {
+        let frame = client.hear_until("MESSAGE");
+        instruments.insert(header(&frame, "destination").unwrap().to_string());
+        messages += 1;
+    }
+    // The first goes at once, each other one a fiftieth of a second after the one before.
+    let seconds = begin.elapsed().as_secs_f64();
+    assert!(f64::from(messages - 1) <= 50.0 * seconds, "{messages} in {seconds} s");
+    assert!(instruments.len() > 20, "only {} had their turn", instruments.len());
+    // What is not market data does not wait: a receipt comes before the next twenty milliseconds are over many times.
+    for number in 0..50 {
+        client.say(&format!("BEGIN|transaction:{number}|receipt:{number}||"));
+        client.hear_until(&format!("RECEIPT|receipt-id:{number}|"));
+        client.say(&format!("ABORT|transaction:{number}||"));
+    }
+    service.signal("TERM");
+    assert!(service.end().is_orderly());
+}
