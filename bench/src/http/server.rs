@@ -1,7 +1,7 @@
 //! A server in a process of its own, on the second core: what it is, how it is started, and how long it has been on its core.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -114,9 +114,12 @@ impl Server {
 
     /// Has it stop in good order, if it can, and waits for that.
     pub fn end(mut self) -> io::Result<()> {
-        self.connect()?.write_all(
+        let mut socket = self.connect()?;
+        socket.write_all(
             b"POST /rest/runtime/exit-vm HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
         )?;
+        // Whoever goes before the answer may not have been heard.
+        socket.read_to_end(&mut Vec::new())?;
         let status = self.child.wait()?;
         if status.success() { Ok(()) } else { Err(io::Error::other("the service failed")) }
     }
