@@ -227,7 +227,7 @@ describe('the market', () => {
     near.publish('book.1', book(1, '11'));
     near.publish('book.1', book(1, '12'));
     await settled();
-    expect(market.book?.bids[0].price).toBe('12');
+    expect(market.book?.bids[0]?.price).toBe('12');
     market.look(2);
     near.publish('book.1', book(1, '13'));
     await settled();
