@@ -18,10 +18,8 @@ use pitlane_protocols::fix::order::OrderFields;
 use pitlane_protocols::fix::report::{self, Report};
 use pitlane_protocols::fix::stamp::Stamp;
 use pitlane_protocols::words::Profile;
-use quanta::Clock;
 
-use crate::conditions::on_core_ns;
-use crate::measure::median;
+use crate::measure::{median, spent};
 
 /// Different messages, so that no branch is learnt by heart.
 const MESSAGES: usize = 1_024;
@@ -46,7 +44,7 @@ pub type Peer = fn(messages: &[Vec<u8>], ops: usize) -> u64;
 
 /// Rounds in turn, so that a busy moment hits all alike.
 pub fn codec(reference: &RefData, ops: usize, rounds: usize, peer: Option<Peer>) -> FixCodec {
-    let messages: Vec<Vec<u8>> = (0..MESSAGES).map(new_order).collect();
+    let messages = new_orders();
     let (mut decode_ns, mut encode_ns, mut peer_ns) = (Vec::new(), Vec::new(), Vec::new());
     let (mut hash, mut agree) = (0u64, true);
     let mut bytes_out = 0;
@@ -77,7 +75,7 @@ pub fn codec(reference: &RefData, ops: usize, rounds: usize, peer: Option<Peer>)
 
 /// Nanoseconds for one message read, without rounds.
 pub fn decode_ns(ops: usize) -> f64 {
-    let messages: Vec<Vec<u8>> = (0..MESSAGES).map(new_order).collect();
+    let messages = new_orders();
     timed(ops, || decode(&messages, ops)).0
 }
 
@@ -86,15 +84,14 @@ pub fn encode_ns(reference: &RefData, ops: usize) -> f64 {
     timed(ops, || encode(reference, ops)).0
 }
 
-/// Time on the core for each operation; by the wall where the system does not tell.
+/// Time on the core for each operation.
 fn timed<T>(ops: usize, work: impl FnOnce() -> T) -> (f64, T) {
-    let clock = Clock::new();
-    let on_core = on_core_ns();
-    let begin = clock.raw();
-    let result = work();
-    let wall = clock.delta_as_nanos(begin, clock.raw());
-    let ns = on_core_ns().zip(on_core).map_or(wall, |(after, before)| after - before);
-    (ns as f64 / ops.max(1) as f64, result)
+    let (ns, result) = spent(work);
+    (ns / ops.max(1) as f64, result)
+}
+
+fn new_orders() -> Vec<Vec<u8>> {
+    (0..MESSAGES).map(new_order).collect()
 }
 
 /// Number, time, id, account, symbol, exchange, side, quantity, type, price, time in force, time, strategy id and name.

@@ -38,13 +38,14 @@ pub fn throughput<M: Matcher>(workload: &Workload, mut matcher: M) -> Pass {
     }
 }
 
-/// Nanoseconds that the thread was on its core for a piece of work; those on the wall where the system does not tell.
-pub fn spent(work: impl FnOnce()) -> f64 {
+/// Nanoseconds that the thread was on its core for a piece of work, and what came of it; those on the wall where the system does not tell.
+pub fn spent<T>(work: impl FnOnce() -> T) -> (f64, T) {
     let clock = Clock::new();
     let (on_core, begin) = (on_core_ns(), clock.raw());
-    work();
+    let result = work();
     let wall = clock.delta_as_nanos(begin, clock.raw());
-    on_core_ns().zip(on_core).map_or(wall, |(after, before)| after - before) as f64
+    let ns = on_core_ns().zip(on_core).map_or(wall, |(after, before)| after - before);
+    (ns as f64, result)
 }
 
 /// Latencies by kind, in nanoseconds, the clock's own time included.

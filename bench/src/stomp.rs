@@ -30,7 +30,7 @@ pub fn decode(frames: usize) -> f64 {
     let mut decoder = Decoder::default();
     decoder.speak(Version::V12);
     let mut count = 0;
-    let ns = spent(|| {
+    let (ns, ()) = spent(|| {
         while count < frames {
             let mut rest = black_box(stream.as_slice());
             while let Ok(Decoded::Message { message, consumed }) = decoder.decode(rest) {
@@ -49,7 +49,7 @@ pub fn render(ticks: usize, reference: &RefData) -> (f64, usize) {
     let mut fixed = Vec::new();
     market_data::fixed_members(&mut fixed, security, reference);
     let mut out = Vec::new();
-    let ns = spent(|| {
+    let (ns, ()) = spent(|| {
         for number in 0..ticks as u64 {
             out.clear();
             let tick = black_box(tick(security, number));
@@ -71,7 +71,7 @@ pub fn fan_out(consumers: usize, ticks: usize, reference: Arc<RefData>) -> (f64,
         take(&mut broker, id);
     }
     let mut octets = 0;
-    let ns = spent(|| {
+    let (ns, ()) = spent(|| {
         for number in 0..ticks as u64 {
             let now = START.plus(number * 1_000);
             let security = securities[number as usize % securities.len()];

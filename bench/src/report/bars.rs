@@ -18,7 +18,7 @@ pub struct Ratio {
 }
 
 pub fn ratios(title: &str, notes: &[String], ratios: &[Ratio]) -> String {
-    let top = 56.0 + 13.0 * notes.len() as f64;
+    let top = Svg::top(notes);
     let bottom = top + ROW * ratios.len() as f64;
     let mut svg = Svg::new(WIDTH, bottom + 36.0, title, notes);
     let x = Axis::over(Scale::Log, ratios.iter().map(|ratio| ratio.times).chain([1.0]), LEFT, RIGHT);

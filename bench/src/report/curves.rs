@@ -1,7 +1,7 @@
 //! Latencies drawn: by percentile, where the tail is as wide as the middle, and over time.
 
 use super::axis::{Axis, Scale, short, time};
-use super::recording::Recording;
+use super::recording::{Recording, STEPS_PER_HALVING};
 use super::svg::{Anchor, COLOURS, Svg};
 
 const WIDTH: f64 = 860.0;
@@ -12,14 +12,12 @@ const BOTTOM: f64 = 372.0;
 /// Percentiles with a mark, as one in so many.
 const MARKS: [(f64, &str); 6] =
     [(1.0, "0"), (10.0, "90 %"), (100.0, "99 %"), (1e3, "99.9 %"), (1e4, "99.99 %"), (1e5, "99.999 %")];
-/// Lines for each halving of the distance to 100 %.
-const TICKS_PER_HALVING: u32 = 5;
 
 /// One curve for each recording.
 pub fn by_percentile(title: &str, notes: &[String], recordings: &[&Recording]) -> String {
     let curves: Vec<Vec<(f64, f64)>> = recordings.iter().map(|recording| curve(recording)).collect();
     let mut svg = Svg::new(WIDTH, HEIGHT, title, notes);
-    let top = top(notes);
+    let top = Svg::top(notes);
     let x = Axis::over(Scale::Log, curves.iter().flatten().map(|point| point.0).chain([1.0]), LEFT, RIGHT);
     let y = Axis::over(Scale::Log, curves.iter().flatten().map(|point| point.1), BOTTOM, top);
     latency_marks(&mut svg, &y);
@@ -41,7 +39,7 @@ pub fn over_time(title: &str, notes: &[String], recording: &Recording) -> String
     let curves: Vec<Vec<(f64, f64)>> =
         lines.iter().map(|&(_, quantile)| recording.over_time(quantile)).collect();
     let mut svg = Svg::new(WIDTH, HEIGHT, title, notes);
-    let top = top(notes);
+    let top = Svg::top(notes);
     let x = Axis::over(Scale::Linear, curves.iter().flatten().map(|point| point.0), LEFT, RIGHT);
     let y = Axis::over(Scale::Log, curves.iter().flatten().map(|point| point.1), BOTTOM, top);
     latency_marks(&mut svg, &y);
@@ -50,10 +48,6 @@ pub fn over_time(title: &str, notes: &[String], recording: &Recording) -> String
     }
     draw(&mut svg, &x, &y, lines.iter().map(|line| line.0), &curves);
     svg.finish()
-}
-
-fn top(notes: &[String]) -> f64 {
-    56.0 + 13.0 * notes.len() as f64
 }
 
 fn latency_marks(svg: &mut Svg, y: &Axis) {
@@ -83,7 +77,7 @@ fn draw<'a>(
 
 /// One in so many is slower, and how slow.
 fn curve(recording: &Recording) -> Vec<(f64, f64)> {
-    let steps = recording.all.iter_quantiles(TICKS_PER_HALVING);
+    let steps = recording.all.iter_quantiles(STEPS_PER_HALVING);
     // The last step is 100 %, which has no place on the line: it stands where one in all of them is.
     let rarest = recording.all.len().max(1) as f64;
     steps

@@ -4,14 +4,13 @@ use std::fmt::Write;
 
 use hdrhistogram::Histogram;
 
-/// Lines for each halving of the distance to 100 %.
-const TICKS_PER_HALVING: u32 = 5;
+use super::recording::STEPS_PER_HALVING;
 
 /// In microseconds, as is usual.
 pub fn text(histogram: &Histogram<u64>) -> String {
     let mut out = String::from("       Value     Percentile TotalCount 1/(1-Percentile)\n\n");
     let mut count = 0;
-    for step in histogram.iter_quantiles(TICKS_PER_HALVING) {
+    for step in histogram.iter_quantiles(STEPS_PER_HALVING) {
         count += step.count_since_last_iteration();
         let (value, quantile) = (step.value_iterated_to() as f64 / 1e3, step.quantile_iterated_to());
         // Writing into a String does not fail.

@@ -7,6 +7,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use super::svg::escaped;
+
 /// What the machine's doctor has found: its check, verdict, what was found, and what mends it.
 pub type Finding = [String; 4];
 
@@ -125,10 +127,6 @@ fn drawings(out: &mut String, folder: &Path) -> io::Result<()> {
 
 fn text(value: &Value) -> String {
     escaped(&value.as_str().map_or_else(|| value.to_string(), str::to_owned))
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 /// Safe inside a data address between double quotes.

@@ -8,6 +8,8 @@ use crate::measure::histogram;
 /// The quantiles that are told.
 const QUANTILES: [(&str, f64); 6] =
     [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("p99.99", 0.9999), ("max", 1.0)];
+/// Steps for each halving of the distance to 100 %, where a whole distribution is told.
+pub const STEPS_PER_HALVING: u32 = 5;
 /// Slices of the time line, at most: more are not seen apart in a plot.
 pub const SLICES_MAX: usize = 3_600;
 

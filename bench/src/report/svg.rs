@@ -6,6 +6,8 @@ use std::fmt::Write;
 pub const COLOURS: [&str; 8] =
     ["#2563eb", "#dc2626", "#059669", "#d97706", "#7c3aed", "#0891b2", "#be185d", "#4d7c0f"];
 
+const NOTE_HEIGHT: f64 = 13.0;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
     Start,
@@ -26,9 +28,14 @@ impl Svg {
         let mut svg = Svg { width, height, body: String::new() };
         svg.text(16.0, 24.0, Anchor::Start, "title", title);
         for (nth, note) in notes.iter().enumerate() {
-            svg.text(16.0, 40.0 + 13.0 * nth as f64, Anchor::Start, "note", note);
+            svg.text(16.0, 40.0 + NOTE_HEIGHT * nth as f64, Anchor::Start, "note", note);
         }
         svg
+    }
+
+    /// Where title and notes end and a drawing may begin.
+    pub fn top(notes: &[String]) -> f64 {
+        56.0 + NOTE_HEIGHT * notes.len() as f64
     }
 
     pub fn text(&mut self, x: f64, y: f64, anchor: Anchor, class: &str, text: &str) {
@@ -95,8 +102,9 @@ svg {{ background: #11161d; color: #e6ebf2; }}
     }
 }
 
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+/// As text or as a value between quotes, here and in HTML.
+pub fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ pub struct Step {
 
 /// Each begins where the medians of those before it end; the thin part is what one in a hundred takes.
 pub fn waterfall(title: &str, notes: &[String], steps: &[Step]) -> String {
-    let top = 56.0 + 13.0 * notes.len() as f64;
+    let top = Svg::top(notes);
     let bottom = top + ROW * steps.len() as f64;
     let mut svg = Svg::new(WIDTH, bottom + 36.0, title, notes);
     let mut begin = 0.0;
