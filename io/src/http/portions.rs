@@ -165,12 +165,12 @@ mod tests {
         LocalSet::new().block_on(&runtime, async {
             let turns = Turns::new();
             let mut gone = Portions::new(|_| true);
-            poll_fn(|cx| Poll::Ready(assert!(gone.poll_next(&turns, cx).is_pending()))).await;
+            assert!(poll_fn(|cx| Poll::Ready(gone.poll_next(&turns, cx).is_pending())).await);
             let mut next = Portions::new(|bytes| {
                 bytes.push(b'x');
                 false
             });
-            poll_fn(|cx| Poll::Ready(assert!(next.poll_next(&turns, cx).is_pending()))).await;
+            assert!(poll_fn(|cx| Poll::Ready(next.poll_next(&turns, cx).is_pending())).await);
             drop(gone);
             assert_eq!(poll_fn(|cx| next.poll_next(&turns, cx)).await.as_deref(), Some(&b"x"[..]));
             assert!(next.is_over());
