@@ -50,7 +50,7 @@ pub fn roads(commands: usize) -> Roads {
 }
 
 /// Nanoseconds of a command from its lane to the last event it causes.
-fn road(stamped: bool, commands: usize) -> f64 {
+pub fn road(stamped: bool, commands: usize) -> f64 {
     let (shard, outbox) = platform::shard_for(&Workload::still());
     let (mut ports, mut ends) = mesh(&[PortClass::Client], 1, Depths::default());
     let worker = Worker::restored(shard, ends.remove(0), outbox.seq(), START);

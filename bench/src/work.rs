@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use crate::contest::Engine;
 use crate::scenario::Scenario;
 use crate::workload::Workload;
-use crate::{fix, platform, stomp};
+use crate::{fix, platform, stages, stomp};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Work {
@@ -28,10 +28,14 @@ pub enum Work {
     ShardS1,
     /// The whole shard with a hundred securities.
     ShardS100,
+    /// An order from lane to lane through a shard's duty, without stamps.
+    Road,
+    /// The same with the stamps of its stages.
+    RoadStamped,
 }
 
 impl Work {
-    pub const ALL: [Work; 8] = [
+    pub const ALL: [Work; 10] = [
         Work::FixDecode,
         Work::FixEncode,
         Work::StompDecode,
@@ -40,6 +44,8 @@ impl Work {
         Work::BookS1,
         Work::ShardS1,
         Work::ShardS100,
+        Work::Road,
+        Work::RoadStamped,
     ];
 
     /// Does it so many times and says the nanoseconds of one.
@@ -54,6 +60,8 @@ impl Work {
             Work::BookS1 => Engine::Book.throughput(&flow("s1", ops)).ns_per_op,
             Work::ShardS1 => Engine::Shard.throughput(&flow("s1", ops)).ns_per_op,
             Work::ShardS100 => Engine::Shard.throughput(&flow("s100", ops)).ns_per_op,
+            Work::Road => stages::road(false, ops),
+            Work::RoadStamped => stages::road(true, ops),
         }
     }
 
@@ -61,7 +69,7 @@ impl Work {
     pub fn usual_ops(self) -> usize {
         match self {
             Work::StompFanOut => 100_000,
-            Work::ShardS1 | Work::ShardS100 => 500_000,
+            Work::ShardS1 | Work::ShardS100 | Work::Road | Work::RoadStamped => 500_000,
             _ => 1_000_000,
         }
     }

@@ -37,6 +37,14 @@ impl<T: Copy> LaneOut<T> {
         self.0.pop().ok()
     }
 
+    /// Takes the next value where it lies: what is only read need not be copied first.
+    #[inline]
+    pub fn take_with<R>(&mut self, see: impl FnOnce(&T) -> R) -> Option<R> {
+        let seen = see(self.0.peek().ok()?);
+        let _ = self.0.pop();
+        Some(seen)
+    }
+
     /// Shows the values that will be taken next, nearest first, as far as they are here and at most `count`.
     #[inline]
     pub fn look_ahead(&mut self, count: usize, mut see: impl FnMut(usize, &T)) {
@@ -64,8 +72,10 @@ mod tests {
                 assert!(!tail.has_room());
                 assert_eq!(tail.send((round, depth)), Err(Full));
                 for i in 0..depth {
-                    assert_eq!(head.take(), Some((round, i)));
+                    let taken = if i % 2 == 0 { head.take() } else { head.take_with(|value| *value) };
+                    assert_eq!(taken, Some((round, i)));
                 }
+                assert_eq!(head.take_with(|value| *value), None);
             }
         }
     }

@@ -157,11 +157,19 @@ impl PortEnd {
 
     /// The next event. The shards take turns, so that none is heard less than another.
     pub fn poll_event(&mut self) -> Option<(ShardId, Event)> {
+        self.hear_event(|shard, event| (shard, *event))
+    }
+
+    /// Shows the next event where it lies.
+    #[inline]
+    pub fn hear_event<R>(&mut self, hear: impl FnOnce(ShardId, &Event) -> R) -> Option<R> {
+        let mut hear = Some(hear);
         for _ in 0..self.events.len() {
             let shard = self.next;
             self.next = if shard + 1 == self.events.len() { 0 } else { shard + 1 };
-            if let Some(event) = self.events[shard].take() {
-                return Some((ShardId(shard as u8), event));
+            let heard = self.events[shard].take_with(|event| Some(hear.take()?(ShardId(shard as u8), event)));
+            if let Some(heard) = heard {
+                return heard;
             }
         }
         None
