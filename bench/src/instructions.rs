@@ -18,6 +18,7 @@ pub fn count(work: Work) -> Result<f64, String> {
 fn collected(build: &Path, work: Work, ops: usize) -> Result<u64, String> {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .args(["--collect-atstart=no", "--toggle-collect=*Work*counted*"])
         .arg(build)
         .args(["work", &work.to_string(), "--ops", &ops.to_string()])
         .output()

@@ -30,6 +30,7 @@ pub mod work;
 
 pub mod fan_out;
 pub mod fix;
+pub mod fix_road;
 pub mod fix_wire;
 pub mod http;
 pub mod journal;
