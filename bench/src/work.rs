@@ -53,14 +53,6 @@ impl Work {
 
     /// Does it so many times and says the nanoseconds of one.
     pub fn run(self, ops: usize) -> f64 {
-        // A clock takes its measure once in a process, until it is content with it; no two times are alike.
-        drop(quanta::Clock::new());
-        self.counted(ops)
-    }
-
-    /// What instructions are counted of: see [`crate::instructions`].
-    #[inline(never)]
-    fn counted(self, ops: usize) -> f64 {
         let reference = || platform::reference(1);
         match self {
             Work::FixDecode => fix::decode_ns(ops),

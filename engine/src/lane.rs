@@ -22,8 +22,12 @@ pub struct LaneOut<T>(Consumer<T>);
 pub struct Full;
 
 impl<T: Copy> LaneIn<T> {
+    /// The value is written where it will lie: `push` would make a copy first, since it gives back what does not fit.
+    #[inline]
     pub fn send(&mut self, value: T) -> Result<(), Full> {
-        self.0.push(value).map_err(|_| Full)
+        let place = self.0.write_chunk_uninit(1).map_err(|_| Full)?;
+        place.fill_from_iter(std::iter::once(value));
+        Ok(())
     }
 
     /// Whether the next [`LaneIn::send`] succeeds. Nobody else writes, so room once seen stays.

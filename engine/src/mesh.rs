@@ -131,6 +131,7 @@ impl PortEnd {
     }
 
     /// Sends a command, or not: then the caller keeps it in its slot and tries again later.
+    #[inline]
     pub fn send(&mut self, shard: ShardId, command: Command) -> Result<(), Full> {
         self.commands[shard.0 as usize].send(command)?;
         self.called.0 |= 1 << shard.0;
@@ -239,6 +240,7 @@ impl ShardEnd {
     }
 
     /// Hands an event to a port if its lane has room.
+    #[inline]
     pub fn send(&mut self, port: PortId, event: Event) -> Result<(), Full> {
         let lane = self.events.get_mut(port.0 as usize).expect("a shard speaks to ports of its mesh only");
         lane.send(event)

@@ -91,9 +91,13 @@ pub fn hex_of(number: u32) -> [u8; 8] {
 }
 
 /// Writes a number in decimal and returns its length. `out` must hold 20 bytes, or the number must be known to fit.
-/// Up to eight bytes are written in any case.
+/// What stands in the eight bytes from its begin on may be overwritten.
 #[inline]
 pub fn write_u64(value: u64, out: &mut [u8]) -> usize {
+    if value < 10 {
+        out[0] = b'0' + value as u8;
+        return 1;
+    }
     match (digits_of(value), out.first_chunk_mut()) {
         (Some(digits), Some(place)) => {
             *place = digits.to_le_bytes();
@@ -162,10 +166,10 @@ pub fn write_scaled(value: i64, out: &mut [u8; DECIMAL_BYTES_MAX]) -> usize {
         len = 1;
     }
     len += write_u64(whole, &mut out[len..]);
-    let decimals = eight_digits(part).unwrap_or_default();
-    if decimals == 0 {
+    if part == 0 {
         return len;
     }
+    let decimals = eight_digits(part).unwrap_or_default();
     out[len] = b'.';
     len += 1;
     out[len..len + DECIMALS].copy_from_slice(&(decimals | ASCII_ZEROS).to_le_bytes());
