@@ -104,7 +104,8 @@ impl Server {
                 let args = [address.port().to_string(), sessions.to_string(), reports.to_string()];
                 command.args(args).stdout(Stdio::piped());
                 if files {
-                    let folder = std::env::temp_dir().join(format!("pitlane-bench-quickfix-store-{}", address.port()));
+                    let folder =
+                        std::env::temp_dir().join(format!("pitlane-bench-quickfix-store-{}", address.port()));
                     command.arg(&folder);
                     server.folder = Some(folder);
                 }

@@ -28,6 +28,12 @@ pub mod soak;
 pub mod sweep;
 pub mod work;
 
+pub mod beside;
+pub mod brokers;
+pub mod nats;
+pub mod program;
+pub mod publisher;
+
 pub mod fan_out;
 pub mod fix;
 pub mod fix_road;

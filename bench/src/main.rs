@@ -10,10 +10,11 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use pitlane_bench::conditions::{Conditions, Pinning};
 use pitlane_bench::contest::{Engine, STANDING_HEAD, contest};
-use pitlane_bench::fan_out::{self, Heard, Nats};
+use pitlane_bench::fan_out::{self, Heard};
 use pitlane_bench::goals::{self, Verdict};
 use pitlane_bench::journal::Folder;
 use pitlane_bench::measure::{clock_ns, median, percentiles};
+use pitlane_bench::nats::Nats;
 use pitlane_bench::noise;
 use pitlane_bench::report::recording::Recording;
 use pitlane_bench::scenario::Scenario;
@@ -117,7 +118,9 @@ enum Task {
         check: bool,
     },
     /// Engines beside each other in interleaved rounds.
-    Compare(Rounds),
+    Engines(Rounds),
+    /// Us beside everybody who can be had on this machine: brokers, FIX, HTTP, order books. One table and one drawing.
+    Compare(tasks::peers::Everybody),
     /// FIX orders at rising rates, up to the knee.
     Sweep(tasks::endurance::Rates),
     /// FIX orders at half the knee for long: whether memory grows or the tail drifts.
@@ -308,7 +311,7 @@ impl Task {
             Task::Http(requests) => requests.check,
             Task::Memory { check, .. } | Task::Recovery { check, .. } | Task::Stomp { check, .. } => *check,
             Task::Journal(journal) => journal.check,
-            Task::Compare(rounds) | Task::All(rounds) => rounds.check,
+            Task::Engines(rounds) | Task::All(rounds) => rounds.check,
             _ => false,
         }
     }
@@ -363,7 +366,8 @@ fn run(task: Task) -> Result<Verdicts, Failure> {
         Task::Memory { open, .. } => Ok(million(open)),
         Task::Journal(task) => journals(&pinning, &task),
         Task::Recovery { orders, dir, .. } => recovery(orders, dir.as_deref()),
-        Task::Compare(rounds) => compare(&rounds),
+        Task::Engines(rounds) => engines(&rounds),
+        Task::Compare(everybody) => tasks::peers::compare(&pinning, &everybody),
         Task::All(rounds) => all(&pinning, &rounds),
         Task::Smoke => smoke(&pinning),
     }
@@ -436,21 +440,21 @@ fn single(engine: Engine, flow: &Flow) -> Result<Verdicts, Failure> {
     Ok(Verdicts { wrong, goals: Vec::new() })
 }
 
-fn compare(rounds: &Rounds) -> Result<Verdicts, Failure> {
+fn engines(rounds: &Rounds) -> Result<Verdicts, Failure> {
     let mut verdicts = Verdicts::default();
     if let Some(path) = &rounds.workload {
-        compare_one("file", &read(path)?, rounds, &mut verdicts);
+        engines_on("file", &read(path)?, rounds, &mut verdicts);
         return Ok(verdicts);
     }
     let all: Vec<String> = Scenario::NAMES.map(String::from).to_vec();
     let names = if rounds.scenario.is_empty() { &all } else { &rounds.scenario };
     for name in names {
-        compare_one(name, &generate(name, rounds.ops)?, rounds, &mut verdicts);
+        engines_on(name, &generate(name, rounds.ops)?, rounds, &mut verdicts);
     }
     Ok(verdicts)
 }
 
-fn compare_one(name: &str, workload: &Workload, rounds: &Rounds, verdicts: &mut Verdicts) {
+fn engines_on(name: &str, workload: &Workload, rounds: &Rounds, verdicts: &mut Verdicts) {
     let engines = if rounds.engine.is_empty() { Engine::USUAL } else { &rounds.engine };
     let standings = contest(workload, engines, rounds.rounds.max(1), |_, _, _| {});
     println!("{STANDING_HEAD}");
@@ -820,7 +824,7 @@ fn all(pinning: &Pinning, rounds: &Rounds) -> Result<Verdicts, Failure> {
     add(journals(pinning, &Journal { ops, rounds: rounds.rounds, span_ms, dir: None, check: rounds.check })?);
     add(recovery(1_000_000, None)?);
     add(broker(pinning, 1_000_000, Duration::from_secs(2)));
-    add(compare(rounds)?);
+    add(engines(rounds)?);
     Ok(verdicts)
 }
 
@@ -850,7 +854,7 @@ fn smoke(pinning: &Pinning) -> Result<Verdicts, Failure> {
     let scenario = ["s1", "s100", "move"].map(String::from).to_vec();
     let rounds =
         Rounds { workload: None, scenario, ops: Some(5_000), rounds: 1, engine: Vec::new(), check: false };
-    add(compare(&rounds)?);
+    add(engines(&rounds)?);
     // So small, the goals say nothing.
     verdicts.goals.clear();
     Ok(verdicts)
