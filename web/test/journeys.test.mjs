@@ -118,6 +118,26 @@ test('every panel opens', async () => {
   }
 });
 
+test('a strategy is stopped and started again', async () => {
+  await tab(page, 'Strategies');
+  const strategy = page.getByRole('region', { name: 'Strategies' }).getByRole('row').filter({ hasText: 'PAIRS' });
+  await strategy.getByRole('button', { name: 'Stop PAIRS' }).click();
+  await strategy.getByText('STOP', { exact: true }).waitFor();
+  await strategy.getByRole('button', { name: 'Start PAIRS' }).click();
+  await strategy.getByText('RUNNING', { exact: true }).waitFor();
+  assert.equal(await page.getByRole('button', { name: 'Stop SERVER' }).count(), 0);
+});
+
+test('every stage of the latencies is listed', async () => {
+  await tab(page, 'Latency');
+  const stages = await service.call('GET', '/rest/ext/latency');
+  const table = page.getByRole('region', { name: 'Latency by stage' });
+  for (const { thread, stage } of stages.slice(0, 5)) {
+    await table.getByRole('row').filter({ hasText: thread }).filter({ has: page.getByRole('cell', { name: stage, exact: true }) }).first().waitFor();
+  }
+  await page.getByRole('figure', { name: /^Latency of/ }).locator('canvas').waitFor();
+});
+
 test('topics are heard by a pattern', async () => {
   await tab(page, 'Topics');
   await page.getByLabel('Pattern of topics').fill('tick.*');
@@ -189,14 +209,29 @@ test('one logs in where that is asked for, and sees only what one may do', async
   await guarded.remove();
 });
 
+const PANELS = ['Orders', 'Positions', 'Transactions', 'P&L', 'Cash', 'Log', 'Latency', 'Sessions', 'Strategies', 'Topics', 'Settings', 'API'];
 for (const [width, theme] of [[1280, 'dark'], [1280, 'light'], [390, 'light']]) {
-  test(`nothing serious against it in ${theme} at ${width}`, async () => {
+  test(`nothing serious against it in ${theme} at ${width}, on any panel`, async () => {
     const other = await open(chrome, service.url, { width, height: 844, theme });
     await other.waitForFunction(() => /\d/.test(document.querySelector('tbody tr td:nth-child(2)')?.textContent ?? ''));
     await other.evaluate(AXE);
-    const { violations } = await other.evaluate(() => globalThis.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'] }));
-    const grave = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
-    assert.deepEqual(grave.map(({ id, nodes }) => `${id}: ${nodes[0].html.slice(0, 160)} ${nodes[0].failureSummary}`), []);
+    const against = async (part) => {
+      const { violations } = await other.evaluate((part) => globalThis.axe.run(part, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'] }), part);
+      const grave = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
+      return grave.map(({ id, nodes }) => `${id}: ${nodes[0].html.slice(0, 160)} ${nodes[0].failureSummary}`);
+    };
+    assert.deepEqual(await against('body'), []);
+    if (width < 760) {
+      for (const name of ['Chart', 'Trade', 'Panels']) {
+        await other.getByRole('button', { name, exact: true }).click();
+        assert.deepEqual(await against('body'), [], name);
+      }
+    }
+    for (const name of PANELS) {
+      await tab(other, name);
+      await other.getByRole('tabpanel').first().locator('*').first().waitFor();
+      assert.deepEqual(await against('section.dock'), [], name);
+    }
     await other.context().close();
   });
 }

@@ -14,6 +14,8 @@ export interface Column<T> {
   cell?: Snippet<[T]>;
   /** By what rows are ordered; without it the column cannot be sorted. */
   sort?: (row: T) => string | number | bigint | undefined;
+  /** A value whose moves light up, up and down, in a table that is live. */
+  lights?: (row: T) => string | undefined;
   tone?: (row: T) => 'up' | 'down' | 'dim' | 'warn' | undefined;
   /** Not shown until chosen. */
   extra?: boolean;
