@@ -2,15 +2,15 @@
 
 import { chromium } from 'playwright-core';
 
-export async function browser(graphics = ['--disable-gpu']) {
+export async function browser() {
   return chromium.launch({
     executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-    args: [...graphics, '--no-sandbox', '--disable-background-networking', '--disable-dev-shm-usage', '--disable-extensions', '--no-first-run'],
+    args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-dev-shm-usage', '--disable-extensions', '--no-first-run'],
   });
 }
 
 /** A page that has prices. What the browser complains about is kept: a policy that is broken, a script that fails. */
-export async function open(chrome, url, { width = 1280, height = 800, theme = 'dark', script } = {}) {
+export async function open(chrome, url, { width = 1280, height = 800, theme = 'dark' } = {}) {
   const context = await chrome.newContext({ viewport: { width, height }, colorScheme: theme, hasTouch: width < 760, acceptDownloads: true });
   const page = await context.newPage();
   page.setDefaultTimeout(30_000);
@@ -20,7 +20,6 @@ export async function open(chrome, url, { width = 1280, height = 800, theme = 'd
     // A lost connection is told by the browser too, and is none of the page's faults.
     if (message.type() === 'error' && !/ERR_|WebSocket connection|status of (4|5)\d\d/.test(message.text())) page.complaints.push(message.text());
   });
-  if (script) await page.addInitScript(script);
   await page.goto(url);
   return page;
 }

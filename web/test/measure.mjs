@@ -8,7 +8,7 @@ import { get } from 'node:http';
 import { cpus, loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { browser, open } from './browser.mjs';
+import { Bare } from './bare.mjs';
 import { Service } from './service.mjs';
 
 const SECURITIES = 500;
@@ -16,8 +16,12 @@ const UPDATES_PER_S = 5_000;
 const OPENINGS = 5;
 const WATCH_MS = 10_000;
 const EMPTY_MS = 3_000;
-/** Before the frames are counted: everything has been fetched and drawn once. */
-const SETTLE_MS = 3_000;
+/** After opening the page: everything has been fetched and drawn once. */
+const SETTLE_MS = 4_000;
+/** After the first price: the chart comes, what is out of sight does not yet. */
+const CHART_MS = 500;
+
+const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 
 const VARIANTS = [
   { name: 'without GPU, 1280 × 800', args: ['--disable-gpu'] },
@@ -32,25 +36,34 @@ for (const variant of process.env.VARIANTS ? VARIANTS : VARIANTS.slice(0, 1)) aw
 /** As shipped: the first price, and what was fetched for it, each time by a browser that has nothing yet. */
 async function opening() {
   const service = await new Service().start();
-  const chrome = await browser(VARIANTS[0].args);
+  const chrome = new Bare(VARIANTS[0].args);
   const times = [];
   let files = [];
   for (let n = 0; n < OPENINGS; n++) {
-    const page = await open(chrome, service.url, { script: watchFirstPrice });
-    times.push(await page.waitForFunction(() => window.firstPrice).then((handle) => handle.jsonValue()));
-    await page.waitForTimeout(2_000);
-    files = await page.evaluate(() =>
-      [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]
-        .filter((entry) => /^\/$|\/assets\/|favicon/.test(new URL(entry.name).pathname))
-        .map((entry) => ({ url: entry.name, octets: entry.encodedBodySize })));
-    await page.context().close();
+    const page = await chrome.open(service.url, { script: watchFirstPrice });
+    await sleep(SETTLE_MS);
+    times.push(await page.evaluate(() => window.firstPrice));
+    files = await page.evaluate(filesOfPage);
+    await page.close();
   }
-  const gzip = await Promise.all(files.map(({ url }) => octets(url, 'gzip')));
+  const initial = files.filter(({ at }) => at < times.at(-1) + CHART_MS);
   const kilobytes = (sizes) => (sizes.reduce((sum, size) => sum + size, 0) / 1024).toFixed(1);
+  const told = async (what, list) => {
+    const gzip = await Promise.all(list.map(({ url }) => octets(url, 'gzip')));
+    console.log(`${what}: ${list.length} files, ${kilobytes(gzip)} KB as gzip, ${kilobytes(list.map((file) => file.octets))} KB as fetched (brotli)`);
+  };
   console.log(`first price painted after ${times.map((ms) => Math.round(ms)).join(', ')} ms, load ${loadavg()[0].toFixed(1)}`);
-  console.log(`${files.length} files of the page: ${kilobytes(gzip)} KB as gzip, ${kilobytes(files.map((file) => file.octets))} KB as fetched (brotli)`);
+  await told('what is in sight, the chart included', initial);
+  await told('with all panels, fetched later', files);
   await chrome.close();
   await service.remove();
+}
+
+/** In the page: its files in the order they were asked for. */
+function filesOfPage() {
+  return [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]
+    .filter((entry) => /^\/$|\/assets\/|favicon/.test(new URL(entry.name).pathname))
+    .map((entry) => ({ url: entry.name, octets: entry.encodedBodySize, at: entry.startTime }));
 }
 
 /** In the page: when the frame after the one with a price begins, that one has been painted. */
@@ -77,16 +90,15 @@ function octets(url, encoding) {
 async function busy({ name, args, size }) {
   const folder = market();
   const service = await new Service([`refdata.dir=${folder}`, `feed.rate=${UPDATES_PER_S}`, 'broker.maxRatePerConnection=0']).start();
-  const chrome = await browser(args);
-  const blank = await open(chrome, 'about:blank', size);
+  const chrome = new Bare(args);
+  const blank = await chrome.open('about:blank', size);
   const { frames: empty } = await blank.evaluate(countFrames, EMPTY_MS);
-  await blank.context().close();
-  const page = await open(chrome, service.url, size);
-  await page.getByRole('region', { name: 'Market data' }).getByRole('row').nth(5).waitFor();
-  await page.waitForTimeout(SETTLE_MS);
+  await blank.close();
+  const page = await chrome.open(service.url, { ...size, script: watchFirstPrice });
+  await sleep(SETTLE_MS);
   const { cpuMs, frames, heard } = await withCpu(page, () => page.evaluate(countFrames, WATCH_MS));
-  console.log(`${name}; Chromium ${chrome.version()}, load ${loadavg()[0].toFixed(1)}`);
-  console.log(`  empty page:     ${told(empty)}`);
+  console.log(`${name}; ${await chrome.version()}, load ${loadavg()[0].toFixed(1)}`);
+  console.log(`  empty page: ${told(empty)}`);
   console.log(`  ${SECURITIES} securities, ${UPDATES_PER_S} updates/s sent, ${heard}/s heard: ${told(frames)}; the page's thread computed ${Math.round(cpuMs / (WATCH_MS / 1000))} ms each second`);
   await chrome.close();
   await service.remove();
@@ -115,9 +127,8 @@ async function countFrames(ms) {
 
 /** Processor time of the page's own thread meanwhile, which a busy machine does not lengthen. */
 async function withCpu(page, work) {
-  const session = await page.context().newCDPSession(page);
-  await session.send('Performance.enable', { timeDomain: 'threadTicks' });
-  const spent = async () => (await session.send('Performance.getMetrics')).metrics.find(({ name }) => name === 'TaskDuration').value * 1000;
+  await page.send('Performance.enable', { timeDomain: 'threadTicks' });
+  const spent = async () => (await page.send('Performance.getMetrics')).metrics.find(({ name }) => name === 'TaskDuration').value * 1000;
   const before = await spent();
   const result = await work();
   return { ...result, cpuMs: (await spent()) - before };

@@ -16,6 +16,12 @@ export function atNextFrame(work: () => void): void {
   else setTimeout(flush, typeof document === 'undefined' ? 0 : HIDDEN_MS);
 }
 
+/** Does the work when what is drawn in this frame has been painted. */
+export function afterPaint(work: () => void): void {
+  if (typeof requestAnimationFrame === 'function' && !document.hidden) requestAnimationFrame(() => setTimeout(work));
+  else setTimeout(work);
+}
+
 /** For what never rests: after quiet at the next frame, else at the first one after so long. Frames between are for the reader. */
 export function paced(work: () => void, everyMs: number): () => void {
   let isAsked = false;

@@ -1,7 +1,7 @@
 // Prices. A tick is a full image, so only the newest of each security counts, and all of them are drawn in one go.
 
 import type { Broker } from '../link/broker';
-import { atNextFrame, paced } from '../link/frame';
+import { afterPaint, atNextFrame, paced } from '../link/frame';
 import type { Rest } from '../link/rest';
 import type { Decimal } from '../model/decimal';
 import { parseJson } from '../model/json';
@@ -25,7 +25,7 @@ export class Market {
   book: Book | undefined = $state.raw();
   /** Ticks heard in the last second. */
   rate = $state(0);
-  /** Whether any has been shown yet. */
+  /** Whether any has been painted yet. */
   hasPrices = $state(false);
   ticksHeard = 0;
 
@@ -128,7 +128,7 @@ export class Market {
 
   private draw(): void {
     let opened = false;
-    if (this.moved.length > 0) this.hasPrices = true;
+    if (this.moved.length > 0 && !this.hasPrices) afterPaint(() => (this.hasPrices = true));
     for (const quote of this.moved) opened = quote.show() || opened;
     this.moved.length = 0;
     if (this.bookHeard) this.book = parseJson(this.bookHeard) as Book;
