@@ -57,9 +57,10 @@ export class Bare {
 
   async close() {
     const ended = new Promise((done) => this.#process.once('exit', done));
-    this.#process.kill();
+    await this.send('Browser.close');
     await ended;
-    rmSync(this.#folder, { recursive: true, force: true, maxRetries: 5 });
+    // Its children may still write.
+    rmSync(this.#folder, { recursive: true, force: true, maxRetries: 20 });
   }
 }
 

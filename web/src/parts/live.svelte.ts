@@ -4,7 +4,7 @@
 import type { Attachment } from 'svelte/attachments';
 
 import { paced } from '../link/frame';
-import type { Column } from './columns';
+import { type Column, isLong } from './columns';
 
 /** How long a move is lit, and how often we look. */
 const LIT_MS = 400;
@@ -13,7 +13,7 @@ const SWEEP_MS = 50;
 /** Fills the cells of a row that have a text: each holds one element. */
 export function live<T>(row: T, columns: readonly Column<T>[]): Attachment<HTMLTableRowElement> {
   return (node) => {
-    const cells = columns.map((column, at) => (column.text ? new Cell(node.cells[at]!.firstElementChild as HTMLElement) : null));
+    const cells = columns.map(({ text, width }, at) => (text ? new Cell(node.cells[at]!.firstElementChild as HTMLElement, width) : null));
     $effect(() => {
       columns.forEach((column, at) => cells[at]?.write(column.text?.(row) ?? '', column.tone?.(row) ?? '', Number(column.lights?.(row))));
     });
@@ -29,7 +29,10 @@ class Cell {
   private value = NaN;
   private litUntil = 0;
 
-  constructor(private readonly node: HTMLElement) {
+  constructor(
+    private readonly node: HTMLElement,
+    private readonly width: number,
+  ) {
     this.base = node.className;
     node.replaceChildren(this.letters);
   }
@@ -37,6 +40,7 @@ class Cell {
   /** A value that is no number does not light up, nor does the first one. */
   write(text: string, tone: string, value: number): void {
     if (this.letters.data !== text) this.letters.data = text;
+    if (isLong(text, this.width)) tone += ' cut';
     const isMove = value !== this.value && !Number.isNaN(value) && !Number.isNaN(this.value);
     if (isMove) this.light(tone, value > this.value ? 'rise' : 'fall');
     else if (!lit.has(this)) this.show(tone);
