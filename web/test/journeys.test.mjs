@@ -102,6 +102,18 @@ test('a position is reduced, then closed', async () => {
   await page.getByText('No positions').waitFor();
 });
 
+test('a position that turns has the look of its side', async () => {
+  // Once the words had changed and the colour had not.
+  const side = page.getByRole('region', { name: 'Positions' }).getByRole('row').filter({ hasText: 'MSFT' }).getByRole('cell').nth(2).locator('span');
+  for (const [order, quantity, word, look] of [['BUY', 5, 'long', 'up'], ['SELL', 9, 'short', 'down'], ['BUY', 6, 'long', 'up']]) {
+    await service.call('POST', '/rest/execution/order/market', { securityId: 2, side: order, quantity });
+    await side.filter({ hasText: word }).waitFor();
+    assert.ok((await side.getAttribute('class')).split(' ').includes(look), word);
+  }
+  await service.call('POST', '/rest/execution/order/market', { securityId: 2, side: 'SELL', quantity: 2 });
+  await page.getByText('No positions').waitFor();
+});
+
 test('transactions are listed and leave as CSV', async () => {
   await tab(page, 'Transactions');
   await page.getByRole('region', { name: 'Transactions' }).getByRole('row').nth(3).waitFor();

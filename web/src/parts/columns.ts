@@ -14,7 +14,7 @@ export interface Column<T> {
   cell?: Snippet<[T]>;
   /** By what rows are ordered; without it the column cannot be sorted. */
   sort?: (row: T) => string | number | bigint | undefined;
-  /** A value whose moves light up, up and down, in a table that is live. */
+  /** A value whose moves light up. */
   lights?: (row: T) => string | undefined;
   tone?: (row: T) => 'up' | 'down' | 'dim' | 'warn' | undefined;
   /** Not shown until chosen; or, with a number, by itself where the table is at least so wide. */

@@ -1,5 +1,5 @@
-// Rows whose values never rest. One effect for each row writes into cells that stay, only what has changed; a cell that lights up
-// goes out by a sweep over all that are lit. Nothing is animated, so that a frame without news costs nothing.
+// What stands in the cells of a table. One effect for each row writes into cells that stay, only what has changed; a cell that
+// lights up goes out by a sweep over all that are lit. Nothing is animated, so that a frame without news costs nothing.
 
 import type { Attachment } from 'svelte/attachments';
 
@@ -11,11 +11,13 @@ const LIT_MS = 400;
 const SWEEP_MS = 50;
 
 /** Fills the cells of a row that have a text: each holds one element. */
-export function live<T>(row: T, columns: readonly Column<T>[]): Attachment<HTMLTableRowElement> {
+export function written<T>(row: () => T, columns: readonly Column<T>[], widths: readonly number[]): Attachment<HTMLTableRowElement> {
   return (node) => {
-    const cells = columns.map(({ text, width }, at) => (text ? new Cell(node.cells[at]!.firstElementChild as HTMLElement, width) : null));
+    const cells = columns.map(({ text, cell }, at) =>
+      text && !cell ? new Cell(node.cells[at]!.firstElementChild as HTMLElement, widths[at]!) : null);
     $effect(() => {
-      columns.forEach((column, at) => cells[at]?.write(column.text?.(row) ?? '', column.tone?.(row) ?? '', Number(column.lights?.(row))));
+      const now = row();
+      columns.forEach((column, at) => cells[at]?.write(column.text?.(now) ?? '', column.tone?.(now) ?? '', Number(column.lights?.(now))));
     });
     return () => cells.forEach((cell) => cell && lit.delete(cell));
   };
@@ -33,14 +35,16 @@ class Cell {
     private readonly node: HTMLElement,
     private readonly width: number,
   ) {
-    this.base = node.className;
+    // Without what another of us may have left there.
+    this.base = [...node.classList].filter((name) => name === 'written' || name.startsWith('svelte-')).join(' ');
+    node.className = this.base;
     node.replaceChildren(this.letters);
   }
 
   /** A value that is no number does not light up, nor does the first one. */
   write(text: string, tone: string, value: number): void {
-    if (this.letters.data !== text) this.letters.data = text;
-    if (isLong(text, this.width)) tone += ' cut';
+    if (this.letters.data !== text) this.spell(text);
+    if (this.node.title !== '') tone += ' cut';
     const isMove = value !== this.value && !Number.isNaN(value) && !Number.isNaN(this.value);
     if (isMove) this.light(tone, value > this.value ? 'rise' : 'fall');
     else if (!lit.has(this)) this.show(tone);
@@ -53,6 +57,13 @@ class Cell {
     if (this.litUntil > now) return true;
     this.show(this.tone);
     return false;
+  }
+
+  /** What may not fit is told in full to who points at it. */
+  private spell(text: string): void {
+    this.letters.data = text;
+    const title = isLong(text, this.width) ? text : '';
+    if (this.node.title !== title) this.node.title = title;
   }
 
   private light(tone: string, move: 'rise' | 'fall'): void {
