@@ -10,7 +10,6 @@
 //! [`Platform`] steps all of them in one, for tests and on a virtual clock.
 
 pub mod control;
-pub mod errands;
 pub mod gateway;
 pub mod market;
 pub mod reread;
@@ -21,6 +20,7 @@ use std::sync::Arc;
 
 use pitlane_engine::command::{Body, Watch};
 use pitlane_engine::desk::IdBlock;
+use pitlane_engine::errands::Errands;
 use pitlane_engine::event::Event;
 use pitlane_engine::id::{Origin, PortId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, ShardEnd, mesh};
@@ -33,7 +33,7 @@ use pitlane_engine::worker::Worker;
 use rtrb::{Producer, RingBuffer};
 
 use self::control::{Briefing, Control};
-use self::errands::Errands;
+
 use self::gateway::Gateway;
 use self::market::Market;
 use self::reread::{REREADS_MAX, Reread};

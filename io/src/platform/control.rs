@@ -10,6 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pitlane_engine::command::{Body, Limits, Phase, Scope, Session, Watch};
+use pitlane_engine::errands::Errands;
 use pitlane_engine::event::{Body as Said, Event};
 use pitlane_engine::id::{ExchangeId, Origin, SecurityId, ShardId, Source, StrategyId};
 use pitlane_engine::mesh::{PortEnd, ShardMask};
@@ -19,7 +20,7 @@ use pitlane_engine::time::{Day, NS_PER_S, TimeOfDay, Timestamp};
 use pitlane_engine::treasury::Treasury;
 
 use super::EVENTS_PER_POLL_MAX;
-use super::errands::Errands;
+
 use crate::calendar::Calendar;
 use crate::config::{Config, Rules};
 use crate::zone::Zone;

@@ -16,6 +16,7 @@ pub mod stomp;
 use std::sync::Arc;
 
 use pitlane_engine::command::{Body, Watch};
+use pitlane_engine::errands::Errands;
 use pitlane_engine::event::Body as Said;
 use pitlane_engine::id::{Origin, Source};
 use pitlane_engine::mesh::{PortEnd, ShardMask};
@@ -27,7 +28,7 @@ use self::fix::FixRoom;
 use self::stomp::StompRoom;
 use super::EVENTS_PER_POLL_MAX;
 use super::control::{Briefing, Control};
-use super::errands::Errands;
+
 use super::market::Market;
 use super::reread::Reread;
 use super::trader::Trader;

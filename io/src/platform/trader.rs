@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use pitlane_engine::command::{Body, Watch};
 use pitlane_engine::desk::{Desk, DeskSettings, IdBlock};
+use pitlane_engine::errands::Errands;
 use pitlane_engine::id::{IntId, Origin, ShardId, Source};
 use pitlane_engine::mesh::{PortEnd, ShardMask};
 use pitlane_engine::refdata::RefData;
@@ -11,7 +12,7 @@ use pitlane_engine::time::Timestamp;
 use pitlane_engine::view::{View, ViewSettings};
 
 use super::EVENTS_PER_POLL_MAX;
-use super::errands::Errands;
+
 use crate::demo::Demo;
 use crate::stages::{Recorder, Stage, Stamp};
 
