@@ -177,7 +177,11 @@ impl CsvFile {
         let (open, high, low, close) = (price("open")?, price("high")?, price("low")?, price("close")?);
         let volume = Qty::from_raw(cells.decimal("volume")?.unwrap_or(0));
         cells.end()?;
-        if volume.is_negative() || high < low || !(low..=high).contains(&open) || !(low..=high).contains(&close) {
+        if volume.is_negative()
+            || high < low
+            || !(low..=high).contains(&open)
+            || !(low..=high).contains(&close)
+        {
             return Err("low, open, close and high do not fit together".to_string());
         }
         let row = self.reference.security(security).ok_or("there is no such security")?;
@@ -211,7 +215,11 @@ fn tick(line: &[u8], symbols: &mut Symbols) -> Result<Row, String> {
     let quote = Quote { bid, bid_size, ask, ask_size, at };
     let trade = |price| {
         let size = last_size.unwrap_or(0);
-        if size < 0 { Err("lastSize is negative") } else { Ok(Trade { price: Price::from_raw(price), size: Qty::from_raw(size), at }) }
+        if size < 0 {
+            Err("lastSize is negative")
+        } else {
+            Ok(Trade { price: Price::from_raw(price), size: Qty::from_raw(size), at })
+        }
     };
     let is_quoted = bid_size.is_positive() || ask_size.is_positive();
     let body = match (is_quoted, last) {
@@ -313,7 +321,9 @@ impl Symbols {
                 self.last.1 = *id;
                 Ok(*id)
             }
-            Some(None) => Err(format!("{} is traded on several exchanges: give its id", String::from_utf8_lossy(name))),
+            Some(None) => {
+                Err(format!("{} is traded on several exchanges: give its id", String::from_utf8_lossy(name)))
+            }
             None => Err(format!("there is no security {}", String::from_utf8_lossy(name))),
         }
     }
@@ -351,7 +361,8 @@ mod tests {
             Ok(rows)
         };
         let at_once = rows(CsvFile::new("ticks".into(), whole, &reference, PATH));
-        let dripping = rows(CsvFile::new("ticks".into(), Drip(text.as_bytes().to_vec(), 0), &reference, PATH));
+        let dripping =
+            rows(CsvFile::new("ticks".into(), Drip(text.as_bytes().to_vec(), 0), &reference, PATH));
         assert_eq!(at_once, dripping, "wherever the bytes are cut");
         at_once
     }
@@ -367,7 +378,13 @@ mod tests {
         let qty = |text: &str| Qty::parse(text.as_bytes()).unwrap();
         let security = SecurityId(1);
         let at = Timestamp(1_000);
-        let quote = Quote { bid: price("232.50"), bid_size: qty("100"), ask: price("232.51"), ask_size: qty("200"), at };
+        let quote = Quote {
+            bid: price("232.50"),
+            bid_size: qty("100"),
+            ask: price("232.51"),
+            ask_size: qty("200"),
+            at,
+        };
         assert_eq!(rows[0], Row { at, security, body: Body::Quote { security, quote } });
         let at = Timestamp(1_794_648_600_000_000_000);
         let trade = Trade { price: price("232.505"), size: qty("7"), at };
@@ -404,7 +421,8 @@ mod tests {
 
     #[test]
     fn a_bar_is_four_rows() {
-        let rows = read(&format!("{BARS}\n0,AAPL,10,12,9,11,4000\n60000000000,AAPL,10,12,9,11,4000\n")).unwrap();
+        let rows =
+            read(&format!("{BARS}\n0,AAPL,10,12,9,11,4000\n60000000000,AAPL,10,12,9,11,4000\n")).unwrap();
         assert_eq!(rows.len(), 8);
         assert!(rows.is_sorted_by_key(|row| row.at));
         assert_eq!(rows[7].at, Timestamp(105_000_000_000));

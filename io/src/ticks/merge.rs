@@ -40,7 +40,8 @@ pub fn open(
     if paths.len() > FILES_MAX {
         return Err(whole(format!("there are more than {FILES_MAX} files")));
     }
-    let mut merge = Merge { files: Vec::new(), rows: Vec::new(), heads: BinaryHeap::new(), bytes: 0, until: to };
+    let mut merge =
+        Merge { files: Vec::new(), rows: Vec::new(), heads: BinaryHeap::new(), bytes: 0, until: to };
     for (at, path) in paths.iter().enumerate() {
         merge.bytes += std::fs::metadata(path).map_or(0, |data| data.len());
         merge.files.push(CsvFile::open(path, reference, bars)?);
