@@ -7,7 +7,7 @@ use pitlane_engine::strategy::Operation;
 use pitlane_engine::strategy::host::HostSettings;
 use pitlane_engine::strategy::runner::RunnerSettings;
 
-use crate::config::{Config, Strategy};
+use crate::config::Strategy;
 use crate::log::fenced;
 
 /// Orders of all strategies of this process known at once, and finished ones of them: a strategy has at most a thousand open.
@@ -22,7 +22,7 @@ pub fn run_here(strategies: &[Strategy], reference: &RefData) -> Vec<StrategyId>
 }
 
 /// Those the reference data know; with the others the start was refused.
-pub fn hosts(config: &Config, reference: &RefData) -> Vec<HostSettings> {
+pub fn hosts(strategies: &[Strategy], reference: &RefData) -> Vec<HostSettings> {
     let host = |strategy: &Strategy| {
         let row = reference.strategies().iter().find(|row| row.name == strategy.name)?;
         Some(HostSettings {
@@ -33,7 +33,7 @@ pub fn hosts(config: &Config, reference: &RefData) -> Vec<HostSettings> {
             cancel_on_failure: strategy.cancel_on_failure,
         })
     };
-    config.strategies.iter().filter_map(host).collect()
+    strategies.iter().filter_map(host).collect()
 }
 
 pub fn runner_settings(operation: Operation, numbers: IdBlock, seed: u64) -> RunnerSettings {

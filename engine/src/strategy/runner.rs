@@ -77,6 +77,7 @@ pub struct Runner {
     dropped: u64,
     /// Shards whose snapshot is not complete.
     untold: u8,
+    begun: bool,
     token: u32,
 }
 
@@ -134,6 +135,7 @@ impl Runner {
             notices: VecDeque::new(),
             dropped: 0,
             untold: shards,
+            begun: false,
             token: 0,
         }
     }
@@ -156,7 +158,7 @@ impl Runner {
         self.scene.reference = reference;
     }
 
-    /// Whether it knows what was before it came.
+    /// Whether it knows what was before it came, so that it may begin.
     pub fn is_ready(&self) -> bool {
         self.untold == 0
     }
@@ -237,9 +239,6 @@ impl Runner {
             Body::Phase { strategy, phase } => self.handle_phase(now, shard, *strategy, *phase),
             Body::SnapshotEnd { port } if *port == self.port.id() => {
                 self.untold = self.untold.saturating_sub(1);
-                if self.untold == 0 {
-                    self.begin();
-                }
             }
             Body::Order(_)
             | Body::Status(_)
@@ -329,8 +328,12 @@ impl Runner {
 
 /// Phases.
 impl Runner {
-    /// All is known: every strategy begins; in real time those that should run are led there.
-    fn begin(&mut self) {
+    /// Every strategy begins its life, once all is known; in real time those that should run are led there. Nothing the second time.
+    pub fn begin(&mut self) {
+        if !self.is_ready() || self.begun {
+            return;
+        }
+        self.begun = true;
         for at in 0..self.hosts.len() {
             let runs = self.hosts[at].starts() && self.scene.operation == Operation::RealTime;
             self.tell_way(at, Phase::Exit, if runs { Phase::Running } else { Phase::Init });
@@ -354,7 +357,7 @@ impl Runner {
     }
 
     fn handle_phase(&mut self, now: Timestamp, shard: ShardId, strategy: StrategyId, phase: Phase) {
-        let Some(at) = self.place(strategy).filter(|_| self.is_ready()) else { return };
+        let Some(at) = self.place(strategy).filter(|_| self.begun) else { return };
         self.phases[at][shard.0 as usize] = Some(phase);
         if self.phases[at].iter().any(|said| *said != Some(phase)) {
             return;

@@ -83,6 +83,8 @@ impl Rig {
         runner.dispatcher_mut().register(&[dispatcher::Class::OrderStatus], listener).unwrap();
         let mut rig = Rig { workers, feed, runner, now: Timestamp(NS_PER_S), told };
         rig.pump();
+        rig.runner.begin();
+        rig.pump();
         rig
     }
 

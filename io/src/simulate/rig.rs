@@ -60,7 +60,7 @@ impl Rig {
         let born = Parts::newborn(reference, &settings);
         let workers = born.into_iter().zip(ends).map(|(born, end)| Worker::new(born.shard, end)).collect();
         let numbers = IdBlock { next: 1, end: u64::MAX };
-        let hosts = strategies::hosts(config, reference);
+        let hosts = strategies::hosts(&config.strategies, reference);
         let run = strategies::runner_settings(Operation::Simulation, numbers, settings.seed);
         let mut errands = Errands::new(Source { origin: Origin::Server, port: READER, session: 0 });
         errands.tell_all(Body::Watch { port: READER, what: Watch::Orders, on: true });
@@ -78,6 +78,8 @@ impl Rig {
             is_running: false,
             next: Timestamp::ZERO,
         };
+        rig.settle();
+        rig.runner.begin();
         rig.settle();
         rig.pay(config);
         rig.lead(Phase::Prefeed);
