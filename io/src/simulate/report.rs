@@ -262,7 +262,7 @@ fn assumptions(config: &Config, reference: &RefData, sample_ns: u64) -> Vec<(Str
         ("equity sampled every".to_string(), format!("{} s", sample_ns / NS_PER_S)),
         ("valuation".to_string(), "long at bid, short at ask, last without a quote".to_string()),
         ("annual figures".to_string(), "calendar time, year of 365.25 days, no riskless rate".to_string()),
-        ("exchange hours".to_string(), format!("{:?}", config.calendar.hours).to_lowercase()),
+        ("exchange hours".to_string(), format!("{:?}", config.calendar.hours.by).to_lowercase()),
         ("commission".to_string(), "rate of the security's family per unit of quantity".to_string()),
         (
             "market impact".to_string(),
