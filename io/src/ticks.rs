@@ -11,6 +11,8 @@
 pub mod bars;
 pub mod csv;
 pub mod merge;
+pub mod record;
+pub mod replay;
 
 use std::fmt;
 

@@ -248,7 +248,10 @@ impl Gateway {
                 });
             }
         }
-        if let Some(market) = self.market.as_mut().filter(|_| is_open) {
+        // What is played back begins when those are there who are to hear it.
+        let awaits = self.runner.as_ref().is_some_and(|runner| !runner.is_settled());
+        let may_speak = |market: &&mut Market| is_open && !(awaits && market.is_replay());
+        if let Some(market) = self.market.as_mut().filter(may_speak) {
             said += market.poll(now);
         }
         if let Some(trader) = &mut self.trader {

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use pitlane_engine::command::Phase;
 use pitlane_engine::mesh::ShardMask;
 use pitlane_engine::refdata::RefData;
+use pitlane_engine::strategy::host::Host;
 use pitlane_engine::strategy::runner::{Notice, Runner};
 use pitlane_engine::time::Timestamp;
 
@@ -65,6 +67,12 @@ impl RunnerDuty {
                 Note::Failed { strategy: name, reason }
             }
         })
+    }
+
+    /// Whether every strategy that should run does, or has failed.
+    pub fn is_settled(&self) -> bool {
+        let is_there = |host: &Host| !host.starts() || matches!(host.phase(), Phase::Running | Phase::Stop);
+        !self.runner.is_waiting() && self.runner.hosts().iter().all(is_there)
     }
 
     pub fn is_waiting(&self) -> bool {

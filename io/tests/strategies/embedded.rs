@@ -9,7 +9,7 @@ use super::client::{Client, body, plain};
 use super::data::{MAKER, MOMENTUM};
 use super::service::{Folder, Service, folder};
 
-fn start(place: &Folder, strategies: &str, settings: &[&str]) -> Service {
+pub fn start(place: &Folder, strategies: &str, settings: &[&str]) -> Service {
     let config = place.join("settings.toml");
     std::fs::write(&config, strategies).unwrap();
     let mut command = super::service::command(place, settings);
@@ -37,20 +37,30 @@ fn put(service: &Service, path: &str, json: &str) -> (u16, String) {
     (answer.split(' ').nth(1).unwrap().parse().unwrap(), answer)
 }
 
-fn get(service: &Service, path: &str) -> Value {
+pub fn get(service: &Service, path: &str) -> Value {
     let (status, body) = service.ask(&format!("GET {path}"));
     assert_eq!(status, 200, "{body}");
-    let json = &body[body.find(['[', '{']).unwrap()..=body.rfind([']', '}']).unwrap()];
-    serde_json::from_str(json).unwrap()
+    serde_json::from_str(&joined(&body)).unwrap()
 }
 
-fn strategy(service: &Service, name: &str) -> Value {
+pub fn strategy(service: &Service, name: &str) -> Value {
     let rows = get(service, "/rest/strategy");
     rows.as_array().unwrap().iter().find(|row| row["name"] == name).unwrap().clone()
 }
 
+/// The chunks of a body as one.
+fn joined(mut body: &str) -> String {
+    let mut whole = String::new();
+    while let Some((size, rest)) = body.split_once("\r\n") {
+        let Ok(size) = usize::from_str_radix(size, 16) else { return body.to_string() };
+        whole.push_str(&rest[..size]);
+        body = rest[size..].trim_start();
+    }
+    whole
+}
+
 /// Asks again and again until something holds: what others do takes its time.
-fn until(mut holds: impl FnMut() -> bool) {
+pub fn until(mut holds: impl FnMut() -> bool) {
     while !holds() {}
 }
 

@@ -12,4 +12,5 @@ mod client;
 
 mod data;
 mod embedded;
+mod replay;
 mod simulation;

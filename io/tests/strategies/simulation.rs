@@ -9,7 +9,7 @@ use super::data::{MAKER, MOMENTUM, START_NS, file, rows};
 use super::service::{Folder, folder};
 
 /// Runs it over files of this content, with these settings; gives exit code, output and complaints.
-fn simulate(
+pub fn simulate(
     place: &Folder,
     files: &[(&str, String)],
     settings: &str,
@@ -32,7 +32,7 @@ fn simulate(
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
-fn report(place: &Folder) -> Value {
+pub fn report(place: &Folder) -> Value {
     serde_json::from_slice(&fs::read(place.join("report/report.json")).unwrap()).unwrap()
 }
 
