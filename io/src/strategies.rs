@@ -56,6 +56,7 @@ mod tests {
     use pitlane_engine::mesh::{Depths, PortClass, mesh};
     use pitlane_engine::settings::ShardSettings;
     use pitlane_engine::shard::Shard;
+    use pitlane_engine::strategy::host::Make;
     use pitlane_engine::strategy::runner::{Notice, Runner};
     use pitlane_engine::strategy::{Context, Failure, Strategy as Trait};
     use pitlane_engine::time::Timestamp;
@@ -92,8 +93,8 @@ mod tests {
             cancel_on_failure: true,
         };
         let hosts = vec![
-            host(1, Box::new(|| Box::new(Panicking)) as pitlane_engine::strategy::host::Make),
-            host(2, Box::new(|| Box::new(Calm))),
+            host(1, Box::new(|| -> Box<dyn Trait> { Box::new(Panicking) }) as Make),
+            host(2, Box::new(|| -> Box<dyn Trait> { Box::new(Calm) })),
         ];
         let run = runner_settings(Operation::RealTime, IdBlock { next: 1, end: 100 }, 1);
         let mut runner = Runner::new(ports.remove(0), reference.clone(), run, hosts);

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use pitlane_engine::command::{Body, Command, Movement, MovementKind, Phase, Watch};
 use pitlane_engine::desk::IdBlock;
 use pitlane_engine::errands::Errands;
-use pitlane_engine::id::{AccountId, Origin, PortId, Source};
+use pitlane_engine::id::{AccountId, Origin, PortId, Source, StrategyId};
 use pitlane_engine::mesh::{PortClass, PortEnd, mesh};
 use pitlane_engine::number::{Money, Price, Qty};
 use pitlane_engine::refdata::RefData;
-use pitlane_engine::shard::{route, shard_of};
+use pitlane_engine::shard::{Route, route, shard_of};
 use pitlane_engine::strategy::Operation;
 use pitlane_engine::strategy::runner::{Notice, Runner};
 use pitlane_engine::time::Timestamp;
@@ -95,8 +95,8 @@ impl Rig {
             let movement = credit(strategy, account, cash, config);
             let body = Body::Transaction(movement);
             match route(&body, self.workers.len() as u8) {
-                pitlane_engine::shard::Route::One(shard) => self.errands.tell(shard, body),
-                pitlane_engine::shard::Route::All => self.errands.tell_all(body),
+                Route::One(shard) => self.errands.tell(shard, body),
+                Route::All => self.errands.tell_all(body),
             }
         }
         self.settle();
@@ -215,12 +215,7 @@ impl Rig {
     }
 }
 
-fn credit(
-    strategy: pitlane_engine::id::StrategyId,
-    account: AccountId,
-    cash: Money,
-    config: &Config,
-) -> Movement {
+fn credit(strategy: StrategyId, account: AccountId, cash: Money, config: &Config) -> Movement {
     Movement {
         kind: MovementKind::Credit,
         strategy,
