@@ -171,7 +171,7 @@ fn run_simulate(args: &Simulate) -> Result<ExitCode, Trouble> {
     let report = simulate::simulate(&config, &Arc::new(reference), &mut Progress::new(args.quiet))?;
     write!(io::stdout(), "{}", report.to_text())?;
     if let Some(folder) = &config.simulation.report_dir {
-        let named = |error| io::Error::new(io::ErrorKind::Other, format!("{}: {error}", folder.display()));
+        let named = |error| io::Error::other(format!("{}: {error}", folder.display()));
         report.write(folder).map_err(named)?;
         writeln!(io::stdout(), "report in {}", folder.display())?;
     }

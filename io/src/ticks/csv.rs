@@ -399,7 +399,7 @@ mod tests {
             ("", 0, "empty"),
             ("time,security\n", 1, "the first line must be"),
             ("T\nx,1,1,1,2,1,,\n", 2, "no time"),
-            ("T\n1,NOBODY,1,1,2,1,,\n", 2, "no security NOBODY"),
+            ("T\n1,NOONE,1,1,2,1,,\n", 2, "no security NOONE"),
             ("T\n1,1,1,1,2,1,,\n\n0,1,1,1,2,1,,\n", 4, "before that of the row above"),
             ("T\n1,1,1,1,2,1,\n", 2, "there is no lastSize"),
             ("T\n1,1,1,1,2,1,,,\n", 2, "too many cells"),
