@@ -28,8 +28,15 @@ pub mod soak;
 pub mod sweep;
 pub mod work;
 
+pub mod beside;
+pub mod brokers;
+pub mod nats;
+pub mod program;
+pub mod publisher;
+
 pub mod fan_out;
 pub mod fix;
+pub mod fix_road;
 pub mod fix_wire;
 pub mod http;
 pub mod journal;

@@ -10,10 +10,11 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use pitlane_bench::conditions::{Conditions, Pinning};
 use pitlane_bench::contest::{Engine, STANDING_HEAD, contest};
-use pitlane_bench::fan_out::{self, Heard, Nats};
+use pitlane_bench::fan_out::{self, Heard};
 use pitlane_bench::goals::{self, Verdict};
 use pitlane_bench::journal::Folder;
 use pitlane_bench::measure::{clock_ns, median, percentiles};
+use pitlane_bench::nats::Nats;
 use pitlane_bench::noise;
 use pitlane_bench::report::recording::Recording;
 use pitlane_bench::scenario::Scenario;
@@ -128,7 +129,9 @@ enum Task {
         check: bool,
     },
     /// Engines beside each other in interleaved rounds.
-    Compare(Rounds),
+    Engines(Rounds),
+    /// Us beside everybody who can be had on this machine: brokers, FIX, HTTP, order books. One table and one drawing.
+    Compare(tasks::peers::Everybody),
     /// FIX orders at rising rates, up to the knee.
     Sweep(tasks::endurance::Rates),
     /// FIX orders at half the knee for long: whether memory grows or the tail drifts.
@@ -322,7 +325,7 @@ impl Task {
             | Task::Simulate { check, .. }
             | Task::Stomp { check, .. } => *check,
             Task::Journal(journal) => journal.check,
-            Task::Compare(rounds) | Task::All(rounds) => rounds.check,
+            Task::Engines(rounds) | Task::All(rounds) => rounds.check,
             _ => false,
         }
     }
@@ -378,7 +381,8 @@ fn run(task: Task) -> Result<Verdicts, Failure> {
         Task::Memory { open, .. } => Ok(million(open)),
         Task::Journal(task) => journals(&pinning, &task),
         Task::Recovery { orders, dir, .. } => recovery(orders, dir.as_deref()),
-        Task::Compare(rounds) => compare(&rounds),
+        Task::Engines(rounds) => engines(&rounds),
+        Task::Compare(everybody) => tasks::peers::compare(&pinning, &everybody),
         Task::All(rounds) => all(&pinning, &rounds),
         Task::Smoke => smoke(&pinning),
     }
@@ -451,21 +455,21 @@ fn single(engine: Engine, flow: &Flow) -> Result<Verdicts, Failure> {
     Ok(Verdicts { wrong, goals: Vec::new() })
 }
 
-fn compare(rounds: &Rounds) -> Result<Verdicts, Failure> {
+fn engines(rounds: &Rounds) -> Result<Verdicts, Failure> {
     let mut verdicts = Verdicts::default();
     if let Some(path) = &rounds.workload {
-        compare_one("file", &read(path)?, rounds, &mut verdicts);
+        engines_on("file", &read(path)?, rounds, &mut verdicts);
         return Ok(verdicts);
     }
     let all: Vec<String> = Scenario::NAMES.map(String::from).to_vec();
     let names = if rounds.scenario.is_empty() { &all } else { &rounds.scenario };
     for name in names {
-        compare_one(name, &generate(name, rounds.ops)?, rounds, &mut verdicts);
+        engines_on(name, &generate(name, rounds.ops)?, rounds, &mut verdicts);
     }
     Ok(verdicts)
 }
 
-fn compare_one(name: &str, workload: &Workload, rounds: &Rounds, verdicts: &mut Verdicts) {
+fn engines_on(name: &str, workload: &Workload, rounds: &Rounds, verdicts: &mut Verdicts) {
     let engines = if rounds.engine.is_empty() { Engine::USUAL } else { &rounds.engine };
     let standings = contest(workload, engines, rounds.rounds.max(1), |_, _, _| {});
     println!("{STANDING_HEAD}");
@@ -676,15 +680,17 @@ fn fix_over_loopback(pinning: &Pinning, wire: &Wire) -> Result<Verdicts, Failure
         return Ok(Verdicts::default());
     }
     let (mut ours, mut bare, mut steady) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut theirs, mut theirs_short) = (Vec::new(), Vec::new());
+    let (mut theirs, mut theirs_short, mut theirs_kept) = (Vec::new(), Vec::new(), Vec::new());
     let load = Steady { rate: FIX_RATE, orders: wire.steady, open_max: None };
     for _ in 0..wire.rounds.max(1) {
         ours.push(flat_out(Peer::Pitlane, pinning, wire.sessions, wire.orders)?);
         if !wire.alone {
-            let peer =
-                |reports| flat_out(Peer::QuickFix { reports }, pinning, wire.sessions, wire.orders / 4);
-            theirs.push(peer(2)?);
-            theirs_short.push(peer(1)?);
+            let peer = |reports, files| {
+                flat_out(Peer::QuickFix { reports, files }, pinning, wire.sessions, wire.orders / 4)
+            };
+            theirs.push(peer(2, false)?);
+            theirs_short.push(peer(1, false)?);
+            theirs_kept.push(peer(2, true)?);
         }
         bare.push(open_loop(Peer::Echo, pinning, load, |_, _| {})?);
         steady.push(open_loop(Peer::Pitlane, pinning, load, |_, _| {})?);
@@ -700,12 +706,11 @@ fn fix_over_loopback(pinning: &Pinning, wire: &Wire) -> Result<Verdicts, Failure
     };
     let mut goals = Vec::new();
     if !theirs.is_empty() {
-        let (peer, short) = (median(&theirs), median(&theirs_short));
-        println!(
-            "QuickFIX 1.15, memory store, no dictionary: {peer:.0} orders/s with the same two reports for each order, \
-             {short:.0} with one, {:.2} × of which is ours",
-            rate / short
-        );
+        let [peer, short, kept] = [&theirs, &theirs_short, &theirs_kept].map(|rates| median(rates));
+        println!("QuickFIX 1.15, no dictionary, orders/s and how many times as many are ours:");
+        println!("  two reports for each order as we send them, in memory {peer:.0}, {:.2} ×", rate / peer);
+        println!("  two reports, kept in files as ours are {kept:.0}, {:.2} ×", rate / kept);
+        println!("  one report, in memory {short:.0}, {:.2} ×", rate / short);
         goals.push(Verdict::at_least("fix flat out", rate / peer, goals::FIX_PEER_RATIO_MIN, "× QuickFIX"));
     }
     for (name, took) in [("fix", &steady), ("bare echo", &bare)] {
@@ -848,7 +853,7 @@ fn all(pinning: &Pinning, rounds: &Rounds) -> Result<Verdicts, Failure> {
     add(journals(pinning, &Journal { ops, rounds: rounds.rounds, span_ms, dir: None, check: rounds.check })?);
     add(recovery(1_000_000, None)?);
     add(broker(pinning, 1_000_000, Duration::from_secs(2)));
-    add(compare(rounds)?);
+    add(engines(rounds)?);
     Ok(verdicts)
 }
 
@@ -879,7 +884,7 @@ fn smoke(pinning: &Pinning) -> Result<Verdicts, Failure> {
     let scenario = ["s1", "s100", "move"].map(String::from).to_vec();
     let rounds =
         Rounds { workload: None, scenario, ops: Some(5_000), rounds: 1, engine: Vec::new(), check: false };
-    add(compare(&rounds)?);
+    add(engines(&rounds)?);
     // So small, the goals say nothing.
     verdicts.goals.clear();
     Ok(verdicts)

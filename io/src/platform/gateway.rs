@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use pitlane_engine::command::{Body, Watch};
 use pitlane_engine::errands::Errands;
-use pitlane_engine::event::Body as Said;
+use pitlane_engine::event::{Body as Said, Event};
 use pitlane_engine::id::{Origin, Source};
 use pitlane_engine::mesh::{PortEnd, ShardMask};
 use pitlane_engine::time::{NS_PER_S, Timestamp};
@@ -151,25 +151,28 @@ impl Gateway {
 
     fn hear(&mut self, now: Timestamp) -> usize {
         let mut heard = self.adopt();
-        while heard < EVENTS_PER_POLL_MAX {
-            let Some((shard, event)) = self.port.poll_event() else { break };
-            heard += 1;
-            if let Some(stomp) = &mut self.stomp {
-                stomp.hear(now, shard, &event);
+        let Gateway { port, stomp, fix, recorder, untold, .. } = self;
+        let own = port.id();
+        let mut hear = |shard, event: &Event| {
+            if let Some(stomp) = stomp {
+                stomp.hear(now, shard, event);
             }
-            if let Some(fix) = &mut self.fix {
-                fix.hear(now, shard, &event, self.recorder.as_mut());
+            if let Some(fix) = fix {
+                fix.hear(now, shard, event, recorder.as_mut());
             }
             if let Said::SnapshotEnd { port } = event.body
-                && port == self.port.id()
+                && port == own
             {
-                self.untold = self.untold.saturating_sub(1);
-                if self.untold == 0
-                    && let Some(fix) = &mut self.fix
+                *untold = untold.saturating_sub(1);
+                if *untold == 0
+                    && let Some(fix) = fix
                 {
                     fix.complete(now);
                 }
             }
+        };
+        while heard < EVENTS_PER_POLL_MAX && port.hear_event(&mut hear).is_some() {
+            heard += 1;
         }
         heard += self.read_post(now);
         let Gateway { control, market, trader, runner, recorder, .. } = self;

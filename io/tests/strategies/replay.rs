@@ -52,8 +52,9 @@ fn a_market_that_was_recorded_can_be_simulated() {
     service.signal("TERM");
     assert!(service.end().is_orderly());
     let text = fs::read_to_string(&recorded).unwrap();
-    assert!(text.lines().count() > 2_000, "{}", text.lines().count());
+    // Where nothing is new, nothing is written.
+    assert!(text.lines().count() > 1_000, "{}", text.lines().count());
     let (code, said, complaints) = simulate(&place, &[("recorded.csv", text)], MOMENTUM, &[]);
     assert_eq!(code, Some(0), "{said}{complaints}");
-    assert!(report(&place)["ticks"].as_u64().unwrap() > 2_000);
+    assert!(report(&place)["ticks"].as_u64().unwrap() > 1_000);
 }
