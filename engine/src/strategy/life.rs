@@ -96,10 +96,13 @@ mod tests {
     fn a_way_is_made_of_steps_and_ends_where_it_should() {
         for from in PHASES {
             for to in PHASES {
+                // Nobody goes back but who has stopped, and he begins anew.
+                let goes_back = to < from && (from < Stop || to == Stop);
                 let Ok(way) = way(from, to) else {
-                    assert!((to < from && from == Running) || from == Exit || to < from, "{from:?} {to:?}");
+                    assert!(goes_back, "{from:?} {to:?}");
                     continue;
                 };
+                assert!(!goes_back, "{from:?} {to:?}");
                 let end = way.iter().try_fold(from, |at, next| enter(at, *next));
                 assert_eq!(end, Ok(to), "{from:?} {to:?}");
             }
