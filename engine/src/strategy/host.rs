@@ -99,6 +99,11 @@ impl Host {
         self.reason.as_ref()
     }
 
+    /// It has failed, and nobody was told yet.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed
+    }
+
     /// Once after each failure.
     pub(super) fn take_failure(&mut self) -> Option<Arc<str>> {
         std::mem::take(&mut self.failed).then(|| self.reason.clone()).flatten()

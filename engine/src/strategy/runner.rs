@@ -364,7 +364,7 @@ impl Runner {
         }
         let is_over = matches!(phase, Phase::Stop | Phase::Exit);
         // What was said before a failure is not heard any more.
-        if self.stopping[at] && !is_over {
+        if (self.stopping[at] || self.hosts[at].has_failed()) && !is_over {
             return;
         }
         self.stopping[at] = false;
