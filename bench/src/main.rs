@@ -224,6 +224,9 @@ struct Requests {
     /// Connections, each with one request in flight.
     #[arg(long, default_value_t = 16)]
     connections: usize,
+    /// Open orders, at least, in the list that others ask beside.
+    #[arg(long, default_value_t = 100_000)]
+    open: usize,
     #[arg(long, default_value_t = 7)]
     rounds: usize,
     /// Exit with 1 where a goal is missed.
@@ -614,14 +617,15 @@ fn http_beside_hyper(pinning: &Pinning, requests: &Requests) -> Result<Verdicts,
     };
     let mut goals: Vec<Verdict> = contest.iter().filter(|beside| beside.is_list()).map(judge).collect();
     let connections = 4 * requests.connections;
-    let orders = rest::orders(pinning, 2 * requests.requests, connections, rounds)?;
+    let orders = rest::orders(pinning, 2 * requests.requests, connections, rounds, requests.open)?;
     println!(
         "rest, {} orders over {connections} connections at level os: {:.0} orders/s; {:.0} ns of the server's core each, {:.0} ns of \
-         them of the http thread; a small request while all open orders are read: p99 {:.2} ms, longest {:.2} ms",
-        orders.open,
+         them of the http thread; a small request while all {} open orders are read: p99 {:.2} ms, longest {:.2} ms",
+        orders.taken,
         orders.per_s,
         orders.server_ns,
         orders.http_ns,
+        orders.open,
         orders.beside_list_ms_p99,
         orders.beside_list_ms_max
     );
@@ -840,7 +844,13 @@ fn all(pinning: &Pinning, rounds: &Rounds) -> Result<Verdicts, Failure> {
     add(lanes(pinning, &trips, &OPEN_LOOP_RATES));
     add(stamps(&trips));
     println!();
-    let requests = Requests { requests: 50_000, connections: 16, rounds: rounds.rounds, check: rounds.check };
+    let requests = Requests {
+        requests: 50_000,
+        connections: 16,
+        open: 100_000,
+        rounds: rounds.rounds,
+        check: rounds.check,
+    };
     add(http_beside_hyper(pinning, &requests)?);
     println!();
     add(sockets(pinning, &Trips { trips: 100_000, ..trips }));
@@ -863,7 +873,7 @@ fn smoke(pinning: &Pinning) -> Result<Verdicts, Failure> {
     let trips = Trips { trips: 2_000, rounds: 1, check: false };
     add(lanes(pinning, &trips, &OPEN_LOOP_RATES[..1]));
     add(stamps(&trips));
-    let requests = Requests { requests: 500, connections: 4, rounds: 1, check: false };
+    let requests = Requests { requests: 500, connections: 4, open: 2_000, rounds: 1, check: false };
     add(http_beside_hyper(pinning, &requests)?);
     add(sockets(pinning, &trips));
     let file = std::env::temp_dir().join(format!("pitlane-smoke-{}.ewl", std::process::id()));

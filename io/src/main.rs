@@ -15,6 +15,7 @@ use pitlane::audit::{AuditError, verify};
 use pitlane::auth::Auth;
 use pitlane::auth::book::Kind;
 use pitlane::auth::verbs as credentials;
+use pitlane::calendar::Calendar;
 use pitlane::config::{self, Config, Faults, Loaded, Machine, Mode, Origin, Params, Sources};
 use pitlane::doctor::{self, Probes};
 use pitlane::journal::disk::Disk;
@@ -315,6 +316,7 @@ fn read(sources: &Sources) -> Result<(Loaded, RefData), Trouble> {
         Some(dir) => refdata::read(dir)?,
         None => refdata::shipped()?,
     };
+    let reference = Calendar::fit(&loaded.config, reference);
     loaded.config.check_names(&reference, &loaded.params)?;
     Ok((loaded, reference))
 }

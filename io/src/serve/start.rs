@@ -58,7 +58,7 @@ pub fn start(
     let plan = Plan::new(topology.clone(), remote.bell().clone());
     let bells = plan.bells.clone();
     let registry = Arc::new(Registry::new(topology.shards));
-    let formats = vec![("image", image::FORMAT), ("journal", header::FORMAT)];
+    let formats = vec![("image", image::FORMAT), ("journal", header::FORMAT), ("state", image::STATE_FORMAT)];
     let standing = Arc::new(Standing::new(now, config.durability(), formats));
 
     let (mut members, mut healths, mut lock) = (Vec::new(), Vec::new(), None);
