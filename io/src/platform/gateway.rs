@@ -25,6 +25,7 @@ use rtrb::Consumer;
 use self::doors::{Doors, Protocol};
 use self::fix::FixRoom;
 use self::stomp::StompRoom;
+use self::stomp::watch::{self, Watch as StompWatch};
 use super::EVENTS_PER_POLL_MAX;
 use super::control::{Briefing, Control};
 use super::errands::Errands;
@@ -45,6 +46,7 @@ pub struct Gateway {
     port: PortEnd,
     doors: Doors,
     stomp: Option<StompRoom>,
+    stomp_watch: StompWatch,
     fix: Option<Box<FixRoom>>,
     /// What the rooms must know before anybody comes in.
     errands: Errands,
@@ -88,6 +90,7 @@ impl Gateway {
             port,
             doors: Doors::default(),
             stomp: None,
+            stomp_watch: StompWatch::default(),
             fix: None,
             errands,
             untold: 0,
@@ -147,9 +150,13 @@ impl Gateway {
 
     fn hear(&mut self, now: Timestamp) -> usize {
         let mut heard = self.adopt();
+        let mut is_first = self.stomp.is_some() && self.connected > 0;
         while heard < EVENTS_PER_POLL_MAX {
             let Some((shard, event)) = self.port.poll_event() else { break };
             heard += 1;
+            if std::mem::take(&mut is_first) {
+                self.stomp_watch.takes(self.recorder.as_mut());
+            }
             if let Some(stomp) = &mut self.stomp {
                 stomp.hear(now, shard, &event);
             }
@@ -167,6 +174,7 @@ impl Gateway {
                 }
             }
         }
+        self.stomp_watch.rendered(self.recorder.as_mut());
         heard += self.read_post(now);
         let Gateway { control, market, trader, recorder, .. } = self;
         if let Some(control) = control {
@@ -215,13 +223,15 @@ impl Gateway {
         let Some(post) = self.post.as_mut().filter(|_| now >= self.roll_at) else { return };
         self.roll_at = now.plus(ROLL_NS);
         if self.connected > 0 || self.had_sessions {
-            let rows: Arc<[Row]> = {
-                let fix = self.fix.iter().flat_map(|fix| fix.rows());
-                self.stomp.iter().flat_map(StompRoom::rows).chain(fix).collect()
-            };
+            let rows: Arc<[Row]> = rows(&self.stomp, &self.fix).collect();
             self.had_sessions = !rows.is_empty();
             post.send(Note::Sessions(rows));
         }
+    }
+
+    /// Everybody who is here.
+    pub fn rows(&self) -> impl Iterator<Item = Row> {
+        rows(&self.stomp, &self.fix)
     }
 
     fn speak(&mut self, now: Timestamp, course: Course) -> usize {
@@ -298,7 +308,10 @@ impl Gateway {
             | Happening::Closed { id, .. } => id,
         };
         if let Some(stomp) = self.stomp.as_mut().filter(|stomp| stomp.owns(id)) {
+            let is_input = matches!(happening, Happening::Received { .. });
+            let came = watch::came(self.recorder.as_mut().filter(|_| is_input));
             stomp.handle(now, sockets, happening);
+            watch::done(came, self.recorder.as_mut());
         } else if let Some(fix) = self.fix.as_mut().filter(|fix| fix.owns(id)) {
             fix.handle(now, sockets, happening, 0, self.recorder.as_mut());
         }
@@ -311,7 +324,7 @@ impl Gateway {
             sockets.shut_doors();
         }
         let takes_commands = course <= Course::Closing;
-        let Gateway { stomp, fix, port, post, recorder, .. } = self;
+        let Gateway { stomp, stomp_watch, fix, port, post, recorder, .. } = self;
         let mut said = 0;
         if let Some(fix) = fix {
             fix.set_ready(course == Course::Open);
@@ -325,9 +338,11 @@ impl Gateway {
                 }
             }
         }
-        said + stomp
-            .as_mut()
-            .map_or(0, |stomp| stomp.poll(now, sockets, takes_commands.then_some(port), post))
+        if let Some(stomp) = stomp {
+            said += stomp.poll(now, sockets, takes_commands.then_some(port), post);
+            stomp_watch.wrote(recorder.as_mut());
+        }
+        said
     }
 
     /// Wakes the shards that were sent something.
@@ -393,4 +408,9 @@ impl Gateway {
 
 fn source(port: &PortEnd) -> Source {
     Source { origin: Origin::Server, port: port.id(), session: 0 }
+}
+
+fn rows(stomp: &Option<StompRoom>, fix: &Option<Box<FixRoom>>) -> impl Iterator<Item = Row> {
+    let fix = fix.iter().flat_map(|fix| fix.rows());
+    stomp.iter().flat_map(StompRoom::rows).chain(fix)
 }
