@@ -38,7 +38,7 @@ use self::gateway::GatewayHost;
 use self::http::HttpHost;
 
 /// Nothing here takes long; whatever takes this long hangs.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(30);
 /// The shards that speak, and the port to which they do.
 const SHARDS: u8 = 2;
 const PORT: PortId = PortId(1);
@@ -108,13 +108,8 @@ fn check(over: Over, open: &dyn Fn(Plan) -> Box<dyn Host>) {
                 elsewhere += 1;
             } else {
                 played += 1;
-                let t0 = std::time::Instant::now();
                 if let Err(problem) = play(&lines, &Cuts::None, open) {
-                    eprintln!("FAIL {rule} {problem}");
                     failures.push(format!("{rule}\n  {problem}"));
-                }
-                if t0.elapsed().as_millis() > 500 {
-                    eprintln!("SLOW {rule} {:?}", t0.elapsed());
                 }
             }
         }

@@ -199,7 +199,7 @@ impl Host for GatewayHost {
         }
         // The system takes more for what was read, but in pieces of its own.
         let before = self.out_bytes(client);
-        while self.out_bytes(client) == before {
+        while before > 0 && self.out_bytes(client) == before {
             self.clients[client].read(4_096);
             self.settle(now);
         }
@@ -244,7 +244,7 @@ fn config(tls: bool) -> Config {
         format!("{used}=127.0.0.1:0"),
         format!("{unused}="),
         "fix.listen=".to_string(),
-        "net.send_kernel_bytes=65536".to_string(),
+        "net.send_kernel_bytes=16384".to_string(),
     ];
     let options = settings.iter().map(|setting| Setting::parse(setting).unwrap()).collect();
     let sources = Sources { options, ..Sources::default() };

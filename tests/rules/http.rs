@@ -201,7 +201,7 @@ impl Host for HttpHost {
             return self.settle(now);
         }
         let before = self.out_bytes(client);
-        while self.out_bytes(client) == before {
+        while before > 0 && self.out_bytes(client) == before {
             self.clients[client].read(4_096);
             self.settle(now);
         }

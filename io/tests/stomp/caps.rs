@@ -101,7 +101,8 @@ fn market_data_that_waits_takes_no_more_memory_than_is_set() {
     for (name, [bytes, keys_max]) in [("bytes", by_bytes), ("keys", by_keys)] {
         let settings =
             ["feed.rate=20000", "stomp.out_buffer_bytes=4096", "net.send_kernel_bytes=4096", &market];
-        let (service, _) = start(&format!("caps-{name}"), &[&settings[..], &[&bytes, &keys_max]].concat());
+        let (service, _) =
+            start(&format!("caps-{name}"), &[&settings[..], &[bytes.as_str(), keys_max.as_str()]].concat());
         let watching = watcher(&service, SUBSCRIPTIONS);
         until("everything waits", || shown(&service, SUBSCRIPTIONS, "slots") == Some(keys));
         let conflated = shown(&service, SUBSCRIPTIONS, "conflated").unwrap();
@@ -111,6 +112,8 @@ fn market_data_that_waits_takes_no_more_memory_than_is_set() {
         let out = shown(&service, SUBSCRIPTIONS, "queueBytes").unwrap();
         assert!((4_096..4_096 + 1_024).contains(&out), "{out} bytes wait");
         let beyond = watcher(&service, SUBSCRIPTIONS + 1);
+        let list = || service.ask("GET /rest/ext/session").1;
+        until("it is too much", || list().contains("\"state\":\"ENDING\""));
         ends_with(beyond, "message:slow consumer\n");
         assert_eq!(shown(&service, SUBSCRIPTIONS, "slots"), Some(keys), "that was no concern of the other");
         drop(watching);

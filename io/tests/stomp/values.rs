@@ -125,9 +125,6 @@ fn an_order_is_the_same_by_topic_and_by_rest() {
         let own = ["execType", "lastQuantity", "lastPrice"];
         assert!(own.contains(&name.as_str()) || whole.get(&name) == Some(&value), "{name} is {value}");
     }
-    // A refused one is told as well.
-    let too_much = r#"{"intId":"no","securityId":1,"side":"BUY","quantity":99999999,"limit":100,"strategyName":"PAIRS"}"#;
-    assert_eq!(request(&service, "POST /rest/execution/order/limit", too_much).0, 422);
     service.signal("TERM");
     assert!(service.end().is_orderly());
 }
@@ -203,7 +200,7 @@ fn phases_subscriptions_and_events_between_strategies_say_what_rest_says() {
     assert!(asked.iter().all(|(name, value)| told.get(name) == Some(value)), "{told:?}");
     audience.clients[0].say(r#"SEND|destination:/topic/generic-event.x||{"a":[1,null]}"#);
     let told = value_of(&audience.hear("generic-event.x", |_| true), None);
-    assert_eq!(Value::from(told), object(r#"{"name":"x","data":{"a":[1,null]}}"#).into());
+    assert_eq!(told, object(r#"{"name":"x","data":{"a":[1,null]}}"#));
     // A tick names its security as REST does.
     let tick = audience.clients[0].hear_until("MESSAGE|subscription:tick.1");
     let tick = object(body(&tick));
