@@ -260,7 +260,7 @@ impl Clog {
         let missing = CLOG_BYTES.checked_sub(out_bytes).ok_or("too much lies in the session")?;
         match missing {
             0 => Ok(Step::Done),
-            ..LEAST_BYTES => Err(format!("{missing} octets cannot be filled up")),
+            1..LEAST_BYTES => Err(format!("{missing} octets cannot be filled up")),
             _ => {
                 let mut piece = missing.min(MOST_BYTES);
                 if missing - piece < LEAST_BYTES && missing > piece {
