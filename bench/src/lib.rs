@@ -46,5 +46,6 @@ pub mod memory;
 pub mod read_model;
 pub mod rest;
 pub mod ring;
+pub mod simulate;
 pub mod stages;
 pub mod stomp;

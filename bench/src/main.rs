@@ -21,7 +21,8 @@ use pitlane_bench::scenario::Scenario;
 use pitlane_bench::work::Work;
 use pitlane_bench::workload::{Kind, Workload};
 use pitlane_bench::{
-    fix, fix_wire, http, journal, lane, memory, net, platform, read_model, rest, ring, stages, stomp,
+    fix, fix_wire, http, journal, lane, memory, net, platform, read_model, rest, ring, simulate, stages,
+    stomp,
 };
 
 #[derive(Parser)]
@@ -94,6 +95,16 @@ enum Task {
         /// Milliseconds of each measurement over loopback.
         #[arg(long, default_value_t = 3_000)]
         ms: u64,
+        /// Exit with 1 where a goal is missed.
+        #[arg(long)]
+        check: bool,
+    },
+    /// `pitlane simulate` with the moving-average example over a file of ticks that is made for it.
+    Simulate {
+        #[arg(long, default_value_t = 4_000_000)]
+        ticks: u64,
+        #[arg(long, default_value_t = 5)]
+        rounds: usize,
         /// Exit with 1 where a goal is missed.
         #[arg(long)]
         check: bool,
@@ -312,7 +323,10 @@ impl Task {
             Task::FixCodec(codec) => codec.check,
             Task::Fix(wire) => wire.check,
             Task::Http(requests) => requests.check,
-            Task::Memory { check, .. } | Task::Recovery { check, .. } | Task::Stomp { check, .. } => *check,
+            Task::Memory { check, .. }
+            | Task::Recovery { check, .. }
+            | Task::Simulate { check, .. }
+            | Task::Stomp { check, .. } => *check,
             Task::Journal(journal) => journal.check,
             Task::Engines(rounds) | Task::All(rounds) => rounds.check,
             _ => false,
@@ -366,6 +380,7 @@ fn run(task: Task) -> Result<Verdicts, Failure> {
         Task::ServeFix { .. } | Task::ServeHttp { .. } => Ok(Verdicts::default()),
         Task::Http(requests) => Ok(http_beside_hyper(&pinning, &requests)?),
         Task::Stomp { ticks, ms, .. } => Ok(broker(&pinning, ticks, Duration::from_millis(ms))),
+        Task::Simulate { ticks, rounds, .. } => simulation(ticks, rounds),
         Task::Memory { open, .. } => Ok(million(open)),
         Task::Journal(task) => journals(&pinning, &task),
         Task::Recovery { orders, dir, .. } => recovery(orders, dir.as_deref()),
@@ -715,6 +730,20 @@ fn fix_over_loopback(pinning: &Pinning, wire: &Wire) -> Result<Verdicts, Failure
     Ok(Verdicts { wrong: false, goals })
 }
 
+fn simulation(ticks: u64, rounds: usize) -> Result<Verdicts, Failure> {
+    let outcome = simulate::run(ticks, rounds)?;
+    println!(
+        "simulate: {ticks} ticks, moving-average cross; best {:.2}, median {:.2} million ticks/s; {} orders; hash {:016x}",
+        outcome.best / 1e6,
+        outcome.median / 1e6,
+        outcome.orders,
+        outcome.hash
+    );
+    let goal =
+        Verdict::at_least("simulate", outcome.best / 1e6, goals::SIMULATE_MILLIONS_MIN, "million ticks/s");
+    Ok(Verdicts { wrong: !outcome.repeats, goals: vec![goal] })
+}
+
 fn million(open: u32) -> Verdicts {
     let Some(memory) = memory::open_orders(open) else {
         println!("memory: this system does not tell");
@@ -860,6 +889,7 @@ fn smoke(pinning: &Pinning) -> Result<Verdicts, Failure> {
     add(view(&generate("s1", Some(5_000))?));
     add(journals(pinning, &Journal { ops: 2_000, rounds: 1, span_ms: 20, dir: None, check: false })?);
     add(recovery(5_000, None)?);
+    add(simulation(20_000, 2)?);
     add(broker(pinning, 5_000, Duration::from_millis(50)));
     let scenario = ["s1", "s100", "move"].map(String::from).to_vec();
     let rounds =

@@ -5,7 +5,7 @@
 mod check;
 mod image;
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 mod succession;
 
 use std::collections::BTreeMap;

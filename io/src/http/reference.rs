@@ -190,7 +190,8 @@ pub fn strategies(house: &Rc<House>, ask: &Ask<'_>) -> Result<Answer, Problem> {
             StrategyId::SERVER => Phase::Running,
             id => view.phase(id).unwrap_or_default(),
         };
-        StrategyVO::of(row, phase, house.settings.simulation)
+        let failure = house.switchboard.failure(&row.name);
+        StrategyVO::of(row, phase, house.settings.simulation, failure.as_deref())
     });
     Ok(Answer::list(rows))
 }

@@ -35,6 +35,8 @@ use crate::printer::Printer;
 use crate::report::Report;
 use crate::stages::Reader;
 use crate::stomp::{self, Logins};
+use crate::ticks::record;
+use crate::ticks::replay::Replay;
 use crate::tls::{Certificate, Tls, TlsError, TlsSettings};
 use crate::topology::Plan;
 use crate::topology::bells::Bells;
@@ -67,6 +69,12 @@ pub fn start(
     }
     let platform = PlatformSettings { numbers, ..PlatformSettings::of(config, &reference) };
     let mut parts = Parts::new(now, &reference, &platform, born, &bells, &registry);
+    let replay = Replay::open(&config.replay, &config.simulation, &reference);
+    let replay =
+        replay.map_err(|error| ServeError::System("replay.data".to_string(), io::Error::other(error)))?;
+    if let Some(market) = &mut parts.gateways[0].market {
+        market.set_replay(replay);
+    }
     let tls = open_tls(config, now)?;
     let doors = Doors::bind(config, tls.as_deref());
     let doors = doors.map_err(|(key, error)| ServeError::System(key.to_string(), error))?;
@@ -85,6 +93,8 @@ pub fn start(
     let mut scribe = Scribe::open(&config.service.data_dir, now).map_err(ServeError::Audit)?;
 
     let (printer, printing) = Printer::start(life.clone()).map_err(system(NO_THREAD))?;
+    let recording = config.record.file.as_deref().map(record::start).transpose();
+    let (recorder, recording) = recording.map_err(system("record.file"))?.unzip();
     let (answered, answers) = RingBuffer::new(REREADS_MAX);
     let gateway_bells = bells.ports[GATEWAYS as usize..].to_vec();
     let asked = Arc::new(AtomicBool::new(false));
@@ -106,7 +116,7 @@ pub fn start(
         registry: registry.clone(),
         standing: standing.clone(),
         stages: shown(parts.stages),
-        report: Some(Report::new(printer.clone(), settings.quiet)),
+        report: Some(Report::new(printer.clone(), settings.quiet, recorder)),
         numbers: rest_numbers,
         rereads: Some(Rereads::new(answers, parts.news.gateways, gateway_bells)),
         tls: tls.clone(),
@@ -141,6 +151,7 @@ pub fn start(
         threads,
         printer,
         printing,
+        recording,
         ready,
         _lock: lock,
         _fix_clerk: fix_clerk,

@@ -94,6 +94,8 @@ class Strategy:
     auto_activate: bool
     phase: Phase
     mode: Mode
+    # Why it was stopped, if it failed.
+    reason: Optional[str] = None
 
 
 @dataclass(frozen=True)
