@@ -1,0 +1,115 @@
+//! FIX: the codec alone, and the whole service over loopback beside a bare echo and an acceptor on QuickFIX.
+
+use clap::Args;
+use pitlane_bench::conditions::Pinning;
+use pitlane_bench::fix;
+use pitlane_bench::fix_wire::{Peer, Steady, flat_out, open_loop};
+use pitlane_bench::goals::{self, Verdict};
+use pitlane_bench::measure::median;
+use pitlane_bench::platform;
+use pitlane_bench::report::recording::Recording;
+
+use crate::tasks::NO_SECOND_CORE;
+use crate::{Failure, Verdicts};
+
+#[derive(Args, Clone)]
+pub struct Codec {
+    /// Messages of each round.
+    #[arg(long, default_value_t = 500_000)]
+    pub ops: usize,
+    #[arg(long, default_value_t = 7)]
+    pub rounds: usize,
+    /// Exit with 1 where a goal is missed.
+    #[arg(long)]
+    pub check: bool,
+}
+
+#[derive(Args, Clone)]
+pub struct Wire {
+    /// Sessions, flat out.
+    #[arg(long, default_value_t = 4)]
+    pub sessions: usize,
+    /// Orders of each session, flat out; at most 100,000 of them stay open.
+    #[arg(long, default_value_t = 90_000)]
+    pub orders: usize,
+    /// Orders at 10,000 a second.
+    #[arg(long, default_value_t = 30_000)]
+    pub steady: usize,
+    #[arg(long, default_value_t = 3)]
+    pub rounds: usize,
+    /// Without QuickFIX.
+    #[arg(long)]
+    pub alone: bool,
+    /// Exit with 1 where a goal is missed.
+    #[arg(long)]
+    pub check: bool,
+}
+
+/// Commands a second in the open loop.
+/// Of FIX orders, where a steady rate is measured.
+const FIX_RATE: u64 = 10_000;
+
+pub fn fix_codec(codec: &Codec) -> Verdicts {
+    let result = fix::codec(&platform::reference(1), codec.ops, codec.rounds, None);
+    println!(
+        "fix codec: {:.0} ns to read a New Order Single of {} bytes into 14 typed fields, {:.0} ns to write an Execution \
+         Report of {} bytes; {} of each, hash {:016x}",
+        result.decode_ns, result.bytes_in, result.encode_ns, result.bytes_out, codec.ops, result.hash
+    );
+    let goals =
+        vec![Verdict::at_most("fix decode", result.decode_ns, goals::FIX_DECODE_NS_MAX, "ns for 14 fields")];
+    Verdicts { wrong: !result.agree, goals }
+}
+
+/// In turn, so that all meet the same machine.
+pub fn fix_over_loopback(pinning: &Pinning, wire: &Wire) -> Result<Verdicts, Failure> {
+    if !pinning.has_two_cores() {
+        println!("fix {NO_SECOND_CORE}");
+        return Ok(Verdicts::default());
+    }
+    let (mut ours, mut bare, mut steady) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut theirs, mut theirs_short, mut theirs_kept) = (Vec::new(), Vec::new(), Vec::new());
+    let load = Steady { rate: FIX_RATE, orders: wire.steady, open_max: None };
+    for _ in 0..wire.rounds.max(1) {
+        ours.push(flat_out(Peer::Pitlane, pinning, wire.sessions, wire.orders)?);
+        if !wire.alone {
+            let peer = |reports, files| {
+                flat_out(Peer::QuickFix { reports, files }, pinning, wire.sessions, wire.orders / 4)
+            };
+            theirs.push(peer(2, false)?);
+            theirs_short.push(peer(1, false)?);
+            theirs_kept.push(peer(2, true)?);
+        }
+        bare.push(open_loop(Peer::Echo, pinning, load, |_, _| {})?);
+        steady.push(open_loop(Peer::Pitlane, pinning, load, |_, _| {})?);
+    }
+    let Wire { sessions, orders, .. } = wire;
+    let rate = median(&ours);
+    println!(
+        "fix flat out: {rate:.0} orders/s, order to first report, {sessions} sessions of {orders} orders, journal os"
+    );
+    let at = |rounds: &[Recording], quantile: f64| {
+        let nth = rounds.iter().map(|round| round.all.value_at_quantile(quantile) as f64);
+        median(&nth.collect::<Vec<_>>()) / 1_000.0
+    };
+    let mut goals = Vec::new();
+    if !theirs.is_empty() {
+        let [peer, short, kept] = [&theirs, &theirs_short, &theirs_kept].map(|rates| median(rates));
+        println!("QuickFIX 1.15, no dictionary, orders/s and how many times as many are ours:");
+        println!("  two reports for each order as we send them, in memory {peer:.0}, {:.2} ×", rate / peer);
+        println!("  two reports, kept in files as ours are {kept:.0}, {:.2} ×", rate / kept);
+        println!("  one report, in memory {short:.0}, {:.2} ×", rate / short);
+        goals.push(Verdict::at_least("fix flat out", rate / peer, goals::FIX_PEER_RATIO_MIN, "× QuickFIX"));
+    }
+    for (name, took) in [("fix", &steady), ("bare echo", &bare)] {
+        println!(
+            "{name} at {FIX_RATE} orders/s: {:.1} µs at the median, {:.1} at 99 %, {:.1} at 99.9 %",
+            at(took, 0.5),
+            at(took, 0.99),
+            at(took, 0.999)
+        );
+    }
+    let ratio = at(&steady, 0.5) / at(&bare, 0.5);
+    goals.push(Verdict::at_most("fix at a steady rate", ratio, goals::FIX_ECHO_RATIO_MAX, "× a bare echo"));
+    Ok(Verdicts { wrong: false, goals })
+}

@@ -1,0 +1,61 @@
+//! REST: lists beside bare servers, orders, and a long list beside everybody else.
+
+use clap::Args;
+use pitlane_bench::conditions::Pinning;
+use pitlane_bench::goals::{self, Verdict};
+use pitlane_bench::{http, rest};
+
+use crate::tasks::NO_SECOND_CORE;
+use crate::{Failure, Verdicts};
+
+#[derive(Args, Clone)]
+pub struct Requests {
+    /// Requests of each round.
+    #[arg(long, default_value_t = 50_000)]
+    pub requests: usize,
+    /// Connections, each with one request in flight.
+    #[arg(long, default_value_t = 16)]
+    pub connections: usize,
+    /// Open orders, at least, in the list that others ask beside.
+    #[arg(long, default_value_t = 100_000)]
+    pub open: usize,
+    #[arg(long, default_value_t = 7)]
+    pub rounds: usize,
+    /// Exit with 1 where a goal is missed.
+    #[arg(long)]
+    pub check: bool,
+}
+
+/// Ours and the bare servers take turns, so that all meet the same machine.
+pub fn http_beside_hyper(pinning: &Pinning, requests: &Requests) -> Result<Verdicts, Failure> {
+    if !pinning.has_two_cores() {
+        println!("http {NO_SECOND_CORE}");
+        return Ok(Verdicts::default());
+    }
+    let rounds = requests.rounds.max(1);
+    let contest = http::contest(pinning, requests.requests, requests.connections, rounds)?;
+    println!("http, {} connections, the server's time on its core for a request", requests.connections);
+    contest.iter().for_each(|beside| println!("{beside}"));
+    let judge = |beside: &http::Beside| {
+        let what = format!("http, {} of {} bytes", beside.path, beside.bytes);
+        Verdict::at_most(&what, beside.ratio, goals::HTTP_RATIO_MAX, "× hyper's time")
+    };
+    let mut goals: Vec<Verdict> = contest.iter().filter(|beside| beside.is_list()).map(judge).collect();
+    let connections = 4 * requests.connections;
+    let orders = rest::orders(pinning, 2 * requests.requests, connections, rounds, requests.open)?;
+    println!(
+        "rest, {} orders over {connections} connections at level os: {:.0} orders/s; {:.0} ns of the server's core each, {:.0} ns of \
+         them of the http thread; a small request while all {} open orders are read: p99 {:.2} ms, longest {:.2} ms",
+        orders.taken,
+        orders.per_s,
+        orders.server_ns,
+        orders.http_ns,
+        orders.open,
+        orders.beside_list_ms_p99,
+        orders.beside_list_ms_max
+    );
+    goals.push(Verdict::at_least("rest, orders", orders.per_s, goals::REST_ORDERS_PER_S_MIN, "a second"));
+    let (longest, most) = (orders.beside_list_ms_max, goals::BESIDE_LIST_MS_MAX);
+    goals.push(Verdict::at_most("rest, beside a long list", longest, most, "ms"));
+    Ok(Verdicts { wrong: false, goals })
+}

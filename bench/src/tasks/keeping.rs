@@ -1,0 +1,135 @@
+//! What is kept: in memory, on disk, after a restart; and what is played from files.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use pitlane_bench::conditions::Pinning;
+use pitlane_bench::goals::{self, Verdict};
+use pitlane_bench::journal::{self, Folder};
+use pitlane_bench::measure::{clock_ns, median, percentiles};
+use pitlane_bench::{memory, simulate};
+
+use crate::tasks::engines::generate;
+use crate::{Failure, Verdicts};
+
+#[derive(Args, Clone)]
+pub struct Journal {
+    /// Operations of each round.
+    #[arg(long, default_value_t = 500_000)]
+    pub ops: u32,
+    #[arg(long, default_value_t = 5)]
+    pub rounds: usize,
+    /// Milliseconds for each count of clients, in each round.
+    #[arg(long, default_value_t = 400)]
+    pub span_ms: u64,
+    /// Where the files go; the disk there is what is measured.
+    #[arg(long)]
+    pub dir: Option<PathBuf>,
+    /// Exit with 1 where a goal is missed.
+    #[arg(long)]
+    pub check: bool,
+}
+
+pub fn simulation(ticks: u64, rounds: usize) -> Result<Verdicts, Failure> {
+    let outcome = simulate::run(ticks, rounds)?;
+    println!(
+        "simulate: {ticks} ticks, moving-average cross; best {:.2}, median {:.2} million ticks/s; {} orders; hash {:016x}",
+        outcome.best / 1e6,
+        outcome.median / 1e6,
+        outcome.orders,
+        outcome.hash
+    );
+    let goal =
+        Verdict::at_least("simulate", outcome.best / 1e6, goals::SIMULATE_MILLIONS_MIN, "million ticks/s");
+    Ok(Verdicts { wrong: !outcome.repeats, goals: vec![goal] })
+}
+
+pub fn million(open: u32) -> Verdicts {
+    let Some(memory) = memory::open_orders(open) else {
+        println!("memory: this system does not tell");
+        return Verdicts::default();
+    };
+    let mib = |bytes: u64| bytes as f64 / (1 << 20) as f64;
+    println!(
+        "memory: {} orders open; {:.0} MiB grown, {:.0} MiB the whole process; {:.0} bytes an order",
+        memory.outcome.resting_orders,
+        mib(memory.bytes),
+        mib(memory.process_bytes),
+        memory.bytes as f64 / open.max(1) as f64
+    );
+    let goal = Verdict::at_most(
+        "memory of the process",
+        mib(memory.process_bytes),
+        mib(goals::MEMORY_BYTES_MAX),
+        "MiB",
+    );
+    Verdicts { wrong: memory.outcome.resting_orders != open as u64, goals: vec![goal] }
+}
+
+/// Clients with one order under way each.
+const CLIENTS: [usize; 3] = [1, 8, 64];
+
+/// With and without take turns, and so do one sync for each order and one for all.
+pub fn journals(pinning: &Pinning, task: &Journal) -> Result<Verdicts, Failure> {
+    let folder = Folder::new(task.dir.as_deref());
+    let workload = generate("s100", Some(task.ops))?;
+    println!("files in {}\n", folder.path().display());
+    let (mut added, mut means, mut wrong) = (Vec::new(), Vec::new(), false);
+    for _ in 0..task.rounds.max(1) {
+        let plain = journal::plain(&workload);
+        let journaled = journal::journaled(&workload, &folder, pinning, false)?;
+        let (without, with) = (plain.ns_per_op, journaled.ns_per_op);
+        println!("shard {without:.1} ns per operation, with level os {with:.1}; {} waits", journaled.waits);
+        means.push(journaled.ns_per_op - plain.ns_per_op);
+        wrong |= journaled.outcome != workload.expected || plain.outcome != workload.expected;
+        let timed = journal::journaled(&workload, &folder, pinning, true)?;
+        println!("{}", percentiles("append", &timed.appends));
+        added.push(timed.appends.value_at_quantile(0.5).saturating_sub(clock_ns()) as f64);
+    }
+    println!("\nlevel os adds {:.0} ns at the mean, caches that it fills included", median(&means));
+    let span = Duration::from_millis(task.span_ms);
+    let mut rates: [Vec<f64>; CLIENTS.len() + 1] = Default::default();
+    for _ in 0..task.rounds.max(1) {
+        rates[CLIENTS.len()].push(journal::sync_each(span, &folder)?);
+        for (rates, clients) in rates.iter_mut().zip(CLIENTS) {
+            rates.push(journal::group_commit(clients, span, &folder, pinning, &workload)?);
+        }
+    }
+    let each = median(&rates[CLIENTS.len()]);
+    println!("\nlevel disk: one sync for each order {each:.0} orders/s");
+    for (rates, clients) in rates.iter().zip(CLIENTS) {
+        let rate = median(rates);
+        println!("level disk: {clients:>2} clients {rate:.0} orders/s, {:.1} ×", rate / each);
+    }
+    let goal = Verdict::at_most("level os, added at the median", median(&added), goals::JOURNAL_NS_MAX, "ns");
+    Ok(Verdicts { wrong, goals: vec![goal] })
+}
+
+pub fn recovery(orders: u32, dir: Option<&Path>) -> Result<Verdicts, Failure> {
+    let folder = Folder::new(dir);
+    let restart = journal::restart(orders, &folder)?;
+    println!(
+        "restart: {} open orders, journal of {:.0} MiB; {:.3} s from the journal alone, {:.3} s from a snapshot and {} records",
+        restart.orders,
+        restart.bytes as f64 / (1 << 20) as f64,
+        restart.seconds_from_journal,
+        restart.seconds_from_snapshot,
+        restart.tail
+    );
+    let goals = vec![
+        Verdict::at_most(
+            "start from a snapshot",
+            restart.seconds_from_snapshot,
+            goals::RESTART_FROM_SNAPSHOT_S_MAX,
+            "s",
+        ),
+        Verdict::at_most(
+            "start from the journal",
+            restart.seconds_from_journal,
+            goals::RESTART_FROM_JOURNAL_S_MAX,
+            "s",
+        ),
+    ];
+    Ok(Verdicts { wrong: !restart.right, goals })
+}

@@ -1,0 +1,76 @@
+//! STOMP: without sockets, to many consumers over loopback, and beside neighbours who do not behave.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pitlane_bench::conditions::Pinning;
+use pitlane_bench::goals::{self, Verdict};
+use pitlane_bench::nats::Nats;
+use pitlane_bench::{fan_out, pairs, platform, stomp};
+
+use crate::Verdicts;
+
+/// A part of a round beside bad neighbours, and rounds for each such part of the time that is given.
+const STALLED_PART: Duration = Duration::from_millis(700);
+
+const ROUNDS_PER_PART: usize = 3;
+
+pub fn broker(pinning: &Pinning, ticks: usize, time: Duration) -> Verdicts {
+    let reference = Arc::new(platform::reference(100));
+    println!("stomp decode: {:.0} ns a frame", stomp::decode(ticks));
+    let (ns, octets) = stomp::render(ticks, &reference);
+    println!("stomp render: {ns:.0} ns a tick of {octets} octets");
+    for consumers in [1, 10, 100] {
+        let (ns, octets) = stomp::fan_out(consumers, ticks / consumers, reference.clone());
+        println!(
+            "stomp fan-out: {ns:.0} ns a delivery of {octets} octets to {consumers} consumers, without sockets"
+        );
+    }
+    let mut goals = Vec::new();
+    let nats = Nats::start(pinning);
+    for (consumers, floor, most_us) in goals::STOMP {
+        let ours = fan_out::throughput(pinning, &reference, consumers, time);
+        let millions = ours.deliveries_per_s / 1e6;
+        print!("stomp to {consumers}: {millions:.2} million deliveries/s of {:.0} octets", ours.octets);
+        match nats.as_ref().map(|nats| nats.throughput(consumers, time)) {
+            Some(theirs) => println!("; NATS {:.2}", theirs.deliveries_per_s / 1e6),
+            None => println!("; NATS is not installed"),
+        }
+        goals.push(Verdict::at_least(&format!("stomp to {consumers}"), millions, floor, "million/s"));
+        let latencies = fan_out::latency(pinning, &reference, consumers, 5_000, time);
+        let us = |quantile: f64| latencies.value_at_quantile(quantile) as f64 / 1e3;
+        println!("stomp to {consumers} at 5,000/s: median {:.1} µs, p99 {:.1} µs", us(0.5), us(0.99));
+        goals.push(Verdict::at_most(&format!("stomp latency to {consumers}"), us(0.5), most_us, "µs"));
+    }
+    // Short rounds: whoever does not read is sent away after a second.
+    let part = time.min(STALLED_PART);
+    let rounds = (time.as_millis() / part.as_millis().max(1)) as usize * ROUNDS_PER_PART;
+    let stalled = pairs::pairs(rounds, |is_bad| {
+        fan_out::beside_stalled(pinning, &reference, if is_bad { 2 } else { 0 }, part)
+    });
+    println!("stomp, 1,000 × 4 KiB/s to 10, of whom 2 do not read: {stalled}");
+    goals.push(Verdict::at_most(
+        "stomp beside 2 stalled",
+        stalled.p99_ratio,
+        goals::STALLED_RATIO_MAX,
+        "× p99",
+    ));
+    let gap = stalled.gap.as_secs_f64();
+    goals.push(Verdict::at_most("stomp beside 2 stalled, silence", gap, goals::SILENCE_S_MAX, "s"));
+    let beside = pairs::pairs(rounds, |is_bad| fan_out::beside_neighbours(pinning, &reference, is_bad, part));
+    println!(
+        "stomp, 1,000 × 4 KiB/s to 1, beside one who does not read, one with the smallest window and 100 who come and go: {beside}"
+    );
+    goals.push(Verdict::at_most(
+        "stomp beside neighbours",
+        beside.p99_ratio,
+        goals::NEIGHBOURS_RATIO_MAX,
+        "× p99",
+    ));
+    let missing = (beside.missing + stalled.missing) as f64;
+    goals.push(Verdict::at_most("stomp beside neighbours, missing", missing, 0.0, "messages"));
+    let held = beside.held_max.max(stalled.held_max) as f64 / (1 << 20) as f64;
+    goals.push(Verdict::at_most("stomp beside neighbours, held for one", held, goals::HELD_MIB_MAX, "MiB"));
+    println!();
+    Verdicts { wrong: false, goals }
+}

@@ -1,0 +1,110 @@
+//! Between two threads: rings, lanes with a shard behind them, stamps on the way, sockets.
+
+use clap::Args;
+use pitlane_bench::conditions::Pinning;
+use pitlane_bench::goals::{self, Verdict};
+use pitlane_bench::measure::{median, percentiles};
+use pitlane_bench::{lane, net, ring, stages};
+
+use crate::Verdicts;
+use crate::tasks::NO_SECOND_CORE;
+
+#[derive(Args, Clone)]
+pub struct Trips {
+    /// Round trips of each round.
+    #[arg(long, default_value_t = 500_000)]
+    pub trips: usize,
+    #[arg(long, default_value_t = 5)]
+    pub rounds: usize,
+    /// Exit with 1 where a goal is missed.
+    #[arg(long)]
+    pub check: bool,
+}
+
+pub const OPEN_LOOP_RATES: [u64; 4] = [100_000, 500_000, 1_000_000, 2_000_000];
+
+pub fn bare_ring(pinning: &Pinning, trips: &Trips) -> Verdicts {
+    if !pinning.has_two_cores() {
+        println!("ring {NO_SECOND_CORE}");
+        return Verdicts::default();
+    }
+    for _ in 0..trips.rounds.max(1) {
+        println!("{}", percentiles("ring", &ring::round_trips(pinning, trips.trips)));
+    }
+    Verdicts::default()
+}
+
+/// Ring and lane take turns, so that both meet the same machine.
+pub fn lanes(pinning: &Pinning, trips: &Trips, rates: &[u64]) -> Verdicts {
+    if !pinning.has_two_cores() {
+        println!("lane {NO_SECOND_CORE}");
+        return Verdicts::default();
+    }
+    let (mut differences, mut firsts) = (Vec::new(), Vec::new());
+    for _ in 0..trips.rounds.max(1) {
+        let bare = ring::round_trips(pinning, trips.trips);
+        let answered = lane::round_trips(pinning, trips.trips);
+        println!("{}", percentiles("ring", &bare));
+        println!("{}", percentiles("lane first", &answered.first));
+        println!("{}", percentiles("lane last", &answered.last));
+        let ring = bare.value_at_quantile(0.5) as f64;
+        firsts.push(answered.first.value_at_quantile(0.5) as f64 - ring);
+        differences.push(answered.last.value_at_quantile(0.5) as f64 - ring);
+    }
+    println!("\nopen loop, from the planned time of a command to its last event");
+    for &rate in rates {
+        let result = lane::open_loop(pinning, rate, trips.trips);
+        let word = format!("{:.1} M/s", rate as f64 / 1e6);
+        println!("{}  reached {:.3} M/s", percentiles(&word, &result.latencies), result.per_s_reached / 1e6);
+    }
+    let first =
+        Verdict::at_most("lane beyond ring, to the first event", median(&firsts), goals::LANE_NS_MAX, "ns");
+    let last = median(&differences);
+    println!("\nlane beyond ring, to the last event: {last:.0} ns");
+    Verdicts { wrong: false, goals: vec![first] }
+}
+
+pub fn stamps(trips: &Trips) -> Verdicts {
+    let roads = stages::roads(trips.rounds.max(1) * trips.trips);
+    let stages::Roads { bare_ns, stamped_ns } = roads;
+    println!(
+        "stages: {bare_ns:.1} ns a command without stamps, {stamped_ns:.1} ns with them, the best rounds"
+    );
+    let goal = Verdict::at_most("stamps of stages", roads.cost_percent(), goals::STAGES_PERCENT_MAX, "%");
+    Verdicts { wrong: false, goals: vec![goal] }
+}
+
+/// Consumers of one message.
+const FAN_OUTS: [usize; 3] = [1, 10, 100];
+
+/// Bare echoes and drivers take turns, so that all meet the same machine.
+pub fn sockets(pinning: &Pinning, trips: &Trips) -> Verdicts {
+    if !pinning.has_two_cores() {
+        println!("net {NO_SECOND_CORE}");
+        return Verdicts::default();
+    }
+    let here = |server: &net::Server| match server.forbidden() {
+        Some(reason) => {
+            println!("{:<10} skipped: {reason}", server.word());
+            false
+        }
+        None => true,
+    };
+    let servers: Vec<net::Server> = net::Server::ALL.into_iter().filter(here).collect();
+    println!("ping-pong of 128 bytes over loopback");
+    for _ in 0..trips.rounds.max(1) {
+        for &server in &servers {
+            println!("{}", percentiles(server.word(), &net::ping_pong(pinning, server, trips.trips)));
+        }
+    }
+    println!("\n200-octet messages to many consumers, million deliveries a second");
+    for consumers in FAN_OUTS {
+        for &server in &servers {
+            let net::Server::Driver(driver) = server else { continue };
+            let rate = net::fan_out(pinning, driver, consumers, trips.trips * 4 / consumers.min(20));
+            println!("{:<10} {consumers:>3} consumers {:.2} M/s", server.word(), rate / 1e6);
+        }
+    }
+    println!();
+    Verdicts::default()
+}
