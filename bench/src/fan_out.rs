@@ -218,7 +218,7 @@ fn serve(mut net: Net, reference: Arc<RefData>, clock: &Clock, manner: Manner, s
             }
         }
         net.turn(now, |sockets, happening| match happening {
-            Happening::AllTold => _ = room.poll(now, sockets, None, &mut None),
+            Happening::AllTold => _ = room.poll(now, sockets, None, |_| {}),
             other => room.handle(now, sockets, other),
         });
     }
