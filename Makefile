@@ -13,7 +13,7 @@ BASE ?= HEAD~1
 WHAT ?= shard
 
 .DEFAULT_GOAL := help
-.PHONY: help run page test web-test client-test check sim faults fuzz oracle bench bench-gate flame smoke pure cover clean
+.PHONY: help run page test web-test client-test check sim faults fuzz oracle bench compare bench-gate flame smoke pure cover clean
 
 # The page is built where npm is at hand, and only when something of it has changed; without it the binary says how.
 NPM := $(shell command -v npm)
@@ -95,6 +95,9 @@ oracle: ## our FIX codec beside fefix: the same frames and fields, and how fast 
 
 bench: ## how fast, with all conditions printed
 	cargo run --release --package pitlane-bench --features peers -- all
+
+compare: ## us beside brokers, FIX engines, web servers and order books that can be had here, in one table and target/compare
+	cargo run --release --package pitlane-bench --features peers -- compare $(ARGS)
 
 # The older source stands in a worktree of its own while it is built; what is built is kept for the next time.
 bench-gate: ## this build beside an earlier one (BASE=HEAD~1), in turn on this machine; fails only beyond the noise it measured

@@ -1,5 +1,4 @@
-//! One market to many consumers over loopback: the gateway's STOMP room with its sockets on one core, all consumers on the other;
-//! and NATS in the same run, where it is installed.
+//! One market to many consumers over loopback: the gateway's STOMP room with its sockets on one core, all consumers on the other.
 //!
 //! Throughput is closed: a tick is said while nobody is too far behind, so that nothing is conflated and every delivery counts.
 //! Latency is open: each tick has its time, and its delivery is counted from it.
@@ -7,7 +6,6 @@
 use std::hint::spin_loop;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
@@ -39,17 +37,11 @@ const TICKS_PER_TURN: u64 = 64;
 /// Ticks that may be said and not delivered to everybody. Half of them fill what may wait for one consumer.
 const AHEAD: u64 = 512;
 /// Before anything is counted.
-const WARM_UP: Duration = Duration::from_millis(300);
+pub const WARM_UP: Duration = Duration::from_millis(300);
 /// Nothing of this takes long.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// What a consumer reads at once.
 const READ_BYTES: usize = 256 * 1_024;
-/// The payload of a NATS message: as long as a tick in JSON.
-const NATS_BYTES: usize = 200;
-/// Messages that may be published and not delivered to everybody: NATS conflates nothing, and is faster with more under way.
-const NATS_AHEAD: u64 = 4_096;
-/// Messages of one write to it.
-const NATS_BATCH: u64 = 64;
 /// A large message: the text in the body of an event between strategies.
 const LARGE_BYTES: usize = 4 * 1_024;
 
@@ -63,7 +55,7 @@ pub struct Throughput {
 
 /// What both sides share.
 #[derive(Default)]
-struct Shared {
+pub struct Shared {
     /// Deliveries counted by the consumers.
     delivered: AtomicU64,
     /// Events said to all.
@@ -325,7 +317,7 @@ fn serve(
             }
         }
         net.turn(now, |sockets, happening| match happening {
-            Happening::AllTold => _ = room.poll(now, sockets, None, &mut None),
+            Happening::AllTold => _ = room.poll(now, sockets, None, |_| {}),
             other => room.handle(now, sockets, other),
         });
         if speaks && count > 0 && !matches!(manner, Manner::Fast(_)) {
@@ -344,17 +336,15 @@ fn serve(
 const HELD_EVERY: u64 = 64;
 
 /// All consumers, in the calling thread.
-struct Crowd {
+pub struct Crowd {
     sockets: Vec<TcpStream>,
     /// They are there and do not read.
     _stalled: Vec<TcpStream>,
     neighbours: Option<Neighbours>,
     buffer: Vec<u8>,
-    messages: u64,
-    octets: u64,
-    /// How messages are counted.
-    count: fn(&[u8]) -> u64,
-    /// Octets that were read before and end no message; for those counted by length.
+    pub messages: u64,
+    pub octets: u64,
+    /// Of every message; None: each ends with a zero.
     length: Option<u64>,
 }
 
@@ -374,15 +364,22 @@ impl Crowd {
             socket
         };
         let stalled: Vec<_> = (0..stalled).map(open).collect();
-        Crowd::new((0..consumers).map(open).collect(), stalled, |bytes| {
-            memchr::memchr_iter(0, bytes).count() as u64
-        })
+        Crowd { _stalled: stalled, ..Crowd::by_ends((0..consumers).map(open).collect()) }
     }
 
-    fn new(sockets: Vec<TcpStream>, stalled: Vec<TcpStream>, count: fn(&[u8]) -> u64) -> Crowd {
-        let buffer = vec![0; READ_BYTES];
-        let (messages, octets) = (0, 0);
-        Crowd { sockets, _stalled: stalled, neighbours: None, buffer, messages, octets, count, length: None }
+    /// Consumers of STOMP: every frame ends with a zero.
+    pub fn by_ends(sockets: Vec<TcpStream>) -> Crowd {
+        Crowd::new(sockets, None)
+    }
+
+    /// Consumers of messages that all have the same length.
+    pub fn by_length(sockets: Vec<TcpStream>, length: u64) -> Crowd {
+        Crowd::new(sockets, Some(length))
+    }
+
+    fn new(sockets: Vec<TcpStream>, length: Option<u64>) -> Crowd {
+        let (stalled, buffer) = (Vec::new(), vec![0; READ_BYTES]);
+        Crowd { sockets, _stalled: stalled, neighbours: None, buffer, messages: 0, octets: 0, length }
     }
 
     fn read_for(&mut self, shared: &Shared, time: Duration, see: impl FnMut(&[u8])) {
@@ -390,7 +387,7 @@ impl Crowd {
     }
 
     /// Reads for a while, and after each look at all sockets does something with the number of messages so far.
-    fn read_and(
+    pub fn read_and(
         &mut self,
         shared: &Shared,
         time: Duration,
@@ -421,7 +418,7 @@ impl Crowd {
                     self.octets += read as u64;
                     match self.length {
                         Some(length) => self.messages = self.octets / length,
-                        None => self.messages += (self.count)(bytes),
+                        None => self.messages += memchr::memchr_iter(0, bytes).count() as u64,
                     }
                     see(bytes);
                     idle = false;
@@ -440,117 +437,4 @@ impl Crowd {
 
 fn hello(topic: &str) -> String {
     format!("CONNECT\naccept-version:1.2\n\n\0SUBSCRIBE\nid:1\ndestination:/topic/{topic}\nreceipt:r\n\n\0")
-}
-
-/// A NATS server, if there is one on this machine.
-pub struct Nats {
-    child: Child,
-    address: SocketAddr,
-}
-
-impl Nats {
-    /// None: it is not installed, or did not come up.
-    pub fn start(pinning: &Pinning) -> Option<Nats> {
-        let port = std::net::TcpListener::bind("127.0.0.1:0").ok()?.local_addr().ok()?.port();
-        let core = pinning.second.map_or(0, |core| core.id).to_string();
-        let child = Command::new("taskset")
-            .args(["-c", &core, "nats-server", "-a", "127.0.0.1", "-p", &port.to_string()])
-            .env("GOMAXPROCS", "1")
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .ok()?;
-        let nats = Nats { child, address: SocketAddr::from(([127, 0, 0, 1], port)) };
-        let late = Instant::now() + Duration::from_secs(5);
-        while Instant::now() < late {
-            if TcpStream::connect(nats.address).is_ok() {
-                return Some(nats);
-            }
-            thread::sleep(Duration::from_millis(20));
-        }
-        None
-    }
-
-    /// Deliveries a second to so many consumers. Whoever reads also publishes, between two looks at the sockets: in a thread of its
-    /// own a publisher would wait for its share of the readers' core, and NATS for the publisher.
-    pub fn throughput(&self, consumers: usize, time: Duration) -> Throughput {
-        let shared = Shared::default();
-        let (mut crowd, length) = self.crowd(consumers);
-        let mut publisher = Publisher::new(self.connect());
-        let ahead = |delivered: u64| delivered / consumers as u64 + NATS_AHEAD;
-        crowd.read_and(&shared, WARM_UP, |_| {}, |delivered| publisher.publish(ahead(delivered)));
-        let (before, begin) = (crowd.messages, Instant::now());
-        crowd.read_and(&shared, time, |_| {}, |delivered| publisher.publish(ahead(delivered)));
-        let deliveries_per_s = (crowd.messages - before) as f64 / begin.elapsed().as_secs_f64();
-        Throughput { deliveries_per_s, octets: length as f64 }
-    }
-
-    fn crowd(&self, consumers: usize) -> (Crowd, u64) {
-        let open = |_| {
-            let mut socket = self.connect();
-            socket.write_all(b"SUB t 1\r\nPING\r\n").expect("it reads");
-            wait_for_pong(&mut socket);
-            socket.set_nonblocking(true).expect("a socket takes options");
-            socket
-        };
-        let mut crowd = Crowd::new((0..consumers).map(open).collect(), Vec::new(), |_| 0);
-        let length = (b"MSG t 1 200\r\n".len() + NATS_BYTES + 2) as u64;
-        crowd.length = Some(length);
-        (crowd, length)
-    }
-
-    fn connect(&self) -> TcpStream {
-        let mut socket = TcpStream::connect(self.address).expect("it listens");
-        socket.write_all(b"CONNECT {\"verbose\":false,\"pedantic\":false}\r\nPING\r\n").expect("it reads");
-        wait_for_pong(&mut socket);
-        socket
-    }
-}
-
-/// Publishes as fast as NATS reads.
-struct Publisher {
-    socket: TcpStream,
-    batch: Vec<u8>,
-    /// Octets of the batch that are written.
-    written: usize,
-    said: u64,
-}
-
-impl Publisher {
-    fn new(socket: TcpStream) -> Publisher {
-        socket.set_nonblocking(true).expect("a socket takes options");
-        let message = [b"PUB t 200\r\n".as_slice(), &[b'x'; NATS_BYTES], b"\r\n"].concat();
-        Publisher { socket, batch: message.repeat(NATS_BATCH as usize), written: 0, said: 0 }
-    }
-
-    /// Up to so many messages in all, and no more than one write is taken.
-    fn publish(&mut self, up_to: u64) {
-        if self.said >= up_to {
-            return;
-        }
-        match self.socket.write(&self.batch[self.written..]) {
-            Ok(count) => self.written += count,
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-            Err(error) => panic!("{error}"),
-        }
-        if self.written == self.batch.len() {
-            (self.written, self.said) = (0, self.said + NATS_BATCH);
-        }
-    }
-}
-
-fn wait_for_pong(socket: &mut TcpStream) {
-    let mut answer = Vec::new();
-    while !answer.windows(6).any(|part| part == b"PONG\r\n") {
-        let mut bytes = [0; 4_096];
-        let count = socket.read(&mut bytes).expect("it answers");
-        answer.extend_from_slice(&bytes[..count]);
-    }
-}
-
-impl Drop for Nats {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }

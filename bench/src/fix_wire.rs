@@ -37,9 +37,11 @@ const START_MAX: Duration = Duration::from_secs(20);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
     Pitlane,
-    /// With so many reports for each order: two as we send them, or one.
+    /// With so many reports for each order: two as we send them, or one. What it must be able to send again is kept in memory or,
+    /// as we do, in files.
     QuickFix {
         reports: u8,
+        files: bool,
     },
     Echo,
 }
@@ -96,11 +98,17 @@ impl Server {
                     .spawn()?;
                 (server.child, server.folder) = (Some(child), Some(folder));
             }
-            Peer::QuickFix { reports } => {
+            Peer::QuickFix { reports, files } => {
                 let mut command = Command::new("taskset");
                 command.args(["-c", &core.to_string()]).arg(quickfix_acceptor()?);
                 let args = [address.port().to_string(), sessions.to_string(), reports.to_string()];
                 command.args(args).stdout(Stdio::piped());
+                if files {
+                    let folder =
+                        std::env::temp_dir().join(format!("pitlane-bench-quickfix-store-{}", address.port()));
+                    command.arg(&folder);
+                    server.folder = Some(folder);
+                }
                 let mut child = command.spawn()?;
                 let mut line = String::new();
                 BufReader::new(child.stdout.take().ok_or("no output")?).read_line(&mut line)?;
@@ -415,7 +423,7 @@ pub fn open_loop(
 /// What only the first answer to an order has.
 fn mark(peer: Peer) -> &'static [u8] {
     match peer {
-        Peer::Pitlane | Peer::QuickFix { reports: 2.. } => b"\x01150=A\x01",
+        Peer::Pitlane | Peer::QuickFix { reports: 2.., .. } => b"\x01150=A\x01",
         Peer::QuickFix { .. } => b"\x01150=0\x01",
         Peer::Echo => b"\x0135=D\x01",
     }

@@ -20,6 +20,8 @@ pub const REST_ORDERS_PER_S_MIN: f64 = 20_000.0;
 pub const BESIDE_LIST_MS_MAX: f64 = 5.0;
 /// The process with a million open orders.
 pub const MEMORY_BYTES_MAX: u64 = 1 << 30;
+/// Ticks a second through a simulation with the moving-average example, in millions.
+pub const SIMULATE_MILLIONS_MIN: f64 = 2.0;
 
 /// A New Order Single from bytes to fourteen typed fields.
 pub const FIX_DECODE_NS_MAX: f64 = 250.0;

@@ -1,4 +1,4 @@
-//! GETs over HTTP: ours beside servers that answer the same bytes from memory, bare hyper and, with the feature `peers`, may_minihttp. What
+//! GETs over HTTP: ours beside servers that answer the same bytes from memory, bare hyper, nginx where it is installed and, with the feature `peers`, may_minihttp. What
 //! ours takes on top is guards, routing, headers, deadlines, and making the answer.
 //!
 //! Each server is a process of its own on one core, the clients are on the other. Closed loop, by choice: the question is the server's time
@@ -27,7 +27,7 @@ pub struct Beside {
     pub path: &'static str,
     pub bytes: usize,
     /// Nanoseconds on the core for a request, ours first.
-    times: Vec<(Kind, f64)>,
+    pub times: Vec<(Kind, f64)>,
     /// Our time to hyper's: the median over rounds.
     pub ratio: f64,
 }
@@ -72,7 +72,7 @@ fn beside(
     rounds: usize,
 ) -> io::Result<Beside> {
     let body = body_of(&exchange(&mut ours.connect()?, path)?);
-    let others = Kind::BARE.iter().map(|kind| Server::start(*kind, pinning, &body));
+    let others = Kind::bare().map(|kind| Server::start(kind, pinning, &body));
     let others = others.collect::<io::Result<Vec<_>>>()?;
     let crowd = |server| Crowd::new(server, path, connections);
     let mut crowds = std::iter::once(ours).chain(&others).map(crowd).collect::<io::Result<Vec<_>>>()?;
@@ -84,7 +84,7 @@ fn beside(
         let newest = |at: usize| times[at].last().copied().unwrap_or(f64::NAN);
         ratios.push(newest(0) / newest(1));
     }
-    let kinds = std::iter::once(Kind::Pitlane).chain(Kind::BARE.iter().copied());
+    let kinds = std::iter::once(Kind::Pitlane).chain(Kind::bare());
     let times = kinds.zip(times.iter().map(|times| median(times))).collect();
     Ok(Beside { path, bytes: body.len(), times, ratio: median(&ratios) })
 }

@@ -29,8 +29,15 @@ pub mod soak;
 pub mod sweep;
 pub mod work;
 
+pub mod beside;
+pub mod brokers;
+pub mod nats;
+pub mod program;
+pub mod publisher;
+
 pub mod fan_out;
 pub mod fix;
+pub mod fix_road;
 pub mod fix_wire;
 pub mod http;
 pub mod journal;
@@ -40,5 +47,6 @@ pub mod memory;
 pub mod read_model;
 pub mod rest;
 pub mod ring;
+pub mod simulate;
 pub mod stages;
 pub mod stomp;

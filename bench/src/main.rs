@@ -10,17 +10,19 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use pitlane_bench::conditions::{Conditions, Pinning};
 use pitlane_bench::contest::{Engine, STANDING_HEAD, contest};
-use pitlane_bench::fan_out::{self, Nats};
+use pitlane_bench::fan_out;
 use pitlane_bench::goals::{self, Verdict};
 use pitlane_bench::journal::Folder;
 use pitlane_bench::measure::{clock_ns, median, percentiles};
+use pitlane_bench::nats::Nats;
 use pitlane_bench::noise;
 use pitlane_bench::report::recording::Recording;
 use pitlane_bench::scenario::Scenario;
 use pitlane_bench::work::Work;
 use pitlane_bench::workload::{Kind, Workload};
 use pitlane_bench::{
-    fix, fix_wire, http, journal, lane, memory, net, pairs, platform, read_model, rest, ring, stages, stomp,
+    fix, fix_wire, http, journal, lane, memory, net, pairs, platform, read_model, rest, ring, simulate,
+    stages, stomp,
 };
 
 #[derive(Parser)]
@@ -97,6 +99,16 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
+    /// `pitlane simulate` with the moving-average example over a file of ticks that is made for it.
+    Simulate {
+        #[arg(long, default_value_t = 4_000_000)]
+        ticks: u64,
+        #[arg(long, default_value_t = 5)]
+        rounds: usize,
+        /// Exit with 1 where a goal is missed.
+        #[arg(long)]
+        check: bool,
+    },
     /// The memory of a shard with so many open orders.
     Memory {
         #[arg(long, default_value_t = 1_000_000)]
@@ -117,7 +129,9 @@ enum Task {
         check: bool,
     },
     /// Engines beside each other in interleaved rounds.
-    Compare(Rounds),
+    Engines(Rounds),
+    /// Us beside everybody who can be had on this machine: brokers, FIX, HTTP, order books. One table and one drawing.
+    Compare(tasks::peers::Everybody),
     /// FIX orders at rising rates, up to the knee.
     Sweep(tasks::endurance::Rates),
     /// FIX orders at half the knee for long: whether memory grows or the tail drifts.
@@ -210,6 +224,9 @@ struct Requests {
     /// Connections, each with one request in flight.
     #[arg(long, default_value_t = 16)]
     connections: usize,
+    /// Open orders, at least, in the list that others ask beside.
+    #[arg(long, default_value_t = 100_000)]
+    open: usize,
     #[arg(long, default_value_t = 7)]
     rounds: usize,
     /// Exit with 1 where a goal is missed.
@@ -306,9 +323,12 @@ impl Task {
             Task::FixCodec(codec) => codec.check,
             Task::Fix(wire) => wire.check,
             Task::Http(requests) => requests.check,
-            Task::Memory { check, .. } | Task::Recovery { check, .. } | Task::Stomp { check, .. } => *check,
+            Task::Memory { check, .. }
+            | Task::Recovery { check, .. }
+            | Task::Simulate { check, .. }
+            | Task::Stomp { check, .. } => *check,
             Task::Journal(journal) => journal.check,
-            Task::Compare(rounds) | Task::All(rounds) => rounds.check,
+            Task::Engines(rounds) | Task::All(rounds) => rounds.check,
             _ => false,
         }
     }
@@ -360,10 +380,12 @@ fn run(task: Task) -> Result<Verdicts, Failure> {
         Task::ServeFix { .. } | Task::ServeHttp { .. } => Ok(Verdicts::default()),
         Task::Http(requests) => Ok(http_beside_hyper(&pinning, &requests)?),
         Task::Stomp { ticks, ms, .. } => Ok(broker(&pinning, ticks, Duration::from_millis(ms))),
+        Task::Simulate { ticks, rounds, .. } => simulation(ticks, rounds),
         Task::Memory { open, .. } => Ok(million(open)),
         Task::Journal(task) => journals(&pinning, &task),
         Task::Recovery { orders, dir, .. } => recovery(orders, dir.as_deref()),
-        Task::Compare(rounds) => compare(&rounds),
+        Task::Engines(rounds) => engines(&rounds),
+        Task::Compare(everybody) => tasks::peers::compare(&pinning, &everybody),
         Task::All(rounds) => all(&pinning, &rounds),
         Task::Smoke => smoke(&pinning),
     }
@@ -436,21 +458,21 @@ fn single(engine: Engine, flow: &Flow) -> Result<Verdicts, Failure> {
     Ok(Verdicts { wrong, goals: Vec::new() })
 }
 
-fn compare(rounds: &Rounds) -> Result<Verdicts, Failure> {
+fn engines(rounds: &Rounds) -> Result<Verdicts, Failure> {
     let mut verdicts = Verdicts::default();
     if let Some(path) = &rounds.workload {
-        compare_one("file", &read(path)?, rounds, &mut verdicts);
+        engines_on("file", &read(path)?, rounds, &mut verdicts);
         return Ok(verdicts);
     }
     let all: Vec<String> = Scenario::NAMES.map(String::from).to_vec();
     let names = if rounds.scenario.is_empty() { &all } else { &rounds.scenario };
     for name in names {
-        compare_one(name, &generate(name, rounds.ops)?, rounds, &mut verdicts);
+        engines_on(name, &generate(name, rounds.ops)?, rounds, &mut verdicts);
     }
     Ok(verdicts)
 }
 
-fn compare_one(name: &str, workload: &Workload, rounds: &Rounds, verdicts: &mut Verdicts) {
+fn engines_on(name: &str, workload: &Workload, rounds: &Rounds, verdicts: &mut Verdicts) {
     let engines = if rounds.engine.is_empty() { Engine::USUAL } else { &rounds.engine };
     let standings = contest(workload, engines, rounds.rounds.max(1), |_, _, _| {});
     println!("{STANDING_HEAD}");
@@ -595,14 +617,15 @@ fn http_beside_hyper(pinning: &Pinning, requests: &Requests) -> Result<Verdicts,
     };
     let mut goals: Vec<Verdict> = contest.iter().filter(|beside| beside.is_list()).map(judge).collect();
     let connections = 4 * requests.connections;
-    let orders = rest::orders(pinning, 2 * requests.requests, connections, rounds)?;
+    let orders = rest::orders(pinning, 2 * requests.requests, connections, rounds, requests.open)?;
     println!(
         "rest, {} orders over {connections} connections at level os: {:.0} orders/s; {:.0} ns of the server's core each, {:.0} ns of \
-         them of the http thread; a small request while all open orders are read: p99 {:.2} ms, longest {:.2} ms",
-        orders.open,
+         them of the http thread; a small request while all {} open orders are read: p99 {:.2} ms, longest {:.2} ms",
+        orders.taken,
         orders.per_s,
         orders.server_ns,
         orders.http_ns,
+        orders.open,
         orders.beside_list_ms_p99,
         orders.beside_list_ms_max
     );
@@ -684,15 +707,17 @@ fn fix_over_loopback(pinning: &Pinning, wire: &Wire) -> Result<Verdicts, Failure
         return Ok(Verdicts::default());
     }
     let (mut ours, mut bare, mut steady) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut theirs, mut theirs_short) = (Vec::new(), Vec::new());
+    let (mut theirs, mut theirs_short, mut theirs_kept) = (Vec::new(), Vec::new(), Vec::new());
     let load = Steady { rate: FIX_RATE, orders: wire.steady, open_max: None };
     for _ in 0..wire.rounds.max(1) {
         ours.push(flat_out(Peer::Pitlane, pinning, wire.sessions, wire.orders)?);
         if !wire.alone {
-            let peer =
-                |reports| flat_out(Peer::QuickFix { reports }, pinning, wire.sessions, wire.orders / 4);
-            theirs.push(peer(2)?);
-            theirs_short.push(peer(1)?);
+            let peer = |reports, files| {
+                flat_out(Peer::QuickFix { reports, files }, pinning, wire.sessions, wire.orders / 4)
+            };
+            theirs.push(peer(2, false)?);
+            theirs_short.push(peer(1, false)?);
+            theirs_kept.push(peer(2, true)?);
         }
         bare.push(open_loop(Peer::Echo, pinning, load, |_, _| {})?);
         steady.push(open_loop(Peer::Pitlane, pinning, load, |_, _| {})?);
@@ -708,12 +733,11 @@ fn fix_over_loopback(pinning: &Pinning, wire: &Wire) -> Result<Verdicts, Failure
     };
     let mut goals = Vec::new();
     if !theirs.is_empty() {
-        let (peer, short) = (median(&theirs), median(&theirs_short));
-        println!(
-            "QuickFIX 1.15, memory store, no dictionary: {peer:.0} orders/s with the same two reports for each order, \
-             {short:.0} with one, {:.2} × of which is ours",
-            rate / short
-        );
+        let [peer, short, kept] = [&theirs, &theirs_short, &theirs_kept].map(|rates| median(rates));
+        println!("QuickFIX 1.15, no dictionary, orders/s and how many times as many are ours:");
+        println!("  two reports for each order as we send them, in memory {peer:.0}, {:.2} ×", rate / peer);
+        println!("  two reports, kept in files as ours are {kept:.0}, {:.2} ×", rate / kept);
+        println!("  one report, in memory {short:.0}, {:.2} ×", rate / short);
         goals.push(Verdict::at_least("fix flat out", rate / peer, goals::FIX_PEER_RATIO_MIN, "× QuickFIX"));
     }
     for (name, took) in [("fix", &steady), ("bare echo", &bare)] {
@@ -727,6 +751,20 @@ fn fix_over_loopback(pinning: &Pinning, wire: &Wire) -> Result<Verdicts, Failure
     let ratio = at(&steady, 0.5) / at(&bare, 0.5);
     goals.push(Verdict::at_most("fix at a steady rate", ratio, goals::FIX_ECHO_RATIO_MAX, "× a bare echo"));
     Ok(Verdicts { wrong: false, goals })
+}
+
+fn simulation(ticks: u64, rounds: usize) -> Result<Verdicts, Failure> {
+    let outcome = simulate::run(ticks, rounds)?;
+    println!(
+        "simulate: {ticks} ticks, moving-average cross; best {:.2}, median {:.2} million ticks/s; {} orders; hash {:016x}",
+        outcome.best / 1e6,
+        outcome.median / 1e6,
+        outcome.orders,
+        outcome.hash
+    );
+    let goal =
+        Verdict::at_least("simulate", outcome.best / 1e6, goals::SIMULATE_MILLIONS_MIN, "million ticks/s");
+    Ok(Verdicts { wrong: !outcome.repeats, goals: vec![goal] })
 }
 
 fn million(open: u32) -> Verdicts {
@@ -829,7 +867,13 @@ fn all(pinning: &Pinning, rounds: &Rounds) -> Result<Verdicts, Failure> {
     add(lanes(pinning, &trips, &OPEN_LOOP_RATES));
     add(stamps(&trips));
     println!();
-    let requests = Requests { requests: 50_000, connections: 16, rounds: rounds.rounds, check: rounds.check };
+    let requests = Requests {
+        requests: 50_000,
+        connections: 16,
+        open: 100_000,
+        rounds: rounds.rounds,
+        check: rounds.check,
+    };
     add(http_beside_hyper(pinning, &requests)?);
     println!();
     add(sockets(pinning, &Trips { trips: 100_000, ..trips }));
@@ -842,7 +886,7 @@ fn all(pinning: &Pinning, rounds: &Rounds) -> Result<Verdicts, Failure> {
     add(journals(pinning, &Journal { ops, rounds: rounds.rounds, span_ms, dir: None, check: rounds.check })?);
     add(recovery(1_000_000, None)?);
     add(broker(pinning, 1_000_000, Duration::from_secs(2)));
-    add(compare(rounds)?);
+    add(engines(rounds)?);
     Ok(verdicts)
 }
 
@@ -852,7 +896,7 @@ fn smoke(pinning: &Pinning) -> Result<Verdicts, Failure> {
     let trips = Trips { trips: 2_000, rounds: 1, check: false };
     add(lanes(pinning, &trips, &OPEN_LOOP_RATES[..1]));
     add(stamps(&trips));
-    let requests = Requests { requests: 500, connections: 4, rounds: 1, check: false };
+    let requests = Requests { requests: 500, connections: 4, open: 2_000, rounds: 1, check: false };
     add(http_beside_hyper(pinning, &requests)?);
     add(sockets(pinning, &trips));
     let file = std::env::temp_dir().join(format!("pitlane-smoke-{}.ewl", std::process::id()));
@@ -868,11 +912,12 @@ fn smoke(pinning: &Pinning) -> Result<Verdicts, Failure> {
     add(view(&generate("s1", Some(5_000))?));
     add(journals(pinning, &Journal { ops: 2_000, rounds: 1, span_ms: 20, dir: None, check: false })?);
     add(recovery(5_000, None)?);
+    add(simulation(20_000, 2)?);
     add(broker(pinning, 5_000, Duration::from_millis(50)));
     let scenario = ["s1", "s100", "move"].map(String::from).to_vec();
     let rounds =
         Rounds { workload: None, scenario, ops: Some(5_000), rounds: 1, engine: Vec::new(), check: false };
-    add(compare(&rounds)?);
+    add(engines(&rounds)?);
     // So small, the goals say nothing.
     verdicts.goals.clear();
     Ok(verdicts)

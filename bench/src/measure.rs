@@ -24,10 +24,12 @@ pub fn throughput<M: Matcher>(workload: &Workload, mut matcher: M) -> Pass {
     let clock = Clock::new();
     let on_core = on_core_ns();
     let begin = clock.raw();
-    for (at, record) in workload.timed.iter().enumerate() {
-        matcher.foresee(&workload.timed[at + 1..]);
-        matcher.apply(black_box(record));
-    }
+    counted(|| {
+        for (at, record) in workload.timed.iter().enumerate() {
+            matcher.foresee(&workload.timed[at + 1..]);
+            matcher.apply(black_box(record));
+        }
+    });
     let wall = clock.delta_as_nanos(begin, clock.raw());
     let on_core = on_core_ns().zip(on_core).map(|(after, before)| after - before);
     let per_op = |ns: u64| ns as f64 / workload.timed.len().max(1) as f64;
@@ -38,11 +40,17 @@ pub fn throughput<M: Matcher>(workload: &Workload, mut matcher: M) -> Pass {
     }
 }
 
+/// What a time is taken of, and nothing beside it: callgrind finds it by its name ([`crate::instructions`]).
+#[inline(never)]
+pub fn counted<T>(work: impl FnOnce() -> T) -> T {
+    work()
+}
+
 /// Nanoseconds that the thread was on its core for a piece of work, and what came of it; those on the wall where the system does not tell.
 pub fn spent<T>(work: impl FnOnce() -> T) -> (f64, T) {
     let clock = Clock::new();
     let (on_core, begin) = (on_core_ns(), clock.raw());
-    let result = work();
+    let result = counted(work);
     let wall = clock.delta_as_nanos(begin, clock.raw());
     let ns = on_core_ns().zip(on_core).map_or(wall, |(after, before)| after - before);
     (ns as f64, result)

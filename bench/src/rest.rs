@@ -25,14 +25,21 @@ pub struct Orders {
     /// Of all threads of the server, and of its http thread, for one order.
     pub server_ns: f64,
     pub http_ns: f64,
-    /// Longest that a small request took while a list of all open orders was sent again and again.
+    pub taken: usize,
+    /// From a small request to the first octet of its answer, while a list of all open orders was sent again and again.
     pub beside_list_ms_p99: f64,
     pub beside_list_ms_max: f64,
     pub open: usize,
 }
 
-/// So many orders over so many connections, each with one in flight, in as many rounds; then the long list.
-pub fn orders(pinning: &Pinning, orders: usize, connections: usize, rounds: usize) -> io::Result<Orders> {
+/// So many orders over so many connections, each with one in flight, in as many rounds; then more, until the list is long.
+pub fn orders(
+    pinning: &Pinning,
+    orders: usize,
+    connections: usize,
+    rounds: usize,
+    open: usize,
+) -> io::Result<Orders> {
     let server = Server::start(Kind::Pitlane, pinning, &[])?;
     let mut clients = (0..connections).map(|_| server.connect()).collect::<io::Result<Vec<_>>>()?;
     let http =
@@ -47,6 +54,9 @@ pub fn orders(pinning: &Pinning, orders: usize, connections: usize, rounds: usiz
         let spent = http(server.threads()?).zip(own).map(|(after, before)| after - before);
         http_ns.push(spent.ok_or_else(|| io::Error::other("there is no http thread"))? / each as f64);
     }
+    let taken = orders / rounds * rounds;
+    let open = open.max(taken);
+    submit(&mut clients, taken, open - taken)?;
     let (p99, max) = beside_list(&server)?;
     server.end()?;
     Ok(Orders {
@@ -55,7 +65,8 @@ pub fn orders(pinning: &Pinning, orders: usize, connections: usize, rounds: usiz
         http_ns: median(&http_ns),
         beside_list_ms_p99: p99,
         beside_list_ms_max: max,
-        open: orders / rounds * rounds,
+        taken,
+        open,
     })
 }
 
@@ -75,8 +86,8 @@ fn submit(clients: &mut [TcpStream], first: usize, orders: usize) -> io::Result<
     Ok(())
 }
 
-/// How long small requests take while somebody reads all open orders, in milliseconds: 99 of 100, and all. One thread is both, and takes
-/// turns, so that they do not wait for each other's time on the core.
+/// How long small requests wait for the first octet of their answer while somebody reads all open orders, in milliseconds: 99 of 100, and
+/// all. One thread is both, and takes turns: two would wait for each other's time on the core they share, and that would be counted.
 fn beside_list(server: &Server) -> io::Result<(f64, f64)> {
     let (mut reader, mut client) = (server.connect()?, server.connect()?);
     reader.set_nonblocking(true)?;
@@ -95,9 +106,12 @@ fn beside_list(server: &Server) -> io::Result<(f64, f64)> {
                     *since.insert(Instant::now())
                 }
             };
+            let is_first = answer.0.is_empty();
             answer.read(&mut client, &mut buffer)?;
-            if answer.is_end() {
+            if is_first && !answer.0.is_empty() {
                 times.push(begin.elapsed().as_secs_f64() * 1e3);
+            }
+            if answer.is_end() {
                 (answer, since) = (Tail::default(), None);
             }
             list.read(&mut reader, &mut buffer)?;

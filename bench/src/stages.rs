@@ -15,6 +15,7 @@ use pitlane_engine::worker::Worker;
 use quanta::Clock;
 
 use crate::lane::Client;
+use crate::measure::counted;
 use crate::platform::{self, START};
 use crate::workload::Workload;
 
@@ -50,7 +51,7 @@ pub fn roads(commands: usize) -> Roads {
 }
 
 /// Nanoseconds of a command from its lane to the last event it causes.
-fn road(stamped: bool, commands: usize) -> f64 {
+pub fn road(stamped: bool, commands: usize) -> f64 {
     let (shard, outbox) = platform::shard_for(&Workload::still());
     let (mut ports, mut ends) = mesh(&[PortClass::Client], 1, Depths::default());
     let worker = Worker::restored(shard, ends.remove(0), outbox.seq(), START);
@@ -59,14 +60,9 @@ fn road(stamped: bool, commands: usize) -> f64 {
     let (bells, registry) = (Arc::new(Bells::silent(1, 1)), Arc::new(Registry::new(1)));
     let mut duty = ShardDuty::new(worker, keeping, bells, registry);
     let mut client = Client::at(ports.remove(0));
-    let clock = Clock::new();
-    let mut begin = clock.raw();
     // The first tenth is for the caches.
     let warm_up = commands / 10;
-    for n in 0..warm_up + commands {
-        if n == warm_up {
-            begin = clock.raw();
-        }
+    let mut take = |n: usize| {
         let command = client.next_command(OPEN_MAX);
         client.port.send(ShardId(0), command).expect("one is in flight, and there is room for more");
         duty.poll(Timestamp(START.0 + n as u64 * STEP_NS), Course::Open);
@@ -74,6 +70,10 @@ fn road(stamped: bool, commands: usize) -> f64 {
             client.hear(&event);
         }
         reader.poll();
-    }
+    };
+    (0..warm_up).for_each(&mut take);
+    let clock = Clock::new();
+    let begin = clock.raw();
+    counted(|| (warm_up..warm_up + commands).for_each(take));
     clock.delta_as_nanos(begin, clock.raw()) as f64 / commands as f64
 }

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use crate::contest::Engine;
 use crate::scenario::Scenario;
 use crate::workload::Workload;
-use crate::{fix, platform, stomp};
+use crate::{fix, fix_road, platform, stages, stomp};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Work {
@@ -28,10 +28,16 @@ pub enum Work {
     ShardS1,
     /// The whole shard with a hundred securities.
     ShardS100,
+    /// An order from lane to lane through a shard's duty, without stamps.
+    Road,
+    /// The same with the stamps of its stages.
+    RoadStamped,
+    /// A FIX order from bytes to both its reports, through session, desk, lane and shard.
+    FixRoad,
 }
 
 impl Work {
-    pub const ALL: [Work; 8] = [
+    pub const ALL: [Work; 11] = [
         Work::FixDecode,
         Work::FixEncode,
         Work::StompDecode,
@@ -40,6 +46,9 @@ impl Work {
         Work::BookS1,
         Work::ShardS1,
         Work::ShardS100,
+        Work::Road,
+        Work::RoadStamped,
+        Work::FixRoad,
     ];
 
     /// Does it so many times and says the nanoseconds of one.
@@ -54,6 +63,9 @@ impl Work {
             Work::BookS1 => Engine::Book.throughput(&flow("s1", ops)).ns_per_op,
             Work::ShardS1 => Engine::Shard.throughput(&flow("s1", ops)).ns_per_op,
             Work::ShardS100 => Engine::Shard.throughput(&flow("s100", ops)).ns_per_op,
+            Work::Road => stages::road(false, ops),
+            Work::RoadStamped => stages::road(true, ops),
+            Work::FixRoad => fix_road::road_ns(ops),
         }
     }
 
@@ -61,7 +73,8 @@ impl Work {
     pub fn usual_ops(self) -> usize {
         match self {
             Work::StompFanOut => 100_000,
-            Work::ShardS1 | Work::ShardS100 => 500_000,
+            Work::FixRoad => 50_000,
+            Work::ShardS1 | Work::ShardS100 | Work::Road | Work::RoadStamped => 500_000,
             _ => 1_000_000,
         }
     }

@@ -361,7 +361,23 @@ impl Uuid {
         let top = (high >> 16) << 16 | 0x8000 | (high & 0xffc) | low >> 62;
         Uuid((top as u128) << 64 | (1u128 << 63) | (low & (u64::MAX >> 2)) as u128)
     }
+
+    /// As it is written everywhere: `01234567-89ab-cdef-0123-456789abcdef`.
+    pub fn text(self) -> [u8; UUID_BYTES] {
+        let mut text = [b'-'; UUID_BYTES];
+        let [a, b, c, d] = [96, 64, 32, 0].map(|shift| text::hex_of((self.0 >> shift) as u32));
+        text[..8].copy_from_slice(&a);
+        text[9..13].copy_from_slice(&b[..4]);
+        text[14..18].copy_from_slice(&b[4..]);
+        text[19..23].copy_from_slice(&c[..4]);
+        text[24..28].copy_from_slice(&c[4..]);
+        text[28..].copy_from_slice(&d);
+        text
+    }
 }
+
+/// Bytes of the text of a [`Uuid`].
+pub const UUID_BYTES: usize = 36;
 
 /// A bijection of 64 bits (the finaliser of SplitMix64): neighbours in, strangers out.
 fn mix(mut x: u64) -> u64 {
@@ -372,16 +388,7 @@ fn mix(mut x: u64) -> u64 {
 
 impl fmt::Display for Uuid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let x = self.0;
-        write!(
-            f,
-            "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
-            (x >> 96) as u32,
-            (x >> 80) as u16,
-            (x >> 64) as u16,
-            (x >> 48) as u16,
-            x as u64 & 0xffff_ffff_ffff
-        )
+        f.write_str(str::from_utf8(&self.text()).unwrap_or_default())
     }
 }
 

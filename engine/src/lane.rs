@@ -22,8 +22,12 @@ pub struct LaneOut<T>(Consumer<T>);
 pub struct Full;
 
 impl<T: Copy> LaneIn<T> {
+    /// The value is written where it will lie: `push` would make a copy first, since it gives back what does not fit.
+    #[inline]
     pub fn send(&mut self, value: T) -> Result<(), Full> {
-        self.0.push(value).map_err(|_| Full)
+        let place = self.0.write_chunk_uninit(1).map_err(|_| Full)?;
+        place.fill_from_iter(std::iter::once(value));
+        Ok(())
     }
 
     /// Whether the next [`LaneIn::send`] succeeds. Nobody else writes, so room once seen stays.
@@ -35,6 +39,14 @@ impl<T: Copy> LaneIn<T> {
 impl<T: Copy> LaneOut<T> {
     pub fn take(&mut self) -> Option<T> {
         self.0.pop().ok()
+    }
+
+    /// Takes the next value where it lies: what is only read need not be copied first.
+    #[inline]
+    pub fn take_with<R>(&mut self, see: impl FnOnce(&T) -> R) -> Option<R> {
+        let seen = see(self.0.peek().ok()?);
+        let _ = self.0.pop();
+        Some(seen)
     }
 
     /// Shows the values that will be taken next, nearest first, as far as they are here and at most `count`.
@@ -64,8 +76,10 @@ mod tests {
                 assert!(!tail.has_room());
                 assert_eq!(tail.send((round, depth)), Err(Full));
                 for i in 0..depth {
-                    assert_eq!(head.take(), Some((round, i)));
+                    let taken = if i % 2 == 0 { head.take() } else { head.take_with(|value| *value) };
+                    assert_eq!(taken, Some((round, i)));
                 }
+                assert_eq!(head.take_with(|value| *value), None);
             }
         }
     }

@@ -131,6 +131,7 @@ impl PortEnd {
     }
 
     /// Sends a command, or not: then the caller keeps it in its slot and tries again later.
+    #[inline]
     pub fn send(&mut self, shard: ShardId, command: Command) -> Result<(), Full> {
         self.commands[shard.0 as usize].send(command)?;
         self.called.0 |= 1 << shard.0;
@@ -157,11 +158,19 @@ impl PortEnd {
 
     /// The next event. The shards take turns, so that none is heard less than another.
     pub fn poll_event(&mut self) -> Option<(ShardId, Event)> {
+        self.hear_event(|shard, event| (shard, *event))
+    }
+
+    /// Shows the next event where it lies.
+    #[inline]
+    pub fn hear_event<R>(&mut self, hear: impl FnOnce(ShardId, &Event) -> R) -> Option<R> {
+        let mut hear = Some(hear);
         for _ in 0..self.events.len() {
             let shard = self.next;
             self.next = if shard + 1 == self.events.len() { 0 } else { shard + 1 };
-            if let Some(event) = self.events[shard].take() {
-                return Some((ShardId(shard as u8), event));
+            let heard = self.events[shard].take_with(|event| Some(hear.take()?(ShardId(shard as u8), event)));
+            if let Some(heard) = heard {
+                return heard;
             }
         }
         None
@@ -231,6 +240,7 @@ impl ShardEnd {
     }
 
     /// Hands an event to a port if its lane has room.
+    #[inline]
     pub fn send(&mut self, port: PortId, event: Event) -> Result<(), Full> {
         let lane = self.events.get_mut(port.0 as usize).expect("a shard speaks to ports of its mesh only");
         lane.send(event)

@@ -109,6 +109,10 @@ pub struct Order {
     pub position: u16,
     /// Where its account's exposure stands among those of its security.
     pub exposure: u16,
+    /// When anything was last said of it.
+    pub updated: Timestamp,
+    /// Why it stands as it was last told.
+    pub reason: Reason,
     pub base: Base,
     /// Whether its venue is outside, and may say something even after its end.
     pub outside: bool,
@@ -167,6 +171,13 @@ impl Order {
     pub fn waits_for_trigger(&self) -> bool {
         self.terms.kind.has_stop() && !self.triggered
     }
+}
+
+/// The latest fill of an order. Beside the orders rather than in them: only fills and snapshots look at it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LastFill {
+    pub qty: Qty,
+    pub price: Price,
 }
 
 /// What has been asked of an order and not yet answered: at most one of each kind; a cancel may wait behind a replace.

@@ -7,7 +7,8 @@ use crate::ahead::{enlarge, table};
 use crate::command::ExecRef;
 use crate::id::{GENERATIONS, IntId, OrderHandle, ShardId, Source};
 use crate::number::{Money, Notional, Price, Qty};
-use crate::order::{Base, NIL, Order, Requests};
+use crate::order::{Base, LastFill, NIL, Order, Requests};
+use crate::reason::Reason;
 use crate::terms::{Status, Terms};
 use crate::time::Timestamp;
 
@@ -38,6 +39,8 @@ pub struct Orders {
     shard: ShardId,
     max: u32,
     slots: Vec<Order>,
+    /// By slot; of an order without fills it is another's.
+    fills: Vec<LastFill>,
     free: u32,
     /// How many slots hold an order.
     held: u32,
@@ -71,6 +74,8 @@ pub fn blank() -> Order {
         next: NIL,
         position: 0,
         exposure: 0,
+        updated: Timestamp::ZERO,
+        reason: Reason::None,
         base: Base::PendingNew,
         outside: false,
         at_venue: false,
@@ -89,6 +94,7 @@ impl Orders {
             // Room for all there may be: memory that is not used costs nothing, and a slab that grows would stand still to
             // be copied.
             slots: table(max as usize),
+            fills: table(max as usize),
             free: NIL,
             held: 0,
             finished: [Line::EMPTY; 2],
@@ -108,6 +114,7 @@ impl Orders {
         assert!(max < NIL, "one slot number means none");
         (self.max, self.executions_max) = (max, executions_max);
         enlarge(&mut self.slots, max as usize);
+        enlarge(&mut self.fills, max as usize);
     }
 
     /// Slots there are, in use or not: the range a walk over all orders covers.
@@ -149,6 +156,7 @@ impl Orders {
         self.held += 1;
         if self.free == NIL {
             self.slots.push(blank());
+            self.fills.push(LastFill::default());
             return self.slots.len() as u32 - 1;
         }
         let slot = self.free;
@@ -207,6 +215,29 @@ impl Orders {
     #[inline]
     pub fn get_mut(&mut self, slot: u32) -> &mut Order {
         &mut self.slots[slot as usize]
+    }
+
+    /// Something is said of an order, for a reason.
+    #[inline]
+    pub fn note(&mut self, slot: u32, now: Timestamp, reason: Reason) {
+        let order = &mut self.slots[slot as usize];
+        (order.updated, order.reason) = (now, reason);
+    }
+
+    /// The latest fill of an order, or its correction. One that was taken back leaves the word about the fill as it was.
+    #[inline]
+    pub fn note_fill(&mut self, slot: u32, qty: Qty, price: Price) {
+        if !qty.is_zero() {
+            self.fills[slot as usize] = LastFill { qty, price };
+        }
+    }
+
+    /// The latest fill of an order; zero if there was none.
+    pub fn last_fill(&self, slot: u32) -> LastFill {
+        match self.slots[slot as usize].cum.is_zero() {
+            true => LastFill::default(),
+            false => self.fills[slot as usize],
+        }
     }
 
     /// What an order was called before its last modification; none if it never was modified.

@@ -5,7 +5,7 @@
 mod check;
 mod image;
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 mod succession;
 
 use std::collections::BTreeMap;
@@ -259,6 +259,14 @@ impl RefData {
 
     pub fn strategy(&self, id: StrategyId) -> Option<&Strategy> {
         self.rows.strategies.binary_search_by_key(&id, |row| row.id).ok().map(|at| &self.rows.strategies[at])
+    }
+
+    /// The same, with auctions only where somebody sees to it that they take place.
+    pub fn with_auctions_where(mut self, take_place: impl Fn(&Exchange) -> bool) -> RefData {
+        for row in &mut self.rows.exchanges {
+            row.auctions &= take_place(row);
+        }
+        self
     }
 
     /// The family of a security of this reference data.

@@ -52,10 +52,18 @@ pub fn parse_u64(bytes: &[u8]) -> Result<u64, TextError> {
     Ok(value)
 }
 
-/// A number below 10⁸ in decimal, first digit in the lowest byte, zero bytes behind the last; None if it is larger. All digits
-/// are made at once, in the lanes of one word.
+/// A number below 10⁸ in decimal, first digit in the lowest byte, zero bytes behind the last; None if it is larger.
 #[inline]
 pub fn digits_of(number: u64) -> Option<u64> {
+    let digits = eight_digits(number)?;
+    let leading = (digits.trailing_zeros() / 8).min(7) * 8;
+    Some((digits | ASCII_ZEROS) >> leading)
+}
+
+/// The eight digits of a number below 10⁸ as numbers, first digit in the lowest byte; None if it is larger. All are made at
+/// once, in the lanes of one word.
+#[inline]
+fn eight_digits(number: u64) -> Option<u64> {
     if number >= 100_000_000 {
         return None;
     }
@@ -64,13 +72,43 @@ pub fn digits_of(number: u64) -> Option<u64> {
     let hundreds = (fours * 10_486) >> 20 & 0x0000_007f_0000_007f;
     let twos = hundreds | (fours - hundreds * 100) << 16;
     let tens = (twos * 103) >> 10 & 0x000f_000f_000f_000f;
-    let ones = tens | (twos - tens * 10) << 8;
-    let leading = (ones.trailing_zeros() / 8).min(7) * 8;
-    Some((ones | 0x3030_3030_3030_3030) >> leading)
+    Some(tens | (twos - tens * 10) << 8)
+}
+
+/// Digits become their characters.
+const ASCII_ZEROS: u64 = 0x3030_3030_3030_3030;
+
+/// Eight hexadecimal digits, all made at once, in the lanes of one word.
+#[inline]
+pub fn hex_of(number: u32) -> [u8; 8] {
+    let mut digits = number as u64;
+    digits = (digits | digits << 16) & 0x0000_ffff_0000_ffff;
+    digits = (digits | digits << 8) & 0x00ff_00ff_00ff_00ff;
+    digits = (digits | digits << 4) & 0x0f0f_0f0f_0f0f_0f0f;
+    // A digit of ten and more carries when six are added; letters begin 39 places behind where digits would go on.
+    let letters = (digits + 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101;
+    (digits + ASCII_ZEROS + letters * 39).to_be_bytes()
 }
 
 /// Writes a number in decimal and returns its length. `out` must hold 20 bytes, or the number must be known to fit.
-pub fn write_u64(mut value: u64, out: &mut [u8]) -> usize {
+/// What stands in the eight bytes from its begin on may be overwritten.
+#[inline]
+pub fn write_u64(value: u64, out: &mut [u8]) -> usize {
+    if value < 10 {
+        out[0] = b'0' + value as u8;
+        return 1;
+    }
+    match (digits_of(value), out.first_chunk_mut()) {
+        (Some(digits), Some(place)) => {
+            *place = digits.to_le_bytes();
+            8 - digits.leading_zeros() as usize / 8
+        }
+        _ => write_digits(value, out),
+    }
+}
+
+/// Digit by digit.
+fn write_digits(mut value: u64, out: &mut [u8]) -> usize {
     let len = value.checked_ilog10().map_or(1, |log| log as usize + 1);
     for place in out[..len].iter_mut().rev() {
         *place = b'0' + (value % 10) as u8;
@@ -121,7 +159,7 @@ pub fn parse_scaled(bytes: &[u8]) -> Result<i64, TextError> {
 /// Writes units of 10⁻⁸ as a decimal without trailing zeros, and returns the length.
 pub fn write_scaled(value: i64, out: &mut [u8; DECIMAL_BYTES_MAX]) -> usize {
     let magnitude = value.unsigned_abs();
-    let (whole, mut part) = (magnitude / SCALE as u64, magnitude % SCALE as u64);
+    let (whole, part) = (magnitude / SCALE as u64, magnitude % SCALE as u64);
     let mut len = 0;
     if value < 0 {
         out[0] = b'-';
@@ -131,16 +169,11 @@ pub fn write_scaled(value: i64, out: &mut [u8; DECIMAL_BYTES_MAX]) -> usize {
     if part == 0 {
         return len;
     }
+    let decimals = eight_digits(part).unwrap_or_default();
     out[len] = b'.';
     len += 1;
-    let mut unit = SCALE as u64 / 10;
-    while part > 0 {
-        out[len] = b'0' + (part / unit) as u8;
-        part %= unit;
-        unit /= 10;
-        len += 1;
-    }
-    len
+    out[len..len + DECIMALS].copy_from_slice(&(decimals | ASCII_ZEROS).to_le_bytes());
+    len + DECIMALS - decimals.leading_zeros() as usize / 8
 }
 
 /// Days since 1970-01-01 of a date in the proleptic Gregorian calendar; None if there is no such date.
@@ -232,6 +265,24 @@ mod tests {
         for value in [i64::MIN, i64::MAX, 0, 1, -1] {
             let len = write_scaled(value, &mut out);
             assert_eq!(parse_scaled(&out[..len]), Ok(value));
+        }
+    }
+
+    #[test]
+    fn numbers_are_written_as_the_standard_library_writes_them() {
+        let mut number = 1u64;
+        let mut out = [0; 20];
+        for step in 0..20_000u32 {
+            number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let number = number >> (step % 64);
+            let len = write_u64(number, &mut out);
+            assert_eq!(out[..len], *number.to_string().as_bytes());
+            let hex = format!("{:08x}", number as u32);
+            assert_eq!(hex_of(number as u32), *hex.as_bytes());
+        }
+        for number in [0, 9, 10, 99_999_999, 100_000_000, u64::MAX] {
+            let len = write_u64(number, &mut out);
+            assert_eq!(out[..len], *number.to_string().as_bytes());
         }
     }
 

@@ -48,6 +48,14 @@ pub enum Verb {
   pitlane serve --config dev --set http.listen=127.0.0.1:8080
   pitlane serve --config pinned --config /etc/pitlane.toml --data /var/lib/pitlane")]
     Serve(Serve),
+    /// Try strategies on historical data
+    ///
+    /// The strategies of the settings over files of ticks or bars, by a virtual clock, with the simulated venue. The preset
+    /// `simulation` lies below all other settings. The same data, settings and seed give the same report.
+    #[command(after_help = "Examples:
+  pitlane simulate --config mine.toml --data ticks.csv --report report
+  pitlane simulate --config mine.toml --data aapl.csv,msft.csv --from 2026-11-02T14:30:00Z --to 2026-11-03")]
+    Simulate(Simulate),
     /// Read settings and reference data and say what is wrong
     ///
     /// Every fault with file, line and key; 1 if there is one.
@@ -120,6 +128,53 @@ impl Serve {
         let shards = self.shards.map(|shards| shorthand("--shards", "topology.shards", &shards.to_string()));
         sources.options.extend(shards);
         sources.options.extend(self.rate.map(|rate| shorthand("--rate", "feed.rate", &rate.to_string())));
+        sources
+    }
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct Simulate {
+    #[command(flatten)]
+    pub settings: Settings,
+    #[command(flatten)]
+    pub refdata: Folder,
+    /// First time that counts, such as 2026-11-14T09:30:00Z: simulation.from
+    #[arg(long, value_name = "TIME")]
+    pub from: Option<String>,
+    /// Time at which it ends: simulation.to
+    #[arg(long, value_name = "TIME")]
+    pub to: Option<String>,
+    /// Files of ticks or bars, with commas between: simulation.data
+    #[arg(long, value_name = "FILES")]
+    pub data: Option<String>,
+    /// Folder for report.txt, report.json and report.html: simulation.report_dir
+    #[arg(long, value_name = "DIR")]
+    pub report: Option<String>,
+    /// Where chance begins: service.seed
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Print no progress
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+impl Simulate {
+    /// The preset lies below, the shorthands are laid over `--set`.
+    pub fn sources(&self) -> Sources {
+        let mut sources = self.settings.sources();
+        sources.files.insert(0, "simulation".to_string());
+        sources.options.extend(self.refdata.setting());
+        let seed = self.seed.map(|seed| seed.to_string());
+        let words = [
+            ("--from", "simulation.from", &self.from),
+            ("--to", "simulation.to", &self.to),
+            ("--data", "simulation.data", &self.data),
+            ("--report", "simulation.report_dir", &self.report),
+            ("--seed", "service.seed", &seed),
+        ];
+        for (option, key, value) in words {
+            sources.options.extend(value.as_ref().map(|value| shorthand(option, key, value)));
+        }
         sources
     }
 }

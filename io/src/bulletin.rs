@@ -1,5 +1,5 @@
 //! What no shard says and every thread with clients must hear: log events, states of external sessions, events between
-//! strategies; and who is connected where.
+//! strategies and why one has failed; and who is connected where.
 //!
 //! ```text
 //! gateway-0 ◄──post──► http ◄──post──► gateway-1          log ──► http
@@ -36,6 +36,11 @@ pub enum Note {
         name: Arc<str>,
         body: Arc<[u8]>,
     },
+    /// A strategy of this process has failed and is stopped.
+    Failed {
+        strategy: Arc<str>,
+        reason: Arc<str>,
+    },
     /// An external session has another state.
     Link {
         name: Arc<str>,
@@ -66,6 +71,7 @@ impl Note {
     pub fn tell(&self, now: Timestamp, broker: &mut Broker) {
         match self {
             Note::Generic { name, body } => broker.publish_generic_event(now, name, body),
+            Note::Failed { strategy, reason } => broker.publish_failure(now, strategy, reason),
             Note::Link { name, link } => broker.publish_session(now, name, *link),
             Note::Log(event) => tell_log(now, broker, event),
             Note::Named { port, session, name } => broker.name_fix_session(*port, *session, name),

@@ -54,6 +54,16 @@ impl Calendar {
         Calendar { places: places.collect() }
     }
 
+    /// Reference data as this calendar bears them out: where hours are not kept, or leave no time for them, there are no auctions, and an
+    /// order for one would wait for ever.
+    pub fn fit(config: &Config, reference: RefData) -> RefData {
+        reference.with_auctions_where(|row| {
+            let hours = config.calendar.of(&row.mic);
+            let has_time = hours.opening_auction_s > 0 || hours.closing_auction_s > 0;
+            has_time && hours.by == HoursBy::Exchange && Place::new(row, hours).is_some()
+        })
+    }
+
     pub fn at(&self, now: Timestamp) -> impl Iterator<Item = (ExchangeId, Standing)> {
         self.places.iter().map(move |(exchange, place)| (*exchange, place.at(now)))
     }

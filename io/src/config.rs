@@ -30,6 +30,7 @@ mod rules;
 mod section;
 mod service;
 mod stomp;
+mod strategy;
 mod topology;
 mod tree;
 mod venue;
@@ -53,6 +54,7 @@ pub use params::{Param, Params};
 pub use risk::{Restricted, Risk, Rules};
 pub use service::{Demo, Feed, Mode, Refdata, Service};
 pub use stomp::{Broker, Stomp};
+pub use strategy::{Record, Replay, Simulation, Strategy};
 pub use topology::{IdleBy, Layout, Topology};
 pub use tree::Origin;
 pub use venue::Venue;
@@ -79,6 +81,7 @@ pub struct Config {
     pub broker: Broker,
     pub fix: Fix,
     pub adapters: Vec<Adapter>,
+    pub strategies: Vec<Strategy>,
     pub tls: Tls,
     pub auth: Auth,
     pub risk: Risk,
@@ -86,6 +89,9 @@ pub struct Config {
     pub calendar: Calendar,
     pub feed: Feed,
     pub demo: Demo,
+    pub replay: Replay,
+    pub record: Record,
+    pub simulation: Simulation,
     /// Without the exchanges that differ: see [`Config::shard_settings`].
     pub shard: ShardSettings,
     pub view: ViewSettings,
@@ -138,12 +144,16 @@ impl Config {
             broker: root.section("broker", Broker::read),
             fix: root.section("fix", |section| Fix::read(section, &session)),
             adapters: root.list("adapter", &Table::new(), Adapter::read),
+            strategies: root.list("strategy", &Table::new(), Strategy::read),
             tls: root.section("tls", Tls::read),
             auth: root.section("auth", Auth::read),
             risk: root.section("risk", Risk::read),
             calendar: root.section("calendar", Calendar::read),
             feed: root.section("feed", |section| Feed::read(section, &service)),
             demo: root.section("demo", Demo::read),
+            replay: root.section("replay", Replay::read),
+            record: root.section("record", Record::read),
+            simulation: root.section("simulation", Simulation::read),
             shard: root.section("shard", |section| venue::read_shard(section, &service, &venue)),
             view: root.section("view", |section| venue::read_view(section, &service)),
             log: root.section("log", Log::read),

@@ -29,10 +29,8 @@ pub struct Demo {
 }
 
 impl Demo {
-    /// A trader in the name of every strategy that is started by itself.
-    pub fn new(reference: &RefData, seed: u64, pause_ns: u64) -> Demo {
-        let started = reference.strategies().iter().filter(|row| row.auto_activate);
-        let strategies = started.map(|row| row.id).collect();
+    /// A trader in the name of these strategies.
+    pub fn new(strategies: Vec<StrategyId>, seed: u64, pause_ns: u64) -> Demo {
         Demo { chance: Chance::new(seed), strategies, pause_ns, next: Timestamp::ZERO, token: 0 }
     }
 

@@ -36,6 +36,7 @@ mod openapi;
 mod operator;
 mod orders;
 mod page;
+mod portions;
 mod position;
 mod problem;
 mod reference;

@@ -9,6 +9,7 @@
 //! Both queues are bounded, and nobody waits for them. Nothing is logged for each message: there are counters for that.
 
 mod events;
+mod fence;
 mod lines;
 mod panic;
 
@@ -29,6 +30,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::{Layer, fmt as text, registry};
 
 pub use events::{EVENTS_MAX, EventLayer, Events, LogEvent, Severity};
+pub use fence::fenced;
 pub use lines::{LINE_BYTES_MAX, LINES_MAX, Lines};
 pub use panic::abort_on_panic;
 

@@ -9,12 +9,13 @@ use std::time::Duration;
 use clap::{CommandFactory, Parser};
 use pitlane::args::{
     AuditVerb, Check, Cli, Completions, ConfigVerb, CredentialFile, DataFolder, Doctor, JournalVerb, Serve,
-    Show, TokenVerb, UserVerb, Verb,
+    Show, Simulate, TokenVerb, UserVerb, Verb,
 };
 use pitlane::audit::{AuditError, verify};
 use pitlane::auth::Auth;
 use pitlane::auth::book::Kind;
 use pitlane::auth::verbs as credentials;
+use pitlane::calendar::Calendar;
 use pitlane::config::{self, Config, Faults, Loaded, Machine, Mode, Origin, Params, Sources};
 use pitlane::doctor::{self, Probes};
 use pitlane::journal::disk::Disk;
@@ -22,6 +23,8 @@ use pitlane::journal::verbs::{self, Part, VerbError};
 use pitlane::log;
 use pitlane::refdata;
 use pitlane::serve::{self, ServeError, ServeSettings};
+use pitlane::simulate::progress::Progress;
+use pitlane::simulate::{self, SimulateError};
 use pitlane_engine::refdata::RefData;
 
 /// Where the kernel's files are.
@@ -30,6 +33,7 @@ const ROOT: &str = "/";
 fn main() -> ExitCode {
     let done = match Cli::parse().verb() {
         Verb::Serve(serve) => run_serve(&serve),
+        Verb::Simulate(simulate) => run_simulate(&simulate),
         Verb::Check(check) => run_check(&check),
         Verb::Config(ConfigVerb::Show(show)) => run_show(&show),
         Verb::Doctor(doctor) => run_doctor(&doctor),
@@ -55,6 +59,7 @@ enum Trouble {
     Config(Faults),
     Refdata(refdata::Faults),
     Serve(ServeError),
+    Simulate(SimulateError),
     Journal(VerbError),
     Credentials(credentials::VerbError),
     Audit(AuditError),
@@ -70,6 +75,7 @@ impl std::fmt::Display for Trouble {
             Trouble::Audit(error) => write!(f, "pitlane: {error}"),
             Trouble::Journal(error) => write!(f, "pitlane: {error}"),
             Trouble::Serve(error) => write!(f, "pitlane: {error}"),
+            Trouble::Simulate(error) => write!(f, "pitlane: {error}"),
             Trouble::Output(error) => write!(f, "pitlane: {error}"),
         }
     }
@@ -90,6 +96,12 @@ impl From<refdata::Faults> for Trouble {
 impl From<ServeError> for Trouble {
     fn from(error: ServeError) -> Trouble {
         Trouble::Serve(error)
+    }
+}
+
+impl From<SimulateError> for Trouble {
+    fn from(error: SimulateError) -> Trouble {
+        Trouble::Simulate(error)
     }
 }
 
@@ -145,10 +157,26 @@ fn run_serve(serve: &Serve) -> Result<ExitCode, Trouble> {
 fn refuse_other_modes(config: &Config, params: &Params) -> Result<(), Faults> {
     let mut faults = Faults::default();
     if config.service.mode != Mode::Embedded {
-        let problem = "serve runs in embedded mode only, as yet";
+        let problem = "serve runs in embedded mode only; for simulation there is `pitlane simulate`";
         faults.add(&params.origin("service.mode"), "service.mode", problem);
     }
     if faults.is_empty() { Ok(()) } else { Err(faults) }
+}
+
+fn run_simulate(args: &Simulate) -> Result<ExitCode, Trouble> {
+    let (Loaded { config, warnings, .. }, reference) = read(&args.sources())?;
+    // That nothing is kept is the idea of it.
+    for warning in warnings.iter().filter(|warning| !warning.starts_with("journal.level")) {
+        writeln!(io::stderr(), "warning: {warning}")?;
+    }
+    let report = simulate::simulate(&config, &Arc::new(reference), &mut Progress::new(args.quiet))?;
+    write!(io::stdout(), "{}", report.to_text())?;
+    if let Some(folder) = &config.simulation.report_dir {
+        let named = |error| io::Error::other(format!("{}: {error}", folder.display()));
+        report.write(folder).map_err(named)?;
+        writeln!(io::stdout(), "report in {}", folder.display())?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn run_check(check: &Check) -> Result<ExitCode, Trouble> {
@@ -288,6 +316,7 @@ fn read(sources: &Sources) -> Result<(Loaded, RefData), Trouble> {
         Some(dir) => refdata::read(dir)?,
         None => refdata::shipped()?,
     };
+    let reference = Calendar::fit(&loaded.config, reference);
     loaded.config.check_names(&reference, &loaded.params)?;
     Ok((loaded, reference))
 }

@@ -1,7 +1,7 @@
 //! The parts of a platform, joined by lanes: shards, gateways with control, market and trader, and a port for readers.
 //!
 //! ```text
-//! gateway: control ─┐                    ┌─► control, trader
+//! gateway: control ─┐                    ┌─► control, trader, runner
 //!          market ──┼─► lanes ─► shards ─┤
 //!          trader ──┘                    └─► http: the read model
 //! ```
@@ -10,10 +10,10 @@
 //! [`Platform`] steps all of them in one, for tests and on a virtual clock.
 
 pub mod control;
-pub mod errands;
 pub mod gateway;
 pub mod market;
 pub mod reread;
+pub mod runner;
 pub mod shard;
 pub mod trader;
 
@@ -21,28 +21,33 @@ use std::sync::Arc;
 
 use pitlane_engine::command::{Body, Watch};
 use pitlane_engine::desk::IdBlock;
+use pitlane_engine::errands::Errands;
 use pitlane_engine::event::Event;
 use pitlane_engine::id::{Origin, PortId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, ShardEnd, mesh};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;
+use pitlane_engine::strategy::Operation;
+use pitlane_engine::strategy::runner::Runner;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 use pitlane_engine::view::{View, ViewSettings};
 use pitlane_engine::worker::Worker;
 use rtrb::{Producer, RingBuffer};
 
 use self::control::{Briefing, Control};
-use self::errands::Errands;
+
 use self::gateway::Gateway;
 use self::market::Market;
 use self::reread::{REREADS_MAX, Reread};
+use self::runner::RunnerDuty;
 use self::shard::{Keeping, ShardDuty};
 use self::trader::Trader;
-use crate::config::Config;
+use crate::config::{Config, Strategy};
 use crate::journal::Writer;
 use crate::metrics::Registry;
 use crate::stages::{self, Recorder, stages};
+use crate::strategies;
 use crate::topology::bells::Bells;
 use crate::topology::life::Course;
 
@@ -54,13 +59,15 @@ pub const CONTROL: PortId = PortId(0);
 pub const HTTP: PortId = PortId(1);
 pub const FEED: PortId = PortId(2);
 pub const TRADER: PortId = PortId(3);
+/// Of the strategies that run in this process.
+pub const RUNNER: PortId = PortId(4);
 /// The gateways' own ports begin here.
-pub const GATEWAYS: u8 = 4;
+pub const GATEWAYS: u8 = 5;
 pub const GATEWAYS_MAX: u8 = 16;
 const _: () = assert!(GATEWAYS + GATEWAYS_MAX <= PortId::MAX + 1);
 
 const FIXED_PORTS: [PortClass; GATEWAYS as usize] =
-    [PortClass::Control, PortClass::Client, PortClass::Feed, PortClass::Client];
+    [PortClass::Control, PortClass::Client, PortClass::Feed, PortClass::Client, PortClass::Client];
 
 /// The thread that a port lives on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,8 +100,10 @@ pub struct PlatformSettings {
     pub interval_ns: u64,
     /// Mean time between two acts of the demo trader; zero: there is none.
     pub pause_ns: u64,
-    /// For ids of the demo trader's orders.
+    /// For ids of the demo trader's orders and of the strategies'.
     pub numbers: IdBlock,
+    /// That run in this process.
+    pub strategies: Vec<Strategy>,
     /// Whether stages are stamped.
     pub stages: bool,
 }
@@ -113,6 +122,7 @@ impl PlatformSettings {
             interval_ns: if feed.on { feed.interval_ns(reference.securities().len()) } else { 0 },
             pause_ns: if demo.on { NS_PER_S / demo.rate } else { 0 },
             numbers: IdBlock { next: 1, end: 1 << 48 },
+            strategies: config.strategies.clone(),
             stages: config.metrics.stages,
         }
     }
@@ -176,7 +186,7 @@ impl Parts {
         classes.resize(ports_len(settings.gateways), PortClass::Client);
         let (mut ports, ends) = mesh(&classes, settings.shards, settings.depths);
         let own = ports.split_off(GATEWAYS as usize);
-        let [control, http, feed, trader] =
+        let [control, http, feed, trader, runner] =
             <[PortEnd; FIXED_PORTS.len()]>::try_from(ports).expect("the mesh has an end for each port");
         let mut readers = Vec::new();
         let mut recorder = |name: String| {
@@ -206,7 +216,13 @@ impl Parts {
         first.control = Some(Control::new(control, now, settings.briefing.clone()));
         first.market = Some(Market::new(feed, reference, settings.seed, settings.interval_ns));
         first.trader = (settings.pause_ns > 0).then(|| {
-            Trader::new(trader, reference.clone(), settings.seed, settings.pause_ns, settings.numbers)
+            let (running, chance) = (settings.briefing.running.clone(), (settings.seed, settings.pause_ns));
+            Trader::new(trader, reference.clone(), running, chance, settings.numbers)
+        });
+        let hosts = strategies::hosts(&settings.strategies, reference);
+        first.runner = (!hosts.is_empty()).then(|| {
+            let run = strategies::runner_settings(Operation::RealTime, settings.numbers, settings.seed);
+            Box::new(RunnerDuty::new(Runner::new(runner, reference.clone(), run, hosts)))
         });
         let news = RereadLanes { shards: shard_news, gateways: gateway_news };
         Parts { shards, gateways, http, http_recorder, stages: readers, news }

@@ -1,4 +1,5 @@
-//! What is printed for people: a line for every change of an order, and a last one with the sums.
+//! What is printed for people: a line for every change of an order, and a last one with the sums. The recorder of the market listens
+//! here too.
 
 use std::fmt::Write as _;
 
@@ -11,6 +12,7 @@ use pitlane_protocols::line::Line;
 
 use crate::heard::Heard;
 use crate::printer::Printer;
+use crate::ticks::record::Recorder;
 
 /// What the summary is counted in.
 const BASE: &[u8] = b"USD";
@@ -22,15 +24,19 @@ pub struct Report {
     quiet: bool,
     /// Not yet given to the printer.
     lines: String,
+    recorder: Option<Recorder>,
 }
 
 impl Report {
-    pub fn new(printer: Printer, quiet: bool) -> Report {
-        Report { printer, quiet, lines: String::new() }
+    pub fn new(printer: Printer, quiet: bool, recorder: Option<Recorder>) -> Report {
+        Report { printer, quiet, lines: String::new(), recorder }
     }
 
     /// Takes note of an event that the view has taken in.
     pub fn hear(&mut self, view: &View, reference: &RefData, event: &Event) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.hear(event);
+        }
         if self.quiet {
             return;
         }
@@ -45,6 +51,7 @@ impl Report {
     /// Gives the lines of this round to the printer.
     pub fn flush(&mut self) {
         self.printer.print(&mut self.lines);
+        self.recorder.iter_mut().for_each(Recorder::flush);
     }
 
     /// The last line, after all others.

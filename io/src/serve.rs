@@ -164,6 +164,8 @@ struct Running {
     threads: Vec<JoinHandle<()>>,
     printer: Printer,
     printing: JoinHandle<()>,
+    /// Ends when the http thread has.
+    recording: Option<JoinHandle<()>>,
     ready: String,
     _lock: Option<Lock>,
     /// Writes what it has when this is dropped.
@@ -240,7 +242,9 @@ impl Running {
         for thread in self.threads {
             thread.join().map_err(|_| ServeError::Failed("a thread has failed".to_string()))?;
         }
-        while !self.printing.is_finished() && until.is_none_or(|until| Instant::now() < until) {
+        let is_recorded = || self.recording.as_ref().is_none_or(JoinHandle::is_finished);
+        let is_written = || self.printing.is_finished() && is_recorded();
+        while !is_written() && until.is_none_or(|until| Instant::now() < until) {
             // Nobody rings when the last line is written; whoever reads it has waited longer than this.
             thread::sleep(Duration::from_millis(1));
         }

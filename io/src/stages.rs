@@ -25,8 +25,9 @@ use rtrb::{Consumer, Producer, RingBuffer};
 
 use crate::metrics::StageSummary;
 
-/// Of so many commands one is stamped. Prime, so that no pattern of the flow hides behind it.
-pub const EVERY: u32 = 29;
+/// Of so many commands one is stamped, and the first of each second. Prime, so that no pattern of the flow hides behind
+/// it; so large that all stamps of an order cost less than a hundredth of its road.
+pub const EVERY: u32 = 61;
 /// How often a sheet is handed over.
 const TURN_NS: u64 = NS_PER_S;
 /// Longest time counted, in nanoseconds; what took longer counts as this.
@@ -189,6 +190,7 @@ impl Recorder {
     #[cold]
     fn turn_over(&mut self, now: Timestamp) {
         self.turn = now.plus(TURN_NS);
+        self.skip = 0;
         if self.sheet.is_empty || self.full.is_full() {
             return;
         }

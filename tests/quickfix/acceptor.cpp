@@ -1,9 +1,10 @@
-// A QuickFIX acceptor for the bench: memory store, no dictionary, no log. It answers each New Order Single with the same Execution
+// A QuickFIX acceptor for the bench: no dictionary, no log, a store in memory or, as Pitlane has it, in files. It answers each New Order Single with the same Execution
 // Reports that Pitlane sends, field by field: received (150=A) and at the venue (150=0), or with the second alone.
 //
-//   acceptor PORT SESSIONS REPORTS
+//   acceptor PORT SESSIONS REPORTS [FOLDER]
 
 #include <quickfix/Application.h>
+#include <quickfix/FileStore.h>
 #include <quickfix/FixFields.h>
 #include <quickfix/Message.h>
 #include <quickfix/MessageStore.h>
@@ -13,6 +14,7 @@
 
 #include <cstdio>
 #include <iostream>
+#include <memory>
 #include <sstream>
 #include <string>
 
@@ -72,14 +74,17 @@ int main(int argc, char** argv) {
     std::ostringstream text;
     text << "[DEFAULT]\nConnectionType=acceptor\nStartTime=00:00:00\nEndTime=00:00:00\nUseDataDictionary=N\nSocketNodelay=Y\n"
          << "SocketAcceptPort=" << argv[1] << "\nSocketReuseAddress=Y\nResetOnLogon=Y\n";
+    if (argc > 4) text << "FileStorePath=" << argv[4] << "\n";
     for (int at = 1; at <= std::stoi(argv[2]); ++at)
         text << "[SESSION]\nBeginString=FIX.4.4\nSenderCompID=PITLANE\nTargetCompID=BENCH" << at << "\n";
     try {
         std::istringstream stream(text.str());
         FIX::SessionSettings settings(stream);
         Venue venue(std::stoi(argv[3]));
-        FIX::MemoryStoreFactory store;
-        FIX::SocketAcceptor acceptor(venue, store, settings);
+        std::unique_ptr<FIX::MessageStoreFactory> store;
+        if (argc > 4) store.reset(new FIX::FileStoreFactory(settings));
+        else store.reset(new FIX::MemoryStoreFactory);
+        FIX::SocketAcceptor acceptor(venue, *store, settings);
         std::cout << "ready" << std::endl;
         acceptor.block();
     } catch (const std::exception& error) {

@@ -16,7 +16,7 @@ use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::{Route, Shard, route};
 use pitlane_engine::time::Timestamp;
 use pitlane_engine::treasury::Treasury;
-use pitlane_engine::view::{View, ViewSettings};
+use pitlane_engine::view::{Order, View, ViewSettings};
 use pitlane_engine::worker::{ALL_STORED, Taken, Worker};
 
 use crate::checks::Checker;
@@ -601,15 +601,18 @@ impl Platform {
                 return Err(format!("the view has no snapshot of shard {shard}"));
             }
         }
+        // Of the ids before the last modification a shard knows one only.
+        let told = |order: Order| Order { first_id: order.id, ..order };
         let open = |view: &View| {
-            let mut list: Vec<_> = view
-                .open_orders()
-                .map(|o| (o.handle, o.id, o.orig_id, o.terms, o.status, o.cum_qty, o.avg_price, o.in_doubt))
-                .collect();
-            list.sort_by_key(|entry| entry.0);
+            let mut list: Vec<_> = view.open_orders().map(told).collect();
+            list.sort_by_key(|order| order.handle);
             list
         };
         differ("open orders", &open(&self.view), &open(fresh))?;
+        for order in fresh.finished_orders() {
+            let kept = self.view.order(order.handle).map(told);
+            differ("a finished order", &kept, &Some(told(order)))?;
+        }
         let held: usize =
             self.checkers.iter().map(|c| c.orders.values().filter(|o| !o.status.is_finished()).count()).sum();
         differ("number of open orders", &self.view.open_orders_len(), &held)?;

@@ -6,4 +6,5 @@ import App from './App.svelte';
 import { desk } from './stores/desk.svelte';
 
 desk.start();
-mount(App, { target: document.getElementById('app')! });
+// In a turn of its own: what was just asked for is on its way meanwhile.
+setTimeout(() => mount(App, { target: document.getElementById('app')! }));

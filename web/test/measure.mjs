@@ -1,70 +1,134 @@
-// How it feels, in numbers: 500 securities at 5,000 updates a second, the first price, the download. Printed, not judged: the
-// figures depend on the machine, which is told along.
+// How it feels, in numbers: the first price, the download, 500 securities at 5,000 updates a second. Printed, not judged: the
+// figures depend on the machine, which is told along, and beside them stands what the browser makes of an empty page.
+//
+//   VARIANTS=1   also with the browser's own graphics library in place of a GPU, and in a small window
 
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { get } from 'node:http';
 import { cpus, loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { browser, open } from './browser.mjs';
+import { Bare } from './bare.mjs';
 import { Service } from './service.mjs';
 
 const SECURITIES = 500;
 const UPDATES_PER_S = 5_000;
+const OPENINGS = 5;
 const WATCH_MS = 10_000;
+const EMPTY_MS = 3_000;
+/** After opening the page: everything has been fetched and drawn once. */
+const SETTLE_MS = 4_000;
+/** After the first price: the chart comes, what is out of sight does not yet. */
+const CHART_MS = 500;
 
-const chrome = await browser();
-console.log(`machine: ${cpus().length} × ${cpus()[0].model.trim()}, load ${loadavg()[0].toFixed(1)}; Chromium ${chrome.version()} without GPU, 1280 × 800`);
-await usual();
-await busy();
-await chrome.close();
+const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 
-/** As shipped: the first price, and what was fetched for it. */
-async function usual() {
+const VARIANTS = [
+  { name: 'without GPU, 1280 × 800', args: ['--disable-gpu'] },
+  { name: 'SwiftShader in place of a GPU, 1280 × 800', args: ['--enable-unsafe-swiftshader', '--use-angle=swiftshader', '--ignore-gpu-blocklist'] },
+  { name: 'without GPU, 900 × 600', args: ['--disable-gpu'], size: { width: 900, height: 600 } },
+];
+
+console.log(`machine: ${cpus().length} × ${cpus()[0].model.trim()}, load ${loadavg()[0].toFixed(1)}`);
+await opening();
+for (const variant of process.env.VARIANTS ? VARIANTS : VARIANTS.slice(0, 1)) await busy(variant);
+
+/** As shipped: the first price, and what was fetched for it, each time by a browser that has nothing yet. */
+async function opening() {
   const service = await new Service().start();
-  const page = await open(chrome, service.url);
-  await page.waitForFunction(() => /\d/.test(document.querySelector('tbody tr td:nth-child(3)')?.textContent ?? ''), undefined, { polling: 'raf' });
-  const first = await page.evaluate(() => performance.now());
-  await page.waitForTimeout(2_000);
-  const fetched = await page.evaluate(() =>
-    [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]
-      .filter((entry) => /\/$|\/assets\/|favicon/.test(new URL(entry.name).pathname))
-      .reduce((sum, entry) => sum + entry.encodedBodySize, 0));
-  console.log(`first price after ${Math.round(first)} ms; files of the page: ${(fetched / 1024).toFixed(1)} KB compressed (brotli)`);
+  const chrome = new Bare(VARIANTS[0].args);
+  const times = [];
+  let files = [];
+  for (let n = 0; n < OPENINGS; n++) {
+    const page = await chrome.open(service.url, { script: watchFirstPrice });
+    await sleep(SETTLE_MS);
+    times.push(await page.evaluate(() => window.firstPrice));
+    files = await page.evaluate(filesOfPage);
+    await page.close();
+  }
+  const initial = files.filter(({ at }) => at < times.at(-1) + CHART_MS);
+  const kilobytes = (sizes) => (sizes.reduce((sum, size) => sum + size, 0) / 1024).toFixed(1);
+  const told = async (what, list) => {
+    const gzip = await Promise.all(list.map(({ url }) => octets(url, 'gzip')));
+    console.log(`${what}: ${list.length} files, ${kilobytes(gzip)} KB as gzip, ${kilobytes(list.map((file) => file.octets))} KB as fetched (brotli)`);
+  };
+  console.log(`first price painted after ${times.map((ms) => Math.round(ms)).join(', ')} ms, load ${loadavg()[0].toFixed(1)}`);
+  await told('what is in sight, the chart included', initial);
+  await told('with all panels, fetched later', files);
+  await chrome.close();
   await service.remove();
 }
 
-/** Many securities, all of them moving. */
-async function busy() {
+/** In the page: its files in the order they were asked for. */
+function filesOfPage() {
+  return [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]
+    .filter((entry) => /^\/$|\/assets\/|favicon/.test(new URL(entry.name).pathname))
+    .map((entry) => ({ url: entry.name, octets: entry.encodedBodySize, at: entry.startTime }));
+}
+
+/** In the page: when the frame after the one with a price begins, that one has been painted. */
+function watchFirstPrice() {
+  const look = () => {
+    const cell = document.querySelector('tbody tr td:nth-child(3)');
+    if (/\d/.test(cell?.textContent ?? '')) requestAnimationFrame(() => (window.firstPrice = performance.now()));
+    else requestAnimationFrame(look);
+  };
+  requestAnimationFrame(look);
+}
+
+/** What is sent for a file in one of its forms. */
+function octets(url, encoding) {
+  return new Promise((done, fail) => {
+    get(url, { headers: { 'Accept-Encoding': encoding } }, (response) => {
+      let sum = 0;
+      response.on('data', (part) => (sum += part.length)).on('end', () => done(sum));
+    }).on('error', fail);
+  });
+}
+
+/** Many securities, all of them moving; before it an empty page in the same window. */
+async function busy({ name, args, size }) {
   const folder = market();
   const service = await new Service([`refdata.dir=${folder}`, `feed.rate=${UPDATES_PER_S}`, 'broker.maxRatePerConnection=0']).start();
-  const page = await open(chrome, service.url);
-  await page.getByRole('region', { name: 'Market data' }).getByRole('row').nth(5).waitFor();
-  await page.waitForTimeout(3_000);
-  const { cpuMs, frames, ticks } = await withCpu(page, () => page.evaluate(async (ms) => {
-    const rate = () => Number(/(\d+)\/s/.exec(document.querySelector('.badges')?.textContent ?? '')?.[1] ?? 0);
-    const frames = [];
-    const rates = [];
-    let before = performance.now();
-    for (const end = before + ms; before < end; ) {
-      const now = await new Promise(requestAnimationFrame);
-      frames.push(now - before);
-      before = now;
-      if (frames.length % 10 === 0) rates.push(rate());
-    }
-    rates.sort((a, b) => a - b);
-    return { frames: frames.slice(1).sort((a, b) => a - b), ticks: rates[rates.length >> 1] };
-  }, WATCH_MS));
-  const at = (part) => frames[Math.min(frames.length - 1, Math.floor(frames.length * part))].toFixed(1);
-  console.log(`${SECURITIES} securities, ${UPDATES_PER_S} updates/s sent, ${ticks}/s heard: frame median ${at(0.5)} ms, 95 % ${at(0.95)}, 99 % ${at(0.99)}, worst ${at(1)}; ${frames.length} frames in ${WATCH_MS / 1000} s; the page's thread computed ${Math.round(cpuMs / (WATCH_MS / 1000))} ms each second`);
+  const chrome = new Bare(args);
+  const blank = await chrome.open('about:blank', size);
+  const { frames: empty } = await blank.evaluate(countFrames, EMPTY_MS);
+  await blank.close();
+  const page = await chrome.open(service.url, { ...size, script: watchFirstPrice });
+  await sleep(SETTLE_MS);
+  const { cpuMs, frames, heard } = await withCpu(page, () => page.evaluate(countFrames, WATCH_MS));
+  console.log(`${name}; ${await chrome.version()}, load ${loadavg()[0].toFixed(1)}`);
+  console.log(`  empty page: ${told(empty)}`);
+  console.log(`  ${SECURITIES} securities, ${UPDATES_PER_S} updates/s sent, ${heard}/s heard: ${told(frames)}; the page's thread computed ${Math.round(cpuMs / (WATCH_MS / 1000))} ms each second`);
+  await chrome.close();
   await service.remove();
   rmSync(folder, { recursive: true });
 }
 
+function told(frames) {
+  const at = (part) => frames[Math.min(frames.length - 1, Math.floor(frames.length * part))].toFixed(1);
+  return `frame median ${at(0.5)} ms, 95 % ${at(0.95)}, 99 % ${at(0.99)}, worst ${at(1)}, ${frames.length} frames`;
+}
+
+/** In the page: how long frames last, and the rate of messages as the header tells it. */
+async function countFrames(ms) {
+  const frames = [];
+  const rates = [];
+  let before = await new Promise(requestAnimationFrame);
+  for (const end = before + ms; before < end; ) {
+    const now = await new Promise(requestAnimationFrame);
+    frames.push(now - before);
+    before = now;
+    if (frames.length % 10 === 0) rates.push(Number(/(\d+)\/s/.exec(document.querySelector('.badges')?.textContent ?? '')?.[1] ?? 0));
+  }
+  rates.sort((a, b) => a - b);
+  return { frames: frames.sort((a, b) => a - b), heard: rates[rates.length >> 1] };
+}
+
 /** Processor time of the page's own thread meanwhile, which a busy machine does not lengthen. */
 async function withCpu(page, work) {
-  const session = await page.context().newCDPSession(page);
-  await session.send('Performance.enable', { timeDomain: 'threadTicks' });
-  const spent = async () => (await session.send('Performance.getMetrics')).metrics.find(({ name }) => name === 'TaskDuration').value * 1000;
+  await page.send('Performance.enable', { timeDomain: 'threadTicks' });
+  const spent = async () => (await page.send('Performance.getMetrics')).metrics.find(({ name }) => name === 'TaskDuration').value * 1000;
   const before = await spent();
   const result = await work();
   return { ...result, cpuMs: (await spent()) - before };

@@ -51,7 +51,7 @@ export class Service {
 
   async end(signal = 'SIGTERM') {
     const child = this.#process;
-    if (!child || child.exitCode !== null) return;
+    if (!child || child.exitCode !== null || child.signalCode !== null) return;
     const ended = new Promise((done) => child.once('exit', done));
     child.kill(signal);
     await ended;

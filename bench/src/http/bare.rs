@@ -1,9 +1,13 @@
 //! Servers that answer every request with the same bytes from memory, and do nothing else.
 
 use std::convert::Infallible;
+use std::fs;
 use std::io;
 use std::net::SocketAddr;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::pin::Pin;
+use std::process::Command;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -15,6 +19,8 @@ use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::task::LocalSet;
+
+use crate::program;
 
 /// hyper on the runtime that ours has, chunked as ours, for as long as the process lives.
 pub fn hyper(address: SocketAddr, body: Bytes) -> io::Result<()> {
@@ -34,6 +40,29 @@ pub fn hyper(address: SocketAddr, body: Bytes) -> io::Result<()> {
             tokio::task::spawn_local(connection);
         }
     })
+}
+
+/// nginx in one process, with a file that is in memory anyway. The process becomes it.
+pub fn nginx(address: SocketAddr, folder: &Path) -> io::Result<()> {
+    let root = folder.display();
+    let settings = format!(
+        "daemon off; master_process off; worker_processes 1; pid {root}/pid; error_log stderr crit;
+         events {{ worker_connections 1024; }}
+         http {{
+             access_log off; keepalive_requests 100000000; tcp_nodelay on; open_file_cache max=8;
+             client_body_temp_path {root}; proxy_temp_path {root}; fastcgi_temp_path {root};
+             uwsgi_temp_path {root}; scgi_temp_path {root};
+             server {{
+                 listen {address};
+                 location / {{ root {root}; default_type application/json; try_files /body =404; }}
+             }}
+         }}"
+    );
+    let file = folder.join("nginx.conf");
+    fs::write(&file, settings)?;
+    let nginx =
+        program::find("nginx").ok_or_else(|| io::Error::other(program::absent("nginx", "nginx-light")))?;
+    Err(Command::new(nginx).arg("-p").arg(folder).arg("-c").arg(&file).exec())
 }
 
 /// A body in one chunk.

@@ -15,6 +15,7 @@ use pitlane::serve::{self, ServeSettings};
 
 use super::{bare, exchange};
 use crate::conditions::Pinning;
+use crate::program;
 
 /// Longest to wait for a server to answer.
 const START_MAX: Duration = Duration::from_secs(20);
@@ -25,29 +26,35 @@ const ORDERS_MAX: usize = 500_000;
 pub enum Kind {
     Pitlane,
     Hyper,
+    Nginx,
     #[cfg(feature = "peers")]
     May,
 }
 
 impl Kind {
-    /// Those that answer from memory; hyper first.
     #[cfg(not(feature = "peers"))]
-    pub const BARE: &[Kind] = &[Kind::Hyper];
+    const ALL: &[Kind] = &[Kind::Pitlane, Kind::Hyper, Kind::Nginx];
     #[cfg(feature = "peers")]
-    pub const BARE: &[Kind] = &[Kind::Hyper, Kind::May];
+    const ALL: &[Kind] = &[Kind::Pitlane, Kind::Hyper, Kind::Nginx, Kind::May];
+
+    /// Those that answer from memory and are here; hyper first.
+    pub fn bare() -> impl Iterator<Item = Kind> {
+        let is_here = |kind: &Kind| *kind != Kind::Nginx || program::find("nginx").is_some();
+        Kind::ALL[1..].iter().copied().filter(is_here)
+    }
 
     pub fn word(self) -> &'static str {
         match self {
             Kind::Pitlane => "ours",
             Kind::Hyper => "hyper",
+            Kind::Nginx => "nginx",
             #[cfg(feature = "peers")]
             Kind::May => "may_minihttp",
         }
     }
 
     fn of(word: &str) -> Option<Kind> {
-        let all = std::iter::once(Kind::Pitlane).chain(Kind::BARE.iter().copied());
-        all.into_iter().find(|kind| kind.word() == word)
+        Kind::ALL.iter().copied().find(|kind| kind.word() == word)
     }
 }
 
@@ -140,6 +147,7 @@ pub fn serve_http(word: &str, port: u16, folder: &Path) -> Result<(), Box<dyn st
     match Kind::of(word).ok_or("there is no such server")? {
         Kind::Pitlane => serve(address, folder),
         Kind::Hyper => Ok(bare::hyper(address, body()?.into())?),
+        Kind::Nginx => Ok(bare::nginx(address, folder)?),
         #[cfg(feature = "peers")]
         Kind::May => Ok(bare::may(address, String::from_utf8(body()?)?)?),
     }

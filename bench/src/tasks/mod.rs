@@ -2,3 +2,4 @@
 
 pub mod builds;
 pub mod endurance;
+pub mod peers;

@@ -149,22 +149,28 @@ impl Desk {
     /// The same where it is easily found: the entry that was told of last, or one of the first in flight, since shards answer in
     /// the order they were asked. The index is large and its memory far away.
     fn near(&self, heard: &Heard, begins: bool) -> Option<u32> {
+        let last = self.last.get();
+        if self.is_same(last, heard) {
+            return Some(last);
+        }
         if !begins {
-            let last = self.last.get();
-            let entry = self.roster.get(last)?;
-            let known = matches!(entry.stage, Stage::Working | Stage::Finished);
-            let same = known && entry.handle == heard.order && heard.order != OrderHandle::NONE;
-            let is_named = || {
-                let now = &self.names.at(entry.current).id;
-                now == heard.id || now == heard.orig_id
-            };
-            return (same && is_named()).then_some(last);
+            return None;
         }
         let is_meant = |number: &u32| {
             let name = self.names.at(self.roster.at(*number).root);
             name.session == heard.source.session && name.id == *heard.id
         };
         self.roster.in_flight().take(NEAR_MAX).find(is_meant)
+    }
+
+    /// Whether a report is about this entry, by its handle and one of its names.
+    fn is_same(&self, number: u32, heard: &Heard) -> bool {
+        let Some(entry) = self.roster.get(number) else { return false };
+        let is_known = matches!(entry.stage, Stage::Working | Stage::Finished);
+        is_known && entry.handle == heard.order && heard.order != OrderHandle::NONE && {
+            let now = &self.names.at(entry.current).id;
+            now == heard.id || now == heard.orig_id
+        }
     }
 
     /// Makes an entry for an order that did not come from this desk, or came before a restart.

@@ -3,7 +3,7 @@
 use super::{Execution, Line, Orders, blank};
 use crate::id::{GENERATIONS, ShardId};
 use crate::image::{Damage, Fold, Image, Problem, Reader, Sink, decode_into, image};
-use crate::order::{Base, CancelRequest, NIL, Order, Replace, Requests};
+use crate::order::{Base, CancelRequest, LastFill, NIL, Order, Replace, Requests};
 
 image!(enum Base {
     0 = PendingNew,
@@ -29,6 +29,8 @@ image!(Order {
     next,
     position,
     exposure,
+    updated,
+    reason,
     base,
     outside,
     at_venue,
@@ -36,6 +38,7 @@ image!(Order {
     in_doubt,
     counted
 });
+image!(LastFill { qty, price });
 image!(Requests { replace, cancel, next });
 image!(Replace { id, source, terms, reserved, grown });
 image!(CancelRequest { id, source, reason, sent });
@@ -45,11 +48,12 @@ image!(Line { first, last, len });
 impl Orders {
     pub(crate) fn save(&self, out: &mut impl Sink) {
         self.len().encode(out);
-        for order in &self.slots {
+        for (slot, order) in self.slots.iter().enumerate() {
             let held = !order.id.is_none();
             held.encode(out);
             match held {
-                true => order.encode(out),
+                true if order.cum.is_zero() => order.encode(out),
+                true => (*order, self.fills[slot]).encode(out),
                 // Of the order before nothing is needed.
                 false => (order.generation, order.next).encode(out),
             }
@@ -77,8 +81,11 @@ impl Orders {
         from.check(count as usize <= from.left() && count < NIL, Problem::Short)?;
         for _ in 0..count {
             let (held, order) = decode_slot(from)?;
+            let fill =
+                if held && !order.cum.is_zero() { LastFill::decode(from)? } else { LastFill::default() };
             orders.held += held as u32;
             orders.slots.push(order);
+            orders.fills.push(fill);
         }
         orders.free = Image::decode(from)?;
         orders.finished = [Image::decode(from)?, Image::decode(from)?];

@@ -127,6 +127,8 @@ impl Shard {
             next,
             position,
             exposure,
+            updated,
+            reason,
             base,
             outside,
             at_venue,
@@ -138,6 +140,7 @@ impl Shard {
         *place_terms = *terms;
         (*notional, *cum, *reserved) = (Notional::ZERO, Qty::ZERO, passed.reserved);
         (*submitted, *place_source) = (self.now, source);
+        (*updated, *reason) = (self.now, Reason::None);
         (*local, *position, *exposure) = (found.local, found.position, found.exposure);
         (*requests, *orig_id, *execution, *next) = (NIL, NIL, NIL, NIL);
         (*base, *outside, *counted) = (Base::PendingNew, is_outside, true);
@@ -259,6 +262,8 @@ impl Shard {
             id: *id,
             terms: *terms,
             submitted: self.now,
+            updated: self.now,
+            reason,
             source,
             local,
             base: Base::Rejected,

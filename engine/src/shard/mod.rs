@@ -219,6 +219,10 @@ impl Shard {
     /// Takes new reference data. Orders and positions stay; what has disappeared can no longer be traded.
     pub fn adopt(&mut self, reference: Arc<RefData>) {
         self.directory.adopt(self.id, self.shards, reference);
+        for (book, local) in self.directory.locals.iter().enumerate().take(self.ways.len()) {
+            let place = &self.directory.places[local.exchange as usize];
+            self.venue.set_auctions(book as u32, place.auctions);
+        }
         self.open_books();
     }
 
@@ -405,7 +409,8 @@ impl Shard {
 
     /// Tells the terms of an order as they are now.
     #[inline(never)]
-    fn say_terms(&self, slot: u32, what: What, reason: Reason, out: &mut Outbox) {
+    fn say_terms(&mut self, slot: u32, what: What, reason: Reason, out: &mut Outbox) {
+        self.orders.note(slot, self.now, reason);
         let source = self.orders.get(slot).source;
         out.say(self.hearers(source), self.now, Said::Order(self.terms_image(slot, what, reason)));
     }
@@ -427,13 +432,14 @@ impl Shard {
 
     /// Tells what happened to an order, under its own names.
     #[inline]
-    fn say_status(&self, slot: u32, what: What, reason: Reason, out: &mut Outbox) {
+    fn say_status(&mut self, slot: u32, what: What, reason: Reason, out: &mut Outbox) {
         self.say_report(slot, what, reason, (Qty::ZERO, Price::ZERO), out);
     }
 
     /// The same, with the quantity and price of a fill.
     #[inline(never)]
-    fn say_report(&self, slot: u32, what: What, reason: Reason, last: (Qty, Price), out: &mut Outbox) {
+    fn say_report(&mut self, slot: u32, what: What, reason: Reason, last: (Qty, Price), out: &mut Outbox) {
+        self.orders.note(slot, self.now, reason);
         let order = self.orders.get(slot);
         let told = (what, self.orders.status(slot), reason);
         let report = self.image(slot, told, &order.id, self.orders.orig_id(slot), last);
@@ -442,7 +448,7 @@ impl Shard {
 
     /// Tells what happened to an order by a request: under the request's id if it has one, with the order's own behind.
     fn say_request(
-        &self,
+        &mut self,
         slot: u32,
         what: What,
         reason: Reason,
@@ -457,7 +463,7 @@ impl Shard {
     #[inline(never)]
     #[expect(clippy::too_many_arguments, reason = "they are what a report is about")]
     fn say_request_as(
-        &self,
+        &mut self,
         slot: u32,
         what: What,
         status: Status,
@@ -466,6 +472,7 @@ impl Shard {
         asker: Source,
         out: &mut Outbox,
     ) {
+        self.orders.note(slot, self.now, reason);
         let order = self.orders.get(slot);
         let none = (Qty::ZERO, Price::ZERO);
         let (id, orig_id) = match id.is_none() {

@@ -152,6 +152,7 @@ impl Shard {
         (order.cum, order.notional) = (cum, notional);
         let step = if complete { Step::Complete } else { Step::Fill };
         order.base = order.base.after(step).expect("a fill is a fact in every state");
+        self.orders.note_fill(slot, qty, price);
         let reason = match (ended, cum > total) {
             _ if booked.is_none() => Reason::Overflow,
             (_, true) => Reason::Overfill,
@@ -273,7 +274,7 @@ impl Shard {
     /// Answers a pending cancel: the order is gone as asked.
     #[inline]
     fn say_canceled(&mut self, slot: u32, reason: Reason, out: &mut Outbox) {
-        if let Some(Requests { cancel: Some(cancel), .. }) = self.orders.requests(slot) {
+        if let Some(&Requests { cancel: Some(cancel), .. }) = self.orders.requests(slot) {
             let reason = if reason == Reason::Requested { cancel.reason } else { reason };
             self.say_request(slot, What::Canceled, reason, &cancel.id, cancel.source, out);
         }
@@ -354,6 +355,7 @@ impl Shard {
             }
         }
         self.orders.correct(slot, exec, qty, price);
+        self.orders.note_fill(slot, qty, price);
         self.say_report(slot, What::Corrected, reason, (qty, price), out);
     }
 

@@ -313,7 +313,7 @@ impl Shard {
     }
 
     pub(super) fn refuse(
-        &self,
+        &mut self,
         slot: u32,
         request: Request,
         request_id: &IntId,
@@ -328,6 +328,7 @@ impl Shard {
             }
             return;
         }
+        self.orders.get_mut(slot).updated = self.now;
         let refusal = Refusal {
             order: self.orders.handle(slot),
             id: self.orders.get(slot).id,

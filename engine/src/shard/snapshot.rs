@@ -6,7 +6,6 @@ use crate::command::Scope;
 use crate::event::{Adjustment, Body as Said, Booking, What};
 use crate::id::{AdapterId, PortId, PortMask};
 use crate::ledger::Cash;
-use crate::number::{Price, Qty};
 use crate::outbox::Outbox;
 use crate::reason::Reason;
 use crate::risk::Guard;
@@ -207,23 +206,23 @@ impl Shard {
         Stage::Securities(at, row + 1)
     }
 
-    /// The terms at the time the order was submitted, then how it stands.
+    /// The terms at the time the order was submitted, then how it has stood since something was last said of it.
     fn tell_order(&self, slot: u32, teller: &mut Teller<'_>) -> Stage {
         if slot >= self.orders.len() {
             return Stage::Transactions(0);
         }
         if self.orders.in_use(slot) {
             let terms = self.terms_image(slot, What::Image, Reason::None);
-            teller.say_at(self.orders.get(slot).submitted, Said::Order(terms));
-            let none = (Qty::ZERO, Price::ZERO);
+            let (order, fill) = (self.orders.get(slot), self.orders.last_fill(slot));
+            teller.say_at(order.submitted, Said::Order(terms));
             let report = self.image(
                 slot,
-                (What::Image, self.orders.status(slot), Reason::None),
-                &self.orders.get(slot).id,
+                (What::Image, self.orders.status(slot), order.reason),
+                &order.id,
                 self.orders.orig_id(slot),
-                none,
+                (fill.qty, fill.price),
             );
-            teller.say(Said::Status(report));
+            teller.say_at(order.updated, Said::Status(report));
         }
         Stage::Orders(slot + 1)
     }

@@ -48,6 +48,11 @@ enum Party {
 }
 
 impl Venue {
+    /// Whether the exchange holds auctions from now on.
+    pub fn set_auctions(&mut self, book: u32, auctions: bool) {
+        self.backs[book as usize].spec.auctions = auctions;
+    }
+
     /// Whether an order for this auction may come now.
     pub(super) fn auction_ahead(&self, book: u32, tif: Tif) -> bool {
         let back = &self.backs[book as usize];

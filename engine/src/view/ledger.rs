@@ -7,7 +7,7 @@ use super::{Mark, Told, View};
 use crate::command::{ExecRef, MovementKind};
 use crate::event::{Booking, PositionState};
 use crate::id::{
-    AccountId, Currency, IntId, OrderHandle, PositionId, SecurityId, ShardId, StrategyId, TransactionId,
+    AccountId, Currency, IntId, OrderHandle, PositionId, SecurityId, ShardId, StrategyId, TransactionId, Uuid,
 };
 use crate::number::{Money, Price, Qty};
 use crate::time::Timestamp;
@@ -51,6 +51,14 @@ pub struct Transaction {
     pub currency: Currency,
 }
 
+impl Transaction {
+    /// By which whoever recorded it by hand has named it.
+    fn given_uuid(&self) -> Option<Uuid> {
+        let is_named = self.order == OrderHandle::NONE && self.order_id.is_none() && self.exec.0 != 0;
+        is_named.then_some(Uuid(self.exec.0))
+    }
+}
+
 impl View {
     pub fn position(&self, id: PositionId) -> Option<Position> {
         self.ledger.positions.get(&id).copied()
@@ -83,6 +91,11 @@ impl View {
         self.ledger.transactions.find(id)
     }
 
+    /// The transaction of the trading day that was recorded by hand under this UUID.
+    pub fn transaction_with_uuid(&self, uuid: Uuid) -> Option<&Transaction> {
+        self.ledger.transactions.find(*self.ledger.transactions.uuids.get(&uuid)?)
+    }
+
     /// Transactions of the trading day, newest first; of one strategy, or of all. Take as many as wanted.
     pub fn transactions(&self, strategy: Option<StrategyId>) -> impl Iterator<Item = &Transaction> {
         let all = self.ledger.transactions.by_time.values().rev();
@@ -108,6 +121,7 @@ impl Ledger {
         let transactions = Transactions {
             by_time: BTreeMap::new(),
             times: BTreeMap::new(),
+            uuids: BTreeMap::new(),
             len_max: transactions_max,
             dropped: 0,
         };
@@ -178,11 +192,12 @@ impl Ledger {
     }
 }
 
-/// Invariant: both maps hold the same transactions, at most `len_max`.
+/// Invariant: the first two maps hold the same transactions, at most `len_max`, and the third those of them that somebody named.
 #[derive(Debug)]
 struct Transactions {
     by_time: BTreeMap<(Timestamp, TransactionId), Transaction>,
     times: BTreeMap<TransactionId, Timestamp>,
+    uuids: BTreeMap<Uuid, TransactionId>,
     len_max: usize,
     dropped: u64,
 }
@@ -193,23 +208,24 @@ impl Transactions {
         let at = *self.times.entry(transaction.id).or_insert(transaction.at);
         transaction.at = at;
         self.by_time.insert((at, transaction.id), transaction);
+        if let Some(uuid) = transaction.given_uuid() {
+            self.uuids.insert(uuid, transaction.id);
+        }
         if self.by_time.len() > self.len_max
-            && let Some(((_, oldest), _)) = self.by_time.pop_first()
+            && let Some(((_, id), oldest)) = self.by_time.pop_first()
         {
-            self.times.remove(&oldest);
+            self.times.remove(&id);
+            oldest.given_uuid().map(|uuid| self.uuids.remove(&uuid));
             self.dropped += 1;
         }
     }
 
     fn drop_all_of(&mut self, shard: ShardId) {
-        let times = &mut self.times;
-        self.by_time.retain(|(_, id), transaction| {
-            let stays = transaction.shard != shard;
-            if !stays {
-                times.remove(id);
-            }
-            stays
-        });
+        let Transactions { by_time, times, uuids, .. } = self;
+        for ((_, id), transaction) in by_time.extract_if(.., |_, transaction| transaction.shard == shard) {
+            times.remove(&id);
+            transaction.given_uuid().map(|uuid| uuids.remove(&uuid));
+        }
     }
 
     fn find(&self, id: TransactionId) -> Option<&Transaction> {

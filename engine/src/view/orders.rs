@@ -132,7 +132,10 @@ impl Orders {
             return;
         };
         let live = &mut self.live[index];
-        live.updated = live.updated.max(at);
+        // Of what was not stored the order itself knows nothing.
+        if told.reason != Reason::StorageFailed {
+            live.updated = live.updated.max(at);
+        }
         live.epoch = mark.epoch;
         self.set_status(index, told.status);
     }
@@ -172,6 +175,7 @@ impl Orders {
             }
         }
         self.sort_open(shard);
+        self.sort_finished();
     }
 }
 
@@ -381,14 +385,34 @@ impl Orders {
     }
 
     fn sort_open(&mut self, shard: usize) {
-        let mut sorted = Vec::with_capacity(self.open[shard].len);
-        let mut index = self.open[shard].head;
-        while index != NONE {
-            sorted.push(index);
-            index = self.records[index].next;
+        let mut sorted = self.in_list(&self.open[shard]);
+        if sorted.is_sorted_by_key(|&index| self.age(index)) {
+            return;
         }
         sorted.sort_by_key(|&index| self.age(index));
         self.open[shard] = List::EMPTY;
         sorted.into_iter().for_each(|index| self.join(index));
+    }
+
+    /// Images of finished orders come in any order; when each ended is told with it.
+    fn sort_finished(&mut self) {
+        let mut sorted = self.in_list(&self.finished);
+        let ended = |index: &u32| self.live[*index].updated;
+        if sorted.is_sorted_by_key(ended) {
+            return;
+        }
+        sorted.sort_by_key(ended);
+        self.finished = List::EMPTY;
+        sorted.into_iter().for_each(|index| self.join(index));
+    }
+
+    fn in_list(&self, list: &List) -> Vec<u32> {
+        let mut found = Vec::with_capacity(list.len);
+        let mut index = list.head;
+        while index != NONE {
+            found.push(index);
+            index = self.records[index].next;
+        }
+        found
     }
 }

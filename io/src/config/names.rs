@@ -5,15 +5,20 @@ use std::collections::BTreeMap;
 use pitlane_engine::id::{ExchangeId, SecurityId};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::settings::{ShardSettings, VenueSettings};
+use pitlane_engine::strategy::host::Make;
+use pitlane_engine::strategy::kinds::{KINDS, Kind};
+use pitlane_engine::strategy::parameters::{BadParameter, Parameters};
 
 use super::fault::Faults;
 use super::params::Params;
 use super::risk::{Restricted, Rules};
-use super::{Config, Origin};
+use super::{Config, Origin, Strategy};
 use crate::faults::suggestion;
 
 /// What exchanges and accounts of simulated venues have as their adapter.
 const SIMULATED: &str = "SIM";
+/// The platform itself.
+const SERVER: &str = "SERVER";
 
 impl Config {
     /// How every shard is set up, with the exchanges that differ. Names nobody knows are left out; see
@@ -51,8 +56,37 @@ impl Config {
                 check.fault(&format!("fix.session.{at}.strategy"), problem);
             }
         }
+        self.check_strategies(reference, &mut check);
         self.check_adapters(reference, &mut check);
         if check.faults.is_empty() { Ok(()) } else { Err(check.faults) }
+    }
+
+    /// Each strategy is known, runs once, and is set up as its kind wants it.
+    fn check_strategies(&self, reference: &RefData, check: &mut Names<'_>) {
+        let names: Vec<&str> = reference.strategies().iter().map(|row| row.name.as_str()).collect();
+        let kinds: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
+        for (at, strategy) in self.strategies.iter().enumerate() {
+            let key = |key: &str| format!("strategy.{at}.{key}");
+            let name = strategy.name.as_str();
+            if !names.contains(&name) {
+                check.fault(&key("name"), format!("there is no strategy {name}{}", suggestion(name, &names)));
+            } else if name == SERVER || self.strategies[..at].iter().any(|other| other.name == name) {
+                check.fault(&key("name"), format!("{name} cannot be run here, or not twice"));
+            }
+            let unknown = strategy.securities.iter().filter(|security| security.ids(reference).is_empty());
+            for security in unknown {
+                check.fault(&key("securities"), format!("there is no security {security}"));
+            }
+            match strategy.make(reference) {
+                Ok(_) => {}
+                Err(None) => {
+                    let kind = strategy.kind.as_str();
+                    let problem = format!("there is no kind {kind}{}", suggestion(kind, &kinds));
+                    check.fault(&key("kind"), problem);
+                }
+                Err(Some(bad)) => check.fault(&key("parameters"), bad.to_string()),
+            }
+        }
     }
 
     fn check_adapters(&self, reference: &RefData, check: &mut Names<'_>) {
@@ -68,6 +102,20 @@ impl Config {
     }
 }
 
+impl Strategy {
+    /// The securities it is set up with.
+    pub fn security_ids(&self, reference: &RefData) -> Vec<SecurityId> {
+        self.securities.iter().flat_map(|security| security.ids(reference)).collect()
+    }
+
+    /// What makes it; or what is wrong with its parameters, or nothing if its kind is unknown.
+    pub fn make(&self, reference: &RefData) -> Result<Make, Option<BadParameter>> {
+        let kind = Kind::find(&self.kind).ok_or(None)?;
+        let parameters = Parameters::new(self.parameters.clone());
+        kind.make(&self.security_ids(reference), &parameters).map_err(Some)
+    }
+}
+
 impl Rules {
     /// The securities that may not be traded.
     pub fn restricted_ids(&self, reference: &RefData) -> Vec<SecurityId> {
@@ -78,7 +126,7 @@ impl Rules {
 
 impl Restricted {
     /// A symbol may stand for securities of several exchanges: all of them.
-    fn ids(&self, reference: &RefData) -> Vec<SecurityId> {
+    pub fn ids(&self, reference: &RefData) -> Vec<SecurityId> {
         match self {
             Restricted::Id(id) => reference.security(*id).map(|row| row.id).into_iter().collect(),
             Restricted::Symbol(symbol) => reference.by_symbol(symbol).to_vec(),

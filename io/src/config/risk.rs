@@ -88,7 +88,7 @@ impl Rules {
 }
 
 impl Restricted {
-    fn read(value: &Value) -> Result<Restricted, String> {
+    pub(super) fn read(value: &Value) -> Result<Restricted, String> {
         match value {
             Value::Text(symbol) if !symbol.is_empty() => Ok(Restricted::Symbol(symbol.clone())),
             Value::Integer(id) => match u32::try_from(*id).ok().filter(|id| *id <= SecurityId::MAX) {

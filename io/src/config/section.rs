@@ -305,6 +305,34 @@ impl Section<'_> {
         named
     }
 
+    /// Texts, numbers and flags under names of the reader's own, as they were written.
+    pub fn texts_by_name(&mut self, key: &'static str) -> BTreeMap<String, String> {
+        let mut named = BTreeMap::new();
+        let Some(entry) = self.take(key) else { return named };
+        let Value::Table(table) = entry.value else {
+            let (whole, kind) = (self.dotted(key), entry.value.kind());
+            self.findings.faults.add(&entry.origin, &whole, format!("it must be a table, not {kind}"));
+            return named;
+        };
+        for (name, entry) in table {
+            let whole = format!("{}.{name}", self.dotted(key));
+            let text = match entry.value {
+                Value::Text(text) | Value::Decimal(text) | Value::Huge(text) => text,
+                Value::Integer(number) => number.to_string(),
+                Value::Flag(flag) => flag.to_string(),
+                Value::List(_) | Value::Table(_) | Value::Date(_) => {
+                    let problem =
+                        format!("it must be a text, a number or a flag, not {}", entry.value.kind());
+                    self.findings.faults.add(&entry.origin, &whole, problem);
+                    continue;
+                }
+            };
+            self.findings.params.add(whole, text.clone(), entry.origin);
+            named.insert(name, text);
+        }
+        named
+    }
+
     /// A table within this one.
     pub fn section<T>(&mut self, key: &'static str, ask: impl FnOnce(&mut Section<'_>) -> T) -> T {
         let missing = Entry { value: Value::Table(Table::new()), origin: self.origin.clone() };

@@ -41,12 +41,13 @@ pub fn identity(ask: &Ask<'_>) -> Result<Answer, Problem> {
     Ok(Answer::json(&IdentityVO { name, role: role.to_string() }))
 }
 
-/// Where STOMP is spoken over TCP. Behind TLS if there is no other listener.
+/// Where STOMP is spoken over TCP: behind TLS for those who came so, and where there is no other listener.
 pub fn broker_main(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
     ask.no_query()?;
     let find = |name, set: Option<SocketAddr>| house.listener(name).or(set).map(|address| address.port());
     let settings = &house.settings;
     let (scheme, port) = match (find("stomp", settings.stomp), find("stomp+tls", settings.stomp_tls)) {
+        (_, Some(port)) if ask.visit.tls => ("stomp+ssl", port),
         (Some(port), _) => ("stomp", port),
         (None, Some(port)) => ("stomp+ssl", port),
         (None, None) => return Err(Problem::unknown("no-listener", "STOMP over TCP is switched off")),

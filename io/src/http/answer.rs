@@ -1,12 +1,11 @@
 //! Answers, and the bodies hyper sends.
 //!
-//! JSON goes out chunked, as the specification has it; an empty answer says Content-Length 0. A long list is made in portions
-//! while it is sent, and others have their turn between them.
+//! JSON goes out chunked, as the specification has it; an empty answer says Content-Length 0.
 
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use hyper::StatusCode;
@@ -15,11 +14,10 @@ use hyper::header::HeaderValue;
 use serde::Serialize;
 
 use super::connection::Link;
+use super::portions::{Portions, Turns};
 
 /// Room for a usual answer, so that it does not grow in small steps.
 const JSON_BYTES: usize = 2_048;
-/// Room for a portion of a long list.
-const PORTION_BYTES: usize = 64 * 1_024;
 
 /// What a handler gives.
 #[derive(Debug)]
@@ -61,27 +59,6 @@ impl Kind {
 pub enum Content {
     Whole(Bytes),
     Portions(Portions),
-}
-
-/// A long answer, made bit by bit: a function that adds the next portion and says whether there is more.
-pub struct Portions {
-    next: Next,
-    /// The others have had their turn since the last portion.
-    is_rested: bool,
-}
-
-type Next = Box<dyn FnMut(&mut Vec<u8>) -> bool>;
-
-impl Portions {
-    pub fn new(next: impl FnMut(&mut Vec<u8>) -> bool + 'static) -> Portions {
-        Portions { next: Box::new(next), is_rested: true }
-    }
-}
-
-impl std::fmt::Debug for Portions {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Portions")
-    }
 }
 
 impl Answer {
@@ -174,11 +151,12 @@ pub struct Reply {
     content: Content,
     chunked: bool,
     link: Arc<Link>,
+    turns: Turns,
 }
 
 impl Reply {
-    pub fn new(content: Content, kind: Kind, link: Arc<Link>) -> Reply {
-        Reply { content, chunked: kind.is_chunked(), link }
+    pub fn new(content: Content, kind: Kind, link: Arc<Link>, turns: Turns) -> Reply {
+        Reply { content, chunked: kind.is_chunked(), link, turns }
     }
 }
 
@@ -190,28 +168,24 @@ impl Body for Reply {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        match &mut self.content {
+        let Reply { content, turns, .. } = &mut *self;
+        match content {
             Content::Whole(rest) => {
                 let rest = std::mem::take(rest);
                 Poll::Ready((!rest.is_empty()).then(|| Ok(Frame::data(rest))))
             }
             Content::Portions(portions) => {
-                if !std::mem::replace(&mut portions.is_rested, true) {
-                    cx.waker().wake_by_ref();
-                    return Poll::Pending;
-                }
-                portions.is_rested = false;
-                let mut bytes = Vec::with_capacity(PORTION_BYTES);
-                if !(portions.next)(&mut bytes) {
-                    self.content = Content::Whole(Bytes::new());
-                }
-                Poll::Ready(Some(Ok(Frame::data(bytes.into()))))
+                let portion = ready!(portions.poll_next(turns, cx));
+                Poll::Ready(portion.map(|bytes| Ok(Frame::data(bytes))))
             }
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(&self.content, Content::Whole(rest) if rest.is_empty())
+        match &self.content {
+            Content::Whole(rest) => rest.is_empty(),
+            Content::Portions(portions) => portions.is_over(),
+        }
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -59,6 +59,9 @@ pub async fn modify(house: &House, ask: &Ask<'_>, kind: OrderKind, body: Input) 
         let asked = same.ok_or_else(|| Problem::refused(Reason::DuplicateId))?;
         return again(house, ask, new_id, asked).await;
     }
+    if let Some(order) = found.iter().find(|order| order.id == new_id && change.int_id != new_id.as_str()) {
+        return modified_before(house, ask, order, &change);
+    }
     let order = the_open_one(found, change.account_id)?;
     check_fixed(&order, &change)?;
     house.is_open()?;
@@ -139,8 +142,6 @@ async fn again(house: &House, ask: &Ask<'_>, id: IntId, asked: Asked) -> Result<
             // From before a restart: the order itself tells what was asked.
             let order = order.filter(|order| asked == Asked::Submit(order.terms)).ok_or_else(duplicate)?;
             let reason = match order.status {
-                // Why it was refused is not kept over a restart; that it was must not become a success.
-                Status::Rejected if order.reason == Reason::None => Reason::DuplicateId,
                 Status::Rejected => order.reason,
                 _ => Reason::None,
             };
@@ -158,6 +159,20 @@ async fn again(house: &House, ask: &Ask<'_>, id: IntId, asked: Asked) -> Result<
         }
         sleep(LOOK).await;
     }
+}
+
+/// From before a restart: the order has this id already, and is itself what tells whether the same was asked.
+fn modified_before(
+    house: &House,
+    ask: &Ask<'_>,
+    order: &Order,
+    change: &OrderChange,
+) -> Result<Answer, Problem> {
+    if check_fixed(order, change).is_err() || change.changes.applied_to(&order.terms) != order.terms {
+        return Err(Problem::refused(Reason::DuplicateId));
+    }
+    let order_shown = ask.wants_representation().then_some(order);
+    Ok(shown(house, order_shown).with_location(location_of(&order.id)))
 }
 
 fn answer(house: &House, ask: &Ask<'_>, id: &IntId, reason: Reason) -> Result<Answer, Problem> {

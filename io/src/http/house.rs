@@ -28,6 +28,7 @@ use super::login::Reception;
 use super::meter::Meter;
 use super::openapi;
 use super::page::Page;
+use super::portions::Turns;
 use super::problem::Problem;
 use super::reference::Shelf;
 use super::remote::Remote;
@@ -74,6 +75,8 @@ pub struct House {
     pub cache: Cache,
     /// All open orders, where they are few.
     pub open_orders: Kept,
+    /// Of those who read long lists.
+    pub turns: Turns,
 }
 
 impl House {
@@ -136,6 +139,7 @@ impl House {
             shelf,
             cache: Cache::new(rereads),
             open_orders: Kept::default(),
+            turns: Turns::new(),
             settings,
         }
     }

@@ -8,15 +8,13 @@ use pitlane_engine::reason::Reason;
 use pitlane_engine::view::{Order, View, Walk};
 use pitlane_protocols::rest::OrderVO;
 
-use super::answer::{Answer, Portions, Rows};
+use super::answer::{Answer, Rows};
 use super::ask::Ask;
 use super::house::House;
+use super::portions::{Portions, ROWS_PER_PORTION};
 use super::problem::Problem;
 use super::reference::limit_of;
 use super::sight::Sight;
-
-/// Orders rendered before others have their turn: some 300 µs.
-const ORDERS_PER_PORTION: usize = 256;
 
 /// Of an order as it is rendered, so that a list does not grow in small steps.
 const ORDER_BYTES: usize = 448;
@@ -24,7 +22,7 @@ const ORDER_BYTES: usize = 448;
 pub fn open(house: &Rc<House>, ask: &Ask<'_>) -> Result<Answer, Problem> {
     let limit = limit_of(ask, &["limit"])?;
     let sight = ask.sight(&house.floor.reference());
-    let are_few = house.floor.view().open_orders_len().min(limit) <= ORDERS_PER_PORTION;
+    let are_few = house.floor.view().open_orders_len().min(limit) <= ROWS_PER_PORTION;
     if are_few && sight == Sight::All {
         let some = || rendered(house, house.floor.view().open_orders().take(limit));
         let is_whole = limit == usize::MAX;
@@ -39,7 +37,7 @@ pub fn open(house: &Rc<House>, ask: &Ask<'_>) -> Result<Answer, Problem> {
 pub fn history(house: &Rc<House>, ask: &Ask<'_>) -> Result<Answer, Problem> {
     let limit = limit_of(ask, &["limit"])?;
     let sight = ask.sight(&house.floor.reference());
-    if house.floor.view().finished_orders_len().min(limit) <= ORDERS_PER_PORTION && sight == Sight::All {
+    if house.floor.view().finished_orders_len().min(limit) <= ROWS_PER_PORTION && sight == Sight::All {
         return Ok(at_once(house, house.floor.view().finished_orders().take(limit)));
     }
     in_portions(house, limit, sight, View::walk_finished)
@@ -101,7 +99,7 @@ fn in_portions(
                 is_over = order.is_none();
                 order
             };
-            let walked = std::iter::from_fn(&mut next).take(ORDERS_PER_PORTION);
+            let walked = std::iter::from_fn(&mut next).take(ROWS_PER_PORTION);
             walked.filter(|order| sight.sees(order.terms.strategy)).take(left).collect()
         };
         left -= orders.len();

@@ -81,7 +81,11 @@ impl Problem {
 
     /// The body is not what the call takes.
     pub fn bad_body(bad: BadBody) -> Problem {
-        Problem::bad_request("bad-body", bad.to_string())
+        let problem = Problem::bad_request("bad-body", bad.to_string());
+        match bad.field() {
+            Some(field) => problem.with("field", field),
+            None => problem,
+        }
     }
 
     pub fn not_found() -> Problem {

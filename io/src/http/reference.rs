@@ -16,14 +16,13 @@ use pitlane_protocols::rest::{
 };
 use serde::Serialize;
 
-use super::answer::{Answer, Kind, Portions, Rows};
+use super::answer::{Answer, Kind, Rows};
 use super::ask::Ask;
 use super::house::House;
+use super::portions::{Portions, ROWS_PER_PORTION};
 use super::problem::Problem;
 use crate::journal::name_of;
 
-/// Rows rendered before others have their turn: some 200 µs.
-const ROWS_PER_PORTION: usize = 256;
 /// Lists up to this length are made once and kept; a longer one is made in portions each time.
 const SHELF_ROWS_MAX: usize = 1_024;
 
@@ -191,7 +190,8 @@ pub fn strategies(house: &Rc<House>, ask: &Ask<'_>) -> Result<Answer, Problem> {
             StrategyId::SERVER => Phase::Running,
             id => view.phase(id).unwrap_or_default(),
         };
-        StrategyVO::of(row, phase, house.settings.simulation)
+        let failure = house.switchboard.failure(&row.name);
+        StrategyVO::of(row, phase, house.settings.simulation, failure.as_deref())
     });
     Ok(Answer::list(rows))
 }

@@ -1,8 +1,9 @@
 //! Limits before the venue, and the lives of strategies: what an operator turns.
 
-use pitlane_engine::command::{Body, Phase, Scope};
+use pitlane_engine::command::{Body, Scope};
 use pitlane_engine::id::StrategyId;
 use pitlane_engine::reason::Reason;
+use pitlane_engine::strategy::life::{self, WrongPhase};
 use pitlane_protocols::rest::{self, LimitsVO, PhaseVO, RiskVO};
 use pitlane_protocols::words::Word;
 
@@ -71,52 +72,13 @@ pub async fn phase(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer, 
         return Err(Problem::unprocessable("server-runs", "the server itself always runs"));
     }
     let now = house.floor.view().phase(strategy).unwrap_or_default();
-    for phase in way(now, phase.0).ok_or_else(|| no_way(now, phase.0))? {
+    for phase in life::way(now, phase.0).map_err(no_way)? {
         house.do_it(Body::Phase { strategy, phase }).await?;
     }
     Ok(Answer::empty())
 }
 
-fn no_way(from: Phase, to: Phase) -> Problem {
+fn no_way(WrongPhase { from, to }: WrongPhase) -> Problem {
     let detail = format!("there is no way from {} to {}: stop it first", from.word(), to.word());
     Problem::conflict("phase-order", detail)
-}
-
-/// The phases to be entered, one after the other.
-fn way(from: Phase, to: Phase) -> Option<Vec<Phase>> {
-    let is_over = |phase| matches!(phase, Phase::Stop | Phase::Exit);
-    let all = Phase::VALUES.iter().copied();
-    match (from, to) {
-        (from, to) if from == to => Some(Vec::new()),
-        // Whatever it was at, it stops, and does not run before.
-        (from, Phase::Stop) if from < Phase::Stop => Some(vec![Phase::Stop]),
-        (from, Phase::Exit) if from < Phase::Stop => Some(vec![Phase::Stop, Phase::Exit]),
-        (from, to) if from < to => Some(all.filter(|phase| from < *phase && *phase <= to).collect()),
-        (from, to) if is_over(from) => Some(all.filter(|phase| *phase <= to).collect()),
-        _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_strategy_goes_through_its_phases_in_their_order() {
-        use Phase::{Exit, Init, Prefeed, Running, Start, Stop};
-        let cases: [(Phase, Phase, Option<&[Phase]>); 9] = [
-            (Init, Running, Some(&[Prefeed, Start, Running])),
-            (Running, Running, Some(&[])),
-            (Running, Stop, Some(&[Stop])),
-            (Prefeed, Stop, Some(&[Stop])),
-            (Running, Exit, Some(&[Stop, Exit])),
-            (Stop, Exit, Some(&[Exit])),
-            (Stop, Running, Some(&[Init, Prefeed, Start, Running])),
-            (Exit, Init, Some(&[Init])),
-            (Running, Init, None),
-        ];
-        for (from, to, expected) in cases {
-            assert_eq!(way(from, to).as_deref(), expected, "{from:?} {to:?}");
-        }
-    }
 }

@@ -84,7 +84,7 @@ pub async fn answer(house: &Rc<House>, visit: &Visit, request: Request<Incoming>
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding));
     }
     headers.insert(X_REQUEST_ID, id);
-    let mut response = Response::new(Reply::new(content, kind, visit.link.clone()));
+    let mut response = Response::new(Reply::new(content, kind, visit.link.clone(), house.turns.clone()));
     *response.status_mut() = status;
     *response.headers_mut() = headers;
     response

@@ -22,6 +22,8 @@ pub struct Switchboard {
     lines: RefCell<Vec<Line>>,
     log: RefCell<Option<Events>>,
     names: RefCell<Names>,
+    /// By strategy: why it failed last.
+    failures: RefCell<BTreeMap<Arc<str>, Arc<str>>>,
 }
 
 /// What FIX sessions are called.
@@ -62,7 +64,8 @@ impl Switchboard {
     pub fn new(posts: Vec<Post>, log: Option<Events>) -> Switchboard {
         let line = |(at, post): (usize, Post)| Line { name: at.to_string(), post, sessions: Arc::new([]) };
         let lines = posts.into_iter().enumerate().map(line).collect();
-        Switchboard { lines: RefCell::new(lines), log: RefCell::new(log), names: RefCell::default() }
+        let (lines, log) = (RefCell::new(lines), RefCell::new(log));
+        Switchboard { lines, log, names: RefCell::default(), failures: RefCell::default() }
     }
 
     /// Passes notes on, up to a bound, and says how many.
@@ -85,6 +88,9 @@ impl Switchboard {
                     note => {
                         if let Note::Named { port, session, name } = &note {
                             self.names.borrow_mut().insert(*port, *session, name.clone());
+                        }
+                        if let Note::Failed { strategy, reason } = &note {
+                            self.failures.borrow_mut().insert(strategy.clone(), reason.clone());
                         }
                         tell_all(&mut lines, Some(from), hall, note);
                     }
@@ -116,6 +122,11 @@ impl Switchboard {
     /// By gateway: notes to it for which there was no room.
     pub fn each_post(&self, mut show: impl FnMut(&str, u64)) {
         self.lines.borrow().iter().for_each(|line| show(&line.name, line.post.dropped()));
+    }
+
+    /// Why a strategy failed last, if it ever did.
+    pub fn failure(&self, strategy: &str) -> Option<Arc<str>> {
+        self.failures.borrow().get(strategy).cloned()
     }
 
     pub fn names(&self) -> Ref<'_, Names> {

@@ -10,19 +10,15 @@ use pitlane_engine::refdata::RefData;
 use pitlane_engine::view::Transaction;
 use pitlane_protocols::rest::{self, TransactionRequestVO, TransactionVO, parse_uuid};
 
-use super::answer::{Answer, Portions, Rows};
+use super::answer::{Answer, Rows};
 use super::ask::Ask;
 use super::body::{self, Input};
 use super::entry::{account_missing, strategy_of};
 use super::house::House;
+use super::portions::{Portions, ROWS_PER_PORTION};
 use super::problem::Problem;
 use super::reference::limit_of;
 use super::sight::Sight;
-
-/// Rows rendered before others have their turn: some 300 µs.
-const ROWS_PER_PORTION: usize = 256;
-/// Transactions looked through, from the newest, for the one that was just recorded.
-const LOOK_BACK_MAX: usize = 1_024;
 
 pub fn one(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
     ask.no_query()?;
@@ -78,14 +74,35 @@ pub async fn record(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer,
     let reference = house.floor.reference();
     let movement = movement_of(&request, &reference)?;
     ask.sight(&reference).touch(movement.strategy)?;
+    // What was recorded under this UUID, perhaps in another shard, before this one is asked.
+    if let Some(answer) = recorded(house, &movement)? {
+        return Ok(answer);
+    }
     let answer = house.do_it(Body::Transaction(movement)).await?;
+    Ok(recorded(house, &movement)?.unwrap_or(answer))
+}
+
+/// Where a movement of today is read; a UUID that means another one is refused.
+fn recorded(house: &House, movement: &Movement) -> Result<Option<Answer>, Problem> {
     let view = house.floor.view();
-    let newest = view.transactions(Some(movement.strategy)).take(LOOK_BACK_MAX);
-    let named = movement.uuid != Uuid::default();
-    Ok(match newest.into_iter().find(|row| named && row.exec.0 == movement.uuid.0) {
-        Some(row) => answer.with_location(location_of(row.id)),
-        None => answer,
-    })
+    match view.transaction_with_uuid(movement.uuid) {
+        Some(row) if is_of(row, movement) => Ok(Some(Answer::empty().with_location(location_of(row.id)))),
+        Some(_) => Err(Problem::unprocessable("duplicate-uuid", "the UUID was used for another transaction")),
+        None => Ok(None),
+    }
+}
+
+/// Whether a transaction is what a movement became.
+fn is_of(row: &Transaction, movement: &Movement) -> bool {
+    let Movement { kind, strategy, account, security, qty, price, commission, currency, uuid } = *movement;
+    // Cash is booked as it changes the balance.
+    let takes = security.is_none() && matches!(kind, MovementKind::Debit | MovementKind::Fees);
+    let price = if takes { price.checked_neg() } else { Some(price) };
+    // A trade is in the currency of its security, said or not.
+    let currency = if currency == Currency::default() { row.currency } else { currency };
+    (row.kind, row.strategy, row.account, row.security) == (kind, strategy, account, security)
+        && (row.qty, Some(row.price), row.commission) == (qty, price, commission)
+        && (row.currency, row.exec.0) == (currency, uuid.0)
 }
 
 /// Counts every cash balance again from the transactions.
@@ -103,9 +120,8 @@ fn location_of(id: TransactionId) -> HeaderValue {
 fn movement_of(request: &TransactionRequestVO, reference: &RefData) -> Result<Movement, Problem> {
     let refuse = |detail: &'static str| Problem::unprocessable("bad-transaction", detail);
     let uuid = match &request.uuid {
-        Some(text) => {
-            parse_uuid(text).ok_or_else(|| Problem::bad_request("bad-uuid", "`uuid` is no UUID"))?
-        }
+        Some(text) => parse_uuid(text)
+            .ok_or_else(|| Problem::bad_request("bad-uuid", "`uuid` is no UUID").with("field", "uuid"))?,
         None => Uuid::default(),
     };
     let strategy = strategy_of(request.strategy_id, request.strategy_name.as_deref(), reference)?;

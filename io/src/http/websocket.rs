@@ -48,7 +48,8 @@ pub fn upgrade(house: &Rc<House>, visit: &Visit, head: &mut Head) -> Result<Resp
     let (Some(upgrade), Some(seat)) = (head.extensions.remove::<OnUpgrade>(), visit.take_seat()) else {
         return Err(Problem::bad_request("no-upgrade", "this connection cannot become a WebSocket"));
     };
-    let (house, peer) = (house.clone(), visit.peer);
+    let (turns, peer) = (house.turns.clone(), visit.peer);
+    let house = house.clone();
     spawn_local(async move {
         if let Ok(upgraded) = upgrade.await {
             serve(&house, upgraded, peer).await;
@@ -56,7 +57,7 @@ pub fn upgrade(house: &Rc<House>, visit: &Visit, head: &mut Head) -> Result<Resp
         drop(seat);
     });
     let mut response =
-        Response::new(Reply::new(Content::Whole(Bytes::new()), Kind::Empty, visit.link.clone()));
+        Response::new(Reply::new(Content::Whole(Bytes::new()), Kind::Empty, visit.link.clone(), turns));
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     *response.headers_mut() = headers;
     Ok(response)

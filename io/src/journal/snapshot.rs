@@ -76,7 +76,7 @@ impl Snapshot {
         }
         out[104..106].copy_from_slice(&self.owner.shard.to_le_bytes());
         out[106..108].copy_from_slice(&self.owner.shards.to_le_bytes());
-        out[108..112].copy_from_slice(&image::FORMAT.to_le_bytes());
+        out[108..112].copy_from_slice(&image::STATE_FORMAT.to_le_bytes());
         let sum = crc32c::crc32c(&out[..HEADER_BYTES]);
         out[12..16].copy_from_slice(&sum.to_le_bytes());
         out
@@ -108,7 +108,7 @@ impl Snapshot {
             return Err((0, damaged("the snapshot's header is damaged")));
         }
         let half = |at: usize| u32::from_le_bytes(array(&head[at..at + 4]));
-        for (at, ours) in [(8, FORMAT), (108, image::FORMAT)] {
+        for (at, ours) in [(8, FORMAT), (108, image::STATE_FORMAT)] {
             if half(at) != ours {
                 return Err((at, What::Format(half(at))));
             }

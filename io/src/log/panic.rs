@@ -6,16 +6,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use std::{io, panic, process, thread};
 
+use super::fence;
 use super::lines::Lines;
 use crate::config::Durability;
 
 /// How long lines said before may take to be written.
 const FLUSH_MAX: Duration = Duration::from_millis(200);
 
-/// From now on a panic of any thread is told in one line and ends the process.
+/// From now on a panic of any thread is told in one line and ends the process; unless it happens within a fence.
 pub fn abort_on_panic(lines: Lines, durability: Durability) {
     let failing = AtomicBool::new(false);
     panic::set_hook(Box::new(move |info| {
+        if fence::takes(info) {
+            return;
+        }
         // Whoever fails as well must not write over the one line that tells why.
         while failing.swap(true, Ordering::SeqCst) {
             thread::park();

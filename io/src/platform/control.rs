@@ -10,6 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pitlane_engine::command::{Body, Limits, Phase, Scope, Session, Watch};
+use pitlane_engine::errands::Errands;
 use pitlane_engine::event::{Body as Said, Event};
 use pitlane_engine::id::{ExchangeId, Origin, SecurityId, ShardId, Source, StrategyId};
 use pitlane_engine::mesh::{PortEnd, ShardMask};
@@ -19,9 +20,10 @@ use pitlane_engine::time::{Day, NS_PER_S, TimeOfDay, Timestamp};
 use pitlane_engine::treasury::Treasury;
 
 use super::EVENTS_PER_POLL_MAX;
-use super::errands::Errands;
+
 use crate::calendar::Calendar;
 use crate::config::{Config, Rules};
+use crate::strategies;
 use crate::zone::Zone;
 
 /// How often the treasury asks again for what it lent.
@@ -47,9 +49,12 @@ pub struct Briefing {
 }
 
 impl Briefing {
-    /// The limits are the config's; every strategy that starts by itself runs, every security is followed.
+    /// The limits are the config's; every strategy that starts by itself and is run elsewhere runs, every security is followed.
     pub fn of(config: &Config, reference: &RefData) -> Briefing {
-        let started = reference.strategies().iter().filter(|row| row.auto_activate);
+        // A strategy of this process is led by its runner.
+        let here = strategies::run_here(&config.strategies, reference);
+        let started =
+            reference.strategies().iter().filter(|row| row.auto_activate && !here.contains(&row.id));
         let mut briefing = Briefing {
             running: started.map(|row| row.id).collect(),
             followed: reference.securities().iter().map(|row| row.id).collect(),
@@ -187,6 +192,11 @@ impl Control {
 
     pub fn deadline(&self) -> Timestamp {
         self.remind.min(self.tomorrow).min(self.bell)
+    }
+
+    /// When a day or a session changes.
+    pub fn next_change(&self) -> Timestamp {
+        self.tomorrow.min(self.bell)
     }
 
     pub fn take_called(&mut self) -> ShardMask {

@@ -1,5 +1,5 @@
-//! A gateway's duty: the clients whose connections it has, and the sources that live on its thread. One of the gateways also carries control, market and the demo
-//! trader.
+//! A gateway's duty: the clients whose connections it has, and the sources that live on its thread. One of the gateways also carries control, market, the demo
+//! trader and the strategies.
 //!
 //! ```text
 //! events of the shards ─► rooms          hear: a lane that is not emptied stops a shard, so this comes first
@@ -16,7 +16,8 @@ pub mod stomp;
 use std::sync::Arc;
 
 use pitlane_engine::command::{Body, Watch};
-use pitlane_engine::event::Body as Said;
+use pitlane_engine::errands::Errands;
+use pitlane_engine::event::{Body as Said, Event};
 use pitlane_engine::id::{Origin, Source};
 use pitlane_engine::mesh::{PortEnd, ShardMask};
 use pitlane_engine::time::{NS_PER_S, Timestamp};
@@ -28,9 +29,9 @@ use self::stomp::StompRoom;
 use self::stomp::watch::{self, Watch as StompWatch};
 use super::EVENTS_PER_POLL_MAX;
 use super::control::{Briefing, Control};
-use super::errands::Errands;
 use super::market::Market;
 use super::reread::Reread;
+use super::runner::RunnerDuty;
 use super::trader::Trader;
 use crate::bulletin::{Note, Post, Row};
 use crate::net::Net;
@@ -55,6 +56,7 @@ pub struct Gateway {
     pub control: Option<Control>,
     pub market: Option<Market>,
     pub trader: Option<Trader>,
+    pub runner: Option<Box<RunnerDuty>>,
     /// New reference data that are in force in all shards.
     pub news: Option<Consumer<Reread>>,
     bells: Arc<Bells>,
@@ -97,6 +99,7 @@ impl Gateway {
             control: None,
             market: None,
             trader: None,
+            runner: None,
             news: None,
             bells,
             recorder,
@@ -151,32 +154,35 @@ impl Gateway {
     fn hear(&mut self, now: Timestamp) -> usize {
         let mut heard = self.adopt();
         let mut is_first = self.stomp.is_some() && self.connected > 0;
-        while heard < EVENTS_PER_POLL_MAX {
-            let Some((shard, event)) = self.port.poll_event() else { break };
-            heard += 1;
+        let Gateway { port, stomp, stomp_watch, fix, recorder, untold, .. } = self;
+        let own = port.id();
+        let mut hear = |shard, event: &Event| {
             if std::mem::take(&mut is_first) {
-                self.stomp_watch.takes(self.recorder.as_mut());
+                stomp_watch.takes(recorder.as_mut());
             }
-            if let Some(stomp) = &mut self.stomp {
-                stomp.hear(now, shard, &event);
+            if let Some(stomp) = stomp {
+                stomp.hear(now, shard, event);
             }
-            if let Some(fix) = &mut self.fix {
-                fix.hear(now, shard, &event, self.recorder.as_mut());
+            if let Some(fix) = fix {
+                fix.hear(now, shard, event, recorder.as_mut());
             }
             if let Said::SnapshotEnd { port } = event.body
-                && port == self.port.id()
+                && port == own
             {
-                self.untold = self.untold.saturating_sub(1);
-                if self.untold == 0
-                    && let Some(fix) = &mut self.fix
+                *untold = untold.saturating_sub(1);
+                if *untold == 0
+                    && let Some(fix) = fix
                 {
                     fix.complete(now);
                 }
             }
+        };
+        while heard < EVENTS_PER_POLL_MAX && port.hear_event(&mut hear).is_some() {
+            heard += 1;
         }
         self.stomp_watch.rendered(self.recorder.as_mut());
         heard += self.read_post(now);
-        let Gateway { control, market, trader, recorder, .. } = self;
+        let Gateway { control, market, trader, runner, recorder, .. } = self;
         if let Some(control) = control {
             heard += control.hear(|security, on| {
                 if let Some(market) = market.as_mut() {
@@ -185,6 +191,7 @@ impl Gateway {
             });
         }
         heard += market.as_mut().map_or(0, Market::hear);
+        heard += runner.as_mut().map_or(0, |runner| runner.hear(now));
         heard + trader.as_mut().map_or(0, |trader| trader.hear(recorder.as_mut()))
     }
 
@@ -198,6 +205,7 @@ impl Gateway {
         self.control.iter_mut().for_each(|control| control.adopt(Briefing::clone(&briefing)));
         self.stomp.iter_mut().for_each(|stomp| stomp.adopt(&reference));
         self.fix.iter_mut().for_each(|fix| fix.set_reference(&reference));
+        self.runner.iter_mut().for_each(|runner| runner.adopt(&reference));
         1
     }
 
@@ -213,6 +221,9 @@ impl Gateway {
             }
             if let Some(fix) = &mut self.fix {
                 fix.handle_note(now, &note);
+            }
+            if let Some(runner) = &mut self.runner {
+                runner.handle_note(now, &note);
             }
         }
         read
@@ -249,11 +260,30 @@ impl Gateway {
                 });
             }
         }
-        if let Some(market) = self.market.as_mut().filter(|_| is_open) {
+        // What is played back begins when those are there who are to hear it.
+        let awaits = self.runner.as_ref().is_some_and(|runner| !runner.is_settled());
+        let may_speak = |market: &&mut Market| is_open && !(awaits && market.is_replay());
+        if let Some(market) = self.market.as_mut().filter(may_speak) {
             said += market.poll(now);
         }
         if let Some(trader) = &mut self.trader {
             said += trader.poll(now, is_open, self.recorder.as_ref());
+        }
+        said + self.run(now, course)
+    }
+
+    /// The strategies act, and what they have to say goes to everybody.
+    fn run(&mut self, now: Timestamp, course: Course) -> usize {
+        let Gateway { runner: Some(runner), stomp, post, .. } = self else { return 0 };
+        let mut said = runner.poll(now, course);
+        while let Some(note) = runner.take_note() {
+            said += 1;
+            if let Some(stomp) = stomp {
+                stomp.handle_note(now, &note);
+            }
+            if let Some(post) = post {
+                post.send(note);
+            }
         }
         said
     }
@@ -324,7 +354,7 @@ impl Gateway {
             sockets.shut_doors();
         }
         let takes_commands = course <= Course::Closing;
-        let Gateway { stomp, stomp_watch, fix, port, post, recorder, .. } = self;
+        let Gateway { stomp, stomp_watch, fix, port, post, recorder, runner, .. } = self;
         let mut said = 0;
         if let Some(fix) = fix {
             fix.set_ready(course == Course::Open);
@@ -338,10 +368,16 @@ impl Gateway {
                 }
             }
         }
-        if let Some(stomp) = stomp {
-            said += stomp.poll(now, sockets, takes_commands.then_some(port), post);
-            stomp_watch.wrote(recorder.as_mut());
-        }
+        let Some(stomp) = stomp else { return said };
+        said += stomp.poll(now, sockets, takes_commands.then_some(port), |note| {
+            if let Some(runner) = runner {
+                runner.handle_note(now, &note);
+            }
+            if let Some(post) = post {
+                post.send(note);
+            }
+        });
+        stomp_watch.wrote(recorder.as_mut());
         said
     }
 
@@ -352,6 +388,7 @@ impl Gateway {
             self.control.as_mut().map(Control::take_called).unwrap_or_default(),
             self.market.as_mut().map(Market::take_called).unwrap_or_default(),
             self.trader.as_mut().map(Trader::take_called).unwrap_or_default(),
+            self.runner.as_mut().map(|runner| runner.take_called()).unwrap_or_default(),
         ];
         self.bells.wake_shards(called.into_iter().fold(ShardMask::default(), ShardMask::with));
     }
@@ -362,6 +399,7 @@ impl Gateway {
             Course::Open | Course::Draining => true,
             Course::Closing => {
                 self.trader.as_ref().is_none_or(|trader| !trader.is_waiting())
+                    && self.runner.as_ref().is_none_or(|runner| runner.has_left())
                     && self.fix.as_ref().is_none_or(|fix| !fix.is_waiting())
             }
             Course::Ended => !self.heard && self.has_left(),
@@ -386,6 +424,7 @@ impl Gateway {
             || self.control.as_ref().is_some_and(Control::is_waiting)
             || self.market.as_ref().is_some_and(Market::is_waiting)
             || self.trader.as_ref().is_some_and(Trader::is_waiting)
+            || self.runner.as_ref().is_some_and(|runner| runner.is_waiting())
     }
 
     pub fn deadline(&self, course: Course) -> Timestamp {
@@ -400,7 +439,8 @@ impl Gateway {
         if course == Course::Open {
             let market = self.market.as_ref().map_or(Timestamp::MAX, Market::deadline);
             let trader = self.trader.as_ref().map_or(Timestamp::MAX, Trader::deadline);
-            deadline = deadline.min(market).min(trader);
+            let runner = self.runner.as_ref().map_or(Timestamp::MAX, |runner| runner.deadline());
+            deadline = deadline.min(market).min(trader).min(runner);
         }
         deadline
     }

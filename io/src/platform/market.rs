@@ -1,4 +1,4 @@
-//! The simulated market as a port: prices to the shards of their securities.
+//! The simulated market as a port: prices to the shards of their securities, made by the feed or read from files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,6 +12,7 @@ use pitlane_engine::shard::shard_of;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
 use super::EVENTS_PER_POLL_MAX;
+use crate::ticks::replay::Replay;
 
 /// Prices sent in one poll: a shard handles as many in some tens of microseconds.
 const PRICES_PER_POLL_MAX: usize = 256;
@@ -26,6 +27,8 @@ pub struct Market {
     wanted: BTreeSet<SecurityId>,
     closed: BTreeSet<ExchangeId>,
     slot: Option<(ShardId, Command)>,
+    /// Instead of the feed.
+    replay: Option<Box<Replay>>,
 }
 
 impl Market {
@@ -42,7 +45,16 @@ impl Market {
         let exchanges =
             reference.securities().iter().map(|row| (row.id, reference.exchange_of(row).id)).collect();
         let (wanted, closed) = (BTreeSet::new(), BTreeSet::new());
-        Market { feed: Feed::new(reference, feed), port, exchanges, wanted, closed, slot: None }
+        Market { feed: Feed::new(reference, feed), port, exchanges, wanted, closed, slot: None, replay: None }
+    }
+
+    /// From now on prices come out of files.
+    pub fn set_replay(&mut self, replay: Option<Replay>) {
+        self.replay = replay.map(Box::new);
+    }
+
+    pub fn is_replay(&self) -> bool {
+        self.replay.is_some()
     }
 
     /// New reference data: new securities can be switched on.
@@ -87,14 +99,15 @@ impl Market {
 
     /// Sends the events that are due, up to a bound.
     pub fn poll(&mut self, now: Timestamp) -> usize {
-        for sent in 0..PRICES_PER_POLL_MAX {
+        let most = if self.replay.is_some() { 1 } else { PRICES_PER_POLL_MAX };
+        for sent in 0..most {
             let Some((shard, command)) = self.slot.take().or_else(|| self.next(now)) else { return sent };
             if let Err(Full) = self.port.send(shard, command) {
                 self.slot = Some((shard, command));
                 return sent;
             }
         }
-        PRICES_PER_POLL_MAX
+        most
     }
 
     pub fn is_waiting(&self) -> bool {
@@ -102,15 +115,27 @@ impl Market {
     }
 
     pub fn deadline(&self) -> Timestamp {
-        self.feed.next_at()
+        self.replay.as_ref().map_or_else(|| self.feed.next_at(), |replay| replay.next_at())
     }
 
     pub fn take_called(&mut self) -> ShardMask {
         self.port.take_called()
     }
 
+    /// The next row of the files; one that cannot be read is the last.
+    fn next_row(&mut self, now: Timestamp) -> Option<Command> {
+        let replay = self.replay.as_mut()?;
+        let row = replay.poll(now).unwrap_or_else(|error| {
+            tracing::error!(%error, "the replay has ended");
+            self.replay = None;
+            None
+        })?;
+        let source = Source { origin: Origin::Server, port: self.port.id(), session: 0 };
+        Some(Command { source, token: 0, body: row.body })
+    }
+
     fn next(&mut self, now: Timestamp) -> Option<(ShardId, Command)> {
-        let command = self.feed.poll(now)?;
+        let command = if self.replay.is_some() { self.next_row(now)? } else { self.feed.poll(now)? };
         let (Body::Quote { security, .. } | Body::Trade { security, .. } | Body::Tick { security, .. }) =
             command.body
         else {

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use pitlane_engine::command::{Body, Watch};
 use pitlane_engine::desk::{Desk, DeskSettings, IdBlock};
-use pitlane_engine::id::{IntId, Origin, ShardId, Source};
+use pitlane_engine::errands::Errands;
+use pitlane_engine::id::{IntId, Origin, ShardId, Source, StrategyId};
 use pitlane_engine::mesh::{PortEnd, ShardMask};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 use pitlane_engine::view::{View, ViewSettings};
 
 use super::EVENTS_PER_POLL_MAX;
-use super::errands::Errands;
+
 use crate::demo::Demo;
 use crate::stages::{Recorder, Stage, Stamp};
 
@@ -31,8 +32,14 @@ pub struct Trader {
 }
 
 impl Trader {
-    /// `pause_ns` is the mean time between two acts; `numbers` are for the ids of its orders.
-    pub fn new(port: PortEnd, reference: Arc<RefData>, seed: u64, pause_ns: u64, numbers: IdBlock) -> Trader {
+    /// It trades in the name of these strategies. `pause_ns` is the mean time between two acts; `numbers` are for the ids of its orders.
+    pub fn new(
+        port: PortEnd,
+        reference: Arc<RefData>,
+        strategies: Vec<StrategyId>,
+        (seed, pause_ns): (u64, u64),
+        numbers: IdBlock,
+    ) -> Trader {
         let (id, shards) = (port.id(), port.shards());
         let mut errands = Errands::new(Source { origin: Origin::Strategy, port: id, session: 0 });
         errands.tell_all(Body::Watch { port: id, what: Watch::Everything, on: true });
@@ -56,7 +63,7 @@ impl Trader {
             errands,
             desk: Desk::new(desk, numbers),
             view: View::new(shards, history),
-            demo: Demo::new(&reference, seed, pause_ns),
+            demo: Demo::new(strategies, seed, pause_ns),
             reference,
             port,
             timed: None,

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pitlane_engine::refdata::RefData;
 use rtrb::Producer;
 
+use crate::calendar::Calendar;
 use crate::config::{Config, Durability, Params};
 use crate::http::Remote;
 use crate::journal::disk::Disk;
@@ -54,7 +55,7 @@ impl Library {
     fn read_again(&mut self) -> Result<Reread, String> {
         let config = &self.config;
         let read = refdata::read_after(config.refdata.dir.as_deref(), &self.current);
-        let reference = read.map_err(|faults| faults.to_string())?;
+        let reference = Calendar::fit(config, read.map_err(|faults| faults.to_string())?);
         config.check_names(&reference, &self.params).map_err(|faults| faults.to_string())?;
         let name = match config.durability() {
             Durability::None => name_of(&reference),

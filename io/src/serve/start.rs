@@ -36,6 +36,8 @@ use crate::printer::Printer;
 use crate::report::Report;
 use crate::stages::Reader;
 use crate::stomp::{self, Logins};
+use crate::ticks::record;
+use crate::ticks::replay::Replay;
 use crate::tls::{Certificate, Tls, TlsError, TlsSettings};
 use crate::topology::Plan;
 use crate::topology::bells::Bells;
@@ -57,7 +59,7 @@ pub fn start(
     let plan = Plan::new(topology.clone(), remote.bell().clone());
     let bells = plan.bells.clone();
     let registry = Arc::new(Registry::new(topology.shards));
-    let formats = vec![("image", image::FORMAT), ("journal", header::FORMAT)];
+    let formats = vec![("image", image::FORMAT), ("journal", header::FORMAT), ("state", image::STATE_FORMAT)];
     let standing = Arc::new(Standing::new(now, config.durability(), formats));
 
     let (mut members, mut healths, mut lock) = (Vec::new(), Vec::new(), None);
@@ -68,6 +70,12 @@ pub fn start(
     }
     let platform = PlatformSettings { numbers, ..PlatformSettings::of(config, &reference) };
     let mut parts = Parts::new(now, &reference, &platform, born, &bells, &registry);
+    let replay = Replay::open(&config.replay, &config.simulation, &reference);
+    let replay =
+        replay.map_err(|error| ServeError::System("replay.data".to_string(), io::Error::other(error)))?;
+    if let Some(market) = &mut parts.gateways[0].market {
+        market.set_replay(replay);
+    }
     let tls = open_tls(config, now)?;
     let doors = Doors::bind(config, tls.as_deref());
     let doors = doors.map_err(|(key, error)| ServeError::System(key.to_string(), error))?;
@@ -86,6 +94,8 @@ pub fn start(
     let mut scribe = Scribe::open(&config.service.data_dir, now).map_err(ServeError::Audit)?;
 
     let (printer, printing) = Printer::start(life.clone()).map_err(system(NO_THREAD))?;
+    let recording = config.record.file.as_deref().map(record::start).transpose();
+    let (recorder, recording) = recording.map_err(system("record.file"))?.unzip();
     let (answered, answers) = RingBuffer::new(REREADS_MAX);
     let gateway_bells = bells.ports[GATEWAYS as usize..].to_vec();
     let asked = Arc::new(AtomicBool::new(false));
@@ -107,7 +117,7 @@ pub fn start(
         registry: registry.clone(),
         standing: standing.clone(),
         stages: shown(parts.stages),
-        report: Some(Report::new(printer.clone(), settings.quiet)),
+        report: Some(Report::new(printer.clone(), settings.quiet, recorder)),
         numbers: rest_numbers,
         rereads: Some(Rereads::new(answers, parts.news.gateways, gateway_bells)),
         tls: tls.clone(),
@@ -144,6 +154,7 @@ pub fn start(
         threads,
         printer,
         printing,
+        recording,
         ready,
         _lock: lock,
         _fix_clerk: fix_clerk,

@@ -1,6 +1,6 @@
 //! Long lists: whole, in order, and no burden for others.
 
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
@@ -10,6 +10,8 @@ use crate::service::{Service, ask, folder};
 const LIMIT: &str = "/rest/execution/order/limit";
 /// Several portions.
 const ORDERS: usize = 3_000;
+/// As `http/portions` has it.
+const ROWS_PER_PORTION: usize = 128;
 
 fn fill(service: &Service) {
     let mut clients: Vec<_> = (0..32).map(|_| service.connect()).collect();
@@ -57,6 +59,40 @@ fn a_long_list_is_whole_and_in_order() {
     assert_eq!(gone[0]["status"], "CANCELED");
     assert_eq!(service.read("/rest/execution/order"), serde_json::json!([]));
     assert_eq!(service.read("/rest/ext/order/history?limit=300").as_array().unwrap().len(), 300);
+}
+
+/// Each portion is a chunk. That sockets are looked at between two of them is shown beside the code that makes them.
+#[test]
+fn a_long_list_is_made_in_portions() {
+    let data = folder("portions");
+    let service = Service::with(&data, &["http.orders_max=20000"]);
+    fill(&service);
+    for path in ["/rest/execution/order", "/rest/execution/order?limit=2000"] {
+        let mut socket = BufReader::new(TcpStream::connect(service.address()).unwrap());
+        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        socket.get_mut().write_all(request.as_bytes()).unwrap();
+        let chunks = chunks(&mut socket);
+        let rows = |chunk: &String| chunk.matches("\"intId\"").count();
+        assert!(chunks.iter().map(rows).sum::<usize>() >= 2_000, "{path}");
+        let most = chunks.iter().map(rows).max().unwrap();
+        assert!(most <= ROWS_PER_PORTION, "{path}: {most} orders in one go");
+    }
+}
+
+/// The bodies of an answer's chunks.
+fn chunks(socket: &mut impl BufRead) -> Vec<String> {
+    let mut line = || {
+        let mut line = String::new();
+        socket.read_line(&mut line).unwrap();
+        line.trim_end().to_string()
+    };
+    while !line().is_empty() {}
+    let mut chunks = Vec::new();
+    // JSON of ours has no line ends, so a chunk is a line.
+    while line() != "0" {
+        chunks.push(line());
+    }
+    chunks
 }
 
 /// A reader that takes nothing holds up nobody; that no other request waits long is measured by the bench.

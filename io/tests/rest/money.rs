@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::service::Service;
+use crate::service::{Service, folder};
 
 fn position(service: &mut Service, strategy: &str) -> Value {
     let all = service.read("/rest/position");
@@ -167,6 +167,42 @@ fn transactions_are_recorded_by_hand_once_for_each_uuid() {
         service.refuse("POST", "/rest/transaction", body, status, code);
     }
     assert_eq!(service.read("/rest/transaction/daily").as_array().unwrap().len(), 9);
+}
+
+/// Once another transaction under a used UUID was answered as if it had been recorded.
+#[test]
+fn a_uuid_means_one_transaction_for_ever() {
+    let data = folder("uuids");
+    let mut service = Service::with(&data, &["topology.shards=2"]);
+    let trade = r#"{"type":"SELL","securityId":2,"quantity":4,"price":400,"commission":1,"uuid":"00000000-0000-4000-8000-00000000000a"}"#;
+    let cash = r#"{"type":"FEES","price":7,"currency":"EUR","uuid":"00000000-0000-4000-8000-00000000000b"}"#;
+    let others = [
+        (trade, "SELL", "BUY"),
+        (trade, ":4,", ":5,"),
+        (trade, "400", "401"),
+        (trade, r#""commission":1,"#, ""),
+        (trade, r#""securityId":2"#, r#""securityId":1"#),
+        (trade, r#""price""#, r#""strategyName":"PAIRS","price""#),
+        (cash, "FEES", "DEBIT"),
+        (cash, "7", "8"),
+        (cash, "EUR", "USD"),
+        (cash, r#""price""#, r#""strategyName":"MOMENTUM","price""#),
+    ];
+    for life in 0..2 {
+        for body in [trade, cash] {
+            let first = service.must_post("/rest/transaction", body).header("location").unwrap().to_string();
+            let again = service.must_post("/rest/transaction", body);
+            assert_eq!(again.header("location"), Some(first.as_str()), "life {life}");
+        }
+        for (body, from, to) in others {
+            let other = body.replacen(from, to, 1);
+            assert_ne!(other, body);
+            service.refuse("POST", "/rest/transaction", &other, 422, "duplicate-uuid");
+        }
+        assert_eq!(service.read("/rest/transaction/daily").as_array().unwrap().len(), 2, "life {life}");
+        service.kill();
+        service = Service::with(&data, &["topology.shards=2"]);
+    }
 }
 
 #[test]

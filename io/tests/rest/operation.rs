@@ -1,5 +1,7 @@
 //! Subscriptions, settings, addresses, limits, phases, venues: what surrounds trading.
 
+use std::process::Command;
+
 use serde_json::json;
 
 use crate::service::{Service, folder};
@@ -74,6 +76,30 @@ fn addresses_are_told_as_the_client_reaches_us() {
     let mut service = Service::with(&data, &["http.public_host=desk.example"]);
     let url = service.read("/rest/broker/url/ws");
     assert!(url.as_str().unwrap().starts_with("ws://desk.example:"), "{url}");
+}
+
+#[test]
+fn who_came_over_tls_is_led_to_tls() {
+    let data = folder("urls-tls");
+    let listen = ["https.listen=127.0.0.1:0", "stomp.tls_listen=127.0.0.1:0"];
+    let mut service = Service::with(&data, &listen);
+    let port = |name: &str| {
+        let address = service.ready.split_whitespace().find_map(|word| word.strip_prefix(name)).unwrap();
+        address.rsplit(':').next().unwrap().to_string()
+    };
+    let (https, stomp, stomp_tls) = (port("https="), port("stomp="), port("stomp+tls="));
+    let curl = |path: &str| {
+        let output = Command::new("curl")
+            .args(["--silent", "--show-error", "--noproxy", "*", "--cacert"])
+            .arg(data.join("self-signed.pem"))
+            .arg(format!("https://localhost:{https}/rest/broker/url/{path}"))
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(curl("main"), format!("\"stomp+ssl://localhost:{stomp_tls}\""));
+    assert_eq!(curl("ws"), format!("\"wss://localhost:{https}/stomp\""));
+    assert_eq!(service.read("/rest/broker/url/main"), json!(format!("stomp://localhost:{stomp}")));
 }
 
 #[test]

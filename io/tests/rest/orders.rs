@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::service::Service;
+use crate::service::{Service, folder};
 
 const LIMIT: &str = "/rest/execution/order/limit";
 const MODIFY: &str = "/rest/execution/modify/order/limit";
@@ -82,6 +82,49 @@ fn every_type_has_its_own_body() {
     let gtd = r#"{"securityId":1,"side":"BUY","quantity":1,"limit":1,"tif":"GTD","tifDate":"2035-01-01T00:00:00Z","intId":"gtd"}"#;
     service.must_post(LIMIT, gtd);
     assert_eq!(service.order("gtd")["tifDate"], "2035-01-01T00:00:00Z");
+}
+
+#[test]
+fn a_bad_body_is_400_and_names_its_field() {
+    let mut service = Service::start("fields");
+    for (more, field) in [
+        (r#","tif":"SOON""#, "tif"),
+        (r#","accountId":"1""#, "accountId"),
+        (r#","intId":7"#, "intId"),
+        (r#","tifDate":"tomorrow""#, "tifDate"),
+        (r#","stopp":7"#, "stopp"),
+        (r#","limit":7"#, "limit"),
+    ] {
+        let problem = service.refuse("POST", LIMIT, &limit(more), 400, "bad-body");
+        assert_eq!(problem["field"], field, "{problem}");
+        assert!(problem["detail"].as_str().unwrap().contains(&format!("`{field}`")), "{problem}");
+    }
+    let problem = service.refuse("POST", LIMIT, "{", 400, "bad-body");
+    assert_eq!(problem.get("field"), None);
+}
+
+/// Where nobody keeps an exchange's hours its auctions never come, and an order for one would wait for ever.
+#[test]
+fn an_order_for_an_auction_needs_one_that_comes() {
+    let mut service = Service::start("auctions");
+    for tif in ["ATO", "ATC"] {
+        let body = limit(&format!(r#","tif":"{tif}""#));
+        service.refuse("POST", LIMIT, &body, 422, "no-auction-ahead");
+    }
+    let data = folder("auctions-kept");
+    let mut service = Service::with(&data, &["calendar.hours=exchange"]);
+    service.must_post(LIMIT, &limit(r#","tif":"ATC","intId":"close""#));
+    assert_eq!(service.order("close")["tif"], "ATC");
+    // This exchange has hours and no auctions.
+    let future = r#"{"securityId":30,"side":"BUY","quantity":1,"limit":100,"tif":"ATC"}"#;
+    service.refuse("POST", LIMIT, future, 422, "no-auction-ahead");
+    // Hours that are kept no more, and those that are kept again.
+    service.kill();
+    let mut service = Service::with(&data, &[]);
+    service.refuse("POST", LIMIT, &limit(r#","tif":"ATC""#), 422, "no-auction-ahead");
+    service.kill();
+    let mut service = Service::with(&data, &["calendar.hours=exchange"]);
+    service.must_post(LIMIT, &limit(r#","tif":"ATC""#));
 }
 
 #[test]

@@ -115,6 +115,11 @@ fn exchanges_and_strategies_are_there() {
             "adapterType": "SIM"
         })
     );
+    assert_eq!(
+        column(&exchanges, "close"),
+        ["16:00:00", "16:00:00", "00:00:00"],
+        "times that every clock has"
+    );
     let strategies = service.read("/rest/strategy");
     assert_eq!(
         strategies[0],

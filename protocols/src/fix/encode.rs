@@ -7,7 +7,7 @@
 //! 37=…|…|10=123|
 //! ```
 
-use pitlane_engine::id::Uuid;
+use pitlane_engine::id::{IntId, Uuid};
 use pitlane_engine::text::{DECIMAL_BYTES_MAX, write_scaled, write_u64};
 use pitlane_engine::time::Timestamp;
 
@@ -26,15 +26,25 @@ const TYPE_AT: usize = BODY_AT + 3;
 #[derive(Clone, Debug)]
 pub struct Encoder {
     head: Vec<u8>,
+    page: [u8; PAGE_BYTES],
     stamp: Stamp,
     /// For times in the body, which may lie on another day than now.
     other_stamp: Stamp,
 }
 
+/// What is written before it is handed to the buffer, all at once: most messages are shorter. The place of each field is then a
+/// place in an array of known size, and to write it is to copy a few words.
+const PAGE_BYTES: usize = 768;
+
 impl Encoder {
     pub fn new(sender_comp_id: &str, target_comp_id: &str) -> Encoder {
         let head = format!("8=FIX.4.4\x019=000\x0135=?\x0149={sender_comp_id}\x0156={target_comp_id}\x0134=");
-        Encoder { head: head.into_bytes(), stamp: Stamp::default(), other_stamp: Stamp::default() }
+        Encoder {
+            head: head.into_bytes(),
+            page: [0; PAGE_BYTES],
+            stamp: Stamp::default(),
+            other_stamp: Stamp::default(),
+        }
     }
 
     /// Begins a message at the end of `out`.
@@ -45,13 +55,8 @@ impl Encoder {
         number: u64,
         now: Timestamp,
     ) -> Draft<'a> {
-        let start = out.len();
-        out.extend_from_slice(&self.head);
-        out[start + TYPE_AT] = msg_type;
-        let mut draft = Draft { out, start, stamp: &mut self.other_stamp };
-        draft.digits(number);
-        draft.out.push(SOH);
-        draft.text(b"52=", self.stamp.text(now));
+        let (mut draft, stamp) = self.head(out, msg_type, number, now);
+        draft.short(b"52=", stamp, STAMP_BYTES);
         draft
     }
 
@@ -64,25 +69,36 @@ impl Encoder {
         now: Timestamp,
         orig_sending_time: Option<&[u8]>,
     ) -> Draft<'a> {
+        let (mut draft, stamp) = self.head(out, msg_type, number, now);
+        draft.code(b"43=", b'Y');
+        draft.short(b"52=", stamp, STAMP_BYTES);
+        draft.text(b"122=", orig_sending_time.unwrap_or(stamp));
+        draft
+    }
+
+    /// All that comes before the time, and the time.
+    fn head<'a>(
+        &'a mut self,
+        out: &'a mut Vec<u8>,
+        msg_type: u8,
+        number: u64,
+        now: Timestamp,
+    ) -> (Draft<'a>, &'a [u8; STAMP_BYTES]) {
         let start = out.len();
         out.extend_from_slice(&self.head);
         out[start + TYPE_AT] = msg_type;
-        let stamp = self.stamp.text(now);
-        let mut draft = Draft { out, start, stamp: &mut self.other_stamp };
+        let mut draft = Draft { out, start, page: &mut self.page, len: 0, stamp: &mut self.other_stamp };
         draft.digits(number);
-        draft.out.push(SOH);
-        draft.text(b"43=", b"Y");
-        draft.text(b"52=", stamp);
-        draft.text(b"122=", orig_sending_time.unwrap_or(stamp));
-        draft
+        draft.put(&[SOH], 1);
+        (draft, self.stamp.text(now))
     }
 
     /// Writes a message of ours once more: as it was, but marked, with the time now and the time then. Answers whether it was
     /// one of ours.
     pub fn again(&mut self, out: &mut Vec<u8>, kept: &[u8], number: u64, now: Timestamp) -> bool {
         let Some(kept) = Kept::read(kept) else { return false };
-        let draft = self.begin_again(out, kept.msg_type, number, now, Some(kept.sending_time));
-        draft.out.extend_from_slice(kept.body);
+        let mut draft = self.begin_again(out, kept.msg_type, number, now, Some(kept.sending_time));
+        draft.spill().extend_from_slice(kept.body);
         draft.finish();
         true
     }
@@ -109,77 +125,120 @@ impl<'a> Kept<'a> {
 /// A message that is being written. It is none before [`Draft::finish`].
 #[derive(Debug)]
 pub struct Draft<'a> {
+    /// What has been handed over.
     out: &'a mut Vec<u8>,
+    /// Where the message begins there.
     start: usize,
+    /// What comes next, and how much of it is written.
+    page: &'a mut [u8; PAGE_BYTES],
+    len: usize,
     stamp: &'a mut Stamp,
 }
 
 impl Draft<'_> {
     /// A field as it stands; `tag` with its `=`.
     #[inline]
-    pub fn text(&mut self, tag: &[u8], value: &[u8]) {
-        self.out.extend_from_slice(tag);
-        self.out.extend_from_slice(value);
-        self.out.push(SOH);
+    pub fn text<const N: usize>(&mut self, tag: &[u8; N], value: &[u8]) {
+        self.put(tag, N);
+        self.pour(value);
+        self.put(&[SOH], 1);
     }
 
     #[inline]
-    pub fn code(&mut self, tag: &[u8], code: u8) {
-        self.out.extend_from_slice(tag);
-        self.out.extend_from_slice(&[code, SOH]);
+    pub fn code<const N: usize>(&mut self, tag: &[u8; N], code: u8) {
+        self.put(tag, N);
+        self.put(&[code, SOH], 2);
     }
 
     #[inline]
-    pub fn number(&mut self, tag: &[u8], value: u64) {
-        self.out.extend_from_slice(tag);
+    pub fn id<const N: usize>(&mut self, tag: &[u8; N], id: &IntId) {
+        self.short(tag, id.padded(), id.as_bytes().len());
+    }
+
+    #[inline]
+    pub fn number<const N: usize>(&mut self, tag: &[u8; N], value: u64) {
+        self.put(tag, N);
         self.digits(value);
-        self.out.push(SOH);
+        self.put(&[SOH], 1);
     }
 
     /// Units of 10⁻⁸ as a decimal.
     #[inline]
-    pub fn scaled(&mut self, tag: &[u8], raw: i64) {
+    pub fn scaled<const N: usize>(&mut self, tag: &[u8; N], raw: i64) {
         let mut text = [0; DECIMAL_BYTES_MAX];
         let len = write_scaled(raw, &mut text);
-        self.text(tag, &text[..len]);
+        self.short(tag, &text, len);
     }
 
     #[inline]
-    pub fn time(&mut self, tag: &[u8], at: Timestamp) {
-        self.out.extend_from_slice(tag);
-        self.out.extend_from_slice(self.stamp.text(at));
-        self.out.push(SOH);
+    pub fn time<const N: usize>(&mut self, tag: &[u8; N], at: Timestamp) {
+        self.put(tag, N);
+        let text = *self.stamp.text(at);
+        self.put(&text, STAMP_BYTES);
+        self.put(&[SOH], 1);
     }
 
     #[inline]
-    pub fn uuid(&mut self, tag: &[u8], uuid: Uuid) {
-        const HEX: &[u8; 16] = b"0123456789abcdef";
-        let mut text = *b"00000000-0000-0000-0000-000000000000";
-        let mut at = 0;
-        for (nth, byte) in uuid.0.to_be_bytes().into_iter().enumerate() {
-            text[at] = HEX[byte as usize >> 4];
-            text[at + 1] = HEX[byte as usize & 15];
-            at += if matches!(nth, 3 | 5 | 7 | 9) { 3 } else { 2 };
-        }
-        self.text(tag, &text);
+    pub fn uuid<const N: usize>(&mut self, tag: &[u8; N], uuid: Uuid) {
+        let text = uuid.text();
+        self.short(tag, &text, text.len());
     }
 
     /// A field of several pieces.
-    pub fn pieces(&mut self, tag: &[u8], pieces: &[&[u8]]) {
-        self.out.extend_from_slice(tag);
-        pieces.iter().for_each(|piece| self.out.extend_from_slice(piece));
-        self.out.push(SOH);
+    pub fn pieces<const N: usize>(&mut self, tag: &[u8; N], pieces: &[&[u8]]) {
+        self.put(tag, N);
+        pieces.iter().for_each(|piece| self.pour(piece));
+        self.put(&[SOH], 1);
     }
 
+    /// A field whose value is the beginning of an array.
+    #[inline]
+    fn short<const N: usize, const M: usize>(&mut self, tag: &[u8; N], value: &[u8; M], len: usize) {
+        self.put(tag, N);
+        self.put(value, len);
+        self.put(&[SOH], 1);
+    }
+
+    #[inline]
     fn digits(&mut self, value: u64) {
         let mut text = [0; 20];
         let len = write_u64(value, &mut text);
-        self.out.extend_from_slice(&text[..len]);
+        self.put(&text, len);
+    }
+
+    /// Writes an array, of which only the beginning counts: to copy all of it takes less time than to copy a part.
+    #[inline]
+    fn put<const N: usize>(&mut self, bytes: &[u8; N], len: usize) {
+        const { assert!(N <= PAGE_BYTES, "an array has room on a page") };
+        if self.len + N > PAGE_BYTES {
+            self.spill();
+        }
+        self.page[self.len..self.len + N].copy_from_slice(bytes);
+        self.len += len;
+    }
+
+    /// Writes bytes of any length.
+    #[inline]
+    fn pour(&mut self, bytes: &[u8]) {
+        if self.len + bytes.len() > PAGE_BYTES {
+            return self.spill().extend_from_slice(bytes);
+        }
+        self.page[self.len..self.len + bytes.len()].copy_from_slice(bytes);
+        self.len += bytes.len();
+    }
+
+    /// Hands over what is written.
+    #[cold]
+    fn spill(&mut self) -> &mut Vec<u8> {
+        self.out.extend_from_slice(&self.page[..self.len]);
+        self.len = 0;
+        self.out
     }
 
     /// Puts in length and sum. Answers where the message begins in its buffer.
     pub fn finish(self) -> usize {
-        let Draft { out, start, .. } = self;
+        let Draft { out, start, page, len, .. } = self;
+        out.extend_from_slice(&page[..len]);
         let length = out.len() - start - BODY_AT;
         let mut text = [0; 20];
         let digits = write_u64(length as u64, &mut text);
@@ -222,8 +281,9 @@ mod tests {
     fn what_is_written_is_read_again() {
         let mut encoder = Encoder::new("PITLANE", "CLIENT1");
         let mut out = b"before".to_vec();
-        // Lengths of two, three, four and five digits.
-        for len in [0, 30, 31, 500, 930, 931, 932, 2_000, 9_999, 60_000] {
+        // Lengths of two, three, four and five digits; texts that end before, at and behind the end of a page.
+        let around = PAGE_BYTES - 60..PAGE_BYTES + 4;
+        for len in [0, 30, 31, 500, 930, 931, 932, 2_000, 9_999, 60_000].into_iter().chain(around) {
             let mut draft = encoder.begin(&mut out, b'8', len as u64, NOW);
             draft.number(b"38=", 5);
             draft.text(b"58=", &vec![b'x'; len]);

@@ -114,10 +114,10 @@ pub fn execution(
     terms: &Terms,
     report: &Report,
 ) {
-    draft.text(b"37=", root.as_bytes());
-    draft.text(b"11=", report.cl_ord_id.as_bytes());
+    draft.id(b"37=", root);
+    draft.id(b"11=", &report.cl_ord_id);
     if !report.orig_cl_ord_id.is_none() {
-        draft.text(b"41=", report.orig_cl_ord_id.as_bytes());
+        draft.id(b"41=", &report.orig_cl_ord_id);
     }
     draft.uuid(b"17=", report.exec_id);
     draft.code(b"150=", exec_type(profile, report.what, report.status));
@@ -162,7 +162,7 @@ fn instrument(draft: &mut Draft, reference: &RefData, terms: &Terms) {
     let security = reference.security(terms.security);
     draft.text(b"55=", security.map_or(NOT_KNOWN, |security| security.symbol.as_bytes()));
     draft.number(b"48=", terms.security.0 as u64);
-    draft.text(b"22=", b"8");
+    draft.code(b"22=", b'8');
     if let Some(kind) = security.and_then(|security| security_type(security.kind)) {
         draft.text(b"167=", kind.as_bytes());
     }
@@ -182,7 +182,7 @@ pub fn refusal(draft: &mut Draft, exec_id: Uuid, now: Timestamp, order: &OrderFi
     draft.text(b"1=", echo(order.account));
     draft.text(b"55=", echo(order.symbol));
     draft.text(b"48=", echo(order.security_id));
-    draft.text(b"22=", b"8");
+    draft.code(b"22=", b'8');
     draft.code(b"54=", order.side.unwrap_or(b'1'));
     let qty = order.order_qty.and_then(Result::ok).unwrap_or_default();
     draft.scaled(b"38=", qty.raw());
@@ -236,7 +236,7 @@ impl CancelReject {
 pub fn cancel_reject(draft: &mut Draft, profile: Profile, now: Timestamp, reject: &CancelReject) {
     let unknown = reject.root.is_none();
     draft.text(b"37=", if unknown { b"NONE" } else { reject.root.as_bytes() });
-    draft.text(b"11=", reject.cl_ord_id.as_bytes());
+    draft.id(b"11=", &reject.cl_ord_id);
     let orig = reject.orig_cl_ord_id;
     draft.text(b"41=", if orig.is_none() { b"NONE" } else { orig.as_bytes() });
     draft.code(b"39=", if unknown { b'8' } else { ord_status(profile, reject.status) });

@@ -45,35 +45,48 @@ fn digit(byte: u8) -> Option<u32> {
     (digit <= 9).then_some(digit as u32)
 }
 
-/// The date of an instant is the same for a whole day, so it is written once a day.
+/// An instant is written once in a millisecond, its date once a day.
 #[derive(Clone, Debug)]
 pub struct Stamp {
+    /// Milliseconds since the epoch, which are written.
+    ms: u64,
     day: u64,
     text: [u8; STAMP_BYTES],
 }
 
+const MS_PER_DAY: u64 = NS_PER_DAY / NS_PER_MS;
+
 impl Default for Stamp {
     fn default() -> Stamp {
-        Stamp { day: u64::MAX, text: *b"00000000-00:00:00.000" }
+        Stamp { ms: u64::MAX, day: u64::MAX, text: *b"00000000-00:00:00.000" }
     }
 }
 
 impl Stamp {
     /// An instant in milliseconds.
+    #[inline]
     pub fn text(&mut self, at: Timestamp) -> &[u8; STAMP_BYTES] {
-        let day = at.0 / NS_PER_DAY;
+        let ms = at.0 / NS_PER_MS;
+        if ms != self.ms {
+            self.write(ms);
+        }
+        &self.text
+    }
+
+    fn write(&mut self, ms: u64) {
+        self.ms = ms;
+        let day = ms / MS_PER_DAY;
         if day != self.day {
             self.day = day;
             self.text[..8].copy_from_slice(&date_text(Day(day as i32)));
         }
-        let ms = (at.0 % NS_PER_DAY / NS_PER_MS) as u32;
+        let ms = (ms % MS_PER_DAY) as u32;
         let second = ms / 1_000;
         put_two(&mut self.text[9..], second / 3_600);
         put_two(&mut self.text[12..], second / 60 % 60);
         put_two(&mut self.text[15..], second % 60);
         self.text[18] = b'0' + (ms / 100 % 10) as u8;
         put_two(&mut self.text[19..], ms % 100);
-        &self.text
     }
 }
 
@@ -105,7 +118,14 @@ mod tests {
             let text = *stamp.text(Timestamp(ns));
             assert_eq!(parse_timestamp(&text), Some(Timestamp(ns)), "{}", String::from_utf8_lossy(&text));
         }
-        assert_eq!(stamp.text(Timestamp(1_795_161_600_123_456_789)), b"20261120-08:00:00.123");
+        for (ns, text) in [
+            (1_795_161_600_123_456_789, b"20261120-08:00:00.123"),
+            (1_795_161_600_123_999_999, b"20261120-08:00:00.123"),
+            (1_795_161_600_124_000_000, b"20261120-08:00:00.124"),
+            (1_795_161_599_999_000_000, b"20261120-07:59:59.999"),
+        ] {
+            assert_eq!(stamp.text(Timestamp(ns)), text);
+        }
     }
 
     #[test]

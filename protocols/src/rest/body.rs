@@ -16,8 +16,20 @@ pub enum BadBody {
     /// Not UTF-8: where.
     Encoding(usize),
     TooDeep,
-    /// Not JSON, or not what is asked for.
-    Content(String),
+    /// Not JSON, or not what is asked for; and the field with which something is wrong, where it is one's fault.
+    Content {
+        words: String,
+        field: Option<String>,
+    },
+}
+
+impl BadBody {
+    pub fn field(&self) -> Option<&str> {
+        match self {
+            BadBody::Content { field, .. } => field.as_deref(),
+            BadBody::Empty | BadBody::Encoding(_) | BadBody::TooDeep => None,
+        }
+    }
 }
 
 impl fmt::Display for BadBody {
@@ -26,7 +38,10 @@ impl fmt::Display for BadBody {
             BadBody::Empty => f.write_str("there is no body, and this call needs one"),
             BadBody::Encoding(at) => write!(f, "the body is not UTF-8 at byte {at}"),
             BadBody::TooDeep => write!(f, "the body is nested more than {DEPTH_MAX} deep"),
-            BadBody::Content(words) => f.write_str(words),
+            BadBody::Content { words, field: Some(field) } if !words.contains(&format!("`{field}`")) => {
+                write!(f, "`{field}`: {words}")
+            }
+            BadBody::Content { words, .. } => f.write_str(words),
         }
     }
 }
@@ -35,7 +50,7 @@ impl fmt::Display for BadBody {
 pub fn read<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Result<T, BadBody> {
     let text = text_of(bytes)?;
     if !text.trim_ascii_start().starts_with('{') {
-        return Err(BadBody::Content("the body must be an object".to_string()));
+        return Err(BadBody::Content { words: "the body must be an object".to_string(), field: None });
     }
     parse(text)
 }
@@ -45,7 +60,41 @@ fn read_value<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Result<T, BadBody> 
 }
 
 fn parse<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, BadBody> {
-    serde_json::from_str(text).map_err(|error| BadBody::Content(error.to_string()))
+    serde_json::from_str(text).map_err(|error| {
+        let words = error.to_string();
+        let field = error.is_data().then(|| field_of(text, &words, error.line(), error.column())).flatten();
+        BadBody::Content { words, field }
+    })
+}
+
+/// The field of the body that an error is about: the one it names, else the one before the place where it was found.
+fn field_of(text: &str, words: &str, line: usize, column: usize) -> Option<String> {
+    if let Some((_, named)) = words.split_once("field `") {
+        return named.split_once('`').map(|(name, _)| name.to_string());
+    }
+    let lines = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len);
+    let end = lines.sum::<usize>() + column;
+    last_name(text.as_bytes().get(..end).unwrap_or(text.as_bytes()))
+}
+
+/// The last name of a member of the outermost object in the beginning of a body.
+fn last_name(text: &[u8]) -> Option<String> {
+    let (mut depth, mut from, mut escaped) = (0usize, None, false);
+    let (mut said, mut name) = (None, None);
+    for (at, octet) in text.iter().enumerate() {
+        match (octet, from) {
+            _ if escaped => escaped = false,
+            (b'\\', Some(_)) => escaped = true,
+            (b'"', Some(begin)) => (said, from) = (Some(&text[begin..at]), None),
+            (_, Some(_)) => {}
+            (b'"', None) => from = Some(at + 1),
+            (b':', None) if depth == 1 => name = said,
+            (b'[' | b'{', None) => depth += 1,
+            (b']' | b'}', None) => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    String::from_utf8(name?.to_vec()).ok()
 }
 
 fn text_of(bytes: &[u8]) -> Result<&str, BadBody> {
@@ -125,6 +174,38 @@ mod tests {
         assert_eq!(account_id(b"3"), Ok(3));
         assert_eq!(account_id(b"{\"accountId\":3}"), Ok(3));
         assert!(account_id(b"70000").is_err() && account_id(b"-1").is_err() && account_id(b"1.5").is_err());
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_body_names_its_field() {
+        let field = |text: &str| {
+            read::<crate::rest::LimitOrderVO>(text.as_bytes()).unwrap_err().field().map(String::from)
+        };
+        let good = r#"{"securityId":1,"side":"BUY","quantity":5,"limit":100}"#;
+        assert!(read::<crate::rest::LimitOrderVO>(good.as_bytes()).is_ok());
+        for (from, to, name) in [
+            ("1,", "\"1\",", "securityId"),
+            ("1,", "-1,", "securityId"),
+            ("\"BUY\"", "\"HOLD\"", "side"),
+            ("\"BUY\"", "7", "side"),
+            (":5", ":[5]", "quantity"),
+            (":5", ": {\"a\": {\"limit\": 1}}", "quantity"),
+            (":5", ":1e400", "quantity"),
+            ("100", "\n\"much\"", "limit"),
+            ("100", "1,\n \"tif\":\n \"\\\"x:\"", "tif"),
+            ("\"limit\":100", "\"stop\":100", "stop"),
+            (",\"limit\":100", "", "limit"),
+            ("\"limit\":100", "\"limit\":100,\"limit\":1", "limit"),
+        ] {
+            let bad = good.replacen(from, to, 1);
+            assert_eq!(field(&bad).as_deref(), Some(name), "{bad}");
+        }
+        for bad in ["{", "{\"limit\" 1}", "{\"limit\": NaN}", "[]"] {
+            assert_eq!(field(bad), None, "{bad}");
+        }
+        let words =
+            read::<crate::rest::LimitOrderVO>(good.replace("100", "\"much\"").as_bytes()).unwrap_err();
+        assert!(words.to_string().starts_with("`limit`: "), "{words}");
     }
 
     #[test]

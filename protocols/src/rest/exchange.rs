@@ -1,8 +1,11 @@
 //! Exchanges.
 
 use pitlane_engine::refdata::Exchange;
+use pitlane_engine::time::TimeOfDay;
 use serde::Serialize;
 use utoipa::ToSchema;
+
+const SECONDS_PER_DAY: u32 = 86_400;
 
 /// A market place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -16,7 +19,7 @@ pub struct ExchangeVO<'a> {
     pub time_zone: &'a str,
     /// `HH:MM:SS`.
     pub open: String,
-    /// `HH:MM:SS`; equal to `open`: all day.
+    /// `HH:MM:SS`; before `open`: on the next day; equal to it: all day. The end of a day is `00:00:00`.
     pub close: String,
     /// The adapter that leads there, `SIM` for the simulated venue.
     pub adapter_type: &'a str,
@@ -30,7 +33,7 @@ impl ExchangeVO<'_> {
             mic: &row.mic,
             time_zone: &row.time_zone,
             open: row.open.to_string(),
-            close: row.close.to_string(),
+            close: TimeOfDay(row.close.0 % SECONDS_PER_DAY).to_string(),
             adapter_type: &row.adapter_type,
         }
     }

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct IdentityVO<'a> {
-    /// Empty where nobody must log in.
+    /// `local` where nobody must log in; empty for whoever did not, where one must.
     pub name: &'a str,
     /// `read`, `trade` or `admin`; each may all that the one before may.
     pub role: String,

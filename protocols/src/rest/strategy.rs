@@ -9,7 +9,7 @@ use super::Named;
 use super::schema::PhaseWord;
 
 /// A strategy. The server itself is the one named `SERVER`, with id 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StrategyVO<'a> {
     pub id: u16,
@@ -21,16 +21,21 @@ pub struct StrategyVO<'a> {
     pub phase: Named<Phase>,
     /// REAL_TIME or SIMULATION.
     pub mode: &'static str,
+    /// Why it was stopped, if it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
-impl StrategyVO<'_> {
-    pub fn of(row: &Strategy, phase: Phase, is_simulation: bool) -> StrategyVO<'_> {
+impl<'a> StrategyVO<'a> {
+    /// `failure` is why it failed last; it counts while it is stopped.
+    pub fn of(row: &'a Strategy, phase: Phase, is_simulation: bool, failure: Option<&str>) -> StrategyVO<'a> {
         StrategyVO {
             id: row.id.0,
             name: &row.name,
             auto_activate: row.auto_activate,
             phase: Named(phase),
             mode: if is_simulation { "SIMULATION" } else { "REAL_TIME" },
+            reason: failure.filter(|_| phase == Phase::Stop).map(str::to_string),
         }
     }
 }

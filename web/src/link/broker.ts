@@ -1,38 +1,57 @@
 // STOMP over WebSocket. Who listens to a topic goes on listening over every loss of the connection; what was missed meanwhile
 // is fetched again by whoever keeps a state, see sync.ts.
+//
+//   WebSocket ─┬─ a message ──────────────────────────► who listens
+//              └─ anything else, one message a second ─► library ─► connecting, receipts, errors, signs of life
 
 import { Client, type IMessage, ReconnectionTimeMode, type StompSubscription } from '@stomp/stompjs';
 
+import { readMessage } from './message';
+
 const HEARTBEAT_MS = 5_000;
+/** So often a message goes through the library, which otherwise would not know that the service lives. */
+const SIGN_MS = 1_000;
 /** First and longest wait before another attempt to connect. */
 const RETRY_MS = 250;
 const RETRY_MS_MAX = 4_000;
 
 export type Handler = (topic: string, body: string) => void;
 
-interface Listener {
+export interface Wishes {
+  /** Asks for the newest known message of each topic first. */
+  lastValue?: boolean;
+  /** Called on each connection when the subscription holds, and all before it: from now on nothing is missed. */
+  whenHeard?: () => void;
+}
+
+interface Listener extends Wishes {
+  /** Of its subscription, on every connection. */
+  id: string;
   pattern: string;
   handler: Handler;
-  headers: Record<string, string>;
   subscription: StompSubscription | null;
 }
 
 export interface Broker {
-  /** Hears a topic or a pattern, until the answer is called. `lastValue` asks for the newest known message of each first. */
-  listen(pattern: string, handler: Handler, options?: { lastValue?: boolean }): () => void;
+  /** Hears a topic or a pattern, until the answer is called. */
+  listen(pattern: string, handler: Handler, options?: Wishes): () => void;
 }
 
 export class StompBroker implements Broker {
+  /** A connection begins; nothing of it has been heard yet. */
+  onBegin: () => void = () => {};
+  /** Everything that is listened to is being heard, so that a snapshot asked for now misses nothing. */
   onUp: () => void = () => {};
   onDown: (reason: string) => void = () => {};
 
   private readonly client: Client;
-  private readonly listeners = new Set<Listener>();
+  private readonly listeners = new Map<string, Listener>();
+  private nextId = 1;
   private reason = '';
 
   constructor(url: string, connectHeaders: () => Record<string, string>) {
     this.client = new Client({
-      brokerURL: url,
+      webSocketFactory: () => this.socket(url),
       reconnectDelay: RETRY_MS,
       maxReconnectDelay: RETRY_MS_MAX,
       reconnectTimeMode: ReconnectionTimeMode.EXPONENTIAL,
@@ -50,7 +69,7 @@ export class StompBroker implements Broker {
         this.reason = frame.headers['message'] ?? 'the service ended the connection';
       },
       onWebSocketClose: () => {
-        for (const listener of this.listeners) listener.subscription = null;
+        for (const listener of this.listeners.values()) listener.subscription = null;
         this.onDown(this.reason);
         this.reason = '';
       },
@@ -65,25 +84,51 @@ export class StompBroker implements Broker {
     await this.client.deactivate();
   }
 
-  listen(pattern: string, handler: Handler, { lastValue = false } = {}): () => void {
-    const headers: Record<string, string> = lastValue ? { 'last-value': 'true' } : {};
-    const listener: Listener = { pattern, handler, headers, subscription: null };
-    this.listeners.add(listener);
+  listen(pattern: string, handler: Handler, wishes: Wishes = {}): () => void {
+    const listener: Listener = { ...wishes, id: `s${this.nextId++}`, pattern, handler, subscription: null };
+    this.listeners.set(listener.id, listener);
     if (this.client.connected) this.subscribe(listener);
     return () => {
-      this.listeners.delete(listener);
+      this.listeners.delete(listener.id);
       if (this.client.connected) listener.subscription?.unsubscribe();
     };
   }
 
-  private connected(): void {
-    for (const listener of this.listeners) this.subscribe(listener);
-    this.onUp();
+  private socket(url: string): WebSocket {
+    const socket = new WebSocket(url, this.client.stompVersions.protocolVersions());
+    let signAt = 0;
+    // Before the library, which sets its own handler later.
+    socket.addEventListener('message', (event) => {
+      const message = readMessage(event.data);
+      const listener = message && this.listeners.get(message.subscription);
+      if (!listener || event.timeStamp - signAt > SIGN_MS) {
+        signAt = event.timeStamp;
+        return;
+      }
+      event.stopImmediatePropagation();
+      listener.handler(message.topic, message.body);
+    });
+    return socket;
   }
 
-  private subscribe(listener: Listener): void {
+  private connected(): void {
+    this.onBegin();
+    const listeners = [...this.listeners.values()];
+    for (const listener of listeners) this.subscribe(listener, listener === listeners.at(-1));
+  }
+
+  private subscribe(listener: Listener, isLast = false): void {
     const hear = ({ headers, body }: IMessage): void =>
       listener.handler((headers['destination'] ?? '').replace('/topic/', ''), body);
-    listener.subscription = this.client.subscribe(`/topic/${listener.pattern}`, hear, { ...listener.headers });
+    const headers: Record<string, string> = { id: listener.id };
+    if (listener.lastValue) headers['last-value'] = 'true';
+    if (listener.whenHeard || isLast) {
+      headers['receipt'] = `heard-${listener.id}`;
+      this.client.watchForReceipt(headers['receipt'], () => {
+        listener.whenHeard?.();
+        if (isLast) this.onUp();
+      });
+    }
+    listener.subscription = this.client.subscribe(`/topic/${listener.pattern}`, hear, headers);
   }
 }

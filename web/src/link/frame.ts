@@ -16,6 +16,30 @@ export function atNextFrame(work: () => void): void {
   else setTimeout(flush, typeof document === 'undefined' ? 0 : HIDDEN_MS);
 }
 
+/** Does the work when what is drawn in this frame has been painted. */
+export function afterPaint(work: () => void): void {
+  if (typeof requestAnimationFrame === 'function' && !document.hidden) requestAnimationFrame(() => setTimeout(work));
+  else setTimeout(work);
+}
+
+/** For what never rests: after quiet at the next frame, else at the first one after so long. Frames between are for the reader. */
+export function paced(work: () => void, everyMs: number): () => void {
+  let isAsked = false;
+  let doneAt = -Infinity;
+  const run = (): void => {
+    isAsked = false;
+    doneAt = performance.now();
+    work();
+  };
+  return () => {
+    if (isAsked) return;
+    isAsked = true;
+    const wait = doneAt + everyMs - performance.now();
+    if (wait <= 0) atNextFrame(run);
+    else setTimeout(() => atNextFrame(run), wait);
+  };
+}
+
 function flush(): void {
   asked = false;
   const works = [...due];

@@ -1,6 +1,4 @@
-// Bars made from ticks, for the chart. Drawn, so numbers will do.
-
-import type { Tick } from './types';
+// Bars made from prices, for the chart. Drawn, so numbers will do.
 
 export interface Bar {
   /** Start, seconds since the epoch. */
@@ -16,16 +14,16 @@ export const BAR_LENGTHS = { '1s': 1, '10s': 10, '1m': 60 } as const;
 export type BarLength = keyof typeof BAR_LENGTHS;
 export const BARS_MAX = 480;
 
+const LENGTHS = Object.keys(BAR_LENGTHS) as BarLength[];
+
 /** The bars of one security. */
 export class Candles {
   private readonly lists: Record<BarLength, Bar[]> = { '1s': [], '10s': [], '1m': [] };
 
-  /** Takes a tick in at its last price, or between bid and ask where nothing was traded. */
-  take(tick: Tick): void {
-    const price = priceOf(tick);
-    const at = Date.parse(tick.dateTime) / 1000;
-    if (price === null || Number.isNaN(at)) return;
-    for (const length of Object.keys(BAR_LENGTHS) as BarLength[]) {
+  /** Takes in a price of a time, in seconds since the epoch. What is no number is no price. */
+  take(price: number, at: number): void {
+    if (Number.isNaN(price) || Number.isNaN(at)) return;
+    for (const length of LENGTHS) {
       put(this.lists[length], Math.floor(at / BAR_LENGTHS[length]) * BAR_LENGTHS[length], price);
     }
   }
@@ -35,18 +33,11 @@ export class Candles {
   }
 }
 
-export function priceOf(tick: Tick): number | null {
-  if (tick.last !== undefined) return Number(tick.last);
-  return tick.bid !== undefined && tick.ask !== undefined ? (Number(tick.bid) + Number(tick.ask)) / 2 : null;
-}
-
 function put(bars: Bar[], time: number, price: number): void {
   const newest = bars.at(-1);
   if (!newest || newest.time < time) {
-    bars.push({ time, open: newest?.close ?? price, high: price, low: price, close: price });
-    const bar = bars.at(-1)!;
-    bar.high = Math.max(bar.high, bar.open);
-    bar.low = Math.min(bar.low, bar.open);
+    const open = newest?.close ?? price;
+    bars.push({ time, open, high: Math.max(open, price), low: Math.min(open, price), close: price });
     if (bars.length > BARS_MAX) bars.shift();
     return;
   }

@@ -42,6 +42,8 @@ describe('decimals', () => {
     expect(shown('-0.005', 2, 2)).toBe('−0.01');
     expect(shown('1.23456', 2, 4)).toBe('1.2346');
     expect(shown(undefined)).toBe('');
+    expect([shown('-0'), shown('-0.00', 2), shown('-0.5'), shown('1.500'), shown('-1234.5', 2), shown('007.0'), shown('12x')]).toEqual(
+      ['0', '0.00', '−0.5', '1.5', '−1\u202f234.50', '7', '']);
     expect(signed('5', 2)).toBe('+5.00');
     expect(signed('0')).toBe('0');
   });

@@ -81,14 +81,25 @@ export function isZero(amount: Decimal | undefined): boolean {
  * Rounds half away from zero where places are cut.
  */
 export function shown(amount: Decimal | undefined, least = 0, most = PLACES): string {
+  if (amount === undefined) return '';
+  const plain = PLAIN.exec(amount);
+  if (plain && (plain[3]?.length ?? 0) <= Math.max(least, most)) return laidOut(plain[1] ? '−' : '', plain[2]!, plain[3] ?? '', least);
   const exact = units(amount);
   if (exact === null) return '';
   const cut = 10n ** BigInt(PLACES - Math.max(least, most));
   const size = exact < 0n ? -exact : exact;
   const rounded = ((size + cut / 2n) / cut) * cut;
-  const whole = (rounded / SCALE).toString().replace(/\B(?=(\d{3})+$)/g, '\u202f');
-  const part = (rounded % SCALE).toString().padStart(PLACES, '0').replace(/0+$/, '').padEnd(least, '0');
-  return (exact < 0n && rounded > 0n ? '−' : '') + whole + (part && `.${part}`);
+  const sign = exact < 0n && rounded > 0n ? '−' : '';
+  return laidOut(sign, (rounded / SCALE).toString(), (rounded % SCALE).toString().padStart(PLACES, '0'), least);
+}
+
+/** As the service writes decimals, and not a zero with a minus: nothing to be counted, so its digits are taken as they are. */
+const PLAIN = /^(-(?!0(?:\.0*)?$))?(0|[1-9]\d*)(?:\.(\d+))?$/;
+
+function laidOut(sign: string, whole: string, digits: string, least: number): string {
+  const part = (digits.endsWith('0') ? digits.replace(/0+$/, '') : digits).padEnd(least, '0');
+  const parted = whole.length > 3 ? whole.replace(/\B(?=(\d{3})+$)/g, '\u202f') : whole;
+  return part === '' ? sign + parted : `${sign}${parted}.${part}`;
 }
 
 /** With a plus where it gains. */

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { BARS_MAX, Candles } from './candles';
 import { csv } from './csv';
+import { peekNumber, peekText } from './peek';
 import { type Draft, type Surroundings, change, findings, request, value } from './ticket';
 import { instantOf, latency, nanoseconds } from './time';
 import { fault, matches } from './topic';
@@ -84,12 +85,11 @@ describe('the ticket', () => {
 });
 
 describe('candles', () => {
-  const at = (time: string, last: string): Tick => ({ ...TICK, last, dateTime: `2026-11-15T10:00:${time}Z` });
+  const start = Date.parse('2026-11-15T10:00:00Z') / 1000;
 
   it('open where the one before closed, and take no tick from the past', () => {
     const candles = new Candles();
-    for (const tick of [at('00.1', '10'), at('00.9', '12'), at('01', '11'), at('00.95', '99')]) candles.take(tick);
-    const start = Date.parse('2026-11-15T10:00:00Z') / 1000;
+    for (const [second, price] of [[0, 10], [0, 12], [1, 11], [0, 99], [1, NaN]] as const) candles.take(price, start + second);
     expect(candles.of('1s')).toEqual([
       { time: start, open: 10, high: 12, low: 10, close: 12 },
       { time: start + 1, open: 12, high: 12, low: 11, close: 11 },
@@ -99,8 +99,22 @@ describe('candles', () => {
 
   it('stay within their bound', () => {
     const candles = new Candles();
-    for (let s = 0; s < BARS_MAX + 50; s++) candles.take({ ...TICK, dateTime: new Date(s * 1000).toISOString() });
+    for (let s = 0; s < BARS_MAX + 50; s++) candles.take(1, s);
     expect(candles.of('1s')).toHaveLength(BARS_MAX);
+  });
+});
+
+describe('one member of a message', () => {
+  const body = '{"type":"TICK","seq":17,"symbol":"a\\"last\\":5","last":-232.50,"volume":0.5,"dateTime":"2026-11-15T10:00:00.123Z"}';
+
+  it('is found without the others', () => {
+    expect([peekNumber(body, '"seq":'), peekNumber(body, '"last":'), peekNumber(body, '"volume":')]).toEqual([17, -232.5, 0.5]);
+    expect(peekText(body, '"dateTime":', 19)).toBe('2026-11-15T10:00:00');
+  });
+
+  it('may be missing', () => {
+    expect(peekNumber(body, '"bid":')).toBeNaN();
+    expect(peekText(body, '"feed":', 3)).toBe('');
   });
 });
 

@@ -55,6 +55,8 @@ export interface Strategy {
   autoActivate: boolean;
   phase: Phase;
   mode: 'REAL_TIME' | 'SIMULATION';
+  /** Why it stopped, where it did not by itself. */
+  reason?: string;
 }
 
 export const ORDER_TYPES = ['MARKET', 'LIMIT', 'STOP', 'STOP_LIMIT'] as const;
@@ -325,6 +327,7 @@ export interface LifecycleMessage extends Stamp {
   strategyId: number;
   strategyName: string;
   phase: Phase;
+  reason?: string;
 }
 
 export interface SubscriptionMessage extends Stamp {

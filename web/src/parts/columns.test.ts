@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { type Column, grouped, ordered } from './columns';
+import { type Column, fitted, grouped, ordered } from './columns';
 
 const column: Column<{ n?: number }> = { key: 'n', label: 'n', width: 1, sort: (row) => row.n };
 
@@ -18,5 +18,12 @@ describe('tables', () => {
       { group: 'a', count: 1 }, { row: 'a1', at: 0 },
       { group: 'b', count: 2 }, { row: 'b2', at: 1 }, { row: 'b1', at: 2 },
     ]);
+  });
+
+  it('let the widest columns give way where there is little room', () => {
+    expect(fitted([100, 60, 400], 600)).toEqual([100, 60, 400]);
+    expect(fitted([100, 60, 400], 374)).toEqual([100, 60, 214]);
+    expect(fitted([86, 48, 80, 88], 256)).toEqual([69, 48, 69, 69]);
+    expect(fitted([50, 50], 0)).toEqual([0, 0]);
   });
 });

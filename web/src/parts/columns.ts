@@ -14,9 +14,11 @@ export interface Column<T> {
   cell?: Snippet<[T]>;
   /** By what rows are ordered; without it the column cannot be sorted. */
   sort?: (row: T) => string | number | bigint | undefined;
+  /** A value whose moves light up. */
+  lights?: (row: T) => string | undefined;
   tone?: (row: T) => 'up' | 'down' | 'dim' | 'warn' | undefined;
-  /** Not shown until chosen. */
-  extra?: boolean;
+  /** Not shown until chosen; or, with a number, by itself where the table is at least so wide. */
+  extra?: boolean | number;
   /** Shown on a narrow screen too. */
   narrow?: boolean;
   /** Stays at the right edge. */
@@ -30,6 +32,13 @@ export interface Grouping<T> {
 }
 
 export type Item<T> = { group: string; count: number } | { row: T; at: number };
+
+/** A letter, and what of a cell is not for letters, in pixels; rather too much. */
+const LETTER_PX = 7;
+const PADDING_PX = 14;
+
+/** Whether a text may not fit. Only such cells are cut: a border around each would cost more than all their letters. */
+export const isLong = (text: string, width: number): boolean => text.length * LETTER_PX > width - PADDING_PX;
 
 /** Rows in order; what has no value stands last, whichever way. */
 export function ordered<T>(rows: readonly T[], column: Column<T> | undefined, down: boolean): T[] {
@@ -58,4 +67,20 @@ export function grouped<T>(rows: readonly T[], grouping: Grouping<T> | undefined
     { group, count: members.length },
     ...members.map((row) => ({ row, at: at++ })),
   ]);
+}
+
+/** Widths that fit into a room: the widest give first, and none more than another of its kind. */
+export function fitted(widths: readonly number[], room: number): number[] {
+  let left = room;
+  let most = Infinity;
+  const rising = [...widths].sort((a, b) => a - b);
+  for (const [at, width] of rising.entries()) {
+    const share = left / (rising.length - at);
+    if (width > share) {
+      most = Math.max(0, Math.floor(share));
+      break;
+    }
+    left -= width;
+  }
+  return widths.map((width) => Math.min(width, most));
 }

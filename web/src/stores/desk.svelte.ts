@@ -2,6 +2,7 @@
 
 import { StompBroker } from '../link/broker';
 import { Problem, Rest } from '../link/rest';
+import { Api } from './api.svelte';
 import { Cash } from './cash.svelte';
 import { DraftStore } from './draft.svelte';
 import { Latencies } from './latencies.svelte';
@@ -23,6 +24,8 @@ import type { Session } from '../model/types';
 
 const SESSIONS_MS = 2_000;
 const RETRY_MS = 1_000;
+/** What is fetched later waits for prices, but not longer than this: there may be none. */
+const PRICES_MS_MAX = 1_000;
 
 export class Desk {
   readonly rest = new Rest();
@@ -40,33 +43,56 @@ export class Desk {
   readonly strategies = new Strategies(this.rest, this.broker);
   readonly log = new Log(this.broker);
   readonly topics = new Topics(this.broker);
+  readonly api = new Api(this.rest);
   readonly latencies = new Latencies(this.rest);
   readonly sessions = new Poll<Session[]>(this.rest, '/rest/ext/session', SESSIONS_MS);
   readonly portfolio = new PortfolioStore(this.rest, (strategy, base) => this.gross(strategy, base));
   readonly draft = new DraftStore(this);
 
+  private hasWaited = $state(false);
   private hasStarted = false;
+  /** Counts the wishes for reference data: only the newest is followed. */
+  private referring = 0;
 
   /** Opens the page. Returns at once; panels fill as answers come. */
   start(): void {
-    this.broker.onUp = () => void this.connected();
-    this.broker.onDown = (reason) => this.link.down(reason);
+    this.broker.onBegin = () => this.market.begin();
+    this.broker.onUp = () => this.connected();
+    this.broker.onDown = (reason) => {
+      if (!this.link.loginNeeded) this.link.down(reason);
+    };
+    setTimeout(() => (this.hasWaited = true), PRICES_MS_MAX);
     void this.enter();
   }
 
-  /** After a login, and at the start where none is needed. */
+  /** Whether what a reader looks for first is there, so that the rest may be fetched. */
+  get hasTime(): boolean {
+    return this.hasWaited || this.market.hasPrices;
+  }
+
+  /**
+   * After a login, and at the start where none is needed. Nothing waits for anything else, so that prices are there soon; only who
+   * shows a secret asks first whether it is right: a wrong one, shown ten times at once, looks like somebody who guesses.
+   */
   async enter(): Promise<void> {
-    await this.link.ask();
+    if (this.link.hasLogin) await this.link.ask();
     if (this.link.loginNeeded) return;
+    this.broker.start();
+    void this.refer();
+    const params = this.service.load();
+    if (!this.link.hasLogin) await this.link.ask();
+    if (this.link.loginNeeded) {
+      await this.broker.stop();
+      return;
+    }
     if (!this.link.identity) {
       // Not there yet: a service that is just starting.
       this.link.down('');
       setTimeout(() => void this.enter(), RETRY_MS);
       return;
     }
-    await this.service.load();
+    await params;
     this.orders.listen(this.service.orderTopicPrefix);
-    this.broker.start();
     if (this.hasStarted) return;
     this.hasStarted = true;
     this.service.watch();
@@ -93,22 +119,32 @@ export class Desk {
     }
   }
 
-  private async connected(): Promise<void> {
-    this.market.begin();
+  private connected(): void {
     // Everything at once: the link is up when the first of it is there.
-    const all = [this.orders, this.positions, this.transactions, this.cash, this.strategies];
-    for (const store of all) void store.restart();
-    if (this.link.state !== 'CONNECTING') void this.service.load();
+    for (const store of [this.positions, this.transactions, this.cash, this.strategies]) void store.restart();
     void this.portfolio.look();
+    if (this.link.state === 'DOWN') {
+      void this.service.load();
+      void this.refer();
+    }
     this.link.up();
+  }
+
+  /** Fetches reference data, until they come, and looks at a security that is among them. */
+  private async refer(): Promise<void> {
+    const run = ++this.referring;
     try {
       await this.reference.load();
+      if (run !== this.referring) return;
       this.market.arrange();
       const { securityId } = this.settings.kept;
       const known = this.reference.security(securityId) ? securityId : (this.reference.securities[0]?.id ?? null);
       if (known !== this.draft.draft.securityId) this.look(known);
     } catch (problem) {
-      if (!(problem instanceof Problem) || problem.status !== 401) this.notices.bad('Reference data', problem);
+      if (run !== this.referring) return;
+      const { status } = problem instanceof Problem ? problem : { status: NaN };
+      if (status === 0 || status === 503) setTimeout(() => void this.refer(), RETRY_MS);
+      else if (status !== 401) this.notices.bad('Reference data', problem);
     }
   }
 

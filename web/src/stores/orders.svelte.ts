@@ -40,10 +40,11 @@ export class Orders {
     broker.listen('order.>', (_, body) => this.sync.hear(parseJson(body) as OrderMessage));
   }
 
-  /** Status topics begin with a name that is a setting of the service. */
+  /** Status topics begin with a name that is a setting of the service. Orders are fetched when that is heard too. */
   listen(prefix: string): void {
     this.leave();
-    this.leave = this.broker.listen(`${prefix}.>`, (_, body) => this.sync.hear(parseJson(body) as OrderStatusMessage));
+    const hear = (_: string, body: string): void => this.sync.hear(parseJson(body) as OrderStatusMessage);
+    this.leave = this.broker.listen(`${prefix}.>`, hear, { whenHeard: () => void this.restart() });
   }
 
   /** At the beginning, after every loss of the link, and after a gap. */

@@ -9,6 +9,7 @@ export class Reference {
   exchanges: Exchange[] = $state.raw([]);
   accounts: Account[] = $state.raw([]);
   private byId = new Map<number, Security>();
+  private placesById = new Map<number, number>();
 
   constructor(private readonly rest: Rest) {}
 
@@ -19,6 +20,7 @@ export class Reference {
       this.rest.get<Account[]>('/rest/account'),
     ]);
     this.byId = new Map(securities.map((security) => [security.id, security]));
+    this.placesById = new Map(securities.map((security) => [security.id, places(security.tickSize)]));
     this.securities = securities;
     this.exchanges = exchanges;
     this.accounts = accounts;
@@ -44,7 +46,7 @@ export class Reference {
 
   /** Places of a security's prices. */
   places(id: number | undefined): number {
-    const security = this.security(id);
-    return security ? places(security.tickSize) : 0;
+    void this.securities;
+    return id === undefined ? 0 : (this.placesById.get(id) ?? 0);
   }
 }

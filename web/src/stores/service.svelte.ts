@@ -22,14 +22,16 @@ export class Service {
     return () => clearInterval(timer);
   }
 
+  /** Answers when the settings are there, or cannot be had. */
   async load(): Promise<void> {
-    const [version, params] = await Promise.allSettled([
-      this.rest.get<Version>('/version'),
-      this.rest.get<Record<string, string>>('/rest/config-params'),
-      this.look(),
-    ]);
-    if (version.status === 'fulfilled') this.version = version.value;
-    if (params.status === 'fulfilled') this.params = params.value;
+    const params = this.rest.get<Record<string, string>>('/rest/config-params');
+    void this.look();
+    this.rest.get<Version>('/version').then((version) => (this.version = version), () => {});
+    try {
+      this.params = await params;
+    } catch {
+      // What hangs on them goes by their first values.
+    }
   }
 
   async look(): Promise<void> {

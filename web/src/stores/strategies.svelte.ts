@@ -23,9 +23,9 @@ export class Strategies {
           this.byName = new Map(rows.map((row) => [row.name, row]));
         };
       },
-      apply: ({ strategyName, phase }) => {
+      apply: ({ strategyName, phase, reason }) => {
         const row = this.byName.get(strategyName);
-        if (row) this.byName.set(strategyName, { ...row, phase });
+        if (row) this.byName.set(strategyName, { ...row, phase, reason });
       },
       draw: () => {
         this.rows = [...this.byName.values()];
@@ -42,6 +42,7 @@ export class Strategies {
     return this.rows.find((row) => row.name === name);
   }
 
+  /** Through the phases between. One that has stopped may begin again. */
   async lead(name: string, phase: Phase): Promise<void> {
     await this.rest.put(`/rest/ext/strategy/${encodeURIComponent(name)}/phase`, { body: { phase } });
   }

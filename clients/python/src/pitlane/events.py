@@ -195,6 +195,8 @@ class PhaseChange(Event):
     strategy_id: int
     phase: Phase
     strategy_name: Optional[str] = None
+    # Why it was stopped, if it failed.
+    reason: Optional[str] = None
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ class Account:
 
 @dataclass(frozen=True)
 class Exchange:
-    """`open` and `close` are HH:MM:SS in `time_zone`, and texts, since a close may be 24:00:00; equal: all day."""
+    """`open` and `close` are HH:MM:SS in `time_zone`; equal: all day."""
 
     id: int
     name: str
@@ -94,6 +94,8 @@ class Strategy:
     auto_activate: bool
     phase: Phase
     mode: Mode
+    # Why it was stopped, if it failed.
+    reason: Optional[str] = None
 
 
 @dataclass(frozen=True)

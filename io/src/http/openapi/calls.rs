@@ -50,7 +50,7 @@ pub fn about(call: Call) -> About {
             ..plain(HEALTH, "Whether orders would be taken", Output::Json(ready(), json!({ "ready": true })))
         },
         Call::Version => {
-            let example = json!({ "name": "pitlane", "version": "0.1.0", "commit": "unknown", "formats": { "image": 1, "journal": 1 } });
+            let example = json!({ "name": "pitlane", "version": "0.1.0", "commit": "unknown", "formats": { "image": 1, "journal": 1, "state": 2 } });
             plain(HEALTH, "What was built", Output::Json(Shape::One("Version"), example))
         }
         Call::Metrics => {

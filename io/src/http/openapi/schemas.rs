@@ -118,6 +118,17 @@ fn problem() -> Value {
             "instance": { "type": "string", "description": "The path that was asked for." },
             "code": { "type": "string", "description": "For machines, stable; where a shard refused, its reason, as FIX and STOMP have it." },
             "requestId": { "type": "string", "description": "The request's id, as in X-Request-Id." },
+            "field": { "type": "string", "description": "With 400: the member of the body that something is wrong with, where it is one's fault." },
+            "intId": { "type": "string", "description": "The order that was refused and can be read all the same." },
+            "candidates": {
+                "type": "array",
+                "description": "With 409 `ambiguous-order-id`: the orders that may be meant.",
+                "items": {
+                    "type": "object",
+                    "required": ["intId", "accountId"],
+                    "properties": { "intId": { "type": "string" }, "accountId": { "type": "integer" } },
+                },
+            },
         },
     })
 }

@@ -21,7 +21,7 @@ use pitlane_protocols::stomp::broker::SessionId;
 use pitlane_protocols::stomp::session::{Close, Transport};
 use pitlane_protocols::stomp::settings::Settings;
 
-use crate::bulletin::{Note, Post, Row};
+use crate::bulletin::{Note, Row};
 use crate::net::ConnectionId;
 use crate::net::happening::Happening;
 use crate::net::sockets::Sockets;
@@ -106,13 +106,13 @@ impl StompRoom {
     }
 
     /// Does what is due, and writes to everybody who has something to hear. Commands leave first: whoever reads a receipt
-    /// finds them sent. While the shards take commands, `port` is there.
+    /// finds them sent. While the shards take commands, `port` is there. `send` takes what everybody else must hear.
     pub fn poll(
         &mut self,
         now: Timestamp,
         sockets: &mut Sockets,
         port: Option<&mut PortEnd>,
-        post: &mut Option<Post>,
+        mut send: impl FnMut(Note),
     ) -> usize {
         let verdicts = self.take_verdicts(now);
         let StompRoom { company, logins, .. } = self;
@@ -121,7 +121,7 @@ impl StompRoom {
         }
         company.obey(now, |session, credentials| logins.ask(now, session, credentials));
         while let Some(note) = company.take_note() {
-            post.iter_mut().for_each(|post| post.send(note.clone()));
+            send(note);
         }
         let mut work = verdicts + port.map_or(0, |port| company.poll_watches(port));
         // Whoever has more to say than one turn allows is listed again, for the next.

@@ -169,7 +169,7 @@ impl Session {
 /// Whom a message was on behalf of is whom the answer is delivered to, and the other way round.
 pub(super) fn route(draft: &mut Draft, message: &Message) {
     for (tag, value) in message.iter() {
-        let turned: &[u8] = match tag {
+        let turned: &[u8; 4] = match tag {
             tag::ON_BEHALF_OF_COMP_ID => b"128=",
             tag::ON_BEHALF_OF_SUB_ID => b"129=",
             tag::ON_BEHALF_OF_LOCATION_ID => b"145=",

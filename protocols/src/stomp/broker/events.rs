@@ -232,7 +232,21 @@ impl Broker {
         let reference = self.reference.clone();
         let Some(row) = reference.strategy(strategy) else { return };
         let topic = Topic::Lifecycle { strategy: &row.name };
-        self.publish(now, &topic, stamp.at, |out| system::lifecycle(out, stamp, strategy, &row.name, phase));
+        self.publish(now, &topic, stamp.at, |out| {
+            system::lifecycle(out, stamp, strategy, &row.name, phase, None)
+        });
+    }
+
+    /// A strategy has failed: the change to STOP is told with its reason. If a shard has told of the change already, it is told once
+    /// more, with the reason.
+    pub fn publish_failure(&mut self, now: Timestamp, name: &str, reason: &str) {
+        let reference = self.reference.clone();
+        let Some(row) = reference.strategies().iter().find(|row| row.name == name) else { return };
+        self.phases.insert(row.id, Phase::Stop);
+        let stamp = Stamp { seq: self.next_seq(), at: now };
+        let topic = Topic::Lifecycle { strategy: name };
+        let why = Some(reason);
+        self.publish(now, &topic, now, |out| system::lifecycle(out, stamp, row.id, name, Phase::Stop, why));
     }
 
     /// An adapter is connected when every shard that spoke of it says so; told when that changes.

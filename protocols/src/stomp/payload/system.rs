@@ -89,11 +89,22 @@ pub fn session(out: &mut Vec<u8>, stamp: Stamp, name: &str, link: Link) {
     object.end();
 }
 
-pub fn lifecycle(out: &mut Vec<u8>, stamp: Stamp, strategy: StrategyId, name: &str, phase: Phase) {
+/// With the reason if it failed.
+pub fn lifecycle(
+    out: &mut Vec<u8>,
+    stamp: Stamp,
+    strategy: StrategyId,
+    name: &str,
+    phase: Phase,
+    reason: Option<&str>,
+) {
     let mut object = begin(out, "LIFECYCLE", stamp);
     object.number("strategyId", strategy.0.into());
     object.text("strategyName", name);
     object.text("phase", phase.word());
+    if let Some(reason) = reason {
+        object.text("reason", reason);
+    }
     object.end();
 }
 

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use pitlane_engine::command::{Body, Command};
-use pitlane_engine::id::{ShardId, Source};
-use pitlane_engine::mesh::{Broadcast, PortEnd};
+use crate::command::{Body, Command};
+use crate::id::{ShardId, Source};
+use crate::mesh::{Broadcast, PortEnd};
 
 /// What a port has to tell the shards. Its length is bounded by what is asked of it: some commands for each strategy and
 /// security at the start, later a few of the treasury's for each limit.

@@ -1,0 +1,92 @@
+//! We and others in one table: both figures, how many times as fast we are, and what the other does not do.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::report::bars::Ratio;
+
+/// One figure of ours beside one of somebody else, from the same run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// `STOMP to 10 consumers`
+    pub what: String,
+    pub unit: &'static str,
+    pub ours: f64,
+    pub peer: String,
+    pub theirs: f64,
+    /// Above 1: we are ahead.
+    pub times: f64,
+    /// What the peer does not do and we do in our figure.
+    pub lacks: &'static str,
+}
+
+impl Row {
+    /// Of a figure that is the better the larger it is.
+    pub fn of_rate(what: &str, unit: &'static str, ours: f64, peer: &str, theirs: f64) -> Row {
+        Row::new(what, unit, [ours, theirs], peer, ours / theirs)
+    }
+
+    /// Of a figure that is the better the smaller it is.
+    pub fn of_time(what: &str, unit: &'static str, ours: f64, peer: &str, theirs: f64) -> Row {
+        Row::new(what, unit, [ours, theirs], peer, theirs / ours)
+    }
+
+    fn new(what: &str, unit: &'static str, [ours, theirs]: [f64; 2], peer: &str, times: f64) -> Row {
+        Row { what: what.to_string(), unit, ours, peer: peer.to_string(), theirs, times, lacks: "" }
+    }
+
+    pub fn lacking(self, lacks: &'static str) -> Row {
+        Row { lacks, ..self }
+    }
+}
+
+/// All rows, and who was left out for which reason.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Table {
+    pub rows: Vec<Row>,
+    pub absent: Vec<String>,
+}
+
+impl Table {
+    pub fn ratios(&self) -> Vec<Ratio> {
+        let ratio = |row: &Row| Ratio { what: format!("{}, {}", row.what, row.peer), times: row.times };
+        self.rows.iter().map(ratio).collect()
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{:<36} {:>12}  {:<30} {:>12} {:>9}  it does not",
+            "what", "ours", "beside", "theirs", "times"
+        )?;
+        for Row { what, unit, ours, peer, theirs, times, lacks } in &self.rows {
+            let what = format!("{what}, {unit}");
+            let digits = usize::from(*ours < 100.0) * 2;
+            writeln!(
+                f,
+                "{what:<36} {ours:>12.digits$}  {peer:<30} {theirs:>12.digits$} {times:>7.2} ×  {lacks}"
+            )?;
+        }
+        self.absent.iter().try_for_each(|reason| writeln!(f, "left out: {reason}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ahead_is_above_one_whichever_way_a_figure_is_read() {
+        let rate = Row::of_rate("orders", "1/s", 300.0, "them", 100.0).lacking("journal");
+        let time = Row::of_time("read", "ns", 10.0, "them", 5.0);
+        assert_eq!((rate.times, time.times), (3.0, 0.5));
+        let table = Table { rows: vec![rate, time], absent: vec!["others are not installed".into()] };
+        let text = table.to_string();
+        assert!(text.contains("3.00 ×") && text.contains("0.50 ×") && text.contains("journal"), "{text}");
+        assert!(text.ends_with("left out: others are not installed\n"));
+        assert_eq!(table.ratios()[1].what, "read, them");
+    }
+}

@@ -1,0 +1,192 @@
+//! Message brokers of others that speak STOMP, where they are installed: each is started on the server's core with a folder of its
+//! own, loaded as ours is, and stopped.
+//!
+//! They store nothing of what is sent to a topic, as ours does not; they know no market, so a publisher sends what ours would render.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::conditions::Pinning;
+use crate::fan_out::{Crowd, Shared, Throughput, WARM_UP};
+use crate::program;
+use crate::publisher::Publisher;
+
+/// A machine for Java or Erlang takes its time.
+const START_MAX: Duration = Duration::from_secs(60);
+/// The payload: as long as a tick in JSON.
+const BYTES: usize = 200;
+/// Messages that may be published and not delivered to everybody.
+const AHEAD: u64 = 1_024;
+/// Messages of one write.
+const BATCH: u64 = 16;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    ActiveMq,
+    RabbitMq,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 2] = [Kind::ActiveMq, Kind::RabbitMq];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Kind::ActiveMq => "ActiveMQ",
+            Kind::RabbitMq => "RabbitMQ",
+        }
+    }
+
+    /// Lines of a CONNECT beside the version.
+    fn login(self) -> &'static str {
+        match self {
+            Kind::ActiveMq => "host:localhost\n",
+            Kind::RabbitMq => "host:/\nlogin:guest\npasscode:guest\n",
+        }
+    }
+
+    /// The program, or why there is none.
+    fn command(self, folder: &Path, port: u16) -> Result<Command, String> {
+        match self {
+            Kind::ActiveMq => activemq(folder, port),
+            Kind::RabbitMq => rabbitmq(folder, port),
+        }
+    }
+}
+
+/// Without persistence and without its console.
+fn activemq(folder: &Path, port: u16) -> Result<Command, String> {
+    let absent = || program::absent("ActiveMQ", "activemq");
+    let jar = program::file("/usr/share/activemq/bin/activemq.jar").ok_or_else(absent)?;
+    let mut command = Command::new(program::find("java").ok_or_else(absent)?);
+    command
+        .args(["-Xmx512M", "-Dactivemq.home=/usr/share/activemq"])
+        .args(["base", "conf", "data"].map(|part| format!("-Dactivemq.{part}={}", folder.display())))
+        .arg("-jar")
+        .arg(jar)
+        .arg("start")
+        .arg(format!("broker:(stomp://127.0.0.1:{port})?persistent=false&useJmx=false"));
+    Ok(command)
+}
+
+/// With the plugin for STOMP and nothing else.
+fn rabbitmq(folder: &Path, port: u16) -> Result<Command, String> {
+    let absent = || program::absent("RabbitMQ", "rabbitmq-server");
+    let server = program::file("/usr/lib/rabbitmq/bin/rabbitmq-server").ok_or_else(absent)?;
+    let settings = format!(
+        "listeners.tcp = none\nstomp.listeners.tcp.1 = 127.0.0.1:{port}\nlog.console.level = error\n"
+    );
+    let (config, plugins) = (folder.join("rabbitmq.conf"), folder.join("plugins"));
+    let written = fs::write(&config, settings).and_then(|()| fs::write(&plugins, "[rabbitmq_stomp]."));
+    written.map_err(|error| format!("{}: {error}", folder.display()))?;
+    let free = || free_port().map(|port| port.to_string()).map_err(|error| error.to_string());
+    let mut command = Command::new(server);
+    command
+        .env("HOME", folder)
+        .env("ERL_EPMD_PORT", free()?)
+        .env("RABBITMQ_DIST_PORT", free()?)
+        .env("RABBITMQ_NODENAME", format!("bench{port}@localhost"))
+        .env("RABBITMQ_CONFIG_FILE", config)
+        .env("RABBITMQ_ENABLED_PLUGINS_FILE", plugins)
+        .env("RABBITMQ_MNESIA_BASE", folder.join("db"))
+        .env("RABBITMQ_LOG_BASE", folder)
+        .env("RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", "+S 1:1");
+    Ok(command)
+}
+
+fn free_port() -> std::io::Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
+
+/// A broker that is there as long as this is.
+pub struct Broker {
+    kind: Kind,
+    /// Leads a group of processes that is all of it.
+    child: Child,
+    folder: PathBuf,
+    address: SocketAddr,
+}
+
+impl Broker {
+    /// Starts it and waits until it answers; else says why it is left out.
+    pub fn start(kind: Kind, pinning: &Pinning) -> Result<Broker, String> {
+        let say = |error: std::io::Error| format!("{} does not start: {error}", kind.word());
+        let port = free_port().map_err(say)?;
+        let folder = std::env::temp_dir().join(format!("pitlane-bench-broker-{port}"));
+        fs::create_dir_all(&folder).map_err(say)?;
+        let found = kind.command(&folder, port).inspect_err(|_| _ = fs::remove_dir_all(&folder))?;
+        let core = pinning.second.map_or(0, |core| core.id).to_string();
+        let mut command = Command::new("taskset");
+        command.args(["-c", &core]).arg(found.get_program()).args(found.get_args());
+        command.envs(found.get_envs().filter_map(|(key, value)| Some((key, value?))));
+        command.current_dir(&folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.process_group(0).spawn().map_err(say)?;
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        let broker = Broker { kind, child, folder, address };
+        let late = Instant::now() + START_MAX;
+        while Instant::now() < late {
+            if broker.subscriber().is_ok() {
+                return Ok(broker);
+            }
+            thread::sleep(Duration::from_millis(200));
+        }
+        Err(format!("{} does not answer", kind.word()))
+    }
+
+    /// Deliveries a second to so many consumers; whoever reads also publishes, between two looks at the sockets.
+    pub fn throughput(&self, consumers: usize, time: Duration) -> std::io::Result<Throughput> {
+        let sockets = (0..consumers).map(|_| self.subscriber()).collect::<Result<Vec<_>, _>>()?;
+        let mut crowd = Crowd::by_ends(sockets);
+        let head = format!("SEND\ndestination:/topic/t\ncontent-length:{BYTES}\n\n");
+        let message = [head.as_bytes(), &[b'x'; BYTES], b"\0"].concat();
+        let mut publisher = Publisher::new(self.connect()?, &message, BATCH);
+        let shared = Shared::default();
+        let ahead = |delivered: u64| delivered / consumers as u64 + AHEAD;
+        crowd.read_and(&shared, WARM_UP, |_| {}, |delivered| publisher.publish(ahead(delivered)));
+        let (before, octets, begin) = (crowd.messages, crowd.octets, Instant::now());
+        crowd.read_and(&shared, time, |_| {}, |delivered| publisher.publish(ahead(delivered)));
+        let (messages, octets) = (crowd.messages - before, crowd.octets - octets);
+        let deliveries_per_s = messages as f64 / begin.elapsed().as_secs_f64();
+        Ok(Throughput { deliveries_per_s, octets: octets as f64 / messages.max(1) as f64 })
+    }
+
+    fn connect(&self) -> std::io::Result<TcpStream> {
+        let mut socket = TcpStream::connect(self.address)?;
+        socket.set_read_timeout(Some(START_MAX))?;
+        write!(socket, "CONNECT\naccept-version:1.2\n{}\n\0", self.kind.login())?;
+        read_frames(&mut socket, 1)?;
+        Ok(socket)
+    }
+
+    fn subscriber(&self) -> std::io::Result<TcpStream> {
+        let mut socket = self.connect()?;
+        socket.write_all(b"SUBSCRIBE\nid:1\ndestination:/topic/t\nreceipt:r\n\n\0")?;
+        read_frames(&mut socket, 1)?;
+        socket.set_nonblocking(true)?;
+        Ok(socket)
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        let group = format!("-{}", self.child.id());
+        let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
+        let _ = self.child.wait();
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Byte by byte, so that nothing behind them is swallowed.
+fn read_frames(socket: &mut TcpStream, count: usize) -> std::io::Result<()> {
+    let (mut byte, mut seen) = ([0], 0);
+    while seen < count {
+        socket.read_exact(&mut byte)?;
+        seen += usize::from(byte[0] == 0);
+    }
+    Ok(())
+}

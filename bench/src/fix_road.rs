@@ -1,0 +1,141 @@
+//! A FIX order's whole road but for sockets, files and threads: bytes into a session, its command through desk, lane, worker
+//! and shard, and both reports as bytes. All in one thread, so that what it costs can be counted.
+
+use std::sync::Arc;
+
+use pitlane_engine::desk::{Desk, DeskSettings, IdBlock};
+use pitlane_engine::id::{AccountId, Origin, PortId, Source};
+use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
+use pitlane_engine::time::{NS_PER_MS, Timestamp};
+use pitlane_engine::worker::Worker;
+use pitlane_protocols::fix::frame::check_sum;
+use pitlane_protocols::fix::session::{Session, SessionSettings};
+use pitlane_protocols::fix::stamp::Stamp;
+use pitlane_protocols::fix::store::MemoryStore;
+
+use crate::measure::spent;
+use crate::platform::{self, START};
+use crate::workload::Workload;
+
+const SOURCE: Source = Source { origin: Origin::Fix, port: PortId(0), session: 1 };
+/// Orders that come in one read.
+const BATCH: usize = 64;
+/// Virtual time between two reads.
+const STEP_NS: u64 = 10 * NS_PER_MS;
+/// Orders that one session knows at once. All of them stay open.
+pub const ORDERS_MAX: usize = 100_000;
+
+/// Nanoseconds of one order; at most [`ORDERS_MAX`] of them.
+pub fn road_ns(orders: usize) -> f64 {
+    assert!(orders <= ORDERS_MAX, "all orders stay open, and a session knows no more");
+    let mut road = Road::new();
+    let batches: Vec<Vec<u8>> = (0..orders)
+        .step_by(BATCH)
+        .map(|first| (first..orders.min(first + BATCH)).flat_map(order).collect())
+        .collect();
+    let (ns, reports) = spent(|| batches.iter().enumerate().map(|(nth, batch)| road.take(nth, batch)).sum());
+    let reports: usize = reports;
+    assert_eq!(reports, 2 * orders, "every order is pending, then new");
+    ns / orders.max(1) as f64
+}
+
+struct Road {
+    session: Session,
+    desk: Desk,
+    port: PortEnd,
+    worker: Worker,
+}
+
+impl Road {
+    fn new() -> Road {
+        let (shard, outbox) = platform::shard_for(&Workload::still());
+        let (mut ports, mut ends) = mesh(&[PortClass::Client], 1, Depths::default());
+        let settings = DeskSettings {
+            port: SOURCE.port,
+            shards: 1,
+            orders_max: ORDERS_MAX as u32,
+            ids_max: 2 * ORDERS_MAX as u32,
+            finished_max: 1_024,
+            prefix: b'f',
+            seed: 1,
+        };
+        let mut session = SessionSettings::new("PITLANE", "CLIENT1", SOURCE);
+        session.account = Some(AccountId(1));
+        let store = Box::new(MemoryStore::with_max(START, 1_024));
+        let mut road = Road {
+            session: Session::new(session, store, Arc::new(platform::reference(1))),
+            desk: Desk::new(settings, IdBlock { next: 1, end: 1_000_000 }),
+            port: ports.remove(0),
+            worker: Worker::restored(shard, ends.remove(0), outbox.seq(), START),
+        };
+        road.session.set_ready(true);
+        assert!(road.session.connect(START), "it is the first connection");
+        road.take(0, &framed("A", 1, START, "98=0\x01108=0\x01141=Y\x01"));
+        road
+    }
+
+    /// Bytes that came at once. Says how many messages left.
+    fn take(&mut self, nth: usize, bytes: &[u8]) -> usize {
+        let now = at(nth);
+        let said = self.session.counts().messages_out;
+        let mut rest = bytes;
+        loop {
+            let taken = self.session.handle_bytes(now, rest);
+            rest = &rest[taken..];
+            let mut asked = 0;
+            while let Some(request) = self.session.poll_command(now, &self.desk) {
+                request.send(&mut self.desk, &mut self.port).expect("the lane holds a batch");
+                asked += 1;
+            }
+            self.worker.poll(now);
+            let Road { session, desk, port, .. } = self;
+            while port
+                .hear_event(|shard, event| {
+                    desk.handle_event(event);
+                    session.handle_event(now, shard, event, desk);
+                })
+                .is_some()
+            {}
+            let written = session.poll_transmit().len();
+            session.handle_transmitted(now, written);
+            if taken + asked + written == 0 {
+                break;
+            }
+        }
+        (self.session.counts().messages_out - said) as usize
+    }
+}
+
+fn at(batch: usize) -> Timestamp {
+    START.plus(batch as u64 * STEP_NS)
+}
+
+/// An order that rests, behind the Logon.
+fn order(nth: usize) -> Vec<u8> {
+    let at = at(nth / BATCH);
+    let time = String::from_utf8_lossy(Stamp::default().text(at)).into_owned();
+    let body = format!(
+        "11=order-{nth:06}\x0155=S0\x0154=1\x0138={}\x0140=2\x0144=0.01\x0159=1\x0160={time}\x01",
+        1 + nth % 900
+    );
+    framed("D", nth as u64 + 2, at, &body)
+}
+
+fn framed(msg_type: &str, number: u64, at: Timestamp, body: &str) -> Vec<u8> {
+    let time = String::from_utf8_lossy(Stamp::default().text(at)).into_owned();
+    let body = format!("35={msg_type}\x0134={number}\x0149=CLIENT1\x0156=PITLANE\x0152={time}\x01{body}");
+    let mut bytes = format!("8=FIX.4.4\x019={}\x01{body}", body.len()).into_bytes();
+    let sum = check_sum(&bytes);
+    bytes.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_order_is_reported() {
+        assert!(road_ns(3 * BATCH + 1) > 0.0);
+    }
+}

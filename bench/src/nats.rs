@@ -1,0 +1,98 @@
+//! NATS beside us, where it is installed: another protocol, and the fastest broker that we know.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::conditions::Pinning;
+use crate::fan_out::{Crowd, Shared, Throughput, WARM_UP};
+use crate::publisher::Publisher;
+
+/// The payload of a message: as long as a tick in JSON.
+const BYTES: usize = 200;
+/// Messages that may be published and not delivered to everybody: NATS conflates nothing, and is faster with more under way.
+const AHEAD: u64 = 4_096;
+/// Messages of one write to it.
+const BATCH: u64 = 64;
+
+/// A NATS server, if there is one on this machine.
+pub struct Nats {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Nats {
+    /// None: it is not installed, or did not come up.
+    pub fn start(pinning: &Pinning) -> Option<Nats> {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").ok()?.local_addr().ok()?.port();
+        let core = pinning.second.map_or(0, |core| core.id).to_string();
+        let child = Command::new("taskset")
+            .args(["-c", &core, "nats-server", "-a", "127.0.0.1", "-p", &port.to_string()])
+            .env("GOMAXPROCS", "1")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .ok()?;
+        let nats = Nats { child, address: SocketAddr::from(([127, 0, 0, 1], port)) };
+        let late = Instant::now() + Duration::from_secs(5);
+        while Instant::now() < late {
+            if TcpStream::connect(nats.address).is_ok() {
+                return Some(nats);
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        None
+    }
+
+    /// Deliveries a second to so many consumers. Whoever reads also publishes, between two looks at the sockets: in a thread of its
+    /// own a publisher would wait for its share of the readers' core, and NATS for the publisher.
+    pub fn throughput(&self, consumers: usize, time: Duration) -> Throughput {
+        let shared = Shared::default();
+        let (mut crowd, length) = self.crowd(consumers);
+        let message = [b"PUB t 200\r\n".as_slice(), &[b'x'; BYTES], b"\r\n"].concat();
+        let mut publisher = Publisher::new(self.connect(), &message, BATCH);
+        let ahead = |delivered: u64| delivered / consumers as u64 + AHEAD;
+        crowd.read_and(&shared, WARM_UP, |_| {}, |delivered| publisher.publish(ahead(delivered)));
+        let (before, begin) = (crowd.messages, Instant::now());
+        crowd.read_and(&shared, time, |_| {}, |delivered| publisher.publish(ahead(delivered)));
+        let deliveries_per_s = (crowd.messages - before) as f64 / begin.elapsed().as_secs_f64();
+        Throughput { deliveries_per_s, octets: length as f64 }
+    }
+
+    fn crowd(&self, consumers: usize) -> (Crowd, u64) {
+        let open = |_| {
+            let mut socket = self.connect();
+            socket.write_all(b"SUB t 1\r\nPING\r\n").expect("it reads");
+            wait_for_pong(&mut socket);
+            socket.set_nonblocking(true).expect("a socket takes options");
+            socket
+        };
+        let length = (b"MSG t 1 200\r\n".len() + BYTES + 2) as u64;
+        (Crowd::by_length((0..consumers).map(open).collect(), length), length)
+    }
+
+    fn connect(&self) -> TcpStream {
+        let mut socket = TcpStream::connect(self.address).expect("it listens");
+        socket.write_all(b"CONNECT {\"verbose\":false,\"pedantic\":false}\r\nPING\r\n").expect("it reads");
+        wait_for_pong(&mut socket);
+        socket
+    }
+}
+
+fn wait_for_pong(socket: &mut TcpStream) {
+    let mut answer = Vec::new();
+    while !answer.windows(6).any(|part| part == b"PONG\r\n") {
+        let mut bytes = [0; 4_096];
+        let count = socket.read(&mut bytes).expect("it answers");
+        answer.extend_from_slice(&bytes[..count]);
+    }
+}
+
+impl Drop for Nats {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,99 @@
+//! How fast a simulation is: reading the file, the shard with its venue, the strategy and the report.
+
+use std::error::Error;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use pitlane::config::{self, Config, Machine, Setting, Sources};
+use pitlane::refdata;
+use pitlane::simulate::progress::Progress;
+use pitlane::simulate::simulate;
+use pitlane_engine::chance::Chance;
+
+use crate::journal::Folder;
+
+/// 2026-11-02T14:30:00Z, and the mean time between two ticks.
+const START_NS: u64 = 1_793_629_800_000_000_000;
+const STEP_NS: u64 = 1_000_000;
+
+const STRATEGY: &str = concat!(
+    r#"[{ name = "MOMENTUM", kind = "moving-average-cross", securities = ["AAPL"], start = true, cancel_on_failure = true, "#,
+    r#"parameters = { fast = 50, slow = 1000, bar_s = 0, qty = 10, short = true } }]"#
+);
+
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome {
+    /// Ticks a second.
+    pub best: f64,
+    pub median: f64,
+    pub orders: u64,
+    pub hash: u64,
+    /// Whether every round came to the same.
+    pub repeats: bool,
+}
+
+pub fn run(ticks: u64, rounds: usize) -> Result<Outcome, Box<dyn Error>> {
+    let folder = Folder::new(None);
+    fs::create_dir_all(folder.path())?;
+    let file = folder.path().join("ticks.csv");
+    write(&file, ticks)?;
+    let config = settings(&file)?;
+    let reference = Arc::new(refdata::shipped()?);
+    let (mut rates, mut hashes, mut orders) = (Vec::new(), Vec::new(), 0);
+    for _ in 0..rounds.max(1) {
+        let report = simulate(&config, &reference, &mut Progress::new(true))?;
+        rates.push(report.speed.rows_per_s);
+        hashes.push(report.hash());
+        orders = report.results.iter().map(|result| result.line.orders).sum();
+    }
+    rates.sort_by(f64::total_cmp);
+    let repeats = hashes.windows(2).all(|pair| pair[0] == pair[1]);
+    Ok(Outcome {
+        best: rates[rates.len() - 1],
+        median: rates[rates.len() / 2],
+        orders,
+        hash: hashes[0],
+        repeats,
+    })
+}
+
+fn settings(file: &Path) -> Result<Config, Box<dyn Error>> {
+    let set = |key: &str, value: String| Setting { option: "--set", key: key.to_string(), value };
+    let sources = Sources {
+        files: vec!["simulation".to_string()],
+        environment: Vec::new(),
+        options: vec![
+            set("strategy", STRATEGY.to_string()),
+            set("simulation.data", file.display().to_string()),
+        ],
+    };
+    Ok(config::load(&sources, &Machine::of(Path::new("/")))?.config)
+}
+
+/// A walk of one security: quotes, some with a trade.
+fn write(path: &Path, ticks: u64) -> std::io::Result<()> {
+    let mut out = BufWriter::new(File::create(path)?);
+    writeln!(out, "time,security,bid,bidSize,ask,askSize,last,lastSize")?;
+    let mut chance = Chance::new(1);
+    let (mut at, mut cents) = (START_NS, 20_000_u64);
+    for _ in 0..ticks {
+        at += 1 + chance.below(2 * STEP_NS);
+        cents = (cents + chance.below(5)).saturating_sub(2).clamp(10_000, 40_000);
+        let ask = cents + 1 + chance.below(3);
+        let (bid_size, ask_size) = (100 * (1 + chance.below(20)), 100 * (1 + chance.below(20)));
+        let price = |cents: u64| format!("{}.{:02}", cents / 100, cents % 100);
+        write!(out, "{at},1,{},{bid_size},{},{ask_size},", price(cents), price(ask))?;
+        match chance.below(3) {
+            0 => writeln!(
+                out,
+                "{},{}",
+                price(if chance.below(2) == 0 { cents } else { ask }),
+                100 * (1 + chance.below(5))
+            )?,
+            _ => writeln!(out, ",")?,
+        }
+    }
+    out.flush()
+}

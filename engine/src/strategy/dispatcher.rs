@@ -1,0 +1,298 @@
+//! The event dispatcher: the platform-wide bus within one process. Whoever wants to hear of something registers for its
+//! class; it is the same in every mode, whatever brings the events.
+
+use std::fmt;
+
+use crate::command::Phase;
+use crate::event::{Adjustment, Body, Booking, Depth, Event, OrderReport, OrderTerms, PositionState, Tick};
+use crate::id::{AdapterId, Currency, SecurityId, ShardId, StrategyId};
+use crate::number::Money;
+use crate::time::Timestamp;
+
+/// Listeners at once: each is asked for each event of its classes.
+pub const LISTENERS_MAX: usize = 64;
+
+/// What events are about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    MarketData,
+    /// An order was entered, or its terms have changed.
+    Order,
+    OrderStatus,
+    Position,
+    Transaction,
+    Cash,
+    ExternalSession,
+    LifeCycle,
+    Log,
+    Generic,
+}
+
+impl Class {
+    pub const ALL: [Class; 10] = [
+        Class::MarketData,
+        Class::Order,
+        Class::OrderStatus,
+        Class::Position,
+        Class::Transaction,
+        Class::Cash,
+        Class::ExternalSession,
+        Class::LifeCycle,
+        Class::Log,
+        Class::Generic,
+    ];
+
+    fn bit(self) -> u16 {
+        1 << self as u16
+    }
+}
+
+/// Who an external session is with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peer<'a> {
+    Adapter(AdapterId),
+    Session(&'a str),
+}
+
+/// What is told.
+#[derive(Clone, Copy, Debug)]
+pub enum Message<'a> {
+    Tick(&'a Tick),
+    Depth(&'a Depth),
+    Order(&'a OrderTerms),
+    OrderStatus(&'a OrderReport),
+    Position {
+        strategy: StrategyId,
+        security: SecurityId,
+        state: &'a PositionState,
+    },
+    Transaction(&'a Booking),
+    /// A shard's part of a strategy's cash.
+    Cash {
+        strategy: StrategyId,
+        currency: Currency,
+        shard: ShardId,
+        amount: Money,
+    },
+    ExternalSession {
+        peer: Peer<'a>,
+        connected: bool,
+    },
+    /// A shard says where a strategy is in its life; the reason is there if it failed.
+    LifeCycle {
+        strategy: StrategyId,
+        phase: Phase,
+        reason: Option<&'a str>,
+    },
+    Log {
+        level: &'a str,
+        words: &'a str,
+    },
+    Generic {
+        name: &'a str,
+        body: &'a [u8],
+    },
+}
+
+impl Message<'_> {
+    pub fn class(&self) -> Class {
+        match self {
+            Message::Tick(_) | Message::Depth(_) => Class::MarketData,
+            Message::Order(_) => Class::Order,
+            Message::OrderStatus(_) => Class::OrderStatus,
+            Message::Position { .. } => Class::Position,
+            Message::Transaction(_) => Class::Transaction,
+            Message::Cash { .. } => Class::Cash,
+            Message::ExternalSession { .. } => Class::ExternalSession,
+            Message::LifeCycle { .. } => Class::LifeCycle,
+            Message::Log { .. } => Class::Log,
+            Message::Generic { .. } => Class::Generic,
+        }
+    }
+}
+
+pub type Listener = Box<dyn FnMut(Timestamp, &Message<'_>) + Send>;
+
+/// By which a listener leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Registration(u64);
+
+/// Listeners are told in the order they registered.
+#[derive(Default)]
+pub struct Dispatcher {
+    listeners: Vec<Row>,
+    /// Classes that anybody wants.
+    wanted: u16,
+    registered: u64,
+}
+
+struct Row {
+    registration: Registration,
+    classes: u16,
+    listener: Listener,
+}
+
+impl fmt::Debug for Dispatcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dispatcher").field("listeners", &self.listeners.len()).finish()
+    }
+}
+
+impl Dispatcher {
+    /// From now on the listener hears events of these classes; None if there are too many.
+    pub fn register(&mut self, classes: &[Class], listener: Listener) -> Option<Registration> {
+        if self.listeners.len() >= LISTENERS_MAX {
+            return None;
+        }
+        self.registered += 1;
+        let registration = Registration(self.registered);
+        let classes = classes.iter().fold(0, |mask, class| mask | class.bit());
+        self.listeners.push(Row { registration, classes, listener });
+        self.wanted |= classes;
+        Some(registration)
+    }
+
+    /// False if it had left before.
+    pub fn unregister(&mut self, registration: Registration) -> bool {
+        let before = self.listeners.len();
+        self.listeners.retain(|row| row.registration != registration);
+        self.wanted = self.listeners.iter().fold(0, |mask, row| mask | row.classes);
+        self.listeners.len() < before
+    }
+
+    #[inline]
+    pub fn wants(&self, class: Class) -> bool {
+        self.wanted & class.bit() != 0
+    }
+
+    #[inline]
+    pub fn dispatch(&mut self, now: Timestamp, message: &Message<'_>) {
+        let bit = message.class().bit();
+        if self.wanted & bit == 0 {
+            return;
+        }
+        for row in self.listeners.iter_mut().filter(|row| row.classes & bit != 0) {
+            (row.listener)(now, message);
+        }
+    }
+
+    /// Tells what a shard said, in all classes it belongs to.
+    #[inline]
+    pub fn dispatch_event(&mut self, shard: ShardId, event: &Event) {
+        if self.wanted == 0 {
+            return;
+        }
+        let now = event.at;
+        if let Some(report) = event.report() {
+            if let Body::Order(terms) = &event.body {
+                self.dispatch(now, &Message::Order(terms));
+            }
+            return self.dispatch(now, &Message::OrderStatus(&report));
+        }
+        match &event.body {
+            Body::Tick(tick) => self.dispatch(now, &Message::Tick(tick)),
+            Body::Depth(depth) => self.dispatch(now, &Message::Depth(depth)),
+            Body::Order(terms) => self.dispatch(now, &Message::Order(terms)),
+            Body::Booked(booking) => self.dispatch_booking(now, shard, booking),
+            Body::Adjusted { strategy, what } => {
+                let strategy = *strategy;
+                match what {
+                    Adjustment::Position { security, after, .. } => {
+                        let (security, state) = (*security, after);
+                        self.dispatch(now, &Message::Position { strategy, security, state });
+                    }
+                    Adjustment::Cash { currency, after, .. } => {
+                        let (currency, amount) = (*currency, *after);
+                        self.dispatch(now, &Message::Cash { strategy, currency, shard, amount });
+                    }
+                }
+            }
+            Body::Phase { strategy, phase } => {
+                let (strategy, phase) = (*strategy, *phase);
+                self.dispatch(now, &Message::LifeCycle { strategy, phase, reason: None });
+            }
+            Body::Adapter { adapter, connected } => {
+                let (peer, connected) = (Peer::Adapter(*adapter), *connected);
+                self.dispatch(now, &Message::ExternalSession { peer, connected });
+            }
+            Body::Status(_)
+            | Body::Refused(_)
+            | Body::Forgotten { .. }
+            | Body::Subscription { .. }
+            | Body::Session { .. }
+            | Body::Halt { .. }
+            | Body::TradingDay { .. }
+            | Body::Limits { .. }
+            | Body::Restrict { .. }
+            | Body::Kill { .. }
+            | Body::Alert { .. }
+            | Body::ToVenue(_)
+            | Body::Budget(_)
+            | Body::Done { .. }
+            | Body::SnapshotBegin { .. }
+            | Body::SnapshotEnd { .. } => {}
+        }
+    }
+
+    fn dispatch_booking(&mut self, now: Timestamp, shard: ShardId, booking: &Booking) {
+        let Booking { strategy, currency, cash: amount, .. } = *booking;
+        self.dispatch(now, &Message::Transaction(booking));
+        if let Some(security) = booking.security {
+            self.dispatch(now, &Message::Position { strategy, security, state: &booking.position });
+        }
+        self.dispatch(now, &Message::Cash { strategy, currency, shard, amount });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    fn count() -> (Arc<AtomicU32>, Listener) {
+        let heard = Arc::new(AtomicU32::new(0));
+        let counted = heard.clone();
+        (heard, Box::new(move |_, _| _ = counted.fetch_add(1, Ordering::Relaxed)))
+    }
+
+    #[test]
+    fn a_listener_hears_its_classes_until_it_leaves() {
+        let samples = [
+            Message::Tick(&Tick::default()),
+            Message::Position {
+                strategy: StrategyId(1),
+                security: SecurityId(1),
+                state: &PositionState::default(),
+            },
+            Message::ExternalSession { peer: Peer::Session("A"), connected: true },
+            Message::LifeCycle { strategy: StrategyId(1), phase: Phase::Stop, reason: Some("why") },
+            Message::Log { level: "WARN", words: "look" },
+            Message::Generic { name: "spread", body: b"{}" },
+        ];
+        for wanted in Class::ALL {
+            let mut dispatcher = Dispatcher::default();
+            let (heard, listener) = count();
+            let registration = dispatcher.register(&[wanted], listener).unwrap();
+            for message in &samples {
+                dispatcher.dispatch(Timestamp(1), message);
+            }
+            let expected = samples.iter().filter(|message| message.class() == wanted).count() as u32;
+            assert_eq!(heard.load(Ordering::Relaxed), expected, "{wanted:?}");
+            assert!(dispatcher.unregister(registration) && !dispatcher.unregister(registration));
+            assert!(!dispatcher.wants(wanted));
+            dispatcher.dispatch(Timestamp(1), &samples[0]);
+            assert_eq!(heard.load(Ordering::Relaxed), expected);
+        }
+    }
+
+    #[test]
+    fn there_is_a_most_of_listeners() {
+        let mut dispatcher = Dispatcher::default();
+        for _ in 0..LISTENERS_MAX {
+            assert!(dispatcher.register(&Class::ALL, count().1).is_some());
+        }
+        assert!(dispatcher.register(&Class::ALL, count().1).is_none());
+    }
+}

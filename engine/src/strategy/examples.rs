@@ -1,0 +1,4 @@
+//! Strategies to copy from.
+
+pub mod market_maker;
+pub mod moving_average;

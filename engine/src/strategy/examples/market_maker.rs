@@ -1,0 +1,184 @@
+//! Market maker: a bid and an ask around the middle of the market, moved with it and leaned against its own position.
+//!
+//! | parameter | what |
+//! |---|---|
+//! | `qty` | size of each quote |
+//! | `half_spread_ticks` | distance of each quote from the middle |
+//! | `position_max` | largest position; the side that would exceed it is not quoted |
+//! | `loss_max` | realised loss in a security at which it gives up; 0: never |
+
+use super::super::context::Context;
+use super::super::host::Make;
+use super::super::orders::{Refused, Request};
+use super::super::parameters::{BadParameter, Parameters};
+use super::super::{Failure, Strategy};
+use crate::command::Phase;
+use crate::event::{Booking, OrderReport, Tick};
+use crate::id::{IntId, SecurityId};
+use crate::number::{Money, Price, Qty};
+use crate::reason::Reason;
+use crate::terms::{Changes, Side, Status};
+
+pub fn make(securities: &[SecurityId], parameters: &Parameters) -> Result<Make, BadParameter> {
+    parameters.only(&["qty", "half_spread_ticks", "position_max", "loss_max"])?;
+    let settings = Settings {
+        qty: parameters.qty("qty")?,
+        half_spread_ticks: parameters.count("half_spread_ticks", 1..=1_000_000)? as i64,
+        position_max: parameters.qty("position_max")?,
+        loss_max: parameters.money("loss_max")?,
+    };
+    if settings.position_max < settings.qty {
+        let problem = "it must not be below qty".to_string();
+        return Err(BadParameter { name: "position_max".into(), problem });
+    }
+    let securities = securities.to_vec();
+    Ok(Box::new(move || Box::new(MarketMaker::new(settings, &securities))))
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Settings {
+    qty: Qty,
+    half_spread_ticks: i64,
+    position_max: Qty,
+    loss_max: Money,
+}
+
+struct MarketMaker {
+    settings: Settings,
+    pairs: Vec<Pair>,
+}
+
+/// Its quotes in one security, by side.
+struct Pair {
+    security: SecurityId,
+    tick_size: Price,
+    quotes: [Option<IntId>; 2],
+}
+
+impl MarketMaker {
+    fn new(settings: Settings, securities: &[SecurityId]) -> MarketMaker {
+        let pair =
+            |security: &SecurityId| Pair { security: *security, tick_size: Price::ZERO, quotes: [None; 2] };
+        MarketMaker { settings, pairs: securities.iter().map(pair).collect() }
+    }
+}
+
+impl Strategy for MarketMaker {
+    fn on_phase(&mut self, phase: Phase, context: &mut Context<'_>) -> Result<(), Failure> {
+        match phase {
+            Phase::Init => {
+                for pair in &mut self.pairs {
+                    let row = context.reference().security(pair.security).ok_or(Reason::UnknownSecurity)?;
+                    pair.tick_size = context.reference().family_of(row).tick_size;
+                    context.subscribe(pair.security)?;
+                }
+            }
+            Phase::Stop => context.cancel_all(),
+            Phase::Prefeed | Phase::Start | Phase::Running | Phase::Exit => {}
+        }
+        Ok(())
+    }
+
+    fn on_tick(&mut self, tick: &Tick, context: &mut Context<'_>) -> Result<(), Failure> {
+        let is_quoted = tick.bid_size.is_positive() && tick.ask_size.is_positive();
+        if context.phase() != Phase::Running || !is_quoted {
+            return Ok(());
+        }
+        let settings = self.settings;
+        let Some(pair) = self.pairs.iter_mut().find(|pair| pair.security == tick.security) else {
+            return Ok(());
+        };
+        for side in Side::BOTH {
+            pair.quote(side, tick, &settings, context)?;
+        }
+        Ok(())
+    }
+
+    fn on_order_status(
+        &mut self,
+        id: &IntId,
+        report: &OrderReport,
+        _: &mut Context<'_>,
+    ) -> Result<(), Failure> {
+        if report.status.is_finished() {
+            self.forget(id);
+        }
+        Ok(())
+    }
+
+    /// A quote that ended while it was being moved is no reason to worry; the next tick sends another.
+    fn on_refused(&mut self, refused: &Refused, _: &mut Context<'_>) -> Result<(), Failure> {
+        if refused.request == Request::Submit {
+            self.forget(&refused.id);
+        }
+        Ok(())
+    }
+
+    fn on_transaction(&mut self, booking: &Booking, _: &mut Context<'_>) -> Result<(), Failure> {
+        let loss = booking.position.realized.checked_neg().unwrap_or(Money::MAX);
+        if self.settings.loss_max.is_positive() && loss > self.settings.loss_max {
+            return Err(Failure::new(format!("the realised loss of {loss} is above loss_max")));
+        }
+        Ok(())
+    }
+}
+
+impl MarketMaker {
+    fn forget(&mut self, id: &IntId) {
+        for quote in self.pairs.iter_mut().flat_map(|pair| &mut pair.quotes) {
+            quote.take_if(|quoted| quoted == id);
+        }
+    }
+}
+
+impl Pair {
+    /// Sends, moves or takes back one of the two quotes.
+    fn quote(
+        &mut self,
+        side: Side,
+        tick: &Tick,
+        settings: &Settings,
+        context: &mut Context<'_>,
+    ) -> Result<(), Failure> {
+        let held = context.position(self.security).qty;
+        let fits =
+            side.signed(held).checked_add(settings.qty).is_some_and(|after| after <= settings.position_max);
+        let price = self.price(side, tick, held, settings).filter(|_| fits);
+        let at = side as usize;
+        let known = self.quotes[at].and_then(|id| context.order(&id).copied());
+        match (known, price) {
+            (None, Some(price)) => {
+                self.quotes[at] = Some(context.limit(self.security, side, settings.qty, price)?);
+            }
+            (Some(order), Some(price)) if order.limit != price && is_settled(order.status) => {
+                context.modify(&order.id, Changes::default().with_limit(price))?;
+            }
+            (Some(order), None) if is_settled(order.status) => context.cancel(&order.id)?,
+            (Some(_), _) | (None, None) => {}
+        }
+        Ok(())
+    }
+
+    /// Half a spread from the middle, and a tick further for each quote's worth of position that this side would add to.
+    fn price(&self, side: Side, tick: &Tick, held: Qty, settings: &Settings) -> Option<Price> {
+        let middle = tick.bid.raw().midpoint(tick.ask.raw()).div_euclid(self.tick_size.raw());
+        let lean = held.raw() / settings.qty.raw();
+        let ticks = match side {
+            Side::Buy => middle - settings.half_spread_ticks,
+            Side::Sell => middle + settings.half_spread_ticks,
+        };
+        let price = Price::from_ticks(ticks.checked_sub(lean)?, self.tick_size)?;
+        // It is paid for waiting, so it does not cross the market; whose prices may lie between ticks.
+        let size = self.tick_size.raw();
+        let price = match side {
+            Side::Buy => price.min(Price::from_ticks(tick.bid.raw().div_euclid(size), self.tick_size)?),
+            Side::Sell => price.max(Price::from_ticks(-(-tick.ask.raw()).div_euclid(size), self.tick_size)?),
+        };
+        price.is_positive().then_some(price)
+    }
+}
+
+/// Whether nothing is under way.
+fn is_settled(status: Status) -> bool {
+    matches!(status, Status::New | Status::PartiallyFilled)
+}

@@ -1,0 +1,111 @@
+//! The subscription component: which of the runner's strategies follow which securities, and the newest picture of each.
+
+use crate::event::Tick;
+use crate::id::SecurityId;
+
+const NONE: u32 = u32::MAX;
+
+/// Of all strategies of a runner together.
+#[derive(Debug, Default)]
+pub struct Market {
+    /// By security id: where its row is.
+    places: Vec<u32>,
+    rows: Vec<Row>,
+}
+
+#[derive(Debug)]
+struct Row {
+    /// None has come yet if its time is zero.
+    tick: Tick,
+    /// Places of the strategies that follow it.
+    followers: Vec<u16>,
+}
+
+impl Market {
+    /// The newest picture; None before the first.
+    pub fn tick(&self, security: SecurityId) -> Option<&Tick> {
+        let row = self.rows.get(self.place(security)?)?;
+        (row.tick.security == security && !row.is_blank()).then_some(&row.tick)
+    }
+
+    /// The newest pictures of all that is followed.
+    pub fn ticks(&self) -> impl Iterator<Item = &Tick> {
+        self.rows.iter().filter(|row| !row.is_blank()).map(|row| &row.tick)
+    }
+
+    /// Keeps a picture; says where its followers are found.
+    #[inline]
+    pub fn put(&mut self, tick: &Tick) -> Option<usize> {
+        let place = self.place(tick.security)?;
+        self.rows[place].tick = *tick;
+        Some(place)
+    }
+
+    /// The followers of a place, one by one: they may change while they are told.
+    #[inline]
+    pub fn follower(&self, place: usize, at: usize) -> Option<u16> {
+        self.rows[place].followers.get(at).copied()
+    }
+
+    pub fn is_followed(&self, security: SecurityId) -> bool {
+        self.place(security).is_some_and(|place| !self.rows[place].followers.is_empty())
+    }
+
+    /// A strategy begins or ends to follow a security. True if it is the first, or was the last.
+    pub fn follow(&mut self, security: SecurityId, strategy: u16, on: bool) -> bool {
+        let at = security.0 as usize;
+        if self.places.len() <= at {
+            self.places.resize(at + 1, NONE);
+        }
+        if self.places[at] == NONE {
+            self.places[at] = self.rows.len() as u32;
+            self.rows.push(Row { tick: Tick { security, ..Tick::default() }, followers: Vec::new() });
+        }
+        let row = &mut self.rows[self.places[at] as usize];
+        let had = row.followers.len();
+        match (row.followers.binary_search(&strategy), on) {
+            (Err(at), true) => row.followers.insert(at, strategy),
+            (Ok(at), false) => _ = row.followers.remove(at),
+            (Ok(_), true) | (Err(_), false) => {}
+        }
+        (had == 0) != row.followers.is_empty()
+    }
+
+    #[inline]
+    fn place(&self, security: SecurityId) -> Option<usize> {
+        self.places.get(security.0 as usize).filter(|place| **place != NONE).map(|place| *place as usize)
+    }
+}
+
+impl Row {
+    fn is_blank(&self) -> bool {
+        self.tick.at.0 == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Timestamp;
+
+    #[test]
+    fn the_first_follower_and_the_last_are_told_apart() {
+        let mut market = Market::default();
+        let (one, two) = (SecurityId(7), SecurityId(3));
+        assert!(market.follow(one, 1, true));
+        assert!(!market.follow(one, 0, true));
+        assert!(!market.follow(one, 1, true), "once is enough");
+        assert!(market.follow(two, 1, true));
+        assert_eq!(market.tick(one), None);
+        let tick = Tick { security: one, at: Timestamp(5), ..Tick::default() };
+        let place = market.put(&tick).unwrap();
+        assert_eq!(
+            (market.follower(place, 0), market.follower(place, 1), market.follower(place, 2)),
+            (Some(0), Some(1), None)
+        );
+        assert_eq!(market.tick(one), Some(&tick));
+        assert!(!market.follow(one, 0, false) && market.is_followed(one));
+        assert!(market.follow(one, 1, false) && !market.is_followed(one));
+        assert_eq!(market.put(&Tick { security: SecurityId(9), ..tick }), None);
+    }
+}

@@ -1,0 +1,124 @@
+//! The open orders of one strategy, and what it may be told of its requests.
+
+use crate::event::{OrderReport, OrderTerms, What};
+use crate::id::{IntId, OrderHandle, SecurityId};
+use crate::number::{Price, Qty};
+use crate::reason::Reason;
+use crate::terms::{Side, Status, Terms};
+
+/// Orders that one strategy may have open here: they are looked through one by one, and more than these a person could not
+/// look after. The next is declined.
+pub const OPEN_MAX: usize = 1_024;
+
+/// An order that has not ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenOrder {
+    /// As it was submitted.
+    pub id: IntId,
+    /// None until the shard has told of it.
+    pub order: OrderHandle,
+    pub security: SecurityId,
+    pub side: Side,
+    pub qty: Qty,
+    pub cum_qty: Qty,
+    pub limit: Price,
+    pub stop: Price,
+    pub status: Status,
+}
+
+impl OpenOrder {
+    pub fn leaves_qty(&self) -> Qty {
+        self.qty.checked_sub(self.cum_qty).unwrap_or_default()
+    }
+}
+
+/// What was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    Submit,
+    Modify,
+    Cancel,
+}
+
+/// A request that came to nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// The order's, as it was submitted.
+    pub id: IntId,
+    pub request: Request,
+    pub reason: Reason,
+}
+
+/// In the order they were submitted.
+#[derive(Debug, Default)]
+pub struct Orders {
+    open: Vec<OpenOrder>,
+}
+
+impl Orders {
+    pub fn open(&self) -> &[OpenOrder] {
+        &self.open
+    }
+
+    pub fn find(&self, id: &IntId) -> Option<&OpenOrder> {
+        // Those of the last moment are asked for most.
+        self.open.iter().rev().find(|order| order.id == *id)
+    }
+
+    pub fn has_room(&self) -> bool {
+        self.open.len() < OPEN_MAX
+    }
+
+    /// An order is on its way.
+    pub fn submit(&mut self, id: IntId, terms: &Terms) {
+        let status = Status::PendingNew;
+        self.put(OpenOrder { cum_qty: Qty::ZERO, status, ..of_terms(id, OrderHandle::NONE, terms) });
+    }
+
+    /// It was never sent.
+    pub fn withdraw(&mut self, id: &IntId) {
+        self.open.retain(|order| order.id != *id);
+    }
+
+    /// The terms of an order, new ones or those of a snapshot. A snapshot may bring orders of an earlier life.
+    pub fn handle_terms(&mut self, id: IntId, told: &OrderTerms) {
+        let new = of_terms(id, told.order, &told.terms);
+        match self.open.iter_mut().find(|order| order.id == id) {
+            Some(known) => {
+                *known = OpenOrder { cum_qty: known.cum_qty, status: told.status, ..new };
+            }
+            None if matches!(told.what, What::Image | What::Entered) => {
+                self.put(OpenOrder { status: told.status, ..new });
+            }
+            None => {}
+        }
+        self.settle(&id, told.status);
+    }
+
+    pub fn handle_status(&mut self, id: &IntId, report: &OrderReport) {
+        if let Some(known) = self.open.iter_mut().rev().find(|order| order.id == *id) {
+            (known.qty, known.cum_qty, known.status) = (report.qty, report.cum_qty, report.status);
+        }
+        self.settle(id, report.status);
+    }
+
+    fn settle(&mut self, id: &IntId, status: Status) {
+        if status.is_finished() {
+            self.withdraw(id);
+        }
+    }
+
+    fn put(&mut self, order: OpenOrder) {
+        if self.open.capacity() == 0 {
+            self.open.reserve_exact(OPEN_MAX);
+        }
+        if self.has_room() {
+            self.open.push(order);
+        }
+    }
+}
+
+fn of_terms(id: IntId, order: OrderHandle, terms: &Terms) -> OpenOrder {
+    let Terms { security, side, qty, limit, stop, .. } = *terms;
+    OpenOrder { id, order, security, side, qty, cum_qty: Qty::ZERO, limit, stop, status: Status::PendingNew }
+}

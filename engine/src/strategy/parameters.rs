@@ -1,0 +1,83 @@
+//! What a strategy is set up with: names and texts, as an operator wrote them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use crate::number::{Money, Qty};
+use crate::text;
+
+/// By name. Each is asked for once; what nobody asked for is refused, so that a slip of the pen is seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Parameters {
+    texts: BTreeMap<String, String>,
+}
+
+/// What is wrong with a parameter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadParameter {
+    pub name: String,
+    pub problem: String,
+}
+
+impl fmt::Display for BadParameter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name, self.problem)
+    }
+}
+
+impl Parameters {
+    pub fn new(texts: BTreeMap<String, String>) -> Parameters {
+        Parameters { texts }
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.texts.iter().map(|(name, text)| (name.as_str(), text.as_str()))
+    }
+
+    /// A whole number.
+    pub fn count(&self, name: &str, range: RangeInclusive<u64>) -> Result<u64, BadParameter> {
+        let count = text::parse_u64(self.text(name)?.as_bytes()).ok().filter(|count| range.contains(count));
+        count.ok_or_else(|| {
+            bad(name, format!("it must be a whole number from {} to {}", range.start(), range.end()))
+        })
+    }
+
+    /// A quantity above zero.
+    pub fn qty(&self, name: &str) -> Result<Qty, BadParameter> {
+        let qty = Qty::parse(self.text(name)?.as_bytes()).ok().filter(|qty| qty.is_positive());
+        qty.ok_or_else(|| bad(name, "it must be a quantity above zero".to_string()))
+    }
+
+    /// An amount, zero or above.
+    pub fn money(&self, name: &str) -> Result<Money, BadParameter> {
+        let money = Money::parse(self.text(name)?.as_bytes()).ok().filter(|money| !money.is_negative());
+        money.ok_or_else(|| bad(name, "it must be an amount, zero or above".to_string()))
+    }
+
+    pub fn flag(&self, name: &str) -> Result<bool, BadParameter> {
+        match self.text(name)? {
+            "true" => Ok(true),
+            "false" => Ok(false),
+            _ => Err(bad(name, "it must be true or false".to_string())),
+        }
+    }
+
+    /// Refuses whatever is not one of these.
+    pub fn only(&self, names: &[&str]) -> Result<(), BadParameter> {
+        match self.texts.keys().find(|name| !names.contains(&name.as_str())) {
+            Some(name) => {
+                Err(bad(name, format!("there is no such parameter; there are {}", names.join(", "))))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn text(&self, name: &str) -> Result<&str, BadParameter> {
+        self.texts.get(name).map(String::as_str).ok_or_else(|| bad(name, "it is missing".to_string()))
+    }
+}
+
+fn bad(name: &str, problem: String) -> BadParameter {
+    BadParameter { name: name.to_string(), problem }
+}

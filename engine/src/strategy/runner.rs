@@ -1,0 +1,478 @@
+//! Runs strategies on one thread: what the shards say becomes calls, what strategies ask for becomes commands.
+//!
+//! ```text
+//! shards ─► PortEnd ─► hear: Desk, Market, Hosts ─► calls ─► Asks ─► poll: Desk, Errands ─► PortEnd ─► shards
+//!                       └► Dispatcher: whoever else listens          └► Notices: to other threads
+//! ```
+//!
+//! **Phases.** The shards have the word: a phase that all of them agree on is the strategy's, and it is led there through
+//! every phase between. So whoever may tell the shards (REST, this runner, a server elsewhere) leads a strategy, and no order
+//! leaves before every shard would take it. A strategy that fails is stopped here at once, and the shards are told.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::context::{Ask, Operation};
+use super::dispatcher::{Dispatcher, Message};
+use super::host::{Guard, Host, HostSettings, World};
+use super::life;
+use super::market::Market;
+use super::orders::{Refused, Request};
+use crate::command::{Body as Told, Phase, Watch};
+use crate::desk::{Declined, Desk, DeskSettings, IdBlock, Ticket};
+use crate::errands::Errands;
+use crate::event::{Body, Event, OrderReport, OrderTerms, Refusal, Request as Requested};
+use crate::id::{IntId, Origin, PortId, ShardId, Source, StrategyId};
+use crate::mesh::{PortEnd, ShardMask};
+use crate::reason::Reason;
+use crate::refdata::RefData;
+use crate::shard::shard_of;
+use crate::time::Timestamp;
+
+/// What other threads are to be told, until they are; beyond it the newest is dropped and counted.
+const NOTICES_MAX: usize = 1_024;
+
+/// How a runner is set up.
+#[derive(Clone, Copy, Debug)]
+pub struct RunnerSettings {
+    pub operation: Operation,
+    pub guard: Guard,
+    /// Orders known at once, finished ones included, and the most of those.
+    pub orders_max: u32,
+    pub finished_max: u32,
+    /// For ids of orders.
+    pub numbers: IdBlock,
+    /// Of the hash over the ids.
+    pub seed: u64,
+}
+
+/// What other threads are to be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    Generic {
+        name: Arc<str>,
+        body: Arc<[u8]>,
+    },
+    /// A strategy has failed and is stopped.
+    Failed {
+        strategy: StrategyId,
+        name: Arc<str>,
+        reason: Arc<str>,
+    },
+}
+
+#[derive(Debug)]
+pub struct Runner {
+    port: PortEnd,
+    errands: Errands,
+    desk: Desk,
+    hosts: Vec<Host>,
+    /// By host, by shard: what a shard said last of its phase.
+    phases: Vec<Vec<Option<Phase>>>,
+    /// By host: it has failed, and the shards do not all know yet.
+    stopping: Vec<bool>,
+    scene: Scene,
+    dispatcher: Dispatcher,
+    notices: VecDeque<Notice>,
+    dropped: u64,
+    /// Shards whose snapshot is not complete.
+    untold: u8,
+    begun: bool,
+    token: u32,
+}
+
+/// What the hosts share.
+#[derive(Debug)]
+struct Scene {
+    market: Market,
+    reference: Arc<RefData>,
+    numbers: IdBlock,
+    operation: Operation,
+    guard: Guard,
+}
+
+impl Scene {
+    #[inline]
+    fn world(&mut self, now: Timestamp) -> World<'_> {
+        let Scene { market, reference, numbers, operation, guard } = self;
+        World { now, operation: *operation, market, reference, numbers, guard: *guard }
+    }
+}
+
+impl Runner {
+    /// Strategies at a port of their own. It first learns what was before.
+    pub fn new(
+        port: PortEnd,
+        reference: Arc<RefData>,
+        settings: RunnerSettings,
+        hosts: Vec<HostSettings>,
+    ) -> Runner {
+        let (id, shards) = (port.id(), port.shards());
+        let mut errands = Errands::new(Source { origin: Origin::Strategy, port: id, session: 0 });
+        errands.tell_all(Told::Watch { port: id, what: Watch::Orders, on: true });
+        errands.tell_all(Told::Snapshot { port: id });
+        let RunnerSettings { operation, guard, orders_max, finished_max, numbers, seed } = settings;
+        let desk = DeskSettings {
+            port: id,
+            shards,
+            orders_max,
+            ids_max: orders_max.saturating_mul(4),
+            finished_max,
+            // Of cancels; orders have ids of the context's making.
+            prefix: b'q',
+            seed,
+        };
+        let hosts: Vec<Host> = hosts.into_iter().map(Host::new).collect();
+        Runner {
+            port,
+            errands,
+            desk: Desk::new(desk, numbers),
+            phases: vec![vec![None; shards as usize]; hosts.len()],
+            stopping: vec![false; hosts.len()],
+            hosts,
+            scene: Scene { market: Market::default(), reference, numbers, operation, guard },
+            dispatcher: Dispatcher::default(),
+            notices: VecDeque::new(),
+            dropped: 0,
+            untold: shards,
+            begun: false,
+            token: 0,
+        }
+    }
+
+    pub fn hosts(&self) -> &[Host] {
+        &self.hosts
+    }
+
+    pub fn market(&self) -> &Market {
+        &self.scene.market
+    }
+
+    /// Where listeners register.
+    pub fn dispatcher_mut(&mut self) -> &mut Dispatcher {
+        &mut self.dispatcher
+    }
+
+    /// New reference data hold from now on.
+    pub fn adopt(&mut self, reference: Arc<RefData>) {
+        self.scene.reference = reference;
+    }
+
+    /// Whether it knows what was before it came, so that it may begin.
+    pub fn is_ready(&self) -> bool {
+        self.untold == 0
+    }
+
+    /// Whether something waits for room.
+    pub fn is_waiting(&self) -> bool {
+        !self.errands.is_empty()
+            || self.desk.has_requests()
+            || self.hosts.iter().any(|host| !host.book.asks.is_empty())
+    }
+
+    /// When a timer is due.
+    pub fn deadline(&self) -> Timestamp {
+        self.hosts.iter().map(|host| host.book.deadline()).min().unwrap_or(Timestamp::MAX)
+    }
+
+    pub fn take_called(&mut self) -> ShardMask {
+        self.port.take_called()
+    }
+
+    pub fn poll_notice(&mut self) -> Option<Notice> {
+        self.notices.pop_front()
+    }
+
+    /// Notices that found no room.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+}
+
+/// What it hears.
+impl Runner {
+    /// Hears what the shards say, up to a bound.
+    pub fn hear(&mut self, now: Timestamp, most: usize) -> usize {
+        for heard in 0..most {
+            let Some((shard, event)) = self.port.poll_event() else { return heard };
+            self.handle(now, shard, &event);
+        }
+        most
+    }
+
+    #[inline]
+    fn handle(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
+        if let Body::Tick(tick) = &event.body {
+            let Some(place) = self.scene.market.put(tick) else { return };
+            let mut at = 0;
+            while let Some(follower) = self.scene.market.follower(place, at) {
+                self.hosts[follower as usize].handle_tick(&mut self.scene.world(now), tick);
+                at += 1;
+            }
+            return self.dispatcher.dispatch_event(shard, event);
+        }
+        self.handle_fact(now, shard, event);
+        self.dispatcher.dispatch_event(shard, event);
+    }
+
+    fn handle_fact(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
+        if let Some(refusal) = self.desk.handle_event(event) {
+            self.handle_refusal(now, &refusal);
+        }
+        match &event.body {
+            Body::Order(told) if self.is_ours(told.source) => self.handle_terms(now, told, event),
+            Body::Status(report) if self.is_ours(report.source) => {
+                let root = self.root_of(report);
+                self.tell_status(now, &root, report);
+            }
+            Body::Refused(refusal) if self.is_ours(refusal.source) => self.handle_refusal(now, refusal),
+            Body::Booked(booking) => {
+                if let Some(at) = self.place(booking.strategy) {
+                    self.hosts[at].handle_booking(&mut self.scene.world(now), shard, booking);
+                }
+            }
+            Body::Adjusted { strategy, what } => {
+                if let Some(at) = self.place(*strategy) {
+                    self.hosts[at].handle_adjustment(shard, what);
+                }
+            }
+            Body::Phase { strategy, phase } => self.handle_phase(now, shard, *strategy, *phase),
+            Body::SnapshotEnd { port } if *port == self.port.id() => {
+                self.untold = self.untold.saturating_sub(1);
+            }
+            Body::Order(_)
+            | Body::Status(_)
+            | Body::Refused(_)
+            | Body::Forgotten { .. }
+            | Body::Tick(_)
+            | Body::Depth(_)
+            | Body::Subscription { .. }
+            | Body::Session { .. }
+            | Body::Halt { .. }
+            | Body::TradingDay { .. }
+            | Body::Adapter { .. }
+            | Body::Limits { .. }
+            | Body::Restrict { .. }
+            | Body::Kill { .. }
+            | Body::Alert { .. }
+            | Body::ToVenue(_)
+            | Body::Budget(_)
+            | Body::Done { .. }
+            | Body::SnapshotBegin { .. }
+            | Body::SnapshotEnd { .. } => {}
+        }
+    }
+
+    fn handle_terms(&mut self, now: Timestamp, told: &OrderTerms, event: &Event) {
+        let session = told.source.session;
+        let known = self.desk.order(session, &told.id).or_else(|| self.desk.order(session, &told.orig_id));
+        let root = known.map_or(told.id, |known| known.root);
+        if let Some(at) = self.place(StrategyId(session)) {
+            self.hosts[at].book.orders.handle_terms(root, told);
+        }
+        if let Some(report) = event.report() {
+            self.tell_status(now, &root, &report);
+        }
+    }
+
+    fn tell_status(&mut self, now: Timestamp, root: &IntId, report: &OrderReport) {
+        if let Some(at) = self.place(StrategyId(report.source.session)) {
+            self.hosts[at].handle_status(&mut self.scene.world(now), root, report);
+        }
+    }
+
+    fn handle_refusal(&mut self, now: Timestamp, refusal: &Refusal) {
+        let session = refusal.source.session;
+        let known = self.desk.order(session, &refusal.id);
+        let request = match refusal.request {
+            Requested::Cancel => Request::Cancel,
+            Requested::Replace => Request::Modify,
+        };
+        let id = known.map_or(refusal.id, |known| known.root);
+        self.tell_refused(now, StrategyId(session), &Refused { id, request, reason: refusal.reason });
+    }
+
+    fn tell_refused(&mut self, now: Timestamp, strategy: StrategyId, refused: &Refused) {
+        if let Some(at) = self.place(strategy) {
+            self.hosts[at].handle_refused(&mut self.scene.world(now), refused);
+        }
+    }
+
+    /// An event of a client or of a strategy elsewhere.
+    pub fn handle_generic(&mut self, now: Timestamp, name: &str, body: &[u8]) {
+        self.tell_generic(now, usize::MAX, name, body);
+    }
+
+    /// Everybody but whoever said it.
+    fn tell_generic(&mut self, now: Timestamp, from: usize, name: &str, body: &[u8]) {
+        for (at, host) in self.hosts.iter_mut().enumerate() {
+            if at != from {
+                host.handle_generic(&mut self.scene.world(now), name, body);
+            }
+        }
+        self.dispatcher.dispatch(now, &Message::Generic { name, body });
+    }
+
+    fn is_ours(&self, source: Source) -> bool {
+        source.port == self.port.id() && source.origin == Origin::Strategy
+    }
+
+    fn root_of(&self, report: &OrderReport) -> IntId {
+        self.desk.order_of(report).map_or(report.id, |known| known.root)
+    }
+
+    fn place(&self, strategy: StrategyId) -> Option<usize> {
+        self.hosts.iter().position(|host| host.id() == strategy)
+    }
+}
+
+/// Phases.
+impl Runner {
+    /// Every strategy begins its life, once all is known; in real time those that should run are led there. Nothing the second time.
+    pub fn begin(&mut self) {
+        if !self.is_ready() || self.begun {
+            return;
+        }
+        self.begun = true;
+        for at in 0..self.hosts.len() {
+            let runs = self.hosts[at].starts() && self.scene.operation == Operation::RealTime;
+            self.tell_way(at, Phase::Exit, if runs { Phase::Running } else { Phase::Init });
+        }
+    }
+
+    /// Has a strategy led to a phase; by way of the shards, so it takes a while.
+    pub fn lead(&mut self, strategy: StrategyId, to: Phase) -> Result<(), life::WrongPhase> {
+        let Some(at) = self.place(strategy) else { return Ok(()) };
+        let from = self.hosts[at].phase();
+        life::way(from, to)?;
+        self.tell_way(at, from, to);
+        Ok(())
+    }
+
+    fn tell_way(&mut self, at: usize, from: Phase, to: Phase) {
+        let strategy = self.hosts[at].id();
+        for phase in life::way(from, to).unwrap_or_default() {
+            self.errands.tell_all(Told::Phase { strategy, phase });
+        }
+    }
+
+    fn handle_phase(&mut self, now: Timestamp, shard: ShardId, strategy: StrategyId, phase: Phase) {
+        let Some(at) = self.place(strategy).filter(|_| self.begun) else { return };
+        self.phases[at][shard.0 as usize] = Some(phase);
+        if self.phases[at].iter().any(|said| *said != Some(phase)) {
+            return;
+        }
+        let is_over = matches!(phase, Phase::Stop | Phase::Exit);
+        // What was said before a failure is not heard any more.
+        if (self.stopping[at] || self.hosts[at].has_failed()) && !is_over {
+            return;
+        }
+        self.stopping[at] = false;
+        self.hosts[at].lead(&mut self.scene.world(now), phase);
+    }
+
+    /// The end is near: every strategy stops and exits at once, and the shards are told.
+    pub fn wind_down(&mut self, now: Timestamp) {
+        for at in 0..self.hosts.len() {
+            let from = self.hosts[at].phase();
+            self.hosts[at].lead(&mut self.scene.world(now), Phase::Exit);
+            self.stopping[at] = true;
+            self.tell_way(at, from, Phase::Exit);
+        }
+    }
+
+    /// Tells of strategies that have failed.
+    fn tell_failures(&mut self, now: Timestamp) {
+        for at in 0..self.hosts.len() {
+            let Some(reason) = self.hosts[at].take_failure() else { continue };
+            self.stopping[at] = true;
+            let (strategy, name) = (self.hosts[at].id(), Arc::from(self.hosts[at].name()));
+            self.errands.tell_all(Told::Phase { strategy, phase: Phase::Stop });
+            let told = Message::LifeCycle { strategy, phase: Phase::Stop, reason: Some(&reason) };
+            self.dispatcher.dispatch(now, &told);
+            self.notify(Notice::Failed { strategy, name, reason });
+        }
+    }
+
+    fn notify(&mut self, notice: Notice) {
+        if self.notices.len() < NOTICES_MAX {
+            self.notices.push_back(notice);
+        } else {
+            self.dropped += 1;
+        }
+    }
+}
+
+/// What it says.
+impl Runner {
+    /// Rings timers and sends what was asked for, as far as there is room; says how much it did.
+    pub fn poll(&mut self, now: Timestamp) -> usize {
+        let mut work = self.errands.poll(&mut self.port) + self.desk.poll(&mut self.port);
+        for at in 0..self.hosts.len() {
+            if self.hosts[at].book.deadline() <= now {
+                work += self.hosts[at].ring(&mut self.scene.world(now));
+            }
+            work += self.send(now, at);
+        }
+        self.tell_failures(now);
+        work + self.errands.poll(&mut self.port)
+    }
+
+    /// Carries out what a strategy asked for, in its order; what finds no room waits.
+    fn send(&mut self, now: Timestamp, at: usize) -> usize {
+        let mut sent = 0;
+        // What it asks for while it is told of a refusal is for the next round.
+        for _ in 0..self.hosts[at].book.asks.len() {
+            let Some(ask) = self.hosts[at].book.asks.pop_front() else { break };
+            if let Err(ask) = self.carry_out(now, at, ask) {
+                self.hosts[at].book.asks.push_front(ask);
+                break;
+            }
+            sent += 1;
+        }
+        sent
+    }
+
+    fn carry_out(&mut self, now: Timestamp, at: usize, ask: Ask) -> Result<(), Ask> {
+        let strategy = self.hosts[at].id();
+        self.token = self.token.wrapping_add(1);
+        let source = Source { origin: Origin::Strategy, port: self.port.id(), session: strategy.0 };
+        let ticket = Ticket { source, token: self.token, id: IntId::NONE };
+        let (id, request, asked) = match &ask {
+            Ask::Submit { id, terms } => {
+                let asked = self.desk.submit(&mut self.port, Ticket { id: *id, ..ticket }, *terms);
+                (*id, Request::Submit, asked)
+            }
+            Ask::Modify { id, changes } => {
+                (*id, Request::Modify, self.desk.modify(&mut self.port, ticket, id, *changes))
+            }
+            Ask::Cancel { id } => (*id, Request::Cancel, self.desk.cancel(&mut self.port, ticket, id)),
+            Ask::Subscribe { security, on } => {
+                let (security, on) = (*security, *on);
+                let shard = shard_of(security, self.port.shards());
+                self.errands.tell(shard, Told::Subscribe { strategy, security, on });
+                if self.scene.market.follow(security, at as u16, on) {
+                    let port: PortId = self.port.id();
+                    self.errands.tell(shard, Told::Watch { port, what: Watch::Ticks(security), on });
+                }
+                return Ok(());
+            }
+            Ask::Generic { name, body } => {
+                self.tell_generic(now, at, name, body);
+                self.notify(Notice::Generic { name: Arc::from(&**name), body: Arc::from(&**body) });
+                return Ok(());
+            }
+        };
+        match asked {
+            Ok(_) => Ok(()),
+            Err(Declined { reason: Reason::LaneFull, .. }) => Err(ask),
+            Err(Declined { reason, .. }) => {
+                if request == Request::Submit {
+                    self.hosts[at].book.orders.withdraw(&id);
+                }
+                self.tell_refused(now, strategy, &Refused { id, request, reason });
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,525 @@
+//! Strategies against real shards, on one thread and a clock of the test's own.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rtrb::{Consumer, RingBuffer};
+
+use super::host::{HostSettings, Make, unguarded};
+use super::kinds::Kind;
+use super::parameters::Parameters;
+use super::runner::{Notice, Runner, RunnerSettings};
+use super::*;
+use crate::chance::Chance;
+use crate::command::{Body as Told, Command, Quote, Trade};
+use crate::desk::IdBlock;
+use crate::event::What;
+use crate::id::{SecurityId, ShardId, Source, StrategyId};
+use crate::mesh::{Depths, PortClass, PortEnd, mesh};
+use crate::number::{Price, Qty};
+use crate::refdata::{RefData, sample};
+use crate::settings::ShardSettings;
+use crate::shard::{Shard, shard_of};
+use crate::terms::{Changes, Side, Status};
+use crate::time::{NS_PER_S, Timestamp};
+use crate::worker::Worker;
+
+const STOCK: SecurityId = SecurityId(1);
+const OPTION: SecurityId = SecurityId(2);
+const FIRST: StrategyId = StrategyId(1);
+const SECOND: StrategyId = StrategyId(2);
+
+fn price(text: &str) -> Price {
+    sample::price(text)
+}
+
+fn qty(whole: i64) -> Qty {
+    Qty::whole(whole).unwrap()
+}
+
+fn reference() -> Arc<RefData> {
+    let mut rows = sample::sound();
+    let mut second = rows.strategies[1].clone();
+    (second.id, second.name) = (SECOND, "second".into());
+    rows.strategies.push(second);
+    Arc::new(RefData::check(rows).unwrap())
+}
+
+/// Two shards, a feed, and a runner.
+struct Rig {
+    workers: Vec<Worker>,
+    feed: PortEnd,
+    runner: Runner,
+    now: Timestamp,
+    /// What the shards say of orders, in the order the runner hears it.
+    told: Consumer<String>,
+}
+
+impl Rig {
+    fn new(hosts: Vec<HostSettings>, operation: Operation) -> Rig {
+        let reference = reference();
+        let depths = Depths { commands: 64, events: 256 };
+        let (mut ports, ends) = mesh(&[PortClass::Client, PortClass::Feed], 2, depths);
+        let settings = ShardSettings { orders_max: 1_000, ..ShardSettings::default() };
+        let shard = |at: u8| Shard::new(ShardId(at), 2, reference.clone(), settings.clone());
+        let workers =
+            ends.into_iter().enumerate().map(|(at, end)| Worker::new(shard(at as u8), end)).collect();
+        let feed = ports.remove(1);
+        let settings = RunnerSettings {
+            operation,
+            guard: unguarded,
+            orders_max: 1_000,
+            finished_max: 100,
+            numbers: IdBlock { next: 1, end: 1_000 },
+            seed: 1,
+        };
+        let mut runner = Runner::new(ports.remove(0), reference, settings, hosts);
+        let (mut tell, told) = RingBuffer::new(100_000);
+        let listener = Box::new(move |_: Timestamp, message: &dispatcher::Message<'_>| {
+            if let dispatcher::Message::OrderStatus(report) = message {
+                let _ = tell.push(format!("{} {:?} {:?}", report.id, report.what, report.status));
+            }
+        });
+        runner.dispatcher_mut().register(&[dispatcher::Class::OrderStatus], listener).unwrap();
+        let mut rig = Rig { workers, feed, runner, now: Timestamp(NS_PER_S), told };
+        rig.pump();
+        rig.runner.begin();
+        rig.pump();
+        rig
+    }
+
+    fn pump(&mut self) {
+        loop {
+            let mut work: usize = self.workers.iter_mut().map(|worker| worker.poll(self.now)).sum();
+            work += self.runner.hear(self.now, 1_000) + self.runner.poll(self.now);
+            while self.feed.poll_event().is_some() {}
+            if work == 0 {
+                return;
+            }
+        }
+    }
+
+    fn tell(&mut self, security: SecurityId, body: Told) {
+        let command =
+            Command { source: Source { port: self.feed.id(), ..Source::default() }, token: 0, body };
+        self.feed.send(shard_of(security, 2), command).unwrap();
+        self.pump();
+    }
+
+    fn quote(&mut self, security: SecurityId, bid: &str, ask: &str) {
+        self.now = self.now.plus(NS_PER_S);
+        let (size, at) = (qty(100), self.now);
+        let quote = Quote { bid: price(bid), bid_size: size, ask: price(ask), ask_size: size, at };
+        self.tell(security, Told::Quote { security, quote });
+    }
+
+    fn trade(&mut self, security: SecurityId, at_price: Price) {
+        self.now = self.now.plus(NS_PER_S);
+        let trade = Trade { price: at_price, size: qty(5), at: self.now };
+        let (tick, size) = (price("0.01"), qty(100));
+        let around = |ticks: i64| Price::from_raw(at_price.raw() + ticks * tick.raw());
+        let quote = Quote { bid: around(-1), bid_size: size, ask: around(1), ask_size: size, at: self.now };
+        self.tell(security, Told::Tick { security, quote, trade });
+    }
+
+    fn lead(&mut self, strategy: StrategyId, phase: Phase) {
+        self.runner.lead(strategy, phase).unwrap();
+        self.pump();
+    }
+
+    fn phase(&self, strategy: StrategyId) -> Phase {
+        self.runner.hosts().iter().find(|host| host.id() == strategy).unwrap().phase()
+    }
+
+    fn told(&mut self) -> Vec<String> {
+        std::iter::from_fn(|| self.told.pop().ok()).collect()
+    }
+
+    /// What scripted strategies said since the last time.
+    fn said(&mut self) -> Vec<String> {
+        let words = |notice| match notice {
+            Notice::Generic { body, .. } => String::from_utf8_lossy(&body).into_owned(),
+            Notice::Failed { reason, .. } => format!("failed: {reason}"),
+        };
+        std::iter::from_fn(|| self.runner.poll_notice()).map(words).collect()
+    }
+}
+
+fn host(id: StrategyId, make: Make) -> HostSettings {
+    let name = if id == FIRST { "momentum" } else { "second" };
+    HostSettings { id, name: name.into(), make, start: true, cancel_on_failure: true }
+}
+
+/// What a scripted strategy does, and when.
+type Act = fn(&mut Script, Heard<'_>, &mut Context<'_>) -> Result<(), Failure>;
+
+enum Heard<'a> {
+    Phase(Phase),
+    Tick,
+    Bar(&'a Bar),
+    Status(&'a IntId, &'a OrderReport),
+    Refused(&'a Refused),
+    Booking(&'a Booking),
+    Generic(&'a str, &'a [u8]),
+    Timer(u32),
+}
+
+struct Script {
+    act: Act,
+    order: Option<IntId>,
+    ticks: u32,
+}
+
+/// A strategy speaks by events, like any other.
+fn say(context: &mut Context<'_>, words: impl ToString) {
+    context.send_generic("said", words.to_string().as_bytes()).unwrap();
+}
+
+impl Strategy for Script {
+    fn on_phase(&mut self, phase: Phase, context: &mut Context<'_>) -> Result<(), Failure> {
+        (self.act)(self, Heard::Phase(phase), context)
+    }
+    fn on_tick(&mut self, _: &Tick, context: &mut Context<'_>) -> Result<(), Failure> {
+        self.ticks += 1;
+        (self.act)(self, Heard::Tick, context)
+    }
+    fn on_bar(&mut self, bar: &Bar, context: &mut Context<'_>) -> Result<(), Failure> {
+        (self.act)(self, Heard::Bar(bar), context)
+    }
+    fn on_order_status(
+        &mut self,
+        id: &IntId,
+        report: &OrderReport,
+        context: &mut Context<'_>,
+    ) -> Result<(), Failure> {
+        (self.act)(self, Heard::Status(id, report), context)
+    }
+    fn on_refused(&mut self, refused: &Refused, context: &mut Context<'_>) -> Result<(), Failure> {
+        (self.act)(self, Heard::Refused(refused), context)
+    }
+    fn on_transaction(&mut self, booking: &Booking, context: &mut Context<'_>) -> Result<(), Failure> {
+        (self.act)(self, Heard::Booking(booking), context)
+    }
+    fn on_generic(&mut self, name: &str, body: &[u8], context: &mut Context<'_>) -> Result<(), Failure> {
+        (self.act)(self, Heard::Generic(name, body), context)
+    }
+    fn on_timer(&mut self, timer: u32, context: &mut Context<'_>) -> Result<(), Failure> {
+        (self.act)(self, Heard::Timer(timer), context)
+    }
+}
+
+fn script(act: Act) -> Make {
+    Box::new(move || Box::new(Script { act, order: None, ticks: 0 }))
+}
+
+#[test]
+fn a_strategy_goes_through_its_phases_and_begins_anew() {
+    let make = script(|_, heard, context| {
+        if let Heard::Phase(phase) = heard {
+            say(context, format!("{phase:?}"));
+        }
+        Ok(())
+    });
+    let mut rig = Rig::new(vec![host(FIRST, make)], Operation::RealTime);
+    assert_eq!(rig.said().join(" "), "Init Prefeed Start Running");
+    rig.lead(FIRST, Phase::Stop);
+    rig.lead(FIRST, Phase::Running);
+    assert_eq!(rig.said().join(" "), "Stop Init Prefeed Start Running");
+    assert!(rig.runner.lead(FIRST, Phase::Init).is_err());
+    rig.runner.wind_down(rig.now);
+    rig.pump();
+    assert_eq!((rig.said().join(" ").as_str(), rig.phase(FIRST)), ("Stop Exit", Phase::Exit));
+}
+
+#[test]
+fn an_order_keeps_its_id_and_the_position_is_known() {
+    let make = script(|script, heard, context| {
+        match heard {
+            Heard::Phase(Phase::Init) => context.subscribe(STOCK)?,
+            Heard::Tick if script.ticks == 1 => {
+                script.order = Some(context.limit(STOCK, Side::Buy, qty(10), price("9.90"))?);
+            }
+            Heard::Tick if script.ticks == 2 => {
+                let order = context.order(&script.order.unwrap()).unwrap();
+                assert_eq!((order.status, order.limit), (Status::New, price("9.90")));
+                context.modify(&order.id.clone(), Changes::default().with_limit(price("10.10")))?;
+            }
+            Heard::Status(id, report) => {
+                assert_eq!(Some(*id), script.order);
+                say(context, format!("{:?} {:?}", report.what, report.status));
+            }
+            Heard::Booking(booking) => {
+                say(
+                    context,
+                    format!("{} at {}, now {}", booking.qty, booking.price, context.position(STOCK).qty),
+                );
+                assert_eq!(context.cash(sample::usd()), Some(booking.cash));
+            }
+            _ => {}
+        }
+        Ok(())
+    });
+    let mut rig = Rig::new(vec![host(FIRST, make)], Operation::RealTime);
+    rig.quote(STOCK, "10.00", "10.02");
+    rig.quote(STOCK, "10.00", "10.03");
+    let words = rig.said();
+    let expected = [
+        "Entered PendingNew",
+        "Accepted New",
+        "ReplacePending PendingReplace",
+        "Replaced New",
+        "Filled Filled",
+        "10 at 10.03, now 10",
+    ];
+    assert_eq!(words, expected);
+    assert!(rig.runner.hosts()[0].book.orders.open().is_empty());
+    rig.quote(OPTION, "1.00", "1.01");
+    assert_eq!(rig.runner.market().tick(OPTION), None, "nobody asked for it");
+}
+
+#[test]
+fn what_comes_to_nothing_is_told() {
+    let make = script(|script, heard, context| {
+        match heard {
+            Heard::Phase(Phase::Init) => {
+                context.subscribe(STOCK)?;
+                assert_eq!(context.subscribe(SecurityId(99)), Err(Reason::UnknownSecurity));
+                let early = context.market(STOCK, Side::Buy, qty(1));
+                assert_eq!(early, Err(Reason::StrategyNotRunning));
+            }
+            Heard::Tick if script.ticks == 1 => {
+                let id = context.market(STOCK, Side::Buy, qty(1))?;
+                // It is filled before the cancel arrives.
+                context.cancel(&id)?;
+                assert_eq!(context.cancel(&IntId::parse(b"nobody's").unwrap()), Err(Reason::UnknownOrder));
+                context.limit(STOCK, Side::Buy, qty(1), price("9.999"))?;
+            }
+            Heard::Status(_, report) if report.status == Status::Rejected => {
+                say(context, report.reason.code())
+            }
+            Heard::Refused(refused) => {
+                say(context, format!("{:?} {}", refused.request, refused.reason.code()))
+            }
+            _ => {}
+        }
+        Ok(())
+    });
+    let mut rig = Rig::new(vec![host(FIRST, make)], Operation::RealTime);
+    rig.quote(STOCK, "10.00", "10.02");
+    let mut words = rig.said();
+    words.sort();
+    assert_eq!(words, ["Cancel order-finished", "bad-tick"]);
+}
+
+#[test]
+fn a_failing_strategy_stops_alone_and_its_orders_are_cancelled() {
+    let make = script(|script, heard, context| {
+        match heard {
+            Heard::Phase(Phase::Init) => context.subscribe(STOCK)?,
+            Heard::Tick if script.ticks == 1 => {
+                script.order = Some(context.limit(STOCK, Side::Buy, qty(10), price("9.90"))?);
+            }
+            Heard::Tick if script.ticks == 2 => {
+                context.market(STOCK, Side::Buy, qty(1))?;
+                return Err(Failure::new("no idea what to do"));
+            }
+            Heard::Tick => unreachable!("it is not called any more"),
+            _ => {}
+        }
+        Ok(())
+    });
+    let other = script(|script, heard, context| {
+        match heard {
+            Heard::Phase(Phase::Init) => context.subscribe(STOCK)?,
+            Heard::Tick => say(context, script.ticks),
+            _ => {}
+        }
+        Ok(())
+    });
+    let mut rig = Rig::new(vec![host(FIRST, make), host(SECOND, other)], Operation::RealTime);
+    for ask in ["10.02", "10.03", "10.04"] {
+        rig.quote(STOCK, "10.00", ask);
+    }
+    assert_eq!((rig.phase(FIRST), rig.phase(SECOND)), (Phase::Stop, Phase::Running));
+    assert_eq!(rig.said(), ["1", "2", "failed: no idea what to do", "3"]);
+    assert_eq!(rig.runner.hosts()[0].reason().map(|reason| &**reason), Some("no idea what to do"));
+    let told = rig.told();
+    let expected = ["s1 Entered PendingNew", "s1 Accepted New"];
+    assert_eq!(told[..2], expected);
+    assert!(told.iter().any(|line| line.ends_with("Canceled Canceled")), "{told:?}");
+    assert!(!told.iter().any(|line| line.starts_with("s2")), "what was asked in the failed call is not sent");
+    // It is made anew, and forgets why it failed.
+    rig.lead(FIRST, Phase::Running);
+    assert_eq!((rig.phase(FIRST), rig.runner.hosts()[0].reason()), (Phase::Running, None));
+}
+
+#[test]
+fn one_that_fails_at_its_start_does_not_start() {
+    let make = script(|_, heard, context| match heard {
+        Heard::Phase(Phase::Start) => Err(Failure::new("no")),
+        Heard::Phase(phase) => {
+            say(context, format!("{phase:?}"));
+            Ok(())
+        }
+        _ => Ok(()),
+    });
+    let mut rig = Rig::new(vec![host(FIRST, make)], Operation::RealTime);
+    assert_eq!(rig.said(), ["Init", "Prefeed", "failed: no"]);
+    assert_eq!(rig.phase(FIRST), Phase::Stop);
+}
+
+#[test]
+fn prefeed_tells_the_past_and_takes_no_orders() {
+    let make = script(|_, heard, context| {
+        match heard {
+            Heard::Phase(Phase::Init) => context.subscribe_bars(STOCK, 2 * NS_PER_S)?,
+            Heard::Tick => {
+                let asked =
+                    context.market(STOCK, Side::Buy, qty(1)).map(|_| "sent").unwrap_or_else(Reason::code);
+                say(context, format!("{:?} {asked}", context.phase()));
+            }
+            Heard::Bar(bar) => say(context, format!("bar of {}", bar.ticks)),
+            _ => {}
+        }
+        Ok(())
+    });
+    let mut rig = Rig::new(vec![host(FIRST, make)], Operation::Simulation);
+    assert_eq!(rig.phase(FIRST), Phase::Init);
+    rig.quote(STOCK, "10.00", "10.02");
+    rig.lead(FIRST, Phase::Prefeed);
+    let shown = rig.said();
+    assert!(shown.is_empty(), "in INIT nothing is told: {shown:?}");
+    rig.quote(STOCK, "10.00", "10.02");
+    rig.quote(STOCK, "10.00", "10.03");
+    rig.lead(FIRST, Phase::Running);
+    rig.quote(STOCK, "10.00", "10.02");
+    let words = rig.said();
+    let expected =
+        ["Prefeed strategy-not-running", "bar of 1", "Prefeed strategy-not-running", "Running sent"];
+    assert!(words.iter().take(3).eq(expected[..3].iter()), "{words:?}");
+    assert!(words.contains(&expected[3].to_string()), "{words:?}");
+}
+
+#[test]
+fn timers_ring_in_their_order_and_once() {
+    let make = script(|_, heard, context| {
+        match heard {
+            Heard::Phase(Phase::Running) => {
+                let now = context.now();
+                context.set_timer(1, now.plus(30))?;
+                context.set_timer(2, now.plus(20))?;
+                context.set_timer(3, now.plus(10))?;
+                context.clear_timer(3);
+                context.set_timer(1, now.plus(10))?;
+            }
+            Heard::Timer(timer) => say(context, timer),
+            _ => {}
+        }
+        Ok(())
+    });
+    let mut rig = Rig::new(vec![host(FIRST, make)], Operation::RealTime);
+    assert_eq!(rig.runner.deadline(), rig.now.plus(10));
+    rig.now = rig.now.plus(25);
+    rig.pump();
+    rig.now = rig.now.plus(100);
+    rig.pump();
+    assert_eq!(rig.said(), ["1", "2"]);
+    assert_eq!(rig.runner.deadline(), Timestamp::MAX);
+}
+
+#[test]
+fn an_event_between_strategies_reaches_the_others() {
+    let make = script(|_, heard, context| {
+        match heard {
+            Heard::Phase(Phase::Init) => context.subscribe(STOCK)?,
+            Heard::Tick => context.send_generic("spread", b"{\"wide\":true}")?,
+            Heard::Generic(name, _) => assert_ne!(name, "spread", "it does not hear itself"),
+            _ => {}
+        }
+        Ok(())
+    });
+    let other = script(|_, heard, context| {
+        if let Heard::Generic(name, body) = heard {
+            say(context, format!("{name} {}", String::from_utf8_lossy(body)));
+        }
+        Ok(())
+    });
+    let mut rig = Rig::new(vec![host(FIRST, make), host(SECOND, other)], Operation::RealTime);
+    rig.quote(STOCK, "10.00", "10.02");
+    assert_eq!(rig.said(), [r#"{"wide":true}"#, r#"spread {"wide":true}"#]);
+}
+
+fn example(kind: &str, texts: &[(&str, &str)]) -> Make {
+    let texts: BTreeMap<String, String> = texts.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+    let Ok(make) = Kind::find(kind).unwrap().make(&[STOCK], &Parameters::new(texts)) else {
+        panic!("{kind}")
+    };
+    make
+}
+
+/// A walk of trades with a quote of one tick to each side.
+fn walk(rig: &mut Rig, steps: u32, mut look: impl FnMut(&Rig)) {
+    let mut chance = Chance::new(3);
+    let mut at = price("10").raw();
+    for _ in 0..steps {
+        at = (at + (chance.below(7) as i64 - 3) * price("0.01").raw()).max(price("1").raw());
+        rig.trade(STOCK, Price::from_raw(at));
+        look(rig);
+    }
+}
+
+#[test]
+fn the_moving_average_holds_what_the_averages_say() {
+    let texts = [("fast", "3"), ("slow", "12"), ("bar_s", "0"), ("qty", "10"), ("short", "true")];
+    let run = || {
+        let mut rig =
+            Rig::new(vec![host(FIRST, example("moving-average-cross", &texts))], Operation::RealTime);
+        let mut held = Vec::new();
+        walk(&mut rig, 500, |rig| {
+            held.push(rig.runner.hosts()[0].book.positions.get(&STOCK).map_or(0, |state| state.qty.raw()));
+        });
+        assert!(held.iter().all(|held| [0, qty(10).raw(), -qty(10).raw()].contains(held)));
+        let turns = held.windows(2).filter(|pair| pair[0] != pair[1]).count();
+        assert!(turns > 10, "{turns}");
+        (held, rig.told())
+    };
+    assert_eq!(run(), run(), "the same market, the same orders");
+}
+
+#[test]
+fn the_market_maker_quotes_both_sides_within_its_bounds() {
+    let texts = [("qty", "10"), ("half_spread_ticks", "2"), ("position_max", "30"), ("loss_max", "0")];
+    let mut rig = Rig::new(vec![host(FIRST, example("market-maker", &texts))], Operation::RealTime);
+    let (mut both, mut held_most) = (0, 0);
+    walk(&mut rig, 500, |rig| {
+        let book = &rig.runner.hosts()[0].book;
+        let (open, tick) = (book.orders.open(), rig.runner.market().tick(STOCK).unwrap());
+        for order in open {
+            let crosses = match order.side {
+                Side::Buy => order.limit >= tick.ask,
+                Side::Sell => order.limit <= tick.bid,
+            };
+            assert!(!crosses, "{order:?} {tick:?}");
+        }
+        both += (open.len() == 2) as u32;
+        held_most = held_most.max(book.positions.get(&STOCK).map_or(0, |state| state.qty.raw().abs()));
+        assert!(open.len() <= 2 && held_most <= qty(30).raw());
+    });
+    assert!(both > 250, "{both}");
+    assert!(rig.told().iter().any(|line| line.contains(&format!("{:?}", What::Filled))));
+    // Stopped, nothing is left in the market.
+    rig.lead(FIRST, Phase::Stop);
+    assert!(rig.runner.hosts()[0].book.orders.open().is_empty());
+}
+
+#[test]
+fn the_market_maker_gives_up_at_its_loss() {
+    let texts = [("qty", "10"), ("half_spread_ticks", "1"), ("position_max", "100"), ("loss_max", "0.01")];
+    let mut rig = Rig::new(vec![host(FIRST, example("market-maker", &texts))], Operation::RealTime);
+    for cents in (0..200).map(|step| 1_000 - step * 2).chain((0..200).map(|step| 600 + step * 2)) {
+        rig.trade(STOCK, Price::from_raw(price("0.01").raw() * cents));
+    }
+    let host = &rig.runner.hosts()[0];
+    let reason = host.reason().map(|reason| reason.to_string()).unwrap_or_default();
+    assert!(host.phase() == Phase::Stop && reason.contains("loss_max"), "{host:?}");
+}

@@ -1,0 +1,96 @@
+//! Simulation mode: the configured strategies over historical data, by a virtual clock that the data drive.
+//!
+//! ```text
+//! files ─► Merge ─► Rig: feed ─► shards with their venues ─► runner: strategies ─► orders ─┐
+//!                    ▲                                                                     │
+//!                    └── the same instant, until nobody has anything to say ◄──────────────┘
+//!                    └► Account: equity by samples, trades ─► Report: text, JSON, HTML
+//! ```
+//!
+//! Nothing in it asks for the time or for chance without a seed: the same data, settings and seed give the same report, and its
+//! hash says so. What takes time (how fast it went) stands outside the hash.
+
+pub mod account;
+pub mod html;
+pub mod progress;
+pub mod report;
+pub mod rig;
+pub mod statistics;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::time::Timestamp;
+
+use self::progress::Progress;
+use self::report::{Report, Speed};
+use self::rig::Rig;
+use crate::config::Config;
+use crate::ticks::{self, BarPath, DataError};
+
+/// Rows between two looks at the clock.
+const ROWS_PER_LOOK: u64 = 1 << 16;
+
+/// Why there is no report.
+#[derive(Debug)]
+pub enum SimulateError {
+    Data(DataError),
+    /// Nothing lies in the range of time.
+    NoData,
+    NoStrategies,
+}
+
+impl fmt::Display for SimulateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SimulateError::Data(error) => error.fmt(f),
+            SimulateError::NoData => f.write_str("simulation.data: there is nothing between from and to"),
+            SimulateError::NoStrategies => {
+                f.write_str("there is no [[strategy]] in the settings, so there is nothing to simulate")
+            }
+        }
+    }
+}
+
+impl std::error::Error for SimulateError {}
+
+impl From<DataError> for SimulateError {
+    fn from(error: DataError) -> SimulateError {
+        SimulateError::Data(error)
+    }
+}
+
+/// Runs all of it.
+pub fn simulate(
+    config: &Config,
+    reference: &Arc<RefData>,
+    progress: &mut Progress,
+) -> Result<Report, SimulateError> {
+    if config.strategies.is_empty() {
+        return Err(SimulateError::NoStrategies);
+    }
+    let settings = &config.simulation;
+    let bars = BarPath { interval_ns: settings.bar_ns, volume_bp: settings.bar_volume_bp };
+    let warm = settings.from.map(|from| Timestamp(from.0.saturating_sub(settings.prefeed_ns)));
+    let range = (warm.unwrap_or(Timestamp::ZERO), settings.to.unwrap_or(Timestamp::MAX));
+    let begun = Instant::now();
+    let mut data = ticks::open(&settings.data, reference, bars, range)?;
+    let first = data.peek().ok_or(SimulateError::NoData)?;
+    let from = settings.from.unwrap_or(first.plus(settings.prefeed_ns));
+    let mut rig = Rig::new(config, reference, first.min(from), from);
+    let mut rows: u64 = 0;
+    while let Some(row) = data.next_row()? {
+        rig.handle(&row);
+        rows += 1;
+        if rows.is_multiple_of(ROWS_PER_LOOK) {
+            progress.show(data.consumed(), data.bytes(), rows);
+        }
+    }
+    let account = rig.end();
+    progress.end();
+    let mut report = Report::new(config, reference, account, rows, from);
+    report.speed = Speed::of(rows, begun.elapsed());
+    Ok(report)
+}

@@ -1,0 +1,267 @@
+//! What a simulation comes to: orders, trades, and the equity of each strategy by samples.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pitlane_engine::command::Body;
+use pitlane_engine::event::{Body as Said, Booking, Event, Tick, What};
+use pitlane_engine::id::{Currency, PositionId, SecurityId, ShardId, StrategyId};
+use pitlane_engine::number::{Money, Price, Qty};
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::shard::shard_of;
+use pitlane_engine::strategy::market::Market;
+use pitlane_engine::time::Timestamp;
+use pitlane_engine::view::{Missing, View, ViewSettings};
+
+use crate::config::Config;
+use crate::strategies;
+use crate::ticks::Row;
+
+/// Samples of a curve. When there are more, every second one is dropped and they are taken half as often: enough for any plot, and a run
+/// may be as long as it likes.
+const SAMPLES_MAX: usize = 65_536;
+/// Trades that are listed; all are counted.
+const TRADES_MAX: usize = 10_000;
+
+/// One strategy.
+#[derive(Clone, Debug, Default)]
+pub struct Line {
+    pub strategy: StrategyId,
+    pub name: String,
+    /// When, and what it was worth in the base currency.
+    pub equity: Vec<(Timestamp, Money)>,
+    pub orders: u64,
+    pub rejected: u64,
+    pub fills: u64,
+    pub commission: Money,
+    /// Transactions that closed something: how many at a profit and at a loss, and the sums.
+    pub wins: u64,
+    pub losses: u64,
+    pub won: Money,
+    pub lost: Money,
+    /// Why and when it failed.
+    pub failure: Option<(Timestamp, String)>,
+}
+
+/// A transaction, as the report lists it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deal {
+    pub at: Timestamp,
+    pub strategy: StrategyId,
+    pub security: SecurityId,
+    pub qty: Qty,
+    pub price: Price,
+    pub commission: Money,
+    /// What it realised.
+    pub realized: Money,
+    pub position: Qty,
+}
+
+#[derive(Debug)]
+pub struct Account {
+    reference: Arc<RefData>,
+    base: Currency,
+    shards: u8,
+    view: View,
+    /// The newest market of every security.
+    market: Market,
+    lines: Vec<Line>,
+    deals: Vec<Deal>,
+    deals_more: u64,
+    /// By position, what had been realised.
+    realized: BTreeMap<PositionId, Money>,
+    sample_ns: u64,
+    sample_at: Timestamp,
+    begun: Timestamp,
+    ended: Timestamp,
+    missing: Vec<Missing>,
+}
+
+impl Account {
+    pub fn new(config: &Config, reference: Arc<RefData>, shards: u8) -> Account {
+        let mut market = Market::default();
+        for row in reference.securities() {
+            market.follow(row.id, 0, true);
+        }
+        let name = |id| reference.strategy(id).map(|row| row.name.clone()).unwrap_or_default();
+        let here = strategies::run_here(&config.strategies, &reference);
+        let line = |strategy| Line { strategy, name: name(strategy), ..Line::default() };
+        Account {
+            base: config.service.base_currency,
+            shards,
+            view: View::new(shards, ViewSettings { seed: config.service.seed, ..config.view }),
+            market,
+            lines: here.into_iter().map(line).collect(),
+            deals: Vec::new(),
+            deals_more: 0,
+            realized: BTreeMap::new(),
+            sample_ns: config.simulation.sample_ns,
+            sample_at: Timestamp::MAX,
+            begun: Timestamp::ZERO,
+            ended: Timestamp::ZERO,
+            missing: Vec::new(),
+            reference,
+        }
+    }
+
+    pub fn reference(&self) -> &RefData {
+        &self.reference
+    }
+
+    pub fn lines(&self) -> &[Line] {
+        &self.lines
+    }
+
+    pub fn deals(&self) -> &[Deal] {
+        &self.deals
+    }
+
+    /// Transactions that are not listed.
+    pub fn deals_more(&self) -> u64 {
+        self.deals_more
+    }
+
+    /// What could not be valued or converted at the end.
+    pub fn missing(&self) -> &[Missing] {
+        &self.missing
+    }
+
+    pub fn sample_ns(&self) -> u64 {
+        self.sample_ns
+    }
+
+    pub fn range(&self) -> (Timestamp, Timestamp) {
+        (self.begun, self.ended)
+    }
+
+    /// From now on equity is sampled.
+    pub fn begin(&mut self, now: Timestamp) {
+        self.begun = now;
+        self.sample(now);
+    }
+
+    pub fn end(&mut self, now: Timestamp) {
+        self.ended = now;
+    }
+
+    pub fn sample_at(&self) -> Timestamp {
+        self.sample_at
+    }
+
+    /// A row of data is about to be told.
+    #[inline]
+    pub fn see(&mut self, row: &Row) {
+        let blank = Tick { security: row.security, ..Tick::default() };
+        let mut tick = self.market.tick(row.security).copied().unwrap_or(blank);
+        let (quote, trade) = match &row.body {
+            Body::Quote { quote, .. } => (Some(quote), None),
+            Body::Trade { trade, .. } => (None, Some(trade)),
+            Body::Tick { quote, trade, .. } => (Some(quote), Some(trade)),
+            _ => (None, None),
+        };
+        if let Some(quote) = quote {
+            (tick.bid, tick.bid_size, tick.ask, tick.ask_size) =
+                (quote.bid, quote.bid_size, quote.ask, quote.ask_size);
+        }
+        if let Some(trade) = trade {
+            (tick.last, tick.last_size, tick.traded) = (trade.price, trade.size, true);
+        }
+        tick.at = Timestamp(row.at.0.max(1));
+        self.market.put(&tick);
+    }
+
+    /// Takes in what a shard says.
+    pub fn handle(&mut self, shard: ShardId, event: &Event) {
+        self.view.apply(shard, event);
+        if let Some(report) = event.report() {
+            let Some(line) = self.lines.iter_mut().find(|line| line.strategy == report.strategy) else {
+                return;
+            };
+            match report.what {
+                What::Entered => line.orders += 1,
+                What::Rejected => {
+                    line.orders += 1;
+                    line.rejected += 1;
+                }
+                What::Filled => line.fills += 1,
+                What::Accepted
+                | What::CancelPending
+                | What::Canceled
+                | What::Expired
+                | What::ReplacePending
+                | What::Replaced
+                | What::Triggered
+                | What::Corrected
+                | What::Image => {}
+            }
+        }
+        if let Said::Booked(booking) = &event.body
+            && let Some(security) = booking.security
+        {
+            self.book(event.at, security, booking);
+        }
+    }
+
+    fn book(&mut self, at: Timestamp, security: SecurityId, booking: &Booking) {
+        let Booking { strategy, qty, price, commission, position, .. } = *booking;
+        let Some(line) = self.lines.iter_mut().find(|line| line.strategy == strategy) else { return };
+        let before = self.realized.insert(PositionId::new(strategy, security), position.realized);
+        let realized = position.realized.checked_sub(before.unwrap_or_default()).unwrap_or_default();
+        let add = |sum: Money, amount: Money| sum.checked_add(amount).unwrap_or(sum);
+        line.commission = add(line.commission, commission);
+        if realized.is_positive() {
+            line.wins += 1;
+            line.won = add(line.won, realized);
+        } else if realized.is_negative() {
+            line.losses += 1;
+            line.lost = add(line.lost, realized.abs());
+        }
+        if self.deals.len() < TRADES_MAX {
+            let position = position.qty;
+            self.deals.push(Deal { at, strategy, security, qty, price, commission, realized, position });
+        } else {
+            self.deals_more += 1;
+        }
+    }
+
+    pub fn note_failure(&mut self, now: Timestamp, name: &str, reason: &str) {
+        if let Some(line) = self.lines.iter_mut().find(|line| line.name == name) {
+            line.failure = Some((now, reason.to_string()));
+        }
+    }
+
+    /// Looks at what everybody owns now.
+    pub fn sample(&mut self, now: Timestamp) {
+        for tick in self.market.ticks() {
+            let shard = shard_of(tick.security, self.shards);
+            // It tells nothing new, so it has the number of the last event.
+            let event = Event { seq: self.view.seq(shard), at: now, body: Said::Tick(*tick) };
+            self.view.apply(shard, &event);
+        }
+        self.missing.clear();
+        for line in &mut self.lines {
+            let owned = self.view.portfolio(Some(line.strategy), self.base, &self.reference);
+            self.missing.extend(owned.missing);
+            let worth = owned.net_liquidation.unwrap_or_default();
+            match line.equity.last_mut() {
+                Some(last) if last.0 == now => last.1 = worth,
+                _ => line.equity.push((now, worth)),
+            }
+        }
+        self.sample_at = Timestamp(now.0 - now.0 % self.sample_ns).plus(self.sample_ns);
+        if self.lines.iter().any(|line| line.equity.len() >= SAMPLES_MAX) {
+            self.thin_out();
+        }
+    }
+
+    fn thin_out(&mut self) {
+        self.sample_ns = self.sample_ns.saturating_mul(2);
+        for line in &mut self.lines {
+            let mut at = 0;
+            line.equity.retain(|_| {
+                at += 1;
+                at % 2 == 1
+            });
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! The platform of a simulation: shards, control, a feed and the runner, stepped in one thread by the times of the data.
+
+use std::sync::Arc;
+
+use pitlane_engine::command::{Body, Command, Movement, MovementKind, Phase, Watch};
+use pitlane_engine::desk::IdBlock;
+use pitlane_engine::errands::Errands;
+use pitlane_engine::id::{AccountId, Origin, PortId, Source, StrategyId};
+use pitlane_engine::mesh::{PortClass, PortEnd, mesh};
+use pitlane_engine::number::{Money, Price, Qty};
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::shard::{Route, route, shard_of};
+use pitlane_engine::strategy::Operation;
+use pitlane_engine::strategy::runner::{Notice, Runner};
+use pitlane_engine::time::Timestamp;
+use pitlane_engine::worker::Worker;
+
+use super::account::Account;
+use crate::config::Config;
+use crate::platform::control::Control;
+use crate::platform::{Parts, PlatformSettings};
+use crate::strategies;
+use crate::ticks::Row;
+
+const CONTROL: PortId = PortId(0);
+const READER: PortId = PortId(1);
+const FEED: PortId = PortId(2);
+const RUNNER: PortId = PortId(3);
+const PORTS: [PortClass; 4] = [PortClass::Control, PortClass::Client, PortClass::Feed, PortClass::Client];
+/// Events heard before others have their turn.
+const EVENTS_MAX: usize = 4_096;
+/// Rounds in which nobody comes to rest: strategies that answer each other for ever at one instant. Then time goes on.
+const ROUNDS_MAX: usize = 100_000;
+
+#[derive(Debug)]
+pub struct Rig {
+    workers: Vec<Worker>,
+    control: Control,
+    feed: PortEnd,
+    runner: Runner,
+    reader: PortEnd,
+    errands: Errands,
+    account: Account,
+    now: Timestamp,
+    /// When PREFEED ends.
+    from: Timestamp,
+    is_running: bool,
+    /// When something other than data is due.
+    next: Timestamp,
+}
+
+impl Rig {
+    /// A platform that is up at `now`, with strategies that run from `from` on.
+    pub fn new(config: &Config, reference: &Arc<RefData>, now: Timestamp, from: Timestamp) -> Rig {
+        let settings = PlatformSettings::of(config, reference);
+        let (ports, ends) = mesh(&PORTS, settings.shards, settings.depths);
+        let [control, reader, feed, runner] =
+            <[PortEnd; PORTS.len()]>::try_from(ports).expect("the mesh has an end for each port");
+        assert_eq!([CONTROL, READER, FEED, RUNNER], [control.id(), reader.id(), feed.id(), runner.id()]);
+        let born = Parts::newborn(reference, &settings);
+        let workers = born.into_iter().zip(ends).map(|(born, end)| Worker::new(born.shard, end)).collect();
+        let numbers = IdBlock { next: 1, end: u64::MAX };
+        let hosts = strategies::hosts(&config.strategies, reference);
+        let run = strategies::runner_settings(Operation::Simulation, numbers, settings.seed);
+        let mut errands = Errands::new(Source { origin: Origin::Server, port: READER, session: 0 });
+        errands.tell_all(Body::Watch { port: READER, what: Watch::Orders, on: true });
+        errands.tell_all(Body::Snapshot { port: READER });
+        let mut rig = Rig {
+            workers,
+            control: Control::new(control, now, settings.briefing),
+            feed,
+            runner: Runner::new(runner, reference.clone(), run, hosts),
+            reader,
+            errands,
+            account: Account::new(config, reference.clone(), settings.shards),
+            now,
+            from,
+            is_running: false,
+            next: Timestamp::ZERO,
+        };
+        rig.settle();
+        rig.runner.begin();
+        rig.settle();
+        rig.pay(config);
+        rig.lead(Phase::Prefeed);
+        rig
+    }
+
+    /// Cash for each strategy.
+    fn pay(&mut self, config: &Config) {
+        let account = self.account.reference().accounts().iter().find(|row| row.active);
+        let (Some(account), cash) = (account.map(|row| row.id), config.simulation.cash) else { return };
+        let ids: Vec<_> = self.runner.hosts().iter().map(|host| host.id()).collect();
+        for strategy in ids {
+            let movement = credit(strategy, account, cash, config);
+            let body = Body::Transaction(movement);
+            match route(&body, self.workers.len() as u8) {
+                Route::One(shard) => self.errands.tell(shard, body),
+                Route::All => self.errands.tell_all(body),
+            }
+        }
+        self.settle();
+    }
+
+    fn lead(&mut self, to: Phase) {
+        let ids: Vec<_> = self.runner.hosts().iter().map(|host| host.id()).collect();
+        for strategy in ids {
+            // One that has failed stays where it is.
+            if self.runner.hosts().iter().any(|host| host.id() == strategy && host.reason().is_none()) {
+                let _ = self.runner.lead(strategy, to);
+            }
+        }
+        self.settle();
+    }
+
+    /// A row of data: first whatever is due before it, then the row, then what everybody makes of it.
+    #[inline]
+    pub fn handle(&mut self, row: &Row) {
+        if !self.is_running && row.at >= self.from {
+            self.advance(self.from);
+            self.lead(Phase::Running);
+            self.is_running = true;
+            self.account.begin(self.now.max(self.from));
+        }
+        if self.next <= row.at {
+            self.advance(row.at);
+        }
+        self.now = self.now.max(row.at);
+        self.account.see(row);
+        let shard = shard_of(row.security, self.feed.shards());
+        let source = Source { origin: Origin::Server, port: FEED, session: 0 };
+        let command = Command { source, token: 0, body: row.body };
+        self.feed.send(shard, command).expect("the lane was emptied at the last row");
+        let worker = &mut self.workers[shard.0 as usize];
+        worker.poll(self.now);
+        self.runner.hear(self.now, EVENTS_MAX);
+        let has_orders = self.runner.poll(self.now) > 0;
+        if has_orders || self.hear() > 0 || self.workers[shard.0 as usize].has_work() {
+            self.settle();
+        }
+    }
+
+    /// Lets time go on, from one thing that is due to the next.
+    #[cold]
+    fn advance(&mut self, to: Timestamp) {
+        loop {
+            let next = self.due();
+            self.next = next;
+            if next > to {
+                return;
+            }
+            self.now = self.now.max(next);
+            if self.is_running && self.account.sample_at() <= self.now {
+                self.account.sample(self.now);
+            }
+            self.settle();
+            // What is late at the same instant is done with the next row.
+            if self.due() <= next {
+                self.next = next.plus(1);
+                return;
+            }
+        }
+    }
+
+    /// When something other than data is due.
+    fn due(&self) -> Timestamp {
+        let shards = self.workers.iter().filter_map(Worker::deadline).min().unwrap_or(Timestamp::MAX);
+        let sample = if self.is_running { self.account.sample_at() } else { Timestamp::MAX };
+        shards.min(self.runner.deadline()).min(self.control.next_change()).min(sample)
+    }
+
+    /// Everybody does what there is to do at this instant.
+    fn settle(&mut self) {
+        for _ in 0..ROUNDS_MAX {
+            let mut work = self.errands.poll(&mut self.reader);
+            work += self.workers.iter_mut().map(|worker| worker.poll(self.now)).sum::<usize>();
+            work += self.control.hear(|_, _| {}) + self.control.poll(self.now, |_, _| {});
+            work += self.hear();
+            work += self.runner.hear(self.now, EVENTS_MAX) + self.runner.poll(self.now);
+            while self.feed.poll_event().is_some() {
+                work += 1;
+            }
+            while let Some(notice) = self.runner.poll_notice() {
+                if let Notice::Failed { name, reason, .. } = notice {
+                    self.account.note_failure(self.now, &name, &reason);
+                }
+                work += 1;
+            }
+            if work == 0 {
+                break;
+            }
+        }
+        self.next = self.due();
+    }
+
+    fn hear(&mut self) -> usize {
+        let mut heard = 0;
+        while let Some((shard, event)) = self.reader.poll_event() {
+            self.account.handle(shard, &event);
+            heard += 1;
+        }
+        heard
+    }
+
+    /// All data were told: strategies stop, and what is left is valued at the last prices.
+    pub fn end(mut self) -> Account {
+        if !self.is_running {
+            self.account.begin(self.now);
+        }
+        self.runner.wind_down(self.now);
+        self.settle();
+        self.account.sample(self.now);
+        self.account.end(self.now);
+        self.account
+    }
+}
+
+fn credit(strategy: StrategyId, account: AccountId, cash: Money, config: &Config) -> Movement {
+    Movement {
+        kind: MovementKind::Credit,
+        strategy,
+        account,
+        security: None,
+        qty: Qty::ZERO,
+        price: Price::from_raw(cash.raw()),
+        commission: Money::ZERO,
+        currency: config.service.base_currency,
+        uuid: Default::default(),
+    }
+}

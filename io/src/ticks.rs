@@ -1,0 +1,52 @@
+//! Market data in files: read for simulation and replay, written by the recorder.
+//!
+//! ```text
+//! time,security,bid,bidSize,ask,askSize,last,lastSize        ticks: a quote, a trade, or both; what is not there is empty
+//! time,security,open,high,low,close,volume                   bars, `time` is when the bar begins
+//! ```
+//!
+//! The header is exactly one of the two. `time` is nanoseconds since the epoch, or RFC 3339; `security` an id or a symbol. Rows of one
+//! file are in the order of their times. Several files are merged: by time, and of equal times the file named first comes first.
+
+pub mod bars;
+pub mod csv;
+pub mod merge;
+pub mod record;
+pub mod replay;
+
+use std::fmt;
+
+use pitlane_engine::command::Body;
+use pitlane_engine::id::SecurityId;
+use pitlane_engine::time::Timestamp;
+
+pub use self::bars::BarPath;
+pub use self::merge::{Merge, open};
+
+/// What a feed says at one time: a quote, a trade or both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    pub at: Timestamp,
+    pub security: SecurityId,
+    pub body: Body,
+}
+
+/// What is wrong with a file, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataError {
+    pub file: String,
+    /// From 1; 0 if it is about the file as a whole.
+    pub line: u64,
+    pub problem: String,
+}
+
+impl fmt::Display for DataError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => write!(f, "{}: {}", self.file, self.problem),
+            line => write!(f, "{}:{line}: {}", self.file, self.problem),
+        }
+    }
+}
+
+impl std::error::Error for DataError {}

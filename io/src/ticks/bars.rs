@@ -1,0 +1,95 @@
+//! A bar as the market that the venue sees: four trades along a path, each with a quote around it.
+//!
+//! ```text
+//! open ─► the extreme nearer to the open ─► the other extreme ─► close        at 0, 1/4, 1/2 and 3/4 of the interval
+//! ```
+//!
+//! The quote is one tick to each side of the trade; its size, and the trade's, are a share of the bar's volume, so that nobody trades more
+//! than the bar allows.
+
+use pitlane_engine::command::{Body, Quote, Trade};
+use pitlane_engine::id::SecurityId;
+use pitlane_engine::number::{Price, Qty};
+use pitlane_engine::time::Timestamp;
+
+use super::Row;
+
+/// Steps of a bar.
+pub const STEPS: usize = 4;
+
+/// How bars become prices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BarPath {
+    pub interval_ns: u64,
+    /// How much of a bar's volume can be traded against, in hundredths of a percent.
+    pub volume_bp: u32,
+}
+
+/// One row of a file of bars.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BarRow {
+    pub at: Timestamp,
+    pub security: SecurityId,
+    pub open: Price,
+    pub high: Price,
+    pub low: Price,
+    pub close: Price,
+    pub volume: Qty,
+}
+
+impl BarPath {
+    /// The rows of a bar, first first. `tick` and `lot` are the security's.
+    pub fn rows(&self, bar: &BarRow, tick: Price, lot: Qty) -> [Row; STEPS] {
+        let to_high = bar.high.raw().abs_diff(bar.open.raw());
+        let to_low = bar.low.raw().abs_diff(bar.open.raw());
+        let (first, second) = if to_low <= to_high { (bar.low, bar.high) } else { (bar.high, bar.low) };
+        let size = self.size(bar.volume, lot);
+        let step_ns = self.interval_ns / STEPS as u64;
+        let mut step = 0;
+        [bar.open, first, second, bar.close].map(|price| {
+            let at = bar.at.plus(step_ns * step);
+            step += 1;
+            let around = |side: i64| Price::from_raw(price.raw().saturating_add(side * tick.raw()));
+            let quote = Quote { bid: around(-1), bid_size: size, ask: around(1), ask_size: size, at };
+            let trade = Trade { price, size, at };
+            Row { at, security: bar.security, body: Body::Tick { security: bar.security, quote, trade } }
+        })
+    }
+
+    /// A quarter of the share, in whole lots; one at least.
+    fn size(&self, volume: Qty, lot: Qty) -> Qty {
+        let share = volume.raw() as i128 * self.volume_bp as i128 / 10_000 / STEPS as i128;
+        let lots = (share / lot.raw() as i128).max(1);
+        Qty::from_raw(i64::try_from(lots * lot.raw() as i128).unwrap_or(lot.raw()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_goes_to_the_nearer_extreme_first() {
+        let path = BarPath { interval_ns: 400, volume_bp: 1_000 };
+        let bar = BarRow {
+            at: Timestamp(1_000),
+            security: SecurityId(1),
+            open: Price::from_raw(100),
+            high: Price::from_raw(110),
+            low: Price::from_raw(95),
+            close: Price::from_raw(105),
+            volume: Qty::from_raw(4_007),
+        };
+        let rows = path.rows(&bar, Price::from_raw(5), Qty::from_raw(10));
+        let told = rows.map(|row| {
+            let Body::Tick { quote, trade, .. } = row.body else { panic!("{row:?}") };
+            assert_eq!((quote.bid.raw(), quote.ask.raw()), (trade.price.raw() - 5, trade.price.raw() + 5));
+            (row.at.0, trade.price.raw(), trade.size.raw())
+        });
+        assert_eq!(told, [(1_000, 100, 100), (1_100, 95, 100), (1_200, 110, 100), (1_300, 105, 100)]);
+        let high_first = BarRow { high: Price::from_raw(101), ..bar };
+        let rows = path.rows(&high_first, Price::from_raw(5), Qty::from_raw(1_000_000));
+        let Body::Tick { trade, .. } = rows[1].body else { panic!() };
+        assert_eq!((trade.price.raw(), trade.size.raw()), (101, 1_000_000), "one lot at least");
+    }
+}

@@ -1,0 +1,430 @@
+//! A file of comma-separated ticks or bars, row by row and without a copy: millions of rows a second.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+use memchr::memchr;
+use pitlane_engine::command::{Body, Quote, Trade};
+use pitlane_engine::id::SecurityId;
+use pitlane_engine::number::{Price, Qty};
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::text::{self, TextError};
+use pitlane_engine::time::Timestamp;
+use pitlane_protocols::rest::Moment;
+
+use super::bars::{BarPath, BarRow, STEPS};
+use super::{DataError, Row};
+
+/// Read at once: large enough that the calls do not count, small enough to stay in the cache.
+const BLOCK_BYTES: usize = 1 << 18;
+/// Longest line: ten times a long one of ours.
+const LINE_BYTES_MAX: usize = 2_048;
+
+pub const TICKS: &str = "time,security,bid,bidSize,ask,askSize,last,lastSize";
+pub const BARS: &str = "time,security,open,high,low,close,volume";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Ticks,
+    Bars,
+}
+
+/// One file.
+#[derive(Debug)]
+pub struct CsvFile {
+    name: String,
+    file: Box<dyn Source>,
+    reference: Arc<RefData>,
+    symbols: Symbols,
+    path: BarPath,
+    kind: Kind,
+    /// Bytes that were read: those from `from` to `to` are still to be looked at.
+    block: Vec<u8>,
+    from: usize,
+    to: usize,
+    line: u64,
+    /// Of the row before.
+    last: Timestamp,
+    /// What is left of a bar, last first.
+    steps: [Option<Row>; STEPS],
+    consumed: u64,
+}
+
+trait Source: Read + Send + std::fmt::Debug {}
+impl<T: Read + Send + std::fmt::Debug> Source for T {}
+
+impl CsvFile {
+    pub fn open(path: &Path, reference: &Arc<RefData>, bars: BarPath) -> Result<CsvFile, DataError> {
+        let name = path.display().to_string();
+        match File::open(path) {
+            Ok(file) => CsvFile::new(name, file, reference, bars),
+            Err(error) => Err(DataError { file: name, line: 0, problem: error.to_string() }),
+        }
+    }
+
+    fn new(
+        name: String,
+        file: impl Read + Send + std::fmt::Debug + 'static,
+        reference: &Arc<RefData>,
+        path: BarPath,
+    ) -> Result<CsvFile, DataError> {
+        let mut file = CsvFile {
+            name,
+            file: Box::new(file),
+            symbols: Symbols::new(reference),
+            reference: reference.clone(),
+            path,
+            kind: Kind::Ticks,
+            block: vec![0; BLOCK_BYTES],
+            from: 0,
+            to: 0,
+            line: 0,
+            last: Timestamp::ZERO,
+            steps: [None; STEPS],
+            consumed: 0,
+        };
+        file.read_header()?;
+        Ok(file)
+    }
+
+    fn read_header(&mut self) -> Result<(), DataError> {
+        let Some((from, to)) = self.next_line()? else { return Err(self.fault("it is empty")) };
+        let header = self.block[from..to].strip_prefix(b"\xef\xbb\xbf").unwrap_or(&self.block[from..to]);
+        self.kind = match header {
+            header if header == TICKS.as_bytes() => Kind::Ticks,
+            header if header == BARS.as_bytes() => Kind::Bars,
+            _ => return Err(self.fault(&format!("the first line must be {TICKS} or {BARS}"))),
+        };
+        Ok(())
+    }
+
+    /// Bytes of the file that were looked at.
+    pub fn consumed(&self) -> u64 {
+        self.consumed
+    }
+
+    /// The next row; None at the end.
+    #[inline]
+    pub fn next_row(&mut self) -> Result<Option<Row>, DataError> {
+        if self.kind == Kind::Bars
+            && let Some(row) = self.steps.iter_mut().find_map(Option::take)
+        {
+            return Ok(Some(row));
+        }
+        loop {
+            let Some((from, to)) = self.next_line()? else { return Ok(None) };
+            if from == to {
+                continue;
+            }
+            let line = &self.block[from..to];
+            let parsed = match self.kind {
+                Kind::Ticks => tick(line, &mut self.symbols),
+                Kind::Bars => self.bar(from, to),
+            };
+            let row = parsed.map_err(|problem| self.fault(&problem))?;
+            if row.at < self.last {
+                return Err(self.fault("its time is before that of the row above"));
+            }
+            self.last = row.at;
+            return Ok(Some(row));
+        }
+    }
+
+    /// A line without its end; None at the end of the file.
+    #[inline]
+    fn next_line(&mut self) -> Result<Option<(usize, usize)>, DataError> {
+        loop {
+            if let Some(length) = memchr(b'\n', &self.block[self.from..self.to]) {
+                return Ok(Some(self.take_line(length, 1)));
+            }
+            let left = self.to - self.from;
+            if left > LINE_BYTES_MAX {
+                self.line += 1;
+                return Err(self.fault(&format!("a line has more than {LINE_BYTES_MAX} bytes")));
+            }
+            self.block.copy_within(self.from..self.to, 0);
+            (self.from, self.to) = (0, left);
+            match self.file.read(&mut self.block[left..]) {
+                Ok(0) if left == 0 => return Ok(None),
+                // The last line may lack its end.
+                Ok(0) => return Ok(Some(self.take_line(left, 0))),
+                Ok(read) => self.to += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.fault(&error.to_string())),
+            }
+        }
+    }
+
+    #[inline]
+    fn take_line(&mut self, length: usize, end: usize) -> (usize, usize) {
+        let from = self.from;
+        self.from += length + end;
+        self.line += 1;
+        self.consumed += (length + end) as u64;
+        let is_crlf = length > 0 && self.block[from + length - 1] == b'\r';
+        (from, from + length - is_crlf as usize)
+    }
+
+    /// Reads a bar, keeps its later steps, gives the first.
+    fn bar(&mut self, from: usize, to: usize) -> Result<Row, String> {
+        let mut cells = Cells { line: &self.block[from..to], at: 0 };
+        let at = cells.time()?;
+        let security = self.symbols.find(cells.next("security")?)?;
+        let mut price = |name| cells.decimal(name)?.map(Price::from_raw).ok_or(format!("{name} is empty"));
+        let (open, high, low, close) = (price("open")?, price("high")?, price("low")?, price("close")?);
+        let volume = Qty::from_raw(cells.decimal("volume")?.unwrap_or(0));
+        cells.end()?;
+        if volume.is_negative()
+            || high < low
+            || !(low..=high).contains(&open)
+            || !(low..=high).contains(&close)
+        {
+            return Err("low, open, close and high do not fit together".to_string());
+        }
+        let row = self.reference.security(security).ok_or("there is no such security")?;
+        let family = self.reference.family_of(row);
+        let bar = BarRow { at, security, open, high, low, close, volume };
+        let [first, rest @ ..] = self.path.rows(&bar, family.tick_size, family.lot_size);
+        self.steps = [None; STEPS];
+        for (place, row) in self.steps.iter_mut().zip(rest) {
+            *place = Some(row);
+        }
+        Ok(first)
+    }
+
+    #[cold]
+    fn fault(&self, problem: &str) -> DataError {
+        DataError { file: self.name.clone(), line: self.line, problem: problem.to_string() }
+    }
+}
+
+/// A row of ticks.
+#[inline]
+fn tick(line: &[u8], symbols: &mut Symbols) -> Result<Row, String> {
+    let mut cells = Cells { line, at: 0 };
+    let at = cells.time()?;
+    let security = symbols.find(cells.next("security")?)?;
+    let (bid, bid_size) = cells.side("bid", "bidSize")?;
+    let (ask, ask_size) = cells.side("ask", "askSize")?;
+    let last = cells.decimal("last")?;
+    let last_size = cells.decimal("lastSize")?;
+    cells.end()?;
+    let quote = Quote { bid, bid_size, ask, ask_size, at };
+    let trade = |price| {
+        let size = last_size.unwrap_or(0);
+        if size < 0 {
+            Err("lastSize is negative")
+        } else {
+            Ok(Trade { price: Price::from_raw(price), size: Qty::from_raw(size), at })
+        }
+    };
+    let is_quoted = bid_size.is_positive() || ask_size.is_positive();
+    let body = match (is_quoted, last) {
+        (true, Some(last)) => Body::Tick { security, quote, trade: trade(last)? },
+        (true, None) => Body::Quote { security, quote },
+        (false, Some(last)) => Body::Trade { security, trade: trade(last)? },
+        (false, None) => return Err("there is neither a quote nor a trade".to_string()),
+    };
+    Ok(Row { at, security, body })
+}
+
+/// The cells of a line, one after the other.
+struct Cells<'a> {
+    line: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Cells<'a> {
+    #[inline]
+    fn next(&mut self, name: &str) -> Result<&'a [u8], String> {
+        let rest = self.line.get(self.at..).ok_or_else(|| format!("there is no {name}"))?;
+        // Cells are short: a loop is sooner done than a search by vectors begins.
+        let length = rest.iter().position(|byte| *byte == b',').unwrap_or(rest.len());
+        self.at += length + 1;
+        Ok(&rest[..length])
+    }
+
+    #[inline]
+    fn time(&mut self) -> Result<Timestamp, String> {
+        let cell = self.next("time")?;
+        if let Ok(ns) = text::parse_u64(cell) {
+            return Ok(Timestamp(ns));
+        }
+        let parsed = std::str::from_utf8(cell).ok().and_then(|text| Moment::parse(text).ok());
+        let problem = || format!("{:?} is no time", String::from_utf8_lossy(cell));
+        parsed.map(|moment| moment.0).ok_or_else(problem)
+    }
+
+    /// None if it is empty.
+    #[inline]
+    fn decimal(&mut self, name: &str) -> Result<Option<i64>, String> {
+        let cell = self.next(name)?;
+        match text::parse_scaled(cell) {
+            Ok(raw) => Ok(Some(raw)),
+            Err(TextError::Empty) if cell.is_empty() => Ok(None),
+            Err(error) => Err(format!("{name}: {error}")),
+        }
+    }
+
+    /// One side of a quote; without a size it is not there.
+    #[inline]
+    fn side(&mut self, price_name: &str, size_name: &str) -> Result<(Price, Qty), String> {
+        let (price, size) = (self.decimal(price_name)?, self.decimal(size_name)?);
+        match (price, size) {
+            (Some(price), Some(size)) if size >= 0 => Ok((Price::from_raw(price), Qty::from_raw(size))),
+            (None, None | Some(0)) => Ok((Price::ZERO, Qty::ZERO)),
+            (_, Some(size)) if size < 0 => Err(format!("{size_name} is negative")),
+            (Some(_), None) => Err(format!("{size_name} is missing")),
+            (_, Some(_)) => Err(format!("{price_name} is missing")),
+        }
+    }
+
+    fn end(&self) -> Result<(), String> {
+        if self.at <= self.line.len() { Err("there are too many cells".to_string()) } else { Ok(()) }
+    }
+}
+
+/// Securities by what they are called in files. The last few are remembered, since a file repeats them.
+#[derive(Debug)]
+struct Symbols {
+    known: BTreeMap<Box<[u8]>, Option<SecurityId>>,
+    last: (Vec<u8>, SecurityId),
+}
+
+impl Symbols {
+    fn new(reference: &RefData) -> Symbols {
+        let mut known: BTreeMap<Box<[u8]>, Option<SecurityId>> = BTreeMap::new();
+        for row in reference.securities() {
+            known.insert(row.id.to_string().into_bytes().into(), Some(row.id));
+        }
+        for row in reference.securities() {
+            let ids = reference.by_symbol(&row.symbol);
+            // One symbol on two exchanges says nothing; then the id must be given.
+            let only = if let [id] = ids { Some(*id) } else { None };
+            known.entry(row.symbol.as_bytes().into()).or_insert(only);
+        }
+        Symbols { known, last: (Vec::new(), SecurityId(0)) }
+    }
+
+    #[inline]
+    fn find(&mut self, name: &[u8]) -> Result<SecurityId, String> {
+        if self.last.0 == name && !name.is_empty() {
+            return Ok(self.last.1);
+        }
+        match self.known.get(name) {
+            Some(Some(id)) => {
+                self.last.0.clear();
+                self.last.0.extend_from_slice(name);
+                self.last.1 = *id;
+                Ok(*id)
+            }
+            Some(None) => {
+                Err(format!("{} is traded on several exchanges: give its id", String::from_utf8_lossy(name)))
+            }
+            None => Err(format!("there is no security {}", String::from_utf8_lossy(name))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::refdata;
+
+    const PATH: BarPath = BarPath { interval_ns: 60_000_000_000, volume_bp: 1_000 };
+
+    /// Gives a byte at a time.
+    #[derive(Debug)]
+    struct Drip(Vec<u8>, usize);
+
+    impl Read for Drip {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            let Some(byte) = self.0.get(self.1) else { return Ok(0) };
+            into[0] = *byte;
+            self.1 += 1;
+            Ok(1)
+        }
+    }
+
+    fn read(text: &str) -> Result<Vec<Row>, DataError> {
+        let reference = Arc::new(refdata::shipped().unwrap());
+        let whole = io::Cursor::new(text.as_bytes().to_vec());
+        let rows = |file: Result<CsvFile, DataError>| {
+            let mut file = file?;
+            let mut rows = Vec::new();
+            while let Some(row) = file.next_row()? {
+                rows.push(row);
+            }
+            Ok(rows)
+        };
+        let at_once = rows(CsvFile::new("ticks".into(), whole, &reference, PATH));
+        let dripping =
+            rows(CsvFile::new("ticks".into(), Drip(text.as_bytes().to_vec(), 0), &reference, PATH));
+        assert_eq!(at_once, dripping, "wherever the bytes are cut");
+        at_once
+    }
+
+    #[test]
+    fn rows_are_quotes_trades_or_both() {
+        let text = format!(
+            "{TICKS}\r\n1000,1,232.50,100,232.51,200,,\n\n2026-11-14T09:30:00Z,AAPL,,,,,232.505,7\n\
+             1794648600000000001,MSFT,1,2,,,3,"
+        );
+        let rows = read(&text).unwrap();
+        let price = |text: &str| Price::parse(text.as_bytes()).unwrap();
+        let qty = |text: &str| Qty::parse(text.as_bytes()).unwrap();
+        let security = SecurityId(1);
+        let at = Timestamp(1_000);
+        let quote = Quote {
+            bid: price("232.50"),
+            bid_size: qty("100"),
+            ask: price("232.51"),
+            ask_size: qty("200"),
+            at,
+        };
+        assert_eq!(rows[0], Row { at, security, body: Body::Quote { security, quote } });
+        let at = Timestamp(1_794_648_600_000_000_000);
+        let trade = Trade { price: price("232.505"), size: qty("7"), at };
+        assert_eq!(rows[1], Row { at, security, body: Body::Trade { security, trade } });
+        let Body::Tick { quote, trade, .. } = rows[2].body else { panic!("{:?}", rows[2]) };
+        assert_eq!((quote.ask_size, trade.size, rows[2].security), (Qty::ZERO, Qty::ZERO, SecurityId(2)));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        let cases = [
+            ("", 0, "empty"),
+            ("time,security\n", 1, "the first line must be"),
+            ("T\nx,1,1,1,2,1,,\n", 2, "no time"),
+            ("T\n1,NOONE,1,1,2,1,,\n", 2, "no security NOONE"),
+            ("T\n1,1,1,1,2,1,,\n\n0,1,1,1,2,1,,\n", 4, "before that of the row above"),
+            ("T\n1,1,1,1,2,1,\n", 2, "there is no lastSize"),
+            ("T\n1,1,1,1,2,1,,,\n", 2, "too many cells"),
+            ("T\n1,1,1,,2,1,,\n", 2, "bidSize is missing"),
+            ("T\n1,1,1,-1,2,1,,\n", 2, "bidSize is negative"),
+            ("T\n1,1,,,,,,\n", 2, "neither"),
+            ("T\n1,1,1.123456789,1,2,1,,\n", 2, "bid: too many decimals"),
+            ("B\n1,1,5,4,3,4,1\n", 2, "do not fit together"),
+            ("B\n1,1,5,,3,4,1\n", 2, "high is empty"),
+        ];
+        for (text, line, problem) in cases {
+            let text = text.replacen('T', TICKS, 1).replacen('B', BARS, 1);
+            let error = read(&text).unwrap_err();
+            assert!(error.line == line && error.problem.contains(problem), "{text:?}: {error}");
+        }
+        let long = format!("{TICKS}\n{}", "1".repeat(5_000));
+        assert!(read(&long).unwrap_err().problem.contains("more than"));
+    }
+
+    #[test]
+    fn a_bar_is_four_rows() {
+        let rows =
+            read(&format!("{BARS}\n0,AAPL,10,12,9,11,4000\n60000000000,AAPL,10,12,9,11,4000\n")).unwrap();
+        assert_eq!(rows.len(), 8);
+        assert!(rows.is_sorted_by_key(|row| row.at));
+        assert_eq!(rows[7].at, Timestamp(105_000_000_000));
+    }
+}

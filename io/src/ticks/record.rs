@@ -1,0 +1,136 @@
+//! The live market into a file that simulation and replay read. The http thread, which hears every tick, writes the rows down; a thread of
+//! its own takes them to the disk, so a slow disk delays nobody: what does not fit is left out, and how much that was is told.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::mem;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread::{self, JoinHandle};
+
+use pitlane_engine::event::{Body, Event, Tick};
+use pitlane_engine::id::SecurityId;
+
+use super::csv::TICKS;
+
+/// Texts that wait to be written, and how long one is before it is sent: 16 MiB in all.
+const WAITING_MAX: usize = 64;
+const TEXT_BYTES: usize = 1 << 18;
+
+#[derive(Debug)]
+pub struct Recorder {
+    texts: SyncSender<String>,
+    rows: String,
+    /// The picture before, to tell what is new in the next.
+    before: BTreeMap<SecurityId, Tick>,
+    left_out: u64,
+}
+
+/// Opens the file and starts the thread, which ends when the recorder is gone and all is written.
+pub fn start(path: &Path) -> io::Result<(Recorder, JoinHandle<()>)> {
+    let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+    if file.metadata()?.len() == 0 {
+        file.write_all(format!("{TICKS}\n").as_bytes())?;
+    }
+    let (texts, received) = sync_channel(WAITING_MAX);
+    let thread = thread::Builder::new().name("record".to_string()).spawn(move || write(&received, file))?;
+    Ok((Recorder { texts, rows: String::new(), before: BTreeMap::new(), left_out: 0 }, thread))
+}
+
+fn write(texts: &Receiver<String>, mut file: File) {
+    for text in texts {
+        if let Err(error) = file.write_all(text.as_bytes()) {
+            tracing::error!(%error, "the market is not recorded any more");
+            return;
+        }
+    }
+}
+
+impl Recorder {
+    pub fn hear(&mut self, event: &Event) {
+        let Body::Tick(tick) = &event.body else { return };
+        let before = self.before.insert(tick.security, *tick);
+        if row(&mut self.rows, tick, before.as_ref()) && self.rows.len() >= TEXT_BYTES {
+            self.flush();
+        }
+    }
+
+    /// Hands on what has come together.
+    pub fn flush(&mut self) {
+        if self.rows.is_empty() {
+            return;
+        }
+        let rows = mem::take(&mut self.rows);
+        let count = rows.lines().count() as u64;
+        match self.texts.try_send(rows) {
+            Ok(()) if self.left_out > 0 => {
+                let rows = mem::take(&mut self.left_out);
+                tracing::warn!(rows, "the disk is too slow: rows of the recording were left out");
+            }
+            Ok(()) => {}
+            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => self.left_out += count,
+        }
+    }
+}
+
+/// The last rows wait for room.
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        let rows = mem::take(&mut self.rows);
+        let _ = self.texts.send(rows);
+    }
+}
+
+/// Writes what is new in a picture; false if nothing is.
+fn row(out: &mut String, tick: &Tick, before: Option<&Tick>) -> bool {
+    let quote = |tick: &Tick| (tick.bid, tick.bid_size, tick.ask, tick.ask_size);
+    let is_quoted = tick.bid_size.is_positive() || tick.ask_size.is_positive();
+    let has_quote = is_quoted && before.is_none_or(|before| quote(before) != quote(tick));
+    let trade = |tick: &Tick| (tick.last, tick.last_size, tick.volume);
+    let has_trade = tick.traded && before.is_none_or(|before| trade(before) != trade(tick));
+    if !has_quote && !has_trade {
+        return false;
+    }
+    let _ = write!(out, "{},{}", tick.at.0, tick.security);
+    for (price, size) in [(tick.bid, tick.bid_size), (tick.ask, tick.ask_size)] {
+        let _ =
+            if has_quote && size.is_positive() { write!(out, ",{price},{size}") } else { write!(out, ",,") };
+    }
+    let _ = if has_trade { writeln!(out, ",{},{}", tick.last, tick.last_size) } else { writeln!(out, ",,") };
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pitlane_engine::number::{Price, Qty};
+    use pitlane_engine::time::Timestamp;
+
+    #[test]
+    fn only_what_is_new_is_written() {
+        let whole = |units| Qty::whole(units).unwrap();
+        let quoted = Tick {
+            security: SecurityId(7),
+            bid: Price::parse(b"1.5").unwrap(),
+            bid_size: whole(3),
+            at: Timestamp(5),
+            ..Tick::default()
+        };
+        let traded = Tick { traded: true, last: quoted.bid, last_size: whole(2), volume: whole(2), ..quoted };
+        let moved = Tick {
+            ask: Price::parse(b"2").unwrap(),
+            ask_size: whole(1),
+            volume: whole(4),
+            at: Timestamp(9),
+            ..traded
+        };
+        let mut out = String::new();
+        assert!(row(&mut out, &quoted, None));
+        assert!(row(&mut out, &traded, Some(&quoted)));
+        assert!(!row(&mut out, &traded, Some(&traded)));
+        assert!(row(&mut out, &moved, Some(&traded)));
+        assert_eq!(out, "5,7,1.5,3,,,,\n5,7,,,,,1.5,2\n9,7,1.5,3,2,1,1.5,2\n");
+    }
+}

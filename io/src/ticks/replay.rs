@@ -1,0 +1,77 @@
+//! Files of ticks as a live market: each row when its time has come, at any speed.
+//!
+//! A row is told at a time, and the next only in the next round: in the shared layout strategies then see and send what they would in
+//! simulation. Files are read in the thread of the feed, a block of some thousand rows at once.
+
+use std::sync::Arc;
+
+use pitlane_engine::command::Body;
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::time::Timestamp;
+
+use super::bars::BarPath;
+use super::merge::{self, Merge};
+use super::{DataError, Row};
+use crate::config::{Replay as Settings, Simulation};
+
+#[derive(Debug)]
+pub struct Replay {
+    data: Merge,
+    /// In thousandths; None: as fast as it can be taken.
+    speed_permille: Option<u64>,
+    /// Time of the first row, and when it was told.
+    begun: Option<(Timestamp, Timestamp)>,
+}
+
+impl Replay {
+    /// None if no file is named.
+    pub fn open(
+        settings: &Settings,
+        bars: &Simulation,
+        reference: &Arc<RefData>,
+    ) -> Result<Option<Replay>, DataError> {
+        if settings.data.is_empty() {
+            return Ok(None);
+        }
+        let bars = BarPath { interval_ns: bars.bar_ns, volume_bp: bars.bar_volume_bp };
+        let data = merge::open(&settings.data, reference, bars, (Timestamp::ZERO, Timestamp::MAX))?;
+        Ok(Some(Replay { data, speed_permille: settings.speed_permille, begun: None }))
+    }
+
+    /// When the next row is due; the end of time if there is none.
+    pub fn next_at(&self) -> Timestamp {
+        match (self.data.peek(), self.begun) {
+            (None, _) => Timestamp::MAX,
+            (Some(_), None) => Timestamp::ZERO,
+            (Some(at), Some((first, told))) => self.moved(at, first, told),
+        }
+    }
+
+    /// The next row that is due, as if it happened now.
+    pub fn poll(&mut self, now: Timestamp) -> Result<Option<Row>, DataError> {
+        let Some(at) = self.data.peek() else { return Ok(None) };
+        let (first, told) = *self.begun.get_or_insert((at, now));
+        if self.moved(at, first, told) > now {
+            return Ok(None);
+        }
+        Ok(self.data.next_row()?.map(|row| restamped(row, now)))
+    }
+
+    fn moved(&self, at: Timestamp, first: Timestamp, told: Timestamp) -> Timestamp {
+        let Some(speed) = self.speed_permille else { return told };
+        let ns = at.since(first) as u128 * 1_000 / speed as u128;
+        told.plus(u64::try_from(ns).unwrap_or(u64::MAX))
+    }
+}
+
+/// The same row, said at another time.
+fn restamped(mut row: Row, at: Timestamp) -> Row {
+    row.at = at;
+    match &mut row.body {
+        Body::Quote { quote, .. } => quote.at = at,
+        Body::Trade { trade, .. } => trade.at = at,
+        Body::Tick { quote, trade, .. } => (quote.at, trade.at) = (at, at),
+        _ => unreachable!("a file of prices has nothing else"),
+    }
+    row
+}

@@ -1,0 +1,16 @@
+//! Strategies as an operator meets them: the real binary, embedded and simulated.
+
+#![allow(clippy::unwrap_used, reason = "tests may")]
+
+#[path = "../server/service.rs"]
+#[allow(dead_code, reason = "each test uses its part")]
+mod service;
+
+#[path = "../stomp/client.rs"]
+#[allow(dead_code, reason = "each test uses its part")]
+mod client;
+
+mod data;
+mod embedded;
+mod replay;
+mod simulation;

@@ -1,0 +1,60 @@
+//! The same strategy over the same data, simulated and embedded; and data that were recorded.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::data::{MOMENTUM, file, rows};
+use super::embedded::{get, start, strategy, until};
+use super::service::folder;
+use super::simulation::{report, simulate};
+
+/// Quantity and price of each trade of simulation.
+fn simulated(report: &Value) -> Vec<(f64, f64)> {
+    let number = |row: &Value, name: &str| row[name].as_str().unwrap().parse().unwrap();
+    let rows = report["trades"].as_array().unwrap();
+    rows.iter().map(|row| (number(row, "quantity"), number(row, "price"))).collect()
+}
+
+/// The same of the service, oldest first.
+fn traded(rows: &Value) -> Vec<(f64, f64)> {
+    let number = |row: &Value, name: &str| row[name].as_f64().unwrap();
+    let rows = rows.as_array().unwrap().iter().rev();
+    rows.map(|row| (number(row, "quantity"), number(row, "price"))).collect()
+}
+
+#[test]
+fn a_strategy_does_the_same_embedded_as_simulated() {
+    let place = folder("replay-same");
+    let files = [("aapl.csv", file(&rows("AAPL", 3_000, 5)))];
+    let settings = MOMENTUM.replace("[\"AAPL\", 2]", "[\"AAPL\"]");
+    let (code, text, complaints) = simulate(&place, &files, &settings, &[]);
+    assert_eq!(code, Some(0), "{text}{complaints}");
+    let expected = simulated(&report(&place));
+    assert!(expected.len() > 50, "{text}");
+
+    let data = format!("replay.data={}", place.join("aapl.csv").display());
+    let live = ["replay.speed=0", &data, "risk.strategies.max_orders_per_s=0", "topology.shards=1"];
+    let service = start(&place, &settings, &live);
+    let all = || get(&service, "/rest/transaction/daily?strategy=MOMENTUM");
+    until(|| all().as_array().unwrap().len() >= expected.len());
+    assert_eq!(traded(&all()), expected);
+    assert_eq!(strategy(&service, "MOMENTUM")["phase"], "RUNNING");
+}
+
+#[test]
+fn a_market_that_was_recorded_can_be_simulated() {
+    let place = folder("record");
+    let recorded = place.join("recorded.csv");
+    let record = format!("record.file={}", recorded.display());
+    let service = start(&place, "", &["feed.rate=5000", &record]);
+    until(|| service.metric("pitlane_ticks_total") > 2_000);
+    service.signal("TERM");
+    assert!(service.end().is_orderly());
+    let text = fs::read_to_string(&recorded).unwrap();
+    // Where nothing is new, nothing is written.
+    assert!(text.lines().count() > 1_000, "{}", text.lines().count());
+    let (code, said, complaints) = simulate(&place, &[("recorded.csv", text)], MOMENTUM, &[]);
+    assert_eq!(code, Some(0), "{said}{complaints}");
+    assert!(report(&place)["ticks"].as_u64().unwrap() > 1_000);
+}

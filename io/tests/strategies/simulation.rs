@@ -1,0 +1,204 @@
+//! `pitlane simulate`.
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::data::{MAKER, MOMENTUM, START_NS, file, rows};
+use super::service::{Folder, folder};
+
+/// Runs it over files of this content, with these settings; gives exit code, output and complaints.
+pub fn simulate(
+    place: &Folder,
+    files: &[(&str, String)],
+    settings: &str,
+    more: &[&str],
+) -> (Option<i32>, String, String) {
+    let mut names = Vec::new();
+    for (name, text) in files {
+        let path = place.join(name);
+        fs::write(&path, text).unwrap();
+        names.push(path.display().to_string());
+    }
+    let config = place.join("settings.toml");
+    fs::write(&config, settings).unwrap();
+    let report = place.join("report");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pitlane"));
+    command.arg("simulate").arg("--config").arg(&config).arg("--report").arg(&report);
+    command.args(["--data", &names.join(","), "--set", "shard.orders_max=10000"]).args(more);
+    let output = command.output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+pub fn report(place: &Folder) -> Value {
+    serde_json::from_slice(&fs::read(place.join("report/report.json")).unwrap()).unwrap()
+}
+
+fn both() -> String {
+    format!("{MOMENTUM}{MAKER}")
+}
+
+#[test]
+fn the_same_run_has_the_same_hash_and_the_report_is_whole() {
+    let place = folder("simulate-twice");
+    let files = [("aapl.csv", file(&rows("AAPL", 4_000, 1))), ("msft.csv", file(&rows("2", 4_000, 2)))];
+    let (code, text, complaints) = simulate(&place, &files, &both(), &[]);
+    assert_eq!((code, complaints.as_str()), (Some(0), ""), "{text}");
+    let first = report(&place);
+    let page = fs::read_to_string(place.join("report/report.html")).unwrap();
+    for plot in ["equity", "draw-down", "returns"] {
+        assert_eq!(page.matches(&format!("<svg class=\"{plot}\"")).count(), 2, "one for each strategy");
+    }
+    assert!(page.contains("<path fill=\"none\"") && !page.contains("<script"));
+    for assumption in
+        ["fill model", "slippage", "commission", "order entry delay", "feed delay", "start cash"]
+    {
+        assert!(text.contains(assumption) && page.contains(assumption), "{assumption}");
+    }
+    assert_eq!(
+        text,
+        format!(
+            "{}report in {}\n",
+            fs::read_to_string(place.join("report/report.txt")).unwrap(),
+            place.join("report").display()
+        )
+    );
+    let strategies = first["strategies"].as_array().unwrap();
+    assert_eq!(strategies.len(), 2);
+    for strategy in strategies {
+        assert!(strategy["orders"].as_u64().unwrap() > 10, "{strategy}");
+        assert!(strategy["fills"].as_u64().unwrap() > 10, "{strategy}");
+        assert_eq!((strategy["rejected"].as_u64(), &strategy["failure"]), (Some(0), &Value::Null));
+        assert_eq!(strategy["startEquity"].as_f64(), Some(1_000_000.0));
+        assert!(strategy["sharpe"].is_f64(), "{strategy}");
+    }
+    assert_eq!(first["ticks"].as_u64(), Some(8_000));
+    assert!(!first["trades"].as_array().unwrap().is_empty());
+    simulate(&place, &files, &both(), &["--quiet"]);
+    let second = report(&place);
+    assert_eq!(first["hash"], second["hash"]);
+    // Chance is part of it where it is used.
+    let dice = ["--set", "venue.partial_fill=true", "--seed", "7"];
+    simulate(&place, &files, &both(), &dice);
+    assert_ne!(report(&place)["hash"], first["hash"]);
+}
+
+#[test]
+fn files_are_merged_by_time_and_cut_to_a_range() {
+    let place = folder("simulate-merged");
+    let (one, two) = (rows("AAPL", 1_500, 3), rows("MSFT", 1_500, 4));
+    let mut merged: Vec<_> = one.iter().chain(&two).cloned().collect();
+    merged.sort_by_key(|(at, _)| *at);
+    simulate(&place, &[("one.csv", file(&one)), ("two.csv", file(&two))], MOMENTUM, &[]);
+    let apart = report(&place);
+    simulate(&place, &[("all.csv", file(&merged))], MOMENTUM, &[]);
+    let together = report(&place);
+    assert_eq!(apart["trades"], together["trades"]);
+    let from = "2026-11-02T14:30:10Z";
+    let (code, text, _) = simulate(
+        &place,
+        &[("all.csv", file(&merged))],
+        MOMENTUM,
+        &["--from", from, "--to", "2026-11-02T14:30:20Z"],
+    );
+    assert_eq!(code, Some(0), "{text}");
+    let inside = |at: &u64| (10_000_000_000..20_000_000_000).contains(&(at - START_NS));
+    let expected = merged.iter().filter(|(at, _)| inside(at)).count();
+    assert_eq!(
+        (report(&place)["ticks"].as_u64(), &report(&place)["from"]),
+        (Some(expected as u64), &Value::from(from))
+    );
+    // With history before it, the averages are known at the first tick.
+    simulate(
+        &place,
+        &[("all.csv", file(&merged))],
+        MOMENTUM,
+        &["--from", from, "--set", "simulation.prefeed_s=10"],
+    );
+    assert!(report(&place)["ticks"].as_u64().unwrap() > expected as u64);
+    let (code, _, complaints) =
+        simulate(&place, &[("all.csv", file(&merged))], MOMENTUM, &["--from", "2030-01-01"]);
+    assert_eq!(code, Some(1));
+    assert!(complaints.contains("there is nothing between from and to"), "{complaints}");
+}
+
+#[test]
+fn bars_are_traded_on() {
+    let place = folder("simulate-bars");
+    let mut text = "time,security,open,high,low,close,volume\n".to_string();
+    for bar in 0..600_u64 {
+        // Up and down, an hour each way.
+        let level = 20_000 + 100 * if bar / 60 % 2 == 0 { bar % 60 } else { 60 - bar % 60 };
+        let price = |cents: u64| format!("{}.{:02}", cents / 100, cents % 100);
+        let at = START_NS + bar * 60_000_000_000;
+        text += &format!(
+            "{at},AAPL,{},{},{},{},100000\n",
+            price(level),
+            price(level + 30),
+            price(level - 30),
+            price(level + 10)
+        );
+    }
+    let settings =
+        MOMENTUM.replace("bar_s = 0", "bar_s = 60").replace(", 2]", "]").replace("slow = 30", "slow = 20");
+    let (code, said, complaints) = simulate(&place, &[("bars.csv", text)], &settings, &[]);
+    assert_eq!(code, Some(0), "{said}{complaints}");
+    let report = report(&place);
+    assert_eq!(report["ticks"].as_u64(), Some(2_400));
+    assert!(report["strategies"][0]["fills"].as_u64().unwrap() >= 8, "{said}");
+    assert!(
+        report["strategies"][0]["endEquity"].as_f64().unwrap() > 1_000_000.0,
+        "it follows a trend: {said}"
+    );
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_place() {
+    let place = folder("simulate-wrong");
+    let bad = file(&rows("AAPL", 5, 1)) + "1,AAPL,1,1,2,1,,\n";
+    let (code, _, complaints) = simulate(&place, &[("bad.csv", bad)], MOMENTUM, &[]);
+    assert_eq!(code, Some(1));
+    assert!(complaints.contains("bad.csv:7: its time is before that of the row above"), "{complaints}");
+    let good = [("good.csv", file(&rows("AAPL", 5, 1)))];
+    let (code, _, complaints) = simulate(&place, &good, "", &[]);
+    assert_eq!(code, Some(1));
+    assert!(complaints.contains("no [[strategy]]"), "{complaints}");
+    let cases = [
+        (
+            "\"MOMENTUM\"",
+            "\"MOMENTUN\"",
+            "strategy.0.name: there is no strategy MOMENTUN (did you mean MOMENTUM?)",
+        ),
+        (
+            "moving-average-cross",
+            "moving-average",
+            "strategy.0.kind: there is no kind moving-average (did you mean moving-average-cross?)",
+        ),
+        ("AAPL", "NOBODY", "strategy.0.securities: there is no security NOBODY"),
+        ("fast = 5", "fast = 50", "strategy.0.parameters: fast: it must be below slow"),
+        ("slow", "slwo", "strategy.0.parameters: slwo: there is no such parameter"),
+        ("start = true\n", "", "strategy.0.start: it is missing"),
+    ];
+    for (from, to, problem) in cases {
+        let (code, _, complaints) = simulate(&place, &good, &MOMENTUM.replacen(from, to, 1), &[]);
+        assert_eq!(code, Some(1));
+        assert!(complaints.contains(problem), "{complaints}");
+    }
+}
+
+#[test]
+fn a_strategy_that_fails_stops_alone() {
+    let place = folder("simulate-failing");
+    let settings = format!("{}[risk.strategy.MOMENTUM]\ntrading_enabled = false\n", both());
+    let (code, text, complaints) =
+        simulate(&place, &[("aapl.csv", file(&rows("AAPL", 2_000, 1)))], &settings, &[]);
+    assert_eq!(code, Some(0), "{text}{complaints}");
+    let report = report(&place);
+    let (momentum, maker) = (&report["strategies"][0], &report["strategies"][1]);
+    assert_eq!((momentum["orders"].as_u64(), momentum["rejected"].as_u64()), (Some(1), Some(1)));
+    let reason = momentum["failure"]["reason"].as_str().unwrap();
+    assert!(reason.contains("trading is switched off"), "{reason}");
+    assert!(text.contains(reason) && maker["fills"].as_u64().unwrap() > 10, "{text}");
+}

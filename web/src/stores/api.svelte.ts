@@ -1,0 +1,54 @@
+// What the service can be asked for, as it describes itself. Fetched when the first panel wants to know.
+
+import type { Rest } from '../link/rest';
+
+export interface Call {
+  method: string;
+  path: string;
+  summary: string;
+  tag: string;
+}
+
+interface Operation {
+  summary?: string;
+  description?: string;
+  tags?: string[];
+}
+interface OpenApi {
+  paths: Record<string, Record<string, Operation>>;
+}
+
+const METHODS = ['get', 'post', 'put', 'delete'];
+
+export class Api {
+  calls: Call[] = $state.raw([]);
+  fault = $state('');
+  private asked: Promise<void> | null = null;
+
+  constructor(private readonly rest: Rest) {}
+
+  /** Asked for twice, it is fetched once; after a failure again. */
+  load(): Promise<void> {
+    return (this.asked ??= this.fetched());
+  }
+
+  /** Whether there is a call, by its path with `{}` for what varies. */
+  has(method: string, path: string): boolean {
+    return this.calls.some((call) => call.method === method && call.path.replace(/\{[^}]*\}/g, '{}') === path);
+  }
+
+  private async fetched(): Promise<void> {
+    try {
+      const { paths } = await this.rest.get<OpenApi>('/openapi.json');
+      this.fault = '';
+      this.calls = Object.entries(paths).flatMap(([path, operations]) =>
+        Object.entries(operations)
+          .filter(([method]) => METHODS.includes(method))
+          .map(([method, { summary, description, tags }]) => ({ method: method.toUpperCase(), path, summary: summary ?? description ?? '', tag: tags?.[0] ?? '' })),
+      );
+    } catch (problem) {
+      this.fault = problem instanceof Error ? problem.message : String(problem);
+      this.asked = null;
+    }
+  }
+}
