@@ -2,7 +2,7 @@
 //! post from gateways, and by requests of an operator.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -265,6 +265,9 @@ impl Host for HttpHost {
 
 impl Drop for HttpHost {
     fn drop(&mut self) {
+        // Whoever is still there would be waited for.
+        self.clients.clear();
+        self.operator.leave();
         self.remote.end();
         if let Some(thread) = self.thread.take() {
             let ended = thread.join();
@@ -284,6 +287,10 @@ impl Operator {
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         socket.set_nodelay(true).unwrap();
         Operator { socket }
+    }
+
+    fn leave(&self) {
+        let _ = self.socket.shutdown(Shutdown::Both);
     }
 
     /// The body of the answer.
