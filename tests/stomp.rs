@@ -3,7 +3,8 @@
 
 use std::path::Path;
 
-use pitlane_tests::stomp::dialogue::{Cuts, play};
+use pitlane_tests::stomp::bare::Bare;
+use pitlane_tests::stomp::dialogue::{Cuts, dialogues, play};
 use pitlane_tests::stomp::wire;
 
 /// Longer lines are about limits; to cut them everywhere would take minutes and tell nothing new.
@@ -20,13 +21,7 @@ fn every_rule_holds_wherever_the_octets_are_cut() {
     let (mut count, mut failures) = (0, Vec::new());
     for file in files {
         let text = std::fs::read_to_string(&file).expect("a readable file");
-        for dialogue in format!("\n{text}").split("\n# ").skip(1) {
-            let (rule, lines) = dialogue.split_once('\n').unwrap_or((dialogue, ""));
-            let lines: Vec<&str> =
-                lines.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
-            if lines.is_empty() {
-                continue;
-            }
+        for (rule, lines) in dialogues(&text) {
             count += 1;
             if let Err(problem) = check(&lines) {
                 failures.push(format!("{}: {rule}\n  {problem}", file.display()));
@@ -38,7 +33,7 @@ fn every_rule_holds_wherever_the_octets_are_cut() {
 }
 
 fn check(lines: &[&str]) -> Result<(), String> {
-    let told = |cuts: Cuts| play(lines, &cuts).map_err(|problem| format!("{cuts:?}: {problem}"));
+    let told = |cuts: Cuts| play(lines, &cuts, &Bare::open).map_err(|problem| format!("{cuts:?}: {problem}"));
     told(Cuts::None)?;
     told(Cuts::Merged)?;
     for len in [1, 2, 3, 5, 11] {

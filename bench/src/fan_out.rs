@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use pitlane::auth::Role;
-use pitlane::bulletin::Note;
+use pitlane::bulletin::{Note, Row};
 use pitlane::net::Net;
 use pitlane::net::happening::Happening;
 use pitlane::net::listener::Listener;
@@ -58,8 +58,14 @@ pub struct Throughput {
 pub struct Shared {
     /// Deliveries counted by the consumers.
     delivered: AtomicU64,
+    /// Events said to all.
+    said: AtomicU64,
+    /// Most that waited for one consumer.
+    held_max: AtomicU64,
     /// Everybody is there.
     go: AtomicBool,
+    /// Nothing more is to be said.
+    hush: AtomicBool,
     stop: AtomicBool,
 }
 
@@ -113,12 +119,85 @@ pub fn beside_stalled(pinning: &Pinning, reference: &Arc<RefData>, stalled: usiz
     listen(room, crowd, time)
 }
 
+/// One consumer at 1,000 events of 4 KiB a second, alone or beside one who does not read, one with the smallest window who reads
+/// an octet at a time, and [`CHURNING`] who come and go.
+pub fn beside_neighbours(
+    pinning: &Pinning,
+    reference: &Arc<RefData>,
+    are_bad: bool,
+    time: Duration,
+) -> Heard {
+    let room = Room::start(pinning, reference, Manner::Large(1_000_000));
+    let mut crowd = Crowd::stomp(room.address, "generic-event.*", 1, usize::from(are_bad));
+    if are_bad {
+        crowd.neighbours = Some(Neighbours::new(room.address));
+    }
+    listen(room, crowd, time)
+}
+
+/// Connections that come and go, all of them once in [`CHURN_TIME`]: few enough a second that what they cost the consumers' own
+/// core stays below a hundredth.
+const CHURNING: usize = 100;
+const CHURN_TIME: Duration = Duration::from_secs(2);
+
+/// Those who come and go, and the one with a small window.
+struct Neighbours {
+    address: SocketAddr,
+    churning: Vec<TcpStream>,
+    /// Whose turn it is to go.
+    turn: usize,
+    due: Instant,
+    narrow: TcpStream,
+}
+
+impl Neighbours {
+    fn new(address: SocketAddr) -> Neighbours {
+        let narrow =
+            socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).expect("a socket");
+        // As small as the system lets it be.
+        narrow.set_recv_buffer_size(1).expect("a socket takes options");
+        narrow.connect(&address.into()).expect("the room is open");
+        let mut narrow: TcpStream = narrow.into();
+        narrow.write_all(hello("generic-event.*").as_bytes()).expect("it reads");
+        narrow.set_nonblocking(true).expect("a socket takes options");
+        let mut neighbours =
+            Neighbours { address, churning: Vec::new(), turn: 0, due: Instant::now(), narrow };
+        while neighbours.churning.len() < CHURNING {
+            let another = neighbours.another();
+            neighbours.churning.push(another);
+        }
+        neighbours
+    }
+
+    fn another(&self) -> TcpStream {
+        let mut socket = TcpStream::connect(self.address).expect("the room is open");
+        socket.write_all(hello("generic-event.*").as_bytes()).expect("it reads");
+        socket
+    }
+
+    fn act(&mut self) {
+        // Whoever has been sent away for his slowness does not come again.
+        let _ = self.narrow.read(&mut [0; 1]);
+        if Instant::now() >= self.due {
+            self.due += CHURN_TIME / CHURNING as u32;
+            self.turn = (self.turn + 1) % CHURNING;
+            self.churning[self.turn] = self.another();
+        }
+    }
+}
+
 /// What consumers heard.
 #[derive(Clone, Debug)]
 pub struct Heard {
     pub latencies: Histogram<u64>,
     /// Longest time without any delivery.
     pub gap: Duration,
+    /// Events that were said and did not come to somebody who reads.
+    pub missing: u64,
+    /// What the server's thread took for an event, from its being due to the last write, at the median.
+    pub turn_ns: f64,
+    /// Most that ever waited for one consumer, in bytes.
+    pub held_max: u64,
 }
 
 fn listen(room: Room, mut crowd: Crowd, time: Duration) -> Heard {
@@ -139,8 +218,19 @@ fn listen(room: Room, mut crowd: Crowd, time: Duration) -> Heard {
             }
         }
     });
-    room.end();
-    Heard { latencies, gap }
+    let shared = room.shared.clone();
+    // Nothing more is said, and what was said comes.
+    shared.hush.store(true, Ordering::Release);
+    let healthy = crowd.sockets.len() as u64;
+    let expected = || shared.said.load(Ordering::Acquire) * healthy;
+    let late = Instant::now() + PATIENCE;
+    while crowd.messages < expected() && Instant::now() < late {
+        crowd.look(&shared, &mut |_| {});
+    }
+    let missing = expected().saturating_sub(crowd.messages);
+    let turns = room.end();
+    let held_max = shared.held_max.load(Ordering::Relaxed);
+    Heard { latencies, gap, missing, turn_ns: turns.value_at_quantile(0.5) as f64, held_max }
 }
 
 /// The gateway's side, in a thread of its own.
@@ -149,7 +239,7 @@ struct Room {
     shared: Arc<Shared>,
     /// Times of ticks are readings of this.
     clock: Clock,
-    thread: JoinHandle<()>,
+    thread: JoinHandle<Histogram<u64>>,
 }
 
 impl Room {
@@ -168,19 +258,27 @@ impl Room {
             let listener = Listener::bind(settings).expect("loopback has a port");
             tell.send(listener.address()).expect("somebody waits for it");
             net.listen(listener);
-            serve(net, reference, &time, manner, &told);
+            serve(net, reference, &time, manner, &told)
         });
         let address = address.recv_timeout(PATIENCE).expect("the room opens");
         Room { address, shared, clock, thread }
     }
 
-    fn end(self) {
+    /// How long the turns took in which something was said, in nanoseconds.
+    fn end(self) -> Histogram<u64> {
         self.shared.stop.store(true, Ordering::Relaxed);
-        self.thread.join().expect("the room does not panic");
+        self.thread.join().expect("the room does not panic")
     }
 }
 
-fn serve(mut net: Net, reference: Arc<RefData>, clock: &Clock, manner: Manner, shared: &Shared) {
+fn serve(
+    mut net: Net,
+    reference: Arc<RefData>,
+    clock: &Clock,
+    manner: Manner,
+    shared: &Shared,
+) -> Histogram<u64> {
+    let mut turns = histogram();
     let securities: Vec<SecurityId> = reference.securities().iter().map(|row| row.id).collect();
     let logins = Logins::new(None, Role::Trade);
     let mut room = StompRoom::new(Settings::default(), reference, logins);
@@ -201,7 +299,8 @@ fn serve(mut net: Net, reference: Arc<RefData>, clock: &Clock, manner: Manner, s
                 due
             }
         };
-        if shared.go.load(Ordering::Acquire) {
+        let speaks = shared.go.load(Ordering::Acquire) && !shared.hush.load(Ordering::Acquire);
+        if speaks {
             for _ in 0..count {
                 said += 1;
                 let at = match manner {
@@ -221,14 +320,27 @@ fn serve(mut net: Net, reference: Arc<RefData>, clock: &Clock, manner: Manner, s
             Happening::AllTold => _ = room.poll(now, sockets, None, |_| {}),
             other => room.handle(now, sockets, other),
         });
+        if speaks && count > 0 && !matches!(manner, Manner::Fast(_)) {
+            turns.saturating_record(clock.delta_as_nanos(0, clock.raw()) - now.0);
+            shared.said.store(said, Ordering::Release);
+            if said % HELD_EVERY == 0 {
+                let waits = |row: Row| row.queue_bytes + row.stomp.map_or(0, |stomp| stomp.backlog_bytes);
+                shared.held_max.fetch_max(room.rows().map(waits).max().unwrap_or(0), Ordering::Relaxed);
+            }
+        }
     }
+    turns
 }
+
+/// Events between two looks at what waits.
+const HELD_EVERY: u64 = 64;
 
 /// All consumers, in the calling thread.
 pub struct Crowd {
     sockets: Vec<TcpStream>,
     /// They are there and do not read.
     _stalled: Vec<TcpStream>,
+    neighbours: Option<Neighbours>,
     buffer: Vec<u8>,
     pub messages: u64,
     pub octets: u64,
@@ -240,10 +352,7 @@ impl Crowd {
     fn stomp(address: SocketAddr, topic: &str, consumers: usize, stalled: usize) -> Crowd {
         let open = |_| {
             let mut socket = TcpStream::connect(address).expect("the room is open");
-            let hello = format!(
-                "CONNECT\naccept-version:1.2\n\n\0SUBSCRIBE\nid:1\ndestination:/topic/{topic}\nreceipt:r\n\n\0"
-            );
-            socket.write_all(hello.as_bytes()).expect("it reads");
+            socket.write_all(hello(topic).as_bytes()).expect("it reads");
             // Byte by byte, so that nothing behind the receipt is swallowed.
             let mut answer = Vec::new();
             while answer.iter().filter(|byte| **byte == 0).count() < 2 {
@@ -270,7 +379,7 @@ impl Crowd {
 
     fn new(sockets: Vec<TcpStream>, length: Option<u64>) -> Crowd {
         let (stalled, buffer) = (Vec::new(), vec![0; READ_BYTES]);
-        Crowd { sockets, _stalled: stalled, buffer, messages: 0, octets: 0, length }
+        Crowd { sockets, _stalled: stalled, neighbours: None, buffer, messages: 0, octets: 0, length }
     }
 
     fn read_for(&mut self, shared: &Shared, time: Duration, see: impl FnMut(&[u8])) {
@@ -290,29 +399,42 @@ impl Crowd {
         let late = end + PATIENCE;
         let begun = self.messages;
         while Instant::now() < end || self.messages == begun && Instant::now() < late {
-            let mut idle = true;
-            for socket in &mut self.sockets {
-                match socket.read(&mut self.buffer) {
-                    Ok(0) => panic!("the server has hung up"),
-                    Ok(read) => {
-                        let bytes = &self.buffer[..read];
-                        self.octets += read as u64;
-                        match self.length {
-                            Some(length) => self.messages = self.octets / length,
-                            None => self.messages += memchr::memchr_iter(0, bytes).count() as u64,
-                        }
-                        see(bytes);
-                        idle = false;
-                    }
-                    Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                    Err(error) => panic!("{error}"),
-                }
-            }
-            shared.delivered.store(self.messages, Ordering::Release);
+            let idle = self.look(shared, &mut see);
             between(self.messages);
             if idle {
                 spin_loop();
             }
         }
     }
+
+    /// Reads what has come to each, and says whether that was nothing.
+    fn look(&mut self, shared: &Shared, see: &mut impl FnMut(&[u8])) -> bool {
+        let mut idle = true;
+        for socket in &mut self.sockets {
+            match socket.read(&mut self.buffer) {
+                Ok(0) => panic!("the server has hung up"),
+                Ok(read) => {
+                    let bytes = &self.buffer[..read];
+                    self.octets += read as u64;
+                    match self.length {
+                        Some(length) => self.messages = self.octets / length,
+                        None => self.messages += memchr::memchr_iter(0, bytes).count() as u64,
+                    }
+                    see(bytes);
+                    idle = false;
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+        shared.delivered.store(self.messages, Ordering::Release);
+        if idle && let Some(neighbours) = &mut self.neighbours {
+            neighbours.act();
+        }
+        idle
+    }
+}
+
+fn hello(topic: &str) -> String {
+    format!("CONNECT\naccept-version:1.2\n\n\0SUBSCRIBE\nid:1\ndestination:/topic/{topic}\nreceipt:r\n\n\0")
 }

@@ -40,6 +40,14 @@ pub const RESTART_FROM_JOURNAL_S_MAX: f64 = 30.0;
 /// Consumers; at least so many million deliveries a second; at 5,000 a second at most so many microseconds at the median.
 pub const STOMP: [(usize, f64, f64); 3] = [(1, 1.5, 20.0), (10, 3.2, 70.0), (100, 2.3, 450.0)];
 
+/// A healthy consumer's 99th percentile beside two of ten who do not read, and how long nobody hears anything at most.
+pub const STALLED_RATIO_MAX: f64 = 1.1;
+pub const SILENCE_S_MAX: f64 = 1.0;
+/// The same beside one who has stopped, one with the smallest window and a hundred who come and go.
+pub const NEIGHBOURS_RATIO_MAX: f64 = 2.0;
+/// What may wait for one consumer: the queue of 4 MiB, the mark of 256 KiB, and a turn's worth of frames.
+pub const HELD_MIB_MAX: f64 = 4.0 + 0.25 + 0.0625;
+
 /// What was asked, what came, and whether that is enough.
 #[derive(Clone, Debug, Serialize)]
 pub struct Verdict {

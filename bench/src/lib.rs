@@ -23,6 +23,7 @@ pub mod goals;
 pub mod instructions;
 pub mod measure;
 pub mod noise;
+pub mod pairs;
 pub mod report;
 pub mod soak;
 pub mod sweep;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use pitlane_bench::conditions::{Conditions, Pinning};
 use pitlane_bench::contest::{Engine, STANDING_HEAD, contest};
-use pitlane_bench::fan_out::{self, Heard};
+use pitlane_bench::fan_out;
 use pitlane_bench::goals::{self, Verdict};
 use pitlane_bench::journal::Folder;
 use pitlane_bench::measure::{clock_ns, median, percentiles};
@@ -21,8 +21,8 @@ use pitlane_bench::scenario::Scenario;
 use pitlane_bench::work::Work;
 use pitlane_bench::workload::{Kind, Workload};
 use pitlane_bench::{
-    fix, fix_wire, http, journal, lane, memory, net, platform, read_model, rest, ring, simulate, stages,
-    stomp,
+    fix, fix_wire, http, journal, lane, memory, net, pairs, platform, read_model, rest, ring, simulate,
+    stages, stomp,
 };
 
 #[derive(Parser)]
@@ -635,6 +635,10 @@ fn http_beside_hyper(pinning: &Pinning, requests: &Requests) -> Result<Verdicts,
     Ok(Verdicts { wrong: false, goals })
 }
 
+/// A part of a round beside bad neighbours, and rounds for each such part of the time that is given.
+const STALLED_PART: Duration = Duration::from_millis(700);
+const ROUNDS_PER_PART: usize = 3;
+
 fn broker(pinning: &Pinning, ticks: usize, time: Duration) -> Verdicts {
     let reference = Arc::new(platform::reference(100));
     println!("stomp decode: {:.0} ns a frame", stomp::decode(ticks));
@@ -662,16 +666,35 @@ fn broker(pinning: &Pinning, ticks: usize, time: Duration) -> Verdicts {
         println!("stomp to {consumers} at 5,000/s: median {:.1} µs, p99 {:.1} µs", us(0.5), us(0.99));
         goals.push(Verdict::at_most(&format!("stomp latency to {consumers}"), us(0.5), most_us, "µs"));
     }
-    for stalled in [0, 2] {
-        let Heard { latencies, gap } = fan_out::beside_stalled(pinning, &reference, stalled, time);
-        let us = |quantile: f64| latencies.value_at_quantile(quantile) as f64 / 1e3;
-        let gap = gap.as_secs_f64() * 1e3;
-        println!(
-            "stomp, 1,000 × 4 KiB/s to 10 of whom {stalled} do not read: median {:.1} µs, p99 {:.1} µs, longest silence {gap:.1} ms",
-            us(0.5),
-            us(0.99)
-        );
-    }
+    // Short rounds: whoever does not read is sent away after a second.
+    let part = time.min(STALLED_PART);
+    let rounds = (time.as_millis() / part.as_millis().max(1)) as usize * ROUNDS_PER_PART;
+    let stalled = pairs::pairs(rounds, |is_bad| {
+        fan_out::beside_stalled(pinning, &reference, if is_bad { 2 } else { 0 }, part)
+    });
+    println!("stomp, 1,000 × 4 KiB/s to 10, of whom 2 do not read: {stalled}");
+    goals.push(Verdict::at_most(
+        "stomp beside 2 stalled",
+        stalled.p99_ratio,
+        goals::STALLED_RATIO_MAX,
+        "× p99",
+    ));
+    let gap = stalled.gap.as_secs_f64();
+    goals.push(Verdict::at_most("stomp beside 2 stalled, silence", gap, goals::SILENCE_S_MAX, "s"));
+    let beside = pairs::pairs(rounds, |is_bad| fan_out::beside_neighbours(pinning, &reference, is_bad, part));
+    println!(
+        "stomp, 1,000 × 4 KiB/s to 1, beside one who does not read, one with the smallest window and 100 who come and go: {beside}"
+    );
+    goals.push(Verdict::at_most(
+        "stomp beside neighbours",
+        beside.p99_ratio,
+        goals::NEIGHBOURS_RATIO_MAX,
+        "× p99",
+    ));
+    let missing = (beside.missing + stalled.missing) as f64;
+    goals.push(Verdict::at_most("stomp beside neighbours, missing", missing, 0.0, "messages"));
+    let held = beside.held_max.max(stalled.held_max) as f64 / (1 << 20) as f64;
+    goals.push(Verdict::at_most("stomp beside neighbours, held for one", held, goals::HELD_MIB_MAX, "MiB"));
     println!();
     Verdicts { wrong: false, goals }
 }

@@ -75,9 +75,11 @@ pub use self::standing::{Journaling, Listener, Phase, Standing};
 use crate::audit::Pen;
 use crate::auth::Seat;
 use crate::bulletin::Post;
+use crate::clock::Clock;
 use crate::log::Events;
 use crate::metrics::{Registry, StageSummary};
 use crate::report::Report;
+use crate::stages::Recorder;
 use crate::tls::Tls;
 use crate::wake::Bell;
 
@@ -110,6 +112,10 @@ pub struct Parts {
     pub rereads: Option<Rereads>,
     /// Needed where there is an HTTPS listener.
     pub tls: Option<Arc<Tls>>,
+    /// By which the clients of its broker are served.
+    pub clock: Clock,
+    /// Counts how long its broker takes; none: nothing is stamped.
+    pub recorder: Option<Recorder>,
     /// How this thread speaks to main.
     pub tell: Box<dyn Fn(News) + Send>,
 }

@@ -46,7 +46,7 @@ use self::trader::Trader;
 use crate::config::{Config, Strategy};
 use crate::journal::Writer;
 use crate::metrics::Registry;
-use crate::stages::{self, stages};
+use crate::stages::{self, Recorder, stages};
 use crate::strategies;
 use crate::topology::bells::Bells;
 use crate::topology::life::Course;
@@ -146,6 +146,8 @@ pub struct Parts {
     pub shards: Vec<ShardDuty>,
     pub gateways: Vec<Gateway>,
     pub http: PortEnd,
+    /// The end of the http thread's own counts.
+    pub http_recorder: Option<Recorder>,
     /// How long things take, by who does them.
     pub stages: Vec<(String, stages::Reader)>,
     pub news: RereadLanes,
@@ -202,13 +204,14 @@ impl Parts {
             ShardDuty::new(worker, keeping, bells.clone(), registry.clone())
         });
         let shards = shards.collect();
-        let gateway = |(at, port)| Gateway::new(port, bells.clone(), recorder(format!("gateway-{at}")));
-        let mut gateways: Vec<Gateway> = own.into_iter().enumerate().map(gateway).collect();
+        let mut gateway = |(at, port)| Gateway::new(port, bells.clone(), recorder(format!("gateway-{at}")));
+        let mut gateways: Vec<Gateway> = own.into_iter().enumerate().map(&mut gateway).collect();
         for gateway in &mut gateways {
             let (producer, news) = RingBuffer::new(REREADS_MAX);
             gateway_news.push(producer);
             gateway.news = Some(news);
         }
+        let http_recorder = recorder("http".to_string());
         let first = &mut gateways[0];
         first.control = Some(Control::new(control, now, settings.briefing.clone()));
         first.market = Some(Market::new(feed, reference, settings.seed, settings.interval_ns));
@@ -222,7 +225,7 @@ impl Parts {
             Box::new(RunnerDuty::new(Runner::new(runner, reference.clone(), run, hosts)))
         });
         let news = RereadLanes { shards: shard_news, gateways: gateway_news };
-        Parts { shards, gateways, http, stages: readers, news }
+        Parts { shards, gateways, http, http_recorder, stages: readers, news }
     }
 }
 

@@ -6,6 +6,12 @@
 //!                                      └─────────────────────────── Answer ─────────────────────────────────────┘
 //! ```
 //!
+//! The broker has a road of its own, from a lane to many. It is stamped by the turn, not by the message:
+//!
+//! ```text
+//! wire-in ─StompDecode─► done                    taken ─StompRender─► rendered for all ─StompWrite─► wire-out to all
+//! ```
+//!
 //! A command carries no stamp: it would have to be wider than its two cache lines. The thread that sends it keeps the
 //! moment and counts `Answer` when it hears of it; the shard counts its own part; the difference is what the lanes took.
 //!
@@ -47,10 +53,16 @@ pub enum Stage {
     Encode,
     /// From bytes to the system's having taken them.
     Write,
+    /// From the arrival of a STOMP client's bytes to what they say being done.
+    StompDecode,
+    /// From the first event of a turn on its lane to all of them rendered for their subscribers.
+    StompRender,
+    /// From there until everybody who has something to hear was written to.
+    StompWrite,
 }
 
 impl Stage {
-    pub const ALL: [Stage; 7] = [
+    pub const ALL: [Stage; 10] = [
         Stage::Decode,
         Stage::Send,
         Stage::Journal,
@@ -58,6 +70,9 @@ impl Stage {
         Stage::Answer,
         Stage::Encode,
         Stage::Write,
+        Stage::StompDecode,
+        Stage::StompRender,
+        Stage::StompWrite,
     ];
 
     pub fn word(self) -> &'static str {
@@ -69,6 +84,9 @@ impl Stage {
             Stage::Answer => "answer",
             Stage::Encode => "encode",
             Stage::Write => "write",
+            Stage::StompDecode => "stomp-decode",
+            Stage::StompRender => "stomp-render",
+            Stage::StompWrite => "stomp-write",
         }
     }
 }
@@ -115,6 +133,7 @@ pub fn stages() -> (Recorder, Reader) {
         empty: empty_out,
         turn: Timestamp::ZERO,
         skip: 0,
+        skip_turns: 0,
     };
     (recorder, Reader { full: full_out, empty: empty_in, latest: Box::new(Sheet::new()) })
 }
@@ -130,18 +149,21 @@ pub struct Recorder {
     turn: Timestamp,
     /// Commands until the next that is stamped.
     skip: u32,
+    /// Turns until the next that is stamped.
+    skip_turns: u32,
 }
 
 impl Recorder {
     /// The moment, if this command is one of those that are looked at.
     #[inline]
     pub fn sample(&mut self) -> Option<Stamp> {
-        if self.skip > 0 {
-            self.skip -= 1;
-            return None;
-        }
-        self.skip = EVERY - 1;
-        Some(self.stamp())
+        is_sampled(&mut self.skip).then(|| self.stamp())
+    }
+
+    /// The same for the turns of a broker, so that neither hides the other.
+    #[inline]
+    pub fn sample_turn(&mut self) -> Option<Stamp> {
+        is_sampled(&mut self.skip_turns).then(|| self.stamp())
     }
 
     #[inline]
@@ -182,6 +204,13 @@ impl Recorder {
     pub fn deadline(&self) -> Timestamp {
         if self.sheet.is_empty { Timestamp::MAX } else { self.turn }
     }
+}
+
+#[inline]
+fn is_sampled(skip: &mut u32) -> bool {
+    let is_it = *skip == 0;
+    *skip = if is_it { EVERY - 1 } else { *skip - 1 };
+    is_it
 }
 
 /// The end of the thread that shows the counts.

@@ -55,7 +55,7 @@ impl<'a> Object<'a> {
         self.out.push(b'"');
     }
 
-    /// A value that shows itself in characters which need no escapes.
+    /// A value that shows itself as text.
     pub fn shown(&mut self, name: &str, value: impl fmt::Display) {
         self.name(name);
         self.out.push(b'"');
@@ -95,12 +95,12 @@ impl<'a> Object<'a> {
     }
 }
 
-/// A buffer as a place for text.
+/// A buffer as a place for text between quotes.
 struct Text<'a>(&'a mut Vec<u8>);
 
 impl fmt::Write for Text<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.0.extend_from_slice(text.as_bytes());
+        push_escaped(self.0, text);
         Ok(())
     }
 }
@@ -132,6 +132,11 @@ pub fn push_decimal(out: &mut Vec<u8>, raw: i64) {
 
 pub fn push_text(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
+    push_escaped(out, text);
+    out.push(b'"');
+}
+
+fn push_escaped(out: &mut Vec<u8>, text: &str) {
     let mut rest = text.as_bytes();
     while let Some(at) = rest.iter().position(|octet| matches!(octet, b'"' | b'\\' | 0..=0x1f)) {
         out.extend_from_slice(&rest[..at]);
@@ -139,7 +144,6 @@ pub fn push_text(out: &mut Vec<u8>, text: &str) {
         rest = &rest[at + 1..];
     }
     out.extend_from_slice(rest);
-    out.push(b'"');
 }
 
 fn push_escape(out: &mut Vec<u8>, octet: u8) {

@@ -25,7 +25,7 @@ mod security;
 mod session;
 mod strategy;
 mod subscription;
-mod transaction;
+pub(crate) mod transaction;
 
 pub use self::account::AccountVO;
 pub use self::adapter::AdapterVO;

@@ -1,5 +1,7 @@
-//! The STOMP broker without a socket: dialogues as data, and any octets at all.
+//! The STOMP broker: dialogues as data, played with a broker alone or behind sockets; and any octets at all.
 
 pub mod dialogue;
+pub mod host;
+pub mod bare;
 pub mod fuzz;
 pub mod wire;

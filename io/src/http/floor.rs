@@ -37,6 +37,7 @@ pub use self::waiting::{Outcome, Pending};
 use super::hall::Hall;
 use crate::heard::Heard;
 use crate::report::Report;
+use crate::stages::Stage;
 use crate::wake::Bell;
 
 /// Events taken in before requests have their turn again: some 100 µs of work.
@@ -220,6 +221,7 @@ impl Floor {
         let (mut heard, mut changes) = (self.heard.get(), self.changes.get());
         let mut report = self.report.borrow_mut();
         let hall = self.hall.as_ref().map(|hall| (hall, hall.now()));
+        let (mut taken, mut is_first) = (None, true);
         let mut desk = self.desk.borrow_mut();
         let reference = self.reference.borrow();
         work += desk.poll(&mut port);
@@ -235,6 +237,10 @@ impl Floor {
             });
             view.apply(shard, &event);
             if let Some((hall, now)) = hall {
+                // With the view and all who wait here, as the events of a gateway are told with those of its other rooms.
+                if std::mem::take(&mut is_first) && hall.has_guests() {
+                    taken = hall.sample();
+                }
                 hall.hear(now, shard, &event);
             }
             heard.count(&event);
@@ -255,6 +261,7 @@ impl Floor {
         self.heard.set(heard);
         self.changes.set(changes);
         if let Some((hall, _)) = hall {
+            hall.count(Stage::StompRender, taken);
             hall.settle();
             work += hall.poll_watches(&mut port);
         }

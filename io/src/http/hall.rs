@@ -29,6 +29,7 @@ use tokio::time::timeout;
 use crate::auth::Credentials;
 use crate::bulletin::{Note, Row};
 use crate::clock::Clock;
+use crate::stages::{Recorder, Stage, Stamp};
 use crate::stomp::Company;
 use crate::wake::Bell;
 
@@ -39,6 +40,8 @@ const LONG: Duration = Duration::from_secs(3_600);
 pub struct Hall {
     company: RefCell<Company>,
     clock: RefCell<Clock>,
+    /// None: nothing is stamped.
+    recorder: RefCell<Option<Recorder>>,
     /// By slot of the session.
     chairs: RefCell<Vec<Option<Chair>>>,
     /// Of this thread: whoever passes notes and wishes on may be asleep.
@@ -60,10 +63,17 @@ struct Chair {
 }
 
 impl Hall {
-    pub fn new(settings: Settings, reference: Arc<RefData>, bell: Bell) -> Hall {
+    pub fn new(
+        settings: Settings,
+        reference: Arc<RefData>,
+        bell: Bell,
+        clock: Clock,
+        recorder: Option<Recorder>,
+    ) -> Hall {
         Hall {
             company: RefCell::new(Company::new(settings, reference, Transport::WebSocket)),
-            clock: RefCell::new(Clock::new()),
+            clock: RefCell::new(clock),
+            recorder: RefCell::new(recorder),
             chairs: RefCell::default(),
             bell,
             due: Cell::new(Timestamp::MAX),
@@ -73,6 +83,29 @@ impl Hall {
 
     pub fn now(&self) -> Timestamp {
         self.clock.borrow_mut().now()
+    }
+
+    pub fn has_guests(&self) -> bool {
+        self.chairs.borrow().iter().any(Option::is_some)
+    }
+
+    /// The moment, if this turn is one of those that are looked at.
+    pub fn sample(&self) -> Option<Stamp> {
+        self.recorder.borrow_mut().as_mut().and_then(Recorder::sample_turn)
+    }
+
+    /// Counts what a stage took, if its begin was stamped.
+    pub fn count(&self, stage: Stage, from: Option<Stamp>) {
+        if let (Some(from), Some(recorder)) = (from, self.recorder.borrow_mut().as_mut()) {
+            recorder.count(stage, from, recorder.stamp());
+        }
+    }
+
+    /// Hands over what was counted when it is time.
+    pub fn poll_stages(&self) {
+        if let Some(recorder) = self.recorder.borrow_mut().as_mut() {
+            recorder.poll(self.now());
+        }
     }
 
     /// Not to be held over an await.
@@ -207,6 +240,15 @@ impl Hall {
             Some(())
         });
         given.flatten().is_some()
+    }
+
+    /// What is due is done; whoever is called for something else looks at the clock too, and says whether it was late.
+    pub fn poll_timeout(&self) -> usize {
+        let is_due = self.broker().poll_timeout().is_some_and(|due| due <= self.now());
+        if is_due {
+            self.handle_timeout();
+        }
+        usize::from(is_due)
     }
 
     fn handle_timeout(&self) {

@@ -97,12 +97,15 @@ impl House {
             numbers,
             rereads,
             tls,
+            clock,
+            recorder,
             tell,
         } = parts;
         let request_prefix = format!("{:x}-", standing.started().0 / NS_PER_MS);
         let shelf = RefCell::new(Rc::new(Shelf::new(reference.clone())));
         let room = FloorSettings { view: settings.view, orders_max: settings.orders_max };
-        let hall = Rc::new(Hall::new(settings.broker.clone(), reference.clone(), remote.bell().clone()));
+        let (broker, bell) = (settings.broker.clone(), remote.bell().clone());
+        let hall = Rc::new(Hall::new(broker, reference.clone(), bell, clock, recorder));
         if let Some(log) = &log {
             log.set_bell(remote.bell().clone());
         }
@@ -146,6 +149,7 @@ impl House {
     }
 
     pub fn stages(&self) -> Vec<StageSummary> {
+        self.hall.poll_stages();
         (self.stages.borrow_mut())()
     }
 
@@ -166,7 +170,7 @@ impl House {
 
     /// Takes in what other threads have said, up to a bound, and says how much that was.
     pub fn poll(&self) -> usize {
-        let told = self.switchboard.poll(&self.hall);
+        let told = self.switchboard.poll(&self.hall) + self.hall.poll_timeout();
         self.floor.poll() + self.reception.poll() + self.acts.poll() + self.cache.poll() + told
     }
 

@@ -26,9 +26,9 @@ use rtrb::Consumer;
 use self::doors::{Doors, Protocol};
 use self::fix::FixRoom;
 use self::stomp::StompRoom;
+use self::stomp::watch::{self, Watch as StompWatch};
 use super::EVENTS_PER_POLL_MAX;
 use super::control::{Briefing, Control};
-
 use super::market::Market;
 use super::reread::Reread;
 use super::runner::RunnerDuty;
@@ -47,6 +47,7 @@ pub struct Gateway {
     port: PortEnd,
     doors: Doors,
     stomp: Option<StompRoom>,
+    stomp_watch: StompWatch,
     fix: Option<Box<FixRoom>>,
     /// What the rooms must know before anybody comes in.
     errands: Errands,
@@ -91,6 +92,7 @@ impl Gateway {
             port,
             doors: Doors::default(),
             stomp: None,
+            stomp_watch: StompWatch::default(),
             fix: None,
             errands,
             untold: 0,
@@ -151,9 +153,13 @@ impl Gateway {
 
     fn hear(&mut self, now: Timestamp) -> usize {
         let mut heard = self.adopt();
-        let Gateway { port, stomp, fix, recorder, untold, .. } = self;
+        let mut is_first = self.stomp.is_some() && self.connected > 0;
+        let Gateway { port, stomp, stomp_watch, fix, recorder, untold, .. } = self;
         let own = port.id();
         let mut hear = |shard, event: &Event| {
+            if std::mem::take(&mut is_first) {
+                stomp_watch.takes(recorder.as_mut());
+            }
             if let Some(stomp) = stomp {
                 stomp.hear(now, shard, event);
             }
@@ -174,6 +180,7 @@ impl Gateway {
         while heard < EVENTS_PER_POLL_MAX && port.hear_event(&mut hear).is_some() {
             heard += 1;
         }
+        self.stomp_watch.rendered(self.recorder.as_mut());
         heard += self.read_post(now);
         let Gateway { control, market, trader, runner, recorder, .. } = self;
         if let Some(control) = control {
@@ -227,13 +234,15 @@ impl Gateway {
         let Some(post) = self.post.as_mut().filter(|_| now >= self.roll_at) else { return };
         self.roll_at = now.plus(ROLL_NS);
         if self.connected > 0 || self.had_sessions {
-            let rows: Arc<[Row]> = {
-                let fix = self.fix.iter().flat_map(|fix| fix.rows());
-                self.stomp.iter().flat_map(StompRoom::rows).chain(fix).collect()
-            };
+            let rows: Arc<[Row]> = rows(&self.stomp, &self.fix).collect();
             self.had_sessions = !rows.is_empty();
             post.send(Note::Sessions(rows));
         }
+    }
+
+    /// Everybody who is here.
+    pub fn rows(&self) -> impl Iterator<Item = Row> {
+        rows(&self.stomp, &self.fix)
     }
 
     fn speak(&mut self, now: Timestamp, course: Course) -> usize {
@@ -329,7 +338,10 @@ impl Gateway {
             | Happening::Closed { id, .. } => id,
         };
         if let Some(stomp) = self.stomp.as_mut().filter(|stomp| stomp.owns(id)) {
+            let is_input = matches!(happening, Happening::Received { .. });
+            let came = watch::came(self.recorder.as_mut().filter(|_| is_input));
             stomp.handle(now, sockets, happening);
+            watch::done(came, self.recorder.as_mut());
         } else if let Some(fix) = self.fix.as_mut().filter(|fix| fix.owns(id)) {
             fix.handle(now, sockets, happening, 0, self.recorder.as_mut());
         }
@@ -342,7 +354,7 @@ impl Gateway {
             sockets.shut_doors();
         }
         let takes_commands = course <= Course::Closing;
-        let Gateway { stomp, fix, port, post, recorder, runner, .. } = self;
+        let Gateway { stomp, stomp_watch, fix, port, post, recorder, runner, .. } = self;
         let mut said = 0;
         if let Some(fix) = fix {
             fix.set_ready(course == Course::Open);
@@ -357,14 +369,16 @@ impl Gateway {
             }
         }
         let Some(stomp) = stomp else { return said };
-        said + stomp.poll(now, sockets, takes_commands.then_some(port), |note| {
+        said += stomp.poll(now, sockets, takes_commands.then_some(port), |note| {
             if let Some(runner) = runner {
                 runner.handle_note(now, &note);
             }
             if let Some(post) = post {
                 post.send(note);
             }
-        })
+        });
+        stomp_watch.wrote(recorder.as_mut());
+        said
     }
 
     /// Wakes the shards that were sent something.
@@ -434,4 +448,9 @@ impl Gateway {
 
 fn source(port: &PortEnd) -> Source {
     Source { origin: Origin::Server, port: port.id(), session: 0 }
+}
+
+fn rows(stomp: &Option<StompRoom>, fix: &Option<Box<FixRoom>>) -> impl Iterator<Item = Row> {
+    let fix = fix.iter().flat_map(|fix| fix.rows());
+    stomp.iter().flat_map(StompRoom::rows).chain(fix)
 }

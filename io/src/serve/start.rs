@@ -18,6 +18,7 @@ use super::{Running, ServeError, ServeSettings, reload_by_signal, system};
 use crate::audit::Scribe;
 use crate::auth::{Auth, AuthSettings};
 use crate::bulletin::{Post, posts};
+use crate::clock::Clock;
 use crate::config::{Config, IdleBy, Layout};
 use crate::http::{Http, HttpSettings, Listener, News, Parts as HttpParts, Remote, Rereads, Standing};
 use crate::journal::header;
@@ -124,6 +125,8 @@ pub fn start(
         posts,
         log,
         pen: Some(scribe.pen(auth.bell().clone(), remote.bell().clone())),
+        clock: Clock::new(),
+        recorder: parts.http_recorder,
         tell: told(life.clone(), asked),
     };
     let http = Http::bind(HttpSettings::of(config, &settings.params), http)

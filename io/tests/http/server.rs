@@ -88,6 +88,8 @@ impl Server {
             numbers: Numbers::only(IdBlock { next: 1, end: 1 << 32 }),
             rereads: None,
             tls: plan.tls,
+            clock: Clock::new(),
+            recorder: None,
             tell: Box::new(move |news| tell.send(news).unwrap_or_default()),
         };
         let http = Http::bind(plan.settings, parts).unwrap();

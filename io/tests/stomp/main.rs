@@ -6,6 +6,7 @@
 #[allow(dead_code, reason = "each test uses its part")]
 mod service;
 
+mod caps;
 mod client;
 mod conformance;
 mod limits;
@@ -14,4 +15,5 @@ mod platform;
 mod rules;
 mod scenarios;
 mod sessions;
+mod values;
 mod websocket;

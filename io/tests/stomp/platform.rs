@@ -86,6 +86,39 @@ fn an_operator_sees_who_is_there_and_sends_him_away() {
 }
 
 #[test]
+fn how_long_the_broker_takes_is_shown_by_stage() {
+    let (service, _) = start("stages", &["feed.rate=2000"]);
+    let mut clients = [Client::new(plain(address(&service, "stomp"))), over_websocket(&service)];
+    for client in &mut clients {
+        client.connect();
+        client.subscribe("1", "tick.*");
+    }
+    let late = Instant::now() + PATIENCE;
+    loop {
+        // Many a turn, of which one in so many is stamped.
+        for client in &mut clients {
+            for number in 0..40 {
+                client.say(&format!("BEGIN|transaction:{number}|receipt:r||"));
+                client.hear_until("RECEIPT");
+                client.say(&format!("ABORT|transaction:{number}||"));
+            }
+        }
+        let (status, list) = service.ask("GET /rest/ext/latency");
+        assert_eq!(status, 200);
+        let is_shown = |thread: &str, stage: &str| {
+            list.contains(&format!("\"thread\":\"{thread}\",\"stage\":\"stomp-{stage}\""))
+        };
+        let stages = ["decode", "render", "write"];
+        if stages.iter().all(|stage| is_shown("gateway-0", stage) && is_shown("http", stage)) {
+            break;
+        }
+        assert!(Instant::now() < late, "not all stages are in {list}");
+    }
+    service.signal("TERM");
+    assert!(service.end().is_orderly());
+}
+
+#[test]
 fn rates_change_while_it_runs() {
     let (service, _) = start("rates", &[]);
     let rates = || service.ask("GET /rest/ext/broker/rate").1;

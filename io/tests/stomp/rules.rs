@@ -1,7 +1,8 @@
 //! The rules of the broker, as `tests/data/stomp` holds them, once more on the running service: over TCP, TLS and WebSocket.
 //!
-//! A dialogue is played here if all it needs is what a client says and hears. What is left out, and why, is listed by
-//! [`left_out`]; those run without a socket, in `tests/stomp.rs`.
+//! A dialogue is played here if all it needs is what a client says and hears: so many show that the whole service, with its
+//! settings and threads, keeps them. All of them are played over sockets in `tests/rules.rs`, with the service's own gateway
+//! and http thread under a clock of the test.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -75,7 +76,7 @@ fn left_out(lines: &[String]) -> Option<&'static str> {
         let line = line.strip_prefix("2 ").unwrap_or(line);
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         match word {
-            "connect" if rest.is_empty() || rest == "ws" => None,
+            "connect" if rest.is_empty() || rest == "ws" || rest == "tcp" => None,
             "connect" if rest == "login" => Some("logins have a test of their own, with real users"),
             "connect" => Some("has limits of its own; `limits` tests those of the settings"),
             // The guest of the service may send to generic events, that of the dialogues may not.

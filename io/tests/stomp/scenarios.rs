@@ -17,7 +17,7 @@ use super::websocket::WebSocket;
 const HEARD: usize = 3_000;
 
 /// A connection that has subscribed and then does not read, or hardly.
-fn silent(service: &Service, topic: &str) -> TcpStream {
+pub fn silent(service: &Service, topic: &str) -> TcpStream {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     // As small as the system lets it be, so that what is not read stays with the service.
     socket.set_recv_buffer_size(1).unwrap();
@@ -30,9 +30,9 @@ fn silent(service: &Service, topic: &str) -> TcpStream {
 }
 
 /// The shipped market with so many stocks.
-fn instruments(count: u32) -> Folder {
+pub fn instruments(count: u32) -> Folder {
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/refdata");
-    let market = folder("stomp-market");
+    let market = folder(&format!("stomp-market-{count}"));
     for file in ["accounts.csv", "exchanges.csv", "families.csv", "strategies.csv"] {
         fs::copy(shipped.join(file), market.join(file)).unwrap();
     }

@@ -1,7 +1,10 @@
 //! Transactions: as they were booked, and as they are recorded by hand.
 
-use pitlane_engine::command::MovementKind;
-use pitlane_engine::id::Uuid;
+use std::fmt;
+
+use pitlane_engine::command::{ExecRef, MovementKind};
+use pitlane_engine::id::{Currency, IntId, SecurityId, TransactionId, Uuid};
+use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::view::Transaction;
 use serde::{Deserialize, Serialize};
@@ -48,12 +51,9 @@ pub struct TransactionVO<'a> {
 impl<'a> TransactionVO<'a> {
     /// `instance` is the installation's number, from which UUIDs are derived.
     pub fn of(row: &'a Transaction, instance: u64, reference: &'a RefData) -> TransactionVO<'a> {
-        // A movement keeps the UUID its sender gave it, which makes it idempotent; a venue's execution is no UUID.
-        let is_movement = row.order_id.is_none() && row.exec.0 != 0;
-        let uuid = if is_movement { Uuid(row.exec.0) } else { row.id.uuid(instance) };
         TransactionVO {
             id: row.id.0,
-            uuid: uuid.to_string(),
+            uuid: uuid_of(row.id, row.order_id, row.exec, instance).to_string(),
             date_time: Moment(row.at),
             kind: Named(row.kind),
             strategy_id: row.strategy.0,
@@ -65,19 +65,58 @@ impl<'a> TransactionVO<'a> {
             commission: row.commission.into(),
             currency: row.currency.as_str(),
             order_int_id: (!row.order_id.is_none()).then(|| row.order_id.as_str()),
-            ext_id: (!row.order_id.is_none() && row.exec.0 != 0).then(|| format!("{:032x}", row.exec.0)),
-            description: describe(row, reference),
+            ext_id: ext_id_of(row.order_id, row.exec).map(|id| id.to_string()),
+            description: Story {
+                kind: row.kind,
+                qty: row.qty,
+                security: row.security,
+                price: row.price,
+                currency: row.currency,
+                reference,
+            }
+            .to_string(),
         }
     }
 }
 
-/// `BUY 10 AAPL at 100.25 USD`, or `CREDIT 1000 USD`.
-fn describe(row: &Transaction, reference: &RefData) -> String {
-    let (kind, price, currency) = (row.kind.word(), row.price, row.currency);
-    let Some(security) = row.security else { return format!("{kind} {price} {currency}") };
-    let symbol = reference.security(security).map_or("", |row| row.symbol.as_str());
-    let qty = row.qty.abs();
-    format!("{kind} {qty} {symbol} at {price} {currency}")
+/// A movement keeps the UUID its sender gave it, which makes it idempotent; a venue's execution is no UUID.
+pub fn uuid_of(id: TransactionId, order_id: IntId, exec: ExecRef, instance: u64) -> Uuid {
+    let is_movement = order_id.is_none() && exec.0 != 0;
+    if is_movement { Uuid(exec.0) } else { id.uuid(instance) }
+}
+
+/// The venue's own name for an execution, if it gave one.
+pub fn ext_id_of(order_id: IntId, exec: ExecRef) -> Option<ExtId> {
+    (!order_id.is_none() && exec.0 != 0).then_some(ExtId(exec))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExtId(ExecRef);
+
+impl fmt::Display for ExtId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0.0)
+    }
+}
+
+/// A transaction for people: `BUY 10 AAPL at 100.25 USD`, or `CREDIT 1000 USD`.
+#[derive(Clone, Copy, Debug)]
+pub struct Story<'a> {
+    pub kind: MovementKind,
+    pub qty: Qty,
+    pub security: Option<SecurityId>,
+    pub price: Price,
+    pub currency: Currency,
+    pub reference: &'a RefData,
+}
+
+impl fmt::Display for Story<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, price, currency) = (self.kind.word(), self.price, self.currency);
+        let Some(security) = self.security else { return write!(f, "{kind} {price} {currency}") };
+        let symbol = self.reference.security(security).map_or("", |row| row.symbol.as_str());
+        write!(f, "{kind} {} {symbol} at {price} {currency}", self.qty.abs())
+    }
 }
 
 /// A transaction to be recorded by hand: a trade with `securityId`, `quantity` and `price`, or a movement of cash with

@@ -11,13 +11,14 @@
 
 mod events;
 mod interest;
+mod pasts;
 mod publish;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use pitlane_engine::command::Phase;
-use pitlane_engine::event::Depth;
+use pitlane_engine::event::{Depth, OrderTerms};
 use pitlane_engine::id::{AdapterId, Currency, PortId, ShardId, StrategyId};
 use pitlane_engine::number::Money;
 use pitlane_engine::refdata::RefData;
@@ -26,6 +27,7 @@ use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use self::events::OwnIds;
 pub use self::interest::Interest;
 use self::interest::Interests;
+use self::pasts::Pasts;
 use super::access::{Access, Secret};
 use super::bars::Bars;
 use super::cause::Cause;
@@ -34,6 +36,7 @@ use super::inbox::Inbox;
 use super::index::{Index, Subscriber};
 use super::market::{Market, Origin};
 use super::outbox::Transmit;
+use super::payload::Stamp;
 use super::rendered::Rendered;
 use super::session::{Act, Close, Counters, Fill, Session, State, Transport};
 use super::settings::Settings;
@@ -109,6 +112,9 @@ pub struct Broker {
     /// Number of the last message that no shard has numbered.
     seq: u64,
     own_ids: OwnIds,
+    pasts: Pasts,
+    /// The last changed terms of a shard; how the order stands with them comes next.
+    changed: BTreeMap<ShardId, (Stamp, OrderTerms)>,
     /// Each shard's part of the cash of a strategy.
     cash: BTreeMap<(StrategyId, Currency), BTreeMap<ShardId, Money>>,
     /// As last told, since every shard tells it.
@@ -144,6 +150,8 @@ impl Broker {
             timers: BTreeSet::new(),
             seq: 0,
             own_ids: OwnIds::default(),
+            pasts: Pasts::default(),
+            changed: BTreeMap::new(),
             cash: BTreeMap::new(),
             phases: BTreeMap::new(),
             adapters: BTreeMap::new(),

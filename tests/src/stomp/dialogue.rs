@@ -1,8 +1,8 @@
 //! Plays dialogues with a broker, as `data/stomp/*.txt` hold them. Lines of a dialogue:
 //!
 //! ```text
-//! connect [ws] [login] [rate=…] [minRate=…] [mark=…] [slots=…] [backlog=…] [backlogBytes=…] [greeting=1s] [stuck=1s]
-//!         [line=…] [headers=…] [head=…] [body=…] [subscriptions=…] [window=…]
+//! connect [ws|tcp] [login] [rate=…] [minRate=…] [mark=…] [slots=…] [backlog=…] [backlogBytes=…] [greeting=1s] [stuck=1s]
+//!         [line=…] [headers=…] [head=…] [body=…] [subscriptions=…] [window=…] [sessions=…]
 //! > CONNECT|accept-version:1.2||     a frame of the client; lines are cut by |, a NUL follows
 //! >> \r\n                            octets of the client
 //! < CONNECTED|version:1.2|…          the next frame of the broker; … stands for anything
@@ -10,15 +10,15 @@
 //! 2 connect, 2 > …, 2 < …, 2 x …     the same for a second client
 //! wait 750ms                         time passes, timers fire
 //! stall, read, read 100              the client stops reading; reads all, or so many octets
-//! ? user secret                      a login to verify; then: verdict yes | no | send | only NAME
-//! tick 1 100, bar …, book …, log …, generic …, link …, rate …        something happens
+//! ? user secret host                 a login to verify; then: verdict yes | no | send | only NAME
+//! tick 1 100, trade 1 1.5 7, book …, log …, link …, rate …               something happens
 //! submit, accepted, fill, cancel, canceled, modify, replaced, phase …    something happens to an order
 //! fill: out=… slots=… backlog=…      how full the buffers are
+//! hangup, end                        the client is gone; an administrator ends its session
 //! ```
 //!
-//! Everything the broker says must be expected before the next thing happens.
-
-use std::collections::VecDeque;
+//! Everything the broker says must be expected before the next thing happens. A dialogue is about any transport unless it says
+//! `ws` (what only WebSocket has) or `tcp` (what WebSocket has not).
 
 use pitlane_engine::command::{Body as Told, Phase, Report};
 use pitlane_engine::event::{Body as Said, DEPTH_LEVELS_MAX, Depth, Event, Level, Tick};
@@ -27,17 +27,21 @@ use pitlane_engine::reason::Reason;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::terms::{Changes, Side};
 use pitlane_engine::time::{NS_PER_MS, NS_PER_S, Timestamp};
-use pitlane_protocols::stomp::access::{Access, Strategies};
-use pitlane_protocols::stomp::broker::{Broker, Command, SessionId};
-use pitlane_protocols::stomp::payload::market_data::Bar;
-use pitlane_protocols::stomp::payload::system::{Level as Grave, Link, LogEvent};
-use pitlane_protocols::stomp::session::{Close, Transport};
+use pitlane_protocols::stomp::payload::system::{Level as Grave, Link};
+use pitlane_protocols::stomp::session::Transport;
 use pitlane_protocols::stomp::settings::Settings;
 use pitlane_protocols::stomp::throttle::Rate;
 
+use super::host::{End, Host, News, Person, Plan, Verdict};
 use super::wire;
 use crate::stage::{Stage, limit};
 use crate::world;
+
+/// Orders are told by one shard, prices by another: each has numbers of its own.
+const ORDERS: ShardId = ShardId(0);
+const PRICES: ShardId = ShardId(1);
+/// Log events that happen at once, so that no lane between threads is full.
+const LOGS_AT_ONCE: usize = 256;
 
 /// Where the octets of a client are cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,9 +56,12 @@ pub enum Cuts {
     Merged,
 }
 
+/// Makes whom a dialogue is played with.
+pub type Open<'a> = &'a dyn Fn(Plan) -> Box<dyn Host>;
+
 /// Plays one dialogue; answers with what went otherwise.
-pub fn play(lines: &[&str], cuts: &Cuts) -> Result<(), String> {
-    let mut scene = Scene::new(cuts.clone());
+pub fn play(lines: &[&str], cuts: &Cuts, open: Open<'_>) -> Result<(), String> {
+    let mut scene = Scene::new(cuts.clone(), lines, open)?;
     for (number, line) in lines.iter().enumerate() {
         let next_is_input = lines.get(number + 1).is_some_and(|line| line.starts_with('>'));
         scene.line(number, line, next_is_input).map_err(|problem| format!("`{line}`: {problem}"))?;
@@ -62,46 +69,62 @@ pub fn play(lines: &[&str], cuts: &Cuts) -> Result<(), String> {
     scene.expect_nothing()
 }
 
-struct Scene {
+/// Every rule of a file with its lines.
+pub fn dialogues(text: &str) -> Vec<(&str, Vec<&str>)> {
+    let (mut all, mut rest) = (Vec::new(), text);
+    while let Some(at) = rest.find("# ") {
+        let whole = &rest[at + 2..];
+        let end = whole.find("\n# ").map_or(whole.len(), |end| end + 1);
+        let (rule, lines) = whole[..end].split_once('\n').unwrap_or((&whole[..end], ""));
+        let lines: Vec<&str> =
+            lines.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
+        if !lines.is_empty() {
+            all.push((rule, lines));
+        }
+        rest = &whole[end..];
+    }
+    all
+}
+
+struct Scene<'a> {
     cuts: Cuts,
     now: Timestamp,
-    settings: Settings,
-    broker: Option<Broker>,
-    clients: Vec<Client>,
+    plan: Plan,
+    open: Open<'a>,
+    host: Option<Box<dyn Host>>,
+    clients: usize,
     stage: Stage,
     order: OrderHandle,
-    logins: VecDeque<(SessionId, String)>,
-    asked: Option<SessionId>,
+    /// A login was seen and is not decided yet.
+    is_asked: bool,
     /// Lines that wait to be sent in one piece.
     merged: Vec<u8>,
     was_input: bool,
     seq: u64,
 }
 
-struct Client {
-    id: SessionId,
-    wire: Vec<u8>,
-    frames: VecDeque<String>,
-    closed: Option<Close>,
-    is_stalled: bool,
-}
-
-impl Scene {
-    fn new(cuts: Cuts) -> Scene {
-        Scene {
+impl Scene<'_> {
+    fn new<'a>(cuts: Cuts, lines: &[&str], open: Open<'a>) -> Result<Scene<'a>, String> {
+        let plan = Plan {
+            settings: Settings { server: "Pitlane".to_string(), ..Settings::default() },
+            transport: Transport::Tcp,
+            people: people(lines)?,
+            stalls: lines.contains(&"stall"),
+        };
+        Ok(Scene {
             cuts,
             now: world::start(),
-            settings: Settings { server: "Pitlane".to_string(), ..Settings::default() },
-            broker: None,
-            clients: Vec::new(),
+            plan,
+            open,
+            host: None,
+            clients: 0,
             stage: Stage::new(ShardSettings::default()),
             order: OrderHandle::NONE,
-            logins: VecDeque::new(),
-            asked: None,
+            is_asked: false,
             merged: Vec::new(),
             was_input: false,
             seq: 0,
-        }
+        })
     }
 
     fn line(&mut self, number: usize, line: &str, next_is_input: bool) -> Result<(), String> {
@@ -117,64 +140,67 @@ impl Scene {
             self.expect_nothing()?;
         }
         self.was_input = is_input;
+        let now = self.now;
         match word {
-            "connect" => self.connect(rest)?,
+            "connect" => return self.connect(rest),
             ">" => self.send(number, client, wire::frame(rest), next_is_input),
             ">>" => self.send(number, client, wire::raw(rest), next_is_input),
             "<" => return self.expect_frame(client, rest),
-            "x" | "x!" => return self.expect_close(client, word == "x!", rest),
+            "x" | "x!" => return self.expect_end(client, word == "x!", rest),
             "?" => return self.expect_login(rest),
             "fill:" => return self.expect_fill(client, rest),
-            "wait" => self.wait(nanoseconds(rest)?),
-            "stall" => self.clients[client].is_stalled = true,
-            "read" => self.read(client, rest),
-            "verdict" => self.verdict(rest)?,
-            "hangup" => {
-                let id = self.clients[client].id;
-                self.broker().close(id);
+            "wait" => {
+                self.now = now.plus(nanoseconds(rest)?);
+                let to = self.now;
+                self.host().wait(now, to);
             }
-            "end" => {
-                let (now, id) = (self.now, self.clients[client].id);
-                self.broker().end(now, id);
+            "stall" => self.host().stall(now, client)?,
+            "read" => self.host().read(now, client, rest.parse().ok()),
+            "verdict" => {
+                self.is_asked = false;
+                self.host().decide(now, &verdict(rest)?)?;
             }
-            _ => self.happen(word, rest)?,
+            "hangup" => self.host().hang_up(now, client),
+            "end" => self.host().happen(now, &[News::Ended(client)]),
+            _ => {
+                let news = self.news(word, rest)?;
+                news.chunks(LOGS_AT_ONCE).for_each(|news| self.host().happen(now, news));
+            }
         }
-        self.drain();
         Ok(())
     }
 
     fn connect(&mut self, options: &str) -> Result<(), String> {
-        let mut transport = Transport::Tcp;
+        let Settings { throttle, limits, guest, sessions_max, .. } = &mut self.plan.settings;
         for option in options.split_whitespace() {
             let (name, value) = option.split_once('=').unwrap_or((option, ""));
             let number = || value.parse::<usize>().map_err(|_| format!("{option} is no number"));
             let rate = || Rate::parse(value.as_bytes()).map_err(|_| format!("{option} is no rate"));
             match name {
-                "ws" => transport = Transport::WebSocket,
-                "login" => self.settings.guest = None,
-                "rate" => self.settings.throttle.max_rate_per_connection = rate()?,
-                "minRate" => self.settings.throttle.min_rate_per_consumer = rate()?,
-                "mark" => self.settings.limits.mark_bytes = number()?,
-                "slots" => self.settings.limits.slots_max = number()?,
-                "backlog" => self.settings.limits.backlog_max = number()?,
-                "backlogBytes" => self.settings.limits.backlog_bytes_max = number()?,
-                "greeting" => self.settings.limits.greeting_ns_max = nanoseconds(value)?,
-                "stuck" => self.settings.limits.stuck_ns_max = nanoseconds(value)?,
-                "line" => self.settings.limits.frame.line_bytes_max = number()?,
-                "headers" => self.settings.limits.frame.headers_max = number()?,
-                "head" => self.settings.limits.frame.head_bytes_max = number()?,
-                "body" => self.settings.limits.frame.body_bytes_max = number()?,
-                "subscriptions" => self.settings.limits.subscriptions_max = number()? as u16,
-                "window" => self.settings.limits.window_max = number()? as u32,
-                "sessions" => self.settings.sessions_max = number()? as u32,
+                "ws" => self.plan.transport = Transport::WebSocket,
+                "tcp" => {}
+                "login" => *guest = None,
+                "rate" => throttle.max_rate_per_connection = rate()?,
+                "minRate" => throttle.min_rate_per_consumer = rate()?,
+                "mark" => limits.mark_bytes = number()?,
+                "slots" => limits.slots_max = number()?,
+                "backlog" => limits.backlog_max = number()?,
+                "backlogBytes" => limits.backlog_bytes_max = number()?,
+                "greeting" => limits.greeting_ns_max = nanoseconds(value)?,
+                "stuck" => limits.stuck_ns_max = nanoseconds(value)?,
+                "line" => limits.frame.line_bytes_max = number()?,
+                "headers" => limits.frame.headers_max = number()?,
+                "head" => limits.frame.head_bytes_max = number()?,
+                "body" => limits.frame.body_bytes_max = number()?,
+                "subscriptions" => limits.subscriptions_max = number()? as u16,
+                "window" => limits.window_max = number()? as u32,
+                "sessions" => *sessions_max = number()? as u32,
                 _ => return Err(format!("no option: {option}")),
             }
         }
-        let (now, settings) = (self.now, self.settings.clone());
-        let broker = self.broker.get_or_insert_with(|| Broker::new(settings, world::reference()));
-        let id = broker.open(now, transport).ok_or("there is no room for a session")?;
-        let (wire, frames) = (Vec::new(), VecDeque::new());
-        self.clients.push(Client { id, wire, frames, closed: None, is_stalled: false });
+        let (now, open, plan) = (self.now, self.open, &self.plan);
+        self.host.get_or_insert_with(|| open(plan.clone())).connect(now)?;
+        self.clients += 1;
         Ok(())
     }
 
@@ -196,74 +222,62 @@ impl Scene {
                 vec![&bytes]
             }
         };
-        let (now, id) = (self.now, self.clients[client].id);
+        let now = self.now;
         for piece in pieces {
-            self.broker().handle_bytes(now, id, piece);
+            self.host().say(now, client, piece);
         }
     }
 
-    fn happen(&mut self, word: &str, rest: &str) -> Result<(), String> {
+    /// What clients are told of.
+    fn news(&mut self, word: &str, rest: &str) -> Result<Vec<News>, String> {
         let words: Vec<&str> = rest.split_whitespace().collect();
         let now = self.now;
         self.stage.now = now;
         let security = |text: &str| SecurityId(text.parse().expect("a security is a number"));
         let events = match (word, &words[..]) {
-            ("tick", [of, price]) => {
-                self.tick(security(of), price);
-                vec![]
+            ("tick", [of, bid]) => {
+                let (bid, size) = (world::price(bid), world::qty("1"));
+                let security = security(of);
+                let tick = Tick { security, bid, bid_size: size, volume: size, at: now, ..Tick::default() };
+                return Ok(vec![self.price(Said::Tick(tick))]);
             }
-            ("rate", [rate, least]) => {
-                let mut throttle = self.settings.throttle;
-                throttle.max_rate_per_connection = Rate::parse(rate.as_bytes()).map_err(|e| e.to_string())?;
-                throttle.min_rate_per_consumer = Rate::parse(least.as_bytes()).map_err(|e| e.to_string())?;
-                self.broker().set_throttle(now, throttle);
-                vec![]
-            }
-            ("bar", [of, size]) => {
-                let price = world::price("1.5");
-                let (open, high, low, close) = (price, price, price, price);
-                let volume = world::qty("7");
-                let bar = Bar { security: security(of), size, open, high, low, close, volume, at: now };
-                self.broker().publish_bar(now, now, &bar);
-                vec![]
+            ("trade", [of, last, volume]) => {
+                let (security, last, volume) = (security(of), world::price(last), world::qty(volume));
+                let tick = Tick { security, last, volume, traded: true, at: now, ..Tick::default() };
+                return Ok(vec![self.price(Said::Tick(tick))]);
             }
             ("book", [of, bid, ask]) => {
-                self.seq += 1;
-                let seq = self.seq;
-                let depth = |text: &str, side| {
-                    let level = Level { price: world::price(text), qty: world::qty("2") };
+                let sides = [(bid, Side::Buy), (ask, Side::Sell)].map(|(price, side)| {
                     let mut levels = [Level::default(); DEPTH_LEVELS_MAX];
-                    levels[..2].fill(level);
-                    let body = Said::Depth(Depth { levels, security: security(of), side, count: 2 });
-                    Event { seq, at: now, body }
-                };
-                vec![depth(bid, Side::Buy), depth(ask, Side::Sell)]
+                    levels[..2].fill(Level { price: world::price(price), qty: world::qty("2") });
+                    Said::Depth(Depth { levels, security: security(of), side, count: 2 })
+                });
+                return Ok(sides.map(|side| self.price(side)).to_vec());
+            }
+            ("rate", [rate, least]) => {
+                let mut throttle = self.plan.settings.throttle;
+                throttle.max_rate_per_connection = Rate::parse(rate.as_bytes()).map_err(|e| e.to_string())?;
+                throttle.min_rate_per_consumer = Rate::parse(least.as_bytes()).map_err(|e| e.to_string())?;
+                return Ok(vec![News::Rates(throttle)]);
             }
             ("log", [level, message]) => {
                 let level = if *level == "error" { Grave::Error } else { Grave::Warn };
-                let event = LogEvent { level, logger: "test", message, fields: &[("key", "value")] };
-                self.broker().publish_log_event(now, &event);
-                vec![]
+                return Ok(vec![News::Log {
+                    level,
+                    message: message.to_string(),
+                    fields: &[("key", "value")],
+                }]);
             }
             ("logs", [count]) => {
-                for number in 1..=count.parse::<u32>().map_err(|_| "a number")? {
-                    let message = number.to_string();
-                    let event =
-                        LogEvent { level: Grave::Warn, logger: "test", message: &message, fields: &[] };
-                    self.broker().publish_log_event(now, &event);
-                    self.drain();
-                }
-                vec![]
-            }
-            ("generic", [name, data]) => {
-                self.broker().publish_generic_event(now, name, data.as_bytes());
-                vec![]
+                let count = count.parse::<u32>().map_err(|_| "a number")?;
+                let log =
+                    |number: u32| News::Log { level: Grave::Warn, message: number.to_string(), fields: &[] };
+                return Ok((1..=count).map(log).collect());
             }
             ("link", [name, state]) => {
                 let links = [Link::Disconnected, Link::Connected, Link::LoggedOn, Link::Subscribed];
                 let link = links.into_iter().find(|link| link.word() == *state).ok_or("no such state")?;
-                self.broker().publish_session(now, name, link);
-                vec![]
+                return Ok(vec![News::Link { name: name.to_string(), link }]);
             }
             ("submit", [strategy, qty, price]) => {
                 let mut terms = limit(world::ABROAD[0], Side::Buy, qty, price);
@@ -295,148 +309,51 @@ impl Scene {
             }
             _ => return Err("this is no line of a dialogue".to_string()),
         };
-        self.publish(&events);
-        Ok(())
+        Ok(events.into_iter().map(|event| News::Said(ORDERS, event)).collect())
     }
 
-    fn publish(&mut self, events: &[Event]) {
-        let now = self.now;
-        for event in events {
-            self.broker().handle_event(now, ShardId(0), event);
-        }
-    }
-
-    fn tick(&mut self, security: SecurityId, price: &str) {
-        self.seq += 1;
-        let (price, size) = (world::price(price), world::qty("1"));
-        let (now, seq) = (self.now, self.seq);
-        let tick = Tick { security, bid: price, bid_size: size, volume: size, at: now, ..Tick::default() };
-        self.broker().publish_tick(now, seq, now, &tick);
-    }
-
-    fn verdict(&mut self, words: &str) -> Result<(), String> {
-        let session = self.asked.take().ok_or("nobody is asked about")?;
-        let access = match words.split_once(' ').unwrap_or((words, "")) {
-            ("yes", _) => Some(Access::default()),
-            ("send", _) => Some(Access { may_send: true, ..Access::default() }),
-            ("only", name) => {
-                Some(Access { strategies: Strategies::Only(vec![name.to_string()]), may_send: false })
-            }
-            _ => None,
-        };
-        let now = self.now;
-        self.broker().handle_verdict(now, session, access);
-        Ok(())
-    }
-
-    /// Lets time pass from deadline to deadline, as a loop that sleeps until the next one would.
-    fn wait(&mut self, ns: u64) {
-        let end = self.now.plus(ns);
-        while let Some(at) = self.broker().poll_timeout().filter(|at| *at <= end) {
-            self.now = self.now.max(at);
-            let now = self.now;
-            self.broker().handle_timeout(now);
-            self.drain();
-        }
-        self.now = end;
-        self.broker().handle_timeout(end);
-    }
-
-    fn read(&mut self, client: usize, count: &str) {
-        if count.is_empty() {
-            self.clients[client].is_stalled = false;
-        }
-        let count = count.parse().unwrap_or(usize::MAX);
-        self.take(client, count);
-    }
-
-    /// Does what a gateway does in a turn: commands, then every session that has something to write.
-    fn drain(&mut self) {
-        let now = self.now;
-        while let Some(command) = self.broker().poll_command() {
-            match command {
-                Command::Login { session, login, passcode, host } => {
-                    let words = [login, passcode.map(|secret| secret.0), host]
-                        .map(|word| word.unwrap_or("-".to_string()));
-                    self.logins.push_back((session, words.join(" ")));
-                }
-                Command::Generic { name, body, .. } => self.broker().publish_generic_event(now, &name, &body),
-                Command::Watch { .. } => {}
-            }
-        }
-        while let Some(id) = self.broker().poll_active() {
-            let client = self.clients.iter().position(|client| client.id == id).expect("it was opened here");
-            if !self.clients[client].is_stalled {
-                self.take(client, usize::MAX);
-            }
-            let close = self.broker().poll_close(now, id);
-            let client = &mut self.clients[client];
-            client.closed = client.closed.or(close);
-        }
-    }
-
-    fn take(&mut self, client: usize, most: usize) {
-        let (now, id) = (self.now, self.clients[client].id);
-        let mut left = most;
-        loop {
-            let broker = self.broker();
-            let Some(transmit) = broker.transmit(id) else { break };
-            let whole: usize = transmit.frames().map(<[u8]>::len).sum();
-            assert_eq!(whole, transmit.bytes.len(), "octets are made of frames");
-            let count = transmit.bytes.len().min(left);
-            if count == 0 {
-                break;
-            }
-            let bytes = transmit.bytes[..count].to_vec();
-            broker.handle_taken(now, id, count);
-            self.clients[client].wire.extend_from_slice(&bytes);
-            left -= count;
-        }
-        let close = self.broker().poll_close(now, id);
-        let client = &mut self.clients[client];
-        client.frames.extend(wire::frames(&mut client.wire));
-        client.closed = client.closed.or(close);
+    fn price(&mut self, body: Said) -> News {
+        // Both sides of a book have one number.
+        let is_behind = matches!(body, Said::Depth(Depth { side: Side::Sell, .. }));
+        self.seq += u64::from(!is_behind);
+        News::Said(PRICES, Event { seq: self.seq, at: self.now, body })
     }
 
     fn expect_frame(&mut self, client: usize, pattern: &str) -> Result<(), String> {
-        match self.clients[client].frames.pop_front() {
+        match self.host().heard(client).frames.pop_front() {
             Some(frame) if wire::is_like(pattern, &frame) => Ok(()),
             Some(frame) => Err(format!("said `{frame}`")),
             None => Err("nothing was said".to_string()),
         }
     }
 
-    fn expect_close(&mut self, client: usize, at_once: bool, code: &str) -> Result<(), String> {
-        let client = &mut self.clients[client];
-        if let Some(frame) = client.frames.front() {
+    fn expect_end(&mut self, client: usize, at_once: bool, code: &str) -> Result<(), String> {
+        let now = self.now;
+        if let Some(frame) = self.host().heard(client).frames.front() {
             return Err(format!("first said `{frame}`"));
         }
-        let (cause, was_at_once) = match client.closed.take() {
-            None => return Err("it was not closed".to_string()),
-            Some(Close::Gently(cause)) => (cause, false),
-            Some(Close::AtOnce(cause)) => (cause, true),
-        };
-        if was_at_once != at_once || cause.close_code().to_string() != code {
-            return Err(format!("closed at once: {was_at_once}, {} {}", cause.close_code(), cause.words()));
+        let end = self.host().end(now, client).ok_or("it was not closed")?;
+        let End { at_once: was_at_once, code: told } = end;
+        let is_so = was_at_once.is_none_or(|was| was == at_once);
+        if !is_so || told.is_some_and(|told| told.to_string() != code) {
+            return Err(format!("closed: {end:?}"));
         }
-        let id = client.id;
-        self.broker().close(id);
         Ok(())
     }
 
     fn expect_login(&mut self, words: &str) -> Result<(), String> {
-        let (session, asked) = self.logins.pop_front().ok_or("nobody logs in")?;
-        self.asked = Some(session);
-        if asked == words { Ok(()) } else { Err(format!("asked about `{asked}`")) }
+        self.is_asked = true;
+        match self.host().login() {
+            Some(asked) if asked != words => Err(format!("asked about `{asked}`")),
+            Some(_) | None => Ok(()),
+        }
     }
 
     fn expect_fill(&mut self, client: usize, words: &str) -> Result<(), String> {
-        let id = self.clients[client].id;
-        let (_, counters, fill) = self.broker().look(id).ok_or("the session is gone")?;
+        let (counters, fill) = self.host().look(client).ok_or("the session is gone")?;
         for word in words.split_whitespace() {
             let (name, value) = word.split_once('=').ok_or("name=value")?;
             let is = match name {
-                "out" => fill.out_bytes as u64,
                 "slots" => fill.slots as u64,
                 "backlog" => fill.backlog as u64,
                 "subscriptions" => fill.subscriptions as u64,
@@ -452,22 +369,48 @@ impl Scene {
     }
 
     fn expect_nothing(&mut self) -> Result<(), String> {
-        for client in &mut self.clients {
-            if let Some(frame) = client.frames.front() {
+        for client in 0..self.clients {
+            let heard = self.host().heard(client);
+            if let Some(frame) = heard.frames.front() {
                 return Err(format!("not expected: `{frame}`"));
             }
-            if let Some(close) = client.closed {
-                return Err(format!("closed: {close:?}"));
+            if let Some(end) = heard.end {
+                return Err(format!("closed: {end:?}"));
             }
         }
-        match self.logins.front() {
-            Some((_, words)) => Err(format!("not expected: a login `{words}`")),
+        // A login that was seen is decided later.
+        match self.host.as_mut().filter(|_| !self.is_asked).and_then(|host| host.login()) {
+            Some(words) => Err(format!("not expected: a login `{words}`")),
             None => Ok(()),
         }
     }
 
-    fn broker(&mut self) -> &mut Broker {
-        self.broker.as_mut().expect("a dialogue begins with `connect`")
+    fn host(&mut self) -> &mut dyn Host {
+        &mut **self.host.as_mut().expect("a dialogue begins with `connect`")
+    }
+}
+
+/// Who logs in, in the order of the lines: `? login passcode host`, and behind it what comes of it.
+fn people(lines: &[&str]) -> Result<Vec<Person>, String> {
+    let mut people = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        let Some(words) = line.strip_prefix("? ") else { continue };
+        let (login, rest) = words.split_once(' ').ok_or("a login has a passcode")?;
+        let (passcode, _) = rest.rsplit_once(' ').ok_or("a login has a host")?;
+        let decided = lines[at..].iter().find_map(|line| line.strip_prefix("verdict "));
+        let verdict = decided.map_or(Ok(Verdict::Refused), verdict)?;
+        people.push(Person { login: login.to_string(), passcode: passcode.to_string(), verdict });
+    }
+    Ok(people)
+}
+
+fn verdict(words: &str) -> Result<Verdict, String> {
+    match words.split_once(' ').unwrap_or((words, "")) {
+        ("yes", "") => Ok(Verdict::Reads),
+        ("send", "") => Ok(Verdict::Sends),
+        ("only", name) => Ok(Verdict::Only(name.to_string())),
+        ("no", "") => Ok(Verdict::Refused),
+        _ => Err(format!("no verdict: {words}")),
     }
 }
 

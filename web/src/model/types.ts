@@ -309,9 +309,8 @@ export interface OrderStatusMessage extends Stamp {
   unknown?: boolean;
 }
 
-/** An OrderVO without what only a later status tells; its own `type` stands as `orderType`. */
-export type OrderMessage = Stamp &
-  Omit<Order, 'type' | 'filledQuantity' | 'remainingQuantity' | 'lastUpdate'> & { orderType: OrderType };
+/** An OrderVO; its own `type` stands as `orderType`. */
+export type OrderMessage = Stamp & Omit<Order, 'type'> & { orderType: OrderType };
 
 export type TransactionMessage = Stamp & Omit<Transaction, 'type'> & { transactionType: TransactionType };
 export type PositionMessage = Stamp & Position;

@@ -90,7 +90,7 @@ export class Orders {
     }
     const known = this.known(message);
     if (known && (nanoseconds(known.lastUpdate) ?? 0n) > BigInt(message.ts)) return;
-    const order = message.type === 'ORDER' ? entered(message as OrderMessage, known) : told(message as OrderStatusMessage, known);
+    const order = message.type === 'ORDER' ? entered(message as OrderMessage) : told(message as OrderStatusMessage, known);
     if (!order) {
       // A status of an order nobody has told us of: something is missing.
       this.again();
@@ -132,19 +132,9 @@ export class Orders {
   }
 }
 
-/** An order as it was submitted or modified. */
-function entered(message: OrderMessage, known: Order | undefined): Order {
-  const { orderType, seq: _seq, ts, type: _type, ...rest } = message;
-  const filled = known?.filledQuantity ?? '0';
-  return {
-    ...known,
-    ...rest,
-    type: orderType,
-    dateTime: known?.dateTime ?? rest.dateTime,
-    filledQuantity: filled,
-    remainingQuantity: known?.remainingQuantity ?? rest.quantity,
-    lastUpdate: instantOf(BigInt(ts)),
-  };
+/** An order as it was submitted or modified: whole, whatever was known of it. */
+function entered({ orderType, seq: _seq, ts: _ts, type: _type, ...rest }: OrderMessage): Order {
+  return { ...rest, type: orderType };
 }
 
 /** An order after something happened to it. */

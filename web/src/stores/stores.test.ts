@@ -106,7 +106,8 @@ describe('orders', () => {
     await orders.restart();
     near.publish('order.SERVER.A2', `{"type":"ORDER","seq":9,"ts":${TEN + 10n},"intId":"A2","origIntId":"A1","orderType":"LIMIT","side":"BUY",
       "quantity":200,"limit":231,"tif":"DAY","strategyId":0,"strategyName":"SERVER","accountId":1,"securityId":1,"symbol":"AAPL","exchangeId":1,
-      "exchangeOrder":false,"status":"NEW","source":"REST","dateTime":"2026-11-15T10:00:00.00000001Z"}`);
+      "exchangeOrder":false,"status":"NEW","filledQuantity":0,"remainingQuantity":200,"source":"REST",
+      "dateTime":"2026-11-15T10:00:00.000000001Z","lastUpdate":"2026-11-15T10:00:00.00000001Z"}`);
     near.publish('pitlane.SERVER.A2', status(9, 10, '"origIntId":"A1","status":"NEW","execType":"5","filledQuantity":0,"remainingQuantity":200')
       .replace('"intId":"A1"', '"intId":"A2"').replace('"quantity":100', '"quantity":200'));
     await settled();

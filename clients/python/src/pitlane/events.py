@@ -120,7 +120,7 @@ class OrderUpdate(Event):
 
 @dataclass(frozen=True)
 class OrderTerms(Event):
-    """An order as it was submitted or modified."""
+    """An order as it was submitted or modified, whole: what `Order` has, with its type under another name."""
 
     int_id: str
     order_type: OrderType
@@ -132,16 +132,23 @@ class OrderTerms(Event):
     security_id: int
     exchange_order: bool
     status: OrderStatus
+    filled_quantity: Decimal
+    remaining_quantity: Decimal
     source: str
     date_time: datetime
+    last_update: datetime
     limit: Optional[Decimal] = None
     stop: Optional[Decimal] = None
     tif_date: Optional[datetime] = None
     strategy_name: Optional[str] = None
     symbol: Optional[str] = None
     exchange_id: Optional[int] = None
+    avg_price: Optional[Decimal] = None
+    last_quantity: Optional[Decimal] = None
+    last_price: Optional[Decimal] = None
     orig_int_id: Optional[str] = None
     reason: Optional[str] = None
+    unknown: Optional[bool] = None
 
 
 @dataclass(frozen=True)

@@ -138,6 +138,13 @@ class BadUuid(BadRequest):
     about = "uuid"
 
 
+class DuplicateUuid(Refused):
+    """The uuid was used for another transaction."""
+
+    code = "duplicate-uuid"
+    about = "uuid"
+
+
 class BodyTooLarge(BadRequest):
     """The body is too large."""
 

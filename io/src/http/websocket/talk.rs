@@ -15,6 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::http::connection::Stream;
 use crate::http::hall::Hall;
+use crate::stages::Stage;
 
 /// Read at once. Clients say little.
 const INPUT_BYTES: usize = 4 * 1_024;
@@ -79,9 +80,12 @@ impl Talk {
 
     /// Takes bytes that have come.
     pub fn hear(&mut self, hall: &Hall, bytes: &mut [u8]) {
+        let came = hall.sample();
         let (now, mut broker) = (hall.now(), hall.broker());
         let session = self.session;
         let state = self.receiver.handle_bytes(bytes, |payload| broker.handle_bytes(now, session, payload));
+        drop(broker);
+        hall.count(Stage::StompDecode, came);
         if let State::Closing(code) = state {
             self.part(code, "");
             self.deaf = true;
@@ -172,6 +176,7 @@ impl Talk {
 
     /// Says whether everything was taken.
     fn write(&mut self, cx: &mut Context<'_>, hall: &Hall) -> io::Result<bool> {
+        let begun = if self.sent < self.output.len() { hall.sample() } else { None };
         while self.sent < self.output.len() {
             let count = match Pin::new(&mut self.stream).poll_write(cx, &self.output[self.sent..])? {
                 Poll::Pending => return Ok(false),
@@ -181,6 +186,7 @@ impl Talk {
             self.sent += count;
             self.tell_taken(hall);
         }
+        hall.count(Stage::StompWrite, begun);
         Ok(Pin::new(&mut self.stream).poll_flush(cx)?.is_ready())
     }
 

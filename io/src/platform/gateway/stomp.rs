@@ -7,6 +7,8 @@
 //! What a session has said stays in the session until the system has taken it, so a reader that stops costs what the broker's
 //! limits say and no more.
 
+pub mod watch;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 

@@ -9,6 +9,7 @@ use pitlane_engine::number::Money;
 use pitlane_engine::time::Timestamp;
 
 use super::Broker;
+use crate::stomp::payload::orders::{Past, Standing};
 use crate::stomp::payload::system::Link;
 use crate::stomp::payload::{Stamp, ledger, orders, system};
 use crate::stomp::topic::Topic;
@@ -20,8 +21,19 @@ impl Broker {
         match &event.body {
             Body::Tick(tick) => self.publish_tick(now, event.seq, event.at, tick),
             Body::Depth(depth) => self.tell_depth(now, shard, stamp, depth),
-            Body::Order(told) => self.tell_order(now, stamp, told, event.report()),
-            Body::Status(report) => self.tell_status(now, stamp, report),
+            Body::Order(told) => match event.report() {
+                Some(report) => {
+                    self.pasts.begin(told.order, event.at);
+                    self.tell_order(now, stamp, told, &report);
+                    self.tell_status(now, stamp, &report);
+                }
+                None => self.terms_are(shard, stamp, told),
+            },
+            Body::Status(report) => {
+                self.pasts.note(report);
+                self.tell_change(now, shard, report);
+                self.tell_status(now, stamp, report);
+            }
             Body::Booked(booking) => self.tell_booking(now, shard, stamp, booking),
             Body::Adjusted { strategy, what } => self.tell_adjustment(now, shard, stamp, *strategy, what),
             Body::Subscription { strategy, security, on, subscribers } => {
@@ -54,28 +66,41 @@ impl Broker {
         }
     }
 
-    fn tell_order(&mut self, now: Timestamp, stamp: Stamp, told: &OrderTerms, report: Option<OrderReport>) {
+    /// Terms have changed, and how the order stands with them is told right behind; or this is an order's image.
+    fn terms_are(&mut self, shard: ShardId, stamp: Stamp, told: &OrderTerms) {
         if !told.orig_id.is_none() {
             self.own_ids.set(told.order, told.id);
         }
+        if told.what == What::Image {
+            self.pasts.begin(told.order, stamp.at);
+        } else if !self.index.is_empty() {
+            self.changed.insert(shard, (stamp, *told));
+        }
+    }
+
+    fn tell_change(&mut self, now: Timestamp, shard: ShardId, report: &OrderReport) {
+        if report.what == What::Replaced
+            && let Some((stamp, told)) = self.changed.remove(&shard)
+            && told.order == report.order
+        {
+            self.tell_order(now, stamp, &told, report);
+        }
+    }
+
+    fn tell_order(&mut self, now: Timestamp, stamp: Stamp, told: &OrderTerms, report: &OrderReport) {
         // Nobody is here, as often: then nothing is worded.
         if self.index.is_empty() {
-            return report.iter().for_each(|report| _ = self.own_ids.of(report));
+            return;
         }
         let reference = self.reference.clone();
         let Some(strategy) = reference.strategy(told.terms.strategy) else { return };
-        if told.what != What::Image {
-            let topic = Topic::Order { strategy: &strategy.name, order: told.id };
-            let source = told.source;
-            let known = self.fix_sessions.get(&(source.port, source.session));
-            let name = known.filter(|_| source.origin == Origin::Fix).cloned();
-            self.publish(now, &topic, stamp.at, |out| {
-                orders::order(out, stamp, told, name.as_deref(), &reference)
-            });
-        }
-        if let Some(report) = report {
-            self.tell_status(now, stamp, &report);
-        }
+        let topic = Topic::Order { strategy: &strategy.name, order: told.id };
+        let source = told.source;
+        let known = self.fix_sessions.get(&(source.port, source.session));
+        let name = known.filter(|_| source.origin == Origin::Fix).cloned();
+        let past = self.pasts.of(told.order).unwrap_or(Past { submitted: stamp.at, ..Past::default() });
+        let standing = Standing { report, past, session: name.as_deref() };
+        self.publish(now, &topic, stamp.at, |out| orders::order(out, stamp, told, standing, &reference));
     }
 
     fn tell_status(&mut self, now: Timestamp, stamp: Stamp, report: &OrderReport) {

@@ -22,6 +22,7 @@ pub enum Interest {
 
 /// First segment of their topics.
 const BAR: &str = "bar";
+const POSITION: &str = "position";
 
 /// How many subscriptions share an interest.
 #[derive(Debug, Default)]
@@ -77,10 +78,12 @@ impl Interests {
 
 /// A pattern that begins with a wildcard may need all three.
 fn of(pattern: &Pattern, naming: &Naming) -> [Option<Interest>; 3] {
-    let has_second = pattern.segments().len() >= 2;
-    let (ticks, depth) = match pattern.name_at(1).map(security) {
+    // Where a topic names its security: `tick.42`, `position.PAIRS.42`.
+    let at = if pattern.name_at(0) == Some(POSITION) { 2 } else { 1 };
+    let names_it = pattern.segments().len() > at;
+    let (ticks, depth) = match pattern.name_at(at).map(security) {
         Some(security) => (security.map(Interest::Ticks), security.map(Interest::Depth)),
-        None if has_second || pattern.below() => (Some(Interest::AllTicks), Some(Interest::AllDepths)),
+        None if names_it || pattern.below() => (Some(Interest::AllTicks), Some(Interest::AllDepths)),
         None => (None, None),
     };
     match pattern.name_at(0) {
@@ -88,6 +91,8 @@ fn of(pattern: &Pattern, naming: &Naming) -> [Option<Interest>; 3] {
         // Bars are folded from ticks.
         Some("tick" | BAR) => [ticks, None, None],
         Some("book") => [None, depth, None],
+        // Positions are told at the market's prices.
+        Some(POSITION) => [ticks, None, Some(Interest::Rest)],
         Some(first) => match kind_of_family(first, naming) {
             Some(Kind::MarketData) | None => [None, None, None],
             Some(Kind::Order | Kind::System) => [None, None, Some(Interest::Rest)],
@@ -124,6 +129,10 @@ mod tests {
             ("book.*", [None, books, None]),
             ("pitlane.>", [None, None, rest]),
             ("the service.A.*", [None, None, rest]),
+            ("position.A.42", [one, None, rest]),
+            ("position.A.*", [all, None, rest]),
+            ("position.>", [all, None, rest]),
+            ("position.A", [None, None, rest]),
             ("*.42", [one, book, rest]),
             (">", [all, books, rest]),
             ("nonsense.1", [None, None, None]),

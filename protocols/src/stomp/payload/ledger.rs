@@ -1,23 +1,20 @@
 //! Transactions, positions and cash.
 
-use pitlane_engine::command::MovementKind;
 use pitlane_engine::event::{Booking, PositionState, Tick};
-use pitlane_engine::id::{Currency, PositionId, SecurityId, StrategyId, Uuid};
+use pitlane_engine::id::{Currency, PositionId, SecurityId, StrategyId};
 use pitlane_engine::number::{Money, Notional, Price};
 use pitlane_engine::refdata::RefData;
 
 use super::{Stamp, begin};
 use crate::json::Object;
+use crate::rest::transaction::{Story, ext_id_of, uuid_of};
 use crate::words::Word;
 
 /// TransactionVO.
 pub fn transaction(out: &mut Vec<u8>, stamp: Stamp, booking: &Booking, instance: u64, reference: &RefData) {
     let mut object = begin(out, "TRANSACTION", stamp);
     object.number("id", booking.id.0);
-    // A movement keeps the UUID its sender gave it, which makes it idempotent.
-    let is_trade = matches!(booking.kind, MovementKind::Buy | MovementKind::Sell);
-    let uuid = if is_trade || booking.exec.0 == 0 { booking.id.uuid(instance) } else { Uuid(booking.exec.0) };
-    object.shown("uuid", uuid);
+    object.shown("uuid", uuid_of(booking.id, booking.order_id, booking.exec, instance));
     object.time("dateTime", stamp.at);
     object.text("transactionType", booking.kind.word());
     strategy(&mut object, booking.strategy, reference);
@@ -32,6 +29,11 @@ pub fn transaction(out: &mut Vec<u8>, stamp: Stamp, booking: &Booking, instance:
     if !booking.order_id.is_none() {
         object.text("orderIntId", booking.order_id.as_str());
     }
+    if let Some(ext_id) = ext_id_of(booking.order_id, booking.exec) {
+        object.shown("extId", ext_id);
+    }
+    let Booking { kind, qty, security, price, currency, .. } = *booking;
+    object.shown("description", Story { kind, qty, security, price, currency, reference });
     object.end();
 }
 

@@ -2,8 +2,10 @@
 
 use pitlane_engine::event::{OrderReport, OrderTerms};
 use pitlane_engine::id::IntId;
+use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
+use pitlane_engine::time::Timestamp;
 
 use super::{Stamp, begin};
 use crate::json::Object;
@@ -24,15 +26,7 @@ pub fn status(
     }
     object.text("status", report.status.word());
     object.text("execType", report.what.word());
-    object.decimal("filledQuantity", report.cum_qty.raw());
-    object.decimal("remainingQuantity", report.leaves_qty().raw());
-    if !report.cum_qty.is_zero() {
-        object.decimal("avgPrice", report.avg_price.raw());
-    }
-    if !report.last_qty.is_zero() {
-        object.decimal("lastQuantity", report.last_qty.raw());
-        object.decimal("lastPrice", report.last_price.raw());
-    }
+    filled(&mut object, report, (report.last_qty, report.last_price));
     reason(&mut object, report.reason);
     object.number("securityId", report.security.0.into());
     if let Some(security) = reference.security(report.security) {
@@ -47,8 +41,34 @@ pub fn status(
     object.end();
 }
 
-/// OrderVO. `session` is the FIX session it came from, where its name is known: `FIX:CLIENT1`.
-pub fn order(out: &mut Vec<u8>, stamp: Stamp, told: &OrderTerms, session: Option<&str>, reference: &RefData) {
+/// What an order's terms do not tell of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Standing<'a> {
+    /// Of the same moment.
+    pub report: &'a OrderReport,
+    pub past: Past,
+    /// The FIX session it came from, where its name is known: `FIX:CLIENT1`.
+    pub session: Option<&'a str>,
+}
+
+/// What happened to an order before, of which a report tells nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Past {
+    pub submitted: Timestamp,
+    /// Of the latest fill; zero: there was none.
+    pub last_qty: Qty,
+    pub last_price: Price,
+}
+
+/// OrderVO.
+pub fn order(
+    out: &mut Vec<u8>,
+    stamp: Stamp,
+    told: &OrderTerms,
+    standing: Standing<'_>,
+    reference: &RefData,
+) {
+    let Standing { report, past, session } = standing;
     let terms = &told.terms;
     let mut object = begin(out, "ORDER", stamp);
     identity(&mut object, (&told.id, &told.orig_id));
@@ -77,9 +97,14 @@ pub fn order(out: &mut Vec<u8>, stamp: Stamp, told: &OrderTerms, session: Option
     }
     object.flag("exchangeOrder", terms.exchange_order);
     object.text("status", told.status.word());
+    filled(&mut object, report, (past.last_qty, past.last_price));
     reason(&mut object, told.reason);
     object.text("source", session.unwrap_or(told.source.origin.word()));
-    object.time("dateTime", stamp.at);
+    if report.in_doubt {
+        object.flag("unknown", true);
+    }
+    object.time("dateTime", past.submitted);
+    object.time("lastUpdate", stamp.at);
     object.end();
 }
 
@@ -87,6 +112,18 @@ fn identity(object: &mut Object<'_>, (id, orig_id): (&IntId, &IntId)) {
     object.text("intId", id.as_str());
     if !orig_id.is_none() {
         object.text("origIntId", orig_id.as_str());
+    }
+}
+
+fn filled(object: &mut Object<'_>, report: &OrderReport, (last_qty, last_price): (Qty, Price)) {
+    object.decimal("filledQuantity", report.cum_qty.raw());
+    object.decimal("remainingQuantity", report.leaves_qty().raw());
+    if !report.cum_qty.is_zero() {
+        object.decimal("avgPrice", report.avg_price.raw());
+    }
+    if !last_qty.is_zero() {
+        object.decimal("lastQuantity", last_qty.raw());
+        object.decimal("lastPrice", last_price.raw());
     }
 }
 

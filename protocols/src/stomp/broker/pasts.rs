@@ -1,0 +1,88 @@
+//! What is kept of every order so that it can be told whole when it is modified: when it was submitted, and its latest fill. In
+//! pages by slot, as the shards keep theirs: a new order costs no search.
+
+use pitlane_engine::event::OrderReport;
+use pitlane_engine::id::OrderHandle;
+use pitlane_engine::time::Timestamp;
+
+use crate::stomp::payload::orders::Past;
+
+/// Orders in a page, 160 KiB: a page more is nothing that anybody waits for.
+const PAGE: usize = 4_096;
+
+/// Bounded by the orders that the shards hold at once.
+#[derive(Debug, Default)]
+pub(super) struct Pasts {
+    /// By shard, then by slot.
+    shards: Vec<Vec<Vec<Kept>>>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Kept {
+    generation: u32,
+    past: Past,
+}
+
+impl Pasts {
+    /// An order is told of for the first time.
+    pub fn begin(&mut self, order: OrderHandle, at: Timestamp) {
+        // A refused order may never have had a place.
+        if order == OrderHandle::NONE {
+            return;
+        }
+        let (shard, page, place) = place(order);
+        if self.shards.len() <= shard {
+            self.shards.resize_with(shard + 1, Vec::new);
+        }
+        let pages = &mut self.shards[shard];
+        while pages.len() <= page {
+            pages.push(vec![Kept::default(); PAGE]);
+        }
+        let past = Past { submitted: at, ..Past::default() };
+        pages[page][place] = Kept { generation: order.generation(), past };
+    }
+
+    /// Something happened to it, perhaps a fill.
+    pub fn note(&mut self, report: &OrderReport) {
+        if report.last_qty.is_zero() {
+            return;
+        }
+        let (shard, page, place) = place(report.order);
+        let kept = self.shards.get_mut(shard).and_then(|pages| pages.get_mut(page)?.get_mut(place));
+        if let Some(kept) = kept.filter(|kept| kept.generation == report.order.generation()) {
+            (kept.past.last_qty, kept.past.last_price) = (report.last_qty, report.last_price);
+        }
+    }
+
+    /// None if it was never told of here.
+    pub fn of(&self, order: OrderHandle) -> Option<Past> {
+        let (shard, page, place) = place(order);
+        let kept = self.shards.get(shard)?.get(page)?.get(place)?;
+        (kept.generation == order.generation()).then_some(kept.past)
+    }
+}
+
+fn place(order: OrderHandle) -> (usize, usize, usize) {
+    let slot = order.slot() as usize;
+    (order.shard().0 as usize, slot / PAGE, slot % PAGE)
+}
+
+#[cfg(test)]
+mod tests {
+    use pitlane_engine::id::ShardId;
+
+    use super::*;
+
+    #[test]
+    fn an_order_is_known_until_another_has_its_place() {
+        let mut pasts = Pasts::default();
+        let order = |generation| OrderHandle::new(ShardId(3), generation, 5_000);
+        assert_eq!(pasts.of(order(1)), None);
+        pasts.begin(order(1), Timestamp(7));
+        pasts.begin(OrderHandle::NONE, Timestamp(8));
+        assert_eq!(pasts.of(order(1)).map(|past| past.submitted), Some(Timestamp(7)));
+        pasts.begin(order(2), Timestamp(9));
+        assert_eq!(pasts.of(order(1)), None);
+        assert_eq!(pasts.of(order(2)).map(|past| past.submitted), Some(Timestamp(9)));
+    }
+}

@@ -1,0 +1,216 @@
+//! Every rule of the broker's page over sockets: the dialogues of `data/stomp`, played with the service's own gateway over TCP and
+//! TLS and with its own http thread over WebSocket. Only the clock is the test's, so that an hour passes at once.
+//!
+//! What cannot be shown so stands in [`LEFT_OUT`], with the reason; everything else is played.
+
+#![allow(clippy::unwrap_used, reason = "tests may")]
+
+#[path = "rules/client.rs"]
+mod client;
+#[path = "rules/gateway.rs"]
+mod gateway;
+#[path = "rules/http.rs"]
+mod http;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use pitlane::auth::AuthSettings;
+use pitlane::bulletin::{Note, Row};
+use pitlane::log::{LogEvent, Severity};
+use pitlane::tls::{Certificate, Tls, TlsSettings};
+use pitlane_engine::id::PortId;
+use pitlane_engine::time::Timestamp;
+use pitlane_protocols::stomp::payload::system::Level;
+use pitlane_protocols::stomp::session::{Counters, Fill};
+use pitlane_tests::stomp::dialogue::{Cuts, dialogues, play};
+use pitlane_tests::stomp::host::{Host, Person, Plan, Verdict};
+use pitlane_tests::world;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+use sha2::{Digest, Sha256};
+
+use self::Over::{Tcp, WebSocket};
+use self::gateway::GatewayHost;
+use self::http::HttpHost;
+
+/// Nothing here takes long; whatever takes this long hangs.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The shards that speak, and the port to which they do.
+const SHARDS: u8 = 2;
+const PORT: PortId = PortId(1);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Over {
+    Tcp,
+    Tls,
+    WebSocket,
+}
+
+const ALL: &[Over] = &[Tcp, Over::Tls, WebSocket];
+
+/// Rules that are not played over these transports, and why. All of them are played with the broker alone, in `stomp.rs`.
+const LEFT_OUT: &[(&str, &[Over], &str)] = &[
+    (
+        "A consumer that reads again gets a fresh value after at most what the buffers held.",
+        ALL,
+        "it reads ten octets at a time, and the system takes thousands for them; with real buffers it is one of the \
+         scenarios of the running service",
+    ),
+    (
+        "A client whose receipts pile up is not read, and its silence is then no reason to end it.",
+        ALL,
+        "two receipts would have to fill twice a mark that lies behind the buffers of the system",
+    ),
+    (
+        "More than 4 KiB before CONNECTED is too much, even behind a CONNECT that is looked at.",
+        &[WebSocket],
+        "the hall reads 4 KiB at once, and nothing more while a login is looked at: so there is never more",
+    ),
+];
+
+#[test]
+fn every_rule_holds_over_tcp() {
+    let folder = Folder::new("tcp");
+    check(Tcp, &|plan| GatewayHost::open(plan, &folder.0, None));
+}
+
+#[test]
+fn every_rule_holds_over_tls() {
+    let folder = Folder::new("tls");
+    let certificate = Certificate::SelfSigned { folder: folder.0.clone() };
+    // The certificate is looked at by a client with a clock of its own.
+    let now = pitlane::clock::wall();
+    let tls = Tls::open(TlsSettings { certificate, client_ca: None }, now).unwrap();
+    let trust = trusting(&folder.0.join("self-signed.pem"));
+    check(Over::Tls, &|plan| GatewayHost::open(plan, &folder.0, Some((&tls, trust.clone()))));
+}
+
+#[test]
+fn every_rule_holds_over_websocket() {
+    let folder = Folder::new("websocket");
+    check(WebSocket, &|plan| HttpHost::open(plan, &folder.0));
+}
+
+fn check(over: Over, open: &dyn Fn(Plan) -> Box<dyn Host>) {
+    let (mut played, mut elsewhere, mut failures) = (0, 0, Vec::new());
+    let mut left_out: Vec<&str> =
+        LEFT_OUT.iter().filter(|(_, overs, _)| overs.contains(&over)).map(|(rule, _, _)| *rule).collect();
+    let expected = left_out.len();
+    for text in texts() {
+        for (rule, lines) in dialogues(&text) {
+            if let Some(at) = left_out.iter().position(|left| *left == rule) {
+                left_out.remove(at);
+            } else if !is_about(&lines, over) {
+                elsewhere += 1;
+            } else {
+                played += 1;
+                if let Err(problem) = play(&lines, &Cuts::None, open) {
+                    failures.push(format!("{rule}\n  {problem}"));
+                }
+            }
+        }
+    }
+    println!("{over:?}: {played} rules played, {elsewhere} are about another transport, {expected} left out");
+    assert!(failures.is_empty(), "{} of {played}:\n{}", failures.len(), failures.join("\n"));
+    assert!(left_out.is_empty(), "there are no such rules: {left_out:?}");
+    assert!(played >= 145, "only {played} were played");
+}
+
+/// Whether a rule is about this transport: its first line says so if it is not about all.
+fn is_about(lines: &[&str], over: Over) -> bool {
+    let mut options = lines[0].split_whitespace();
+    let is_named = |name: &str| options.clone().any(|option| option == name);
+    let is_about = match over {
+        Tcp | Over::Tls => !is_named("ws"),
+        WebSocket => !is_named("tcp"),
+    };
+    assert_eq!(options.next(), Some("connect"), "a dialogue begins with it");
+    is_about
+}
+
+fn texts() -> Vec<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/stomp");
+    let mut files: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files.iter().map(|file| fs::read_to_string(file).unwrap()).collect()
+}
+
+/// Where a test keeps its certificate and its tokens.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("rules").join(name);
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The clerk knows everybody whom the dialogue lets in.
+fn auth_settings(folder: &Path, people: &[Person], required: bool) -> AuthSettings {
+    if !required {
+        return AuthSettings::off();
+    }
+    let path = folder.join("tokens");
+    let mut text =
+        "somebody-else read * 0000000000000000000000000000000000000000000000000000000000000000\n".to_string();
+    for Person { login, passcode, verdict } in people {
+        let (role, strategies) = match verdict {
+            Verdict::Refused => continue,
+            Verdict::Reads => ("read", "*"),
+            Verdict::Sends => ("trade", "*"),
+            Verdict::Only(name) => ("read", name.as_str()),
+        };
+        let sum: String = Sha256::digest(passcode).iter().map(|byte| format!("{byte:02x}")).collect();
+        text += &format!("{login} {role} {strategies} {sum}\n");
+    }
+    fs::write(&path, text).unwrap();
+    let strategies = world::reference().strategies().iter().map(|row| row.name.clone()).collect();
+    AuthSettings { required, users: None, tokens: Some(path), strategies }
+}
+
+fn trusting(certificate: &Path) -> Arc<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(certificate).unwrap() {
+        roots.add(certificate.unwrap()).unwrap();
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    Arc::new(config.with_root_certificates(roots).with_no_client_auth())
+}
+
+fn log_note(now: Timestamp, level: Level, message: &str, fields: &[(&'static str, &'static str)]) -> Note {
+    Note::Log(Arc::new(LogEvent {
+        time: now,
+        level: match level {
+            Level::Warn => Severity::Warn,
+            Level::Error => Severity::Error,
+        },
+        target: "test".to_string(),
+        message: message.to_string(),
+        fields: fields.iter().map(|(name, text)| (*name, text.to_string())).collect(),
+    }))
+}
+
+fn row_look(row: &Row) -> (Counters, Fill) {
+    let stomp = row.stomp.expect("it is a session of a broker");
+    let counters = Counters { messages: row.messages_out, conflated: stomp.conflated, ..Counters::default() };
+    let fill = Fill {
+        out_bytes: row.queue_bytes as usize,
+        slots: stomp.slots as usize,
+        backlog: stomp.backlog as usize,
+        backlog_bytes: stomp.backlog_bytes as usize,
+        subscriptions: stomp.subscriptions as usize,
+    };
+    (counters, fill)
+}

@@ -1,0 +1,285 @@
+//! A client's end of a real socket, which never waits: TCP, TLS or WebSocket.
+
+use std::collections::VecDeque;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
+
+use pitlane_tests::stomp::host::{End, Heard};
+use pitlane_tests::stomp::wire;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection};
+
+/// Read at once.
+const READ_BYTES: usize = 16 * 1_024;
+
+pub struct Client {
+    socket: TcpStream,
+    layer: Layer,
+    /// To be written to the socket.
+    output: VecDeque<u8>,
+    /// What the broker said, as far as it is no whole frame yet.
+    said: Vec<u8>,
+    pub heard: Heard,
+    pub is_stalled: bool,
+    /// Nothing more comes.
+    is_over: bool,
+    /// Octets that went through the socket.
+    pub written: u64,
+    pub received: u64,
+}
+
+enum Layer {
+    Plain,
+    Tls(Box<ClientConnection>),
+    WebSocket { input: Vec<u8>, code: Option<u16> },
+}
+
+impl Client {
+    pub fn plain(socket: TcpStream) -> Client {
+        Client::new(socket, Layer::Plain)
+    }
+
+    pub fn tls(socket: TcpStream, config: Arc<ClientConfig>) -> Client {
+        let name = ServerName::try_from("localhost").unwrap();
+        let mut tls = ClientConnection::new(config, name).unwrap();
+        tls.set_buffer_limit(None);
+        Client::new(socket, Layer::Tls(Box::new(tls)))
+    }
+
+    /// After the opening handshake.
+    pub fn websocket(socket: TcpStream) -> Client {
+        Client::new(socket, Layer::WebSocket { input: Vec::new(), code: None })
+    }
+
+    fn new(socket: TcpStream, layer: Layer) -> Client {
+        socket.set_nonblocking(true).unwrap();
+        socket.set_nodelay(true).unwrap();
+        Client {
+            socket,
+            layer,
+            output: VecDeque::new(),
+            said: Vec::new(),
+            heard: Heard::default(),
+            is_stalled: false,
+            is_over: false,
+            written: 0,
+            received: 0,
+        }
+    }
+
+    pub fn say(&mut self, bytes: &[u8]) {
+        match &mut self.layer {
+            Layer::Plain => self.output.extend(bytes),
+            // Whoever has been sent away may say what he wants.
+            Layer::Tls(tls) => tls.writer().write_all(bytes).unwrap_or_default(),
+            Layer::WebSocket { .. } => {
+                let opcode = if std::str::from_utf8(bytes).is_ok() { 0x81 } else { 0x82 };
+                self.output.extend(masked(opcode, bytes));
+            }
+        }
+    }
+
+    pub fn hang_up(&mut self) {
+        let _ = self.socket.shutdown(Shutdown::Both);
+        self.is_over = true;
+    }
+
+    /// Writes and reads what can be, and says whether anything moved.
+    pub fn turn(&mut self) -> bool {
+        let mut moved = self.write();
+        while !self.is_stalled && self.read(READ_BYTES) > 0 {
+            moved = true;
+        }
+        self.heard.frames.extend(wire::frames(&mut self.said).into_iter().filter(|frame| !is_clog(frame)));
+        moved
+    }
+
+    fn write(&mut self) -> bool {
+        if let Layer::Tls(tls) = &mut self.layer {
+            while tls.wants_write() {
+                tls.write_tls(&mut self.output).unwrap();
+            }
+        }
+        let mut moved = false;
+        while !self.output.is_empty() && !self.is_over {
+            match self.socket.write(self.output.as_slices().0) {
+                Ok(count) => {
+                    self.output.drain(..count);
+                    self.written += count as u64;
+                    moved = true;
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                // Nobody is there any more; what was said before is still read.
+                Err(_) => self.output.clear(),
+            }
+        }
+        moved
+    }
+
+    /// At most so many octets from the socket; how many came.
+    pub fn read(&mut self, bytes_max: usize) -> usize {
+        if self.is_over {
+            return 0;
+        }
+        let mut buffer = [0; READ_BYTES];
+        let count = match self.socket.read(&mut buffer[..bytes_max.min(READ_BYTES)]) {
+            Ok(count) => count,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return 0,
+            Err(_) => 0,
+        };
+        self.received += count as u64;
+        self.take(&buffer[..count]);
+        if count == 0 {
+            self.is_over = true;
+            self.heard.end = Some(self.end());
+        }
+        count
+    }
+
+    fn take(&mut self, mut bytes: &[u8]) {
+        match &mut self.layer {
+            Layer::Plain => self.said.extend_from_slice(bytes),
+            Layer::Tls(tls) => {
+                while !bytes.is_empty() {
+                    tls.read_tls(&mut bytes).unwrap();
+                    let count = tls.process_new_packets().unwrap().plaintext_bytes_to_read();
+                    let before = self.said.len();
+                    self.said.resize(before + count, 0);
+                    tls.reader().read_exact(&mut self.said[before..]).unwrap();
+                }
+            }
+            Layer::WebSocket { input, code } => {
+                input.extend_from_slice(bytes);
+                while let Some((opcode, payload)) = unframed(input) {
+                    match opcode {
+                        0x81 => self.said.extend_from_slice(&payload),
+                        0x88 => {
+                            *code = payload.first_chunk::<2>().map(|code| u16::from_be_bytes(*code));
+                            self.output.extend(masked(0x88, &payload));
+                        }
+                        other => panic!("a frame of kind {other:x}"),
+                    }
+                }
+            }
+        }
+    }
+
+    /// What an end without anything behind it was.
+    fn end(&mut self) -> End {
+        match &mut self.layer {
+            Layer::Plain => End { at_once: None, code: None },
+            Layer::Tls(tls) => {
+                let said_goodbye = tls.process_new_packets().is_ok_and(|state| state.peer_has_closed());
+                End { at_once: Some(!said_goodbye), code: None }
+            }
+            Layer::WebSocket { code, .. } => End { at_once: Some(code.is_none()), code: *code },
+        }
+    }
+}
+
+fn masked(first: u8, payload: &[u8]) -> Vec<u8> {
+    let mask = [1, 2, 3, 4];
+    let mut frame = vec![first];
+    match payload.len() {
+        len @ 0..=125 => frame.push(0x80 | len as u8),
+        len @ 126..=0xffff => {
+            frame.push(0x80 | 126);
+            frame.extend_from_slice(&(len as u16).to_be_bytes());
+        }
+        len => {
+            frame.push(0x80 | 127);
+            frame.extend_from_slice(&(len as u64).to_be_bytes());
+        }
+    }
+    frame.extend_from_slice(&mask);
+    frame.extend(payload.iter().zip(mask.iter().cycle()).map(|(byte, mask)| byte ^ mask));
+    frame
+}
+
+/// The first frame, if it is whole.
+fn unframed(input: &mut Vec<u8>) -> Option<(u8, Vec<u8>)> {
+    let (len, head) = match *input.get(1)? {
+        126 => (u16::from_be_bytes([*input.get(2)?, *input.get(3)?]) as usize, 4),
+        len => (len as usize, 2),
+    };
+    assert!(len < 0x80 || head == 4, "a server does not mask, and no frame of ours is so long");
+    if input.len() < head + len {
+        return None;
+    }
+    let opcode = input[0];
+    let payload = input[head..head + len].to_vec();
+    input.drain(..head + len);
+    Some((opcode, payload))
+}
+
+/// Octets that lie in a session before anything that a stalled client is told: see [`Clog`].
+pub const CLOG_BYTES: usize = 64 * 1_024;
+/// A RECEIPT without its id, and the least with one.
+const RECEIPT_BYTES: usize = b"RECEIPT\nreceipt-id:\n\n\0".len();
+const CLOG: &str = "clog";
+const LEAST_BYTES: usize = RECEIPT_BYTES + CLOG.len();
+/// The longest that is asked for: its header line must be shorter than a line may be.
+const MOST_BYTES: usize = 8_000;
+
+/// How a client stops reading for real. What is said to it disappears in the buffers of the system until those are full; so it
+/// asks for receipts that it does not read, until exactly [`CLOG_BYTES`] of them lie in its session. From there on the session
+/// is as one of which nobody takes anything, with a mark higher by as much.
+#[derive(Debug, Default)]
+pub struct Clog {
+    is_begun: bool,
+    before: usize,
+    /// How often nothing has moved.
+    quiet: u32,
+    is_full: bool,
+}
+
+/// Looks without a change after which nothing moves any more.
+const QUIET_LOOKS: u32 = 8;
+
+pub enum Step {
+    Say(Vec<u8>),
+    Look,
+    Done,
+}
+
+impl Clog {
+    /// What to do next, with so many octets in the session.
+    pub fn next(&mut self, out_bytes: usize) -> Result<Step, String> {
+        if !self.is_full {
+            if out_bytes == 0 {
+                return Ok(Step::Say(self.receipt(MOST_BYTES)));
+            }
+            if std::mem::replace(&mut self.before, out_bytes) != out_bytes {
+                self.quiet = 0;
+            }
+            self.quiet += 1;
+            self.is_full = self.quiet > QUIET_LOOKS;
+            return Ok(Step::Look);
+        }
+        let missing = CLOG_BYTES.checked_sub(out_bytes).ok_or("too much lies in the session")?;
+        match missing {
+            0 => Ok(Step::Done),
+            1..LEAST_BYTES => Err(format!("{missing} octets cannot be filled up")),
+            _ => {
+                let mut piece = missing.min(MOST_BYTES);
+                if missing - piece < LEAST_BYTES && missing > piece {
+                    piece -= LEAST_BYTES;
+                }
+                Ok(Step::Say(self.receipt(piece)))
+            }
+        }
+    }
+
+    /// Asks for a RECEIPT of so many octets.
+    fn receipt(&mut self, bytes: usize) -> Vec<u8> {
+        self.is_begun = !self.is_begun;
+        let command = if self.is_begun { "BEGIN" } else { "ABORT" };
+        let padding = "x".repeat(bytes - LEAST_BYTES);
+        wire::frame(&format!("{command}|transaction:{CLOG}|receipt:{CLOG}{padding}||"))
+    }
+}
+
+fn is_clog(frame: &str) -> bool {
+    frame.strip_prefix("RECEIPT|receipt-id:").is_some_and(|id| id.starts_with(CLOG))
+}

@@ -1,0 +1,252 @@
+//! The gateway of the service, with its sockets, on the test's own thread and under the test's clock: STOMP over TCP and TLS.
+//! What happens comes over its lanes from shards, and by post from other threads.
+
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pitlane::auth::{Auth, Clerk, Role};
+use pitlane::bulletin::{Kind, Note, Post, posts};
+use pitlane::config::{Config, Machine, Setting, Sources, load};
+use pitlane::net::Net;
+use pitlane::net::settings::NetSettings;
+use pitlane::platform::gateway::Gateway;
+use pitlane::platform::gateway::doors::Doors;
+use pitlane::platform::gateway::stomp::StompRoom;
+use pitlane::stomp::Logins;
+use pitlane::tls::Tls;
+use pitlane::topology::bells::Bells;
+use pitlane::topology::life::Course;
+use pitlane::wake::Bell;
+use pitlane_engine::mesh::{Depths, PortClass, ShardEnd, mesh};
+use pitlane_engine::time::{NS_PER_MS, Timestamp};
+use pitlane_protocols::stomp::session::{Counters, Fill};
+use pitlane_tests::stomp::host::{End, Heard, Host, News, Plan, Verdict};
+use pitlane_tests::world;
+use rustls::ClientConfig;
+
+use super::client::{CLOG_BYTES, Client, Clog, Step};
+use super::{PATIENCE, PORT, SHARDS, auth_settings, log_note, row_look};
+
+/// Waits of a millisecond without anything that moves, after which nothing will: a session that is not read leaves octets in
+/// the system, so that what was written and what was read need not be the same.
+const IDLE_MAX: u32 = 5;
+/// The same while something waits for a client that reads: the system may take its time to acknowledge.
+const PENDING_MAX: u32 = 500;
+
+pub struct GatewayHost {
+    gateway: Gateway,
+    net: Net,
+    shards: Vec<ShardEnd>,
+    post: Post,
+    clerk: Clerk,
+    address: SocketAddr,
+    tls: Option<Arc<ClientConfig>>,
+    clients: Vec<Client>,
+}
+
+impl GatewayHost {
+    pub fn open(plan: Plan, folder: &Path, tls: Option<(&Tls, Arc<ClientConfig>)>) -> Box<dyn Host> {
+        let mut settings = plan.settings;
+        if plan.stalls {
+            settings.limits.mark_bytes += CLOG_BYTES;
+        }
+        let silent = Bell::new(|| {});
+        let (mut ports, shards) = mesh(&[PortClass::Control, PortClass::Client], SHARDS, Depths::default());
+        let port = ports.pop().expect("there are two");
+        assert_eq!(port.id(), PORT);
+        let doors = Doors::bind(&config(tls.is_some()), tls.as_ref().map(|(tls, _)| *tls)).unwrap();
+        let address = doors.listeners()[0].address;
+        let mut auth = Auth::open(auth_settings(folder, &plan.people, settings.guest.is_none())).unwrap();
+        let logins = Logins::new(Some(auth.seat(silent.clone())), Role::Trade);
+        let room = StompRoom::new(settings, world::reference(), logins);
+        let (theirs, post) = posts(silent.clone(), silent);
+        let mut gateway = Gateway::new(port, Arc::new(Bells::silent(SHARDS, 2)), None);
+        gateway.furnish(doors, Some(room), None, theirs);
+        Box::new(GatewayHost {
+            gateway,
+            net: Net::open(NetSettings::default()).unwrap(),
+            shards,
+            post,
+            clerk: auth.into_parts().0,
+            address,
+            tls: tls.map(|(_, config)| config),
+            clients: Vec::new(),
+        })
+    }
+
+    fn settle(&mut self, now: Timestamp) {
+        let mut idle = 0;
+        loop {
+            if self.step(now) {
+                idle = 0;
+                continue;
+            }
+            let is_pending = self.is_pending();
+            let most = if is_pending { PENDING_MAX } else { IDLE_MAX };
+            if idle == most || !is_pending && self.is_even() {
+                return;
+            } else {
+                idle += 1;
+                self.net.wait(now, Duration::from_millis(1));
+            }
+        }
+    }
+
+    fn step(&mut self, now: Timestamp) -> bool {
+        let mut work = self.gateway.poll(now, Course::Open, Some(&mut self.net));
+        work += self.clients.iter_mut().filter_map(|client| client.turn().then_some(())).count();
+        // What it tells shards and other threads is for nobody here.
+        self.shards.iter_mut().for_each(|shard| while shard.poll_command().is_some() {});
+        while self.post.poll().is_some() {}
+        work > 0
+    }
+
+    /// Whether everything that was written on one side was read on the other.
+    fn is_even(&mut self) -> bool {
+        let counts = self.net.sockets().counts();
+        let written: u64 = self.clients.iter().map(|client| client.written).sum();
+        let received: u64 = self.clients.iter().map(|client| client.received).sum();
+        counts.received_bytes == written && counts.sent_bytes == received
+    }
+
+    /// Whether something waits for a client that reads.
+    fn is_pending(&self) -> bool {
+        let reads =
+            |number: u64| self.clients.get(number as usize - 1).is_some_and(|client| !client.is_stalled);
+        self.gateway.rows().any(|row| row.queue_bytes > 0 && reads(row.number))
+    }
+
+    fn out_bytes(&mut self, client: usize) -> usize {
+        self.look(client).map_or(0, |(_, fill)| fill.out_bytes)
+    }
+}
+
+impl Host for GatewayHost {
+    fn connect(&mut self, now: Timestamp) -> Result<(), String> {
+        self.settle(now);
+        let before = self.gateway.rows().count();
+        let socket = TcpStream::connect(self.address).map_err(|error| error.to_string())?;
+        self.clients.push(match &self.tls {
+            Some(config) => Client::tls(socket, config.clone()),
+            None => Client::plain(socket),
+        });
+        let late = Instant::now() + PATIENCE;
+        while self.gateway.rows().count() == before {
+            if Instant::now() > late {
+                return Err("there is no room for a session".to_string());
+            }
+            self.settle(now);
+        }
+        Ok(())
+    }
+
+    fn say(&mut self, now: Timestamp, client: usize, bytes: &[u8]) {
+        self.clients[client].say(bytes);
+        self.settle(now);
+    }
+
+    fn happen(&mut self, now: Timestamp, news: &[News]) {
+        for news in news {
+            match news {
+                News::Said(shard, event) => self.shards[shard.0 as usize].send(PORT, *event).unwrap(),
+                News::Log { level, message, fields } => {
+                    self.post.send(log_note(now, *level, message, fields));
+                }
+                News::Link { name, link } => {
+                    self.post.send(Note::Link { name: name.as_str().into(), link: *link });
+                }
+                News::Ended(client) => {
+                    self.post.send(Note::Kick { kind: Kind::Stomp, number: *client as u64 + 1 });
+                }
+                News::Rates(_) => unreachable!("only WebSocket is throttled"),
+            }
+        }
+        self.settle(now);
+    }
+
+    /// From deadline to deadline, as the thread of a gateway sleeps.
+    fn wait(&mut self, from: Timestamp, to: Timestamp) {
+        let mut now = from;
+        loop {
+            let next = self.gateway.deadline(Course::Open).max(now.plus(NS_PER_MS));
+            if next >= to {
+                break;
+            }
+            now = next;
+            self.settle(now);
+        }
+        self.settle(to);
+    }
+
+    fn stall(&mut self, now: Timestamp, client: usize) -> Result<(), String> {
+        self.clients[client].is_stalled = true;
+        let mut clog = Clog::default();
+        loop {
+            match clog.next(self.out_bytes(client))? {
+                Step::Say(bytes) => self.say(now, client, &bytes),
+                Step::Look => self.settle(now),
+                Step::Done => return Ok(()),
+            }
+        }
+    }
+
+    fn read(&mut self, now: Timestamp, client: usize, bytes_max: Option<usize>) {
+        if bytes_max.is_none() {
+            self.clients[client].is_stalled = false;
+            return self.settle(now);
+        }
+        // The system takes more for what was read, but in pieces of its own.
+        let before = self.out_bytes(client);
+        while before > 0 && self.out_bytes(client) == before {
+            self.clients[client].read(4_096);
+            self.settle(now);
+        }
+    }
+
+    fn hang_up(&mut self, now: Timestamp, client: usize) {
+        self.clients[client].hang_up();
+        self.settle(now);
+    }
+
+    fn heard(&mut self, client: usize) -> &mut Heard {
+        &mut self.clients[client].heard
+    }
+
+    fn end(&mut self, now: Timestamp, client: usize) -> Option<End> {
+        self.clients[client].is_stalled = false;
+        self.settle(now);
+        self.clients[client].heard.end.take()
+    }
+
+    fn login(&mut self) -> Option<String> {
+        None
+    }
+
+    fn decide(&mut self, now: Timestamp, _: &Verdict) -> Result<(), String> {
+        if self.clerk.poll(now) == 0 {
+            return Err("the clerk was not asked".to_string());
+        }
+        self.settle(now);
+        Ok(())
+    }
+
+    fn look(&mut self, client: usize) -> Option<(Counters, Fill)> {
+        self.gateway.rows().find(|row| row.number == client as u64 + 1).map(|row| row_look(&row))
+    }
+}
+
+fn config(tls: bool) -> Config {
+    let (used, unused) =
+        if tls { ("stomp.tls_listen", "stomp.listen") } else { ("stomp.listen", "stomp.tls_listen") };
+    let settings = [
+        format!("{used}=127.0.0.1:0"),
+        format!("{unused}="),
+        "fix.listen=".to_string(),
+        "net.send_kernel_bytes=16384".to_string(),
+    ];
+    let options = settings.iter().map(|setting| Setting::parse(setting).unwrap()).collect();
+    let sources = Sources { options, ..Sources::default() };
+    load(&sources, &Machine::of(Path::new("/"))).unwrap().config
+}

@@ -1,0 +1,331 @@
+//! The http thread of the service, under the test's clock: STOMP over WebSocket. What happens comes over its lanes from shards, by
+//! post from gateways, and by requests of an operator.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use pitlane::auth::{Auth, Clerk};
+use pitlane::bulletin::{Note, Post, posts};
+use pitlane::clock::Clock;
+use pitlane::config::Durability;
+use pitlane::http::{Http, HttpSettings, Numbers, Parts, Remote, Standing};
+use pitlane::metrics::Registry;
+use pitlane::wake::Bell;
+use pitlane_engine::desk::IdBlock;
+use pitlane_engine::mesh::{Depths, PortClass, ShardEnd, mesh};
+use pitlane_engine::time::Timestamp;
+use pitlane_protocols::stomp::session::{Counters, Fill, Transport};
+use pitlane_protocols::stomp::throttle::{Rate, Throttle};
+use pitlane_tests::stomp::host::{End, Heard, Host, News, Plan, Verdict};
+use pitlane_tests::world;
+
+use super::client::{CLOG_BYTES, Client, Clog, Step};
+use super::{PATIENCE, PORT, SHARDS, auth_settings, log_note};
+
+/// A time that passes is passed in so many steps: the thread looks at the clock when it is called.
+const STEPS: u64 = 4;
+/// Longer than the moment for which the thread does not look after it was called.
+const MOMENT: Duration = Duration::from_millis(2);
+
+pub struct HttpHost {
+    address: SocketAddr,
+    remote: Remote,
+    hand: Arc<AtomicU64>,
+    shards: Vec<ShardEnd>,
+    post: Post,
+    clerk: Clerk,
+    operator: Operator,
+    clients: Vec<Client>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl HttpHost {
+    pub fn open(plan: Plan, folder: &Path) -> Box<dyn Host> {
+        let mut broker = plan.settings;
+        if plan.stalls {
+            broker.limits.mark_bytes += CLOG_BYTES;
+        }
+        // What is not about WebSocket is not about its throttle.
+        if plan.transport == Transport::Tcp {
+            broker.throttle.max_rate_per_connection = Rate::from_raw(0);
+        }
+        let (mut ports, shards) = mesh(&[PortClass::Control, PortClass::Client], SHARDS, Depths::default());
+        let remote = Remote::new();
+        let hand = Arc::new(AtomicU64::new(world::start().0));
+        let silent = Bell::new(|| {});
+        let (theirs, post) = posts(remote.bell().clone(), silent.clone());
+        let mut auth = Auth::open(auth_settings(folder, &plan.people, broker.guest.is_none())).unwrap();
+        let parts = Parts {
+            port: ports.pop().expect("there are two"),
+            bells: vec![silent; SHARDS as usize],
+            reference: world::reference(),
+            remote: remote.clone(),
+            registry: Arc::new(Registry::new(SHARDS)),
+            standing: Arc::new(Standing::new(world::start(), Durability::None, Vec::new())),
+            stages: Box::new(Vec::new),
+            report: None,
+            seat: auth.seat(remote.bell().clone()),
+            posts: vec![theirs],
+            log: None,
+            pen: None,
+            numbers: Numbers::only(IdBlock { next: 1, end: 1 << 32 }),
+            rereads: None,
+            tls: None,
+            clock: Clock::told(hand.clone()),
+            recorder: None,
+            tell: Box::new(|_| {}),
+        };
+        let http = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+        let settings = HttpSettings { http, https: None, broker, ..HttpSettings::default() };
+        let http = Http::bind(settings, parts).unwrap();
+        let address = http.listeners()[0].address;
+        Box::new(HttpHost {
+            address,
+            remote,
+            hand,
+            shards,
+            post,
+            clerk: auth.into_parts().0,
+            operator: Operator::new(address),
+            clients: Vec::new(),
+            thread: Some(thread::spawn(move || http.run().unwrap())),
+        })
+    }
+
+    /// A thread that has answered after it was called has seen what was there before; what that brought has been done when it
+    /// answers once more.
+    fn settle(&mut self, now: Timestamp) {
+        self.hand.store(now.0, Ordering::Release);
+        let begin = Instant::now();
+        loop {
+            self.clients.iter_mut().for_each(|client| _ = client.turn());
+            self.remote.bell().wake();
+            for _ in 0..2 {
+                self.operator.ask("GET /health/live", "");
+            }
+            self.shards.iter_mut().for_each(|shard| while shard.poll_command().is_some() {});
+            while self.post.poll().is_some() {}
+            let moved = self.clients.iter_mut().filter_map(|client| client.turn().then_some(())).count();
+            if moved == 0 && begin.elapsed() >= MOMENT {
+                return;
+            }
+        }
+    }
+
+    fn out_bytes(&mut self, client: usize) -> usize {
+        self.look(client).map_or(0, |(_, fill)| fill.out_bytes)
+    }
+
+    fn id(client: usize) -> String {
+        format!("ws-http-{}", client + 1)
+    }
+}
+
+impl Host for HttpHost {
+    fn connect(&mut self, now: Timestamp) -> Result<(), String> {
+        self.settle(now);
+        let mut socket = TcpStream::connect(self.address).map_err(|error| error.to_string())?;
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        let request = "GET /stomp HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+                       Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+        socket.write_all(request.as_bytes()).unwrap();
+        let head = read_head(&mut socket);
+        if !head.starts_with("HTTP/1.1 101 ") {
+            return Err(head);
+        }
+        self.clients.push(Client::websocket(socket));
+        self.settle(now);
+        Ok(())
+    }
+
+    fn say(&mut self, now: Timestamp, client: usize, bytes: &[u8]) {
+        self.clients[client].say(bytes);
+        self.settle(now);
+    }
+
+    fn happen(&mut self, now: Timestamp, news: &[News]) {
+        for news in news {
+            match news {
+                News::Said(shard, event) => self.shards[shard.0 as usize].send(PORT, *event).unwrap(),
+                News::Log { level, message, fields } => {
+                    self.post.send(log_note(now, *level, message, fields));
+                }
+                News::Link { name, link } => {
+                    self.post.send(Note::Link { name: name.as_str().into(), link: *link });
+                }
+                News::Ended(client) => {
+                    let request = format!("DELETE /rest/ext/session/{}", HttpHost::id(*client));
+                    self.operator.ask(&request, "");
+                }
+                News::Rates(throttle) => {
+                    let Throttle { max_rate_per_connection: most, min_rate_per_consumer: least } = throttle;
+                    let json = format!(
+                        "{{\"maxRatePerConnection\":{},\"minRatePerConsumer\":{}}}",
+                        decimal(*most),
+                        decimal(*least)
+                    );
+                    self.operator.ask("PUT /rest/ext/broker/rate", &json);
+                }
+            }
+        }
+        self.settle(now);
+    }
+
+    fn wait(&mut self, from: Timestamp, to: Timestamp) {
+        let whole = to.since(from);
+        for step in 1..=STEPS {
+            self.settle(Timestamp(from.0 + whole * step / STEPS));
+        }
+    }
+
+    fn stall(&mut self, now: Timestamp, client: usize) -> Result<(), String> {
+        self.clients[client].is_stalled = true;
+        let mut clog = Clog::default();
+        loop {
+            match clog.next(self.out_bytes(client))? {
+                Step::Say(bytes) => self.say(now, client, &bytes),
+                Step::Look => self.settle(now),
+                Step::Done => return Ok(()),
+            }
+        }
+    }
+
+    fn read(&mut self, now: Timestamp, client: usize, bytes_max: Option<usize>) {
+        if bytes_max.is_none() {
+            self.clients[client].is_stalled = false;
+            return self.settle(now);
+        }
+        let before = self.out_bytes(client);
+        while before > 0 && self.out_bytes(client) == before {
+            self.clients[client].read(4_096);
+            self.settle(now);
+        }
+    }
+
+    fn hang_up(&mut self, now: Timestamp, client: usize) {
+        self.clients[client].hang_up();
+        self.settle(now);
+    }
+
+    fn heard(&mut self, client: usize) -> &mut Heard {
+        &mut self.clients[client].heard
+    }
+
+    fn end(&mut self, now: Timestamp, client: usize) -> Option<End> {
+        self.clients[client].is_stalled = false;
+        // Its last octets leave before it ends, and it ends when we have answered.
+        let late = Instant::now() + PATIENCE;
+        while self.clients[client].heard.end.is_none() && Instant::now() < late {
+            self.settle(now);
+        }
+        self.clients[client].heard.end.take()
+    }
+
+    fn login(&mut self) -> Option<String> {
+        None
+    }
+
+    fn decide(&mut self, now: Timestamp, _: &Verdict) -> Result<(), String> {
+        if self.clerk.poll(now) == 0 {
+            return Err("the clerk was not asked".to_string());
+        }
+        self.settle(now);
+        Ok(())
+    }
+
+    fn look(&mut self, client: usize) -> Option<(Counters, Fill)> {
+        let list = self.operator.ask("GET /rest/ext/session", "");
+        let at = list.find(&format!("\"{}\"", HttpHost::id(client)))?;
+        let row = list[at..].split('}').next()?;
+        let number = |name: &str| -> u64 {
+            let behind = row.split_once(&format!("\"{name}\":")).map_or("0", |(_, behind)| behind);
+            let digits: String = behind.chars().take_while(char::is_ascii_digit).collect();
+            digits.parse().unwrap_or(0)
+        };
+        let counters = Counters {
+            messages: number("messagesOut"),
+            conflated: number("conflated"),
+            ..Counters::default()
+        };
+        let fill = Fill {
+            out_bytes: number("queueBytes") as usize,
+            slots: number("slots") as usize,
+            backlog: number("backlog") as usize,
+            backlog_bytes: number("backlogBytes") as usize,
+            subscriptions: number("subscriptions") as usize,
+        };
+        Some((counters, fill))
+    }
+}
+
+impl Drop for HttpHost {
+    fn drop(&mut self) {
+        self.remote.end();
+        if let Some(thread) = self.thread.take() {
+            let ended = thread.join();
+            assert!(ended.is_ok() || thread::panicking(), "the http thread has failed");
+        }
+    }
+}
+
+/// Somebody with a connection for requests.
+struct Operator {
+    socket: TcpStream,
+}
+
+impl Operator {
+    fn new(address: SocketAddr) -> Operator {
+        let socket = TcpStream::connect(address).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_nodelay(true).unwrap();
+        Operator { socket }
+    }
+
+    /// The body of the answer.
+    fn ask(&mut self, request: &str, json: &str) -> String {
+        let length = json.len();
+        let kind = if json.is_empty() { "" } else { "Content-Type: application/json\r\n" };
+        let request =
+            format!("{request} HTTP/1.1\r\nHost: localhost\r\n{kind}Content-Length: {length}\r\n\r\n{json}");
+        self.socket.write_all(request.as_bytes()).unwrap();
+        let head = read_head(&mut self.socket);
+        assert!(head.starts_with("HTTP/1.1 2"), "{request}\n{head}");
+        if !head.to_ascii_lowercase().contains("transfer-encoding: chunked") {
+            return String::new();
+        }
+        let mut body = Vec::new();
+        loop {
+            let length = usize::from_str_radix(read_until(&mut self.socket, "\r\n").trim_end(), 16).unwrap();
+            let before = body.len();
+            body.resize(before + length + 2, 0);
+            self.socket.read_exact(&mut body[before..]).unwrap();
+            body.truncate(before + length);
+            if length == 0 {
+                return String::from_utf8(body).unwrap();
+            }
+        }
+    }
+}
+
+fn read_head(socket: &mut TcpStream) -> String {
+    read_until(socket, "\r\n\r\n")
+}
+
+fn read_until(socket: &mut TcpStream, end: &str) -> String {
+    let mut text = Vec::new();
+    while !text.ends_with(end.as_bytes()) {
+        let mut byte = [0];
+        socket.read_exact(&mut byte).unwrap();
+        text.push(byte[0]);
+    }
+    String::from_utf8(text).unwrap()
+}
+
+fn decimal(rate: Rate) -> f64 {
+    rate.raw() as f64 / pitlane_engine::text::SCALE as f64
+}

@@ -1,0 +1,187 @@
+//! A broker alone, without sockets: what it says is taken by the test.
+
+use std::collections::VecDeque;
+
+use pitlane_engine::time::Timestamp;
+use pitlane_protocols::stomp::access::{Access, Strategies};
+use pitlane_protocols::stomp::broker::{Broker, Command, SessionId};
+use pitlane_protocols::stomp::payload::system::LogEvent;
+use pitlane_protocols::stomp::session::{Close, Counters, Fill, Transport};
+
+use super::host::{End, Heard, Host, News, Plan, Verdict};
+use super::wire;
+use crate::world;
+
+pub struct Bare {
+    broker: Broker,
+    transport: Transport,
+    clients: Vec<Client>,
+    logins: VecDeque<(SessionId, String)>,
+    asked: Option<SessionId>,
+}
+
+struct Client {
+    id: SessionId,
+    wire: Vec<u8>,
+    heard: Heard,
+    is_stalled: bool,
+}
+
+impl Bare {
+    pub fn open(plan: Plan) -> Box<dyn Host> {
+        Box::new(Bare {
+            broker: Broker::new(plan.settings, world::reference()),
+            transport: plan.transport,
+            clients: Vec::new(),
+            logins: VecDeque::new(),
+            asked: None,
+        })
+    }
+
+    /// Does what a gateway does in a turn: commands, then every session that has something to write.
+    fn drain(&mut self, now: Timestamp) {
+        while let Some(command) = self.broker.poll_command() {
+            match command {
+                Command::Login { session, login, passcode, host } => {
+                    let words = [login, passcode.map(|secret| secret.0), host]
+                        .map(|word| word.unwrap_or("-".to_string()));
+                    self.logins.push_back((session, words.join(" ")));
+                }
+                Command::Generic { name, body, .. } => self.broker.publish_generic_event(now, &name, &body),
+                Command::Watch { .. } => {}
+            }
+        }
+        while let Some(id) = self.broker.poll_active() {
+            let client = self.clients.iter().position(|client| client.id == id).expect("it was opened here");
+            if !self.clients[client].is_stalled {
+                self.take(now, client, usize::MAX);
+            }
+            self.look_for_end(now, client);
+        }
+    }
+
+    fn take(&mut self, now: Timestamp, client: usize, most: usize) {
+        let id = self.clients[client].id;
+        let mut left = most;
+        while let Some(transmit) = self.broker.transmit(id) {
+            let whole: usize = transmit.frames().map(<[u8]>::len).sum();
+            assert_eq!(whole, transmit.bytes.len(), "octets are made of frames");
+            let count = transmit.bytes.len().min(left);
+            if count == 0 {
+                break;
+            }
+            self.clients[client].wire.extend_from_slice(&transmit.bytes[..count]);
+            self.broker.handle_taken(now, id, count);
+            left -= count;
+        }
+        let Client { wire, heard, .. } = &mut self.clients[client];
+        heard.frames.extend(wire::frames(wire));
+        self.look_for_end(now, client);
+    }
+
+    fn look_for_end(&mut self, now: Timestamp, client: usize) {
+        let Client { id, heard, .. } = &mut self.clients[client];
+        let end = self.broker.poll_close(now, *id).map(|close| {
+            let (cause, at_once) = match close {
+                Close::Gently(cause) => (cause, false),
+                Close::AtOnce(cause) => (cause, true),
+            };
+            End { at_once: Some(at_once), code: Some(cause.close_code()) }
+        });
+        heard.end = heard.end.or(end);
+    }
+}
+
+impl Host for Bare {
+    fn connect(&mut self, now: Timestamp) -> Result<(), String> {
+        let id = self.broker.open(now, self.transport).ok_or("there is no room for a session")?;
+        self.clients.push(Client { id, wire: Vec::new(), heard: Heard::default(), is_stalled: false });
+        self.drain(now);
+        Ok(())
+    }
+
+    fn say(&mut self, now: Timestamp, client: usize, bytes: &[u8]) {
+        self.broker.handle_bytes(now, self.clients[client].id, bytes);
+        self.drain(now);
+    }
+
+    fn happen(&mut self, now: Timestamp, news: &[News]) {
+        for news in news {
+            match news {
+                News::Said(shard, event) => self.broker.handle_event(now, *shard, event),
+                News::Log { level, message, fields } => {
+                    let event = LogEvent { level: *level, logger: "test", message, fields };
+                    self.broker.publish_log_event(now, &event);
+                }
+                News::Link { name, link } => self.broker.publish_session(now, name, *link),
+                News::Rates(throttle) => self.broker.set_throttle(now, *throttle),
+                News::Ended(client) => self.broker.end(now, self.clients[*client].id),
+            }
+            self.drain(now);
+        }
+    }
+
+    /// From deadline to deadline, as a loop that sleeps until the next one would.
+    fn wait(&mut self, from: Timestamp, to: Timestamp) {
+        let mut now = from;
+        while let Some(at) = self.broker.poll_timeout().filter(|at| *at <= to) {
+            now = now.max(at);
+            self.broker.handle_timeout(now);
+            self.drain(now);
+        }
+        self.broker.handle_timeout(to);
+        self.drain(to);
+    }
+
+    fn stall(&mut self, _: Timestamp, client: usize) -> Result<(), String> {
+        self.clients[client].is_stalled = true;
+        Ok(())
+    }
+
+    fn read(&mut self, now: Timestamp, client: usize, bytes_max: Option<usize>) {
+        self.clients[client].is_stalled &= bytes_max.is_some();
+        self.take(now, client, bytes_max.unwrap_or(usize::MAX));
+        self.drain(now);
+    }
+
+    fn hang_up(&mut self, now: Timestamp, client: usize) {
+        self.broker.close(self.clients[client].id);
+        self.drain(now);
+    }
+
+    fn heard(&mut self, client: usize) -> &mut Heard {
+        &mut self.clients[client].heard
+    }
+
+    fn end(&mut self, _: Timestamp, client: usize) -> Option<End> {
+        let end = self.clients[client].heard.end.take()?;
+        self.broker.close(self.clients[client].id);
+        Some(end)
+    }
+
+    fn login(&mut self) -> Option<String> {
+        let (session, words) = self.logins.pop_front()?;
+        self.asked = Some(session);
+        Some(words)
+    }
+
+    fn decide(&mut self, now: Timestamp, verdict: &Verdict) -> Result<(), String> {
+        let session = self.asked.take().ok_or("nobody is asked about")?;
+        let access = match verdict {
+            Verdict::Refused => None,
+            Verdict::Reads => Some(Access::default()),
+            Verdict::Sends => Some(Access { may_send: true, ..Access::default() }),
+            Verdict::Only(name) => {
+                Some(Access { strategies: Strategies::Only(vec![name.clone()]), may_send: false })
+            }
+        };
+        self.broker.handle_verdict(now, session, access);
+        self.drain(now);
+        Ok(())
+    }
+
+    fn look(&mut self, client: usize) -> Option<(Counters, Fill)> {
+        let (_, counters, fill) = self.broker.look(self.clients[client].id)?;
+        Some((counters, fill))
+    }
+}
