@@ -12,6 +12,7 @@ use std::thread::{self, JoinHandle};
 
 use pitlane_engine::event::{Body, Event, Tick};
 use pitlane_engine::id::SecurityId;
+use pitlane_engine::time::Timestamp;
 
 use super::csv::TICKS;
 
@@ -25,6 +26,8 @@ pub struct Recorder {
     rows: String,
     /// The picture before, to tell what is new in the next.
     before: BTreeMap<SecurityId, Tick>,
+    /// Time of the row before.
+    last: Timestamp,
     left_out: u64,
 }
 
@@ -36,7 +39,10 @@ pub fn start(path: &Path) -> io::Result<(Recorder, JoinHandle<()>)> {
     }
     let (texts, received) = sync_channel(WAITING_MAX);
     let thread = thread::Builder::new().name("record".to_string()).spawn(move || write(&received, file))?;
-    Ok((Recorder { texts, rows: String::new(), before: BTreeMap::new(), left_out: 0 }, thread))
+    Ok((
+        Recorder { texts, rows: String::new(), before: BTreeMap::new(), last: Timestamp::ZERO, left_out: 0 },
+        thread,
+    ))
 }
 
 fn write(texts: &Receiver<String>, mut file: File) {
@@ -51,8 +57,11 @@ fn write(texts: &Receiver<String>, mut file: File) {
 impl Recorder {
     pub fn hear(&mut self, event: &Event) {
         let Body::Tick(tick) = &event.body else { return };
-        let before = self.before.insert(tick.security, *tick);
-        if row(&mut self.rows, tick, before.as_ref()) && self.rows.len() >= TEXT_BYTES {
+        // Shards are heard in turn, so their times may cross by a little; a file goes forward only.
+        self.last = self.last.max(tick.at);
+        let tick = Tick { at: self.last, ..*tick };
+        let before = self.before.insert(tick.security, tick);
+        if row(&mut self.rows, &tick, before.as_ref()) && self.rows.len() >= TEXT_BYTES {
             self.flush();
         }
     }
@@ -106,7 +115,6 @@ fn row(out: &mut String, tick: &Tick, before: Option<&Tick>) -> bool {
 mod tests {
     use super::*;
     use pitlane_engine::number::{Price, Qty};
-    use pitlane_engine::time::Timestamp;
 
     #[test]
     fn only_what_is_new_is_written() {
