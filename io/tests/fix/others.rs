@@ -39,6 +39,16 @@ fn logged_on(service: &Service, sender: &str) -> Client {
     client
 }
 
+/// An order as REST shows it. What it reads follows a moment after what a session hears.
+fn shown(service: &Service, id: &str) -> Value {
+    loop {
+        let found = ask(service, "GET", &format!("/rest/execution/order/{id}"), "", "");
+        if found.status == 200 {
+            return found.json()[0].clone();
+        }
+    }
+}
+
 #[test]
 fn an_order_of_a_session_is_seen_elsewhere_and_hears_of_changes_made_there() {
     let service = start(&folder("fix-elsewhere"), &["feed.on=false"]);
@@ -51,13 +61,7 @@ fn an_order_of_a_session_is_seen_elsewhere_and_hears_of_changes_made_there() {
 
     let told: Value = serde_json::from_str(body(&stomp.hear_until("MESSAGE"))).expect("JSON");
     assert_eq!((&told["intId"], &told["source"]), (&"o1".into(), &"FIX:KEEP1".into()), "{told}");
-    // What REST reads follows a moment later.
-    let order = loop {
-        let found = ask(&service, "GET", "/rest/execution/order/o1", "", "");
-        if found.status == 200 {
-            break found.json()[0].clone();
-        }
-    };
+    let order = shown(&service, "o1");
     assert_eq!(order["source"], "FIX:KEEP1", "{order}");
 
     let change = r#"{"intId":"o1","quantity":25,"limit":101}"#;
@@ -73,6 +77,7 @@ fn an_order_of_a_session_is_seen_elsewhere_and_hears_of_changes_made_there() {
     assert!(client.hear(6));
     assert_eq!([11, 41, 38, 39].map(|tag| client.heard[5].get(tag)), ["o2", "o1", "30", "0"]);
 
+    shown(&service, "o2");
     let gone = ask(&service, "DELETE", "/rest/execution/order/o2", "", "");
     assert!((200..300).contains(&gone.status), "{gone:?}");
     assert!(client.hear(8));
