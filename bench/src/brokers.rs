@@ -51,10 +51,10 @@ impl Kind {
     }
 
     /// The program, or why there is none.
-    fn command(self, folder: &Path, port: u16) -> Result<Command, String> {
+    fn command(self, folder: &Path, port: u16, names: u16) -> Result<Command, String> {
         match self {
             Kind::ActiveMq => activemq(folder, port),
-            Kind::RabbitMq => rabbitmq(folder, port),
+            Kind::RabbitMq => rabbitmq(folder, port, names),
         }
     }
 }
@@ -75,7 +75,7 @@ fn activemq(folder: &Path, port: u16) -> Result<Command, String> {
 }
 
 /// With the plugin for STOMP and nothing else.
-fn rabbitmq(folder: &Path, port: u16) -> Result<Command, String> {
+fn rabbitmq(folder: &Path, port: u16, names: u16) -> Result<Command, String> {
     let absent = || program::absent("RabbitMQ", "rabbitmq-server");
     let server = program::file("/usr/lib/rabbitmq/bin/rabbitmq-server").ok_or_else(absent)?;
     let settings = format!(
@@ -84,12 +84,12 @@ fn rabbitmq(folder: &Path, port: u16) -> Result<Command, String> {
     let (config, plugins) = (folder.join("rabbitmq.conf"), folder.join("plugins"));
     let written = fs::write(&config, settings).and_then(|()| fs::write(&plugins, "[rabbitmq_stomp]."));
     written.map_err(|error| format!("{}: {error}", folder.display()))?;
-    let free = || free_port().map(|port| port.to_string()).map_err(|error| error.to_string());
+    let distribution = free_port().map_err(|error| error.to_string())?;
     let mut command = Command::new(server);
     command
         .env("HOME", folder)
-        .env("ERL_EPMD_PORT", free()?)
-        .env("RABBITMQ_DIST_PORT", free()?)
+        .env("ERL_EPMD_PORT", names.to_string())
+        .env("RABBITMQ_DIST_PORT", distribution.to_string())
         .env("RABBITMQ_NODENAME", format!("bench{port}@localhost"))
         .env("RABBITMQ_CONFIG_FILE", config)
         .env("RABBITMQ_ENABLED_PLUGINS_FILE", plugins)
@@ -110,16 +110,18 @@ pub struct Broker {
     child: Child,
     folder: PathBuf,
     address: SocketAddr,
+    /// Where Erlang's names are kept, by a process that leaves the group.
+    names: u16,
 }
 
 impl Broker {
     /// Starts it and waits until it answers; else says why it is left out.
     pub fn start(kind: Kind, pinning: &Pinning) -> Result<Broker, String> {
         let say = |error: std::io::Error| format!("{} does not start: {error}", kind.word());
-        let port = free_port().map_err(say)?;
+        let (port, names) = (free_port().map_err(say)?, free_port().map_err(say)?);
         let folder = std::env::temp_dir().join(format!("pitlane-bench-broker-{port}"));
         fs::create_dir_all(&folder).map_err(say)?;
-        let found = kind.command(&folder, port).inspect_err(|_| _ = fs::remove_dir_all(&folder))?;
+        let found = kind.command(&folder, port, names).inspect_err(|_| _ = fs::remove_dir_all(&folder))?;
         let core = pinning.second.map_or(0, |core| core.id).to_string();
         let mut command = Command::new("taskset");
         command.args(["-c", &core]).arg(found.get_program()).args(found.get_args());
@@ -127,7 +129,7 @@ impl Broker {
         command.current_dir(&folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.process_group(0).spawn().map_err(say)?;
         let address = SocketAddr::from(([127, 0, 0, 1], port));
-        let broker = Broker { kind, child, folder, address };
+        let broker = Broker { kind, child, folder, address, names };
         let late = Instant::now() + START_MAX;
         while Instant::now() < late {
             if broker.subscriber().is_ok() {
@@ -177,6 +179,10 @@ impl Drop for Broker {
         let group = format!("-{}", self.child.id());
         let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
         let _ = self.child.wait();
+        if self.kind == Kind::RabbitMq {
+            let names = ["-port", &self.names.to_string(), "-kill"].map(str::to_string);
+            let _ = Command::new("epmd").args(names).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        }
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
