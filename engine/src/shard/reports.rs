@@ -139,7 +139,7 @@ impl Shard {
         let (left, ended) = (order.leaves(), order.base.is_finished());
         let sums = order.cum.checked_add(qty).zip(order.notional.checked_add(Notional::of(price, qty)));
         let Some((cum, notional)) = sums else {
-            return self.cannot_count(slot, out);
+            return self.cannot_count(slot, exec, out);
         };
         let booked = self.book_fill(slot, exec, qty, price);
         let taken = qty.min(left);
@@ -164,7 +164,7 @@ impl Shard {
             out.say(self.hearers(source), self.now, Said::Booked(*self.ledger.last_booked()));
         } else {
             // The order has traded all the same, and goes on with what is left of it at its venue.
-            self.cannot_count(slot, out);
+            self.cannot_count(slot, exec, out);
         }
         match reason {
             Reason::Overfill => self.alert_order(Alert::Overfill, slot, reason, out),
@@ -236,9 +236,16 @@ impl Shard {
         })
     }
 
-    /// A fill so large that money cannot count it: told, not booked, and the security stands still.
+    /// A fill so large that money cannot count it: told, not booked, and the security stands still. Nothing of it is there to be taken
+    /// back by a correction.
     #[cold]
-    fn cannot_count(&mut self, slot: u32, out: &mut Outbox) {
+    fn cannot_count(&mut self, slot: u32, exec: ExecRef, out: &mut Outbox) {
+        self.orders.correct(slot, exec, Qty::ZERO, Price::ZERO);
+        self.stand_still(slot, out);
+    }
+
+    #[cold]
+    fn stand_still(&mut self, slot: u32, out: &mut Outbox) {
         let local = self.orders.get(slot).local;
         self.alert_order(Alert::BookingOverflow, slot, Reason::Overflow, out);
         if !self.directory.locals[local as usize].halted {
@@ -351,7 +358,9 @@ impl Shard {
                 Some(()) => {
                     out.say(self.hearers(order.source), self.now, Said::Booked(*self.ledger.last_booked()))
                 }
-                None => return self.cannot_count(slot, out),
+                // The old size stays booked if not even that could be taken back.
+                None if qty.is_negative() => return self.stand_still(slot, out),
+                None => return self.cannot_count(slot, exec, out),
             }
         }
         self.orders.correct(slot, exec, qty, price);
