@@ -11,6 +11,8 @@ mod client;
 mod gateway;
 #[path = "rules/http.rs"]
 mod http;
+#[path = "rules/wired.rs"]
+mod wired;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pitlane::auth::{Auth, Clerk, Role};
-use pitlane::bulletin::{Kind, Note, Post, posts};
+use pitlane::auth::{Auth, Role};
+use pitlane::bulletin::{Kind, Note, posts};
 use pitlane::config::{Config, Machine, Setting, Sources, load};
 use pitlane::net::Net;
 use pitlane::net::settings::NetSettings;
@@ -19,15 +19,17 @@ use pitlane::tls::Tls;
 use pitlane::topology::bells::Bells;
 use pitlane::topology::life::Course;
 use pitlane::wake::Bell;
-use pitlane_engine::mesh::{Depths, PortClass, ShardEnd, mesh};
+use pitlane_engine::mesh::{Depths, PortClass, mesh};
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use pitlane_protocols::stomp::session::{Counters, Fill};
-use pitlane_tests::stomp::host::{End, Heard, Host, News, Plan, Verdict};
+use pitlane_protocols::stomp::throttle::Throttle;
+use pitlane_tests::stomp::host::{Host, Plan};
 use pitlane_tests::world;
 use rustls::ClientConfig;
 
-use super::client::{CLOG_BYTES, Client, Clog, Step};
-use super::{PATIENCE, PORT, SHARDS, auth_settings, log_note, row_look};
+use super::client::{CLOG_BYTES, Client};
+use super::wired::{Company, OverSockets, Wired};
+use super::{PATIENCE, PORT, SHARDS, auth_settings, row_look};
 
 /// Waits of a millisecond without anything that moves, after which nothing will: a session that is not read leaves octets in
 /// the system, so that what was written and what was read need not be the same.
@@ -38,12 +40,9 @@ const PENDING_MAX: u32 = 500;
 pub struct GatewayHost {
     gateway: Gateway,
     net: Net,
-    shards: Vec<ShardEnd>,
-    post: Post,
-    clerk: Clerk,
     address: SocketAddr,
     tls: Option<Arc<ClientConfig>>,
-    clients: Vec<Client>,
+    company: Company,
 }
 
 impl GatewayHost {
@@ -64,16 +63,60 @@ impl GatewayHost {
         let (theirs, post) = posts(silent.clone(), silent);
         let mut gateway = Gateway::new(port, Arc::new(Bells::silent(SHARDS, 2)), None);
         gateway.furnish(doors, Some(room), None, theirs);
-        Box::new(GatewayHost {
+        Box::new(OverSockets(GatewayHost {
             gateway,
             net: Net::open(NetSettings::default()).unwrap(),
-            shards,
-            post,
-            clerk: auth.into_parts().0,
             address,
             tls: tls.map(|(_, config)| config),
-            clients: Vec::new(),
-        })
+            company: Company::new(shards, post, auth.into_parts().0),
+        }))
+    }
+
+    fn step(&mut self, now: Timestamp) -> bool {
+        let mut work = self.gateway.poll(now, Course::Open, Some(&mut self.net));
+        work += self.company.turn();
+        self.company.ignore();
+        work > 0
+    }
+
+    /// Whether everything that was written on one side was read on the other.
+    fn is_even(&mut self) -> bool {
+        let counts = self.net.sockets().counts();
+        let written: u64 = self.company.clients.iter().map(|client| client.written).sum();
+        let received: u64 = self.company.clients.iter().map(|client| client.received).sum();
+        counts.received_bytes == written && counts.sent_bytes == received
+    }
+
+    /// Whether something waits for a client that reads.
+    fn is_pending(&self) -> bool {
+        let reads = |number: u64| {
+            self.company.clients.get(number as usize - 1).is_some_and(|client| !client.is_stalled)
+        };
+        self.gateway.rows().any(|row| row.queue_bytes > 0 && reads(row.number))
+    }
+}
+
+impl Wired for GatewayHost {
+    fn company(&mut self) -> &mut Company {
+        &mut self.company
+    }
+
+    fn connect(&mut self, now: Timestamp) -> Result<(), String> {
+        self.settle(now);
+        let before = self.gateway.rows().count();
+        let socket = TcpStream::connect(self.address).map_err(|error| error.to_string())?;
+        self.company.clients.push(match &self.tls {
+            Some(config) => Client::tls(socket, config.clone()),
+            None => Client::plain(socket),
+        });
+        let late = Instant::now() + PATIENCE;
+        while self.gateway.rows().count() == before {
+            if Instant::now() > late {
+                return Err("there is no room for a session".to_string());
+            }
+            self.settle(now);
+        }
+        Ok(())
     }
 
     fn settle(&mut self, now: Timestamp) {
@@ -94,78 +137,6 @@ impl GatewayHost {
         }
     }
 
-    fn step(&mut self, now: Timestamp) -> bool {
-        let mut work = self.gateway.poll(now, Course::Open, Some(&mut self.net));
-        work += self.clients.iter_mut().filter_map(|client| client.turn().then_some(())).count();
-        // What it tells shards and other threads is for nobody here.
-        self.shards.iter_mut().for_each(|shard| while shard.poll_command().is_some() {});
-        while self.post.poll().is_some() {}
-        work > 0
-    }
-
-    /// Whether everything that was written on one side was read on the other.
-    fn is_even(&mut self) -> bool {
-        let counts = self.net.sockets().counts();
-        let written: u64 = self.clients.iter().map(|client| client.written).sum();
-        let received: u64 = self.clients.iter().map(|client| client.received).sum();
-        counts.received_bytes == written && counts.sent_bytes == received
-    }
-
-    /// Whether something waits for a client that reads.
-    fn is_pending(&self) -> bool {
-        let reads =
-            |number: u64| self.clients.get(number as usize - 1).is_some_and(|client| !client.is_stalled);
-        self.gateway.rows().any(|row| row.queue_bytes > 0 && reads(row.number))
-    }
-
-    fn out_bytes(&mut self, client: usize) -> usize {
-        self.look(client).map_or(0, |(_, fill)| fill.out_bytes)
-    }
-}
-
-impl Host for GatewayHost {
-    fn connect(&mut self, now: Timestamp) -> Result<(), String> {
-        self.settle(now);
-        let before = self.gateway.rows().count();
-        let socket = TcpStream::connect(self.address).map_err(|error| error.to_string())?;
-        self.clients.push(match &self.tls {
-            Some(config) => Client::tls(socket, config.clone()),
-            None => Client::plain(socket),
-        });
-        let late = Instant::now() + PATIENCE;
-        while self.gateway.rows().count() == before {
-            if Instant::now() > late {
-                return Err("there is no room for a session".to_string());
-            }
-            self.settle(now);
-        }
-        Ok(())
-    }
-
-    fn say(&mut self, now: Timestamp, client: usize, bytes: &[u8]) {
-        self.clients[client].say(bytes);
-        self.settle(now);
-    }
-
-    fn happen(&mut self, now: Timestamp, news: &[News]) {
-        for news in news {
-            match news {
-                News::Said(shard, event) => self.shards[shard.0 as usize].send(PORT, *event).unwrap(),
-                News::Log { level, message, fields } => {
-                    self.post.send(log_note(now, *level, message, fields));
-                }
-                News::Link { name, link } => {
-                    self.post.send(Note::Link { name: name.as_str().into(), link: *link });
-                }
-                News::Ended(client) => {
-                    self.post.send(Note::Kick { kind: Kind::Stomp, number: *client as u64 + 1 });
-                }
-                News::Rates(_) => unreachable!("only WebSocket is throttled"),
-            }
-        }
-        self.settle(now);
-    }
-
     /// From deadline to deadline, as the thread of a gateway sleeps.
     fn wait(&mut self, from: Timestamp, to: Timestamp) {
         let mut now = from;
@@ -180,56 +151,16 @@ impl Host for GatewayHost {
         self.settle(to);
     }
 
-    fn stall(&mut self, now: Timestamp, client: usize) -> Result<(), String> {
-        self.clients[client].is_stalled = true;
-        let mut clog = Clog::default();
-        loop {
-            match clog.next(self.out_bytes(client))? {
-                Step::Say(bytes) => self.say(now, client, &bytes),
-                Step::Look => self.settle(now),
-                Step::Done => return Ok(()),
-            }
-        }
-    }
-
-    fn read(&mut self, now: Timestamp, client: usize, bytes_max: Option<usize>) {
-        if bytes_max.is_none() {
-            self.clients[client].is_stalled = false;
-            return self.settle(now);
-        }
-        // The system takes more for what was read, but in pieces of its own.
-        let before = self.out_bytes(client);
-        while before > 0 && self.out_bytes(client) == before {
-            self.clients[client].read(4_096);
-            self.settle(now);
-        }
-    }
-
-    fn hang_up(&mut self, now: Timestamp, client: usize) {
-        self.clients[client].hang_up();
+    fn settle_end(&mut self, now: Timestamp, _: usize) {
         self.settle(now);
     }
 
-    fn heard(&mut self, client: usize) -> &mut Heard {
-        &mut self.clients[client].heard
+    fn kick(&mut self, client: usize) {
+        self.company.post.send(Note::Kick { kind: Kind::Stomp, number: client as u64 + 1 });
     }
 
-    fn end(&mut self, now: Timestamp, client: usize) -> Option<End> {
-        self.clients[client].is_stalled = false;
-        self.settle(now);
-        self.clients[client].heard.end.take()
-    }
-
-    fn login(&mut self) -> Option<String> {
-        None
-    }
-
-    fn decide(&mut self, now: Timestamp, _: &Verdict) -> Result<(), String> {
-        if self.clerk.poll(now) == 0 {
-            return Err("the clerk was not asked".to_string());
-        }
-        self.settle(now);
-        Ok(())
+    fn set_rates(&mut self, _: &Throttle) {
+        unreachable!("only WebSocket is throttled");
     }
 
     fn look(&mut self, client: usize) -> Option<(Counters, Fill)> {

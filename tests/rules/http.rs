@@ -9,23 +9,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use pitlane::auth::{Auth, Clerk};
-use pitlane::bulletin::{Note, Post, posts};
+use pitlane::auth::Auth;
+use pitlane::bulletin::posts;
 use pitlane::clock::Clock;
 use pitlane::config::Durability;
 use pitlane::http::{Http, HttpSettings, Numbers, Parts, Remote, Standing};
 use pitlane::metrics::Registry;
 use pitlane::wake::Bell;
 use pitlane_engine::desk::IdBlock;
-use pitlane_engine::mesh::{Depths, PortClass, ShardEnd, mesh};
+use pitlane_engine::mesh::{Depths, PortClass, mesh};
 use pitlane_engine::time::Timestamp;
 use pitlane_protocols::stomp::session::{Counters, Fill, Transport};
 use pitlane_protocols::stomp::throttle::{Rate, Throttle};
-use pitlane_tests::stomp::host::{End, Heard, Host, News, Plan, Verdict};
+use pitlane_tests::stomp::host::{Host, Plan};
 use pitlane_tests::world;
 
-use super::client::{CLOG_BYTES, Client, Clog, Step};
-use super::{PATIENCE, PORT, SHARDS, auth_settings, log_note};
+use super::client::{CLOG_BYTES, Client};
+use super::wired::{Company, OverSockets, Wired};
+use super::{PATIENCE, SHARDS, auth_settings};
 
 /// A time that passes is passed in so many steps: the thread looks at the clock when it is called.
 const STEPS: u64 = 4;
@@ -36,11 +37,8 @@ pub struct HttpHost {
     address: SocketAddr,
     remote: Remote,
     hand: Arc<AtomicU64>,
-    shards: Vec<ShardEnd>,
-    post: Post,
-    clerk: Clerk,
     operator: Operator,
-    clients: Vec<Client>,
+    company: Company,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -84,41 +82,14 @@ impl HttpHost {
         let settings = HttpSettings { http, https: None, broker, ..HttpSettings::default() };
         let http = Http::bind(settings, parts).unwrap();
         let address = http.listeners()[0].address;
-        Box::new(HttpHost {
+        Box::new(OverSockets(HttpHost {
             address,
             remote,
             hand,
-            shards,
-            post,
-            clerk: auth.into_parts().0,
             operator: Operator::new(address),
-            clients: Vec::new(),
+            company: Company::new(shards, post, auth.into_parts().0),
             thread: Some(thread::spawn(move || http.run().unwrap())),
-        })
-    }
-
-    /// A thread that has answered after it was called has seen what was there before; what that brought has been done when it
-    /// answers once more.
-    fn settle(&mut self, now: Timestamp) {
-        self.hand.store(now.0, Ordering::Release);
-        let begin = Instant::now();
-        loop {
-            self.clients.iter_mut().for_each(|client| _ = client.turn());
-            self.remote.bell().wake();
-            for _ in 0..2 {
-                self.operator.ask("GET /health/live", "");
-            }
-            self.shards.iter_mut().for_each(|shard| while shard.poll_command().is_some() {});
-            while self.post.poll().is_some() {}
-            let moved = self.clients.iter_mut().filter_map(|client| client.turn().then_some(())).count();
-            if moved == 0 && begin.elapsed() >= MOMENT {
-                return;
-            }
-        }
-    }
-
-    fn out_bytes(&mut self, client: usize) -> usize {
-        self.look(client).map_or(0, |(_, fill)| fill.out_bytes)
+        }))
     }
 
     fn id(client: usize) -> String {
@@ -126,7 +97,11 @@ impl HttpHost {
     }
 }
 
-impl Host for HttpHost {
+impl Wired for HttpHost {
+    fn company(&mut self) -> &mut Company {
+        &mut self.company
+    }
+
     fn connect(&mut self, now: Timestamp) -> Result<(), String> {
         self.settle(now);
         let mut socket = TcpStream::connect(self.address).map_err(|error| error.to_string())?;
@@ -138,42 +113,27 @@ impl Host for HttpHost {
         if !head.starts_with("HTTP/1.1 101 ") {
             return Err(head);
         }
-        self.clients.push(Client::websocket(socket));
+        self.company.clients.push(Client::websocket(socket));
         self.settle(now);
         Ok(())
     }
 
-    fn say(&mut self, now: Timestamp, client: usize, bytes: &[u8]) {
-        self.clients[client].say(bytes);
-        self.settle(now);
-    }
-
-    fn happen(&mut self, now: Timestamp, news: &[News]) {
-        for news in news {
-            match news {
-                News::Said(shard, event) => self.shards[shard.0 as usize].send(PORT, *event).unwrap(),
-                News::Log { level, message, fields } => {
-                    self.post.send(log_note(now, *level, message, fields));
-                }
-                News::Link { name, link } => {
-                    self.post.send(Note::Link { name: name.as_str().into(), link: *link });
-                }
-                News::Ended(client) => {
-                    let request = format!("DELETE /rest/ext/session/{}", HttpHost::id(*client));
-                    self.operator.ask(&request, "");
-                }
-                News::Rates(throttle) => {
-                    let Throttle { max_rate_per_connection: most, min_rate_per_consumer: least } = throttle;
-                    let json = format!(
-                        "{{\"maxRatePerConnection\":{},\"minRatePerConsumer\":{}}}",
-                        decimal(*most),
-                        decimal(*least)
-                    );
-                    self.operator.ask("PUT /rest/ext/broker/rate", &json);
-                }
+    /// A thread that has answered after it was called has seen what was there before; what that brought has been done when it
+    /// answers once more.
+    fn settle(&mut self, now: Timestamp) {
+        self.hand.store(now.0, Ordering::Release);
+        let begin = Instant::now();
+        loop {
+            self.company.turn();
+            self.remote.bell().wake();
+            for _ in 0..2 {
+                self.operator.ask("GET /health/live", "");
+            }
+            self.company.ignore();
+            if self.company.turn() == 0 && begin.elapsed() >= MOMENT {
+                return;
             }
         }
-        self.settle(now);
     }
 
     fn wait(&mut self, from: Timestamp, to: Timestamp) {
@@ -183,59 +143,26 @@ impl Host for HttpHost {
         }
     }
 
-    fn stall(&mut self, now: Timestamp, client: usize) -> Result<(), String> {
-        self.clients[client].is_stalled = true;
-        let mut clog = Clog::default();
-        loop {
-            match clog.next(self.out_bytes(client))? {
-                Step::Say(bytes) => self.say(now, client, &bytes),
-                Step::Look => self.settle(now),
-                Step::Done => return Ok(()),
-            }
-        }
-    }
-
-    fn read(&mut self, now: Timestamp, client: usize, bytes_max: Option<usize>) {
-        if bytes_max.is_none() {
-            self.clients[client].is_stalled = false;
-            return self.settle(now);
-        }
-        let before = self.out_bytes(client);
-        while before > 0 && self.out_bytes(client) == before {
-            self.clients[client].read(4_096);
-            self.settle(now);
-        }
-    }
-
-    fn hang_up(&mut self, now: Timestamp, client: usize) {
-        self.clients[client].hang_up();
-        self.settle(now);
-    }
-
-    fn heard(&mut self, client: usize) -> &mut Heard {
-        &mut self.clients[client].heard
-    }
-
-    fn end(&mut self, now: Timestamp, client: usize) -> Option<End> {
-        self.clients[client].is_stalled = false;
-        // Its last octets leave before it ends, and it ends when we have answered.
+    /// Its last octets leave before it ends, and it ends when we have answered.
+    fn settle_end(&mut self, now: Timestamp, client: usize) {
         let late = Instant::now() + PATIENCE;
-        while self.clients[client].heard.end.is_none() && Instant::now() < late {
+        while self.company.clients[client].heard.end.is_none() && Instant::now() < late {
             self.settle(now);
         }
-        self.clients[client].heard.end.take()
     }
 
-    fn login(&mut self) -> Option<String> {
-        None
+    fn kick(&mut self, client: usize) {
+        self.operator.ask(&format!("DELETE /rest/ext/session/{}", HttpHost::id(client)), "");
     }
 
-    fn decide(&mut self, now: Timestamp, _: &Verdict) -> Result<(), String> {
-        if self.clerk.poll(now) == 0 {
-            return Err("the clerk was not asked".to_string());
-        }
-        self.settle(now);
-        Ok(())
+    fn set_rates(&mut self, throttle: &Throttle) {
+        let Throttle { max_rate_per_connection: most, min_rate_per_consumer: least } = throttle;
+        let json = format!(
+            "{{\"maxRatePerConnection\":{},\"minRatePerConsumer\":{}}}",
+            decimal(*most),
+            decimal(*least)
+        );
+        self.operator.ask("PUT /rest/ext/broker/rate", &json);
     }
 
     fn look(&mut self, client: usize) -> Option<(Counters, Fill)> {
@@ -266,7 +193,7 @@ impl Host for HttpHost {
 impl Drop for HttpHost {
     fn drop(&mut self) {
         // Whoever is still there would be waited for.
-        self.clients.clear();
+        self.company.clients.clear();
         self.operator.leave();
         self.remote.end();
         if let Some(thread) = self.thread.take() {

@@ -1,0 +1,161 @@
+//! What all hosts with sockets have in common: clients at the wire, and behind it shards that speak, a thread that posts, and the clerk
+//! who looks at logins.
+
+use pitlane::auth::Clerk;
+use pitlane::bulletin::{Note, Post};
+use pitlane_engine::mesh::ShardEnd;
+use pitlane_engine::time::Timestamp;
+use pitlane_protocols::stomp::session::{Counters, Fill};
+use pitlane_protocols::stomp::throttle::Throttle;
+use pitlane_tests::stomp::host::{End, Heard, Host, News, Verdict};
+
+use super::client::{Client, Clog, Step};
+use super::{PORT, log_note};
+
+/// Everybody around a host.
+pub struct Company {
+    pub clients: Vec<Client>,
+    pub shards: Vec<ShardEnd>,
+    pub post: Post,
+    pub clerk: Clerk,
+}
+
+impl Company {
+    pub fn new(shards: Vec<ShardEnd>, post: Post, clerk: Clerk) -> Company {
+        Company { clients: Vec::new(), shards, post, clerk }
+    }
+
+    /// Lets every client write and read; says how many of them did.
+    pub fn turn(&mut self) -> usize {
+        self.clients.iter_mut().filter_map(|client| client.turn().then_some(())).count()
+    }
+
+    /// What the host tells shards and other threads is for nobody here.
+    pub fn ignore(&mut self) {
+        self.shards.iter_mut().for_each(|shard| while shard.poll_command().is_some() {});
+        while self.post.poll().is_some() {}
+    }
+}
+
+/// A host with sockets.
+pub trait Wired {
+    fn company(&mut self) -> &mut Company;
+
+    fn connect(&mut self, now: Timestamp) -> Result<(), String>;
+
+    /// Until nothing moves any more at this time.
+    fn settle(&mut self, now: Timestamp);
+
+    fn wait(&mut self, from: Timestamp, to: Timestamp);
+
+    /// Until a client that reads again has its end, if it comes.
+    fn settle_end(&mut self, now: Timestamp, client: usize);
+
+    /// An operator ends the session of this client.
+    fn kick(&mut self, client: usize);
+
+    /// An operator sets other rates.
+    fn set_rates(&mut self, throttle: &Throttle);
+
+    fn look(&mut self, client: usize) -> Option<(Counters, Fill)>;
+}
+
+/// A dialogue played over sockets.
+pub struct OverSockets<W>(pub W);
+
+impl<W: Wired> OverSockets<W> {
+    fn client(&mut self, client: usize) -> &mut Client {
+        &mut self.0.company().clients[client]
+    }
+
+    fn out_bytes(&mut self, client: usize) -> usize {
+        self.0.look(client).map_or(0, |(_, fill)| fill.out_bytes)
+    }
+}
+
+impl<W: Wired> Host for OverSockets<W> {
+    fn connect(&mut self, now: Timestamp) -> Result<(), String> {
+        self.0.connect(now)
+    }
+
+    fn say(&mut self, now: Timestamp, client: usize, bytes: &[u8]) {
+        self.client(client).say(bytes);
+        self.0.settle(now);
+    }
+
+    fn happen(&mut self, now: Timestamp, news: &[News]) {
+        for news in news {
+            let Company { shards, post, .. } = self.0.company();
+            match news {
+                News::Said(shard, event) => shards[shard.0 as usize].send(PORT, *event).unwrap(),
+                News::Log { level, message, fields } => post.send(log_note(now, *level, message, fields)),
+                News::Link { name, link } => {
+                    post.send(Note::Link { name: name.as_str().into(), link: *link });
+                }
+                News::Ended(client) => self.0.kick(*client),
+                News::Rates(throttle) => self.0.set_rates(throttle),
+            }
+        }
+        self.0.settle(now);
+    }
+
+    fn wait(&mut self, from: Timestamp, to: Timestamp) {
+        self.0.wait(from, to);
+    }
+
+    fn stall(&mut self, now: Timestamp, client: usize) -> Result<(), String> {
+        self.client(client).is_stalled = true;
+        let mut clog = Clog::default();
+        loop {
+            match clog.next(self.out_bytes(client))? {
+                Step::Say(bytes) => self.say(now, client, &bytes),
+                Step::Look => self.0.settle(now),
+                Step::Done => return Ok(()),
+            }
+        }
+    }
+
+    fn read(&mut self, now: Timestamp, client: usize, bytes_max: Option<usize>) {
+        if bytes_max.is_none() {
+            self.client(client).is_stalled = false;
+            return self.0.settle(now);
+        }
+        // The system takes more for what was read, but in pieces of its own.
+        let before = self.out_bytes(client);
+        while before > 0 && self.out_bytes(client) == before {
+            self.client(client).read(4_096);
+            self.0.settle(now);
+        }
+    }
+
+    fn hang_up(&mut self, now: Timestamp, client: usize) {
+        self.client(client).hang_up();
+        self.0.settle(now);
+    }
+
+    fn heard(&mut self, client: usize) -> &mut Heard {
+        &mut self.client(client).heard
+    }
+
+    fn end(&mut self, now: Timestamp, client: usize) -> Option<End> {
+        self.client(client).is_stalled = false;
+        self.0.settle_end(now, client);
+        self.client(client).heard.end.take()
+    }
+
+    fn login(&mut self) -> Option<String> {
+        None
+    }
+
+    fn decide(&mut self, now: Timestamp, _: &Verdict) -> Result<(), String> {
+        if self.0.company().clerk.poll(now) == 0 {
+            return Err("the clerk was not asked".to_string());
+        }
+        self.0.settle(now);
+        Ok(())
+    }
+
+    fn look(&mut self, client: usize) -> Option<(Counters, Fill)> {
+        self.0.look(client)
+    }
+}
