@@ -105,10 +105,17 @@ fn new_order(nth: usize) -> Vec<u8> {
         1 + nth % 2
     )
     .replace('|', "\x01");
-    let mut bytes = format!("8=FIX.4.4\x019={}\x01{body}", body.len()).into_bytes();
-    let sum = check_sum(&bytes);
-    bytes.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
+    let mut bytes = Vec::new();
+    seal(&body, &mut bytes);
     bytes
+}
+
+/// Adds a message with this body, from its type on, to what is to be sent.
+pub fn seal(body: &str, out: &mut Vec<u8>) {
+    let begin = out.len();
+    out.extend_from_slice(format!("8=FIX.4.4\x019={}\x01{body}", body.len()).as_bytes());
+    let sum = check_sum(&out[begin..]);
+    out.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
 }
 
 fn decode(messages: &[Vec<u8>], ops: usize) -> u64 {

@@ -8,11 +8,11 @@ use pitlane_engine::id::{AccountId, Origin, PortId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use pitlane_engine::worker::Worker;
-use pitlane_protocols::fix::frame::check_sum;
 use pitlane_protocols::fix::session::{Session, SessionSettings};
 use pitlane_protocols::fix::stamp::Stamp;
 use pitlane_protocols::fix::store::MemoryStore;
 
+use crate::fix::seal;
 use crate::measure::spent;
 use crate::platform::{self, START};
 use crate::workload::Workload;
@@ -124,9 +124,8 @@ fn order(nth: usize) -> Vec<u8> {
 fn framed(msg_type: &str, number: u64, at: Timestamp, body: &str) -> Vec<u8> {
     let time = String::from_utf8_lossy(Stamp::default().text(at)).into_owned();
     let body = format!("35={msg_type}\x0134={number}\x0149=CLIENT1\x0156=PITLANE\x0152={time}\x01{body}");
-    let mut bytes = format!("8=FIX.4.4\x019={}\x01{body}", body.len()).into_bytes();
-    let sum = check_sum(&bytes);
-    bytes.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
+    let mut bytes = Vec::new();
+    seal(&body, &mut bytes);
     bytes
 }
 

@@ -14,10 +14,10 @@ use pitlane::config::{self, Machine, Setting, Sources};
 use pitlane::refdata;
 use pitlane::serve::{ServeSettings, serve};
 use pitlane_engine::time::Timestamp;
-use pitlane_protocols::fix::frame::check_sum;
 use pitlane_protocols::fix::stamp::Stamp;
 
 use crate::conditions::Pinning;
+use crate::fix::seal;
 use crate::report::recording::Recording;
 
 type Failure = Box<dyn Error>;
@@ -258,10 +258,7 @@ impl Session {
             self.number, self.name
         );
         self.number += 1;
-        let begin = out.len();
-        out.extend_from_slice(format!("8=FIX.4.4\x019={}\x01{body}", body.len()).as_bytes());
-        let sum = check_sum(&out[begin..]);
-        out.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
+        seal(&body, out);
     }
 
     /// An order that rests: far from the market.
