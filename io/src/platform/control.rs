@@ -20,7 +20,6 @@ use pitlane_engine::time::{Day, NS_PER_S, TimeOfDay, Timestamp};
 use pitlane_engine::treasury::Treasury;
 
 use super::EVENTS_PER_POLL_MAX;
-
 use crate::calendar::Calendar;
 use crate::config::{Config, Rules};
 use crate::strategies;
