@@ -78,6 +78,7 @@ faults: ## loss of power at every write, every byte of a journal flipped, disks 
 	PITLANE_FAULTS=full cargo test --package pitlane-tests $(PROFILE) --test faults
 	PITLANE_FAULTS=full cargo test --package pitlane $(PROFILE) --test server
 	PITLANE_FAULTS=full cargo test --package pitlane $(PROFILE) --test fix kills
+	PITLANE_FAULTS=full cargo test --package pitlane $(PROFILE) --test strategies kills -- --nocapture
 
 fuzz: ## any input into any state (TARGET=commands FOR=60); TARGET=rest: requests made up from the description of REST
 ifeq ($(TARGET),rest)

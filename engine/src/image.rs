@@ -13,6 +13,7 @@
 //! promises, or [`Damage`].
 
 mod plain;
+mod said;
 mod setup;
 #[cfg(test)]
 mod tests;

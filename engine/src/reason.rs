@@ -117,6 +117,7 @@ reasons! {
     Adjusted = "adjusted", "recomputed from the transactions";
     // The journal's. From here on new reasons come last, whatever they are about: they are stored by their number.
     StorageFailed = "storage-failed", "the platform cannot store it now, so it did not take it";
+    BrokerLost = "broker-lost", "the way to the server is lost: the message broker or the server is away";
 }
 
 #[cfg(test)]

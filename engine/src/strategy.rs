@@ -6,6 +6,7 @@ pub mod context;
 pub mod examples;
 pub mod host;
 pub mod kinds;
+pub mod letters;
 pub mod life;
 pub mod market;
 pub mod orders;

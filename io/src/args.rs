@@ -56,6 +56,14 @@ pub enum Verb {
   pitlane simulate --config mine.toml --data ticks.csv --report report
   pitlane simulate --config mine.toml --data aapl.csv,msft.csv --from 2026-11-02T14:30:00Z --to 2026-11-03")]
     Simulate(Simulate),
+    /// Run one strategy in this process, joined to its server by the broker
+    ///
+    /// The server runs with `--config distributed` and has the strategy's [[strategy]] section; reference data come from there. It may be
+    /// started before the server and the broker, and outlives both.
+    #[command(after_help = "Examples:
+  pitlane strategy --name MOMENTUM --connect nats://127.0.0.1:4222
+  pitlane strategy --name MOMENTUM --connect tls://broker.example.com:4222 --config mine.toml")]
+    Strategy(StrategyArgs),
     /// Read settings and reference data and say what is wrong
     ///
     /// Every fault with file, line and key; 1 if there is one.
@@ -175,6 +183,28 @@ impl Simulate {
         for (option, key, value) in words {
             sources.options.extend(value.as_ref().map(|value| shorthand(option, key, value)));
         }
+        sources
+    }
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct StrategyArgs {
+    #[command(flatten)]
+    pub settings: Settings,
+    /// A strategy of the server's settings
+    #[arg(long, value_name = "NAME")]
+    pub name: String,
+    /// The broker: nats.url
+    #[arg(long, value_name = "URL")]
+    pub connect: Option<String>,
+}
+
+impl StrategyArgs {
+    /// There is one mode for it; the shorthands are laid over `--set`.
+    pub fn sources(&self) -> Sources {
+        let mut sources = self.settings.sources();
+        sources.options.push(shorthand("strategy", "service.mode", "distributed"));
+        sources.options.extend(self.connect.as_ref().map(|url| shorthand("--connect", "nats.url", url)));
         sources
     }
 }

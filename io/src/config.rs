@@ -23,6 +23,7 @@ mod layers;
 mod log;
 mod machine;
 mod names;
+mod nats;
 mod net;
 mod params;
 mod risk;
@@ -49,6 +50,7 @@ pub use journal::{Durability, Journal};
 pub use layers::{PRESETS, Setting, Sources};
 pub use log::{Format, Log, Metrics};
 pub use machine::{Machine, parse_cores};
+pub use nats::{Nats, Outposts, parse_url};
 pub use net::{Driver, Net};
 pub use params::{Param, Params};
 pub use risk::{Restricted, Risk, Rules};
@@ -82,6 +84,8 @@ pub struct Config {
     pub fix: Fix,
     pub adapters: Vec<Adapter>,
     pub strategies: Vec<Strategy>,
+    pub nats: Nats,
+    pub outposts: Outposts,
     pub tls: Tls,
     pub auth: Auth,
     pub risk: Risk,
@@ -145,6 +149,8 @@ impl Config {
             fix: root.section("fix", |section| Fix::read(section, &session)),
             adapters: root.list("adapter", &Table::new(), Adapter::read),
             strategies: root.list("strategy", &Table::new(), Strategy::read),
+            nats: root.section("nats", Nats::read),
+            outposts: root.section("outposts", Outposts::read),
             tls: root.section("tls", Tls::read),
             auth: root.section("auth", Auth::read),
             risk: root.section("risk", Risk::read),

@@ -35,6 +35,7 @@ mod meter;
 mod openapi;
 mod operator;
 mod orders;
+mod outposts;
 mod page;
 mod portions;
 mod position;
@@ -68,6 +69,7 @@ use tokio::task::LocalSet;
 pub use self::cache::Rereads;
 pub use self::floor::Numbers;
 use self::house::House;
+pub use self::outposts::OutpostParts;
 pub use self::remote::Remote;
 pub use self::routes::table;
 pub use self::settings::HttpSettings;
@@ -116,6 +118,8 @@ pub struct Parts {
     pub clock: Clock,
     /// Counts how long its broker takes; none: nothing is stamped.
     pub recorder: Option<Recorder>,
+    /// Strategies in processes of their own; none: they run here, or speak another protocol.
+    pub outposts: Option<OutpostParts>,
     /// How this thread speaks to main.
     pub tell: Box<dyn Fn(News) + Send>,
 }
@@ -188,6 +192,9 @@ impl Http {
             let turns = tokio::task::spawn_local(turn::take_turns(house.clone(), remote.clone()));
             tokio::task::spawn_local(turn::collect_stages(house.clone()));
             tokio::task::spawn_local(hall::keep_time(house.hall.clone()));
+            if let Some(outposts) = &house.outposts {
+                tokio::task::spawn_local(outposts::wire::serve(house.clone(), outposts.clone()));
+            }
             remote.closing().await;
             doors.iter().for_each(|door| door.abort());
             house.wind_down().await;

@@ -80,7 +80,7 @@ pub use keeper::Keeper;
 pub use offer::class_of;
 pub use recovery::{Progress, Recovered};
 pub use reference::name_of;
-pub use replay::{ReplayCounts, Restored, Unheard};
+pub use replay::{Past, ReplayCounts, Restored, Unheard};
 pub use steward::Steward;
 pub use trail::Torn;
 pub use writer::{Class, NotTaken, Writer};
@@ -194,6 +194,8 @@ pub struct OpenedShard {
     pub found: Found,
     /// What it said before it ended and somebody has asked for.
     pub missed: Vec<Event>,
+    /// What it said of strategies elsewhere.
+    pub past: Past,
 }
 
 /// What was there.
@@ -439,11 +441,13 @@ impl Parts {
             torn: recovered.torn,
             warnings: recovered.warnings,
         };
-        let (shard, event, now, missed) = match recovered.restored {
-            Some(restored) => (restored.shard, restored.event, restored.time, restored.missed),
-            None => (life.new_shard(), 0, Timestamp::ZERO, Vec::new()),
+        let (shard, event, now, missed, past) = match recovered.restored {
+            Some(restored) => {
+                (restored.shard, restored.event, restored.time, restored.missed, restored.past)
+            }
+            None => (life.new_shard(), 0, Timestamp::ZERO, Vec::new(), Past::default()),
         };
-        self.shards.push(OpenedShard { shard, writer, event, now, found, missed });
+        self.shards.push(OpenedShard { shard, writer, event, now, found, missed, past });
     }
 }
 

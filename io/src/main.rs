@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::{CommandFactory, Parser};
 use pitlane::args::{
     AuditVerb, Check, Cli, Completions, ConfigVerb, CredentialFile, DataFolder, Doctor, JournalVerb, Serve,
-    Show, Simulate, TokenVerb, UserVerb, Verb,
+    Show, Simulate, StrategyArgs, TokenVerb, UserVerb, Verb,
 };
 use pitlane::audit::{AuditError, verify};
 use pitlane::auth::Auth;
@@ -21,6 +21,7 @@ use pitlane::doctor::{self, Probes};
 use pitlane::journal::disk::Disk;
 use pitlane::journal::verbs::{self, Part, VerbError};
 use pitlane::log;
+use pitlane::outpost::{self, OutpostError, OutpostSettings};
 use pitlane::refdata;
 use pitlane::serve::{self, ServeError, ServeSettings};
 use pitlane::simulate::progress::Progress;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().verb() {
         Verb::Serve(serve) => run_serve(&serve),
         Verb::Simulate(simulate) => run_simulate(&simulate),
+        Verb::Strategy(args) => run_strategy(&args),
         Verb::Check(check) => run_check(&check),
         Verb::Config(ConfigVerb::Show(show)) => run_show(&show),
         Verb::Doctor(doctor) => run_doctor(&doctor),
@@ -60,6 +62,7 @@ enum Trouble {
     Refdata(refdata::Faults),
     Serve(ServeError),
     Simulate(SimulateError),
+    Strategy(OutpostError),
     Journal(VerbError),
     Credentials(credentials::VerbError),
     Audit(AuditError),
@@ -75,6 +78,7 @@ impl std::fmt::Display for Trouble {
             Trouble::Audit(error) => write!(f, "pitlane: {error}"),
             Trouble::Journal(error) => write!(f, "pitlane: {error}"),
             Trouble::Serve(error) => write!(f, "pitlane: {error}"),
+            Trouble::Strategy(error) => write!(f, "pitlane: {error}"),
             Trouble::Simulate(error) => write!(f, "pitlane: {error}"),
             Trouble::Output(error) => write!(f, "pitlane: {error}"),
         }
@@ -156,8 +160,8 @@ fn run_serve(serve: &Serve) -> Result<ExitCode, Trouble> {
 /// A mode that is not there yet must not look as if it were.
 fn refuse_other_modes(config: &Config, params: &Params) -> Result<(), Faults> {
     let mut faults = Faults::default();
-    if config.service.mode != Mode::Embedded {
-        let problem = "serve runs in embedded mode only; for simulation there is `pitlane simulate`";
+    if config.service.mode == Mode::Simulation {
+        let problem = "for simulation there is `pitlane simulate`";
         faults.add(&params.origin("service.mode"), "service.mode", problem);
     }
     if faults.is_empty() { Ok(()) } else { Err(faults) }
@@ -176,6 +180,13 @@ fn run_simulate(args: &Simulate) -> Result<ExitCode, Trouble> {
         report.write(folder).map_err(named)?;
         writeln!(io::stdout(), "report in {}", folder.display())?;
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run_strategy(args: &StrategyArgs) -> Result<ExitCode, Trouble> {
+    let Loaded { config, .. } = config::load(&args.sources(), &Machine::of(Path::new(ROOT)))?;
+    let (_log, _) = log::start(&config.log)?;
+    outpost::run(&OutpostSettings { name: args.name.clone(), config }).map_err(Trouble::Strategy)?;
     Ok(ExitCode::SUCCESS)
 }
 

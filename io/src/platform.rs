@@ -43,7 +43,7 @@ use self::reread::{REREADS_MAX, Reread};
 use self::runner::RunnerDuty;
 use self::shard::{Keeping, ShardDuty};
 use self::trader::Trader;
-use crate::config::{Config, Strategy};
+use crate::config::{Config, Mode, Strategy};
 use crate::journal::Writer;
 use crate::metrics::Registry;
 use crate::stages::{self, Recorder, stages};
@@ -122,7 +122,11 @@ impl PlatformSettings {
             interval_ns: if feed.on { feed.interval_ns(reference.securities().len()) } else { 0 },
             pause_ns: if demo.on { NS_PER_S / demo.rate } else { 0 },
             numbers: IdBlock { next: 1, end: 1 << 48 },
-            strategies: config.strategies.clone(),
+            // Elsewhere they have runners of their own.
+            strategies: match config.service.mode {
+                Mode::Embedded | Mode::Simulation => config.strategies.clone(),
+                Mode::Distributed => Vec::new(),
+            },
             stages: config.metrics.stages,
         }
     }

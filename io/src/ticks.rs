@@ -11,6 +11,7 @@
 pub mod bars;
 pub mod csv;
 pub mod merge;
+pub mod pace;
 pub mod record;
 pub mod replay;
 

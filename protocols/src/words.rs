@@ -262,6 +262,7 @@ pub fn ord_rej_reason(reason: Reason) -> u32 {
         | Reason::VenueUnavailable
         | Reason::LaneFull
         | Reason::StorageFailed
+        | Reason::BrokerLost
         | Reason::ShardFull
         | Reason::KillSwitch
         | Reason::TradingDisabled
@@ -326,7 +327,8 @@ pub fn cxl_rej_reason(reason: Reason) -> u32 {
         | Reason::VenueCancelled
         | Reason::VenueRandomReject
         | Reason::LaneFull
-        | Reason::StorageFailed => BROKER_OPTION,
+        | Reason::StorageFailed
+        | Reason::BrokerLost => BROKER_OPTION,
         _ => OTHER,
     }
 }

@@ -76,6 +76,7 @@ impl HttpHost {
             tls: None,
             clock: Clock::told(hand.clone()),
             recorder: None,
+            outposts: None,
             tell: Box::new(|_| {}),
         };
         let http = Some(SocketAddr::from(([127, 0, 0, 1], 0)));

@@ -64,6 +64,16 @@ impl<T: Image> Image for Option<T> {
     }
 }
 
+impl<T: Image> Image for Box<T> {
+    fn encode(&self, out: &mut impl Sink) {
+        (**self).encode(out);
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<Box<T>, Damage> {
+        T::decode(from).map(Box::new)
+    }
+}
+
 impl<A: Image, B: Image> Image for (A, B) {
     fn encode(&self, out: &mut impl Sink) {
         self.0.encode(out);

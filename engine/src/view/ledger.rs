@@ -87,6 +87,12 @@ impl View {
         self.cash_balances().find(|cash| (cash.strategy, cash.currency) == (strategy, currency))
     }
 
+    /// The shards' parts of a strategy's cash.
+    pub fn cash_parts(&self, strategy: StrategyId) -> impl Iterator<Item = (Currency, ShardId, Money)> {
+        let parts = self.ledger.cash.iter().filter(move |((owner, _, _), _)| *owner == strategy);
+        parts.map(|((_, currency, shard), part)| (currency, shard, *part))
+    }
+
     pub fn transaction(&self, id: TransactionId) -> Option<&Transaction> {
         self.ledger.transactions.find(id)
     }

@@ -11,7 +11,7 @@ use super::fault::Faults;
 use super::journal::PAGE_BYTES;
 use super::machine::Machine;
 use super::params::Params;
-use super::{AuthMode, Config, Durability, FixSession, IdleBy, Layout};
+use super::{AuthMode, Config, Durability, FixSession, IdleBy, Layout, Mode};
 use crate::stomp::naming;
 
 /// The adapter that is no adapter: the simulated venue.
@@ -33,6 +33,7 @@ pub fn check(
     rules.durability();
     rules.fix_sessions();
     rules.adapters();
+    rules.nats();
     rules.topics();
     rules.bounds();
 }
@@ -255,6 +256,42 @@ impl Check<'_> {
             if let Some(other) = names.insert(&adapter.name, at) {
                 self.fault(&key, format!("it is the name of adapter.{other} too"));
             }
+        }
+    }
+
+    fn nats(&mut self) {
+        if self.config.service.mode != Mode::Distributed {
+            return;
+        }
+        let nats = &self.config.nats;
+        if nats.cert.is_some() != nats.key.is_some() {
+            self.fault("nats.cert", "nats.cert and nats.key belong together");
+        }
+        if nats.user.is_some() != nats.password.is_some() {
+            self.fault("nats.user", "nats.user and nats.password belong together");
+        }
+        let proofs = [nats.user.is_some(), nats.token.is_some(), nats.credentials_file.is_some()];
+        let proofs = proofs.into_iter().filter(|given| *given).count();
+        if proofs > 1 {
+            self.fault("nats.user", "one of a password, a token and a file of credentials is enough");
+        }
+        let files = [
+            ("nats.credentials_file", &nats.credentials_file),
+            ("nats.ca", &nats.ca),
+            ("nats.cert", &nats.cert),
+            ("nats.key", &nats.key),
+        ];
+        for (key, file) in files {
+            if let Some(path) = file {
+                self.file(key, path);
+            }
+        }
+        if !nats.is_loopback() && !nats.tls && !nats.url.starts_with("tls://") {
+            self.warnings.push("nats.url: orders travel to another machine without TLS".to_string());
+        }
+        if !nats.is_loopback() && proofs == 0 && nats.cert.is_none() {
+            let text = "nats.url: whoever reaches the broker could trade, since nobody must log in there";
+            self.warnings.push(text.to_string());
         }
     }
 

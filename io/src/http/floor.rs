@@ -27,6 +27,7 @@ use pitlane_engine::id::{Origin, PortId, ShardId, Source, StrategyId};
 use pitlane_engine::mesh::{Broadcast, PortEnd};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::shard::{Route, route};
+use pitlane_engine::strategy::letters::is_of_strategy;
 use pitlane_engine::view::{View, ViewSettings};
 
 pub use self::numbers::Numbers;
@@ -35,6 +36,7 @@ pub use self::receipts::{Asked, Receipt};
 use self::waiting::{Awaited, Waiting};
 pub use self::waiting::{Outcome, Pending};
 use super::hall::Hall;
+use super::outposts::Outposts;
 use crate::heard::Heard;
 use crate::report::Report;
 use crate::stages::Stage;
@@ -81,6 +83,8 @@ pub struct Floor {
     report: RefCell<Option<Report>>,
     /// Where WebSocket clients listen; none in tests.
     hall: Option<Rc<Hall>>,
+    /// Strategies in processes of their own; none: there are none.
+    outposts: Option<Rc<Outposts>>,
 }
 
 impl Floor {
@@ -123,7 +127,13 @@ impl Floor {
             changes: Cell::new(0),
             report: RefCell::new(None),
             hall: None,
+            outposts: None,
         }
+    }
+
+    /// Who tells strategies elsewhere.
+    pub fn set_outposts(&mut self, outposts: Rc<Outposts>) {
+        self.outposts = Some(outposts);
     }
 
     /// Who hears each event after the view.
@@ -251,12 +261,19 @@ impl Floor {
             if let Said::Adjusted { strategy, what } = &event.body {
                 warn_of_adjustment(*strategy, what);
             }
+            work += 1;
+            if let Some(outposts) = &self.outposts {
+                outposts.hear(shard, &event);
+                // Their orders share our port, and are not the desk's.
+                if is_of_strategy(&event) {
+                    continue;
+                }
+            }
             let refusal = desk.handle_event(&event);
             waiting.handle_event(port.id(), &event);
             if let Some(refusal) = refusal {
                 waiting.handle_refusal(&refusal);
             }
-            work += 1;
         }
         self.heard.set(heard);
         self.changes.set(changes);

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use hyper::StatusCode;
 use pitlane_engine::id::{AdapterId, ShardId};
+use pitlane_engine::reason::Reason;
 use pitlane_engine::time::NS_PER_MS;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -14,6 +15,7 @@ use super::answer::{Answer, Kind};
 use super::house::House;
 use super::login::Who;
 use super::openapi::Gathered;
+use super::outposts::Outposts;
 use super::standing::{Journaling, Phase};
 
 /// As the build found it, or `unknown`.
@@ -92,7 +94,29 @@ struct Ready {
     shards: Vec<ShardVO>,
     adapters: Vec<WayVO>,
     listeners: Vec<ListenerVO>,
+    /// Of strategies in processes of their own; absent where there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    broker: Option<BrokerVO>,
     uptime_ms: u64,
+}
+
+/// The message broker, and the strategies behind it.
+#[derive(Serialize, ToSchema)]
+struct BrokerVO {
+    connected: bool,
+    /// Why strategies cannot send orders; absent while they can.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'static str>,
+    strategies: Vec<OutpostVO>,
+}
+
+#[derive(Serialize, ToSchema)]
+struct OutpostVO {
+    name: String,
+    /// Whether its process is heard of.
+    present: bool,
+    /// Host and process, of the last one.
+    host: String,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -146,9 +170,19 @@ impl Ready {
             listeners: listeners
                 .map(|listener| ListenerVO { name: listener.name, address: listener.address.to_string() })
                 .collect(),
+            broker: house.outposts.as_deref().map(broker),
             uptime_ms: house.now().since(standing.started()) / NS_PER_MS,
         }
     }
+}
+
+fn broker(outposts: &Outposts) -> BrokerVO {
+    let connected = outposts.up.get();
+    let mut strategies = Vec::new();
+    outposts.each(|name, present, host| {
+        strategies.push(OutpostVO { name: name.to_string(), present, host: host.to_string() });
+    });
+    BrokerVO { connected, reason: (!connected).then(|| Reason::BrokerLost.code()), strategies }
 }
 
 /// Those the reference data use. The simulated venue is part of the shards and always there.

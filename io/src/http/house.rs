@@ -27,6 +27,7 @@ use super::limit::Limit;
 use super::login::Reception;
 use super::meter::Meter;
 use super::openapi;
+use super::outposts::Outposts;
 use super::page::Page;
 use super::portions::Turns;
 use super::problem::Problem;
@@ -37,6 +38,7 @@ use super::settings::HttpSettings;
 use super::standing::Standing;
 use super::switchboard::Switchboard;
 use super::{News, Parts};
+use crate::bulletin::Note;
 use crate::clock::Clock;
 use crate::metrics::{Registry, StageSummary};
 use crate::tls::Tls;
@@ -49,6 +51,8 @@ pub struct House {
     pub floor: Floor,
     pub hall: Rc<Hall>,
     pub switchboard: Switchboard,
+    /// None: no strategy runs in a process of its own.
+    pub outposts: Option<Rc<Outposts>>,
     pub rules: Rules,
     pub routes: Routes,
     pub page: Page,
@@ -99,6 +103,7 @@ impl House {
             tls,
             clock,
             recorder,
+            outposts,
             tell,
         } = parts;
         let request_prefix = format!("{:x}-", standing.started().0 / NS_PER_MS);
@@ -109,13 +114,20 @@ impl House {
         if let Some(log) = &log {
             log.set_bell(remote.bell().clone());
         }
+        let outposts = outposts.map(|parts| {
+            Rc::new(Outposts::new(parts, port.id(), port.shards(), standing.started(), &reference))
+        });
         let mut floor = Floor::new(port, bells, reference, room, numbers);
+        if let Some(outposts) = &outposts {
+            floor.set_outposts(outposts.clone());
+        }
         floor.set_hall(hall.clone());
         floor.set_report(report);
         House {
             floor,
             hall,
             switchboard: Switchboard::new(posts, log),
+            outposts,
             rules: Rules::new(&settings),
             routes: Routes::new(),
             page: Page::new(),
@@ -170,8 +182,17 @@ impl House {
 
     /// Takes in what other threads have said, up to a bound, and says how much that was.
     pub fn poll(&self) -> usize {
-        let told = self.switchboard.poll(&self.hall) + self.hall.poll_timeout();
+        let outposts = self.outposts.as_deref();
+        let told = self.switchboard.poll(&self.hall, outposts) + self.hall.poll_timeout();
+        if let Some(outposts) = outposts {
+            outposts.keep_pace(&self.floor);
+        }
         self.floor.poll() + self.reception.poll() + self.acts.poll() + self.cache.poll() + told
+    }
+
+    /// Tells everybody with clients what this thread has to say.
+    pub fn announce(&self, note: Note) {
+        self.switchboard.announce(&self.hall, note);
     }
 
     /// Of everything but prices.

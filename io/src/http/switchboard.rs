@@ -9,6 +9,7 @@ use std::sync::Arc;
 use pitlane_engine::id::{Origin, PortId, Source};
 
 use super::hall::Hall;
+use super::outposts::Outposts;
 use crate::bulletin::{Kind, Note, Post, Row};
 use crate::log::Events;
 
@@ -68,8 +69,17 @@ impl Switchboard {
         Switchboard { lines, log, names: RefCell::default(), failures: RefCell::default() }
     }
 
-    /// Passes notes on, up to a bound, and says how many.
-    pub fn poll(&self, hall: &Rc<Hall>) -> usize {
+    /// Tells everybody what this thread has to say.
+    pub fn announce(&self, hall: &Rc<Hall>, note: Note) {
+        if let Note::Failed { strategy, reason } = &note {
+            self.failures.borrow_mut().insert(strategy.clone(), reason.clone());
+        }
+        tell_all(&mut self.lines.borrow_mut(), None, hall, note);
+        hall.settle();
+    }
+
+    /// Passes notes on, up to a bound, and says how many. Events between strategies are for those elsewhere too.
+    pub fn poll(&self, hall: &Rc<Hall>, outposts: Option<&Outposts>) -> usize {
         let mut lines = self.lines.borrow_mut();
         let mut work = 0;
         while let Some(event) = self.log.borrow_mut().as_mut().and_then(Events::poll) {
@@ -89,6 +99,7 @@ impl Switchboard {
                         if let Note::Named { port, session, name } = &note {
                             self.names.borrow_mut().insert(*port, *session, name.clone());
                         }
+                        tell_outposts(outposts, &note);
                         if let Note::Failed { strategy, reason } = &note {
                             self.failures.borrow_mut().insert(strategy.clone(), reason.clone());
                         }
@@ -99,6 +110,7 @@ impl Switchboard {
         }
         // What clients of this thread say to all.
         while let Some(note) = hall.take_note() {
+            tell_outposts(outposts, &note);
             lines.iter_mut().for_each(|line| line.post.send(note.clone()));
             work += 1;
         }
@@ -156,6 +168,12 @@ impl Switchboard {
             }
         }
         false
+    }
+}
+
+fn tell_outposts(outposts: Option<&Outposts>, note: &Note) {
+    if let (Some(outposts), Note::Generic { name, body }) = (outposts, note) {
+        outposts.hear_generic(name, body);
     }
 }
 

@@ -52,8 +52,14 @@ pub fn recover(
     let trail = trail::survey(disk, &folder, owner, last_boot(disk, folders) != Some(boot))?;
     let mut warnings = Vec::new();
     let (mut replay, snapshots) = newest_state(disk, folders, owner, &mut warnings)?;
-    replay.listen(unheard);
     let snapshot = (replay.seq() > 0).then_some(replay.seq());
+    // Somebody elsewhere may ask for what was said before the newest snapshot.
+    if !unheard.elsewhere.is_empty()
+        && let Some(older) = older_state(disk, folders, owner, &trail, &snapshots)
+    {
+        replay = older;
+    }
+    replay.listen(unheard);
     check_beginning(&folder, &trail, replay.seq())?;
     let from = trail.place_of(replay.seq());
     let bytes_total = trail.pieces[from.min(trail.pieces.len())..].iter().map(|piece| piece.bytes).sum();
@@ -137,6 +143,27 @@ fn newest_state(
         }
     }
     Ok((Replay::new(disk, &references, *owner), Vec::new()))
+}
+
+/// The snapshot before the newest, or the very beginning, if the segments go back that far.
+fn older_state(
+    disk: &Disk,
+    folders: &Folders,
+    owner: &Owner,
+    trail: &Trail,
+    snapshots: &[Kept],
+) -> Option<Replay> {
+    let (folder, references) = (folders.shard(owner.shard), folders.references());
+    let first = trail.pieces.first()?.header.first;
+    let (_newest, older) = snapshots.split_last()?;
+    match older.last() {
+        Some(kept) if first <= kept.seq + 1 => {
+            let snapshot = Snapshot::read(disk, &folder, kept.seq, owner).ok()?;
+            Replay::from_snapshot(disk, &references, &folder, &snapshot).ok()
+        }
+        None if first <= 1 => Some(Replay::new(disk, &references, *owner)),
+        Some(_) | None => None,
+    }
 }
 
 /// The segments must begin where the snapshot ends, or before.

@@ -12,6 +12,7 @@ use pitlane_engine::outbox::Outbox;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;
+use pitlane_engine::strategy::letters;
 use pitlane_engine::time::Timestamp;
 
 use super::disk::Disk;
@@ -52,9 +53,16 @@ pub struct Replay {
     echo: Echo,
 }
 
-/// Who may have missed something when the process ended: by source, the last event of each shard that it has heard.
+/// Who may have missed something when the process ended.
 #[derive(Clone, Debug, Default)]
-pub struct Unheard(pub BTreeMap<Source, Vec<u64>>);
+pub struct Unheard {
+    /// Sessions of this process: by source, the last event of each shard that it has reported.
+    pub reported: BTreeMap<Source, Vec<u64>>,
+    /// Strategies elsewhere, who will say themselves what they have heard: all that the journal still tells of them is kept.
+    pub elsewhere: Vec<Source>,
+    /// As many of their events by shard; of more the oldest are given up.
+    pub elsewhere_max: usize,
+}
 
 impl Unheard {
     fn wants(&self, shard: ShardId, event: &Event) -> bool {
@@ -64,7 +72,7 @@ impl Unheard {
             Body::Refused(refusal) => refusal.source,
             _ => return false,
         };
-        let heard = self.0.get(&source).map(|heard| heard.get(shard.0 as usize).copied().unwrap_or(0));
+        let heard = self.reported.get(&source).map(|heard| heard.get(shard.0 as usize).copied().unwrap_or(0));
         heard.is_some_and(|heard| event.seq > heard)
     }
 }
@@ -74,6 +82,26 @@ impl Unheard {
 struct Echo {
     unheard: Unheard,
     events: VecDeque<Event>,
+    past: Past,
+}
+
+/// What a shard said of strategies elsewhere, oldest first: all of it after the event of number `from`.
+#[derive(Clone, Debug, Default)]
+pub struct Past {
+    pub from: u64,
+    pub events: VecDeque<Event>,
+}
+
+impl Past {
+    fn hear(&mut self, unheard: &Unheard, event: &Event) {
+        if !unheard.elsewhere.iter().any(|source| letters::concerns(*source, event)) {
+            return;
+        }
+        if self.events.len() >= unheard.elsewhere_max {
+            self.from = self.events.pop_front().map_or(event.seq, |oldest| oldest.seq);
+        }
+        self.events.push_back(*event);
+    }
 }
 
 /// Events of one shard that are kept for those who missed them. A lane holds far fewer; of more the oldest are given up.
@@ -81,7 +109,10 @@ const ECHO_MAX: usize = 1 << 18;
 
 impl Echo {
     fn hear(&mut self, shard: ShardId, outbox: &Outbox) {
-        if self.unheard.0.is_empty() {
+        if !self.unheard.elsewhere.is_empty() {
+            outbox.waiting().iter().for_each(|(_, event)| self.past.hear(&self.unheard, event));
+        }
+        if self.unheard.reported.is_empty() {
             return;
         }
         for (_, event) in outbox.waiting().iter().filter(|(_, event)| self.unheard.wants(shard, event)) {
@@ -122,6 +153,7 @@ pub struct Restored {
     pub reference: u64,
     /// What it said in its past and was asked for, oldest first.
     pub missed: Vec<Event>,
+    pub past: Past,
 }
 
 impl Replay {
@@ -165,6 +197,7 @@ impl Replay {
     /// From now on, events that somebody has missed are kept.
     pub fn listen(&mut self, unheard: Unheard) {
         self.echo.unheard = unheard;
+        self.echo.past.from = self.state.as_ref().map_or(0, |state| state.outbox.seq());
     }
 
     pub fn seq(&self) -> u64 {
@@ -211,8 +244,9 @@ impl Replay {
     pub fn finish(self) -> Option<Restored> {
         let State { shard, outbox, reference, .. } = self.state?;
         let time = Timestamp(self.time);
-        let missed = self.echo.events.into();
-        Some(Restored { shard, seq: self.seq, event: outbox.seq(), time, reference, missed })
+        let Echo { events, past, .. } = self.echo;
+        let missed = events.into();
+        Some(Restored { shard, seq: self.seq, event: outbox.seq(), time, reference, missed, past })
     }
 
     /// A process starts: the first makes the shard.

@@ -1,6 +1,7 @@
 //! The simulated market as a port: prices to the shards of their securities, made by the feed or read from files.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use pitlane_engine::command::{Body, Command, Session};
 use pitlane_engine::feed::{Feed, FeedSettings};
@@ -12,6 +13,7 @@ use pitlane_engine::shard::shard_of;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
 use super::EVENTS_PER_POLL_MAX;
+use crate::ticks::pace::Pace;
 use crate::ticks::replay::Replay;
 
 /// Prices sent in one poll: a shard handles as many in some tens of microseconds.
@@ -29,6 +31,8 @@ pub struct Market {
     slot: Option<(ShardId, Command)>,
     /// Instead of the feed.
     replay: Option<Box<Replay>>,
+    /// Who takes it in elsewhere is waited for.
+    pace: Option<Arc<Pace>>,
 }
 
 impl Market {
@@ -45,12 +49,18 @@ impl Market {
         let exchanges =
             reference.securities().iter().map(|row| (row.id, reference.exchange_of(row).id)).collect();
         let (wanted, closed) = (BTreeSet::new(), BTreeSet::new());
-        Market { feed: Feed::new(reference, feed), port, exchanges, wanted, closed, slot: None, replay: None }
+        let feed = Feed::new(reference, feed);
+        Market { feed, port, exchanges, wanted, closed, slot: None, replay: None, pace: None }
     }
 
     /// From now on prices come out of files.
     pub fn set_replay(&mut self, replay: Option<Replay>) {
         self.replay = replay.map(Box::new);
+    }
+
+    /// From now on each row waits until the one before was taken in.
+    pub fn set_pace(&mut self, pace: Arc<Pace>) {
+        self.pace = Some(pace);
     }
 
     pub fn is_replay(&self) -> bool {
@@ -115,7 +125,12 @@ impl Market {
     }
 
     pub fn deadline(&self) -> Timestamp {
-        self.replay.as_ref().map_or_else(|| self.feed.next_at(), |replay| replay.next_at())
+        match (&self.replay, &self.pace) {
+            (None, _) => self.feed.next_at(),
+            // Whoever takes it in rings.
+            (Some(_), Some(pace)) if !pace.is_free() => Timestamp::MAX,
+            (Some(replay), _) => replay.next_at(),
+        }
     }
 
     pub fn take_called(&mut self) -> ShardMask {
@@ -125,6 +140,11 @@ impl Market {
     /// The next row of the files; one that cannot be read is the last.
     fn next_row(&mut self, now: Timestamp) -> Option<Command> {
         let replay = self.replay.as_mut()?;
+        let now = match &self.pace {
+            Some(pace) if !pace.is_free() || replay.next_at() == Timestamp::MAX => return None,
+            Some(pace) => pace.tell(now),
+            None => now,
+        };
         let row = replay.poll(now).unwrap_or_else(|error| {
             tracing::error!(%error, "the replay has ended");
             self.replay = None;

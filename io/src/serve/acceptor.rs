@@ -63,7 +63,7 @@ impl Acceptor {
                 unheard.insert(Source { origin: Origin::Fix, port, session: home.number }, heard);
             }
         }
-        Ok(Unheard(unheard))
+        Ok(Unheard { reported: unheard, ..Unheard::default() })
     }
 
     /// A room for each gateway that has sockets, and the clerk for all of them.

@@ -19,13 +19,15 @@ use crate::audit::Scribe;
 use crate::auth::{Auth, AuthSettings};
 use crate::bulletin::{Post, posts};
 use crate::clock::Clock;
-use crate::config::{Config, IdleBy, Layout};
-use crate::http::{Http, HttpSettings, Listener, News, Parts as HttpParts, Remote, Rereads, Standing};
+use crate::config::{Config, IdleBy, Layout, Mode};
+use crate::http::{
+    Http, HttpSettings, Listener, News, OutpostParts, Parts as HttpParts, Remote, Rereads, Standing,
+};
 use crate::journal::header;
 use crate::log::Events;
 use crate::metrics::{Registry, StageSummary};
 use crate::net::settings::NetSettings;
-use crate::platform::GATEWAYS;
+use crate::platform::{FEED, GATEWAYS};
 use crate::platform::gateway::Gateway;
 use crate::platform::gateway::doors::{Doors, Protocol};
 use crate::platform::gateway::fix::FixRoom;
@@ -36,6 +38,7 @@ use crate::printer::Printer;
 use crate::report::Report;
 use crate::stages::Reader;
 use crate::stomp::{self, Logins};
+use crate::ticks::pace::Pace;
 use crate::ticks::record;
 use crate::ticks::replay::Replay;
 use crate::tls::{Certificate, Tls, TlsError, TlsSettings};
@@ -54,7 +57,8 @@ pub fn start(
     let config = &settings.config;
     let topology = &config.topology;
     pin(topology.main_cores.first().copied());
-    let Store { mut born, reference, staff, numbers, rest_numbers, supply, acceptor } = store;
+    let Store { mut born, reference, staff, numbers, rest_numbers, supply, acceptor, past, outpost_numbers } =
+        store;
     let remote = Remote::new();
     let plan = Plan::new(topology.clone(), remote.bell().clone());
     let bells = plan.bells.clone();
@@ -73,8 +77,18 @@ pub fn start(
     let replay = Replay::open(&config.replay, &config.simulation, &reference);
     let replay =
         replay.map_err(|error| ServeError::System("replay.data".to_string(), io::Error::other(error)))?;
+    let is_distributed = config.service.mode == Mode::Distributed;
+    let mut outposts = is_distributed
+        .then(|| OutpostParts::of(config, past, acceptor.heard.clone(), outpost_numbers));
     if let Some(market) = &mut parts.gateways[0].market {
         market.set_replay(replay);
+        // As fast as it can be taken: by those who are elsewhere, if there are any.
+        let is_paced = market.is_replay() && config.replay.speed_permille.is_none();
+        if let Some(outposts) = outposts.as_mut().filter(|_| is_paced) {
+            let pace = Arc::new(Pace::new(bells.ports[FEED.0 as usize].clone()));
+            market.set_pace(pace.clone());
+            outposts.pace = Some(pace);
+        }
     }
     let tls = open_tls(config, now)?;
     let doors = Doors::bind(config, tls.as_deref());
@@ -127,6 +141,7 @@ pub fn start(
         pen: Some(scribe.pen(auth.bell().clone(), remote.bell().clone())),
         clock: Clock::new(),
         recorder: parts.http_recorder,
+        outposts,
         tell: told(life.clone(), asked),
     };
     let http = Http::bind(HttpSettings::of(config, &settings.params), http)

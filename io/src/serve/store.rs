@@ -6,20 +6,24 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pitlane_engine::desk::IdBlock;
+use pitlane_engine::id::Source;
 use pitlane_engine::refdata::RefData;
+use pitlane_engine::strategy::letters;
 use pitlane_engine::time::Timestamp;
 use rtrb::{Producer, RingBuffer};
 
 use super::acceptor::Acceptor;
-use crate::config::{Config, Durability, IdleBy};
+use crate::config::{Config, Durability, IdleBy, Mode};
 use crate::http::Numbers;
 use crate::journal::disk::Disk;
 use crate::journal::notes::Notes;
 use crate::journal::{
-    self, Fault, Health, JournalSettings, Keeper, Level, Lock, Opened, Progress, Setup, Steward,
+    self, Fault, Health, JournalSettings, Keeper, Level, Lock, Opened, Past, Progress, Setup, Steward,
+    Unheard,
 };
 use crate::platform::gateway::fix::Unreported;
-use crate::platform::{Born, Parts, PlatformSettings};
+use crate::platform::{Born, HTTP, Parts, PlatformSettings};
+use crate::strategies;
 use crate::topology::bells::Bells;
 use crate::topology::crew::{Bed, Duty, KeeperDuty, Member};
 
@@ -34,6 +38,9 @@ const REST_IDS: &str = "rest-ids";
 const REST_NUMBERS: u64 = 1 << 16;
 /// Blocks of them that lie ready: some more seconds, since they are made once a second.
 const REST_BLOCKS: usize = 4;
+/// Under this key the numbers of orders of strategies elsewhere; so many are taken at each start: enough for some ten thousand processes.
+const OUTPOST_IDS: &str = "outpost-ids";
+const OUTPOST_NUMBERS: u64 = 1 << 42;
 /// How often a long recovery is told of.
 const PROGRESS: Duration = Duration::from_secs(1);
 
@@ -48,6 +55,9 @@ pub struct Store {
     /// For ids of the demo trader's orders, never given before.
     pub numbers: IdBlock,
     pub acceptor: Acceptor,
+    /// By shard: what it said of strategies elsewhere, and for the ids of their orders.
+    pub past: Vec<Past>,
+    pub outpost_numbers: IdBlock,
     /// For ids of orders over REST, and who sees to it that there are more.
     pub rest_numbers: Numbers,
     pub supply: Option<Supply>,
@@ -111,6 +121,8 @@ impl Store {
                     rest_numbers,
                     supply: None,
                     acceptor,
+                    past: Vec::new(),
+                    outpost_numbers: IdBlock { next: 1, end: OUTPOST_NUMBERS },
                 });
             }
         };
@@ -123,19 +135,25 @@ impl Store {
             shards: settings.shards,
             reference: RefData::clone(reference),
             settings: settings.shard,
-            unheard: acceptor.unheard()?,
+            unheard: Unheard {
+                elsewhere: elsewhere(config, reference),
+                elsewhere_max: config.outposts.events_kept,
+                ..acceptor.unheard()?
+            },
         };
         let mut telling = Telling { told: Instant::now() };
         let opened = journal::open(setup, now, &mut |progress| telling.hear(progress))?;
         let notes = Notes::open(&disk, data)?;
         let numbers = notes.reserve(TRADER_IDS, NUMBERS)?;
+        let outpost_numbers = notes.reserve(OUTPOST_IDS, OUTPOST_NUMBERS)?;
         let (rest_numbers, supply) = Supply::begin(notes)?;
-        Ok(Store { rest_numbers, supply: Some(supply), ..Store::of(opened, numbers, acceptor) })
+        let supply = Some(supply);
+        Ok(Store { rest_numbers, supply, outpost_numbers, ..Store::of(opened, numbers, acceptor) })
     }
 
     fn of(opened: Opened, numbers: IdBlock, mut acceptor: Acceptor) -> Store {
         let Opened { shards, keeper, steward, lock, reference } = opened;
-        let (mut born, mut healths) = (Vec::new(), Vec::new());
+        let (mut born, mut healths, mut past) = (Vec::new(), Vec::new(), Vec::new());
         for (at, shard) in shards.into_iter().enumerate() {
             let found = shard.found;
             for warning in &found.warnings {
@@ -153,6 +171,7 @@ impl Store {
             let id = shard.shard.id();
             acceptor.missed.extend(shard.missed.into_iter().map(|event| Unreported { shard: id, event }));
             acceptor.heard.push(shard.event);
+            past.push(shard.past);
             born.push(Born {
                 shard: shard.shard,
                 seq: shard.event,
@@ -161,7 +180,8 @@ impl Store {
             });
         }
         let staff = Some(Staff { keeper, steward, healths, lock });
-        Store { born, reference, staff, numbers, rest_numbers: Numbers::default(), supply: None, acceptor }
+        let (rest_numbers, outpost_numbers) = (Numbers::default(), IdBlock::default());
+        Store { born, reference, staff, numbers, rest_numbers, supply: None, acceptor, past, outpost_numbers }
     }
 }
 
@@ -197,6 +217,15 @@ impl Staff {
             member("steward", Duty::Steward(Box::new(steward)), stewarding, steward_bell),
         ]
     }
+}
+
+/// Whose past the journal is asked for.
+fn elsewhere(config: &Config, reference: &RefData) -> Vec<Source> {
+    if config.service.mode != Mode::Distributed {
+        return Vec::new();
+    }
+    let here = strategies::run_here(&config.strategies, reference);
+    here.into_iter().map(|strategy| letters::source(HTTP, strategy)).collect()
 }
 
 /// Makes the data folder, if it is not there.

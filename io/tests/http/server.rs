@@ -90,6 +90,7 @@ impl Server {
             tls: plan.tls,
             clock: Clock::new(),
             recorder: None,
+            outposts: None,
             tell: Box::new(move |news| tell.send(news).unwrap_or_default()),
         };
         let http = Http::bind(plan.settings, parts).unwrap();

@@ -24,7 +24,7 @@ fn address(service: &Service, name: &str) -> SocketAddr {
     service.ready.split_whitespace().find_map(|word| word.strip_prefix(&prefix)).unwrap().parse().unwrap()
 }
 
-fn put(service: &Service, path: &str, json: &str) -> (u16, String) {
+pub fn put(service: &Service, path: &str, json: &str) -> (u16, String) {
     let http = address(service, "http");
     let mut socket = TcpStream::connect(http).unwrap();
     let head = format!(
@@ -64,12 +64,12 @@ pub fn until(mut holds: impl FnMut() -> bool) {
     while !holds() {}
 }
 
-fn open_orders(service: &Service, strategy: &str) -> usize {
+pub fn open_orders(service: &Service, strategy: &str) -> usize {
     let rows = get(service, "/rest/execution/order");
     rows.as_array().unwrap().iter().filter(|row| row["strategyName"] == strategy).count()
 }
 
-fn subscriber(service: &Service, topic: &str) -> Client {
+pub fn subscriber(service: &Service, topic: &str) -> Client {
     let mut client = Client::new(plain(address(service, "stomp")));
     client.connect();
     client.subscribe("1", topic);
@@ -77,7 +77,7 @@ fn subscriber(service: &Service, topic: &str) -> Client {
 }
 
 /// Hears of phases until one comes.
-fn phases_until(client: &mut Client, last: &str) -> Vec<String> {
+pub fn phases_until(client: &mut Client, last: &str) -> Vec<String> {
     let mut phases = Vec::new();
     loop {
         let message = client.hear_until("MESSAGE");

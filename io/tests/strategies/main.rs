@@ -10,7 +10,10 @@ mod service;
 #[allow(dead_code, reason = "each test uses its part")]
 mod client;
 
+mod broker;
 mod data;
+mod distributed;
 mod embedded;
+mod kills;
 mod replay;
 mod simulation;

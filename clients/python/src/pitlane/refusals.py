@@ -384,3 +384,9 @@ class StorageFailed(Unavailable):
     """The platform cannot store it now, so it did not take it."""
 
     code = "storage-failed"
+
+
+class BrokerLost(Unavailable):
+    """The way to the server is lost: the message broker or the server is away."""
+
+    code = "broker-lost"

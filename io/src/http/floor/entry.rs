@@ -3,13 +3,14 @@
 
 use pitlane_engine::command::{Body, Command};
 use pitlane_engine::desk::{Closing, Declined, Ticket};
-use pitlane_engine::id::{AdapterId, IntId, Origin, Source};
+use pitlane_engine::id::{AdapterId, IntId, Origin, ShardId, Source};
 use pitlane_engine::reason::Reason;
+use pitlane_engine::shard::{Route, route};
 use pitlane_engine::terms::{Changes, Terms};
 use pitlane_engine::view::Order;
 
 use super::waiting::{Awaited, Pending, Waiting};
-use super::{Asked, Floor, Receipt};
+use super::{Asked, Busy, Floor, Receipt};
 
 /// All REST clients are one session: an id means the same order to each of them.
 pub const SESSION: u16 = 0;
@@ -65,6 +66,24 @@ impl Floor {
         };
         self.expect_request(&pending, order, made, false);
         Ok(pending)
+    }
+
+    /// Sends a command of somebody elsewhere to its shard, or to all; says to how many. What comes of it he hears among the events.
+    pub fn forward(&self, command: Command) -> Result<u8, Busy> {
+        let shards = match route(&command.body, self.shards()) {
+            Route::One(shard) => shard.0..shard.0 + 1,
+            Route::All => 0..self.shards(),
+        };
+        let mut port = self.port.borrow_mut();
+        // Nobody else writes to these lanes, so room once seen stays.
+        if shards.end > self.shards() || !shards.clone().all(|shard| port.has_room(ShardId(shard))) {
+            return Err(Busy);
+        }
+        for shard in shards.clone() {
+            port.send(ShardId(shard), command).expect("there was room and nobody else writes");
+            self.bells[shard as usize].wake();
+        }
+        Ok(shards.len() as u8)
     }
 
     /// An id that nobody has used and nobody else will be given; None: later.

@@ -14,6 +14,7 @@ pub fn all(house: &House) -> String {
     shards(house, &mut out);
     view(house, &mut out);
     http(house, &mut out);
+    outposts(house, &mut out);
     stages(house, &mut out);
     process(&mut out);
     out.into_text()
@@ -130,6 +131,30 @@ fn http(house: &House, out: &mut Exposition) {
     house
         .switchboard
         .each_post(|name, dropped| out.sample(&[("place", &format!("gateway-{name}"))], dropped));
+}
+
+/// Strategies in processes of their own.
+fn outposts(house: &House, out: &mut Exposition) {
+    let Some(outposts) = &house.outposts else { return };
+    let up = outposts.up.get() as u8;
+    out.single("pitlane_broker_connected", G, "1 while the broker of strategies elsewhere is there.", up);
+    out.family("pitlane_outpost_present", G, "1 while the process of a strategy is heard of.");
+    outposts.each(|name, present, _| out.sample(&[("strategy", &name)], present as u8));
+    out.family("pitlane_outpost_behind", G, "Order events that its process has not said to have taken in.");
+    outposts.each_behind(|name, behind| out.sample(&[("strategy", &name)], behind));
+    let counts = &outposts.counts;
+    let totals = [
+        ("pitlane_outpost_letters_total", "Messages of strategies elsewhere.", counts.letters.get()),
+        ("pitlane_outpost_misread_total", "Those of them that could not be read.", counts.misread.get()),
+        ("pitlane_outpost_posts_total", "Messages with order events to them.", counts.posts.get()),
+        ("pitlane_outpost_prices_total", "Messages with prices to them.", counts.prices.get()),
+        ("pitlane_outpost_conflated_total", "Prices replaced by newer ones before.", outposts.conflated()),
+        ("pitlane_outpost_deaths_total", "Processes that were silent for a lease.", counts.deaths.get()),
+        ("pitlane_outpost_dropped_total", "Replies and notes without room.", counts.dropped.get()),
+    ];
+    for (name, help, value) in totals {
+        out.single(name, C, help, value);
+    }
 }
 
 fn stages(house: &House, out: &mut Exposition) {

@@ -1,0 +1,379 @@
+//! What a strategy in a process of its own and its server say to each other, and the bytes of it.
+//!
+//! ```text
+//! strategy ── Letter ──► server          Hello, Resume, Piece, Fetch, Follow, Command, Beat, Failed, Bye
+//! strategy ◄── Reply ─── server          to each that wants one
+//! strategy ◄── Post ──── server          what shards say of it, numbered
+//! strategies ◄─ Prices ─ server          one shared topic
+//! ```
+//!
+//! **Numbers.** Each event has the number its shard gave it, which is the same after a restart, since it comes out of the
+//! journal. `before` is the number of the event told to this strategy before it, so that whoever has heard up to
+//! there lacks nothing; whoever has not asks for what is between.
+//!
+//! Images rather than JSON: they are exact, the same as in the journal, read without belief, and a tenth of the bytes. Each
+//! begins with a byte for the version, and another version is told as such.
+
+use std::fmt;
+
+use crate::command::Command;
+use crate::event::{Body, Event, Tick, What};
+use crate::id::{IntId, Origin, PortId, SecurityId, ShardId, Source, StrategyId};
+use crate::image::{Damage, Image, decode_whole, image};
+use crate::reason::Reason;
+
+/// The first byte of everything that is said. It goes up when the rest would be read as something else.
+pub const VERSION: u8 = 1;
+
+/// From a strategy to its server. `life` is one process, from its start to its end; `heard` is by shard the number up to which
+/// nothing is lacking.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Letter {
+    /// A new process. What it, or the one before it, has heard; empty if nobody knows.
+    Hello { life: u64, host: String, heard: Vec<u64> },
+    /// The same process, after it lost sight of the server or the server of it.
+    Resume { life: u64, heard: Vec<u64> },
+    /// More of what was promised in the welcome.
+    Piece { life: u64, of: Parcel, at: u32 },
+    /// What was said since.
+    Fetch { life: u64, heard: Vec<u64> },
+    /// Prices of a security are wanted, or no longer.
+    Follow { life: u64, security: SecurityId, on: bool },
+    /// An order, a request about one, a phase, a subscription.
+    Command { life: u64, command: Command },
+    /// It lives, and has taken in prices up to this number.
+    Beat { life: u64, prices: u64, heard: Vec<u64> },
+    /// It has failed and stopped, and why.
+    Failed { life: u64, reason: String },
+    /// It ends in good order.
+    Bye { life: u64 },
+}
+
+/// Things too long for one message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parcel {
+    Reference,
+    /// Orders, positions and cash as they stood at the welcome: a list of [`Placed`].
+    State,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    Welcome(Box<Welcome>),
+    /// This strategy cannot be run from there; in words.
+    Refused { words: String },
+    /// Not now, ask again: it runs elsewhere still, or the server is starting; in words.
+    Wait { words: String },
+    /// Nobody of this life is known: it must resume.
+    Stranger,
+    Piece { at: u32, bytes: Vec<u8> },
+    /// In their order; if there is more, ask again.
+    Missed { events: Vec<Numbered>, more: bool },
+    /// What was missed is no longer kept: begin anew, with the state.
+    Gone,
+    /// The newest price, if there is one.
+    Follows { tick: Option<Tick> },
+    /// It was taken; what came of it is among the events.
+    Told,
+    /// Nothing was done, and nothing will be told of it.
+    Declined { reason: Reason },
+    /// No room just now: send it again.
+    Busy,
+}
+
+/// What a new process must know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Welcome {
+    /// One life of the server.
+    pub epoch: u64,
+    pub shards: u8,
+    /// By which the shards know the strategy's orders.
+    pub port: PortId,
+    pub strategy: StrategyId,
+    /// Numbers for ids, never given to anybody else: from, and up to but not including.
+    pub numbers: (u64, u64),
+    /// Without a word for so long it counts as dead.
+    pub lease_ms: u32,
+    pub heads: Vec<Head>,
+    /// Whether all that was said since `heard` can be fetched.
+    pub complete: bool,
+    pub reference_bytes: u32,
+    pub state_bytes: u32,
+    pub section: Section,
+}
+
+/// How the server has the strategy set up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Section {
+    pub kind: String,
+    pub securities: Vec<SecurityId>,
+    pub parameters: Vec<(String, String)>,
+    pub start: bool,
+    pub cancel_on_failure: bool,
+}
+
+/// How far a shard has come, as a strategy sees it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Head {
+    /// Number of the last event that was for it.
+    pub last: u64,
+    /// Number of the last event of all: there is nothing for it between the two.
+    pub seen: u64,
+}
+
+/// An event, and the number of the one before it of the same shard for the same strategy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Numbered {
+    pub shard: ShardId,
+    pub before: u64,
+    pub event: Event,
+}
+
+/// A part of the state, and whose it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placed {
+    pub shard: ShardId,
+    pub event: Event,
+}
+
+/// From the server to one strategy: what is new, and how far it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Post {
+    pub epoch: u64,
+    pub life: u64,
+    pub events: Vec<Numbered>,
+    pub heads: Vec<Head>,
+}
+
+/// From the server to all strategies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prices {
+    pub epoch: u64,
+    pub number: u64,
+    /// The market waits until everybody has said that he has taken this in.
+    pub paced: bool,
+    pub ticks: Vec<Tick>,
+}
+
+image!(enum Letter {
+    0 = Hello { life, host, heard },
+    1 = Resume { life, heard },
+    2 = Piece { life, of, at },
+    3 = Fetch { life, heard },
+    4 = Follow { life, security, on },
+    5 = Command { life, command },
+    6 = Beat { life, prices, heard },
+    7 = Failed { life, reason },
+    8 = Bye { life },
+});
+image!(enum Parcel { 0 = Reference, 1 = State });
+image!(enum Reply {
+    0 = Welcome(welcome),
+    1 = Refused { words },
+    2 = Wait { words },
+    3 = Stranger,
+    4 = Piece { at, bytes },
+    5 = Missed { events, more },
+    6 = Gone,
+    7 = Follows { tick },
+    8 = Told,
+    9 = Declined { reason },
+    10 = Busy,
+});
+image!(Welcome {
+    epoch,
+    shards,
+    port,
+    strategy,
+    numbers,
+    lease_ms,
+    heads,
+    complete,
+    reference_bytes,
+    state_bytes,
+    section
+});
+image!(Section { kind, securities, parameters, start, cancel_on_failure });
+image!(Head { last, seen });
+image!(Numbered { shard, before, event });
+image!(Placed { shard, event });
+image!(Post { epoch, life, events, heads });
+image!(Prices { epoch, number, paced, ticks });
+
+/// Why bytes say nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Misread {
+    /// They are of another version of this house.
+    Version(u8),
+    Damaged(Damage),
+}
+
+impl fmt::Display for Misread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Misread::Version(theirs) => write!(f, "it speaks version {theirs}, we speak {VERSION}"),
+            Misread::Damaged(damage) => damage.fmt(f),
+        }
+    }
+}
+
+macro_rules! spoken {
+    ($($name:ident),+) => {
+        $(impl $name {
+            pub fn encode(&self) -> Vec<u8> {
+                let mut bytes = vec![VERSION];
+                Image::encode(self, &mut bytes);
+                bytes
+            }
+
+            pub fn decode(bytes: &[u8]) -> Result<$name, Misread> {
+                spoken(bytes)
+            }
+        })+
+    };
+}
+
+spoken!(Letter, Reply, Post, Prices);
+
+fn spoken<T: Image>(bytes: &[u8]) -> Result<T, Misread> {
+    match bytes.split_first() {
+        Some((&VERSION, rest)) => decode_whole(rest).map_err(Misread::Damaged),
+        Some((&other, _)) => Err(Misread::Version(other)),
+        None => decode_whole(bytes).map_err(Misread::Damaged),
+    }
+}
+
+/// A state as one parcel.
+pub fn encode_state(state: &[Placed]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    crate::image::encode_list(state.iter(), &mut bytes);
+    bytes
+}
+
+pub fn decode_state(bytes: &[u8]) -> Result<Vec<Placed>, Damage> {
+    decode_whole(bytes)
+}
+
+/// Whose a strategy's orders are, at the port that speaks for those who are elsewhere.
+pub fn source(port: PortId, strategy: StrategyId) -> Source {
+    Source { origin: Origin::Strategy, port, session: strategy.0 }
+}
+
+/// Whether a strategy must hear of an event, once and in its order. What a snapshot shows is no event.
+pub fn concerns(strategy: Source, event: &Event) -> bool {
+    let id = StrategyId(strategy.session);
+    match &event.body {
+        Body::Order(order) => order.source == strategy && order.what != What::Image,
+        Body::Status(report) => report.source == strategy && report.what != What::Image,
+        Body::Refused(refusal) => refusal.source == strategy,
+        Body::Forgotten { source, .. } => *source == strategy,
+        Body::Booked(booking) => booking.strategy == id,
+        Body::Adjusted { strategy, .. } | Body::Phase { strategy, .. } => *strategy == id,
+        Body::TradingDay { .. } => true,
+        Body::Tick(_)
+        | Body::Depth(_)
+        | Body::Subscription { .. }
+        | Body::Session { .. }
+        | Body::Halt { .. }
+        | Body::Adapter { .. }
+        | Body::Limits { .. }
+        | Body::Restrict { .. }
+        | Body::Kill { .. }
+        | Body::Alert { .. }
+        | Body::ToVenue(_)
+        | Body::Budget(_)
+        | Body::Done { .. }
+        | Body::SnapshotBegin { .. }
+        | Body::SnapshotEnd { .. } => false,
+    }
+}
+
+/// The id of the request that an event answers: an order was entered or rejected, a request about one was taken or refused.
+pub fn answers(event: &Event) -> Option<IntId> {
+    match &event.body {
+        Body::Order(told) if matches!(told.what, What::Entered | What::Rejected) => Some(told.id),
+        Body::Status(report) => match report.what {
+            What::CancelPending | What::Canceled | What::ReplacePending | What::Replaced => Some(report.id),
+            What::Entered
+            | What::Rejected
+            | What::Accepted
+            | What::Filled
+            | What::Expired
+            | What::Triggered
+            | What::Corrected
+            | What::Image => None,
+        },
+        Body::Refused(refusal) => Some(refusal.request_id),
+        _ => None,
+    }
+}
+
+/// Whether an event is about an order or a command of a strategy, here or elsewhere.
+pub fn is_of_strategy(event: &Event) -> bool {
+    let source = match &event.body {
+        Body::Order(order) => order.source,
+        Body::Status(report) => report.source,
+        Body::Refused(refusal) => refusal.source,
+        Body::Forgotten { source, .. } | Body::Done { source, .. } => *source,
+        _ => return false,
+    };
+    source.origin == Origin::Strategy
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::{Body as Told, Phase};
+    use crate::time::Timestamp;
+
+    fn letters() -> Vec<Letter> {
+        let body = Told::Phase { strategy: StrategyId(2), phase: Phase::Start };
+        vec![
+            Letter::Hello { life: 9, host: "here".into(), heard: vec![1, 2] },
+            Letter::Resume { life: 9, heard: Vec::new() },
+            Letter::Piece { life: 9, of: Parcel::State, at: 7 },
+            Letter::Fetch { life: 9, heard: vec![3] },
+            Letter::Follow { life: 9, security: SecurityId(4), on: true },
+            Letter::Command { life: 9, command: Command { source: Source::default(), token: 1, body } },
+            Letter::Beat { life: 9, prices: 5, heard: vec![3] },
+            Letter::Failed { life: 9, reason: "why".into() },
+            Letter::Bye { life: 9 },
+        ]
+    }
+
+    #[test]
+    fn letters_come_back_and_no_part_of_one_is_another() {
+        for letter in letters() {
+            let bytes = letter.encode();
+            assert_eq!(Letter::decode(&bytes), Ok(letter));
+            for cut in 0..bytes.len() {
+                assert!(Letter::decode(&bytes[..cut]).is_err());
+            }
+        }
+    }
+
+    #[test]
+    fn another_version_is_told_as_such() {
+        let mut bytes = Letter::Bye { life: 1 }.encode();
+        bytes[0] = VERSION + 1;
+        assert_eq!(Letter::decode(&bytes), Err(Misread::Version(VERSION + 1)));
+        assert!(Misread::Version(2).to_string().contains("version 2"));
+    }
+
+    #[test]
+    fn a_strategy_hears_of_its_own_and_of_new_days() {
+        let own = source(PortId(1), StrategyId(3));
+        let event = |body| Event { seq: 1, at: Timestamp(1), body };
+        let phase = |id| event(Body::Phase { strategy: StrategyId(id), phase: Phase::Stop });
+        assert!(concerns(own, &phase(3)) && !concerns(own, &phase(2)));
+        assert!(concerns(own, &event(Body::TradingDay { day: crate::time::Day(1) })));
+        assert!(!concerns(own, &event(Body::Tick(Tick::default()))));
+        let gone = Body::Forgotten {
+            order: crate::id::OrderHandle::NONE,
+            source: own,
+            id: crate::id::IntId::NONE,
+        };
+        assert!(concerns(own, &event(gone)) && is_of_strategy(&event(gone)));
+        assert!(!concerns(source(PortId(2), StrategyId(3)), &event(gone)));
+    }
+}

@@ -1,0 +1,110 @@
+//! Strategies in processes of their own: the broker between them and the server, `[nats]`, and how they are kept, `[outposts]`.
+
+use std::path::PathBuf;
+
+use super::section::Section;
+use super::words::Secret;
+
+/// Longest time without a word: ten minutes.
+const LEASE_MS_MAX: u32 = 600_000;
+/// Longest time that events between strategies are kept: thirty days.
+const GENERIC_KEEP_S_MAX: u64 = 30 * 86_400;
+
+/// How the broker is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Nats {
+    /// One or several of a cluster, with commas between.
+    pub url: String,
+    pub user: Option<String>,
+    pub password: Option<Secret>,
+    pub token: Option<Secret>,
+    pub credentials_file: Option<PathBuf>,
+    pub tls: bool,
+    pub ca: Option<PathBuf>,
+    pub cert: Option<PathBuf>,
+    pub key: Option<PathBuf>,
+    /// How all our subjects begin, before the name of the installation.
+    pub prefix: String,
+}
+
+impl Nats {
+    pub(super) fn read(section: &mut Section<'_>) -> Nats {
+        Nats {
+            url: section.text_as("url", parse_url, String::clone).unwrap_or_default(),
+            user: section.optional("user"),
+            password: section.secret("password"),
+            token: section.secret("token"),
+            credentials_file: section.path("credentials_file"),
+            tls: section.flag("tls"),
+            ca: section.path("ca"),
+            cert: section.path("cert"),
+            key: section.path("key"),
+            prefix: section.name("prefix", 32),
+        }
+    }
+
+    /// Whether every server of the broker is on this machine.
+    pub fn is_loopback(&self) -> bool {
+        let host = |url: &str| {
+            let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+            rest.rsplit_once(':').map_or(rest, |(host, _)| host).to_string()
+        };
+        let is_here = |host: String| host == "localhost" || host == "[::1]" || host.starts_with("127.");
+        self.url.split(',').map(|url| host(url.trim())).all(is_here)
+    }
+}
+
+/// Settings are shown to whoever may read them, so a password has a key of its own.
+pub fn parse_url(text: &str) -> Result<String, String> {
+    let is_sound = |url: &str| {
+        let url = url.trim();
+        let host = url.strip_prefix("nats://").or_else(|| url.strip_prefix("tls://"));
+        host.is_some_and(|host| !host.is_empty() && !host.contains('/') && !host.contains(' '))
+    };
+    if text.contains('@') {
+        return Err("it must not contain a password: there are nats.user, nats.password and nats.token".into());
+    }
+    match text.split(',').all(is_sound) {
+        true => Ok(text.to_string()),
+        false => Err(format!("it must be such as nats://127.0.0.1:4222, not {text:?}")),
+    }
+}
+
+/// How strategies elsewhere are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outposts {
+    pub lease_ms: u32,
+    /// By strategy, in memory.
+    pub events_kept: usize,
+    pub generic_keep_s: u64,
+    pub generic_max: u64,
+    /// Where a strategy's process notes what it was told; none: nowhere.
+    pub record_dir: Option<PathBuf>,
+}
+
+impl Outposts {
+    pub(super) fn read(section: &mut Section<'_>) -> Outposts {
+        Outposts {
+            lease_ms: section.number("lease_ms", 100..=LEASE_MS_MAX),
+            events_kept: section.number("events_kept", 1_024..=10_000_000),
+            generic_keep_s: section.number("generic_keep_s", 1..=GENERIC_KEEP_S_MAX),
+            generic_max: section.number("generic_max", 1..=100_000_000),
+            record_dir: section.path("record_dir"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_of_a_broker_is_a_scheme_and_a_host_and_no_secret() {
+        for good in ["nats://127.0.0.1:4222", "tls://broker.example.com:4222", "nats://a:1,nats://b:2"] {
+            assert_eq!(parse_url(good).as_deref(), Ok(good));
+        }
+        for bad in ["", "127.0.0.1:4222", "http://a:1", "nats://", "nats://a/b", "nats://me:secret@a:1"] {
+            assert!(parse_url(bad).is_err(), "{bad}");
+        }
+    }
+}

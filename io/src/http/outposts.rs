@@ -1,0 +1,531 @@
+//! Strategies that run in processes of their own, as this server has them: who is here, what each is told and asks for. Their broker is
+//! reached by `wire`.
+//!
+//! ```text
+//! shards ─ Event ─► Floor ─► hear ─► Seat: Told ─┐                ┌─ events.<strategy>
+//!                              └───► Board ──────┼─► take ─► wire ┼─ market
+//!                    Floor ◄─ handle ◄─ Letter ──┘                └─ replies
+//! ```
+//!
+//! **Once.** A request is known by its id. One that is under way is not sent again, one that was answered is answered the same, and after a
+//! restart the journal tells of both. A request is answered when its event was heard, so when it is in the journal.
+//!
+//! **All.** Events have the numbers of their shards. What is not kept in memory any more, or was said before a snapshot too long ago, is gone for
+//! this purpose, and whoever lacks it begins anew with the state.
+//!
+//! **Death.** Whoever is silent for a lease is stopped; while the broker is away nobody can be heard, and nobody is judged.
+
+mod asked;
+mod letters;
+mod prices;
+mod seat;
+mod state;
+mod told;
+pub mod wire;
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use async_nats::Subject;
+use bytes::Bytes;
+use pitlane_engine::command::{Body as Command, Phase};
+use pitlane_engine::desk::IdBlock;
+use pitlane_engine::event::{Body, Event};
+use pitlane_engine::id::{IntId, PortId, ShardId, StrategyId};
+use pitlane_engine::reason::Reason;
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::strategy::letters::{self as said, Post, Prices, Reply, Section};
+use pitlane_engine::time::{NS_PER_MS, Timestamp};
+use tokio::sync::Notify;
+
+use self::prices::Board;
+use self::seat::Seat;
+use self::told::Told;
+use super::floor::Floor;
+use crate::config::{Config, Nats, Outposts as Keeping, Strategy};
+use crate::journal::Past;
+use crate::nats::generic::Generic;
+use crate::nats::subjects::Subjects;
+use crate::ticks::pace::Pace;
+
+/// Events in one message: some 15 KB.
+const EVENTS_PER_POST_MAX: usize = 64;
+/// Replies that wait to go out; beyond them whoever asked asks again.
+const REPLIES_MAX: usize = 4_096;
+/// Events between strategies that wait to go out; beyond them the newest are dropped and counted.
+const GENERICS_MAX: usize = 1_024;
+/// Ids given to one process, and to this server for cancels of its own.
+const NUMBERS_EACH: u64 = 1 << 28;
+/// First letter of ids of cancels in the name of a strategy that is gone.
+const PREFIX: u8 = b'o';
+
+/// What the http thread is given for it.
+pub struct OutpostParts {
+    pub nats: Nats,
+    pub keeping: Keeping,
+    pub subjects: Subjects,
+    pub strategies: Vec<Strategy>,
+    /// By shard: what the journal told of the strategies.
+    pub past: Vec<Past>,
+    /// By shard: the last event of the last life.
+    pub heard: Vec<u64>,
+    /// For ids of all processes of this life.
+    pub numbers: IdBlock,
+    /// The market that waits for those who are to hear it; none: it does not.
+    pub pace: Option<Arc<Pace>>,
+}
+
+impl OutpostParts {
+    pub fn of(config: &Config, past: Vec<Past>, heard: Vec<u64>, numbers: IdBlock) -> OutpostParts {
+        OutpostParts {
+            nats: config.nats.clone(),
+            keeping: config.outposts.clone(),
+            subjects: Subjects::of(&config.nats, &config.service),
+            strategies: config.strategies.clone(),
+            past,
+            heard,
+            numbers,
+            pace: None,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct Outposts {
+    pub nats: Nats,
+    pub keeping: Keeping,
+    pub subjects: Subjects,
+    inner: RefCell<Inner>,
+    /// There is something to go out.
+    pub work: Notify,
+    pub up: Cell<bool>,
+    pub counts: Counts,
+}
+
+/// Since the start.
+#[derive(Debug, Default)]
+pub struct Counts {
+    pub letters: Cell<u64>,
+    pub misread: Cell<u64>,
+    pub posts: Cell<u64>,
+    pub prices: Cell<u64>,
+    pub deaths: Cell<u64>,
+    pub dropped: Cell<u64>,
+}
+
+fn count(counter: &Cell<u64>) {
+    counter.set(counter.get() + 1);
+}
+
+#[derive(Debug)]
+struct Inner {
+    epoch: u64,
+    port: PortId,
+    seats: Vec<Seat>,
+    board: Board,
+    /// Number of the last message of prices.
+    prices: u64,
+    /// By shard: number of the last event of all.
+    seen: Vec<u64>,
+    replies: VecDeque<(Subject, Bytes)>,
+    generics: VecDeque<Generic>,
+    /// Phases that were told and are to go out, as JSON.
+    phases: VecDeque<Bytes>,
+    /// Commands to all shards that are awaited: by token, how many are left and who asked.
+    done: BTreeMap<u32, Awaited>,
+    token: u32,
+    numbers: IdBlock,
+    /// The image of the reference data, made when it is first wanted.
+    reference: Option<(Arc<RefData>, Bytes)>,
+    lease_ns: u64,
+    pace: Option<Arc<Pace>>,
+    /// Time of the last row of a paced market that was heard.
+    row: u64,
+}
+
+#[derive(Debug)]
+struct Awaited {
+    left: u8,
+    reason: Reason,
+    reply: Option<Subject>,
+}
+
+impl Outposts {
+    pub fn new(
+        parts: OutpostParts,
+        port: PortId,
+        shards: u8,
+        epoch: Timestamp,
+        reference: &RefData,
+    ) -> Outposts {
+        let OutpostParts { nats, keeping, subjects, strategies, past, heard, numbers, pace } = parts;
+        let seat = |strategy: &Strategy| {
+            let row = reference.strategies().iter().find(|row| row.name == strategy.name)?;
+            let source = said::source(port, row.id);
+            let mut told = Told::new(shards, keeping.events_kept);
+            for (shard, last) in heard.iter().enumerate() {
+                told.begin(ShardId(shard as u8), past.get(shard).map_or(*last, |past| past.from));
+            }
+            let mut seat =
+                Seat::new(strategy.name.as_str().into(), source, section_of(strategy, reference), told, epoch);
+            for (shard, past) in past.iter().enumerate() {
+                for event in past.events.iter().filter(|event| said::concerns(source, event)) {
+                    seat.told.add(ShardId(shard as u8), event);
+                    seat.asked.hear(event);
+                }
+            }
+            Some(seat)
+        };
+        let mut seen = heard.clone();
+        seen.resize(shards as usize, 0);
+        let inner = Inner {
+            epoch: epoch.0,
+            port,
+            seats: strategies.iter().filter_map(seat).collect(),
+            board: Board::default(),
+            prices: 0,
+            seen,
+            replies: VecDeque::new(),
+            generics: VecDeque::new(),
+            phases: VecDeque::new(),
+            done: BTreeMap::new(),
+            token: 0,
+            numbers,
+            reference: None,
+            lease_ns: keeping.lease_ms as u64 * NS_PER_MS,
+            pace,
+            row: 0,
+        };
+        let (inner, work) = (RefCell::new(inner), Notify::new());
+        let (up, counts) = (Cell::new(false), Counts::default());
+        Outposts { nats, keeping, subjects, inner, work, up, counts }
+    }
+
+    /// An event of a shard, after the view has taken it in.
+    pub fn hear(&self, shard: ShardId, event: &Event) {
+        let mut inner = self.inner.borrow_mut();
+        if let Body::Tick(tick) = &event.body {
+            inner.note_seen(shard, event);
+            inner.row = inner.row.max(tick.at.0);
+            if self.up.get() && inner.board.hear(tick) {
+                self.work.notify_one();
+            }
+            return;
+        }
+        if inner.hear(shard, event) {
+            self.work.notify_one();
+        }
+    }
+
+    /// An event between strategies that somebody here has said.
+    pub fn hear_generic(&self, name: &str, body: &[u8]) {
+        let mut inner = self.inner.borrow_mut();
+        if inner.generics.len() >= GENERICS_MAX {
+            return count(&self.counts.dropped);
+        }
+        let from = wire::SERVER.to_string();
+        inner.generics.push_back(Generic { name: name.into(), body: Bytes::copy_from_slice(body), from });
+        self.work.notify_one();
+    }
+
+    pub fn next_generic(&self) -> Option<Generic> {
+        self.inner.borrow().generics.front().cloned()
+    }
+
+    pub fn generic_is_out(&self) {
+        self.inner.borrow_mut().generics.pop_front();
+    }
+
+    /// The next message to go out.
+    pub fn take(&self) -> Option<(Subject, Bytes)> {
+        let mut inner = self.inner.borrow_mut();
+        if !self.up.get() {
+            inner.hush();
+            return None;
+        }
+        if let Some(reply) = inner.replies.pop_front() {
+            return Some(reply);
+        }
+        if let Some(post) = inner.next_post(&self.subjects) {
+            count(&self.counts.posts);
+            return Some(post);
+        }
+        if let Some(phase) = inner.phases.pop_front() {
+            return Some((self.subjects.life().into(), phase));
+        }
+        let prices = inner.next_prices()?;
+        count(&self.counts.prices);
+        Some((self.subjects.market().into(), prices.encode().into()))
+    }
+
+    pub fn reply(&self, to: Option<Subject>, reply: &Reply) {
+        let Some(to) = to else { return };
+        let mut inner = self.inner.borrow_mut();
+        if inner.replies.len() < REPLIES_MAX {
+            inner.replies.push_back((to, reply.encode().into()));
+            self.work.notify_one();
+        } else {
+            count(&self.counts.dropped);
+        }
+    }
+
+    /// Whoever is no strategy of ours.
+    pub fn refuse(&self, to: Option<Subject>) {
+        let words = "the server's settings have no such [[strategy]]".to_string();
+        self.reply(to, &Reply::Refused { words });
+    }
+
+    /// The broker is there again, or gone.
+    pub fn set_up(&self, up: bool, now: Timestamp) {
+        self.up.set(up);
+        let mut inner = self.inner.borrow_mut();
+        inner.seats.iter_mut().for_each(|seat| seat.excuse(now));
+    }
+
+    /// Looks who is silent, and has those who are here told how far we are. Gives whom it has stopped, and why.
+    pub fn watch(&self, now: Timestamp, floor: &Floor) -> Vec<(Arc<str>, String)> {
+        if !self.up.get() || !floor.is_complete() {
+            self.inner.borrow_mut().seats.iter_mut().for_each(|seat| seat.excuse(now));
+            return Vec::new();
+        }
+        let overdue: Vec<(usize, bool)> = {
+            let inner = &mut *self.inner.borrow_mut();
+            let lease = inner.lease_ns;
+            let look = |(at, seat): (usize, &mut Seat)| {
+                let was_here = seat.is_present();
+                seat.beat = was_here;
+                seat.is_overdue(now, lease).then_some((at, was_here))
+            };
+            inner.seats.iter_mut().enumerate().filter_map(look).collect()
+        };
+        let stopped = overdue.into_iter().filter_map(|(at, was_here)| self.stop(at, was_here, floor));
+        let stopped = stopped.collect();
+        self.work.notify_one();
+        stopped
+    }
+
+    /// Stops a strategy whose process is not here, unless it has stopped.
+    fn stop(&self, at: usize, was_here: bool, floor: &Floor) -> Option<(Arc<str>, String)> {
+        let (name, source, cancels, host) = {
+            let inner = self.inner.borrow();
+            let seat = &inner.seats[at];
+            (seat.name.clone(), seat.source, seat.section.cancel_on_failure, seat.host.clone())
+        };
+        let strategy = StrategyId(source.session);
+        let phase = floor.view().phase(strategy).unwrap_or_default();
+        if was_here {
+            count(&self.counts.deaths);
+            tracing::warn!(strategy = %name, %host, "the process of a strategy is silent");
+            self.inner.borrow_mut().unfollow_all(at);
+        }
+        if matches!(phase, Phase::Init | Phase::Stop | Phase::Exit) {
+            return None;
+        }
+        let body = Command::Phase { strategy, phase: Phase::Stop };
+        floor.forward(pitlane_engine::command::Command { source, token: 0, body }).ok()?;
+        if cancels {
+            self.cancel_all(source, floor);
+        }
+        let lease_ms = self.keeping.lease_ms;
+        let words = match host.is_empty() {
+            true => format!("no process of it is here, or came back within {lease_ms} ms"),
+            false => format!("its process on {host} has been silent for {lease_ms} ms"),
+        };
+        Some((name, words))
+    }
+
+    /// Cancels what a strategy has in the market. One for which there is no room is cancelled by its own process, or by hand.
+    fn cancel_all(&self, source: pitlane_engine::id::Source, floor: &Floor) {
+        let orders: Vec<_> = floor.view().open_orders().filter(|order| order.source == source).collect();
+        for order in orders {
+            let Some(id) = self.inner.borrow_mut().new_id() else { return };
+            let body = Command::Cancel { order: order.handle, id };
+            if floor.forward(pitlane_engine::command::Command { source, token: 0, body }).is_err() {
+                tracing::warn!(order = %order.id, "an order of a silent strategy could not be cancelled");
+            }
+        }
+    }
+
+    /// Lets a market that waits go on, if everybody who should run does and has taken in what there was.
+    pub fn keep_pace(&self, floor: &Floor) {
+        let inner = self.inner.borrow();
+        let Some(pace) = &inner.pace else { return };
+        let view = floor.view();
+        let is_settled = |seat: &Seat| {
+            let phase = view.phase(seat.strategy()).unwrap_or_default();
+            !seat.section.start || matches!(phase, Phase::Stop | Phase::Exit) || {
+                phase == Phase::Running && seat.is_present() && seat.is_quiet(inner.prices)
+            }
+        };
+        if floor.is_complete() && inner.board.is_idle() && inner.seats.iter().all(is_settled) {
+            pace.take(inner.row);
+        }
+    }
+
+    /// By strategy: its name, whether its process is here, and where.
+    pub fn each(&self, mut show: impl FnMut(&str, bool, &str)) {
+        self.inner.borrow().seats.iter().for_each(|seat| show(&seat.name, seat.is_present(), &seat.host));
+    }
+
+    /// By strategy: events that its process has not said to have taken in.
+    pub fn each_behind(&self, mut show: impl FnMut(&str, usize)) {
+        let inner = self.inner.borrow();
+        inner.seats.iter().for_each(|seat| show(&seat.name, seat.told.after(&seat.heard, usize::MAX).0.len()));
+    }
+
+    pub fn conflated(&self) -> u64 {
+        self.inner.borrow().board.conflated()
+    }
+}
+
+impl Inner {
+    fn note_seen(&mut self, shard: ShardId, event: &Event) -> bool {
+        let seen = &mut self.seen[shard.0 as usize];
+        let is_new = event.seq > *seen;
+        *seen = event.seq.max(*seen);
+        is_new
+    }
+
+    /// Whether there is something to go out.
+    fn hear(&mut self, shard: ShardId, event: &Event) -> bool {
+        if let Body::Done { source, token, reason } = &event.body
+            && source.port == self.port
+            && said::is_of_strategy(event)
+        {
+            self.note_seen(shard, event);
+            return self.is_done(*token, *reason);
+        }
+        // What was not stored has no number, and is answered to whoever asked.
+        if let Body::Order(told) = &event.body
+            && told.reason == Reason::StorageFailed
+        {
+            return self.decline(told.source, &told.id, told.reason);
+        }
+        if let Body::Refused(told) = &event.body
+            && told.reason == Reason::StorageFailed
+        {
+            return self.decline(told.source, &told.request_id, told.reason);
+        }
+        // What a snapshot shows has the number of what was said last.
+        if !self.note_seen(shard, event) {
+            return false;
+        }
+        let mut has_work = false;
+        for at in 0..self.seats.len() {
+            let seat = &mut self.seats[at];
+            if !said::concerns(seat.source, event) {
+                continue;
+            }
+            seat.told.add(shard, event);
+            has_work = true;
+            if let Some(reply) = seat.asked.hear(event) {
+                self.answer(reply, &Reply::Told);
+            }
+        }
+        if let Body::Phase { strategy, phase } = event.body
+            && shard == ShardId(0)
+        {
+            self.tell_phase(strategy, phase);
+        }
+        has_work
+    }
+
+    fn tell_phase(&mut self, strategy: StrategyId, phase: Phase) {
+        let Some(seat) = self.seats.iter().find(|seat| seat.strategy() == strategy) else { return };
+        let words = pitlane_protocols::words::Word::word(phase);
+        let told = serde_json::json!({ "strategyName": &*seat.name, "phase": words });
+        self.phases.push_back(told.to_string().into());
+        if self.phases.len() > GENERICS_MAX {
+            self.phases.pop_front();
+        }
+    }
+
+    fn is_done(&mut self, token: u32, reason: Reason) -> bool {
+        let Some(awaited) = self.done.get_mut(&token) else { return false };
+        if awaited.reason == Reason::None {
+            awaited.reason = reason;
+        }
+        awaited.left = awaited.left.saturating_sub(1);
+        if awaited.left > 0 {
+            return false;
+        }
+        let Some(Awaited { reason, reply: Some(reply), .. }) = self.done.remove(&token) else { return false };
+        match reason {
+            Reason::None => self.answer(reply, &Reply::Told),
+            reason => self.answer(reply, &Reply::Declined { reason }),
+        }
+        true
+    }
+
+    fn decline(&mut self, source: pitlane_engine::id::Source, id: &IntId, reason: Reason) -> bool {
+        let Some(seat) = self.seats.iter_mut().find(|seat| seat.source == source) else { return false };
+        let Some(reply) = seat.asked.forget(id) else { return false };
+        self.answer(reply, &Reply::Declined { reason });
+        true
+    }
+
+    fn answer(&mut self, to: Subject, reply: &Reply) {
+        if self.replies.len() < REPLIES_MAX {
+            self.replies.push_back((to, reply.encode().into()));
+        }
+    }
+
+    fn new_id(&mut self) -> Option<IntId> {
+        if self.numbers.next >= self.numbers.end {
+            return None;
+        }
+        self.numbers.next += 1;
+        Some(IntId::numbered(PREFIX, self.numbers.next - 1))
+    }
+
+    /// Numbers for the ids of one process.
+    fn new_numbers(&mut self) -> Option<(u64, u64)> {
+        let from = self.numbers.next;
+        let end = from.checked_add(NUMBERS_EACH).filter(|end| *end <= self.numbers.end)?;
+        self.numbers.next = end;
+        Some((from, end))
+    }
+
+    fn next_post(&mut self, subjects: &Subjects) -> Option<(Subject, Bytes)> {
+        let Inner { seats, seen, epoch, .. } = self;
+        let has_news = |seat: &&mut Seat| seat.life().is_some() && (seat.beat || seat.place < seat.told.end());
+        let seat = seats.iter_mut().find(has_news)?;
+        let life = seat.life()?;
+        let (events, place) = seat.told.since(seat.place, EVENTS_PER_POST_MAX);
+        seat.place = place;
+        seat.beat = false;
+        // How far it is may be told with the last of them only: before, the rest would look as if it were lost.
+        let is_all = seat.place == seat.told.end();
+        let heads = if is_all { seat.told.heads(seen) } else { Vec::new() };
+        let post = Post { epoch: *epoch, life, events, heads };
+        Some((subjects.events(&seat.name).into(), post.encode().into()))
+    }
+
+    fn next_prices(&mut self) -> Option<Prices> {
+        let ticks = self.board.take();
+        if ticks.is_empty() {
+            return None;
+        }
+        self.prices += 1;
+        Some(Prices { epoch: self.epoch, number: self.prices, paced: self.pace.is_some(), ticks })
+    }
+
+    /// Nobody would hear it: what is numbered is asked for later, the rest is old by then.
+    fn hush(&mut self) {
+        self.replies.clear();
+        self.phases.clear();
+        self.board.clear();
+        self.seats.iter_mut().for_each(|seat| seat.place = seat.told.end());
+    }
+}
+
+fn section_of(strategy: &Strategy, reference: &RefData) -> Section {
+    Section {
+        kind: strategy.kind.clone(),
+        securities: strategy.security_ids(reference),
+        parameters: strategy.parameters.clone().into_iter().collect(),
+        start: strategy.start,
+        cancel_on_failure: strategy.cancel_on_failure,
+    }
+}

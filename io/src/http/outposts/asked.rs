@@ -1,0 +1,161 @@
+//! What a strategy has asked for under which id: on its way, or done. So the same request again is the same request.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use async_nats::Subject;
+use pitlane_engine::command::Body as Told;
+use pitlane_engine::event::{Body, Event};
+use pitlane_engine::id::{IntId, OrderHandle};
+use pitlane_engine::strategy::letters;
+use pitlane_engine::terms::Terms;
+
+/// Ids that are remembered after their answer, by strategy. A strategy asks again within seconds; older orders are in the view.
+const ANSWERED_MAX: usize = 65_536;
+
+/// A request, as far as it tells one from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    Submit(Terms),
+    /// A cancel or a modification.
+    About(OrderHandle),
+}
+
+impl Request {
+    /// What is asked, and under which id. None if it is about no order.
+    pub fn of(body: &Told) -> Option<(IntId, Request)> {
+        match *body {
+            Told::Submit { id, terms } => Some((id, Request::Submit(core_of(&terms)))),
+            Told::Modify { order, id, .. } | Told::Cancel { order, id } => Some((id, Request::About(order))),
+            _ => None,
+        }
+    }
+
+    /// The request that an event answers.
+    fn answered(event: &Event) -> Option<(IntId, Request)> {
+        let id = letters::answers(event)?;
+        match &event.body {
+            Body::Order(told) => Some((id, Request::Submit(core_of(&told.terms)))),
+            Body::Status(report) => Some((id, Request::About(report.order))),
+            Body::Refused(refusal) => Some((id, Request::About(refusal.order))),
+            _ => None,
+        }
+    }
+}
+
+/// What makes an order the one it is, whatever a shard has filled in.
+fn core_of(terms: &Terms) -> Terms {
+    let Terms { security, side, kind, qty, limit, stop, .. } = *terms;
+    Terms { security, side, kind, qty, limit, stop, ..Terms::default() }
+}
+
+/// What is to be done with a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    New,
+    /// It is on its way: whoever asked last is answered.
+    UnderWay,
+    /// What came of it was told.
+    Answered,
+    /// The id belongs to another request.
+    Another,
+}
+
+#[derive(Debug, Default)]
+pub struct Asked {
+    under_way: BTreeMap<IntId, (Request, Option<Subject>)>,
+    answered: BTreeMap<IntId, Request>,
+    /// Oldest first; the same ids.
+    order: VecDeque<IntId>,
+}
+
+impl Asked {
+    /// Judges a request, and remembers where one that is under way is to be answered.
+    pub fn judge(&mut self, id: &IntId, request: Request, reply: Option<&Subject>) -> Verdict {
+        if let Some((known, asker)) = self.under_way.get_mut(id) {
+            if *known != request {
+                return Verdict::Another;
+            }
+            *asker = reply.cloned();
+            return Verdict::UnderWay;
+        }
+        match self.answered.get(id) {
+            Some(known) if *known == request => Verdict::Answered,
+            Some(_) => Verdict::Another,
+            None => Verdict::New,
+        }
+    }
+
+    pub fn sent(&mut self, id: IntId, request: Request, reply: Option<Subject>) {
+        self.under_way.insert(id, (request, reply));
+    }
+
+    pub fn is_idle(&self) -> bool {
+        self.under_way.is_empty()
+    }
+
+    /// Hears an event of the strategy; gives whoever waits for it.
+    pub fn hear(&mut self, event: &Event) -> Option<Subject> {
+        let (id, request) = Request::answered(event)?;
+        let waiting = self.under_way.remove(&id);
+        if self.answered.insert(id, request).is_none() {
+            self.order.push_back(id);
+        }
+        if self.order.len() > ANSWERED_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.answered.remove(&oldest);
+        }
+        waiting.and_then(|(_, reply)| reply)
+    }
+
+    /// It came to nothing, without a trace: it may be asked for again.
+    pub fn forget(&mut self, id: &IntId) -> Option<Subject> {
+        self.under_way.remove(id).and_then(|(_, reply)| reply)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pitlane_engine::event::{OrderTerms, What};
+    use pitlane_engine::id::Source;
+    use pitlane_engine::number::Qty;
+    use pitlane_engine::reason::Reason;
+    use pitlane_engine::terms::Status;
+    use pitlane_engine::time::Timestamp;
+
+    use super::*;
+
+    fn entered(id: IntId, terms: Terms) -> Event {
+        let order = OrderTerms {
+            order: OrderHandle::NONE,
+            id,
+            orig_id: IntId::NONE,
+            source: Source::default(),
+            what: What::Entered,
+            status: Status::PendingNew,
+            reason: Reason::None,
+            terms,
+        };
+        Event { seq: 1, at: Timestamp(1), body: Body::Order(order) }
+    }
+
+    #[test]
+    fn the_same_request_again_is_the_same_request() {
+        let mut asked = Asked::default();
+        let (id, terms) = (IntId::numbered(b's', 1), Terms { qty: Qty::from_raw(5), ..Terms::default() });
+        let request = Request::Submit(core_of(&terms));
+        let (first, second) = (Subject::from("first"), Subject::from("second"));
+        assert_eq!(asked.judge(&id, request, Some(&first)), Verdict::New);
+        asked.sent(id, request, Some(first));
+        assert_eq!(asked.judge(&id, request, Some(&second)), Verdict::UnderWay);
+        assert_eq!(asked.judge(&id, Request::Submit(Terms::default()), None), Verdict::Another);
+        assert_eq!(asked.hear(&entered(id, terms)), Some(second));
+        assert!(asked.is_idle());
+        assert_eq!(asked.judge(&id, request, None), Verdict::Answered);
+        assert_eq!(asked.judge(&id, Request::About(OrderHandle::NONE), None), Verdict::Another);
+        // What the journal tells of an earlier life counts as well.
+        let mut later = Asked::default();
+        assert_eq!(later.hear(&entered(id, terms)), None);
+        assert_eq!(later.judge(&id, request, None), Verdict::Answered);
+    }
+}

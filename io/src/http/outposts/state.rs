@@ -1,0 +1,72 @@
+//! A strategy's state as its process begins with it: open orders, positions and cash out of the view, as events that show what is.
+
+use pitlane_engine::event::{Adjustment, Body, Event, OrderReport, OrderTerms, What};
+use pitlane_engine::id::{ShardId, Source, StrategyId};
+use pitlane_engine::reason::Reason;
+use pitlane_engine::shard::shard_of;
+use pitlane_engine::strategy::letters::Placed;
+use pitlane_engine::time::Timestamp;
+use pitlane_engine::view::{Order, View};
+
+pub fn state_of(view: &View, strategy: Source, shards: u8) -> Vec<Placed> {
+    let id = StrategyId(strategy.session);
+    let mut state = Vec::new();
+    let mut place = |shard: ShardId, at: Timestamp, body: Body| {
+        state.push(Placed { shard, event: Event { seq: view.seq(shard), at, body } });
+    };
+    if let Some(day) = view.trading_day() {
+        (0..shards).for_each(|shard| place(ShardId(shard), Timestamp::ZERO, Body::TradingDay { day }));
+    }
+    for order in view.open_orders().filter(|order| order.source == strategy) {
+        let shard = order.handle.shard();
+        place(shard, order.submitted, Body::Order(terms_of(&order)));
+        place(shard, order.updated, Body::Status(report_of(&order)));
+    }
+    for position in view.positions().filter(|position| position.id.strategy() == id) {
+        let (security, after) = (position.id.security(), position.state);
+        let what = Adjustment::Position { security, before: after, after };
+        place(shard_of(security, shards), position.updated, Body::Adjusted { strategy: id, what });
+    }
+    for (currency, shard, after) in view.cash_parts(id) {
+        let what = Adjustment::Cash { currency, before: after, after };
+        place(shard, Timestamp::ZERO, Body::Adjusted { strategy: id, what });
+    }
+    state
+}
+
+fn terms_of(order: &Order) -> OrderTerms {
+    OrderTerms {
+        order: order.handle,
+        id: order.id,
+        orig_id: order.orig_id,
+        source: order.source,
+        what: What::Image,
+        status: order.status,
+        reason: Reason::None,
+        terms: order.terms,
+    }
+}
+
+fn report_of(order: &Order) -> OrderReport {
+    OrderReport {
+        order: order.handle,
+        id: order.id,
+        orig_id: order.orig_id,
+        qty: order.terms.qty,
+        cum_qty: order.cum_qty,
+        avg_price: order.avg_price,
+        last_qty: order.last_qty,
+        last_price: order.last_price,
+        source: order.source,
+        security: order.terms.security,
+        strategy: order.terms.strategy,
+        account: order.terms.account,
+        what: What::Image,
+        status: order.status,
+        reason: order.reason,
+        side: order.terms.side,
+        kind: order.terms.kind,
+        tif: order.terms.tif,
+        in_doubt: order.in_doubt,
+    }
+}

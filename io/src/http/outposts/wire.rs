@@ -1,0 +1,164 @@
+//! The tasks between strategies elsewhere and their broker. They belong to the http thread, as all that is async.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::{Client, Message, Subscriber};
+use futures_util::StreamExt;
+use pitlane_protocols::stomp::payload::system::Link;
+use tokio::task::spawn_local;
+use tokio::time::{MissedTickBehavior, interval, sleep};
+
+use super::letters::News;
+use super::{Outposts, count};
+use crate::bulletin::Note;
+use crate::http::house::House;
+use crate::nats::generic::{self, Generic};
+use crate::nats::link::{self, Weather};
+
+/// Whom events between strategies come from that a client of this server has said.
+pub const SERVER: &str = "SERVER";
+/// How the broker is called among the external sessions.
+pub const SESSION: &str = "NATS";
+/// Between two tries to have something kept.
+const AGAIN: Duration = Duration::from_millis(500);
+/// A process speaks, and is spoken to, so often within its lease.
+pub const BEATS_PER_LEASE: u32 = 3;
+
+/// Connects, and serves until the thread ends.
+pub async fn serve(house: Rc<House>, outposts: Rc<Outposts>) {
+    let opened = link::open(&outposts.nats, &outposts.subjects.market()).await;
+    let (client, weather) = match opened {
+        Ok(opened) => opened,
+        Err(error) => return tracing::error!(%error, "strategies elsewhere cannot be served"),
+    };
+    announce(&house, Link::Disconnected);
+    spawn_local(publish(outposts.clone(), client.clone()));
+    spawn_local(look_after(house.clone(), outposts.clone()));
+    spawn_local(say_generics(outposts.clone(), client.clone(), house.standing.started().0));
+    let asks = client.subscribe(outposts.subjects.asks()).await;
+    let generics = client.subscribe(outposts.subjects.generic()).await;
+    let (Ok(asks), Ok(generics)) = (asks, generics) else {
+        return tracing::error!("the broker takes no subscription: strategies elsewhere cannot be served");
+    };
+    spawn_local(hear_letters(house.clone(), outposts.clone(), asks));
+    spawn_local(hear_generics(house.clone(), generics));
+    follow_weather(house, outposts, client, weather).await;
+}
+
+/// Whether the broker is there, for everybody who asks.
+async fn follow_weather(house: Rc<House>, outposts: Rc<Outposts>, client: Client, weather: Arc<Weather>) {
+    let mut was_up = false;
+    loop {
+        let is_up = weather.is_up();
+        if is_up != was_up {
+            was_up = is_up;
+            outposts.set_up(is_up, house.now());
+            announce(&house, if is_up { Link::Connected } else { Link::Disconnected });
+            outposts.work.notify_one();
+        }
+        if is_up {
+            spawn_local(keep_stream(outposts.clone(), client.clone(), weather.clone()));
+        }
+        weather.changed().await;
+    }
+}
+
+fn announce(house: &House, link: Link) {
+    house.announce(Note::Link { name: SESSION.into(), link });
+}
+
+/// Sees to it that events between strategies are kept.
+async fn keep_stream(outposts: Rc<Outposts>, client: Client, weather: Arc<Weather>) {
+    let (context, risen) = (generic::context(&client), weather.risen());
+    let mut has_complained = false;
+    while weather.is_up() && weather.risen() == risen {
+        match generic::keep(&context, &outposts.subjects, &outposts.keeping).await {
+            Ok(()) => return,
+            Err(error) if !has_complained => {
+                has_complained = true;
+                tracing::warn!(%error, "no events between strategies: the broker has no JetStream for us");
+            }
+            Err(_) => {}
+        }
+        sleep(AGAIN).await;
+    }
+}
+
+/// Says what there is to say. While the broker takes nothing, prices become newer, and the rest is asked for later.
+async fn publish(outposts: Rc<Outposts>, client: Client) {
+    loop {
+        match outposts.take() {
+            Some((subject, bytes)) => {
+                if client.publish(subject, bytes).await.is_err() {
+                    count(&outposts.counts.dropped);
+                }
+            }
+            None => outposts.work.notified().await,
+        }
+    }
+}
+
+async fn hear_letters(house: Rc<House>, outposts: Rc<Outposts>, mut asks: Subscriber) {
+    let mut names: Vec<Arc<str>> = Vec::new();
+    outposts.each(|name, _, _| names.push(name.into()));
+    while let Some(Message { subject, payload, reply, .. }) = asks.next().await {
+        let known = names.iter().map(|name| &**name);
+        let Some(name) = outposts.subjects.asker(&subject, known) else {
+            outposts.refuse(reply);
+            continue;
+        };
+        match outposts.handle(house.now(), &house.floor, name, &payload, reply) {
+            News::Nothing => {}
+            News::Failed { name, reason } => {
+                tracing::warn!(strategy = %name, %reason, "a strategy has failed and was stopped");
+                house.announce(Note::Failed { strategy: name, reason: reason.into() });
+            }
+        }
+        outposts.keep_pace(&house.floor);
+    }
+}
+
+/// Looks who is silent.
+async fn look_after(house: Rc<House>, outposts: Rc<Outposts>) {
+    let mut beat = interval(Duration::from_millis(outposts.keeping.lease_ms as u64) / BEATS_PER_LEASE);
+    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        beat.tick().await;
+        for (strategy, reason) in outposts.watch(house.now(), &house.floor) {
+            tracing::warn!(%strategy, %reason, "a strategy was stopped");
+            house.announce(Note::Failed { strategy, reason: reason.into() });
+        }
+        outposts.keep_pace(&house.floor);
+    }
+}
+
+/// Each until it is kept, in their order.
+async fn say_generics(outposts: Rc<Outposts>, client: Client, epoch: u64) {
+    let context = generic::context(&client);
+    let mut number: u64 = 0;
+    loop {
+        let Some(said) = outposts.next_generic().filter(|_| outposts.up.get()) else {
+            sleep(AGAIN / 50).await;
+            continue;
+        };
+        match said.say(&context, &outposts.subjects, &format!("{SERVER}-{epoch}-{number}")).await {
+            Ok(()) => {
+                number += 1;
+                outposts.generic_is_out();
+            }
+            Err(_) => sleep(AGAIN).await,
+        }
+    }
+}
+
+/// What strategies say is for clients of this server too.
+async fn hear_generics(house: Rc<House>, mut generics: Subscriber) {
+    while let Some(message) = generics.next().await {
+        let Some(Generic { name, body, from }) = Generic::of(&message) else { continue };
+        if from != SERVER {
+            house.announce(Note::Generic { name: name.into(), body: Arc::from(&*body) });
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Events between strategies: any name, any JSON. The name and the sender stand in headers, so that the body is what was said, readable
+//! for any client of the broker.
+//!
+//! A stream keeps them. Each strategy has a consumer of its name that remembers, over its restarts and the broker's, what it has taken; a
+//! sender that does not know whether it was heard says it again under the same id, and the stream takes it once.
+
+use std::time::Duration;
+
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer, pull};
+use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::stream::{Config as StreamConfig, DiscardPolicy, StorageType};
+use async_nats::jetstream::{self, Context};
+use async_nats::{Client, HeaderMap, Message};
+use bytes::Bytes;
+
+use super::subjects::{Subjects, segment};
+use crate::config::Outposts;
+
+const NAME: &str = "Pitlane-Event";
+const FROM: &str = "Pitlane-From";
+/// Within this time the stream knows an id again: longer than anybody tries.
+const KNOWN_AGAIN: Duration = Duration::from_secs(120);
+/// For an answer of JetStream.
+const ANSWER_MAX: Duration = Duration::from_secs(2);
+/// Told to a strategy that may have died of it: so often, then it is passed over.
+const TELL_MAX: i64 = 5;
+
+/// What somebody has said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Generic {
+    pub name: String,
+    pub body: Bytes,
+    /// A strategy, or the server for its clients.
+    pub from: String,
+}
+
+impl Generic {
+    /// None if it is nothing of ours.
+    pub fn of(message: &Message) -> Option<Generic> {
+        let headers = message.headers.as_ref()?;
+        let text = |name| headers.get(name).map(|value| value.as_str().to_string());
+        Some(Generic { name: text(NAME)?, from: text(FROM)?, body: message.payload.clone() })
+    }
+
+    /// Says it, and waits until it is kept. `id` is the same however often this is tried.
+    pub async fn say(&self, context: &Context, subjects: &Subjects, id: &str) -> Result<(), String> {
+        let mut headers = HeaderMap::new();
+        headers.insert(NAME, self.name.as_str());
+        headers.insert(FROM, self.from.as_str());
+        let message = PublishMessage::build().headers(headers).message_id(id).payload(self.body.clone());
+        let kept = context.send_publish(subjects.generic(), message).await.map_err(|error| error.to_string())?;
+        kept.await.map_err(|error| error.to_string())?;
+        Ok(())
+    }
+}
+
+pub fn context(client: &Client) -> Context {
+    let mut context = jetstream::new(client.clone());
+    context.set_timeout(ANSWER_MAX);
+    context
+}
+
+/// Sees to it that there is a stream.
+pub async fn keep(context: &Context, subjects: &Subjects, settings: &Outposts) -> Result<(), String> {
+    let stream = StreamConfig {
+        name: subjects.stream(),
+        subjects: vec![subjects.generic()],
+        storage: StorageType::File,
+        discard: DiscardPolicy::Old,
+        max_age: Duration::from_secs(settings.generic_keep_s),
+        max_messages: i64::try_from(settings.generic_max).unwrap_or(i64::MAX),
+        duplicate_window: KNOWN_AGAIN.min(Duration::from_secs(settings.generic_keep_s)),
+        ..StreamConfig::default()
+    };
+    context.get_or_create_stream(stream).await.map_err(|error| error.to_string())?;
+    Ok(())
+}
+
+/// What a strategy has not taken yet. A new one begins with what comes.
+pub async fn consumer(context: &Context, subjects: &Subjects, strategy: &str) -> Result<PullConsumer, String> {
+    let stream = context.get_stream(subjects.stream()).await.map_err(|error| error.to_string())?;
+    let name = segment(strategy).replace('%', "_");
+    let config = pull::Config {
+        durable_name: Some(name.clone()),
+        deliver_policy: DeliverPolicy::New,
+        ack_policy: AckPolicy::Explicit,
+        ack_wait: Duration::from_secs(5),
+        max_deliver: TELL_MAX,
+        ..pull::Config::default()
+    };
+    stream.get_or_create_consumer(&name, config).await.map_err(|error| error.to_string())
+}

@@ -1,0 +1,124 @@
+//! The connection to the broker: opened once, opened again by itself for ever, and whether it is there.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_nats::{Client, ConnectOptions, Event};
+use tokio::sync::Notify;
+
+use crate::config::Nats;
+
+/// Messages on their way to the client's own task. Whoever publishes waits beyond them, and what he would say next becomes
+/// newer meanwhile.
+const MESSAGES_MAX: usize = 1_024;
+/// Messages that have come and nobody took yet, by subscription. What is beyond is dropped by the client; numbers show it.
+const HEARD_MAX: usize = 16_384;
+/// Between two tries to reach the broker.
+const TRY_FIRST: Duration = Duration::from_millis(20);
+const TRY_MOST: Duration = Duration::from_millis(500);
+/// How often a broker that says nothing is asked whether it lives; the second question without an answer ends the connection.
+const PING: Duration = Duration::from_secs(2);
+const CONNECT_MAX: Duration = Duration::from_secs(5);
+
+/// Whether the broker is there, for whoever asks and whoever waits.
+#[derive(Debug, Default)]
+pub struct Weather {
+    up: AtomicBool,
+    /// Times it came up.
+    risen: AtomicU64,
+    changed: Notify,
+}
+
+impl Weather {
+    pub fn is_up(&self) -> bool {
+        self.up.load(Ordering::Acquire)
+    }
+
+    pub fn risen(&self) -> u64 {
+        self.risen.load(Ordering::Acquire)
+    }
+
+    /// Until it is another than it was; one task waits.
+    pub async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    fn set(&self, up: bool) {
+        if up {
+            self.risen.fetch_add(1, Ordering::AcqRel);
+        }
+        self.up.store(up, Ordering::Release);
+        self.changed.notify_one();
+    }
+}
+
+/// Why there is no connection, and never will be with these settings.
+#[derive(Debug)]
+pub struct LinkError(String);
+
+impl fmt::Display for LinkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the broker of nats.url: {}", self.0)
+    }
+}
+
+impl std::error::Error for LinkError {}
+
+/// A client that connects as soon as the broker is there. `name` is how the broker's operator sees us.
+pub async fn open(settings: &Nats, name: &str) -> Result<(Client, Arc<Weather>), LinkError> {
+    let weather = Arc::new(Weather::default());
+    let told = weather.clone();
+    let mut options = ConnectOptions::new()
+        .name(name)
+        .retry_on_initial_connect()
+        .max_reconnects(None)
+        .client_capacity(MESSAGES_MAX)
+        .subscription_capacity(HEARD_MAX)
+        .connection_timeout(CONNECT_MAX)
+        .ping_interval(PING)
+        .require_tls(settings.tls)
+        .reconnect_delay_callback(|tries| (TRY_FIRST * 2u32.pow(tries.min(8) as u32)).min(TRY_MOST))
+        .event_callback(move |event| {
+            note(&told, &event);
+            async {}
+        });
+    if let (Some(user), Some(password)) = (&settings.user, &settings.password) {
+        options = options.user_and_password(user.clone(), password.reveal().to_string());
+    }
+    if let Some(token) = &settings.token {
+        options = options.token(token.reveal().to_string());
+    }
+    if let Some(path) = &settings.credentials_file {
+        let read = options.credentials_file(path).await;
+        options = read.map_err(|error| LinkError(format!("{}: {error}", path.display())))?;
+    }
+    if let Some(path) = &settings.ca {
+        options = options.add_root_certificates(path.clone());
+    }
+    if let (Some(cert), Some(key)) = (&settings.cert, &settings.key) {
+        options = options.add_client_certificate(cert.clone(), key.clone());
+    }
+    let urls: Vec<&str> = settings.url.split(',').map(str::trim).collect();
+    let client = options.connect(urls).await.map_err(|error| LinkError(error.to_string()))?;
+    Ok((client, weather))
+}
+
+fn note(weather: &Weather, event: &Event) {
+    match event {
+        Event::Connected => {
+            tracing::info!("connected to the broker");
+            weather.set(true);
+        }
+        Event::Disconnected | Event::Closed => {
+            if weather.is_up() {
+                tracing::warn!("the connection to the broker is lost: no orders of strategies until it is back");
+            }
+            weather.set(false);
+        }
+        Event::SlowConsumer(_) => tracing::warn!("messages of the broker were dropped: they came too fast"),
+        Event::LameDuckMode | Event::Draining => tracing::info!(%event, "the broker ends"),
+        Event::ServerError(_) | Event::ClientError(_) => tracing::warn!(%event, "the broker"),
+    }
+}

@@ -1,0 +1,181 @@
+//! What a strategy has asked the server for and has no answer to: each is sent again until there is one.
+//!
+//! Orders and requests about them go side by side, each under its id. The rest (phases, subscriptions, what it follows) goes one after the
+//! other, since their order matters.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use pitlane_engine::command::{Body as Told, Command};
+use pitlane_engine::event::{Body, Event, OrderTerms, Refusal, Request, What};
+use pitlane_engine::id::{IntId, OrderHandle, ShardId};
+use pitlane_engine::reason::Reason;
+use pitlane_engine::shard::{Route, route};
+use pitlane_engine::strategy::letters::Letter;
+use pitlane_engine::terms::Status;
+use pitlane_engine::time::{NS_PER_MS, Timestamp};
+
+/// A server without room has some after this time.
+const BUSY_NS: u64 = 5 * NS_PER_MS;
+
+/// What came of a letter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    Done,
+    Declined(Reason),
+    Busy,
+}
+
+#[derive(Debug, Default)]
+pub struct Requests {
+    /// By the id of the request.
+    orders: BTreeMap<IntId, Sent>,
+    /// The first of them is under way.
+    rest: VecDeque<Letter>,
+    rest_sent: Option<(u64, Timestamp)>,
+    /// By number of the letter: whose answer it will be.
+    numbers: BTreeMap<u64, IntId>,
+    /// By order: its id, for those who refuse in a shard's place.
+    ids: BTreeMap<OrderHandle, IntId>,
+}
+
+#[derive(Debug)]
+struct Sent {
+    letter: Letter,
+    command: Command,
+    /// When it is to be sent, again or for the first time.
+    due: Timestamp,
+}
+
+impl Requests {
+    /// An order, or a request about one. Its bound is that of the strategy's orders.
+    pub fn order(&mut self, life: u64, command: Command) {
+        let Some(id) = id_of(&command) else { return };
+        let letter = Letter::Command { life, command };
+        self.orders.insert(id, Sent { letter, command, due: Timestamp::ZERO });
+    }
+
+    /// Anything else.
+    pub fn ask(&mut self, letter: Letter) {
+        self.rest.push_back(letter);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.orders.is_empty() && self.rest.is_empty()
+    }
+
+    /// An event has answered a request.
+    pub fn is_answered(&mut self, id: &IntId) {
+        self.orders.remove(id);
+    }
+
+    /// Everything that was not answered is due.
+    pub fn send_again(&mut self) {
+        self.orders.values_mut().for_each(|sent| sent.due = Timestamp::ZERO);
+        self.numbers.clear();
+        self.rest_sent = None;
+    }
+
+    pub fn deadline(&self) -> Timestamp {
+        let orders = self.orders.values().map(|sent| sent.due).min().unwrap_or(Timestamp::MAX);
+        let rest = match self.rest_sent {
+            Some((_, due)) => due,
+            None if self.rest.is_empty() => Timestamp::MAX,
+            None => Timestamp::ZERO,
+        };
+        orders.min(rest)
+    }
+
+    /// Sends what is due; it is due again at `again`.
+    pub fn poll(
+        &mut self,
+        now: Timestamp,
+        again: Timestamp,
+        mut number: impl FnMut() -> u64,
+        out: &mut VecDeque<(u64, Letter)>,
+    ) {
+        for (id, sent) in self.orders.iter_mut().filter(|(_, sent)| sent.due <= now) {
+            let number = number();
+            sent.due = again;
+            self.numbers.insert(number, *id);
+            out.push_back((number, sent.letter.clone()));
+        }
+        let is_due = self.rest_sent.is_none_or(|(_, due)| due <= now);
+        if let Some(letter) = self.rest.front().filter(|_| is_due) {
+            let number = number();
+            self.rest_sent = Some((number, again));
+            out.push_back((number, letter.clone()));
+        }
+    }
+
+    /// What came of a letter of this number; gives the request about an order that came to nothing, and why.
+    pub fn handle_answer(&mut self, now: Timestamp, number: u64, answer: Answer) -> Option<(Command, Reason)> {
+        if let Some((_, due)) = self.rest_sent.as_mut().filter(|(sent, _)| *sent == number) {
+            match answer {
+                Answer::Busy => *due = now.plus(BUSY_NS),
+                Answer::Done | Answer::Declined(_) => {
+                    self.rest_sent = None;
+                    self.rest.pop_front();
+                }
+            }
+            return None;
+        }
+        let id = self.numbers.remove(&number)?;
+        match answer {
+            Answer::Busy => {
+                self.orders.get_mut(&id)?.due = now.plus(BUSY_NS);
+                None
+            }
+            Answer::Done => {
+                self.orders.remove(&id);
+                None
+            }
+            Answer::Declined(reason) => self.orders.remove(&id).map(|sent| (sent.command, reason)),
+        }
+    }
+
+    /// Which id an order has.
+    pub fn note(&mut self, event: &Event) {
+        match &event.body {
+            Body::Order(told) => _ = self.ids.insert(told.order, told.id),
+            Body::Status(report) if report.status.is_finished() => _ = self.ids.remove(&report.order),
+            Body::Status(report) if matches!(report.what, What::Replaced | What::Image) => {
+                self.ids.insert(report.order, report.id);
+            }
+            Body::Forgotten { order, .. } => _ = self.ids.remove(order),
+            _ => {}
+        }
+    }
+
+    /// What a shard would say of a request that it did not take.
+    pub fn refusal(&self, command: &Command, reason: Reason, shards: u8) -> Option<(ShardId, Body)> {
+        let Route::One(shard) = route(&command.body, shards) else { return None };
+        let source = command.source;
+        let refused = |order, request_id, request| {
+            let id = self.ids.get(&order).copied().unwrap_or_default();
+            Body::Refused(Refusal { order, id, request_id, source, request, status: Status::New, reason })
+        };
+        let body = match command.body {
+            Told::Submit { id, terms } => Body::Order(OrderTerms {
+                order: OrderHandle::NONE,
+                id,
+                orig_id: IntId::NONE,
+                source,
+                what: What::Rejected,
+                status: Status::Rejected,
+                reason,
+                terms,
+            }),
+            Told::Modify { order, id, .. } => refused(order, id, Request::Replace),
+            Told::Cancel { order, id } => refused(order, id, Request::Cancel),
+            _ => return None,
+        };
+        Some((shard, body))
+    }
+}
+
+fn id_of(command: &Command) -> Option<IntId> {
+    match command.body {
+        Told::Submit { id, .. } | Told::Modify { id, .. } | Told::Cancel { id, .. } => Some(id),
+        _ => None,
+    }
+}

@@ -1,0 +1,123 @@
+//! A real broker as a child process, and strategies in processes of their own.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+
+use super::service::{self, Folder, Service};
+
+/// Where Debian puts it, unless it is on the path.
+const BINARIES: [&str; 2] = ["nats-server", "/usr/sbin/nats-server"];
+
+pub struct Broker {
+    child: Child,
+    store: PathBuf,
+    pub port: u16,
+}
+
+impl Broker {
+    pub fn start(place: &Folder) -> Broker {
+        let store = place.join("broker");
+        let (child, port) = spawn(&store, -1);
+        Broker { child, store, port }
+    }
+
+    pub fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// On the same port, with what it had on disk.
+    pub fn restart(&mut self) {
+        (self.child, _) = spawn(&self.store, self.port as i32);
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A broker that listens, and where.
+fn spawn(store: &Path, port: i32) -> (Child, u16) {
+    let command = |binary: &str| {
+        let mut command = Command::new(binary);
+        command.args(["-js", "-a", "127.0.0.1", "-p", &port.to_string(), "-sd"]).arg(store);
+        command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().ok()
+    };
+    let mut child = BINARIES.into_iter().find_map(command).expect("nats-server: apt install nats-server");
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let mut port = None;
+    for line in lines.by_ref() {
+        if let Some((_, rest)) = line.split_once("Listening for client connections on 127.0.0.1:") {
+            port = rest.trim().parse().ok();
+        }
+        if line.contains("Server is ready") {
+            break;
+        }
+    }
+    // Somebody must read on, or it stops when the pipe is full.
+    thread::spawn(move || lines.for_each(drop));
+    (child, port.expect("it says where it listens"))
+}
+
+/// The server, in the mode for them.
+pub fn serve(place: &Folder, broker: &Broker, strategies: &str, settings: &[&str]) -> Service {
+    let config = place.join("settings.toml");
+    std::fs::write(&config, strategies).unwrap();
+    let url = format!("nats.url={}", broker.url());
+    let own = ["journal.level=os", "outposts.lease_ms=600", &url];
+    let all: Vec<&str> = own.iter().chain(settings).copied().collect();
+    let mut command = service::command(place, &all);
+    command.args(["--config", "distributed", "--config"]).arg(&config).arg("--quiet");
+    let service = Service::on(place, command);
+    assert!(service.is_ready(), "{}\n{}", service.ready.clone(), service.end().complaints);
+    service
+}
+
+/// A strategy's process. It is not waited for.
+pub struct Outpost {
+    child: Child,
+}
+
+impl Outpost {
+    pub fn start(place: &Folder, broker: &Broker, name: &str) -> Outpost {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pitlane"));
+        command.args(["strategy", "--name", name, "--connect", &broker.url()]);
+        command.args(["--set", &format!("outposts.record_dir={}", place.join("told").display())]);
+        let log = std::fs::File::options().create(true).append(true).open(place.join(format!("{name}.log")));
+        command.stdout(Stdio::null()).stderr(log.unwrap());
+        Outpost { child: command.spawn().unwrap() }
+    }
+
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Asks it to end, and waits until it has.
+    pub fn end(mut self) -> Option<i32> {
+        let kill = format!("kill -TERM {}", self.child.id());
+        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+        self.child.wait().unwrap().code()
+    }
+
+    /// Waits for the end that it comes to by itself.
+    pub fn wait(mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Outpost {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

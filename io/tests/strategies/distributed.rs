@@ -1,0 +1,127 @@
+//! Strategies in processes of their own: the real binary twice, and a real broker between.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::broker::{Broker, Outpost, serve};
+use super::data::{MAKER, MOMENTUM, file, rows};
+use super::embedded::{get, open_orders, phases_until, put, strategy, subscriber, until};
+use super::replay::{simulated, traded};
+use super::service::{Service, folder};
+use super::simulation::{report, simulate};
+
+const PHASE: &str = "/rest/ext/strategy/MARKET_MAKER/phase";
+
+fn is_present(service: &Service, name: &str) -> bool {
+    let ready = get(service, "/health/ready");
+    let rows = ready["broker"]["strategies"].as_array().unwrap();
+    rows.iter().any(|row| row["name"] == name && row["present"] == true)
+}
+
+fn is_connected(service: &Service) -> bool {
+    get(service, "/health/ready")["broker"]["connected"] == true
+}
+
+#[test]
+fn a_strategy_does_the_same_elsewhere_as_simulated() {
+    let place = folder("distributed-same");
+    let files = [("aapl.csv", file(&rows("AAPL", 1_500, 5)))];
+    let settings = MOMENTUM.replace("[\"AAPL\", 2]", "[\"AAPL\"]");
+    let (code, text, complaints) = simulate(&place, &files, &settings, &[]);
+    assert_eq!(code, Some(0), "{text}{complaints}");
+    let expected = simulated(&report(&place));
+    assert!(expected.len() > 20, "{text}");
+
+    let broker = Broker::start(&place);
+    let data = format!("replay.data={}", place.join("aapl.csv").display());
+    let live = ["replay.speed=0", &data, "risk.strategies.max_orders_per_s=0", "topology.shards=2"];
+    let service = serve(&place, &broker, &settings, &live);
+    let outpost = Outpost::start(&place, &broker, "MOMENTUM");
+    let all = || get(&service, "/rest/transaction/daily?strategy=MOMENTUM");
+    until(|| all().as_array().unwrap().len() >= expected.len());
+    assert_eq!(traded(&all()), expected);
+    assert_eq!(strategy(&service, "MOMENTUM")["phase"], "RUNNING");
+    assert_eq!(outpost.end(), Some(0));
+    until(|| strategy(&service, "MOMENTUM")["phase"] == "EXIT");
+}
+
+#[test]
+fn a_strategy_elsewhere_is_led_by_the_server() {
+    let place = folder("distributed-led");
+    let broker = Broker::start(&place);
+    let service = serve(&place, &broker, MAKER, &["feed.rate=2000"]);
+    let outpost = Outpost::start(&place, &broker, "MARKET_MAKER");
+    until(|| open_orders(&service, "MARKET_MAKER") == 2);
+    assert!(is_present(&service, "MARKET_MAKER") && is_connected(&service));
+    assert_eq!(service.metric("pitlane_broker_connected"), 1);
+    let mut client = subscriber(&service, "lifecycle.MARKET_MAKER");
+    assert_eq!(put(&service, PHASE, r#"{"phase":"STOP"}"#).0, 200);
+    assert_eq!(phases_until(&mut client, "STOP"), ["STOP"]);
+    until(|| open_orders(&service, "MARKET_MAKER") == 0);
+    assert_eq!(put(&service, PHASE, r#"{"phase":"RUNNING"}"#).0, 200);
+    assert_eq!(phases_until(&mut client, "RUNNING"), ["INIT", "PREFEED", "START", "RUNNING"]);
+    until(|| open_orders(&service, "MARKET_MAKER") == 2);
+    // In good order it takes its quotes back and leaves.
+    assert_eq!(outpost.end(), Some(0));
+    until(|| open_orders(&service, "MARKET_MAKER") == 0);
+    until(|| !is_present(&service, "MARKET_MAKER"));
+    assert_eq!(strategy(&service, "MARKET_MAKER")["phase"], "EXIT");
+    // Whom the server does not know is told so.
+    assert_eq!(Outpost::start(&place, &broker, "PAIRS").wait(), Some(1));
+    assert!(fs::read_to_string(place.join("PAIRS.log")).unwrap().contains("no such [[strategy]]"));
+    service.signal("TERM");
+    assert!(service.end().is_orderly());
+}
+
+#[test]
+fn a_strategy_whose_process_dies_is_stopped_with_the_reason_and_resumes_when_it_is_back() {
+    let place = folder("distributed-death");
+    let broker = Broker::start(&place);
+    let service = serve(&place, &broker, MAKER, &["feed.rate=2000"]);
+    let outpost = Outpost::start(&place, &broker, "MARKET_MAKER");
+    until(|| open_orders(&service, "MARKET_MAKER") == 2);
+    outpost.kill();
+    until(|| strategy(&service, "MARKET_MAKER")["phase"] == "STOP");
+    until(|| strategy(&service, "MARKET_MAKER")["reason"].as_str().is_some_and(|why| why.contains("silent")));
+    until(|| open_orders(&service, "MARKET_MAKER") == 0);
+    let _outpost = Outpost::start(&place, &broker, "MARKET_MAKER");
+    until(|| strategy(&service, "MARKET_MAKER")["phase"] == "RUNNING");
+    until(|| open_orders(&service, "MARKET_MAKER") == 2);
+}
+
+#[test]
+fn a_strategy_outlives_its_server_and_the_broker() {
+    let place = folder("distributed-outlives");
+    let mut broker = Broker::start(&place);
+    let settings = ["feed.rate=2000", "risk.strategies.max_orders_per_s=0"];
+    let service = serve(&place, &broker, MAKER, &settings);
+    let _outpost = Outpost::start(&place, &broker, "MARKET_MAKER");
+    let trades = |service: &Service| {
+        get(service, "/rest/transaction/daily?strategy=MARKET_MAKER").as_array().unwrap().len()
+    };
+    until(|| trades(&service) > 3);
+    service.signal("KILL");
+    service.end();
+    let service = serve(&place, &broker, MAKER, &settings);
+    until(|| is_present(&service, "MARKET_MAKER"));
+    let before = trades(&service);
+    until(|| trades(&service) > before + 3);
+    assert_eq!(strategy(&service, "MARKET_MAKER")["phase"], "RUNNING");
+
+    let mut client = subscriber(&service, "session.NATS");
+    broker.kill();
+    let event: Value = serde_json::from_str(super::client::body(&client.hear_until("MESSAGE"))).unwrap();
+    assert_eq!(event["state"], "DISCONNECTED", "{event}");
+    until(|| !is_connected(&service));
+    assert_eq!(get(&service, "/health/ready")["broker"]["reason"], "broker-lost");
+    assert_eq!(service.metric("pitlane_broker_connected"), 0);
+    broker.restart();
+    until(|| is_connected(&service) && is_present(&service, "MARKET_MAKER"));
+    let before = trades(&service);
+    until(|| trades(&service) > before + 3);
+    assert_eq!(strategy(&service, "MARKET_MAKER")["phase"], "RUNNING");
+    // It is one process all the time: it began once.
+    let told = fs::read_to_string(place.join("told/MARKET_MAKER.told")).unwrap();
+    assert_eq!(told.lines().filter(|line| line.starts_with("L ")).count(), 1);
+}

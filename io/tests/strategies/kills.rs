@@ -1,0 +1,291 @@
+//! Strategies, server and broker are killed at random moments under a fast market, and come back: no order and no order event is lost or
+//! doubled.
+//!
+//! Each strategy's process writes down what it was told before the strategy hears of it. At the end the server's journal is played again, and must
+//! have said exactly that, to each of them, event by event.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pitlane::config::{self, Machine, Sources};
+use pitlane::journal::disk::Disk;
+use pitlane::journal::{self, JournalSettings, Level, Setup, Unheard};
+use pitlane::outpost::record::write_event;
+use pitlane::platform::{HTTP, PlatformSettings};
+use pitlane::refdata;
+use pitlane_engine::chance::Chance;
+use pitlane_engine::event::{Body, What};
+use pitlane_engine::id::ShardId;
+use pitlane_engine::strategy::letters;
+use pitlane_engine::time::Timestamp;
+
+use super::broker::{Broker, Outpost, serve};
+use super::embedded::{get, open_orders, put, strategy};
+use super::service::{Folder, Service, folder};
+
+/// Kills and events a second in the short form, and in the whole (`make faults`).
+const KILLS: (u64, u64) = (6, 5_000);
+const KILLS_FULL: (u64, u64) = (50, 20_000);
+const NAMES: [(&str, &str); 4] =
+    [("MOMENTUM", "AAPL"), ("PAIRS", "MSFT"), ("MARKET_MAKER", "NVDA"), ("SCALPER", "AMZN")];
+const SHARDS: u8 = 2;
+/// If something does not come about in this time it never will.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Orders of one life that may have been on their way when it was killed.
+const UNDER_WAY_MAX: usize = 64;
+
+fn sections() -> String {
+    let section = |(name, security): &(&str, &str)| {
+        format!(
+            "[[strategy]]\nname = \"{name}\"\nkind = \"market-maker\"\nsecurities = [\"{security}\"]\nstart = true\n\
+             cancel_on_failure = true\n\
+             parameters = {{ qty = 10, half_spread_ticks = 1, position_max = 1000, loss_max = 0 }}\n"
+        )
+    };
+    NAMES.iter().map(section).collect()
+}
+
+/// The shipped market with a strategy more.
+fn reference(place: &Folder) -> String {
+    let (from, to) = (Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/refdata"), place.join("refdata"));
+    fs::create_dir_all(&to).unwrap();
+    for file in fs::read_dir(from).unwrap().map(|entry| entry.unwrap().path()) {
+        fs::copy(&file, to.join(file.file_name().unwrap())).unwrap();
+    }
+    let path = to.join("strategies.csv");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, format!("{}\n4,SCALPER,true\n", text.trim_end())).unwrap();
+    format!("refdata.dir={}", to.display())
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < end, "{what}");
+    }
+}
+
+struct Scene {
+    place: Folder,
+    broker: Broker,
+    settings: Vec<String>,
+    service: Option<Service>,
+    outposts: Vec<Option<Outpost>>,
+}
+
+impl Scene {
+    fn start(&mut self) {
+        let settings: Vec<&str> = self.settings.iter().map(String::as_str).collect();
+        self.service = Some(serve(&self.place, &self.broker, &sections(), &settings));
+    }
+
+    fn service(&self) -> &Service {
+        self.service.as_ref().unwrap()
+    }
+
+    fn send_out(&mut self, at: usize) {
+        self.outposts[at] = Some(Outpost::start(&self.place, &self.broker, NAMES[at].0));
+    }
+
+    /// Everybody runs, and every strategy has been told something new.
+    fn go_on(&self) {
+        let before: Vec<usize> = NAMES.iter().map(|(name, _)| self.told(name).len()).collect();
+        for ((name, _), before) in NAMES.iter().zip(before) {
+            until(&format!("{name} goes on"), || {
+                strategy(self.service(), name)["phase"] == "RUNNING" && self.told(name).len() > before + 200
+            });
+        }
+    }
+
+    fn told(&self, name: &str) -> String {
+        fs::read_to_string(self.place.join(format!("told/{name}.told"))).unwrap_or_default()
+    }
+
+    fn kill(&mut self, victim: u64) {
+        match victim {
+            at @ 0..=3 => {
+                self.outposts[at as usize].take().unwrap().kill();
+                self.send_out(at as usize);
+            }
+            4 => {
+                let service = self.service.take().unwrap();
+                service.signal("KILL");
+                service.end();
+                self.start();
+            }
+            _ => {
+                self.broker.kill();
+                self.broker.restart();
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_is_lost_or_doubled_whoever_is_killed() {
+    let full = std::env::var("PITLANE_FAULTS").is_ok_and(|word| word == "full");
+    let (kills, rate) = if full { KILLS_FULL } else { KILLS };
+    let place = folder("distributed-kills");
+    let broker = Broker::start(&place);
+    let settings = [
+        format!("feed.rate={rate}"),
+        format!("topology.shards={SHARDS}"),
+        "risk.strategies.max_orders_per_s=0".to_string(),
+        // All of the journal is read at the end, and all of it was kept.
+        "journal.segment_bytes=16777216".to_string(),
+        "journal.snapshot_every_bytes=1073741824".to_string(),
+        "shard.finished_max=1024".to_string(),
+        reference(&place),
+    ];
+    let outposts = NAMES.map(|_| None).into();
+    let mut scene = Scene { place, broker, settings: settings.into(), service: None, outposts };
+    scene.start();
+    (0..NAMES.len()).for_each(|at| scene.send_out(at));
+    scene.go_on();
+    let mut chance = Chance::new(11);
+    let mut victims: BTreeMap<u64, u32> = BTreeMap::new();
+    let begun = Instant::now();
+    for _ in 0..kills {
+        let victim = chance.below(6);
+        *victims.entry(victim).or_default() += 1;
+        scene.kill(victim);
+        // Sometimes the next one falls before anybody has recovered.
+        if chance.below(4) > 0 {
+            scene.go_on();
+        }
+    }
+    scene.go_on();
+    let took = begun.elapsed();
+    settle(&scene);
+    let Scene { place, service, outposts, settings, .. } = scene;
+    drop(outposts);
+    let service = service.unwrap();
+    service.signal("TERM");
+    assert!(service.end().is_orderly());
+    let (events, orders) = audit(&place, &settings);
+    println!(
+        "{kills} kills (by victim {victims:?}) in {took:?} at {rate} market events/s: {events} order events and {orders} orders \
+         compared, none lost, none doubled"
+    );
+}
+
+/// All have stopped, nothing is open, and everybody has said that he has taken in everything.
+fn settle(scene: &Scene) {
+    let service = scene.service();
+    for (name, _) in NAMES {
+        let path = format!("/rest/ext/strategy/{name}/phase");
+        until("it stops", || put(service, &path, r#"{"phase":"STOP"}"#).0 == 200);
+        until("its orders are taken back", || open_orders(service, name) == 0);
+    }
+    until("all is taken in", || {
+        let (_, text) = service.ask("GET /metrics");
+        let behind = text.lines().filter(|line| line.starts_with("pitlane_outpost_behind{"));
+        behind.clone().count() == NAMES.len() && behind.clone().all(|line| line.ends_with(" 0"))
+    });
+    assert_eq!(get(service, "/health/ready")["broker"]["connected"], true);
+}
+
+/// Compares each record with the journal; gives how many events and orders that were.
+fn audit(place: &Folder, settings: &[String]) -> (usize, usize) {
+    let said = journal_of(place, settings);
+    let (mut events, mut orders) = (0, 0);
+    for (name, lines) in said {
+        let text = fs::read_to_string(place.join(format!("told/{name}.told"))).unwrap();
+        let begun: Vec<&str> = text.lines().filter(|line| line.starts_with("B ")).collect();
+        assert_eq!(begun.len(), 1, "{name} began once: whatever it missed was kept");
+        let from: Vec<u64> = begun[0].split(' ').skip(1).map(|word| word.parse().unwrap()).collect();
+        for shard in 0..SHARDS {
+            let prefix = format!("E {shard} ");
+            let told: Vec<&str> = text.lines().filter(|line| line.starts_with(&prefix)).collect();
+            let expected: Vec<&str> = lines
+                .iter()
+                .filter(|(of, seq, _)| *of == shard && *seq > from[shard as usize])
+                .map(|(_, _, line)| line.trim_end())
+                .collect();
+            let differ = told.iter().zip(&expected).position(|(told, said)| told != said);
+            assert_eq!(differ, None, "{name}: {:?}", differ.map(|at| (told[at], expected[at])));
+            assert_eq!(told.len(), expected.len(), "{name}, shard {shard}");
+            events += told.len();
+        }
+        orders += check_orders(name, &text, &lines);
+    }
+    (events, orders)
+}
+
+/// Every order that was asked for is in the journal once, but for those on their way when somebody was killed.
+fn check_orders(name: &str, text: &str, lines: &[(u8, u64, String)]) -> usize {
+    let mut entered = BTreeSet::new();
+    for (_, _, line) in lines {
+        let words: Vec<&str> = line.split(' ').collect();
+        if words[3] == "order" && matches!(words[5], "Entered" | "Rejected") {
+            assert!(entered.insert(words[4].to_string()), "{name}: {} was entered twice", words[4]);
+        }
+    }
+    let lives: Vec<&str> = text.split("\nL ").collect();
+    for (at, life) in lives.iter().enumerate() {
+        let asked: Vec<&str> = life.lines().filter_map(|line| line.strip_prefix("A ")).collect();
+        let is_lost = |id: &&&str| !entered.contains(**id);
+        let under_way = asked.len().saturating_sub(if at + 1 == lives.len() { 0 } else { UNDER_WAY_MAX });
+        let lost: Vec<_> = asked[..under_way].iter().filter(is_lost).collect();
+        assert!(lost.is_empty(), "{name}: {lost:?} were asked for and never entered");
+    }
+    entered.len()
+}
+
+type Lines = Vec<(u8, u64, String)>;
+
+/// What the journal says that each strategy must have been told.
+fn journal_of(place: &Folder, settings: &[String]) -> Vec<(&'static str, Lines)> {
+    let options = settings.iter().map(|setting| {
+        let (key, value) = setting.split_once('=').unwrap();
+        config::Setting { option: "--set", key: key.to_string(), value: value.to_string() }
+    });
+    let sources = Sources { options: options.collect(), ..Sources::default() };
+    let config = config::load(&sources, &Machine::of(Path::new("/"))).unwrap().config;
+    let reference = Arc::new(refdata::read(config.refdata.dir.as_deref().unwrap()).unwrap());
+    let sources: Vec<_> = NAMES
+        .iter()
+        .map(|(name, _)| {
+            let row = reference.strategies().iter().find(|row| row.name == *name).unwrap();
+            letters::source(HTTP, row.id)
+        })
+        .collect();
+    let disk = Disk::Real;
+    let setup = Setup {
+        disk: &disk,
+        data: place,
+        journal: JournalSettings {
+            level: Level::Os,
+            segment_bytes: config.journal.segment_bytes,
+            spares: config.journal.reserve_segments,
+            sync_interval_ns: 1_000_000_000,
+            snapshot_bytes: config.journal.snapshot_every_bytes,
+            keep_days: 0,
+        },
+        shards: SHARDS,
+        reference: (*reference).clone(),
+        settings: PlatformSettings::of(&config, &reference).shard,
+        unheard: Unheard { elsewhere: sources.clone(), elsewhere_max: usize::MAX, ..Unheard::default() },
+    };
+    let opened = journal::open(setup, Timestamp(u64::MAX / 2), &mut |_| {}).unwrap();
+    let lines_of = |source| {
+        let mut lines = Vec::new();
+        for (shard, opened) in opened.shards.iter().enumerate() {
+            assert_eq!(opened.past.from, 0, "the whole journal is there");
+            for event in opened.past.events.iter().filter(|event| letters::concerns(source, event)) {
+                let mut line = String::new();
+                write_event(&mut line, ShardId(shard as u8), event);
+                lines.push((shard as u8, event.seq, line));
+                // A rejected order has no second word.
+                if let Body::Order(told) = &event.body {
+                    assert_ne!(told.what, What::Image);
+                }
+            }
+        }
+        lines
+    };
+    NAMES.iter().zip(sources).map(|((name, _), source)| (*name, lines_of(source))).collect()
+}
