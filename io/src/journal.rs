@@ -442,9 +442,7 @@ impl Parts {
             warnings: recovered.warnings,
         };
         let (shard, event, now, missed, past) = match recovered.restored {
-            Some(restored) => {
-                (restored.shard, restored.event, restored.time, restored.missed, restored.past)
-            }
+            Some(restored) => (restored.shard, restored.event, restored.time, restored.missed, restored.past),
             None => (life.new_shard(), 0, Timestamp::ZERO, Vec::new(), Past::default()),
         };
         self.shards.push(OpenedShard { shard, writer, event, now, found, missed, past });

@@ -164,12 +164,7 @@ mod tests {
             Body::Refused(refusal),
             Body::Forgotten { order, source, id },
             Body::Depth(Depth { levels, security: SecurityId(4), side: Side::Sell, count: 1 }),
-            Body::Subscription {
-                strategy: StrategyId(1),
-                security: SecurityId(4),
-                on: true,
-                subscribers: 2,
-            },
+            Body::Subscription { strategy: StrategyId(1), security: SecurityId(4), on: true, subscribers: 2 },
             Body::Done { source, token: 9, reason: Reason::PositionFlat },
         ]
     }

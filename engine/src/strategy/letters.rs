@@ -61,22 +61,36 @@ pub enum Parcel {
 pub enum Reply {
     Welcome(Box<Welcome>),
     /// This strategy cannot be run from there; in words.
-    Refused { words: String },
+    Refused {
+        words: String,
+    },
     /// Not now, ask again: it runs elsewhere still, or the server is starting; in words.
-    Wait { words: String },
+    Wait {
+        words: String,
+    },
     /// Nobody of this life is known: it must resume.
     Stranger,
-    Piece { at: u32, bytes: Vec<u8> },
+    Piece {
+        at: u32,
+        bytes: Vec<u8>,
+    },
     /// In their order; if there is more, ask again.
-    Missed { events: Vec<Numbered>, more: bool },
+    Missed {
+        events: Vec<Numbered>,
+        more: bool,
+    },
     /// What was missed is no longer kept: begin anew, with the state.
     Gone,
     /// The newest price, if there is one.
-    Follows { tick: Option<Tick> },
+    Follows {
+        tick: Option<Tick>,
+    },
     /// It was taken; what came of it is among the events.
     Told,
     /// Nothing was done, and nothing will be told of it.
-    Declined { reason: Reason },
+    Declined {
+        reason: Reason,
+    },
     /// No room just now: send it again.
     Busy,
 }
@@ -368,11 +382,8 @@ mod tests {
         assert!(concerns(own, &phase(3)) && !concerns(own, &phase(2)));
         assert!(concerns(own, &event(Body::TradingDay { day: crate::time::Day(1) })));
         assert!(!concerns(own, &event(Body::Tick(Tick::default()))));
-        let gone = Body::Forgotten {
-            order: crate::id::OrderHandle::NONE,
-            source: own,
-            id: crate::id::IntId::NONE,
-        };
+        let gone =
+            Body::Forgotten { order: crate::id::OrderHandle::NONE, source: own, id: crate::id::IntId::NONE };
         assert!(concerns(own, &event(gone)) && is_of_strategy(&event(gone)));
         assert!(!concerns(source(PortId(2), StrategyId(3)), &event(gone)));
     }

@@ -62,7 +62,9 @@ pub fn parse_url(text: &str) -> Result<String, String> {
         host.is_some_and(|host| !host.is_empty() && !host.contains('/') && !host.contains(' '))
     };
     if text.contains('@') {
-        return Err("it must not contain a password: there are nats.user, nats.password and nats.token".into());
+        return Err(
+            "it must not contain a password: there are nats.user, nats.password and nats.token".into()
+        );
     }
     match text.split(',').all(is_sound) {
         true => Ok(text.to_string()),

@@ -167,8 +167,13 @@ impl Outposts {
             for (shard, last) in heard.iter().enumerate() {
                 told.begin(ShardId(shard as u8), past.get(shard).map_or(*last, |past| past.from));
             }
-            let mut seat =
-                Seat::new(strategy.name.as_str().into(), source, section_of(strategy, reference), told, epoch);
+            let mut seat = Seat::new(
+                strategy.name.as_str().into(),
+                source,
+                section_of(strategy, reference),
+                told,
+                epoch,
+            );
             for (shard, past) in past.iter().enumerate() {
                 for event in past.events.iter().filter(|event| said::concerns(source, event)) {
                     seat.told.add(ShardId(shard as u8), event);
@@ -371,7 +376,10 @@ impl Outposts {
     /// By strategy: events that its process has not said to have taken in.
     pub fn each_behind(&self, mut show: impl FnMut(&str, usize)) {
         let inner = self.inner.borrow();
-        inner.seats.iter().for_each(|seat| show(&seat.name, seat.told.after(&seat.heard, usize::MAX).0.len()));
+        inner
+            .seats
+            .iter()
+            .for_each(|seat| show(&seat.name, seat.told.after(&seat.heard, usize::MAX).0.len()));
     }
 
     pub fn conflated(&self) -> u64 {
@@ -489,7 +497,8 @@ impl Inner {
 
     fn next_post(&mut self, subjects: &Subjects) -> Option<(Subject, Bytes)> {
         let Inner { seats, seen, epoch, .. } = self;
-        let has_news = |seat: &&mut Seat| seat.life().is_some() && (seat.beat || seat.place < seat.told.end());
+        let has_news =
+            |seat: &&mut Seat| seat.life().is_some() && (seat.beat || seat.place < seat.told.end());
         let seat = seats.iter_mut().find(has_news)?;
         let life = seat.life()?;
         let (events, place) = seat.told.since(seat.place, EVENTS_PER_POST_MAX);

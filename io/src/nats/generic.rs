@@ -48,7 +48,8 @@ impl Generic {
         headers.insert(NAME, self.name.as_str());
         headers.insert(FROM, self.from.as_str());
         let message = PublishMessage::build().headers(headers).message_id(id).payload(self.body.clone());
-        let kept = context.send_publish(subjects.generic(), message).await.map_err(|error| error.to_string())?;
+        let kept =
+            context.send_publish(subjects.generic(), message).await.map_err(|error| error.to_string())?;
         kept.await.map_err(|error| error.to_string())?;
         Ok(())
     }
@@ -77,7 +78,11 @@ pub async fn keep(context: &Context, subjects: &Subjects, settings: &Outposts) -
 }
 
 /// What a strategy has not taken yet. A new one begins with what comes.
-pub async fn consumer(context: &Context, subjects: &Subjects, strategy: &str) -> Result<PullConsumer, String> {
+pub async fn consumer(
+    context: &Context,
+    subjects: &Subjects,
+    strategy: &str,
+) -> Result<PullConsumer, String> {
     let stream = context.get_stream(subjects.stream()).await.map_err(|error| error.to_string())?;
     let name = segment(strategy).replace('%', "_");
     let config = pull::Config {

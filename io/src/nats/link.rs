@@ -113,7 +113,9 @@ fn note(weather: &Weather, event: &Event) {
         }
         Event::Disconnected | Event::Closed => {
             if weather.is_up() {
-                tracing::warn!("the connection to the broker is lost: no orders of strategies until it is back");
+                tracing::warn!(
+                    "the connection to the broker is lost: no orders of strategies until it is back"
+                );
             }
             weather.set(false);
         }

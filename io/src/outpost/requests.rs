@@ -108,7 +108,12 @@ impl Requests {
     }
 
     /// What came of a letter of this number; gives the request about an order that came to nothing, and why.
-    pub fn handle_answer(&mut self, now: Timestamp, number: u64, answer: Answer) -> Option<(Command, Reason)> {
+    pub fn handle_answer(
+        &mut self,
+        now: Timestamp,
+        number: u64,
+        answer: Answer,
+    ) -> Option<(Command, Reason)> {
         if let Some((_, due)) = self.rest_sent.as_mut().filter(|(sent, _)| *sent == number) {
             match answer {
                 Answer::Busy => *due = now.plus(BUSY_NS),

@@ -25,15 +25,13 @@ use std::sync::Arc;
 use pitlane_engine::command::{Body as Told, Command, Watch};
 use pitlane_engine::desk::IdBlock;
 use pitlane_engine::event::{Body, Event, Tick};
-use pitlane_engine::id::{PortId, SecurityId, ShardId, StrategyId};
+use pitlane_engine::id::{PortId, SecurityId, ShardId};
 use pitlane_engine::mesh::{Depths, PortClass, ShardEnd, mesh};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::strategy::Operation;
 use pitlane_engine::strategy::host::HostSettings;
-use pitlane_engine::strategy::letters::{
-    self, Head, Letter, Numbered, Placed, Post, Prices, Reply, Welcome,
-};
+use pitlane_engine::strategy::letters::{self, Head, Letter, Numbered, Placed, Post, Prices, Reply, Welcome};
 use pitlane_engine::strategy::runner::{Notice, Runner};
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 
@@ -75,7 +73,6 @@ pub struct Stage {
     life: u64,
     epoch: u64,
     port: PortId,
-    strategy: StrategyId,
     lease_ns: u64,
     runner: Runner,
     ends: Vec<ShardEnd>,
@@ -117,7 +114,7 @@ pub struct Props {
 
 impl Stage {
     pub fn new(now: Timestamp, welcome: &Welcome, props: Props) -> Stage {
-        let Welcome { epoch, shards, port, strategy, numbers, lease_ms, heads, .. } = welcome;
+        let Welcome { epoch, shards, port, numbers, lease_ms, heads, .. } = welcome;
         let Props { life, reference, host, state, missed, record, seed } = props;
         // The port has the number that it has at the server, so that orders are known by it.
         let classes = vec![PortClass::Client; port.0 as usize + 1];
@@ -129,7 +126,6 @@ impl Stage {
             life,
             epoch: *epoch,
             port: *port,
-            strategy: *strategy,
             lease_ns: *lease_ms as u64 * NS_PER_MS,
             runner: Runner::new(own, reference, run, vec![host]),
             ends,
@@ -418,7 +414,8 @@ impl Stage {
         self.runner.begin();
         // Each round answers what the one before asked; a strategy that asks for ever goes on in the next poll.
         for _ in 0..EVENTS_PER_POLL_MAX {
-            let work = self.runner.hear(now, EVENTS_PER_POLL_MAX) + self.runner.poll(now) + self.take_commands(now);
+            let work =
+                self.runner.hear(now, EVENTS_PER_POLL_MAX) + self.runner.poll(now) + self.take_commands(now);
             if work == 0 {
                 break;
             }
@@ -435,10 +432,15 @@ impl Stage {
         self.find_way(now);
         if self.is_up() {
             let number = &mut self.number;
-            self.requests.poll(now, now.plus(ANSWER_NS), || {
-                *number += 1;
-                *number
-            }, &mut self.out);
+            self.requests.poll(
+                now,
+                now.plus(ANSWER_NS),
+                || {
+                    *number += 1;
+                    *number
+                },
+                &mut self.out,
+            );
             self.beat(now);
         }
     }
@@ -489,7 +491,9 @@ impl Stage {
 
     /// Tells the strategy that a request came to nothing, in a shard's place.
     fn decline(&mut self, now: Timestamp, command: &Command, reason: Reason) {
-        let Some((shard, body)) = self.requests.refusal(command, reason, self.ends.len() as u8) else { return };
+        let Some((shard, body)) = self.requests.refusal(command, reason, self.ends.len() as u8) else {
+            return;
+        };
         let seq = self.heard[shard.0 as usize];
         self.tell(now, shard, Event { seq, at: now, body });
     }

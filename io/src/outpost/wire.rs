@@ -167,7 +167,9 @@ impl Wire<'_> {
         let Some(reference) = self.parcel(life, Parcel::Reference, welcome.reference_bytes).await else {
             return Ok(None);
         };
-        let Some(state) = self.parcel(life, Parcel::State, welcome.state_bytes).await else { return Ok(None) };
+        let Some(state) = self.parcel(life, Parcel::State, welcome.state_bytes).await else {
+            return Ok(None);
+        };
         let reference = RefData::load(&reference).map_err(|damage| damaged("its reference data", damage))?;
         let state = letters::decode_state(&state).map_err(|damage| damaged("its state", damage))?;
         let is_known = !heard.is_empty() && welcome.complete;
@@ -238,9 +240,8 @@ fn host_settings(
         None => {
             let texts: BTreeMap<String, String> = section.parameters.iter().cloned().collect();
             let kind = Kind::find(&section.kind).ok_or(None);
-            let make = kind.and_then(|kind| {
-                kind.make(&section.securities, &Parameters::new(texts)).map_err(Some)
-            });
+            let make =
+                kind.and_then(|kind| kind.make(&section.securities, &Parameters::new(texts)).map_err(Some));
             (make, section.start, section.cancel_on_failure)
         }
     };

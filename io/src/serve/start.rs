@@ -27,12 +27,12 @@ use crate::journal::header;
 use crate::log::Events;
 use crate::metrics::{Registry, StageSummary};
 use crate::net::settings::NetSettings;
-use crate::platform::{FEED, GATEWAYS};
 use crate::platform::gateway::Gateway;
 use crate::platform::gateway::doors::{Doors, Protocol};
 use crate::platform::gateway::fix::FixRoom;
 use crate::platform::gateway::stomp::StompRoom;
 use crate::platform::reread::REREADS_MAX;
+use crate::platform::{FEED, GATEWAYS};
 use crate::platform::{Parts, PlatformSettings};
 use crate::printer::Printer;
 use crate::report::Report;
@@ -78,8 +78,8 @@ pub fn start(
     let replay =
         replay.map_err(|error| ServeError::System("replay.data".to_string(), io::Error::other(error)))?;
     let is_distributed = config.service.mode == Mode::Distributed;
-    let mut outposts = is_distributed
-        .then(|| OutpostParts::of(config, past, acceptor.heard.clone(), outpost_numbers));
+    let mut outposts =
+        is_distributed.then(|| OutpostParts::of(config, past, acceptor.heard.clone(), outpost_numbers));
     if let Some(market) = &mut parts.gateways[0].market {
         market.set_replay(replay);
         // As fast as it can be taken: by those who are elsewhere, if there are any.

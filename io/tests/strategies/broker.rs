@@ -73,7 +73,7 @@ pub fn serve(place: &Folder, broker: &Broker, strategies: &str, settings: &[&str
     let config = place.join("settings.toml");
     std::fs::write(&config, strategies).unwrap();
     let url = format!("nats.url={}", broker.url());
-    let own = ["journal.level=os", "outposts.lease_ms=600", &url];
+    let own = ["journal.level=os", "outposts.lease_ms=1000", &url];
     let all: Vec<&str> = own.iter().chain(settings).copied().collect();
     let mut command = service::command(place, &all);
     command.args(["--config", "distributed", "--config"]).arg(&config).arg("--quiet");

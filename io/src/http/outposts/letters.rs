@@ -25,12 +25,22 @@ const WORDS_MAX: usize = 1_024;
 pub enum News {
     Nothing,
     /// A strategy has failed, in its own words.
-    Failed { name: std::sync::Arc<str>, reason: String },
+    Failed {
+        name: std::sync::Arc<str>,
+        reason: String,
+    },
 }
 
 impl Outposts {
     /// A letter from the process of a strategy. What can be answered at once is.
-    pub fn handle(&self, now: Timestamp, floor: &Floor, name: &str, bytes: &[u8], reply: Option<Subject>) -> News {
+    pub fn handle(
+        &self,
+        now: Timestamp,
+        floor: &Floor,
+        name: &str,
+        bytes: &[u8],
+        reply: Option<Subject>,
+    ) -> News {
         count(&self.counts.letters);
         let letter = match Letter::decode(bytes) {
             Ok(letter) => letter,
@@ -47,7 +57,9 @@ impl Outposts {
             Letter::Hello { .. } | Letter::Resume { .. } if !floor.is_complete() => {
                 Some(Reply::Wait { words: "the server is starting".to_string() })
             }
-            Letter::Hello { life, host, heard } => Some(inner.welcome(at, life, cut(host), &heard, now, floor)),
+            Letter::Hello { life, host, heard } => {
+                Some(inner.welcome(at, life, cut(host), &heard, now, floor))
+            }
             Letter::Resume { life, heard } => Some(inner.resume(at, life, &heard, now, floor)),
             Letter::Bye { life } => {
                 if inner.seats[at].touch(life, now) {
@@ -205,7 +217,13 @@ impl Inner {
         Reply::Missed { events, more }
     }
 
-    fn follow(&mut self, at: usize, security: pitlane_engine::id::SecurityId, on: bool, floor: &Floor) -> Reply {
+    fn follow(
+        &mut self,
+        at: usize,
+        security: pitlane_engine::id::SecurityId,
+        on: bool,
+        floor: &Floor,
+    ) -> Reply {
         if floor.reference().security(security).is_none() {
             return Reply::Declined { reason: Reason::UnknownSecurity };
         }
@@ -221,7 +239,13 @@ impl Inner {
     }
 
     /// Sends a command on in the strategy's name; None if whoever asked is answered later.
-    fn command(&mut self, at: usize, command: Command, reply: Option<&Subject>, floor: &Floor) -> Option<Reply> {
+    fn command(
+        &mut self,
+        at: usize,
+        command: Command,
+        reply: Option<&Subject>,
+        floor: &Floor,
+    ) -> Option<Reply> {
         let seat = &mut self.seats[at];
         let (source, strategy) = (seat.source, seat.strategy());
         let declined = |reason| Some(Reply::Declined { reason });
@@ -259,7 +283,7 @@ impl Inner {
             }
         }
         match floor.forward(Command { source, token: 0, body: command.body }) {
-            Ok(()) => {
+            Ok(_) => {
                 seat.asked.sent(id, request, reply.cloned());
                 None
             }
@@ -289,7 +313,7 @@ impl Inner {
         }
     }
 
-    fn unfollow_all(&mut self, at: usize) {
+    pub(super) fn unfollow_all(&mut self, at: usize) {
         for security in std::mem::take(&mut self.seats[at].follows) {
             self.board.follow(security, false);
         }

@@ -31,7 +31,9 @@ impl Board {
 
     /// Whether it is to go out.
     pub fn hear(&mut self, tick: &Tick) -> bool {
-        let Some(row) = self.rows.get_mut(&tick.security).filter(|row| row.followers > 0) else { return false };
+        let Some(row) = self.rows.get_mut(&tick.security).filter(|row| row.followers > 0) else {
+            return false;
+        };
         match row.tick.replace(*tick) {
             Some(_) => self.conflated += 1,
             None => self.waiting.push_back(tick.security),

@@ -59,9 +59,8 @@ impl Told {
 
     /// What somebody has not heard, up to a number; and whether there is more.
     pub fn after(&self, heard: &[u64], most: usize) -> (Vec<Numbered>, bool) {
-        let is_new = |told: &&Numbered| {
-            heard.get(told.shard.0 as usize).is_none_or(|heard| told.event.seq > *heard)
-        };
+        let is_new =
+            |told: &&Numbered| heard.get(told.shard.0 as usize).is_none_or(|heard| told.event.seq > *heard);
         let mut new = self.events.iter().filter(is_new);
         let events = new.by_ref().take(most).copied().collect();
         (events, new.next().is_some())
