@@ -476,7 +476,8 @@ impl Opened {
             }
             let mut outbox = Outbox::new(opened.event);
             let reference = self.reference.clone();
-            replay::begin(&mut opened.shard, time, reference, setup.settings.clone(), &mut outbox);
+            let past = (&setup.unheard, &mut opened.past);
+            replay::begin(&mut opened.shard, time, reference, setup.settings.clone(), &mut outbox, past);
             (opened.event, opened.now) = (outbox.seq(), time);
         }
         self.keeper.poll(now);

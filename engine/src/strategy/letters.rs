@@ -41,8 +41,8 @@ pub enum Letter {
     Follow { life: u64, security: SecurityId, on: bool },
     /// An order, a request about one, a phase, a subscription.
     Command { life: u64, command: Command },
-    /// It lives, and has taken in prices up to this number.
-    Beat { life: u64, prices: u64, heard: Vec<u64> },
+    /// It lives, and has taken in prices up to this number; idle if it waits for no answer.
+    Beat { life: u64, prices: u64, heard: Vec<u64>, idle: bool },
     /// It has failed and stopped, and why.
     Failed { life: u64, reason: String },
     /// It ends in good order.
@@ -176,7 +176,7 @@ image!(enum Letter {
     3 = Fetch { life, heard },
     4 = Follow { life, security, on },
     5 = Command { life, command },
-    6 = Beat { life, prices, heard },
+    6 = Beat { life, prices, heard, idle },
     7 = Failed { life, reason },
     8 = Bye { life },
 });
@@ -349,7 +349,7 @@ mod tests {
             Letter::Fetch { life: 9, heard: vec![3] },
             Letter::Follow { life: 9, security: SecurityId(4), on: true },
             Letter::Command { life: 9, command: Command { source: Source::default(), token: 1, body } },
-            Letter::Beat { life: 9, prices: 5, heard: vec![3] },
+            Letter::Beat { life: 9, prices: 5, heard: vec![3], idle: true },
             Letter::Failed { life: 9, reason: "why".into() },
             Letter::Bye { life: 9 },
         ]

@@ -273,16 +273,20 @@ impl Replay {
     }
 }
 
-/// A shard that begins, with all that follows from it. Nobody hears it.
+/// A shard that begins, with all that follows from it. Nobody hears it but those elsewhere, to whom it is told as their past.
 pub fn begin(
     shard: &mut Shard,
     time: Timestamp,
     reference: Arc<RefData>,
     settings: ShardSettings,
     outbox: &mut Outbox,
+    (unheard, past): (&Unheard, &mut Past),
 ) {
+    let unheard = Unheard { reported: BTreeMap::new(), ..unheard.clone() };
+    let mut echo = Echo { unheard, past: std::mem::take(past), ..Echo::default() };
     shard.begin(time, reference, settings, outbox);
-    settle(shard, outbox, &mut Echo::default());
+    settle(shard, outbox, &mut echo);
+    *past = echo.past;
 }
 
 fn settle(shard: &mut Shard, outbox: &mut Outbox, echo: &mut Echo) {

@@ -17,6 +17,9 @@ use pitlane_engine::time::{NS_PER_MS, Timestamp};
 /// A server without room has some after this time.
 const BUSY_NS: u64 = 5 * NS_PER_MS;
 
+/// Letters whose answer is looked for; beyond them those go whose request was answered otherwise.
+const NUMBERS_MAX: usize = 16_384;
+
 /// What came of a letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
@@ -93,6 +96,10 @@ impl Requests {
         mut number: impl FnMut() -> u64,
         out: &mut VecDeque<(u64, Letter)>,
     ) {
+        if self.numbers.len() > NUMBERS_MAX {
+            let orders = &self.orders;
+            self.numbers.retain(|_, id| orders.contains_key(id));
+        }
         for (id, sent) in self.orders.iter_mut().filter(|(_, sent)| sent.due <= now) {
             let number = number();
             sent.due = again;

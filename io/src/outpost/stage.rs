@@ -91,13 +91,12 @@ pub struct Stage {
     number: u64,
     prices: u64,
     paced: bool,
-    told: (u64, Vec<u64>),
+    told: (u64, Vec<u64>, bool),
     spoke_at: Timestamp,
     beat_at: Timestamp,
     noted: (Timestamp, Vec<u64>),
     record: Option<Record>,
     broken: Option<Broken>,
-    ending: bool,
 }
 
 /// What a stage is made of, beside the welcome.
@@ -141,13 +140,12 @@ impl Stage {
             number: 0,
             prices: 0,
             paced: false,
-            told: (0, Vec::new()),
+            told: (0, Vec::new(), false),
             spoke_at: now,
             beat_at: now,
             noted: (now, Vec::new()),
             record,
             broken: None,
-            ending: false,
         };
         stage.keep_record(|record| record.life(life));
         for told in missed {
@@ -201,12 +199,11 @@ impl Stage {
 
     /// Every strategy stops and exits.
     pub fn wind_down(&mut self, now: Timestamp) {
-        self.ending = true;
         self.runner.wind_down(now);
         self.poll(now);
     }
 
-    /// Whether all that it said at its end was heard.
+    /// Whether all that it asked for was answered.
     pub fn has_left(&self) -> bool {
         !self.runner.is_waiting() && self.requests.is_empty()
     }
@@ -513,12 +510,14 @@ impl Stage {
 
     /// Says that it lives; at once, if somebody waits for what it has taken in.
     fn beat(&mut self, now: Timestamp) {
-        let is_awaited = self.paced && (self.told.0 != self.prices || self.told.1 != self.heard);
-        if now < self.beat_at && !is_awaited {
+        let idle = self.has_left();
+        let is_news = (self.told.0, self.told.2) != (self.prices, idle) || self.told.1 != self.heard;
+        if now < self.beat_at && !(self.paced && is_news) {
             return;
         }
-        let letter = Letter::Beat { life: self.life, prices: self.prices, heard: self.heard.clone() };
-        self.told = (self.prices, self.heard.clone());
+        self.told = (self.prices, self.heard.clone(), idle);
+        let (prices, heard) = (self.prices, self.heard.clone());
+        let letter = Letter::Beat { life: self.life, prices, heard, idle };
         if now >= self.beat_at {
             self.beat_at = now.plus(self.lease_ns / BEATS_PER_LEASE);
             self.send(letter);

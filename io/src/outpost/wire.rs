@@ -102,6 +102,7 @@ pub async fn run(settings: &OutpostSettings, signals: UnixStream) -> Result<(), 
     loop {
         let Some(greeted) = wire.greet(record.take(), &heard).await? else { return Ok(()) };
         let mut stage = Stage::new(wire.clock.now(), &greeted.welcome, greeted.props);
+        stage.set_broker(wire.clock.now(), wire.weather.is_up());
         say(&format!("ready strategy={} server={}", settings.name, config.service.name));
         match wire.play(&mut stage).await? {
             End::Asked => return Ok(()),

@@ -14,6 +14,7 @@ mod broker;
 mod data;
 mod distributed;
 mod embedded;
+mod entry;
 mod kills;
 mod replay;
 mod simulation;

@@ -72,8 +72,9 @@ impl Outposts {
             Letter::Piece { of, at: from, .. } => Some(inner.piece(at, of, from as usize, floor)),
             Letter::Fetch { heard, .. } => Some(inner.missed(at, &heard)),
             Letter::Follow { security, on, .. } => Some(inner.follow(at, security, on, floor)),
-            Letter::Beat { prices, heard, .. } => {
-                (inner.seats[at].prices, inner.seats[at].heard) = (prices, heard);
+            Letter::Beat { prices, heard, idle, .. } => {
+                let seat = &mut inner.seats[at];
+                (seat.prices, seat.heard, seat.idle) = (prices, heard, idle);
                 Some(Reply::Told)
             }
             Letter::Failed { reason, .. } => {
@@ -140,7 +141,7 @@ impl Inner {
         let lease_ms = (self.lease_ns / pitlane_engine::time::NS_PER_MS) as u32;
         let seat = &mut self.seats[at];
         seat.sit_down(life, now);
-        (seat.host, seat.state, seat.prices, seat.heard) = (host, state, 0, Vec::new());
+        (seat.host, seat.state, seat.prices, seat.heard) = (host, state, 0, heard.to_vec());
         tracing::info!(strategy = %seat.name, host = %seat.host, "the process of a strategy has come");
         Reply::Welcome(Box::new(Welcome {
             epoch,

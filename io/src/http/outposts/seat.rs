@@ -38,6 +38,8 @@ pub struct Seat {
     /// What it has said that it has taken in: prices, and events by shard.
     pub prices: u64,
     pub heard: Vec<u64>,
+    /// It waits for no answer.
+    pub idle: bool,
     /// How much of what it was told is out.
     pub place: u64,
     /// It is to be told how far we are.
@@ -62,6 +64,7 @@ impl Seat {
             follows: BTreeSet::new(),
             prices: 0,
             heard: Vec::new(),
+            idle: false,
             beat: false,
             state: Vec::new(),
         }
@@ -88,7 +91,7 @@ impl Seat {
     pub fn sit_down(&mut self, life: u64, now: Timestamp) {
         (self.life, self.present, self.heard_at) = (Some(life), true, now);
         self.place = self.told.end();
-        self.beat = true;
+        (self.beat, self.idle) = (true, false);
     }
 
     /// A word of a life; false if it is not the one that sits here.
@@ -118,7 +121,8 @@ impl Seat {
 
     /// Whether it has taken in all that there is, and waits for nothing.
     pub fn is_quiet(&self, prices: u64) -> bool {
-        self.prices >= prices
+        self.idle
+            && self.prices >= prices
             && self.place == self.told.end()
             && self.told.is_heard(&self.heard)
             && self.asked.is_idle()

@@ -1,0 +1,199 @@
+//! Order entry over the broker, letter by letter: a client of the broker that is written out here, so that what goes over the wire is seen.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use pitlane_engine::command::{Body, Command, Phase};
+use pitlane_engine::id::{IntId, PortId, SecurityId, Source, StrategyId};
+use pitlane_engine::number::{Price, Qty};
+use pitlane_engine::reason::Reason;
+use pitlane_engine::strategy::letters::{self, Letter, Reply};
+use pitlane_engine::terms::{OrderKind, Terms};
+
+use super::broker::{Broker, serve};
+use super::client::{body, header};
+use super::data::MOMENTUM;
+use super::embedded::{get, strategy, subscriber, until};
+use super::service::{Service, folder};
+
+/// What came: subject, headers, payload.
+struct Message {
+    headers: String,
+    payload: Vec<u8>,
+}
+
+struct Wire {
+    to: TcpStream,
+    from: BufReader<TcpStream>,
+}
+
+impl Wire {
+    fn open(broker: &Broker) -> Wire {
+        let to = TcpStream::connect(("127.0.0.1", broker.port)).unwrap();
+        to.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        let mut wire = Wire { from: BufReader::new(to.try_clone().unwrap()), to };
+        wire.say("CONNECT {\"verbose\":false,\"headers\":true,\"no_responders\":true,\"protocol\":1}");
+        wire
+    }
+
+    fn say(&mut self, line: &str) {
+        self.to.write_all(format!("{line}\r\n").as_bytes()).unwrap();
+    }
+
+    fn subscribe(&mut self, subject: &str) {
+        self.say(&format!("SUB {subject} 1\r\nPING"));
+        while !self.line().starts_with("PONG") {}
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        assert!(self.from.read_line(&mut line).unwrap() > 0, "the broker goes on");
+        line.trim_end().to_string()
+    }
+
+    fn hear(&mut self) -> Message {
+        loop {
+            let line = self.line();
+            let words: Vec<&str> = line.split(' ').collect();
+            let sizes: Vec<usize> = match words[0] {
+                "PING" => {
+                    self.say("PONG");
+                    continue;
+                }
+                "MSG" => vec![0, words[words.len() - 1].parse().unwrap()],
+                "HMSG" => words[words.len() - 2..].iter().map(|word| word.parse().unwrap()).collect(),
+                _ => continue,
+            };
+            let mut bytes = vec![0; sizes[1] + 2];
+            self.from.read_exact(&mut bytes).unwrap();
+            bytes.truncate(sizes[1]);
+            let payload = bytes.split_off(sizes[0]);
+            return Message { headers: String::from_utf8(bytes).unwrap(), payload };
+        }
+    }
+
+    /// Asks in the name of a strategy, until somebody is there to answer.
+    fn ask(&mut self, letter: &Letter) -> Reply {
+        loop {
+            let bytes = letter.encode();
+            self.say(&format!("PUB pitlane.pitlane.ask.MOMENTUM answers {}", bytes.len()));
+            self.to.write_all(&bytes).unwrap();
+            self.say("");
+            let message = self.hear();
+            if message.headers.contains("503") {
+                continue;
+            }
+            match Reply::decode(&message.payload).unwrap() {
+                Reply::Wait { .. } => continue,
+                reply => return reply,
+            }
+        }
+    }
+}
+
+fn command(body: Body) -> Command {
+    Command { source: Source::default(), token: 0, body }
+}
+
+fn order(number: u64, qty: i64, strategy: StrategyId) -> Command {
+    let terms = Terms {
+        security: SecurityId(1),
+        qty: Qty::from_raw(qty * 100_000_000),
+        kind: OrderKind::Limit,
+        limit: Price::from_raw(100_000_000),
+        limit_given: true,
+        account: pitlane_engine::id::AccountId(1),
+        strategy,
+        ..Terms::default()
+    };
+    command(Body::Submit { id: IntId::numbered(b's', number), terms })
+}
+
+fn orders(service: &Service) -> usize {
+    let rows = get(service, "/rest/execution/order");
+    rows.as_array().unwrap().iter().filter(|row| row["strategyName"] == "MOMENTUM").count()
+}
+
+#[test]
+fn the_same_order_again_gets_the_same_answer_after_a_restart_too() {
+    let place = folder("distributed-entry");
+    let broker = Broker::start(&place);
+    let settings = ["feed.on=false", "outposts.lease_ms=60000"];
+    let service = serve(&place, &broker, MOMENTUM, &settings);
+    let mut wire = Wire::open(&broker);
+    wire.subscribe("answers");
+    let life = 7;
+    let Reply::Welcome(welcome) = wire.ask(&Letter::Hello { life, host: "test".into(), heard: Vec::new() })
+    else {
+        panic!("it is welcome");
+    };
+    assert_eq!(welcome.section.kind, "moving-average-cross");
+    let mut ask = |command| wire.ask(&Letter::Command { life, command });
+    let first = order(1, 5, welcome.strategy);
+    // It may not trade yet; that is an answer among the events, and the id is used.
+    assert_eq!(ask(first), Reply::Told);
+    assert_eq!(orders(&service), 0);
+    for phase in [Phase::Init, Phase::Prefeed, Phase::Start, Phase::Running] {
+        assert_eq!(ask(command(Body::Phase { strategy: welcome.strategy, phase })), Reply::Told);
+    }
+    assert_eq!(strategy(&service, "MOMENTUM")["phase"], "RUNNING");
+    assert_eq!((ask(first), orders(&service)), (Reply::Told, 0), "what was refused stays refused");
+    let second = order(2, 5, welcome.strategy);
+    for _ in 0..3 {
+        assert_eq!((ask(second), orders(&service)), (Reply::Told, 1));
+    }
+    let declined = |reason| Reply::Declined { reason };
+    assert_eq!(ask(order(2, 6, welcome.strategy)), declined(Reason::DuplicateId));
+    assert_eq!(ask(order(3, 5, StrategyId(2))), declined(Reason::UnknownStrategy));
+    assert_eq!(ask(command(Body::ResetPositions)), declined(Reason::UnknownScope));
+    let strange = pitlane_engine::id::OrderHandle::new(pitlane_engine::id::ShardId(99), 0, 3);
+    let cancel = |order| command(Body::Cancel { order, id: IntId::numbered(b'q', 1) });
+    assert_eq!(ask(cancel(strange)), declined(Reason::UnknownOrder));
+
+    service.signal("KILL");
+    service.end();
+    let service = serve(&place, &broker, MOMENTUM, &settings);
+    let mut ask = |letter: &Letter| wire.ask(letter);
+    assert_eq!(ask(&Letter::Command { life, command: second }), Reply::Stranger);
+    let heard: Vec<u64> = welcome.heads.iter().map(|head| head.seen).collect();
+    assert!(matches!(ask(&Letter::Resume { life, heard: heard.clone() }), Reply::Welcome(_)));
+    for command in [first, second] {
+        assert_eq!((ask(&Letter::Command { life, command }), orders(&service)), (Reply::Told, 1));
+    }
+    let other = order(2, 6, welcome.strategy);
+    assert_eq!(ask(&Letter::Command { life, command: other }), declined(Reason::DuplicateId));
+    // What was said before the restart is still told, each event once.
+    let Reply::Missed { events, more: false } = ask(&Letter::Fetch { life, heard }) else {
+        panic!("it is kept")
+    };
+    let own = letters::source(PortId(1), welcome.strategy);
+    assert!(events.iter().all(|told| letters::concerns(own, &told.event)));
+    let answered: Vec<IntId> = events.iter().filter_map(|told| letters::answers(&told.event)).collect();
+    assert_eq!(answered, [IntId::numbered(b's', 1), IntId::numbered(b's', 2)]);
+    // Nonsense is answered, and harms nobody.
+    wire.say("PUB pitlane.pitlane.ask.MOMENTUM answers 3\r\n\u{1}zz");
+    assert!(matches!(Reply::decode(&wire.hear().payload), Ok(Reply::Refused { .. })));
+    assert_eq!(service.metric("pitlane_outpost_misread_total"), 1);
+}
+
+#[test]
+fn events_between_strategies_travel_both_ways() {
+    let place = folder("distributed-generic");
+    let broker = Broker::start(&place);
+    let service = serve(&place, &broker, MOMENTUM, &["feed.on=false"]);
+    until(|| get(&service, "/health/ready")["broker"]["connected"] == true);
+    let mut wire = Wire::open(&broker);
+    wire.subscribe("pitlane.pitlane.generic");
+    let mut client = subscriber(&service, "generic-event.spread");
+    client.say("SEND|destination:/topic/generic-event.signal||{\"go\":1}");
+    let heard = wire.hear();
+    assert!(heard.headers.contains("Pitlane-Event: signal"), "{}", heard.headers);
+    assert_eq!(heard.payload, b"{\"go\":1}");
+    let (head, said) = ("NATS/1.0\r\nPitlane-Event: spread\r\nPitlane-From: PAIRS\r\n\r\n", "{\"by\":2}");
+    let sizes = format!("{} {}", head.len(), head.len() + said.len());
+    wire.say(&format!("HPUB pitlane.pitlane.generic {sizes}\r\n{head}{said}"));
+    let message = client.hear_until("MESSAGE");
+    assert_eq!(header(&message, "destination"), Some("/topic/generic-event.spread"));
+    assert!(body(&message).contains("{\"by\":2}"), "{message}");
+}
