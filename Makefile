@@ -183,8 +183,8 @@ reproducible: ## build the archive twice from what is committed, in two folders,
 # The advisories are in a repository that not every machine reaches; what is missing is told.
 deny: ## licences, sources and versions of what we depend on, and known faults of it
 	@command -v cargo-deny >/dev/null || cargo install cargo-deny --locked
-	cargo deny --all-features check licenses bans sources
-	@if cargo deny fetch db >/dev/null 2>&1; then cargo deny --all-features check --disable-fetch advisories; \
+	cargo deny check licenses bans sources
+	@if cargo deny fetch db >/dev/null 2>&1; then cargo deny check --disable-fetch advisories; \
 		else echo "SKIPPED: known faults (advisories) were not looked at: their database cannot be fetched here"; fi
 
 sbom: ## what the binary is made of, in CycloneDX, into target/sbom.cdx.json
