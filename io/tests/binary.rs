@@ -243,6 +243,24 @@ fn health_asks_the_service_that_runs_here() {
     assert!(complaints.contains("http.listen: it is switched off"), "{complaints}");
 }
 
+#[test]
+fn what_is_installed_beside_the_binary_speaks_its_language() {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let settings = top.join("config/service.toml");
+    let (code, said, complaints) = run(&format!("check --config {}", settings.display()));
+    assert_eq!((code, complaints.as_str()), (Some(0), ""), "{said}");
+    let unit = fs::read_to_string(top.join("config/pitlane.service")).unwrap();
+    let commands = unit.lines().filter(|line| line.starts_with("Exec"));
+    let commands: Vec<&str> =
+        commands.filter_map(|line| line.split_once("/bin/pitlane ")).map(|of| of.1).collect();
+    assert_eq!(commands.len(), 3, "check, serve and health");
+    for command in commands {
+        let (code, said, complaints) = run(&format!("{command} --help"));
+        assert_eq!((code, complaints.as_str()), (Some(0), ""), "{command}");
+        assert!(said.contains("Usage: pitlane "), "{command}");
+    }
+}
+
 /// The files were once for everybody on the machine to read, unless the system was told otherwise.
 #[test]
 fn what_was_traded_is_for_nobody_else_to_read() {
