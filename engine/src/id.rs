@@ -166,12 +166,14 @@ impl IntId {
         if bytes.len() > INT_ID_BYTES {
             return Err(TextError::TooLong);
         }
-        if !bytes.iter().all(u8::is_ascii_graphic) {
-            return Err(TextError::Character);
-        }
         let mut id = [0; INT_ID_BYTES];
         id[..bytes.len()].copy_from_slice(bytes);
-        Ok(IntId(id))
+        let words = id.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
+        let is_text = words.zip((0..bytes.len()).step_by(8)).all(|(word, at)| {
+            let beyond = u64::MAX.checked_shl(8 * (bytes.len() - at) as u32).unwrap_or(0);
+            text::are_graphic(word | beyond & u64::from_le_bytes([b'x'; 8]))
+        });
+        if is_text { Ok(IntId(id)) } else { Err(TextError::Character) }
     }
 
     /// An id of ours, made of a number: `prefix` and the number in decimal.
@@ -230,9 +232,17 @@ impl IntId {
         self.0[0] == 0
     }
 
+    #[inline]
     pub fn as_bytes(&self) -> &[u8] {
-        let len = self.0.iter().position(|&b| b == 0).unwrap_or(INT_ID_BYTES);
-        &self.0[..len]
+        &self.0[..self.text_len()]
+    }
+
+    /// Bytes of the text. They are counted by words: the first whose last byte is zero has its end.
+    #[inline]
+    pub fn text_len(&self) -> usize {
+        let words = self.0.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
+        let last = words.enumerate().find(|(_, word)| word >> 56 == 0);
+        last.map_or(INT_ID_BYTES, |(at, word)| at * 8 + 8 - word.leading_zeros() as usize / 8)
     }
 
     pub fn as_str(&self) -> &str {
@@ -441,6 +451,16 @@ mod tests {
         assert_eq!(IntId::parse("x".repeat(49).as_bytes()), Err(TextError::TooLong));
         for bad in [&b"a b"[..], b"a\0", b"\x7f", "é".as_bytes()] {
             assert_eq!(IntId::parse(bad), Err(TextError::Character));
+        }
+        for len in 1..=INT_ID_BYTES {
+            for at in 0..len {
+                let mut text = vec![b'~'; len];
+                assert_eq!(IntId::parse(&text).map(|id| id.text_len()), Ok(len));
+                for byte in 0..=255u8 {
+                    text[at] = byte;
+                    assert_eq!(IntId::parse(&text).is_ok(), byte.is_ascii_graphic(), "{byte} of {text:?}");
+                }
+            }
         }
     }
 

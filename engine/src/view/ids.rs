@@ -12,7 +12,8 @@
 
 use super::slab::{NONE, Slab};
 use crate::ahead;
-use crate::id::{INT_ID_BYTES, IntId};
+use crate::id::IntId;
+use crate::scatter::Scatter;
 
 /// One id of one order.
 #[derive(Clone, Copy, Debug)]
@@ -43,24 +44,23 @@ pub(super) struct Ids {
     links: Slab<Link>,
     /// Heads of the buckets. At least one.
     buckets: Vec<u32>,
-    /// So that nobody can choose texts which all fall into one bucket.
-    seed: u64,
+    scatter: Scatter,
 }
 
 impl Ids {
     pub(super) fn new(seed: u64) -> Ids {
-        Ids { entries: Slab::new(), links: Slab::new(), buckets: vec![NONE], seed }
+        Ids { entries: Slab::new(), links: Slab::new(), buckets: vec![NONE], scatter: Scatter::new(seed) }
     }
 
     /// Has memory brought near for a new order of this id.
     pub(super) fn foresee(&self, id: &IntId) {
-        ahead::fetch(&self.buckets[self.bucket(hash(self.seed, id))]);
+        ahead::fetch(&self.buckets[self.bucket(self.scatter.hash(0, id))]);
     }
 
     /// The chain of a new order with one id: its only entry.
     pub(super) fn insert(&mut self, id: IntId, order: u32) -> u32 {
         let at = self.entries.insert(Entry { id, older: NONE, newer: NONE, order });
-        let same = self.links.insert(Link { hash: hash(self.seed, &id), next: NONE });
+        let same = self.links.insert(Link { hash: self.scatter.hash(0, &id), next: NONE });
         assert!(at == same, "both come and go together");
         self.link(at);
         if self.entries.len() > self.buckets.len() {
@@ -111,7 +111,7 @@ impl Ids {
 
     /// The records of all orders that have this id in their chain, in no order that means anything.
     pub(super) fn find(&self, id: &IntId) -> impl Iterator<Item = u32> {
-        let hash = hash(self.seed, id);
+        let hash = self.scatter.hash(0, id);
         let mut next = self.buckets[self.bucket(hash)];
         std::iter::from_fn(move || {
             while next != NONE {
@@ -175,26 +175,6 @@ impl Ids {
         let place = hash & (full - 1);
         if place < count { place } else { hash & (full / 2 - 1) }
     }
-}
-
-/// Six words multiplied and folded, as wyhash does it.
-fn hash(seed: u64, id: &IntId) -> u32 {
-    const ODD: [u64; 3] = [0xa076_1d64_78bd_642f, 0xe703_7ed1_a0b4_28db, 0x8ebc_6af0_9c88_c6e3];
-    let bytes: &[u8; INT_ID_BYTES] = id.padded();
-    let word = |at: usize| {
-        let mut word = [0; 8];
-        word.copy_from_slice(&bytes[at * 8..at * 8 + 8]);
-        u64::from_le_bytes(word)
-    };
-    let fold = |a: u64, b: u64| {
-        let product = a as u128 * b as u128;
-        product as u64 ^ (product >> 64) as u64
-    };
-    let mut hash = seed ^ ODD[0];
-    for (pair, odd) in ODD.into_iter().enumerate() {
-        hash = fold(word(2 * pair) ^ odd, word(2 * pair + 1) ^ hash);
-    }
-    fold(hash ^ ODD[1], ODD[2]) as u32
 }
 
 #[cfg(test)]
@@ -265,7 +245,7 @@ mod tests {
 
     impl Ids {
         fn buckets_walked(&self, id: &IntId) -> usize {
-            let mut at = self.buckets[self.bucket(hash(self.seed, id))];
+            let mut at = self.buckets[self.bucket(self.scatter.hash(0, id))];
             let mut count = 0;
             while at != NONE {
                 at = self.links[at].next;
