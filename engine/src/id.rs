@@ -166,24 +166,37 @@ impl IntId {
         if bytes.len() > INT_ID_BYTES {
             return Err(TextError::TooLong);
         }
-        let mut id = [0; INT_ID_BYTES];
-        id[..bytes.len()].copy_from_slice(bytes);
-        let words = id.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
-        let is_text = words.zip((0..bytes.len()).step_by(8)).all(|(word, at)| {
-            let beyond = u64::MAX.checked_shl(8 * (bytes.len() - at) as u32).unwrap_or(0);
-            text::are_graphic(word | beyond & u64::from_le_bytes([b'x'; 8]))
-        });
-        if is_text { Ok(IntId(id)) } else { Err(TextError::Character) }
+        // Made of whole words, since it will be copied and compared in such.
+        let mut words = [0; INT_ID_BYTES / 8];
+        let (whole, rest) = bytes.as_chunks::<8>();
+        let mut is_text = true;
+        for (place, chunk) in words.iter_mut().zip(whole) {
+            *place = u64::from_le_bytes(*chunk);
+            is_text &= text::are_graphic(*place);
+        }
+        if let Some(place) = words.get_mut(whole.len()).filter(|_| !rest.is_empty()) {
+            let beyond = u64::MAX << (8 * rest.len());
+            *place = match bytes.last_chunk::<8>() {
+                Some(last) => u64::from_le_bytes(*last) >> (64 - 8 * rest.len()),
+                None => rest.iter().rev().fold(0, |word, &byte| word << 8 | byte as u64),
+            };
+            is_text &= text::are_graphic(*place | beyond & u64::from_le_bytes([b'x'; 8]));
+        }
+        if is_text { Ok(IntId::of_words(words)) } else { Err(TextError::Character) }
     }
 
     /// An id of ours, made of a number: `prefix` and the number in decimal.
     #[inline(always)]
     pub fn numbered(prefix: u8, number: u64) -> IntId {
-        // Made of whole words, since it will be copied in such.
-        let words = match text::digits_of(number) {
+        let [first, second, third] = match text::digits_of(number) {
             Some(digits) => [digits << 8 | prefix as u64, digits >> 56, 0],
             None => IntId::words_of(prefix, number),
         };
+        IntId::of_words([first, second, third, 0, 0, 0])
+    }
+
+    #[inline(always)]
+    fn of_words(words: [u64; INT_ID_BYTES / 8]) -> IntId {
         let mut id = [0; INT_ID_BYTES];
         for (place, word) in id.as_chunks_mut::<8>().0.iter_mut().zip(words) {
             *place = word.to_le_bytes();

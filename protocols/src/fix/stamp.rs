@@ -14,15 +14,16 @@ pub fn parse_timestamp(bytes: &[u8]) -> Option<Timestamp> {
     if hour > 23 || minute > 59 || second > 60 {
         return None;
     }
-    let ns = match decimals {
-        [] => 0,
-        [b'.', digits @ ..] if matches!(digits.len(), 3 | 6 | 9) => {
-            let value =
-                digits.iter().try_fold(0u64, |value, &byte| Some(value * 10 + digit(byte)? as u64))?;
-            value * 10u64.pow(9 - digits.len() as u32)
-        }
+    let thousandths = match decimals {
+        [] => decimals,
+        [b'.', digits @ ..] if matches!(digits.len(), 3 | 6 | 9) => digits,
         _ => return None,
     };
+    let mut threes = thousandths.as_chunks::<3>().0.iter();
+    let mut ns = 0;
+    for _ in 0..3 {
+        ns = ns * 1_000 + threes.next().map_or(Some(0), three)?;
+    }
     let second = hour * 3_600 + minute * 60 + second.min(59);
     Some(day_of(date)?.start().plus(second as u64 * NS_PER_S + ns))
 }
@@ -38,9 +39,11 @@ fn day_of(text: &[u8; 8]) -> Option<Day> {
     (day >= 0).then_some(Day(day))
 }
 
-fn digit(byte: u8) -> Option<u8> {
-    let digit = byte.wrapping_sub(b'0');
-    (digit <= 9).then_some(digit)
+/// A number of three digits.
+fn three(text: &[u8; 3]) -> Option<u64> {
+    let digits = text.map(|byte| byte.wrapping_sub(b'0'));
+    let [hundreds, tens, ones] = digits.map(u64::from);
+    digits.iter().all(|&digit| digit <= 9).then_some(hundreds * 100 + tens * 10 + ones)
 }
 
 /// An instant is written once in a millisecond, its date once a day.
