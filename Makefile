@@ -176,7 +176,7 @@ release: ## an archive with its checksum in target/archive, the same bytes where
 reproducible: ## build the archive twice from what is committed, in two folders, and compare the bytes
 	@for place in one another; do \
 		rm -rf target/twice/$$place && mkdir -p target/twice && git clone --quiet . target/twice/$$place && \
-		$(MAKE) -C target/twice/$$place release CARGO_TARGET_DIR= || exit 1; done
+		env -u CARGO_TARGET_DIR $(MAKE) -C target/twice/$$place release || exit 1; done
 	cmp target/twice/one/target/archive/$(ARCHIVE).tar.gz target/twice/another/target/archive/$(ARCHIVE).tar.gz
 	@rm -rf target/twice && echo "the same bytes"
 
