@@ -188,7 +188,7 @@ impl Outposts {
             epoch: epoch.0,
             port,
             seats: strategies.iter().filter_map(seat).collect(),
-            board: Board::default(),
+            board: Board::new(pace.is_some()),
             prices: 0,
             seen,
             replies: VecDeque::new(),

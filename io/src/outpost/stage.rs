@@ -306,14 +306,17 @@ impl Stage {
         }
         (self.prices, self.paced) = (prices.number, prices.paced);
         for tick in &prices.ticks {
-            self.tell_tick(now, tick);
+            // Two of one moment are told both, as a trade and the quote after it.
+            let known = self.runner.market().tick(tick.security);
+            if known.is_none_or(|known| known.at <= tick.at) {
+                self.tell_tick(now, tick);
+            }
         }
     }
 
     /// The subscription component has the last word on whether anybody here wants it.
     fn tell_tick(&mut self, now: Timestamp, tick: &Tick) {
-        let is_old = self.runner.market().tick(tick.security).is_some_and(|known| known.at >= tick.at);
-        if !self.follows.contains(&tick.security) || is_old {
+        if !self.follows.contains(&tick.security) {
             return;
         }
         let shard = pitlane_engine::shard::shard_of(tick.security, self.ends.len() as u8);
@@ -383,8 +386,9 @@ impl Stage {
         let answer = match reply {
             Reply::Told => Answer::Done,
             Reply::Follows { tick } => {
-                if let Some(tick) = tick {
-                    self.tell_tick(now, tick);
+                // The picture as it is, unless prices have come since.
+                if let Some(tick) = tick.filter(|tick| self.runner.market().tick(tick.security).is_none()) {
+                    self.tell_tick(now, &tick);
                 }
                 Answer::Done
             }

@@ -1,4 +1,5 @@
-//! The newest price of each security that somebody elsewhere follows. What is not yet out is replaced by what is newer.
+//! The newest price of each security that somebody elsewhere follows. What is not yet out is replaced by what is newer; but if the market
+//! waits for those who hear it, each goes out.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,6 +15,9 @@ pub struct Board {
     /// Those that are to go out, the one that has waited longest first.
     waiting: VecDeque<SecurityId>,
     conflated: u64,
+    /// Whether each goes out, and those that have not: as many as one row of the market causes.
+    paced: bool,
+    each: VecDeque<Tick>,
 }
 
 #[derive(Debug, Default)]
@@ -24,6 +28,10 @@ struct Row {
 }
 
 impl Board {
+    pub fn new(paced: bool) -> Board {
+        Board { paced, ..Board::default() }
+    }
+
     pub fn follow(&mut self, security: SecurityId, on: bool) {
         let row = self.rows.entry(security).or_default();
         row.followers = if on { row.followers + 1 } else { row.followers.saturating_sub(1) };
@@ -34,6 +42,10 @@ impl Board {
         let Some(row) = self.rows.get_mut(&tick.security).filter(|row| row.followers > 0) else {
             return false;
         };
+        if self.paced {
+            self.each.push_back(*tick);
+            return true;
+        }
         match row.tick.replace(*tick) {
             Some(_) => self.conflated += 1,
             None => self.waiting.push_back(tick.security),
@@ -43,13 +55,17 @@ impl Board {
 
     /// The next ones to go out; empty if there are none.
     pub fn take(&mut self) -> Vec<Tick> {
+        if self.paced {
+            let count = self.each.len().min(TICKS_MAX);
+            return self.each.drain(..count).collect();
+        }
         let Board { rows, waiting, .. } = self;
         let count = waiting.len().min(TICKS_MAX);
         waiting.drain(..count).filter_map(|security| rows.get_mut(&security)?.tick.take()).collect()
     }
 
     pub fn is_idle(&self) -> bool {
-        self.waiting.is_empty()
+        self.waiting.is_empty() && self.each.is_empty()
     }
 
     /// Nobody would hear them now.
@@ -90,5 +106,13 @@ mod tests {
         assert!(board.hear(&tick(1, 4)), "one of two is left");
         board.clear();
         assert!(board.is_idle());
+    }
+
+    #[test]
+    fn where_the_market_waits_each_goes_out() {
+        let mut board = Board::new(true);
+        board.follow(SecurityId(1), true);
+        assert!(board.hear(&tick(1, 1)) && board.hear(&tick(1, 1)) && !board.is_idle());
+        assert_eq!((board.take().len(), board.conflated(), board.is_idle()), (2, 0, true));
     }
 }
