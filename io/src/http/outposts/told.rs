@@ -113,8 +113,8 @@ mod tests {
         assert!(!told.covers(&[10]), "of another number of shards");
         assert_eq!(seqs(&told, &[10, 20]), [13, 21, 17, 18]);
         assert_eq!(seqs(&told, &[13, 30]), [17, 18]);
-        assert_eq!(told.after(&[10, 20], 3).1, true);
-        assert_eq!(told.after(&[10, 20], 4).1, false);
+        assert!(told.after(&[10, 20], 3).1);
+        assert!(!told.after(&[10, 20], 4).1);
         let befores: Vec<u64> = told.since(0, 9).0.iter().map(|numbered| numbered.before).collect();
         assert_eq!(befores, [10, 20, 13, 17]);
         assert!(told.is_heard(&[18, 21]) && !told.is_heard(&[17, 21]));
