@@ -11,6 +11,8 @@ pub enum Kind {
     Stomp,
     WebSocket,
     Fix,
+    /// A venue that we are connected to.
+    Venue,
 }
 
 impl Kind {
@@ -19,6 +21,7 @@ impl Kind {
             Kind::Stomp => "STOMP",
             Kind::WebSocket => "WEBSOCKET",
             Kind::Fix => "FIX",
+            Kind::Venue => "VENUE",
         }
     }
 
@@ -28,6 +31,7 @@ impl Kind {
             Kind::Stomp => "stomp",
             Kind::WebSocket => "ws",
             Kind::Fix => "fix",
+            Kind::Venue => "venue",
         }
     }
 }
