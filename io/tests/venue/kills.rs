@@ -79,25 +79,26 @@ fn nothing_is_lost_or_doubled_whichever_side_is_killed() {
     client.settle();
     let orders = settled(&service);
     told.extend(venue.catch_up().to_vec());
-    compare(&told, &orders, &get(&service, "/rest/portfolio/transaction"));
+    compare(&told, &orders, &get(&service, "/rest/transaction/daily"));
     service.signal("TERM");
     let ended = service.end();
     assert!(ended.is_orderly(), "{}\n{}", ended.said, ended.complaints);
 }
 
-/// All orders, once none of them waits for the venue any more.
-fn settled(service: &crate::service::Service) -> Value {
+/// All orders, open and finished, once none of them waits for the venue any more.
+fn settled(service: &crate::service::Service) -> Vec<Value> {
+    let list = |path: &str| get(service, path).as_array().expect("a list").clone();
     loop {
-        let orders = get(service, "/rest/execution/order");
+        let open = list("/rest/execution/order");
         let waits = |row: &Value| row["status"] == "PENDING_NEW" || row["unknown"] == true;
-        if !orders.as_array().expect("a list").iter().any(waits) {
-            return orders;
+        if !open.iter().any(waits) {
+            return [open, list("/rest/ext/order/history")].concat();
         }
         std::thread::yield_now();
     }
 }
 
-fn compare(told: &[String], orders: &Value, transactions: &Value) {
+fn compare(told: &[String], rows: &[Value], transactions: &Value) {
     // What the venue has done, by execution. What it processed twice has the same id.
     let mut fills: BTreeMap<&str, u64> = BTreeMap::new();
     let mut arrived: BTreeMap<&str, usize> = BTreeMap::new();
@@ -116,10 +117,10 @@ fn compare(told: &[String], orders: &Value, transactions: &Value) {
     let doubled: Vec<_> = arrived.iter().filter(|(_, count)| **count > 1).collect();
     assert!(doubled.is_empty(), "sent twice: {doubled:?}");
     let done: u64 = fills.values().sum();
-    let rows = transactions.as_array().expect("a list");
-    let booked: u64 = rows.iter().map(|row| whole(&row["quantity"].to_string())).sum();
-    assert_eq!((rows.len(), booked), (fills.len(), done), "what the venue has done is what we have booked");
-    let rows = orders.as_array().expect("a list");
+    let booked = transactions.as_array().expect("a list");
+    let count = booked.len();
+    let booked: u64 = booked.iter().map(|row| whole(&row["quantity"].to_string())).sum();
+    assert_eq!((count, booked), (fills.len(), done), "what the venue has done is what we have booked");
     let filled: u64 = rows.iter().map(|row| whole(&row["filledQuantity"].to_string())).sum();
     assert_eq!(filled, done, "and what our orders say");
     let left = rows.iter().filter(|row| row["status"] != "REJECTED").count();

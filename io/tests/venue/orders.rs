@@ -58,7 +58,7 @@ fn orders_are_filled_changed_cancelled_and_rejected_by_a_quickfix_venue() {
     venue.say("reject Y");
     client.order("d", "ALPHA", 1, 4, "201");
     assert!(report(&mut client, &[(11, "d"), (39, "8")]).contains("58=venue-rejected"));
-    let fills = get(&service, "/rest/portfolio/transaction");
+    let fills = get(&service, "/rest/transaction/daily");
     let quantities: Vec<String> =
         fills.as_array().expect("a list").iter().map(|row| row["quantity"].to_string()).collect();
     assert_eq!(quantities.len(), 3, "{fills}");
