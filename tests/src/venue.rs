@@ -236,7 +236,11 @@ impl Stage {
     fn note(&mut self, event: &Event) {
         match &event.body {
             Body::Alert { alert, .. } => self.alerts.push(*alert),
-            Body::Refused(refusal) => self.refusals.push(*refusal),
+            Body::Refused(refusal) => {
+                self.refusals.push(*refusal);
+                let known = self.orders.values_mut().find(|known| known.last.order == refusal.order);
+                known.into_iter().for_each(|known| known.last.status = refusal.status);
+            }
             _ => {}
         }
         let Some(told) = event.report() else { return };

@@ -38,11 +38,13 @@ fn nothing_is_lost_or_doubled_whichever_side_is_killed() {
     let mut client = Client::new("KEEP1");
     let mut venue = Venue::start(port, "ALPHA", &store);
     let mut service = start(&data, &ways(), &settings);
-    let mut sent = 0;
+    let (mut sent, mut is_logged_on) = (0, false);
     for life in 0..lives {
         await_connected(&service, "ALPHA", true);
-        client.connect(fix(&service));
-        client.log_on(false);
+        if !std::mem::replace(&mut is_logged_on, true) {
+            client.connect(fix(&service));
+            client.log_on(false);
+        }
         let heard = client.heard.len();
         let acts = 1 + dice.below(30);
         for _ in 0..acts {
@@ -58,24 +60,25 @@ fn nothing_is_lost_or_doubled_whichever_side_is_killed() {
                 told.extend(venue.kill());
                 venue = Venue::start(port, "ALPHA", &store);
             }
-            1 => {
+            which => {
                 service.signal("KILL");
+                if which == 2 {
+                    told.extend(venue.kill());
+                    venue = Venue::start(port, "ALPHA", &store);
+                }
+                while client.next().is_some() {}
+                client.disconnect();
+                is_logged_on = false;
                 service.end();
-                service = start(&data, &ways(), &settings);
-            }
-            _ => {
-                service.signal("KILL");
-                told.extend(venue.kill());
-                service.end();
-                venue = Venue::start(port, "ALPHA", &store);
                 service = start(&data, &ways(), &settings);
             }
         }
-        client.disconnect();
     }
     await_connected(&service, "ALPHA", true);
-    client.connect(fix(&service));
-    client.log_on(false);
+    if !is_logged_on {
+        client.connect(fix(&service));
+        client.log_on(false);
+    }
     client.settle();
     let orders = settled(&service);
     told.extend(venue.catch_up().to_vec());

@@ -33,7 +33,8 @@ fn a_venue_is_listed_kicked_and_its_numbers_reset() {
     assert_eq!(there["peer"], format!("127.0.0.1:{port}"));
     let id = there["id"].as_str().expect("an id").to_string();
     // It is sent away, and comes back by itself with its numbers.
-    assert_eq!(ask(&service, "DELETE", &format!("/rest/ext/session/{id}")).status, 204);
+    let kicked = ask(&service, "DELETE", &format!("/rest/ext/session/{id}"));
+    assert!(matches!(kicked.status, 200 | 204), "{kicked:?}");
     venue.wait(&["logout"]);
     venue.wait(&["logon"]);
     row(&service, |row| row["state"] == "LOGGED_ON" && row["nextOut"].as_u64() > Some(4));

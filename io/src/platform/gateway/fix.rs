@@ -287,6 +287,7 @@ impl FixRoom {
                 stomp: None,
                 next_in: Some(numbers.incoming),
                 next_out: Some(numbers.outgoing),
+                venue: None,
             })
         })
     }

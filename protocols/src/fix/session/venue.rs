@@ -52,10 +52,10 @@ impl Session {
         let order = instruction.order;
         let room = self.initiator.as_ref().is_some_and(|initiator| initiator.known.len() < KNOWN_MAX);
         if !self.is_in_touch() || self.output.len() >= OUTPUT_BYTES_ENOUGH || !room {
-            return self.refuse(order, Report::Rejected(Reason::VenueUnavailable));
+            return self.decline(order, Report::Rejected(Reason::VenueUnavailable));
         }
         if !self.send(now, b'D', instruction, &instruction.id, None) {
-            return self.refuse(order, Report::Rejected(Reason::VenueUnavailable));
+            return self.decline(order, Report::Rejected(Reason::VenueUnavailable));
         }
         if let Some(initiator) = &mut self.initiator {
             initiator.known.insert(order);
@@ -87,7 +87,7 @@ impl Session {
             return;
         }
         if initiator.asked.len() >= ASKED_MAX || !self.send(now, msg_type, instruction, &request, Some(&instruction.id)) {
-            return self.refuse(order, refused);
+            return self.decline(order, refused);
         }
         if let Some(initiator) = &mut self.initiator {
             initiator.asked.insert((order, id), ask);
@@ -99,7 +99,7 @@ impl Session {
         let order = instruction.order;
         let Some(initiator) = &mut self.initiator else { return };
         if initiator.known.contains(&order) {
-            return self.report(order, Report::Reconciled);
+            return self.tell_shard(order, Report::Reconciled);
         }
         if !initiator.settings.knows_status_request {
             return;
@@ -112,7 +112,7 @@ impl Session {
     pub fn reject_never_sent(&mut self) {
         let Some(initiator) = &mut self.initiator else { return };
         for order in std::mem::take(&mut initiator.never_sent) {
-            self.refuse(order, Report::Rejected(Reason::VenueUnavailable));
+            self.decline(order, Report::Rejected(Reason::VenueUnavailable));
         }
     }
 
@@ -146,15 +146,15 @@ impl Session {
         self.numbers.outgoing > before
     }
 
-    fn refuse(&mut self, order: OrderHandle, report: Report) {
+    fn decline(&mut self, order: OrderHandle, report: Report) {
         if let Some(initiator) = &mut self.initiator {
             initiator.counts.refused += 1;
         }
-        self.report(order, report);
+        self.tell_shard(order, report);
     }
 
     /// A report for the shard of the order.
-    fn report(&mut self, order: OrderHandle, report: Report) {
+    fn tell_shard(&mut self, order: OrderHandle, report: Report) {
         if let Some(initiator) = &mut self.initiator {
             initiator.reports.push_back(VenueReport { order, report, token: 0 });
         }
@@ -246,10 +246,10 @@ impl Session {
                 if let Report::Rejected(_) = report {
                     self.note_words(message);
                 }
-                self.report(order, report);
+                self.tell_shard(order, report);
             }
-            Meaning::Canceled => self.report(order, Report::Canceled(by)),
-            Meaning::Replaced => self.report(order, Report::Replaced),
+            Meaning::Canceled => self.tell_shard(order, Report::Canceled(by)),
+            Meaning::Replaced => self.tell_shard(order, Report::Replaced),
             Meaning::Status(status) => self.handle_status(message, order, status, asked, by),
         }
     }
@@ -258,22 +258,22 @@ impl Session {
     fn handle_status(&mut self, message: &Message, order: OrderHandle, status: u8, asked: Option<Ask>, by: Reason) {
         let queried = self.initiator.as_mut().is_some_and(|initiator| initiator.queried.remove(&order));
         match status {
-            b'0' | b'1' | b'2' if asked == Some(Ask::Replace) => self.report(order, Report::Replaced),
-            b'0' | b'1' | b'2' | b'6' | b'E' => self.report(order, Report::Accepted),
+            b'0' | b'1' | b'2' if asked == Some(Ask::Replace) => self.tell_shard(order, Report::Replaced),
+            b'0' | b'1' | b'2' | b'6' | b'E' => self.tell_shard(order, Report::Accepted),
             b'A' => {}
-            b'4' => self.report(order, Report::Canceled(by)),
-            b'C' | b'3' => self.report(order, Report::Expired(Reason::ExpiredDay)),
+            b'4' => self.tell_shard(order, Report::Canceled(by)),
+            b'C' | b'3' => self.tell_shard(order, Report::Expired(Reason::ExpiredDay)),
             b'8' => {
                 self.note_words(message);
                 // Unknown order: it never arrived.
                 let unknown = message.get(tag::ORD_REJ_REASON) == Some(b"5");
                 let reason = if unknown { Reason::VenueUnavailable } else { Reason::VenueRejected };
-                self.report(order, Report::Rejected(reason));
+                self.tell_shard(order, Report::Rejected(reason));
             }
             _ => self.pass_over(Passed::Value),
         }
         if queried {
-            self.report(order, Report::Reconciled);
+            self.tell_shard(order, Report::Reconciled);
         }
     }
 
@@ -285,7 +285,7 @@ impl Session {
             return;
         }
         self.note_words(message);
-        self.report(told.order, told.report);
+        self.tell_shard(told.order, told.report);
     }
 
     /// Reject (3) or Business Message Reject (j) of a message of ours, found by its number.
@@ -297,13 +297,13 @@ impl Session {
         match msg_type {
             b'D' => {
                 initiator.known.remove(&order);
-                self.report(order, Report::Rejected(Reason::VenueRejected));
+                self.tell_shard(order, Report::Rejected(Reason::VenueRejected));
             }
             b'F' if initiator.asked.remove(&(order, cl_ord_id)).is_some() => {
-                self.report(order, Report::CancelRefused(Reason::VenueRejected));
+                self.tell_shard(order, Report::CancelRefused(Reason::VenueRejected));
             }
             b'G' if initiator.asked.remove(&(order, cl_ord_id)).is_some() => {
-                self.report(order, Report::ReplaceRefused(Reason::VenueRejected));
+                self.tell_shard(order, Report::ReplaceRefused(Reason::VenueRejected));
             }
             // It does not know H: the order stays as it is, in doubt.
             b'H' => _ = initiator.queried.remove(&order),

@@ -193,6 +193,7 @@ impl Link {
             stomp: None,
             next_in: Some(numbers.incoming),
             next_out: Some(numbers.outgoing),
+            venue: Some(self.session.venue_counts()),
         }
     }
 

@@ -25,10 +25,6 @@ pub struct Stored {
 }
 
 impl Stored {
-    pub fn is_settled(&self) -> bool {
-        self.sent.is_empty()
-    }
-
     pub fn deadline(&self) -> Timestamp {
         if self.sent.is_empty() || self.asked.is_some() { Timestamp::MAX } else { self.ask_at }
     }
@@ -101,6 +97,6 @@ mod tests {
         assert!(!stored.poll(now, shard, source, AdapterId(1), port));
         assert!(stored.poll(stored.deadline(), shard, source, AdapterId(1), port));
         assert_eq!(stored.handle_done(now, 3, Reason::None).collect::<Vec<_>>(), [8]);
-        assert!(stored.is_settled());
+        assert!(stored.sent.is_empty());
     }
 }
