@@ -147,6 +147,15 @@ impl Play {
                 let side = if *side == "buy" { Side::Buy } else { Side::Sell };
                 self.stage.submit(id, side, qty, price);
             }
+            ("orders", [count]) => {
+                for nth in 0..count.parse::<u32>().map_err(|_| "a number")? {
+                    self.stage.submit(&format!("m{nth}"), Side::Buy, "10", "100");
+                }
+            }
+            ("reads", [word]) => {
+                self.stage.reads = *word == "Y";
+                self.stage.settle();
+            }
             ("cancel", [id, order]) => self.stage.cancel(id, order),
             ("replace", [id, order, qty]) => self.stage.replace(id, order, qty),
             ("stop", _) => {
@@ -161,6 +170,10 @@ impl Play {
             _ => self.look(word, &words, rest)?,
         }
         self.said.extend(self.stage.said());
+        if word == "reads" {
+            // Whatever was held back; how much of it is not the matter.
+            self.said.clear();
+        }
         Ok(())
     }
 

@@ -40,6 +40,8 @@ pub struct Stage {
     /// What was sent to the venue and not looked at.
     wire: Vec<u8>,
     pub closed: Option<Ending>,
+    /// Whether the venue reads.
+    pub reads: bool,
     told_connected: bool,
     /// Whether instructions reach the session: if not, the process ends before it has kept a message of them.
     pub hears: bool,
@@ -80,6 +82,7 @@ impl Stage {
             ports,
             wire: Vec::new(),
             closed: None,
+            reads: true,
             told_connected: false,
             hears: true,
             never_sent: BTreeSet::new(),
@@ -280,7 +283,7 @@ impl Stage {
 
     fn transmit(&mut self) -> usize {
         let bytes = self.session.poll_transmit().to_vec();
-        if !bytes.is_empty() {
+        if !bytes.is_empty() && self.reads {
             self.session.handle_transmitted(self.now, bytes.len());
             self.wire.extend_from_slice(&bytes);
             return bytes.len();

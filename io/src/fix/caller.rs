@@ -19,13 +19,17 @@ use crate::config::{Adapter, Config};
 use crate::net::settings::{Call, Limits};
 use crate::zone::Zone;
 
+/// Addresses of one host that are tried; more are nobody's.
+const ADDRESSES_MAX: usize = 16;
+
 /// One venue, checked and complete.
 #[derive(Clone, Debug)]
 pub struct Caller {
     pub id: AdapterId,
     config: Adapter,
     zone: Zone,
-    pub call: Call,
+    /// One for each address of the host: they are tried in turn.
+    pub calls: Vec<Call>,
     pub store_folder: PathBuf,
     pub store_bytes: usize,
     pub log_folder: Option<PathBuf>,
@@ -56,8 +60,8 @@ impl Caller {
     fn of(config: &Config, at: usize, adapter: &Adapter) -> Result<Caller, NoCaller> {
         let wrong = |key: &str, problem: String| NoCaller { key: format!("adapter.{at}.{key}"), problem };
         let host = adapter.socket_connect_host.as_str();
-        let address =
-            address_of(host, adapter.socket_connect_port).map_err(|told| wrong("SocketConnectHost", told))?;
+        let addresses = addresses_of(host, adapter.socket_connect_port);
+        let addresses = addresses.map_err(|told| wrong("SocketConnectHost", told))?;
         let tls = match (adapter.usual.tls, &adapter.usual.tls_ca) {
             (true, Some(path)) => Some(tls_to(host, path).map_err(|told| wrong("tls_ca", told))?),
             // One without the other was refused with the config.
@@ -71,7 +75,7 @@ impl Caller {
         Ok(Caller {
             id: AdapterId(u8::try_from(at + 1).map_err(|_| wrong("name", "there are too many".to_string()))?),
             zone: config.service.timezone.clone(),
-            call: Call { address, tls, limits },
+            calls: addresses.into_iter().map(|address| Call { address, tls: tls.clone(), limits }).collect(),
             store_folder: usual.file_store_path.clone().unwrap_or_else(|| config.service.data_dir.join("venue")),
             store_bytes: config.fix.store_bytes,
             log_folder: usual.file_log_path.clone(),
@@ -120,9 +124,11 @@ impl Caller {
     }
 }
 
-fn address_of(host: &str, port: u16) -> Result<SocketAddr, String> {
+/// At least one.
+fn addresses_of(host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
     let found = (host, port).to_socket_addrs().map_err(|error| format!("{host}: {error}"))?;
-    found.into_iter().next().ok_or_else(|| format!("{host}: it has no address"))
+    let found: Vec<SocketAddr> = found.take(ADDRESSES_MAX).collect();
+    if found.is_empty() { Err(format!("{host}: it has no address")) } else { Ok(found) }
 }
 
 /// How to know that it is the venue.

@@ -7,7 +7,7 @@ use crate::service::{Service, command, folder};
 use crate::venue::Venue;
 
 /// A Pitlane that is the venue BETA of the others: its shipped market, and a session for us.
-fn second_pitlane(name: &str) -> (Service, crate::service::Folder) {
+fn second_pitlane(name: &str, more: &[&str]) -> (Service, crate::service::Folder) {
     let data = folder(name);
     let config = data.join("service.toml");
     let session = "[[fix.session]]\nSenderCompID = \"BETA\"\nTargetCompID = \"US\"\nResetOnLogon = \"N\"\n";
@@ -34,7 +34,7 @@ fn second_pitlane(name: &str) -> (Service, crate::service::Folder) {
     }
     let dir = format!("refdata.dir={}", refdata.display());
     let settings = ["demo.on=false", "feed.on=false", "fix.store_bytes=4194304", &dir, "venue.self_trade=allow"];
-    let mut command = command(&data, &settings);
+    let mut command = command(&data, &[&settings[..], more].concat());
     command.arg("--config").arg(&config);
     let service = Service::on(&data, command);
     if !service.is_ready() {
@@ -48,7 +48,7 @@ fn two_fix_venues_and_a_simulated_one_trade_side_by_side() {
     let data = folder("venue-several");
     let alpha_port = free_port();
     let mut alpha = Venue::start(alpha_port, "ALPHA", &data.join("venue-store"));
-    let (beta, _beta_data) = second_pitlane("venue-several-beta");
+    let (beta, _beta_data) = second_pitlane("venue-several-beta", &[]);
     let ways = [
         Way { name: "ALPHA", port: alpha_port, more: "" },
         Way { name: "BETA", port: fix(&beta).port(), more: "" },
@@ -81,6 +81,29 @@ fn two_fix_venues_and_a_simulated_one_trade_side_by_side() {
     }
     service.signal("TERM");
     assert!(service.end().is_orderly());
+    beta.signal("TERM");
+    assert!(beta.end().is_orderly());
+}
+
+/// Over TLS, with the certificate that the venue made for itself, by both drivers.
+#[test]
+fn a_second_pitlane_is_a_venue_over_tls() {
+    let (beta, beta_data) = second_pitlane("venue-tls-beta", &["fix.tls_listen=127.0.0.1:0"]);
+    let word = beta.ready.split_whitespace().find_map(|word| word.strip_prefix("fix+tls="));
+    let port = word.and_then(|word| word.rsplit_once(':')).expect("it listens").1.parse().expect("a port");
+    let data = folder("venue-tls");
+    let more = format!("tls = true\ntls_ca = \"{}\"", beta_data.join("self-signed.pem").display());
+    for (at, driver) in ["net.driver=epoll", "net.driver=uring"].into_iter().enumerate() {
+        let ways = [Way { name: "BETA", port, more: &more }];
+        let service = start(&data, &ways, &[driver]);
+        await_connected(&service, "BETA", true);
+        let mut client = client(&service, &format!("KEEP{at}"));
+        let id = format!("a{at}");
+        client.order(&id, "BETA", 1, 5, "190");
+        report(&mut client, &[(11, &id), (150, "0")]);
+        service.signal("TERM");
+        assert!(service.end().is_orderly());
+    }
     beta.signal("TERM");
     assert!(beta.end().is_orderly());
 }

@@ -14,6 +14,7 @@ use crate::fix::caller::Caller;
 use crate::fix::clerk::{self, Way};
 use crate::net::ConnectionId;
 use crate::net::happening::Why;
+use crate::net::settings::Call;
 use crate::net::sockets::Sockets;
 
 /// Reports of one venue in one round: others want their turn too.
@@ -47,6 +48,8 @@ pub struct Link {
     has_begun: bool,
     /// Whether the last attempt failed too: then it is not logged again.
     was_refused: bool,
+    /// Attempts that came to nothing: each goes to the next address.
+    attempt: usize,
 }
 
 impl Link {
@@ -68,6 +71,7 @@ impl Link {
             words_at: Timestamp::ZERO,
             has_begun: false,
             was_refused: false,
+            attempt: 0,
         }
     }
 
@@ -102,6 +106,8 @@ impl Link {
             None if is_news => tracing::warn!(venue, ?why, ?state, "the connection to the venue is lost"),
             Some(_) | None => {}
         }
+        // Perhaps it is to be had at another address.
+        self.attempt += usize::from(state == State::Greeting);
         self.was_refused = true;
         self.session.disconnect(now);
         (self.connection, self.paused, self.awake) = (None, false, true);
@@ -130,7 +136,7 @@ impl Link {
         self.awake = false;
         if self.session.poll_timeout().is_some_and(|at| at <= now) {
             self.session.handle_timeout(now);
-            self.call(now, sockets, is_open);
+            self.try_calling(now, sockets, is_open);
         }
         let mut work = match port {
             Some(port) => self.tell_shards(now, port),
@@ -176,7 +182,7 @@ impl Link {
             kind: Kind::Venue,
             number: self.source.session as u64,
             name: Some(self.caller.name().into()),
-            peer: self.connection.map(|_| self.caller.call.address),
+            peer: self.connection.map(|_| self.call().address),
             since: self.since,
             state: match self.session.state() {
                 State::Offline => "DISCONNECTED",
@@ -197,8 +203,13 @@ impl Link {
         }
     }
 
+    /// Which address it is now.
+    fn call(&self) -> &Call {
+        &self.caller.calls[self.attempt % self.caller.calls.len()]
+    }
+
     /// Calls the venue, if it is time.
-    fn call(&mut self, now: Timestamp, sockets: &mut Sockets, is_open: bool) {
+    fn try_calling(&mut self, now: Timestamp, sockets: &mut Sockets, is_open: bool) {
         if self.connection.is_some() || self.session.state() != State::Offline || !is_open {
             return;
         }
@@ -206,7 +217,7 @@ impl Link {
         if !self.session.wants_connection(now) {
             return self.session.handle_no_connection(now);
         }
-        match sockets.call(&self.caller.call) {
+        match sockets.call(self.call()) {
             Ok(id) => {
                 let connected = self.session.connect(now);
                 assert!(connected, "who is offline can connect");
@@ -214,6 +225,7 @@ impl Link {
             }
             Err(error) => {
                 tracing::warn!(venue = self.caller.name(), %error, "the venue cannot be called");
+                self.attempt += 1;
                 self.session.handle_no_connection(now);
             }
         }
