@@ -7,7 +7,9 @@ use crate::service::{Service, command, folder};
 use crate::venue::Venue;
 
 /// A Pitlane that is the venue BETA of the others: its shipped market, and a session for us.
-fn second_pitlane(name: &str, more: &[&str]) -> (Service, crate::service::Folder) {
+fn second_pitlane(name: &str, mic: &str, more: &[&str]) -> (Service, crate::service::Folder) {
+    let exchanges =
+        format!("id,name,mic,timeZone,open,close,auctions,adapterType\n1,Beta,{mic},UTC,00:00,24:00,false,SIM\n");
     let data = folder(name);
     let config = data.join("service.toml");
     let session = "[[fix.session]]\nSenderCompID = \"BETA\"\nTargetCompID = \"US\"\nResetOnLogon = \"N\"\n";
@@ -15,7 +17,7 @@ fn second_pitlane(name: &str, more: &[&str]) -> (Service, crate::service::Folder
     let refdata = data.join("refdata");
     std::fs::create_dir_all(&refdata).expect("a folder for the test");
     let files = [
-        ("exchanges", "id,name,mic,timeZone,open,close,auctions,adapterType\n1,Beta,X002,UTC,00:00,24:00,false,SIM\n"),
+        ("exchanges", exchanges.as_str()),
         (
             "families",
             "id,name,symbolRoot,exchangeId,currency,contractSize,tickSize,lotSize,commission,tradeable,expirable\n\
@@ -48,7 +50,7 @@ fn two_fix_venues_and_a_simulated_one_trade_side_by_side() {
     let data = folder("venue-several");
     let alpha_port = free_port();
     let mut alpha = Venue::start(alpha_port, "ALPHA", &data.join("venue-store"));
-    let (beta, _beta_data) = second_pitlane("venue-several-beta", &[]);
+    let (beta, _beta_data) = second_pitlane("venue-several-beta", "X002", &[]);
     let ways = [
         Way { name: "ALPHA", port: alpha_port, more: "" },
         Way { name: "BETA", port: fix(&beta).port(), more: "" },
@@ -88,7 +90,7 @@ fn two_fix_venues_and_a_simulated_one_trade_side_by_side() {
 /// Over TLS, with the certificate that the venue made for itself, by both drivers.
 #[test]
 fn a_second_pitlane_is_a_venue_over_tls() {
-    let (beta, beta_data) = second_pitlane("venue-tls-beta", &["fix.tls_listen=127.0.0.1:0"]);
+    let (beta, beta_data) = second_pitlane("venue-tls-beta", "X001", &["fix.tls_listen=127.0.0.1:0"]);
     let word = beta.ready.split_whitespace().find_map(|word| word.strip_prefix("fix+tls="));
     let port = word.and_then(|word| word.rsplit_once(':')).expect("it listens").1.parse().expect("a port");
     let data = folder("venue-tls");

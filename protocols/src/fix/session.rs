@@ -273,6 +273,11 @@ impl Session {
     /// So many bytes were written.
     pub fn handle_transmitted(&mut self, now: Timestamp, count: usize) {
         self.output.consume(count);
+        if let Some(initiator) = &mut self.initiator
+            && count > 0
+        {
+            initiator.unheard = None;
+        }
         self.timers.transmitted(now, !self.output.is_empty());
     }
 

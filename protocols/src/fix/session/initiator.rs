@@ -75,6 +75,8 @@ pub(super) struct Initiator {
     pub touch: Touch,
     /// Not before this.
     pub connect_at: Timestamp,
+    /// The number of a Logon that has not left us.
+    pub unheard: Option<u64>,
     /// What the last Logout said, for people.
     pub refusal: Option<String>,
     /// For the shards, in their order. Bounded by what is asked and told: the room takes them all before it reads on.
@@ -113,6 +115,7 @@ impl Session {
             settings: venue,
             touch: Touch::None,
             connect_at: Timestamp::ZERO,
+            unheard: None,
             refusal: None,
             reports: VecDeque::new(),
             token: 0,
@@ -199,6 +202,9 @@ impl Session {
             self.reset_numbers(now);
             self.forget_sent();
         }
+        if let Some(initiator) = &mut self.initiator {
+            initiator.unheard = Some(self.numbers.outgoing);
+        }
         self.say(now, b'A', |draft| {
             draft.text(b"98=", b"0");
             draft.number(b"108=", interval);
@@ -218,6 +224,10 @@ impl Session {
         if let Some(initiator) = &mut self.initiator {
             initiator.touch = Touch::None;
             initiator.queried.clear();
+            // Whoever could not be reached has seen no number, and it is used again.
+            if let Some(number) = initiator.unheard.take() {
+                self.numbers.outgoing = number;
+            }
         }
     }
 
