@@ -180,8 +180,7 @@ pub fn parse_scaled(bytes: &[u8]) -> Result<i64, TextError> {
 fn parse_short(bytes: &[u8]) -> Option<i64> {
     /// So many digits are below 10¹⁰, and times the scale below what is counted.
     const BYTES_MAX: usize = 10;
-    const POWERS: [i64; DECIMALS + 1] =
-        [SCALE, 10_000_000, 1_000_000, 100_000, 10_000, 1_000, 100, 10, 1];
+    const POWERS: [i64; DECIMALS + 1] = [SCALE, 10_000_000, 1_000_000, 100_000, 10_000, 1_000, 100, 10, 1];
     if bytes.len() > BYTES_MAX {
         return None;
     }

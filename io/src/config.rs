@@ -41,10 +41,10 @@ use pitlane_engine::mesh::Depths;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::view::ViewSettings;
 
+pub use adapter::{Adapter, Usual};
 pub use auth::{Auth, AuthMode, Tls};
 pub use calendar::{Calendar, Hours, HoursBy};
 pub use fault::{Fault, Faults};
-pub use adapter::{Adapter, Usual};
 pub use fix::{Addresses, ExecTypes, Fix, FixSession};
 pub use http::{Http, Https};
 pub use journal::{Durability, Journal};

@@ -83,7 +83,8 @@ fn parse_lines(sources: &[Source; 5], adapters: &[&str]) -> Result<(RefData, [Ve
     let names = [&[rows::SIMULATED], adapters].concat();
     let mut faults = Faults::default();
     let [exchanges, families, securities, accounts, strategies] = sources;
-    let exchanges = table::read(exchanges, rows::EXCHANGE, |cells| rows::exchange(cells, &names), &mut faults);
+    let exchanges =
+        table::read(exchanges, rows::EXCHANGE, |cells| rows::exchange(cells, &names), &mut faults);
     let families = table::read(families, rows::FAMILY, rows::family, &mut faults);
     let securities = table::read(securities, rows::SECURITY, rows::security, &mut faults);
     let accounts = table::read(accounts, rows::ACCOUNT, |cells| rows::account(cells, &names), &mut faults);

@@ -118,7 +118,8 @@ pub fn serve(
     let config = &settings.config;
     let folder = store::make_folder(config);
     folder.map_err(system(format!("service.data_dir {}", config.service.data_dir.display())))?;
-    let callers = Caller::all(config).map_err(|no| ServeError::System(no.key, io::Error::other(no.problem)))?;
+    let callers =
+        Caller::all(config).map_err(|no| ServeError::System(no.key, io::Error::other(no.problem)))?;
     let store = Store::open(config, callers, reference, now)?;
     let running = start::start(settings, store, now, &life, log)?;
     running.run(&life, main, &Wait { signalled, time: settings.time })

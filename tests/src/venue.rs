@@ -91,10 +91,8 @@ impl Stage {
             alerts: Vec::new(),
             refusals: Vec::new(),
         };
-        stage.tell(
-            CONTROL,
-            Told::Watch { port: VENUE, what: Watch::Venue(world::OUTSIDE_ADAPTER), on: true },
-        );
+        stage
+            .tell(CONTROL, Told::Watch { port: VENUE, what: Watch::Venue(world::OUTSIDE_ADAPTER), on: true });
         stage.tell(CONTROL, Told::Watch { port: CLIENT, what: Watch::Everything, on: true });
         for strategy in world::STRATEGIES {
             stage.tell(CONTROL, Told::Phase { strategy, phase: Phase::Running });
@@ -322,7 +320,13 @@ fn open(
     store: &SharedStore,
     never_sent: BTreeSet<OrderHandle>,
 ) -> Session {
-    Session::initiator(settings.clone(), venue.clone(), Box::new(store.clone()), world::reference(), never_sent)
+    Session::initiator(
+        settings.clone(),
+        venue.clone(),
+        Box::new(store.clone()),
+        world::reference(),
+        never_sent,
+    )
 }
 
 pub fn int_id(text: &str) -> IntId {

@@ -235,5 +235,9 @@ fn happens(rig: &mut dyn Rig, order: &str, act: Act) -> Option<()> {
 
 fn stands(rig: &dyn Rig, id: &str, status: Status, filled: u32) {
     let (order, _) = rig.order(id);
-    assert_eq!((order.status, order.cum_qty), (status, pitlane_tests::world::qty(&filled.to_string())), "{id}");
+    assert_eq!(
+        (order.status, order.cum_qty),
+        (status, pitlane_tests::world::qty(&filled.to_string())),
+        "{id}"
+    );
 }

@@ -102,7 +102,8 @@ impl Rig for SimVenue {
     }
 
     fn replace(&mut self, id: &str, order: &str, qty: u32) {
-        let (order, changes) = (self.handle(order), Changes::default().with_qty(world::qty(&qty.to_string())));
+        let (order, changes) =
+            (self.handle(order), Changes::default().with_qty(world::qty(&qty.to_string())));
         self.tell(Told::Modify { order, id: int_id(id), changes });
     }
 

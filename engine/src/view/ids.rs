@@ -77,7 +77,12 @@ pub(super) struct Ids {
 
 impl Ids {
     pub(super) fn new(seed: u64) -> Ids {
-        Ids { entries: Slab::new(), links: Slab::new(), buckets: vec![Bucket::EMPTY], scatter: Scatter::new(seed) }
+        Ids {
+            entries: Slab::new(),
+            links: Slab::new(),
+            buckets: vec![Bucket::EMPTY],
+            scatter: Scatter::new(seed),
+        }
     }
 
     /// Has memory brought near for a new order of this id.

@@ -12,7 +12,6 @@ use super::journal::PAGE_BYTES;
 use super::machine::Machine;
 use super::params::Params;
 use super::{AuthMode, Config, Durability, FixSession, IdleBy, Layout};
-use crate::fix::ledger::is_plain;
 use crate::stomp::naming;
 
 /// The adapter that is no adapter: the simulated venue.
@@ -256,9 +255,6 @@ impl Check<'_> {
             if let Some(other) = names.insert(&adapter.name, at) {
                 self.fault(&key, format!("it is the name of adapter.{other} too"));
             }
-            if !is_plain(&adapter.name) {
-                self.fault(&key, "it is part of a file's name: letters, digits, - _ . and : only");
-            }
             let key = |name: &str| format!("adapter.{at}.{name}");
             let usual = &adapter.usual;
             if usual.username.is_some() != usual.password.is_some() {
@@ -271,7 +267,8 @@ impl Check<'_> {
                 self.file(&key("tls_ca"), path);
             }
             if usual.password.is_some() && !usual.tls {
-                let text = format!("{}: the password goes over the wire as it is, without tls", key("password"));
+                let text =
+                    format!("{}: the password goes over the wire as it is, without tls", key("password"));
                 self.warnings.push(text);
             }
         }

@@ -76,7 +76,10 @@ impl Caller {
             id: AdapterId(u8::try_from(at + 1).map_err(|_| wrong("name", "there are too many".to_string()))?),
             zone: config.service.timezone.clone(),
             calls: addresses.into_iter().map(|address| Call { address, tls: tls.clone(), limits }).collect(),
-            store_folder: usual.file_store_path.clone().unwrap_or_else(|| config.service.data_dir.join("venue")),
+            store_folder: usual
+                .file_store_path
+                .clone()
+                .unwrap_or_else(|| config.service.data_dir.join("venue")),
             store_bytes: config.fix.store_bytes,
             log_folder: usual.file_log_path.clone(),
             message_bytes_max: config.fix.message_bytes_max,
@@ -132,10 +135,7 @@ fn addresses_of(host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
 }
 
 /// How to know that it is the venue.
-fn tls_to(
-    host: &str,
-    path: &std::path::Path,
-) -> Result<(Arc<ClientConfig>, ServerName<'static>), String> {
+fn tls_to(host: &str, path: &std::path::Path) -> Result<(Arc<ClientConfig>, ServerName<'static>), String> {
     let told = |error: &dyn fmt::Display| format!("{}: {error}", path.display());
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_file_iter(path).map_err(|error| told(&error))? {

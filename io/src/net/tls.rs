@@ -29,7 +29,10 @@ impl Tls {
     }
 
     /// Of somebody we have called, who must be the one of this name.
-    pub(super) fn calling(config: Arc<ClientConfig>, name: ServerName<'static>) -> Result<Tls, rustls::Error> {
+    pub(super) fn calling(
+        config: Arc<ClientConfig>,
+        name: ServerName<'static>,
+    ) -> Result<Tls, rustls::Error> {
         ClientConnection::new(config, name).map(|connection| Tls::of(connection.into()))
     }
 

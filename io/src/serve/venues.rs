@@ -36,7 +36,12 @@ pub struct Venues {
 }
 
 impl Venues {
-    pub fn open(config: &Config, callers: Vec<Caller>, level: Level, now: Timestamp) -> Result<Venues, Fault> {
+    pub fn open(
+        config: &Config,
+        callers: Vec<Caller>,
+        level: Level,
+        now: Timestamp,
+    ) -> Result<Venues, Fault> {
         let birth = match level {
             Level::None => now.0,
             Level::Disk | Level::Os if callers.is_empty() => 0,

@@ -21,7 +21,9 @@ pub struct Way<'a> {
 pub fn start(data: &Folder, ways: &[Way<'_>], settings: &[&str]) -> Service {
     let config = data.join("service.toml");
     let refdata = write_refdata(data, ways);
-    let mut text = String::from("[[fix.session]]\nSenderCompID = \"PITLANE\"\nTargetCompID = \"KEEP*\"\nResetOnLogon = \"N\"\n");
+    let mut text = String::from(
+        "[[fix.session]]\nSenderCompID = \"PITLANE\"\nTargetCompID = \"KEEP*\"\nResetOnLogon = \"N\"\n",
+    );
     for Way { name, port, more } in ways {
         text += &format!(
             "[[adapter]]\nname = \"{name}\"\nSenderCompID = \"US\"\nTargetCompID = \"{name}\"\n\

@@ -34,7 +34,10 @@ fn orders_are_filled_changed_cancelled_and_rejected_by_a_quickfix_venue() {
     report(&mut client, &[(11, "a"), (150, "F"), (39, "1"), (32, "1"), (31, "200")]);
     report(&mut client, &[(11, "a"), (150, "F"), (39, "2"), (14, "10")]);
     let sent = venue.wait(&["app", "35=D", "|38=10|"]);
-    assert!(sent.contains("|55=ALPHA|") && sent.contains("|207=X001|") && sent.contains("|44=201|"), "{sent}");
+    assert!(
+        sent.contains("|55=ALPHA|") && sent.contains("|207=X001|") && sent.contains("|44=201|"),
+        "{sent}"
+    );
     assert_eq!(field(&sent, "11=").len(), 20, "{sent}");
     // It rests, is replaced, filled in part on command, and cancelled.
     client.order("b", "ALPHA", 1, 10, "150");

@@ -8,8 +8,9 @@ use crate::venue::Venue;
 
 /// A Pitlane that is the venue BETA of the others: its shipped market, and a session for us.
 fn second_pitlane(name: &str, mic: &str, more: &[&str]) -> (Service, crate::service::Folder) {
-    let exchanges =
-        format!("id,name,mic,timeZone,open,close,auctions,adapterType\n1,Beta,{mic},UTC,00:00,24:00,false,SIM\n");
+    let exchanges = format!(
+        "id,name,mic,timeZone,open,close,auctions,adapterType\n1,Beta,{mic},UTC,00:00,24:00,false,SIM\n"
+    );
     let data = folder(name);
     let config = data.join("service.toml");
     let session = "[[fix.session]]\nSenderCompID = \"BETA\"\nTargetCompID = \"US\"\nResetOnLogon = \"N\"\n";
@@ -35,7 +36,8 @@ fn second_pitlane(name: &str, mic: &str, more: &[&str]) -> (Service, crate::serv
         std::fs::write(refdata.join(format!("{name}.csv")), text).expect("a file for the test");
     }
     let dir = format!("refdata.dir={}", refdata.display());
-    let settings = ["demo.on=false", "feed.on=false", "fix.store_bytes=4194304", &dir, "venue.self_trade=allow"];
+    let settings =
+        ["demo.on=false", "feed.on=false", "fix.store_bytes=4194304", &dir, "venue.self_trade=allow"];
     let mut command = command(&data, &[&settings[..], more].concat());
     command.arg("--config").arg(&config);
     let service = Service::on(&data, command);
@@ -76,7 +78,8 @@ fn two_fix_venues_and_a_simulated_one_trade_side_by_side() {
         let (open, more, gone) = (format!("{symbol}-o"), format!("{symbol}-m"), format!("{symbol}-g"));
         client.order(&open, symbol, 1, 5, "100");
         report(&mut client, &[(11, &open), (150, "0")]);
-        client.send("G", &format!("11={more}|41={open}|55={symbol}|54=1|38=8|40=2|44=101|59=1|60={}|", now()));
+        client
+            .send("G", &format!("11={more}|41={open}|55={symbol}|54=1|38=8|40=2|44=101|59=1|60={}|", now()));
         report(&mut client, &[(11, &more), (150, "I"), (38, "8")]);
         client.send("F", &format!("11={gone}|41={more}|55={symbol}|54=1|60={}|", now()));
         report(&mut client, &[(11, &gone), (39, "4")]);

@@ -51,12 +51,7 @@ impl Encoder {
         assert!(head.len() <= HEAD_BYTES_MAX, "names of sessions are short");
         let mut page = [0; PAGE_BYTES];
         page[..head.len()].copy_from_slice(head.as_bytes());
-        Encoder {
-            page,
-            head_bytes: head.len(),
-            stamp: Stamp::default(),
-            other_stamp: Stamp::default(),
-        }
+        Encoder { page, head_bytes: head.len(), stamp: Stamp::default(), other_stamp: Stamp::default() }
     }
 
     /// Begins a message at the end of `out`.

@@ -101,8 +101,12 @@ type VenueColumn = (&'static str, &'static str, fn(&VenueCounts) -> u64);
 /// What is counted of every venue that we call.
 const VENUE: [VenueColumn; 6] = [
     ("pitlane_venue_orders_total", "New orders sent to the venue.", |c| c.orders_out),
-    ("pitlane_venue_executions_total", "Execution Reports of the venue about orders of ours.", |c| c.executions),
-    ("pitlane_venue_refused_total", "Instructions refused because the venue could not be told.", |c| c.refused),
+    ("pitlane_venue_executions_total", "Execution Reports of the venue about orders of ours.", |c| {
+        c.executions
+    }),
+    ("pitlane_venue_refused_total", "Instructions refused because the venue could not be told.", |c| {
+        c.refused
+    }),
     ("pitlane_venue_unknown_values_total", "Answers passed over for a value nobody knows.", |c| {
         c.unknown_values
     }),
@@ -115,7 +119,9 @@ const VENUE: [VenueColumn; 6] = [
 /// As of the last second.
 fn venues(house: &House, out: &mut Exposition) {
     let mut rows = Vec::new();
-    house.switchboard.each(|_, row| rows.extend(row.venue.map(|counts| (row.name.clone(), row.state, counts))));
+    house
+        .switchboard
+        .each(|_, row| rows.extend(row.venue.map(|counts| (row.name.clone(), row.state, counts))));
     if rows.is_empty() {
         return;
     }

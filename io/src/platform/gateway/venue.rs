@@ -139,7 +139,9 @@ impl VenueRoom {
             Note::Reset { number } => (number, true),
             _ => return,
         };
-        let Some(link) = self.links.iter_mut().find(|link| link.source.session as u64 == number) else { return };
+        let Some(link) = self.links.iter_mut().find(|link| link.source.session as u64 == number) else {
+            return;
+        };
         link.awake = true;
         if resets {
             link.session.reset(now);

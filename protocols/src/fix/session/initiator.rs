@@ -168,7 +168,8 @@ impl Session {
     pub fn poll_report(&mut self, now: Timestamp) -> Option<VenueReport> {
         let desk = self.initiator.as_mut()?.desk.take()?;
         let report = loop {
-            if let Some(report) = self.initiator.as_mut().and_then(|initiator| initiator.reports.pop_front()) {
+            if let Some(report) = self.initiator.as_mut().and_then(|initiator| initiator.reports.pop_front())
+            {
                 break Some(report);
             }
             self.go_on(now);
@@ -341,14 +342,7 @@ pub(super) fn readable(text: &[u8]) -> String {
 }
 
 fn idle_desk(port: PortId) -> Desk {
-    let settings = DeskSettings {
-        port,
-        shards: 1,
-        orders_max: 1,
-        ids_max: 1,
-        finished_max: 1,
-        prefix: b'v',
-        seed: 0,
-    };
+    let settings =
+        DeskSettings { port, shards: 1, orders_max: 1, ids_max: 1, finished_max: 1, prefix: b'v', seed: 0 };
     Desk::new(settings, IdBlock { next: 1, end: 2 })
 }

@@ -164,13 +164,7 @@ impl Session {
     }
 
     /// The request for a change of an order of ours, or why it cannot be.
-    fn change(
-        &mut self,
-        order: &OrderFields,
-        key: Key,
-        known: &Order,
-        asked: Asked,
-    ) -> Result<Request, Why> {
+    fn change(&mut self, order: &OrderFields, key: Key, known: &Order, asked: Asked) -> Result<Request, Why> {
         let id = order.cl_ord_id.unwrap_or_default();
         let orig = order.orig_cl_ord_id.unwrap_or_default();
         // A cancel may name the replacement that is on its way: it is meant for what becomes of it.
@@ -388,7 +382,8 @@ impl Session {
 
     /// The order of an event from before a restart that the shard has forgotten since: under the id it had then.
     fn missed_key(&self, told: &OrderReport) -> Option<Key> {
-        let known = [told.id, told.orig_id].map(Key::of_root).into_iter().find(|key| self.book.get(key).is_some());
+        let known =
+            [told.id, told.orig_id].map(Key::of_root).into_iter().find(|key| self.book.get(key).is_some());
         known.or_else(|| (told.what == What::Entered).then_some(Key::of_root(told.id)))
     }
 

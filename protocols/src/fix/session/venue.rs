@@ -35,7 +35,13 @@ struct RefusedMessage {
 /// What the shards ask.
 impl Session {
     /// An instruction of a shard, with the number of its event. What cannot be sent is answered at once.
-    pub fn handle_instruction(&mut self, now: Timestamp, shard: ShardId, seq: u64, instruction: &Instruction) {
+    pub fn handle_instruction(
+        &mut self,
+        now: Timestamp,
+        shard: ShardId,
+        seq: u64,
+        instruction: &Instruction,
+    ) {
         if self.initiator.is_none() {
             return;
         }
@@ -86,7 +92,9 @@ impl Session {
             // It is there already, and its answer comes.
             return;
         }
-        if initiator.asked.len() >= ASKED_MAX || !self.send(now, msg_type, instruction, &request, Some(&instruction.id)) {
+        if initiator.asked.len() >= ASKED_MAX
+            || !self.send(now, msg_type, instruction, &request, Some(&instruction.id))
+        {
             return self.decline(order, refused);
         }
         if let Some(initiator) = &mut self.initiator {
@@ -132,11 +140,8 @@ impl Session {
         let orig = orig.map(|orig| venue_id(birth, order, orig));
         let before = self.numbers.outgoing;
         self.tell(now, msg_type, |draft, _, reference| {
-            let names = Names {
-                cl_ord_id: &cl_ord_id,
-                orig_cl_ord_id: orig.as_ref(),
-                account: account.as_deref(),
-            };
+            let names =
+                Names { cl_ord_id: &cl_ord_id, orig_cl_ord_id: orig.as_ref(), account: account.as_deref() };
             match msg_type {
                 b'F' => ask::cancel(draft, &names, reference, &terms, now),
                 b'H' => ask::status(draft, &names, reference, &terms),
@@ -255,7 +260,14 @@ impl Session {
     }
 
     /// A report that says how the order stands: an answer to H, or what some venues say when a request is done.
-    fn handle_status(&mut self, message: &Message, order: OrderHandle, status: u8, asked: Option<Ask>, by: Reason) {
+    fn handle_status(
+        &mut self,
+        message: &Message,
+        order: OrderHandle,
+        status: u8,
+        asked: Option<Ask>,
+        by: Reason,
+    ) {
         let queried = self.initiator.as_mut().is_some_and(|initiator| initiator.queried.remove(&order));
         match status {
             b'0' | b'1' | b'2' if asked == Some(Ask::Replace) => self.tell_shard(order, Report::Replaced),
@@ -315,7 +327,9 @@ impl Session {
         let number = parse_u64(message.get(tag::REF_SEQ_NUM)?).ok()?;
         let mut kept = Vec::new();
         self.store.next_kept(number, number, &mut kept)?;
-        let Ok(Decoded::Message { message: frame, .. }) = frame::decode(&kept, usize::MAX) else { return None };
+        let Ok(Decoded::Message { message: frame, .. }) = frame::decode(&kept, usize::MAX) else {
+            return None;
+        };
         // The table of the message that is being read is in use.
         let mut fields = Box::default();
         named(&read(frame, &mut fields))
@@ -347,7 +361,9 @@ impl Initiator {
     /// The order is over.
     fn forget(&mut self, order: OrderHandle) {
         self.known.remove(&order);
-        while let Some((&key, _)) = self.asked.range((order, IntId::NONE)..).next().filter(|((of, _), _)| *of == order) {
+        while let Some((&key, _)) =
+            self.asked.range((order, IntId::NONE)..).next().filter(|((of, _), _)| *of == order)
+        {
             self.asked.remove(&key);
         }
     }

@@ -82,7 +82,9 @@ mod tests {
             assert_eq!(id.as_bytes().len(), VENUE_ID_BYTES);
             assert_eq!(order_of(id.as_bytes()), Some(order));
         }
-        for other in [&b""[..], b"o1", b"Z0000000000000000000", b"00000000000000000-00", b"000000000000000000000"] {
+        for other in
+            [&b""[..], b"o1", b"Z0000000000000000000", b"00000000000000000-00", b"000000000000000000000"]
+        {
             assert_eq!(order_of(other), None);
         }
     }
