@@ -119,9 +119,10 @@ impl CsvFile {
             if from == to {
                 continue;
             }
-            let line = &self.block[from..to];
             let parsed = match self.kind {
-                Kind::Ticks => tick(line, &mut self.symbols),
+                Kind::Ticks => {
+                    tick(Cells::new(&self.block[from..self.to], to - from), &mut self.symbols)
+                }
                 Kind::Bars => self.bar(from, to),
             };
             let row = parsed.map_err(|problem| self.fault(&problem))?;
@@ -170,7 +171,7 @@ impl CsvFile {
 
     /// Reads a bar, keeps its later steps, gives the first.
     fn bar(&mut self, from: usize, to: usize) -> Result<Row, String> {
-        let mut cells = Cells { line: &self.block[from..to], at: 0 };
+        let mut cells = Cells::new(&self.block[from..self.to], to - from);
         let at = cells.time()?;
         let security = self.symbols.find(cells.next("security")?)?;
         let mut price = |name| cells.decimal(name)?.map(Price::from_raw).ok_or(format!("{name} is empty"));
@@ -203,8 +204,7 @@ impl CsvFile {
 
 /// A row of ticks.
 #[inline]
-fn tick(line: &[u8], symbols: &mut Symbols) -> Result<Row, String> {
-    let mut cells = Cells { line, at: 0 };
+fn tick(mut cells: Cells<'_>, symbols: &mut Symbols) -> Result<Row, String> {
     let at = cells.time()?;
     let security = symbols.find(cells.next("security")?)?;
     let (bid, bid_size) = cells.side("bid", "bidSize")?;
@@ -233,22 +233,48 @@ fn tick(line: &[u8], symbols: &mut Symbols) -> Result<Row, String> {
 
 /// The cells of a line, one after the other.
 struct Cells<'a> {
-    line: &'a [u8],
+    /// The line and what was read behind it, so that numbers are looked at in whole words.
+    text: &'a [u8],
+    /// Where the line ends.
+    end: usize,
     at: usize,
 }
 
 impl<'a> Cells<'a> {
+    fn new(text: &'a [u8], end: usize) -> Cells<'a> {
+        Cells { text, end, at: 0 }
+    }
+
     #[inline]
     fn next(&mut self, name: &str) -> Result<&'a [u8], String> {
-        let rest = self.line.get(self.at..).ok_or_else(|| format!("there is no {name}"))?;
+        let rest = self.text[..self.end].get(self.at..).ok_or_else(|| format!("there is no {name}"))?;
         // Cells are short: a loop is sooner done than a search by vectors begins.
         let length = rest.iter().position(|byte| *byte == b',').unwrap_or(rest.len());
         self.at += length + 1;
         Ok(&rest[..length])
     }
 
+    /// Passes a number that was read ahead, if the cell ends with it.
+    #[inline]
+    fn pass<T>(&mut self, (value, length): (T, usize)) -> Option<T> {
+        let end = self.at + length;
+        let is_all = end == self.end || end < self.end && self.text[end] == b',';
+        if is_all {
+            self.at = end + 1;
+        }
+        is_all.then_some(value)
+    }
+
+    #[inline]
+    fn rest(&self) -> &'a [u8] {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
     #[inline]
     fn time(&mut self) -> Result<Timestamp, String> {
+        if let Some(ns) = text::u64_ahead(self.rest()).and_then(|read| self.pass(read)) {
+            return Ok(Timestamp(ns));
+        }
         let cell = self.next("time")?;
         if let Ok(ns) = text::parse_u64(cell) {
             return Ok(Timestamp(ns));
@@ -261,6 +287,9 @@ impl<'a> Cells<'a> {
     /// None if it is empty.
     #[inline]
     fn decimal(&mut self, name: &str) -> Result<Option<i64>, String> {
+        if let Some(raw) = text::scaled_ahead(self.rest()).and_then(|read| self.pass(read)) {
+            return Ok(Some(raw));
+        }
         let cell = self.next(name)?;
         match text::parse_scaled(cell) {
             Ok(raw) => Ok(Some(raw)),
@@ -283,7 +312,7 @@ impl<'a> Cells<'a> {
     }
 
     fn end(&self) -> Result<(), String> {
-        if self.at <= self.line.len() { Err("there are too many cells".to_string()) } else { Ok(()) }
+        if self.at <= self.end { Err("there are too many cells".to_string()) } else { Ok(()) }
     }
 }
 
