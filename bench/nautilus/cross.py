@@ -50,6 +50,7 @@ class Cross(Strategy):
         self.next = self.count = self.submitted = 0
         self.fast_sum = self.slow_sum = 0
         self.last = None
+        self.position = self.pending = 0
 
     def on_start(self) -> None:
         self.subscribe_quote_ticks(AAPL.id)
@@ -77,14 +78,18 @@ class Cross(Strategy):
         self.turn(self.fast_sum * slow > self.slow_sum * fast)
 
     def turn(self, above: bool) -> None:
-        if self.cache.orders_open_count(strategy_id=self.id) or self.cache.orders_inflight_count(strategy_id=self.id):
-            return
-        target = self.qty if above else -self.qty
-        missing = target - int(self.portfolio.net_position(AAPL.id))
-        if missing:
+        missing = (self.qty if above else -self.qty) - self.position
+        if missing and not self.pending:
             side = OrderSide.BUY if missing > 0 else OrderSide.SELL
             self.submitted += 1
+            self.pending = abs(missing)
             self.submit_order(self.order_factory.market(AAPL.id, side, Quantity.from_int(abs(missing))))
+
+    def on_order_filled(self, event) -> None:
+        # Kept here rather than asked of portfolio and cache at every tick, which takes several times as long.
+        filled = int(event.last_qty)
+        self.position += filled if event.order_side == OrderSide.BUY else -filled
+        self.pending -= filled
 
 
 def ticks(path: str) -> list:

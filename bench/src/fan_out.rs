@@ -110,8 +110,9 @@ pub fn latency(
     let pause = 1_000_000_000 * consumers as u64 / per_second;
     let room = Room::start(pinning, reference, Manner::Paced(pause));
     let crowd = Crowd::stomp(room.address, "tick.*", consumers, 0);
-    let heard = listen(room, crowd, time).recording;
-    Recording { name: format!("stomp-to-{consumers}"), per_s_planned: per_second as f64, ..heard }
+    let mut recording = listen(room, crowd, time).recording;
+    (recording.name, recording.per_s_planned) = (format!("stomp-to-{consumers}"), per_second as f64);
+    recording
 }
 
 /// Ten consumers at 1,000 events of 4 KiB a second each, of whom so many do not read.

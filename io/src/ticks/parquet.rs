@@ -117,7 +117,7 @@ impl ParquetFile {
         let ParquetFile { columns, batch, symbols, .. } = self;
         let at = columns[0].time(batch.cell(0, place)).map_err(|why| format!("time: {why}"))?;
         let security = columns[1].security(batch.cell(1, place), symbols)?;
-        let mut number = |nth: usize| {
+        let number = |nth: usize| {
             let column = &columns[nth];
             column.number(batch.cell(nth, place)).map_err(|why| format!("{}: {why}", column.name()))
         };
