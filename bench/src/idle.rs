@@ -12,7 +12,8 @@ use crate::journal::Folder;
 /// After the start, before anything is counted: what is made ahead is made.
 const SETTLE: Duration = Duration::from_secs(3);
 /// Ports that are free, so that it runs beside another.
-const LISTENERS: [&str; 5] = ["http.listen", "https.listen", "stomp.listen", "stomp.tls_listen", "fix.listen"];
+const LISTENERS: [&str; 5] =
+    ["http.listen", "https.listen", "stomp.listen", "stomp.tls_listen", "fix.listen"];
 
 /// What was measured.
 #[derive(Clone, Copy, Debug)]
@@ -88,7 +89,8 @@ impl Service {
 
     fn resident_bytes(&self) -> Result<u64, Box<dyn Error>> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("the system does not tell")?;
+        let line =
+            status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("the system does not tell")?;
         Ok(line.split_whitespace().next().ok_or("the system does not tell")?.parse::<u64>()? * 1_024)
     }
 }

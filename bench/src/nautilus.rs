@@ -38,7 +38,8 @@ pub fn contest(ticks: u64, rounds: usize) -> Result<Beside, String> {
         ours.push(report.speed.rows_per_s);
         our_orders = report.results.iter().map(|result| result.line.orders).sum();
         let told = run(&python, data.path())?;
-        let seconds = |key: &str| told[key].as_f64().filter(|seconds| *seconds > 0.0).ok_or("it tells no time");
+        let seconds =
+            |key: &str| told[key].as_f64().filter(|seconds| *seconds > 0.0).ok_or("it tells no time");
         let count = told["ticks"].as_f64().ok_or("it tells no number of ticks")?;
         theirs.push(count / seconds("runS")?);
         with_reading.push(count / (seconds("runS")? + seconds("madeS")?));
@@ -46,7 +47,14 @@ pub fn contest(ticks: u64, rounds: usize) -> Result<Beside, String> {
         version = told["version"].as_str().unwrap_or_default().to_string();
     }
     let theirs_with_reading = median(&with_reading);
-    Ok(Beside { ours: median(&ours), theirs: median(&theirs), version, our_orders, their_orders, theirs_with_reading })
+    Ok(Beside {
+        ours: median(&ours),
+        theirs: median(&theirs),
+        version,
+        our_orders,
+        their_orders,
+        theirs_with_reading,
+    })
 }
 
 fn run(python: &Path, ticks: &Path) -> Result<Value, String> {
@@ -70,14 +78,16 @@ fn python() -> Result<PathBuf, String> {
     if stamp.exists() {
         return Ok(python);
     }
-    let version = said(Command::new("python3").args(["-c", "import sys; print('%d.%d' % sys.version_info[:2])"]))
-        .map_err(|_| "there is no python3")?;
+    let version =
+        said(Command::new("python3").args(["-c", "import sys; print('%d.%d' % sys.version_info[:2])"]))
+            .map_err(|_| "there is no python3")?;
     if !PYTHONS.contains(&version.as_str()) {
         return Err(format!("it has no wheel for Python {version}, only for {}", PYTHONS.join(", ")));
     }
     eprintln!("installing {PACKAGE} into {}", folder.display());
     said(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
-    let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:", PACKAGE];
+    let install =
+        ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:", PACKAGE];
     said(Command::new(&python).args(install))?;
     fs::write(&stamp, "").map_err(|error| error.to_string())?;
     Ok(python)

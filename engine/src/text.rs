@@ -332,7 +332,10 @@ mod tests {
         assert_eq!(read_ahead(&format!("232.51{rest}")), (Some((23_251_000_000, 6)), Some((232, 3))));
         assert_eq!(read_ahead(&format!("5.{rest}")).0, Some((5 * SCALE, 2)));
         assert_eq!(read_ahead(&format!("99999999.99999999{rest}")).0, Some((9_999_999_999_999_999, 17)));
-        assert_eq!(read_ahead(&format!("1793629800000000001{rest}")).1, Some((1_793_629_800_000_000_001, 19)));
+        assert_eq!(
+            read_ahead(&format!("1793629800000000001{rest}")).1,
+            Some((1_793_629_800_000_000_001, 19))
+        );
         for none in ["-1", "", ".5", "123456789", "1.123456789", "é9"] {
             assert_eq!(read_ahead(&format!("{none}{rest}")).0, None, "{none}");
         }

@@ -96,7 +96,11 @@ pub fn all(site: &Site, whole: &Whole) -> Result<Verdicts, Failure> {
     drop(progress);
     folder.close(&site.conditions, &site.noise, &verdicts.goals)?;
     report(out)?;
-    println!("\n{budget}it took {} minutes and {} seconds\n\nand every goal by itself:", seconds / 60, seconds % 60);
+    println!(
+        "\n{budget}it took {} minutes and {} seconds\n\nand every goal by itself:",
+        seconds / 60,
+        seconds % 60
+    );
     Ok(verdicts)
 }
 
@@ -107,7 +111,8 @@ pub fn smoke(site: &Site) -> Result<Verdicts, Failure> {
     let trips = Trips { trips: 2_000, rounds: 1, check: false };
     add(lanes(pinning, &trips, &OPEN_LOOP_RATES[..1]));
     add(stamps(&trips));
-    let requests = Requests { requests: 500, connections: 4, open: 2_000, rounds: 1, out: None, check: false };
+    let requests =
+        Requests { requests: 500, connections: 4, open: 2_000, rounds: 1, out: None, check: false };
     add(http_beside_hyper(site, &requests)?);
     add(sockets(pinning, &trips));
     let file = std::env::temp_dir().join(format!("pitlane-smoke-{}.ewl", std::process::id()));
@@ -118,7 +123,8 @@ pub fn smoke(site: &Site) -> Result<Verdicts, Failure> {
     }
     std::fs::remove_file(&file)?;
     add(fix_codec(&Codec { ops: 2_000, rounds: 1, check: false }));
-    let wire = Wire { sessions: 2, orders: 500, steady: 200, rounds: 1, alone: true, out: None, check: false };
+    let wire =
+        Wire { sessions: 2, orders: 500, steady: 200, rounds: 1, alone: true, out: None, check: false };
     add(fix_over_loopback(site, &wire)?);
     add(view(&generate("s1", Some(5_000))?));
     add(journals(pinning, &Journal { ops: 2_000, rounds: 1, span_ms: 20, dir: None, check: false })?);

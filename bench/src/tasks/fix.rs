@@ -61,8 +61,9 @@ pub fn fix_codec(codec: &Codec) -> Verdicts {
          Report of {} bytes; {} of each, hash {:016x}",
         result.decode_ns, result.bytes_in, result.encode_ns, result.bytes_out, codec.ops, result.hash
     );
-    let goals =
-        vec![Verdict::at_most("fix decode", result.decode_ns, goals::FIX_DECODE_NS_MAX, "ns").of(Line::Decode)];
+    let goals = vec![
+        Verdict::at_most("fix decode", result.decode_ns, goals::FIX_DECODE_NS_MAX, "ns").of(Line::Decode),
+    ];
     Verdicts { wrong: !result.agree, goals }
 }
 

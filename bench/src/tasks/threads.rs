@@ -62,7 +62,8 @@ pub fn lanes(pinning: &Pinning, trips: &Trips, rates: &[u64]) -> Verdicts {
         println!("{}  reached {:.3} M/s", percentiles(&word, &result.latencies), result.per_s_reached / 1e6);
     }
     let first = Verdict::at_most("beyond the ring", median(&firsts), goals::LANE_NS_MAX, "ns").of(Line::Lane);
-    let hop = Verdict::at_most("lane alone", median(&hops), goals::RING_RATIO_MAX, "× the ring").of(Line::Ring);
+    let hop =
+        Verdict::at_most("lane alone", median(&hops), goals::RING_RATIO_MAX, "× the ring").of(Line::Ring);
     let last = median(&differences);
     println!("\nlane beyond ring, to the last event: {last:.0} ns");
     Verdicts { wrong: false, goals: vec![first, hop] }

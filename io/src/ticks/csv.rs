@@ -286,8 +286,7 @@ mod tests {
             Ok(rows)
         };
         let at_once = rows(CsvFile::new("ticks".into(), whole, &reference));
-        let dripping =
-            rows(CsvFile::new("ticks".into(), Drip(text.as_bytes().to_vec(), 0), &reference));
+        let dripping = rows(CsvFile::new("ticks".into(), Drip(text.as_bytes().to_vec(), 0), &reference));
         assert_eq!(at_once, dripping, "wherever the bytes are cut");
         at_once
     }

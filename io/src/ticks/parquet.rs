@@ -22,10 +22,10 @@ use pitlane_engine::time::Timestamp;
 
 use self::column::{Batch, Column};
 use self::guarded::{Guarded, guarded};
+use super::DataError;
 use super::csv::{BARS, TICKS};
 use super::entry::{Entry, TickCells, bar_of};
 use super::symbols::Symbols;
-use super::DataError;
 
 /// Rows of a batch: enough that a call to the decoder does not count, few enough to stay in the cache.
 const ROWS_PER_BATCH: usize = 2_048;
@@ -53,7 +53,10 @@ pub struct ParquetFile {
 
 impl fmt::Debug for ParquetFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ParquetFile").field("name", &self.name).field("row", &self.row).finish_non_exhaustive()
+        f.debug_struct("ParquetFile")
+            .field("name", &self.name)
+            .field("row", &self.row)
+            .finish_non_exhaustive()
     }
 }
 

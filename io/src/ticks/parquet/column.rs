@@ -51,11 +51,13 @@ impl Column {
         if !is_fit || column.max_rep_level() > 0 || column.max_def_level() > 1 {
             return Err(unfit());
         }
-        let unsigned = [ConvertedType::UINT_8, ConvertedType::UINT_16, ConvertedType::UINT_32, ConvertedType::UINT_64];
+        let unsigned =
+            [ConvertedType::UINT_8, ConvertedType::UINT_16, ConvertedType::UINT_32, ConvertedType::UINT_64];
         Ok(Column {
             name,
             nth,
-            is_unsigned: column.physical_type() == Physical::INT32 && unsigned.contains(&column.converted_type()),
+            is_unsigned: column.physical_type() == Physical::INT32
+                && unsigned.contains(&column.converted_type()),
             decimals: if is_decimal { u32::try_from(column.type_scale()).map_err(|_| unfit())? } else { 0 },
             unit_ns: unit_ns(column, role).ok_or_else(unfit)?,
         })
@@ -96,7 +98,9 @@ impl Column {
         match cell {
             Some(Cell::Text(name)) => symbols.find(name),
             Some(Cell::Whole(id)) => symbols.number(self.whole(id)),
-            Some(Cell::Float(_) | Cell::Short(_) | Cell::Wide(_)) | None => Err("security is empty".to_string()),
+            Some(Cell::Float(_) | Cell::Short(_) | Cell::Wide(_)) | None => {
+                Err("security is empty".to_string())
+            }
         }
     }
 
@@ -111,7 +115,9 @@ impl Column {
             Some(Cell::Float(value)) => nearest(value).map(Some),
             Some(Cell::Short(value)) if value.is_nan() => Ok(None),
             // The shortest text that means it: what was written, not the float next to it.
-            Some(Cell::Short(value)) => text::parse_scaled(value.to_string().as_bytes()).map(Some).map_err(told),
+            Some(Cell::Short(value)) => {
+                text::parse_scaled(value.to_string().as_bytes()).map(Some).map_err(told)
+            }
             Some(Cell::Text([])) => Ok(None),
             Some(Cell::Text(bytes)) => text::parse_scaled(bytes).map(Some).map_err(told),
         }
@@ -300,7 +306,12 @@ impl Values {
             self.places.push(place);
             place += u32::from(*level > 0);
         }
-        let is_sound = held == count && if self.levels.is_empty() { count == rows } else { self.levels.len() == rows && place as usize == count };
+        let is_sound = held == count
+            && if self.levels.is_empty() {
+                count == rows
+            } else {
+                self.levels.len() == rows && place as usize == count
+            };
         if !is_sound {
             return Err(ParquetError::General("a column has fewer values than rows".to_string()));
         }

@@ -101,7 +101,8 @@ fn what_others_write_by_default_is_read() {
     for name in ["pandas", "polars"] {
         assert_eq!(read(&data.join(format!("{name}.parquet"))).unwrap(), expected(&folder), "{name}");
     }
-    let bars = format!("{BARS}\n{START},1,10,12,9,11,4000\n{},1,11,11.5,10.5,11.25,2000\n", START + 60_000_000_000);
+    let bars =
+        format!("{BARS}\n{START},1,10,12,9,11,4000\n{},1,11,11.5,10.5,11.25,2000\n", START + 60_000_000_000);
     let bars = read(&folder.file("bars.csv", bars.as_bytes())).unwrap();
     assert_eq!((read(&data.join("bars.parquet")).unwrap(), bars.len()), (bars, 8));
 }
@@ -121,9 +122,11 @@ fn the_recorder_writes_what_is_read() {
         let file = folder.0.join(format!("ticks-{life:06}.parquet"));
         assert_eq!(read(&file).unwrap(), expected(&folder));
     }
-    assert!(fs::read_dir(&folder.0).unwrap().all(|entry| {
-        entry.unwrap().path().extension().is_some_and(|extension| extension != "part")
-    }));
+    assert!(
+        fs::read_dir(&folder.0)
+            .unwrap()
+            .all(|entry| { entry.unwrap().path().extension().is_some_and(|extension| extension != "part") })
+    );
 }
 
 /// However a number is stored, it is the decimal that somebody wrote.
@@ -157,13 +160,12 @@ fn numbers_are_decimals_floats_or_texts() {
         };
         assert_eq!(written.unwrap(), if matches!(nth, 4 | 6 | 7) { 1 } else { 2 });
     };
-    let csv = format!("{TICKS}\n{START},1,232.51,0.3,232.53,200.5,,\n{},2,,,,0,415.1,3000000000\n", START + 1);
+    let csv =
+        format!("{TICKS}\n{START},1,232.51,0.3,232.53,200.5,,\n{},2,,,,0,415.1,3000000000\n", START + 1);
     let expected = read(&folder.file("same.csv", csv.as_bytes())).unwrap();
-    for compression in [
-        Compression::UNCOMPRESSED,
-        Compression::SNAPPY,
-        Compression::ZSTD(ZstdLevel::try_new(1).unwrap()),
-    ] {
+    for compression in
+        [Compression::UNCOMPRESSED, Compression::SNAPPY, Compression::ZSTD(ZstdLevel::try_new(1).unwrap())]
+    {
         let path = made(&folder, schema, compression, 1, &write);
         assert_eq!(read(&path).unwrap(), expected, "{compression:?}");
     }
@@ -224,11 +226,18 @@ fn what_is_wrong_is_told() {
         let told = problem(&path);
         assert!(told.contains(expected), "{told}");
     }
-    let backwards = |nth: usize, column: &mut SerializedColumnWriter<'_>| quotes(100 - nth / 100 * 100 + nth % 100, column);
+    let backwards = |nth: usize, column: &mut SerializedColumnWriter<'_>| {
+        quotes(100 - nth / 100 * 100 + nth % 100, column)
+    };
     let told = problem(&made(&folder, QUOTES, Compression::SNAPPY, 2, &backwards));
     assert!(told.ends_with("made.parquet:11: its time is before that of the row above"), "{told}");
     let stranger = |nth: usize, column: &mut SerializedColumnWriter<'_>| match nth {
-        1 => _ = column.typed::<Int32Type>().write_batch(&[1, 1, 999_999, 1, 1, 1, 1, 1, 1, 1], None, None).unwrap(),
+        1 => {
+            _ = column
+                .typed::<Int32Type>()
+                .write_batch(&[1, 1, 999_999, 1, 1, 1, 1, 1, 1, 1], None, None)
+                .unwrap()
+        }
         nth => quotes(nth, column),
     };
     let told = problem(&made(&folder, QUOTES, Compression::SNAPPY, 1, &stranger));

@@ -63,14 +63,24 @@ struct Growing {
 
 impl std::fmt::Debug for Growing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Growing").field("part", &self.part).field("groups", &self.groups).finish_non_exhaustive()
+        f.debug_struct("Growing")
+            .field("part", &self.part)
+            .field("groups", &self.groups)
+            .finish_non_exhaustive()
     }
 }
 
 impl TickWriter {
     pub fn new(path: &Path) -> TickWriter {
         let (times, securities) = (Vec::new(), Vec::new());
-        TickWriter { path: path.to_owned(), number: 0, times, securities, numbers: Default::default(), file: None }
+        TickWriter {
+            path: path.to_owned(),
+            number: 0,
+            times,
+            securities,
+            numbers: Default::default(),
+            file: None,
+        }
     }
 
     /// Takes a row as the CSV file would have it.
@@ -151,8 +161,8 @@ impl TickWriter {
             let schema = parse_message_type(SCHEMA).map_err(io::Error::other)?;
             let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
             let file = File::create(&part)?;
-            let writer =
-                SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties)).map_err(io::Error::other)?;
+            let writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties))
+                .map_err(io::Error::other)?;
             return Ok(Growing { writer, groups: 0, part, whole });
         }
         Err(io::Error::other(format!("{stem}: all numbers are taken")))
