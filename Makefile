@@ -11,9 +11,13 @@ FOR ?= 60
 BASE ?= HEAD~1
 # What is looked at for a flame graph.
 WHAT ?= shard
+# Where it is installed; DESTDIR stands before everything, for whoever makes packages.
+PREFIX ?= /usr/local
+SYSCONFDIR ?= $(if $(filter /usr /usr/local,$(PREFIX)),/etc,$(PREFIX)/etc)
 
 .DEFAULT_GOAL := help
-.PHONY: help run page test web-test client-test check sim faults fuzz oracle bench compare bench-gate flame smoke pure cover clean
+.PHONY: help run page test web-test client-test check sim faults fuzz oracle bench compare bench-gate flame smoke pure cover \
+	install release reproducible deny sbom clean
 
 # The page is built where npm is at hand, and only when something of it has changed; without it the binary says how.
 NPM := $(shell command -v npm)
@@ -126,6 +130,68 @@ cover: ## lines of the engine that tests reach; fails below 90 %
 	@rustup component add llvm-tools >/dev/null 2>&1
 	cargo llvm-cov test --package pitlane-engine --package pitlane-tests $(PROFILE) \
 		--ignore-filename-regex '^$(CURDIR)/(tests|io|protocols|bench)/|/(tests|sample)(/.*)?\.rs$$' --fail-under-lines 90
+
+BUILT := $(or $(CARGO_TARGET_DIR),target)
+RELEASED := $(or $(BINARY),$(BUILT)/release/pitlane)
+SHARE := $(DESTDIR)$(PREFIX)/share
+
+# Settings that are there already are the operator's.
+install: ## binary, manual, completions, settings and a unit of systemd (PREFIX=/usr/local DESTDIR=; BINARY=… takes one that is built)
+	$(if $(BINARY),,$(if $(NPM),$(MAKE) page))
+	$(if $(BINARY),,cargo build --release --locked --package pitlane)
+	install -D -m 755 $(RELEASED) $(DESTDIR)$(PREFIX)/bin/pitlane
+	install -d $(SHARE)/man/man1 $(SHARE)/bash-completion/completions $(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d
+	$(RELEASED) man $(SHARE)/man/man1
+	$(RELEASED) completions bash > $(SHARE)/bash-completion/completions/pitlane
+	$(RELEASED) completions zsh > $(SHARE)/zsh/site-functions/_pitlane
+	$(RELEASED) completions fish > $(SHARE)/fish/vendor_completions.d/pitlane.fish
+	install -D -m 644 -t $(SHARE)/doc/pitlane README.md SECURITY.md LICENSE config/default.toml
+	install -D -m 644 -t $(SHARE)/pitlane/refdata config/refdata/*.csv
+	install -D -m 644 config/pitlane.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/pitlane.conf
+	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
+	sed -e 's|/usr/local/bin/|$(PREFIX)/bin/|' -e 's|/etc/pitlane/|$(SYSCONFDIR)/pitlane/|' config/pitlane.service > $(DESTDIR)$(PREFIX)/lib/systemd/system/pitlane.service
+	test -e $(DESTDIR)$(SYSCONFDIR)/pitlane/pitlane.toml || install -D -m 644 config/service.toml $(DESTDIR)$(SYSCONFDIR)/pitlane/pitlane.toml
+
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+ARCHIVE := pitlane-$(VERSION)-x86_64-linux
+# The time of everything in the archive: that of the commit.
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
+release sbom: export SOURCE_DATE_EPOCH := $(SOURCE_DATE_EPOCH)
+CARGO_FOLDER := $(or $(CARGO_HOME),$(HOME)/.cargo)
+# No path of the machine that builds is in the binary, whether Rust or C put it there.
+REMAPPED := --remap-path-prefix=$(CURDIR)=/pitlane --remap-path-prefix=$(CARGO_FOLDER)=/cargo
+MAPPED := -ffile-prefix-map=$(CURDIR)=/pitlane -ffile-prefix-map=$(CARGO_FOLDER)=/cargo
+
+release: ## an archive with its checksum in target/archive, the same bytes wherever it is built (BINARY=… takes one that is built)
+	$(if $(BINARY),,$(if $(NPM),$(MAKE) page))
+	$(if $(BINARY),,RUSTFLAGS="$(REMAPPED)" CFLAGS="$(MAPPED)" cargo build --release --locked --package pitlane)
+	rm -rf $(BUILT)/archive
+	$(MAKE) install BINARY=$(RELEASED) PREFIX=/usr/local SYSCONFDIR=/etc DESTDIR=$(BUILT)/archive/$(ARCHIVE)
+	tests/tools/sbom > $(BUILT)/archive/$(ARCHIVE)/usr/local/share/doc/pitlane/sbom.cdx.json
+	cd $(BUILT)/archive && tar --create --format=gnu --sort=name --mtime=@$$SOURCE_DATE_EPOCH --owner=0 --group=0 --numeric-owner \
+		--mode=u=rwX,go=rX $(ARCHIVE) | gzip --no-name --best > $(ARCHIVE).tar.gz
+	rm -rf $(BUILT)/archive/$(ARCHIVE)
+	cd $(BUILT)/archive && sha256sum $(ARCHIVE).tar.gz > $(ARCHIVE).tar.gz.sha256
+	@cat $(BUILT)/archive/$(ARCHIVE).tar.gz.sha256
+
+# In two places with names of different length, from nothing. Takes twice as long as a release.
+reproducible: ## build the archive twice from what is committed, in two folders, and compare the bytes
+	@for place in one another; do \
+		rm -rf target/twice/$$place && mkdir -p target/twice && git clone --quiet . target/twice/$$place && \
+		env -u CARGO_TARGET_DIR $(MAKE) -C target/twice/$$place release || exit 1; done
+	cmp target/twice/one/target/archive/$(ARCHIVE).tar.gz target/twice/another/target/archive/$(ARCHIVE).tar.gz
+	@rm -rf target/twice && echo "the same bytes"
+
+# The advisories are in a repository that not every machine reaches; what is missing is told.
+deny: ## licences, sources and versions of what we depend on, and known faults of it
+	@command -v cargo-deny >/dev/null || cargo install cargo-deny --locked
+	cargo deny check licenses bans sources
+	@if cargo deny fetch db >/dev/null 2>&1; then cargo deny check --disable-fetch advisories; \
+		else echo "SKIPPED: known faults (advisories) were not looked at: their database cannot be fetched here"; fi
+
+sbom: ## what the binary is made of, in CycloneDX, into target/sbom.cdx.json
+	@tests/tools/sbom --self-test
+	@mkdir -p $(BUILT) && tests/tools/sbom > $(BUILT)/sbom.cdx.json && echo $(BUILT)/sbom.cdx.json
 
 clean: ## remove what was built
 	cargo clean

@@ -55,7 +55,8 @@ impl Image for Chance {
     }
 }
 
-fn split_mix(walk: &mut u64) -> u64 {
+/// SplitMix64: from one seed any number of keys.
+pub(crate) fn split_mix(walk: &mut u64) -> u64 {
     *walk = walk.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut x = *walk;
     x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -166,22 +166,37 @@ impl IntId {
         if bytes.len() > INT_ID_BYTES {
             return Err(TextError::TooLong);
         }
-        if !bytes.iter().all(u8::is_ascii_graphic) {
-            return Err(TextError::Character);
+        // Made of whole words, since it will be copied and compared in such.
+        let mut words = [0; INT_ID_BYTES / 8];
+        let (whole, rest) = bytes.as_chunks::<8>();
+        let mut is_text = true;
+        for (place, chunk) in words.iter_mut().zip(whole) {
+            *place = u64::from_le_bytes(*chunk);
+            is_text &= text::are_graphic(*place);
         }
-        let mut id = [0; INT_ID_BYTES];
-        id[..bytes.len()].copy_from_slice(bytes);
-        Ok(IntId(id))
+        if let Some(place) = words.get_mut(whole.len()).filter(|_| !rest.is_empty()) {
+            let beyond = u64::MAX << (8 * rest.len());
+            *place = match bytes.last_chunk::<8>() {
+                Some(last) => u64::from_le_bytes(*last) >> (64 - 8 * rest.len()),
+                None => rest.iter().rev().fold(0, |word, &byte| word << 8 | byte as u64),
+            };
+            is_text &= text::are_graphic(*place | beyond & u64::from_le_bytes([b'x'; 8]));
+        }
+        if is_text { Ok(IntId::of_words(words)) } else { Err(TextError::Character) }
     }
 
     /// An id of ours, made of a number: `prefix` and the number in decimal.
     #[inline(always)]
     pub fn numbered(prefix: u8, number: u64) -> IntId {
-        // Made of whole words, since it will be copied in such.
-        let words = match text::digits_of(number) {
+        let [first, second, third] = match text::digits_of(number) {
             Some(digits) => [digits << 8 | prefix as u64, digits >> 56, 0],
             None => IntId::words_of(prefix, number),
         };
+        IntId::of_words([first, second, third, 0, 0, 0])
+    }
+
+    #[inline(always)]
+    fn of_words(words: [u64; INT_ID_BYTES / 8]) -> IntId {
         let mut id = [0; INT_ID_BYTES];
         for (place, word) in id.as_chunks_mut::<8>().0.iter_mut().zip(words) {
             *place = word.to_le_bytes();
@@ -230,9 +245,17 @@ impl IntId {
         self.0[0] == 0
     }
 
+    #[inline]
     pub fn as_bytes(&self) -> &[u8] {
-        let len = self.0.iter().position(|&b| b == 0).unwrap_or(INT_ID_BYTES);
-        &self.0[..len]
+        &self.0[..self.text_len()]
+    }
+
+    /// Bytes of the text. They are counted by words: the first whose last byte is zero has its end.
+    #[inline]
+    pub fn text_len(&self) -> usize {
+        let words = self.0.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
+        let last = words.enumerate().find(|(_, word)| word >> 56 == 0);
+        last.map_or(INT_ID_BYTES, |(at, word)| at * 8 + 8 - word.leading_zeros() as usize / 8)
     }
 
     pub fn as_str(&self) -> &str {
@@ -441,6 +464,16 @@ mod tests {
         assert_eq!(IntId::parse("x".repeat(49).as_bytes()), Err(TextError::TooLong));
         for bad in [&b"a b"[..], b"a\0", b"\x7f", "é".as_bytes()] {
             assert_eq!(IntId::parse(bad), Err(TextError::Character));
+        }
+        for len in 1..=INT_ID_BYTES {
+            for at in 0..len {
+                let mut text = vec![b'~'; len];
+                assert_eq!(IntId::parse(&text).map(|id| id.text_len()), Ok(len));
+                for byte in 0..=255u8 {
+                    text[at] = byte;
+                    assert_eq!(IntId::parse(&text).is_ok(), byte.is_ascii_graphic(), "{byte} of {text:?}");
+                }
+            }
         }
     }
 

@@ -9,10 +9,9 @@
 //! once, as a rule. The table is at most half full, so runs stay short. Removal shifts what follows backward: no
 //! tombstones, so a table that has lived long is as fast as a new one.
 
-use std::cell::Cell;
-
 use crate::ahead;
 use crate::id::IntId;
+use crate::scatter::Scatter;
 
 /// Open addressing from (session, id) to a number in the caller's slab, which holds the ids.
 ///
@@ -23,18 +22,7 @@ pub struct IdIndex {
     slots: Vec<u64>,
     len: u32,
     max: u32,
-    keys: [u64; 2],
-    /// What was hashed last: of one id several things are asked in a row, as a rule.
-    last: Cell<Hashed>,
-    /// What was hashed ahead.
-    foreseen: Cell<Hashed>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Hashed {
-    id: IntId,
-    session: u16,
-    hash: u32,
+    scatter: Scatter,
 }
 
 /// Most numbers an index can hold: the table for them has 2^32 slots, and the hash kept in a slot tells each home.
@@ -49,9 +37,7 @@ impl IdIndex {
         assert!(max <= INDEX_MAX, "32 bits of hash tell the home slot");
         let slots = (max as usize * 2).next_power_of_two();
         let slots = if slots < LARGE { vec![0; slots] } else { ahead::zeros(slots) };
-        let keys = [mix(seed), mix(seed ^ u64::MAX)];
-        let none = Hashed { id: IntId::NONE, session: 0, hash: sip(keys, 0, &IntId::NONE) };
-        IdIndex { slots, len: 0, max, keys, last: Cell::new(none), foreseen: Cell::new(none) }
+        IdIndex { slots, len: 0, max, scatter: Scatter::new(seed) }
     }
 
     pub fn len(&self) -> u32 {
@@ -69,14 +55,12 @@ impl IdIndex {
     /// Has memory brought near for an id that will be asked for soon.
     #[inline]
     pub fn foresee(&self, session: u16, id: &IntId) {
-        let hash = sip(self.keys, session, id);
-        self.foreseen.set(Hashed { id: *id, session, hash });
-        ahead::fetch(&self.slots[self.home(hash)]);
+        ahead::fetch(&self.slots[self.home(self.scatter.hash(session, id))]);
     }
 
     /// The number kept for this id; `is` tells whether the entry of a number in the slab has it.
     pub fn get(&self, session: u16, id: &IntId, is: impl Fn(u32) -> bool) -> Option<u32> {
-        let hash = self.hash(session, id);
+        let hash = self.scatter.hash(session, id);
         let mut at = self.home(hash);
         while self.slots[at] != 0 {
             let slot = self.slots[at];
@@ -92,7 +76,7 @@ impl IdIndex {
     pub fn insert(&mut self, session: u16, id: &IntId, number: u32) {
         assert!(!self.is_full(), "the caller looks for room first");
         assert!(number < INDEX_MAX, "a number has 31 bits");
-        let hash = self.hash(session, id);
+        let hash = self.scatter.hash(session, id);
         let mut at = self.home(hash);
         while self.slots[at] != 0 {
             at = self.after(at);
@@ -103,7 +87,7 @@ impl IdIndex {
 
     /// Forgets the number kept for an id. Answers whether it was there.
     pub fn remove(&mut self, session: u16, id: &IntId, number: u32) -> bool {
-        let hash = self.hash(session, id);
+        let hash = self.scatter.hash(session, id);
         let slot = (hash as u64) << 32 | (number as u64 + 1);
         let mut at = self.home(hash);
         while self.slots[at] != slot {
@@ -141,36 +125,6 @@ impl IdIndex {
     fn after(&self, at: usize) -> usize {
         (at + 1) & (self.slots.len() - 1)
     }
-
-    fn hash(&self, session: u16, id: &IntId) -> u32 {
-        for known in [&self.last, &self.foreseen] {
-            let known = known.get();
-            if known.session == session && known.id == *id {
-                self.last.set(known);
-                return known.hash;
-            }
-        }
-        let hash = sip(self.keys, session, id);
-        self.last.set(Hashed { id: *id, session, hash });
-        hash
-    }
-}
-
-/// SipHash-1-3 of the id's words and a last one with their count and the session.
-fn sip(keys: [u64; 2], session: u16, id: &IntId) -> u32 {
-    let mut sip = Sip::new(keys);
-    let mut count = 0u64;
-    for word in id.padded().as_chunks::<8>().0 {
-        let word = u64::from_le_bytes(*word);
-        if word == 0 {
-            break;
-        }
-        sip.write(word);
-        count += 1;
-    }
-    sip.write(count << 16 | session as u64);
-    let hash = sip.finish();
-    (hash >> 32) as u32 ^ hash as u32
 }
 
 fn hash_of(slot: u64) -> u32 {
@@ -181,69 +135,18 @@ fn number_of(slot: u64) -> u32 {
     slot as u32 - 1
 }
 
-/// SplitMix64: one seed becomes two keys.
-fn mix(seed: u64) -> u64 {
-    let mut x = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ x >> 31
-}
-
-/// SipHash-1-3 (Aumasson and Bernstein) over whole words: one round each, three at the end.
-struct Sip([u64; 4]);
-
-impl Sip {
-    fn new([k0, k1]: [u64; 2]) -> Sip {
-        Sip([
-            k0 ^ 0x736f_6d65_7073_6575,
-            k1 ^ 0x646f_7261_6e64_6f6d,
-            k0 ^ 0x6c79_6765_6e65_7261,
-            k1 ^ 0x7465_6462_7974_6573,
-        ])
-    }
-
-    fn write(&mut self, word: u64) {
-        self.0[3] ^= word;
-        self.round();
-        self.0[0] ^= word;
-    }
-
-    fn finish(mut self) -> u64 {
-        self.0[2] ^= 0xff;
-        self.round();
-        self.round();
-        self.round();
-        self.0[0] ^ self.0[1] ^ self.0[2] ^ self.0[3]
-    }
-
-    fn round(&mut self) {
-        let [mut a, mut b, mut c, mut d] = self.0;
-        a = a.wrapping_add(b);
-        b = b.rotate_left(13) ^ a;
-        a = a.rotate_left(32);
-        c = c.wrapping_add(d);
-        d = d.rotate_left(16) ^ c;
-        a = a.wrapping_add(d);
-        d = d.rotate_left(21) ^ a;
-        c = c.wrapping_add(b);
-        b = b.rotate_left(17) ^ c;
-        c = c.rotate_left(32);
-        self.0 = [a, b, c, d];
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::chance::split_mix;
 
     struct Rng(u64);
 
     impl Rng {
         fn below(&mut self, n: u64) -> u64 {
-            self.0 = self.0.wrapping_add(1);
-            mix(self.0) % n
+            split_mix(&mut self.0) % n
         }
     }
 
@@ -300,54 +203,8 @@ mod tests {
     fn the_same_id_in_another_session_is_another_id() {
         let index = IdIndex::new(4, 1);
         let id = IntId::parse(b"A").unwrap();
-        assert_ne!(index.hash(0, &id), index.hash(1, &id));
+        assert_ne!(index.scatter.hash(0, &id), index.scatter.hash(1, &id));
         assert_eq!(index.get(0, &id, |_| true), None);
-    }
-
-    #[test]
-    fn what_is_foreseen_or_asked_again_is_hashed_the_same() {
-        let index = IdIndex::new(4, 1);
-        let ids: Vec<_> = (0..4).map(|n| (n as u16 % 2, IntId::numbered(b'n', n / 2))).collect();
-        let plain = ids.clone().into_iter().map(|(session, id)| sip(index.keys, session, &id));
-        let plain: Vec<u32> = plain.collect();
-        for at in [0, 1, 1, 3, 2, 0, 3, 3] {
-            let (session, id) = &ids[(at + 1) % 4];
-            index.foresee(*session, id);
-            assert_eq!(index.hash(ids[at].0, &ids[at].1), plain[at]);
-        }
-    }
-
-    #[test]
-    fn another_seed_spreads_the_same_ids_elsewhere() {
-        let ids: Vec<_> = (0..1_000).map(|n| IntId::numbered(b'n', n)).collect();
-        let first = IdIndex::new(1 << 16, 1);
-        // The thousand ids that would all meet in a few slots under one seed.
-        let crowd: Vec<_> = (0..300_000)
-            .map(|n| IntId::numbered(b'x', n))
-            .filter(|id| first.hash(0, id) % 256 == 7)
-            .collect();
-        assert!(crowd.len() > 1_000);
-        let other = IdIndex::new(1 << 16, 2);
-        for ids in [ids, crowd] {
-            let mut homes: Vec<_> = ids.iter().map(|id| other.hash(0, id) % 256).collect();
-            homes.sort_unstable();
-            homes.dedup();
-            assert!(homes.len() > 240, "{} of 256", homes.len());
-        }
-    }
-
-    /// The standard library's hasher is SipHash-1-3 under the key zero; its last word holds the length.
-    #[test]
-    fn the_hash_is_siphash_1_3() {
-        use std::hash::Hasher;
-        let mut theirs = std::hash::DefaultHasher::new();
-        let mut ours = Sip::new([0, 0]);
-        for word in [0x0706_0504_0302_0100, 42] {
-            theirs.write_u64(word);
-            ours.write(word);
-        }
-        ours.write(16 << 56);
-        assert_eq!(ours.finish(), theirs.finish());
     }
 
     #[test]

@@ -35,6 +35,7 @@ pub mod shard;
 pub mod lane;
 pub mod mesh;
 pub mod worker;
+mod scatter;
 pub mod index;
 pub mod errands;
 pub mod desk;

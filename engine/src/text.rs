@@ -34,6 +34,8 @@ impl std::error::Error for TextError {}
 pub const DECIMALS: usize = 8;
 /// One, scaled.
 pub const SCALE: i64 = 100_000_000;
+/// Longest text of a whole number.
+pub const U64_BYTES_MAX: usize = 20;
 /// Longest text of a scaled number: sign, eleven digits, point, eight digits.
 pub const DECIMAL_BYTES_MAX: usize = 21;
 
@@ -41,15 +43,20 @@ pub fn parse_u64(bytes: &[u8]) -> Result<u64, TextError> {
     if bytes.is_empty() {
         return Err(TextError::Empty);
     }
-    let mut value = 0u64;
-    for &b in bytes {
-        let digit = b.wrapping_sub(b'0');
+    let mut value = Some(0u64);
+    for &byte in bytes {
+        let digit = byte.wrapping_sub(b'0');
         if digit > 9 {
             return Err(TextError::Character);
         }
-        value = value.checked_mul(10).and_then(|v| v.checked_add(digit as u64)).ok_or(TextError::Range)?;
+        value = match value {
+            // What has a digit less than the largest number is smaller, and need not be looked after.
+            Some(value) if bytes.len() < U64_BYTES_MAX => Some(value * 10 + digit as u64),
+            Some(value) => value.checked_mul(10).and_then(|value| value.checked_add(digit as u64)),
+            None => None,
+        };
     }
-    Ok(value)
+    value.ok_or(TextError::Range)
 }
 
 /// A number below 10⁸ in decimal, first digit in the lowest byte, zero bytes behind the last; None if it is larger.
@@ -77,6 +84,47 @@ fn eight_digits(number: u64) -> Option<u64> {
 
 /// Digits become their characters.
 const ASCII_ZEROS: u64 = 0x3030_3030_3030_3030;
+
+/// The number that eight digits are; None if one of them is none. All are read at once, in the lanes of one word.
+#[inline]
+pub fn parse_eight(text: &[u8; 8]) -> Option<u32> {
+    let digits = u64::from_le_bytes(*text) ^ ASCII_ZEROS;
+    if !are_digits(digits) {
+        return None;
+    }
+    // Four numbers of two digits, two of four, one of eight; each in the upper half of the lanes it was made of.
+    let twos = digits.wrapping_mul(10 << 8 | 1) >> 8 & 0x00ff_00ff_00ff_00ff;
+    let fours = twos.wrapping_mul(100 << 16 | 1) >> 16 & 0x0000_ffff_0000_ffff;
+    Some((fours.wrapping_mul(10_000 << 32 | 1) >> 32) as u32)
+}
+
+/// The numbers of a time of day such as `08:00:59`; None if it is written otherwise.
+#[inline]
+pub fn parse_clock(text: &[u8; 8]) -> Option<[u32; 3]> {
+    const COLONS: u64 = 0x0000_ff00_00ff_0000;
+    // What is as it should be, colons among it, becomes a digit.
+    let digits = u64::from_le_bytes(*text) ^ u64::from_le_bytes(*b"00:00:00");
+    if !are_digits(digits) || digits & COLONS != 0 {
+        return None;
+    }
+    let two = |at: u32| (digits >> at) as u32 % 256 * 10 + (digits >> (at + 8)) as u32 % 256;
+    Some([two(0), two(24), two(48)])
+}
+
+/// Whether every byte of a word is a printable character and no space.
+#[inline]
+pub fn are_graphic(word: u64) -> bool {
+    let (below, above) = (word.wrapping_add(0x5f5f_5f5f_5f5f_5f5f), word.wrapping_add(0x0101_0101_0101_0101));
+    // Those from `!` on carry into the highest bit, the one behind `~` too; whatever is no ASCII has it already.
+    (word | !below | above) & 0x8080_8080_8080_8080 == 0
+}
+
+/// Whether every byte of a word is below ten.
+#[inline]
+fn are_digits(word: u64) -> bool {
+    // Ten and more carry into the highest bit, or have it already.
+    (word.wrapping_add(0x7676_7676_7676_7676) | word) & 0x8080_8080_8080_8080 == 0
+}
 
 /// Eight hexadecimal digits, all made at once, in the lanes of one word.
 #[inline]
@@ -183,7 +231,41 @@ const TENS: [i64; DECIMALS + 1] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000
 
 /// Reads a decimal such as `-12.5` into units of 10⁻⁸. No exponent, no `+`, at least one digit, at most one point;
 /// further decimals are taken only if they are zeros.
+#[inline]
 pub fn parse_scaled(bytes: &[u8]) -> Result<i64, TextError> {
+    match parse_short(bytes) {
+        Some(value) => Ok(value),
+        None => parse_long(bytes),
+    }
+}
+
+/// What is short and without a sign, as most are; None: the long way tells what it is, or what is wrong with it.
+#[inline]
+fn parse_short(bytes: &[u8]) -> Option<i64> {
+    /// So many digits are below 10¹⁰, and times the scale below what is counted.
+    const BYTES_MAX: usize = 10;
+    const POWERS: [i64; DECIMALS + 1] = [SCALE, 10_000_000, 1_000_000, 100_000, 10_000, 1_000, 100, 10, 1];
+    if bytes.len() > BYTES_MAX {
+        return None;
+    }
+    let (mut value, mut digits, mut decimals) = (0, 0, None);
+    for &byte in bytes {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            if byte != b'.' || decimals.is_some() {
+                return None;
+            }
+            decimals = Some(digits);
+            continue;
+        }
+        value = value * 10 + digit as i64;
+        digits += 1;
+    }
+    let decimals = digits - decimals.unwrap_or(digits);
+    Some(value * POWERS.get(decimals)?).filter(|_| digits > 0)
+}
+
+fn parse_long(bytes: &[u8]) -> Result<i64, TextError> {
     let (negative, digits) = match bytes {
         [] => return Err(TextError::Empty),
         [b'-', rest @ ..] => (true, rest),
@@ -220,6 +302,10 @@ pub fn parse_scaled(bytes: &[u8]) -> Result<i64, TextError> {
 
 /// Writes units of 10⁻⁸ as a decimal without trailing zeros, and returns the length.
 pub fn write_scaled(value: i64, out: &mut [u8; DECIMAL_BYTES_MAX]) -> usize {
+    if value == 0 {
+        out[0] = b'0';
+        return 1;
+    }
     let magnitude = value.unsigned_abs();
     let (whole, part) = (magnitude / SCALE as u64, magnitude % SCALE as u64);
     let mut len = 0;
@@ -394,9 +480,48 @@ mod tests {
     }
 
     #[test]
+    fn eight_digits_and_a_clock_are_read_at_once_or_not_at_all() {
+        for number in [0, 7, 12_345_678, 20_261_116, 99_999_999] {
+            let text = format!("{number:08}").into_bytes();
+            assert_eq!(parse_eight(text[..].try_into().unwrap()), Some(number));
+        }
+        assert_eq!(parse_clock(b"08:09:59"), Some([8, 9, 59]));
+        assert_eq!(parse_clock(b"99:00:01"), Some([99, 0, 1]));
+        for at in 0..8 {
+            for byte in (0..=255u8).filter(|byte| !byte.is_ascii_digit()) {
+                let (mut number, mut clock) = (*b"20261116", *b"08:09:59");
+                number[at] = byte;
+                assert_eq!(parse_eight(&number), None, "{number:?}");
+                if clock[at] != byte {
+                    clock[at] = byte;
+                    assert_eq!(parse_clock(&clock), None, "{clock:?}");
+                }
+            }
+        }
+        assert_eq!(parse_clock(b"08:0959:"), None);
+        assert_eq!(parse_clock(b"08009059"), None);
+    }
+
+    #[test]
+    fn the_short_way_agrees_with_the_long_one() {
+        let pieces = ["", "0", "1", "9", "12", "-", ".", "00", "5.", "x", "123456789", "0.1", "99999"];
+        for a in pieces {
+            for b in pieces {
+                for c in pieces {
+                    let text = [a, b, c].concat();
+                    assert_eq!(parse_scaled(text.as_bytes()), parse_long(text.as_bytes()), "{text}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn whole_numbers_are_digits_only() {
         assert_eq!(parse_u64(b"18446744073709551615"), Ok(u64::MAX));
         assert_eq!(parse_u64(b"18446744073709551616"), Err(TextError::Range));
+        assert_eq!(parse_u64(b"9999999999999999999"), Ok(9_999_999_999_999_999_999));
+        assert_eq!(parse_u64(b"00000000000000000000007"), Ok(7));
+        assert_eq!(parse_u64(b"99999999999999999999x"), Err(TextError::Character));
         assert_eq!(parse_u64(b""), Err(TextError::Empty));
         assert_eq!(parse_u64(b"-1"), Err(TextError::Character));
     }

@@ -12,7 +12,7 @@ use crate::config::{Setting, Sources};
 
 const CODES: &str = "\
 Exit codes:
-  0    done; for check, doctor and verify: nothing is wrong
+  0    done; for check, doctor, health and verify: nothing is wrong
   1    something is wrong, or it could not be done; standard error says what
   2    the command line is wrong
   130  SIGINT came a second time (143: SIGTERM), so it did not end in good order
@@ -74,6 +74,13 @@ pub enum Verb {
   pitlane doctor --config pinned
   pitlane doctor --json | jq '.findings[] | select(.verdict == \"unfit\")'")]
     Doctor(Doctor),
+    /// Ask the service on this machine whether it is ready
+    ///
+    /// Asks `/health/ready` at http.listen of the settings given: 0 if orders are taken, 1 if not, or if nobody answers.
+    #[command(after_help = "Examples:
+  pitlane health
+  pitlane health --config /etc/pitlane/pitlane.toml --wait 60")]
+    Health(Health),
     /// Look into the journal
     #[command(subcommand)]
     Journal(JournalVerb),
@@ -90,6 +97,12 @@ pub enum Verb {
     #[command(after_help = "Example:
   pitlane completions bash > /etc/bash_completion.d/pitlane")]
     Completions(Completions),
+    /// Write manual pages into a folder
+    ///
+    /// One for each verb, from what `--help` says; the folder must be there.
+    #[command(after_help = "Example:
+  pitlane man /usr/local/share/man/man1")]
+    Man(Man),
 }
 
 #[derive(Clone, Debug, Args)]
@@ -365,8 +378,23 @@ pub struct CredentialFile {
 }
 
 #[derive(Clone, Debug, Args)]
+pub struct Health {
+    #[command(flatten)]
+    pub settings: Settings,
+    /// Ask again until it is ready, for so many seconds at most
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    pub wait: u32,
+}
+
+#[derive(Clone, Debug, Args)]
 pub struct Completions {
     pub shell: Shell,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct Man {
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
 }
 
 /// Where settings come from, for every verb that has any.
@@ -444,6 +472,8 @@ mod tests {
         assert!(matches!(verb("pitlane check --refdata x"), Ok(Verb::Check(_))));
         assert!(matches!(verb("pitlane doctor --json"), Ok(Verb::Doctor(_))));
         assert!(matches!(verb("pitlane completions zsh"), Ok(Verb::Completions(_))));
+        assert!(matches!(verb("pitlane health --wait 5"), Ok(Verb::Health(_))));
+        assert!(matches!(verb("pitlane man d"), Ok(Verb::Man(_))));
         assert!(matches!(verb("pitlane config show"), Ok(Verb::Config(ConfigVerb::Show(_)))));
     }
 
@@ -484,6 +514,8 @@ mod tests {
             "pitlane check --seed 1",
             "pitlane --set lanes.events",
             "pitlane completions cobol",
+            "pitlane health --wait soon",
+            "pitlane man",
             "pitlane config",
             "pitlane user add alice",
             "pitlane user add alice --role boss",

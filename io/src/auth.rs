@@ -15,6 +15,7 @@ mod lockout;
 mod memory;
 mod password;
 mod prompt;
+mod roll;
 mod seat;
 mod token;
 pub mod verbs;
@@ -22,11 +23,12 @@ pub mod verbs;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, RwLock};
 
 pub use self::clerk::Clerk;
-pub use self::lockout::network;
+pub use self::lockout::{Lockout, network};
+pub use self::roll::Roll;
 pub use self::seat::{Busy, Seat};
 use crate::config::{Config, Secret};
 use crate::refdata::Faults;
@@ -154,6 +156,8 @@ struct Shared {
     generation: AtomicU64,
     /// Somebody wants the books to be read again.
     reload: AtomicBool,
+    /// Who is in the books. Written when they change; the lock is held for the copy of a pointer.
+    names: RwLock<Arc<roll::Names>>,
     /// Makes the sums of remembered credentials useless to anybody who sees them.
     key: [u8; 32],
 }
@@ -162,8 +166,12 @@ impl Auth {
     /// Reads the books. Everything that is wrong with them is told at once.
     pub fn open(settings: AuthSettings) -> Result<Auth, Faults> {
         let bed = Bed::default();
-        let shared =
-            Arc::new(Shared { generation: AtomicU64::new(0), reload: AtomicBool::new(false), key: random() });
+        let shared = Arc::new(Shared {
+            generation: AtomicU64::new(0),
+            reload: AtomicBool::new(false),
+            names: RwLock::default(),
+            key: random(),
+        });
         let anybody = (!settings.required).then(|| Identity {
             name: "local".into(),
             role: Role::Admin,

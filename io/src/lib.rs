@@ -3,6 +3,7 @@
 pub mod args;
 pub mod config;
 pub mod doctor;
+pub mod health;
 pub mod log;
 pub mod serve;
 pub mod topology;

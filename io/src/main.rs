@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use clap::{CommandFactory, Parser};
 use pitlane::args::{
-    AuditVerb, Check, Cli, Completions, ConfigVerb, CredentialFile, DataFolder, Doctor, JournalVerb, Serve,
-    Show, Simulate, TokenVerb, UserVerb, Verb,
+    AuditVerb, Check, Cli, Completions, ConfigVerb, CredentialFile, DataFolder, Doctor, Health, JournalVerb,
+    Man, Serve, Show, Simulate, TokenVerb, UserVerb, Verb,
 };
 use pitlane::audit::{AuditError, verify};
 use pitlane::auth::Auth;
@@ -18,6 +18,7 @@ use pitlane::auth::verbs as credentials;
 use pitlane::calendar::Calendar;
 use pitlane::config::{self, Config, Faults, Loaded, Machine, Mode, Origin, Params, Sources};
 use pitlane::doctor::{self, Probes};
+use pitlane::health::{self, Unwell};
 use pitlane::journal::disk::Disk;
 use pitlane::journal::verbs::{self, Part, VerbError};
 use pitlane::log;
@@ -37,11 +38,13 @@ fn main() -> ExitCode {
         Verb::Check(check) => run_check(&check),
         Verb::Config(ConfigVerb::Show(show)) => run_show(&show),
         Verb::Doctor(doctor) => run_doctor(&doctor),
+        Verb::Health(health) => run_health(&health),
         Verb::Journal(verb) => run_journal(&verb),
         Verb::User(verb) => run_user(&verb),
         Verb::Token(verb) => run_token(&verb),
         Verb::Audit(AuditVerb::Verify(folder)) => run_audit(&folder),
         Verb::Completions(completions) => run_completions(&completions),
+        Verb::Man(man) => run_man(&man),
     };
     match done {
         Ok(code) => code,
@@ -63,6 +66,7 @@ enum Trouble {
     Journal(VerbError),
     Credentials(credentials::VerbError),
     Audit(AuditError),
+    Health(Unwell),
     Output(io::Error),
 }
 
@@ -73,6 +77,7 @@ impl std::fmt::Display for Trouble {
             Trouble::Refdata(faults) => faults.fmt(f),
             Trouble::Credentials(error) => write!(f, "pitlane: {error}"),
             Trouble::Audit(error) => write!(f, "pitlane: {error}"),
+            Trouble::Health(unwell) => write!(f, "pitlane: {unwell}"),
             Trouble::Journal(error) => write!(f, "pitlane: {error}"),
             Trouble::Serve(error) => write!(f, "pitlane: {error}"),
             Trouble::Simulate(error) => write!(f, "pitlane: {error}"),
@@ -129,6 +134,12 @@ impl From<verify::VerifyError> for Trouble {
             verify::VerifyError::Output(error) => Trouble::Output(error),
             verify::VerifyError::Audit(error) => Trouble::Audit(error),
         }
+    }
+}
+
+impl From<Unwell> for Trouble {
+    fn from(unwell: Unwell) -> Trouble {
+        Trouble::Health(unwell)
     }
 }
 
@@ -232,6 +243,13 @@ fn run_doctor(args: &Doctor) -> Result<ExitCode, Trouble> {
     Ok(if unfit == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+fn run_health(args: &Health) -> Result<ExitCode, Trouble> {
+    let config = config::load(&args.settings.sources(), &Machine::of(Path::new(ROOT)))?.config;
+    let address = health::ask(&config, Duration::from_secs(args.wait.into()))?;
+    writeln!(io::stdout(), "{address}: ready")?;
+    Ok(ExitCode::SUCCESS)
+}
+
 fn run_journal(verb: &JournalVerb) -> Result<ExitCode, Trouble> {
     let (JournalVerb::Dump(args) | JournalVerb::Verify(args) | JournalVerb::Replay(args)) = verb;
     let config = config::load(&args.sources(), &Machine::of(Path::new(ROOT)))?.config;
@@ -306,6 +324,12 @@ fn run_completions(completions: &Completions) -> Result<ExitCode, Trouble> {
     let mut text = Vec::new();
     clap_complete::generate(completions.shell, &mut Cli::command(), "pitlane", &mut text);
     io::stdout().write_all(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run_man(man: &Man) -> Result<ExitCode, Trouble> {
+    let named = |error| io::Error::other(format!("{}: {error}", man.folder.display()));
+    clap_mangen::generate_to(Cli::command(), &man.folder).map_err(named)?;
     Ok(ExitCode::SUCCESS)
 }
 

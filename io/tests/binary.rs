@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use pitlane_engine::refdata::Table;
@@ -205,11 +206,109 @@ fn completions_are_made_for_shells() {
 }
 
 #[test]
+fn pages_are_made_for_man() {
+    let folder = folder("man");
+    let (code, _, complaints) = run(&format!("man {}", folder.display()));
+    assert_eq!((code, complaints.as_str()), (Some(0), ""));
+    let page = |name: &str| fs::read_to_string(folder.join(name)).expect("there is a page");
+    assert!(page("pitlane.1").contains("pitlane\\-doctor(1)"), "{}", page("pitlane.1"));
+    assert!(page("pitlane-serve.1").contains("service.data_dir"));
+    assert!(page("pitlane-journal-dump.1").contains(".TH pitlane-journal-dump 1"));
+    let (code, _, complaints) = run("man /nowhere");
+    assert_eq!(code, Some(1));
+    assert!(complaints.starts_with("pitlane: /nowhere: "), "{complaints}");
+}
+
+/// The address at which a service that has just been started says that it serves HTTP.
+fn http_of(ready: &str) -> &str {
+    ready.split(' ').find_map(|word| word.strip_prefix("http=")).expect("it says where")
+}
+
+#[test]
+fn health_asks_the_service_that_runs_here() {
+    let mut service = pitlane(&serving(&folder("health"), "--for 60 --quiet"))
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    let mut ready = String::new();
+    BufReader::new(service.stdout.take().expect("a pipe")).read_line(&mut ready).unwrap();
+    let http = http_of(&ready);
+    let (code, said, complaints) = run(&format!("health --set http.listen={http}"));
+    assert_eq!((code, said, complaints.as_str()), (Some(0), format!("{http}: ready\n"), ""));
+    assert_eq!(run(&format!("health --wait 5 --set http.listen={http}")).0, Some(0));
+    service.kill().unwrap();
+    service.wait().unwrap();
+    let (code, said, complaints) = run(&format!("health --set http.listen={http}"));
+    assert_eq!((code, said.as_str()), (Some(1), ""));
+    assert!(complaints.starts_with(&format!("pitlane: {http}: ")), "{complaints}");
+    let (code, _, complaints) = run("health --set http.listen=");
+    assert_eq!(code, Some(1));
+    assert!(complaints.contains("http.listen: it is switched off"), "{complaints}");
+}
+
+#[test]
+fn what_is_installed_beside_the_binary_speaks_its_language() {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let settings = top.join("config/service.toml");
+    let (code, said, complaints) = run(&format!("check --config {}", settings.display()));
+    assert_eq!((code, complaints.as_str()), (Some(0), ""), "{said}");
+    let unit = fs::read_to_string(top.join("config/pitlane.service")).unwrap();
+    let commands = unit.lines().filter(|line| line.starts_with("Exec"));
+    let commands: Vec<&str> =
+        commands.filter_map(|line| line.split_once("/bin/pitlane ")).map(|of| of.1).collect();
+    assert_eq!(commands.len(), 3, "check, serve and health");
+    for command in commands {
+        let (code, said, complaints) = run(&format!("{command} --help"));
+        assert_eq!((code, complaints.as_str()), (Some(0), ""), "{command}");
+        assert!(said.contains("Usage: pitlane "), "{command}");
+    }
+}
+
+/// The files were once for everybody on the machine to read, unless the system was told otherwise.
+#[test]
+fn what_was_traded_is_for_nobody_else_to_read() {
+    let place = folder("private");
+    let data = place.join("made/here");
+    let keys = ["http.listen", "https.listen", "stomp.listen", "stomp.tls_listen", "fix.listen"];
+    let mut command = pitlane("serve --config dev --for 1 --quiet --set journal.segment_bytes=1048576");
+    keys.iter().for_each(|key| _ = command.args(["--set", &format!("{key}=127.0.0.1:0")]));
+    command.arg("--data").arg(&data);
+    assert!(command.output().expect("the binary starts").status.success());
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&data), 0o700);
+    let mut folders = vec![data];
+    let mut files = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap().to_string();
+            if path.is_dir() {
+                folders.push(path);
+            } else if !["self-signed.pem", "lock"].contains(&name.as_str()) {
+                assert_eq!(mode(&path), 0o600, "{}", path.display());
+                files += 1;
+            }
+        }
+    }
+    assert!(files > 5, "{files}");
+}
+
+#[test]
 fn help_teaches_by_example_and_names_the_codes() {
     let (code, said, _) = run("--help");
     assert_eq!(code, Some(0));
     assert!(said.contains("Exit codes:") && said.contains("doctor"), "{said}");
-    let verbs = ["serve", "check", "config show", "doctor", "journal dump", "journal verify", "completions"];
+    let verbs = [
+        "serve",
+        "check",
+        "config show",
+        "doctor",
+        "health",
+        "journal dump",
+        "journal verify",
+        "completions",
+        "man",
+    ];
     for verb in verbs {
         let (code, said, _) = run(&format!("{verb} --help"));
         assert_eq!(code, Some(0));

@@ -382,17 +382,6 @@ mod rules {
     }
 
     #[test]
-    fn fix_beyond_loopback_without_password_or_address_is_told() {
-        let users = format!("auth.users_file={}", present());
-        let session =
-            |more: &str| format!("fix.session=[{{ SenderCompID = \"A\", TargetCompID = \"B\"{more} }}]");
-        let warned = |more: &str| warned(&["fix.tls_listen=10.0.0.1:9881", &users, &session(more)]).len();
-        assert_eq!(warned(""), 1);
-        assert_eq!(warned(", addresses_allowed = [\"10.0.0.0/8\"]"), 0);
-        assert_eq!(warned(", username = \"u\", password = \"p\""), 0);
-    }
-
-    #[test]
     fn two_listeners_cannot_share_a_port() {
         assert!(refused(&["stomp.listen=127.0.0.1:9090"]).contains("127.0.0.1:9090 is taken by http.listen"));
         assert_eq!(warned(&["stomp.listen=127.0.0.1:0", "http.listen=127.0.0.1:0"]), [""; 0]);

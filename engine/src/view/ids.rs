@@ -2,7 +2,7 @@
 //! text may stand in several chains, since an id is unique only within its source.
 //!
 //! ```text
-//! bucket ─► entry ─► entry ─► …            texts with the same place, by `next`
+//! bucket ─► entry ─► entry ─► …            texts with the same place, by `next`; the first one's hash stands in the bucket
 //! first ⇄ … ⇄ before ⇄ current             ids of one order, by `older` and `newer`
 //! ```
 //!
@@ -12,7 +12,8 @@
 
 use super::slab::{NONE, Slab};
 use crate::ahead;
-use crate::id::{INT_ID_BYTES, IntId};
+use crate::id::IntId;
+use crate::scatter::Scatter;
 
 /// One id of one order.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +27,34 @@ struct Entry {
 }
 
 const _: () = assert!(size_of::<Entry>() == 64, "an id has one cache line");
+
+/// The first entry of a bucket and its hash, so that a bucket of one, as most are, is divided without a look elsewhere.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    hash: u32,
+    /// With a mark if there are others behind it.
+    first: u32,
+}
+
+/// Entries have numbers below it.
+const MORE: u32 = 1 << 31;
+
+impl Bucket {
+    const EMPTY: Bucket = Bucket { hash: 0, first: NONE };
+
+    fn new(hash: u32, first: u32, next: u32) -> Bucket {
+        assert!(first < MORE, "an order takes more memory than its number can count");
+        Bucket { hash, first: if next == NONE { first } else { first | MORE } }
+    }
+
+    fn first(self) -> u32 {
+        if self.first == NONE { NONE } else { self.first & !MORE }
+    }
+
+    fn has_more(self) -> bool {
+        self.first != NONE && self.first & MORE != 0
+    }
+}
 
 /// Where an entry stands in the index.
 #[derive(Clone, Copy, Debug)]
@@ -41,26 +70,30 @@ pub(super) struct Ids {
     entries: Slab<Entry>,
     /// By entry: both have the same place.
     links: Slab<Link>,
-    /// Heads of the buckets. At least one.
-    buckets: Vec<u32>,
-    /// So that nobody can choose texts which all fall into one bucket.
-    seed: u64,
+    /// At least one.
+    buckets: Vec<Bucket>,
+    scatter: Scatter,
 }
 
 impl Ids {
     pub(super) fn new(seed: u64) -> Ids {
-        Ids { entries: Slab::new(), links: Slab::new(), buckets: vec![NONE], seed }
+        Ids {
+            entries: Slab::new(),
+            links: Slab::new(),
+            buckets: vec![Bucket::EMPTY],
+            scatter: Scatter::new(seed),
+        }
     }
 
     /// Has memory brought near for a new order of this id.
     pub(super) fn foresee(&self, id: &IntId) {
-        ahead::fetch(&self.buckets[self.bucket(hash(self.seed, id))]);
+        ahead::fetch(&self.buckets[self.bucket(self.scatter.hash(0, id))]);
     }
 
     /// The chain of a new order with one id: its only entry.
     pub(super) fn insert(&mut self, id: IntId, order: u32) -> u32 {
         let at = self.entries.insert(Entry { id, older: NONE, newer: NONE, order });
-        let same = self.links.insert(Link { hash: hash(self.seed, &id), next: NONE });
+        let same = self.links.insert(Link { hash: self.scatter.hash(0, &id), next: NONE });
         assert!(at == same, "both come and go together");
         self.link(at);
         if self.entries.len() > self.buckets.len() {
@@ -111,8 +144,8 @@ impl Ids {
 
     /// The records of all orders that have this id in their chain, in no order that means anything.
     pub(super) fn find(&self, id: &IntId) -> impl Iterator<Item = u32> {
-        let hash = hash(self.seed, id);
-        let mut next = self.buckets[self.bucket(hash)];
+        let hash = self.scatter.hash(0, id);
+        let mut next = self.buckets[self.bucket(hash)].first();
         std::iter::from_fn(move || {
             while next != NONE {
                 let (at, link) = (next, self.links[next]);
@@ -128,41 +161,57 @@ impl Ids {
     fn remove(&mut self, at: u32) {
         let Link { hash, next } = self.links[at];
         let bucket = self.bucket(hash);
-        if self.buckets[bucket] == at {
-            self.buckets[bucket] = next;
+        let first = self.buckets[bucket].first();
+        if first == at {
+            self.head(bucket, next);
         } else {
-            let mut before = self.buckets[bucket];
+            let mut before = first;
             while self.links[before].next != at {
                 before = self.links[before].next;
             }
             self.links[before].next = next;
+            self.head(bucket, first);
         }
         self.entries.remove(at);
         self.links.remove(at);
     }
 
+    /// Puts an entry, with those behind it, at the head of a bucket.
+    fn head(&mut self, bucket: usize, first: u32) {
+        self.buckets[bucket] = match first {
+            NONE => Bucket::EMPTY,
+            first => Bucket::new(self.links[first].hash, first, self.links[first].next),
+        };
+    }
+
     fn link(&mut self, at: u32) {
-        let bucket = self.bucket(self.links[at].hash);
-        self.links[at].next = self.buckets[bucket];
-        self.buckets[bucket] = at;
+        let hash = self.links[at].hash;
+        let bucket = self.bucket(hash);
+        let next = self.buckets[bucket].first();
+        self.links[at].next = next;
+        self.buckets[bucket] = Bucket::new(hash, at, next);
     }
 
     /// One more bucket: takes its share from the one that held it so far.
     fn split(&mut self) {
         let new = self.buckets.len();
         let old = new - (new + 1).next_power_of_two() / 2;
-        let mut at = self.buckets[old];
-        self.buckets[old] = NONE;
-        self.buckets.push(NONE);
-        while at != NONE {
-            let next = self.links[at].next;
-            self.link(at);
-            at = next;
+        let divided = std::mem::replace(&mut self.buckets[old], Bucket::EMPTY);
+        self.buckets.push(Bucket::EMPTY);
+        if divided.has_more() {
+            let mut at = divided.first();
+            while at != NONE {
+                let next = self.links[at].next;
+                self.link(at);
+                at = next;
+            }
+        } else if divided.first() != NONE {
+            let bucket = self.bucket(divided.hash);
+            self.buckets[bucket] = divided;
         }
         // The next to be divided, when the next entry comes.
-        let next = self.buckets.get(old + 1).copied().unwrap_or(NONE);
-        if next != NONE {
-            ahead::fetch(&self.links[next]);
+        if let Some(next) = self.buckets.get(old + 1).filter(|next| next.has_more()) {
+            ahead::fetch(&self.links[next.first()]);
         }
     }
 
@@ -175,26 +224,6 @@ impl Ids {
         let place = hash & (full - 1);
         if place < count { place } else { hash & (full / 2 - 1) }
     }
-}
-
-/// Six words multiplied and folded, as wyhash does it.
-fn hash(seed: u64, id: &IntId) -> u32 {
-    const ODD: [u64; 3] = [0xa076_1d64_78bd_642f, 0xe703_7ed1_a0b4_28db, 0x8ebc_6af0_9c88_c6e3];
-    let bytes: &[u8; INT_ID_BYTES] = id.padded();
-    let word = |at: usize| {
-        let mut word = [0; 8];
-        word.copy_from_slice(&bytes[at * 8..at * 8 + 8]);
-        u64::from_le_bytes(word)
-    };
-    let fold = |a: u64, b: u64| {
-        let product = a as u128 * b as u128;
-        product as u64 ^ (product >> 64) as u64
-    };
-    let mut hash = seed ^ ODD[0];
-    for (pair, odd) in ODD.into_iter().enumerate() {
-        hash = fold(word(2 * pair) ^ odd, word(2 * pair + 1) ^ hash);
-    }
-    fold(hash ^ ODD[1], ODD[2]) as u32
 }
 
 #[cfg(test)]
@@ -265,7 +294,7 @@ mod tests {
 
     impl Ids {
         fn buckets_walked(&self, id: &IntId) -> usize {
-            let mut at = self.buckets[self.bucket(hash(self.seed, id))];
+            let mut at = self.buckets[self.bucket(self.scatter.hash(0, id))].first();
             let mut count = 0;
             while at != NONE {
                 at = self.links[at].next;

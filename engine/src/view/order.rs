@@ -138,4 +138,4 @@ impl Record {
 }
 
 const _: () = assert!(size_of::<Live>() == 64, "one cache line");
-const _: () = assert!(size_of::<Record>() <= 80, "an order, its id, its slot and its bucket take 220 bytes");
+const _: () = assert!(size_of::<Record>() <= 80, "an order, its id, its slot and its bucket take 230 bytes");

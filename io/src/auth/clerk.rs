@@ -2,14 +2,15 @@
 
 use std::net::Ipv4Addr;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
 use pitlane_engine::time::Timestamp;
 
 use super::book::{Book, Kind, NAME_BYTES_MAX, Proof};
 use super::lockout::Lockout;
 use super::password::Hash;
+use super::roll;
 use super::seat::{Answer, Desk, Question};
 use super::token::Sum;
 use super::{AuthSettings, Credentials, Identity, Refusal, Role, Shared, Verdict, random};
@@ -50,6 +51,7 @@ impl Clerk {
             faults.add(&file, 0, "", "nobody is in it, so nobody could log in: pitlane user add".to_string());
             return Err(faults);
         }
+        books.tell(&Books::default(), &shared, 0);
         let decoy = Hash::make(&random::<32>(), random());
         let (desks, lockout) = (Vec::new(), Lockout::default());
         Ok(Clerk { settings, books, desks, lockout, decoy, shared, pen: None, next: None })
@@ -185,9 +187,13 @@ impl Clerk {
 
     fn adopt(&mut self, books: Books) {
         let (users, tokens) = (books.users.entries.len(), books.tokens.entries.len());
+        let generation = self.shared.generation.load(Ordering::Relaxed) + 1;
+        books.tell(&self.books, &self.shared, generation);
         self.books = books;
         // After the books: a verdict by the old ones is never taken for one by the new.
-        self.shared.generation.fetch_add(1, Ordering::Release);
+        self.shared.generation.store(generation, Ordering::Release);
+        // Whoever was struck off may have a session open.
+        self.desks.iter().for_each(|desk| desk.bell.wake());
         tracing::info!(users, tokens, "users and tokens read again");
     }
 }
@@ -211,6 +217,13 @@ impl Books {
         let users = read(Kind::Users, settings.users.as_deref());
         let tokens = read(Kind::Tokens, settings.tokens.as_deref());
         if faults.is_empty() { Ok(Books { users, tokens }) } else { Err(faults) }
+    }
+
+    /// Lets everybody know who is in them.
+    fn tell(&self, before: &Books, shared: &Shared, generation: u64) {
+        let mut names = shared.names.write().unwrap_or_else(PoisonError::into_inner);
+        let (old, new) = ([&before.users, &before.tokens], [&self.users, &self.tokens]);
+        *names = Arc::new(roll::names(old, &names, new, generation));
     }
 
     fn is_empty(&self) -> bool {

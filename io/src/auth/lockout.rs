@@ -60,6 +60,23 @@ impl Lockout {
         (wait_ns > 0).then(|| wait_ns.div_ceil(NS_PER_S) as u32)
     }
 
+    /// Whether somebody comes in whose proof was found right or wrong. While he must wait, even the right one is of no use to him:
+    /// otherwise guessing would go on as fast as before.
+    pub fn admit(&mut self, now: Timestamp, login: &str, peer: IpAddr, right: bool) -> bool {
+        if self.wait_s(now, Some(login), peer).is_some() {
+            return false;
+        }
+        if right {
+            self.succeeded(Some(login));
+            return true;
+        }
+        self.failed(now, Some(login), peer);
+        if let Some(wait_s) = self.wait_s(now, Some(login), peer) {
+            tracing::warn!(login, %peer, wait_s, "locked out: too many failed logins");
+        }
+        false
+    }
+
     pub fn failed(&mut self, now: Timestamp, login: Option<&str>, peer: IpAddr) {
         for key in keys(login, peer) {
             let patience = match key {
@@ -150,6 +167,19 @@ mod tests {
         lockout.succeeded(Some("alice"));
         lockout.failed(now, Some("alice"), HERE);
         assert_eq!(lockout.wait_s(now, Some("alice"), HERE), None);
+    }
+
+    #[test]
+    fn the_right_proof_is_of_no_use_while_one_must_wait() {
+        let mut lockout = Lockout::default();
+        for _ in 0..5 {
+            assert!(!lockout.admit(START, "PITLANE-A", HERE, false));
+        }
+        assert!(!lockout.admit(START, "PITLANE-A", HERE, true));
+        assert!(lockout.admit(START, "PITLANE-B", HERE, true), "others come in");
+        assert!(lockout.admit(at(1), "PITLANE-A", HERE, true));
+        assert!(!lockout.admit(at(1), "PITLANE-A", HERE, false), "and it is forgotten");
+        assert!(lockout.admit(at(1), "PITLANE-A", HERE, true));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use pitlane_engine::time::Timestamp;
 use rtrb::{Consumer, Producer, RingBuffer};
 
 use super::memory::{self, Mark, Memory};
-use super::{Credentials, Identity, Shared, Verdict};
+use super::{Credentials, Identity, Roll, Shared, Verdict};
 use crate::wake::Bell;
 
 /// Questions of one thread on their way. At 20 ms each a longer line would only keep clients waiting who have given up.
@@ -110,7 +110,12 @@ impl Seat {
         Some(told)
     }
 
-    /// Rises when the books have changed. Whoever keeps a session open for an identity may ask again when it has.
+    /// For whoever keeps a session open for somebody.
+    pub fn roll(&self) -> Roll {
+        Roll::new(self.shared.clone(), self.anybody.is_some())
+    }
+
+    /// Rises when the books have changed.
     pub fn generation(&self) -> u64 {
         self.shared.generation.load(Ordering::Acquire)
     }

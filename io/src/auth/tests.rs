@@ -204,6 +204,45 @@ fn files_that_let_nobody_in_or_are_wrong_refuse_the_start() {
     assert!(refused().contains("users: No such file"));
 }
 
+#[test]
+fn who_is_struck_off_or_changed_is_known_to_those_who_keep_sessions() {
+    let files = Files::new();
+    let mut auth = Auth::open(files.settings()).unwrap();
+    let mut roll = auth.seat(bell()).roll();
+    let reload = auth.reload();
+    let (mut clerk, ..) = auth.into_parts();
+    let mut read_again = || {
+        reload.ask();
+        clerk.poll(START);
+    };
+    assert!(!roll.has_changed());
+    assert!(!roll.is_struck("alice", 0) && !roll.is_struck("robot", 0));
+    assert!(roll.is_struck("nobody", 0));
+    // The same once more, on other lines.
+    let users = fs::read_to_string(files.0.join("users")).unwrap();
+    files.write("users", &format!("# people\n{users}"));
+    read_again();
+    assert!(roll.has_changed() && !roll.has_changed());
+    assert!(!roll.is_struck("alice", 0) && !roll.is_struck("robot", 0));
+    // Another role, and gone.
+    let hash = users.split_whitespace().last().unwrap();
+    files.write("users", &line_of("alice", Role::Read, &Strategies::All, hash));
+    files.write("tokens", "");
+    read_again();
+    assert!(roll.is_struck("alice", 1) && !roll.is_struck("alice", 2), "who came in since is as he is");
+    assert!(roll.is_struck("robot", 2));
+    // Another secret, and back again: whoever was here before must come in anew.
+    let other = Hash::make(b"another horse battery", [4; 16]).to_string();
+    files.write("users", &line_of("alice", Role::Read, &Strategies::All, &other));
+    files.write("tokens", &line_of("robot", Role::Trade, &Strategies::All, &Sum::of(TOKEN).to_string()));
+    read_again();
+    assert!(roll.is_struck("alice", 2) && roll.is_struck("robot", 0));
+    assert!(!roll.is_struck("alice", 3) && !roll.is_struck("robot", 3));
+
+    let open = Auth::open(AuthSettings::off()).unwrap().seat(bell()).roll();
+    assert!(!open.is_struck("local", 0), "where nobody must log in");
+}
+
 /// Two hundred wrong passwords once held the end up for longer than it may take.
 #[test]
 fn when_the_service_ends_nobody_is_looked_at_any_more() {

@@ -11,7 +11,7 @@ use super::fault::Faults;
 use super::journal::PAGE_BYTES;
 use super::machine::Machine;
 use super::params::Params;
-use super::{AuthMode, Config, Durability, FixSession, IdleBy, Layout};
+use super::{AuthMode, Config, Durability, IdleBy, Layout};
 use crate::stomp::naming;
 
 /// The adapter that is no adapter: the simulated venue.
@@ -132,16 +132,6 @@ impl Check<'_> {
             let problem =
                 format!("{address} is not loopback and has no TLS: set auth.allow_plaintext to permit it");
             self.fault(key, problem);
-        }
-        if key.starts_with("fix.") {
-            let open =
-                |session: &&FixSession| session.password.is_none() && session.addresses_allowed.is_empty();
-            for session in self.config.fix.sessions.iter().filter(open) {
-                self.warnings.push(format!(
-                    "{key}: session {} at {address} asks for neither a password nor an address",
-                    session.target_comp_id
-                ));
-            }
         }
     }
 

@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -193,7 +194,8 @@ impl Tray {
 
     fn open(&mut self, session: u16, path: PathBuf) {
         let opened = path.parent().map_or(Ok(()), fs::create_dir_all);
-        let opened = opened.and_then(|()| OpenOptions::new().create(true).append(true).open(&path));
+        let opened =
+            opened.and_then(|()| OpenOptions::new().create(true).append(true).mode(0o600).open(&path));
         match opened {
             Ok(file) => _ = self.logs.insert(session, BufWriter::new(file)),
             Err(error) => {

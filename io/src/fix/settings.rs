@@ -39,6 +39,9 @@ pub struct Family {
     /// Of its times.
     zone: Zone,
     strategy: StrategyId,
+    /// Whether its Logon must carry name and secret of somebody in the books. Two names that anybody may guess are no proof of who
+    /// it is: where one must log in, a client has a password of its own, comes from an address that is named, or is asked.
+    by_the_books: bool,
     pub store_folder: PathBuf,
     pub log_folder: Option<PathBuf>,
 }
@@ -65,6 +68,9 @@ impl FixSettings {
             Family {
                 zone: config.service.timezone.clone(),
                 strategy: named.map_or(StrategyId::SERVER, |strategy| strategy.id),
+                by_the_books: config.login_required()
+                    && session.password.is_none()
+                    && session.addresses_allowed.is_empty(),
                 store_folder: session
                     .file_store_path
                     .clone()
@@ -165,7 +171,7 @@ impl Family {
             reset_on_logon: config.reset_on_logon,
             refresh_on_logon: config.refresh_on_logon,
             validate: config.use_data_dictionary && config.validate_incoming_message,
-            login: config.password.is_some() || config.username.is_some(),
+            login: config.password.is_some() || self.by_the_books,
             sending_time_ns_max: fix.sending_time_ns_max,
             report_open_orders: config.report_open_orders,
             cancel_on_disconnect_ns: config.cancel_on_disconnect_s.map(|grace| grace as u64 * NS_PER_S),

@@ -93,6 +93,7 @@ impl Cache {
 pub async fn clear_all(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer, Problem> {
     ask.no_query()?;
     body::read_nothing(house, body).await?;
+    ask.sight(&house.floor.reference()).touch_all()?;
     house.is_open()?;
     let cache = &house.cache;
     if cache.rereads.borrow().is_none() {

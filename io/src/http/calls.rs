@@ -72,7 +72,7 @@ pub async fn handle(house: &Rc<House>, ask: &Ask<'_>, call: Call, body: Input) -
         Call::Latency => Ok(latency::stages(house)),
         Call::KillSwitchOn => operator::kill_switch(house, ask, true, body).await,
         Call::KillSwitchOff => operator::kill_switch(house, ask, false, body).await,
-        Call::ExitVm => operator::exit_vm(house, body).await,
+        Call::ExitVm => operator::exit_vm(house, ask, body).await,
     }
 }
 

@@ -26,7 +26,7 @@ use pitlane_protocols::stomp::throttle::Throttle;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use crate::auth::Credentials;
+use crate::auth::{Credentials, Roll};
 use crate::bulletin::{Note, Row};
 use crate::clock::Clock;
 use crate::stages::{Recorder, Stage, Stamp};
@@ -69,9 +69,10 @@ impl Hall {
         bell: Bell,
         clock: Clock,
         recorder: Option<Recorder>,
+        roll: Roll,
     ) -> Hall {
         Hall {
-            company: RefCell::new(Company::new(settings, reference, Transport::WebSocket)),
+            company: RefCell::new(Company::new(settings, reference, Transport::WebSocket, Some(roll))),
             clock: RefCell::new(clock),
             recorder: RefCell::new(recorder),
             chairs: RefCell::default(),
@@ -204,6 +205,15 @@ impl Hall {
         drop(company);
         self.settle();
         is_here
+    }
+
+    /// Whoever was struck off the books is sent away. Says how many that were.
+    pub fn strike(&self) -> usize {
+        let struck = self.company.borrow_mut().strike(self.now());
+        if struck > 0 {
+            self.settle();
+        }
+        struck
     }
 
     fn with_chair<R>(&self, session: SessionId, act: impl FnOnce(&mut Option<Chair>) -> R) -> Option<R> {

@@ -105,7 +105,7 @@ impl House {
         let shelf = RefCell::new(Rc::new(Shelf::new(reference.clone())));
         let room = FloorSettings { view: settings.view, orders_max: settings.orders_max };
         let (broker, bell) = (settings.broker.clone(), remote.bell().clone());
-        let hall = Rc::new(Hall::new(broker, reference.clone(), bell, clock, recorder));
+        let hall = Rc::new(Hall::new(broker, reference.clone(), bell, clock, recorder, seat.roll()));
         if let Some(log) = &log {
             log.set_bell(remote.bell().clone());
         }
@@ -170,7 +170,7 @@ impl House {
 
     /// Takes in what other threads have said, up to a bound, and says how much that was.
     pub fn poll(&self) -> usize {
-        let told = self.switchboard.poll(&self.hall) + self.hall.poll_timeout();
+        let told = self.switchboard.poll(&self.hall) + self.hall.poll_timeout() + self.hall.strike();
         self.floor.poll() + self.reception.poll() + self.acts.poll() + self.cache.poll() + told
     }
 

@@ -17,8 +17,9 @@ pub async fn kill_switch(house: &House, ask: &Ask<'_>, on: bool, body: Input) ->
 }
 
 /// Answers, and asks main for the end. Connections finish what they are at, so the answer is on its way before it.
-pub async fn exit_vm(house: &House, body: Input) -> Result<Answer, Problem> {
+pub async fn exit_vm(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer, Problem> {
     read_nothing(house, body).await?;
+    ask.sight(&house.floor.reference()).touch_all()?;
     (house.tell)(News::ExitAsked);
     Ok(Answer::empty())
 }

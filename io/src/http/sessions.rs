@@ -24,6 +24,7 @@ pub fn all(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
 pub async fn end(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer, Problem> {
     ask.no_query()?;
     body::read_nothing(house, body).await?;
+    ask.sight(&house.floor.reference()).touch_all()?;
     let id = ask.name()?;
     let is_found = house.switchboard.kick(|thread, row| id_of(thread, row) == id)
         || house.hall.kick(|row| id_of(HERE, row) == id);
@@ -37,6 +38,7 @@ pub async fn end(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer, Pr
 pub async fn reset(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer, Problem> {
     ask.no_query()?;
     body::read_nothing(house, body).await?;
+    ask.sight(&house.floor.reference()).touch_all()?;
     let id = ask.name()?;
     if house.switchboard.reset(|thread, row| id_of(thread, row) == id) {
         return Ok(Answer::empty());
@@ -58,6 +60,7 @@ pub fn rates(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
 pub async fn change_rates(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer, Problem> {
     ask.no_query()?;
     let bytes = body::read(house, body).await?;
+    ask.sight(&house.floor.reference()).touch_all()?;
     let wanted: RatesVO = rest::read(&bytes).map_err(Problem::bad_body)?;
     let old = house.hall.throttle();
     let rate = |wanted: Option<Decimal>, old| wanted.map_or(old, |decimal| Rate::from_raw(decimal.raw));

@@ -1,6 +1,6 @@
 //! Whose orders, positions and money somebody may see and touch, where his login names strategies. What is not for his eyes is not there
-//! for him: lists leave it out, and a single one is unknown. What he may not touch is refused. Reference data, limits and the state of the
-//! service belong to no strategy; there his role alone decides.
+//! for him: lists leave it out, and a single one is unknown. What he may not touch is refused, and so is what
+//! touches everybody: the kill switch, sessions, rates, new reference data, the end. To look at what belongs to no strategy, his role alone decides.
 
 use hyper::StatusCode;
 use pitlane_engine::id::StrategyId;

@@ -3,6 +3,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use mmap_vec::Segment;
@@ -14,6 +15,8 @@ use super::simulated::{Simulated, SimulatedFile};
 /// Unit in which segments are mapped, and of their size.
 pub const PAGE_BYTES: usize = 4_096;
 type Page = [u8; PAGE_BYTES];
+/// Mode of files: what everybody traded is for whoever runs the service, wherever the folder is.
+const PRIVATE: u32 = 0o600;
 
 #[derive(Clone, Debug)]
 pub enum Disk {
@@ -43,7 +46,7 @@ impl Disk {
     }
 
     fn create_real(&self, path: &Path, bytes: usize) -> io::Result<(File, Region)> {
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(PRIVATE).open(path)?;
         match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes as u64) {
             Ok(()) => {}
             // The file system cannot reserve; zeroes that were written are as good.
@@ -71,7 +74,8 @@ impl Disk {
         let beside = path.with_extension("new");
         match self {
             Disk::Real => {
-                let mut file = fs::File::create(&beside)?;
+                let mut file =
+                    OpenOptions::new().write(true).create(true).truncate(true).mode(PRIVATE).open(&beside)?;
                 file.write_all(bytes)?;
                 file.sync_all()?;
                 fs::rename(&beside, path)?;

@@ -1,6 +1,7 @@
 //! What is there from earlier lives, and who keeps this one: the journal, opened and read back.
 
-use std::fs;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -199,10 +200,11 @@ impl Staff {
     }
 }
 
-/// Makes the data folder, if it is not there.
+/// Makes the data folder, if it is not there. What everybody traded is nobody else's business; who has made it himself has
+/// decided who may look.
 pub fn make_folder(config: &Config) -> std::io::Result<&Path> {
     let folder = config.service.data_dir.as_path();
-    fs::create_dir_all(folder)?;
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     Ok(folder)
 }
 

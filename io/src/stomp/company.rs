@@ -16,7 +16,7 @@ use pitlane_protocols::stomp::session::Transport;
 use pitlane_protocols::stomp::settings::Settings;
 
 use super::watches::Watches;
-use crate::auth::Credentials;
+use crate::auth::{Credentials, Roll};
 use crate::bulletin::{Kind, Note, Row};
 use crate::config::Secret;
 
@@ -29,6 +29,8 @@ pub struct Company {
     pub broker: Broker,
     transport: Transport,
     watches: Watches,
+    /// None: nobody logs in here.
+    roll: Option<Roll>,
     /// By slot of the session.
     guests: Vec<Option<Guest>>,
     /// Connections so far.
@@ -45,14 +47,22 @@ struct Guest {
     peer: SocketAddr,
     since: Timestamp,
     name: Option<Arc<str>>,
+    /// Of the books when it was asked who this is.
+    generation: u64,
 }
 
 impl Company {
-    pub fn new(settings: Settings, reference: Arc<RefData>, transport: Transport) -> Company {
+    pub fn new(
+        settings: Settings,
+        reference: Arc<RefData>,
+        transport: Transport,
+        roll: Option<Roll>,
+    ) -> Company {
         Company {
             watches: Watches::new(reference.clone(), settings.hears_all),
             broker: Broker::new(settings, reference),
             transport,
+            roll,
             guests: Vec::new(),
             number: 0,
             notes: VecDeque::new(),
@@ -73,7 +83,7 @@ impl Company {
         if self.guests.len() <= session.slot() {
             self.guests.resize_with(session.slot() + 1, || None);
         }
-        let guest = Guest { session, number: self.number, peer, since: now, name: None };
+        let guest = Guest { session, number: self.number, peer, since: now, name: None, generation: 0 };
         self.guests[session.slot()] = Some(guest);
         Some(session)
     }
@@ -110,7 +120,11 @@ impl Company {
             match command {
                 Command::Watch { interest, on } => self.watches.set(interest, on),
                 Command::Login { session, login, passcode, .. } => {
-                    let peer = self.guest(session).map(|guest| guest.peer.ip());
+                    let generation = self.roll.as_ref().map_or(0, Roll::generation);
+                    let peer = self.guest(session).map(|guest| {
+                        guest.generation = generation;
+                        guest.peer.ip()
+                    });
                     let shown = peer.zip(passcode).map(|(peer, Passcode(passcode))| Credentials {
                         login,
                         secret: Secret::new(&passcode),
@@ -135,7 +149,10 @@ impl Company {
 
     /// What came of a login; none: refused.
     pub fn handle_verdict(&mut self, now: Timestamp, session: SessionId, known: Option<(Arc<str>, Access)>) {
-        let (name, access) = known.unzip();
+        let generation = self.guest(session).map_or(0, |guest| guest.generation);
+        // Struck off between the verdict and now.
+        let is_struck = |name: &str| self.roll.as_ref().is_some_and(|roll| roll.is_struck(name, generation));
+        let (name, access) = known.filter(|(name, _)| !is_struck(name)).unzip();
         if let Some(guest) = self.guest(session) {
             guest.name = name;
         }
@@ -186,6 +203,18 @@ impl Company {
         let Some(session) = meant.map(|guest| guest.session) else { return false };
         self.broker.end(now, session);
         true
+    }
+
+    /// Whoever is no longer in the books as he was when he came in is sent away. Says how many that were.
+    pub fn strike(&mut self, now: Timestamp) -> usize {
+        let Company { roll: Some(roll), guests, broker, .. } = self else { return 0 };
+        if !roll.has_changed() {
+            return 0;
+        }
+        let is_struck =
+            |guest: &&Guest| guest.name.as_ref().is_some_and(|name| roll.is_struck(name, guest.generation));
+        let struck = guests.iter().flatten().filter(is_struck);
+        struck.map(|guest| broker.end(now, guest.session)).count()
     }
 
     /// Everybody is sent away, with a reason.

@@ -7,7 +7,7 @@ use pitlane_engine::time::Timestamp;
 use pitlane_protocols::stomp::access::{Access, Strategies as Seen};
 use pitlane_protocols::stomp::broker::SessionId;
 
-use crate::auth::{Credentials, Identity, Role, Seat, Strategies};
+use crate::auth::{Credentials, Identity, Role, Roll, Seat, Strategies};
 
 #[derive(Debug)]
 pub struct Logins {
@@ -23,6 +23,11 @@ pub struct Logins {
 impl Logins {
     pub fn new(seat: Option<Seat>, sender: Role) -> Logins {
         Logins { seat, sender, asked: BTreeMap::new(), tickets: 0 }
+    }
+
+    /// Who is in the books, for sessions that stay.
+    pub fn roll(&self) -> Option<Roll> {
+        self.seat.as_ref().map(Seat::roll)
     }
 
     /// Asks who this is. False: nobody can be asked now, and it is refused.

@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 
 use pitlane_engine::text::date_of;
 use pitlane_engine::time::Timestamp;
-use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, date_time_ymd};
+use rcgen::{
+    CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, KeyPair, KeyUsagePurpose,
+    date_time_ymd,
+};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
@@ -16,8 +19,8 @@ use super::{TlsError, not_after};
 const CHAIN: &str = "self-signed.pem";
 const KEY: &str = "self-signed.key";
 
-/// Days a certificate is good: browsers take none that is good for longer.
-const DAYS: i32 = 397;
+/// Days a certificate is good from today: with yesterday a year, which is as long as anybody takes one for.
+const DAYS: i32 = 364;
 /// Days before its end in which a start makes a new one.
 const RENEW_DAYS: i32 = 30;
 
@@ -48,6 +51,10 @@ fn make(folder: &Path, now: Timestamp) -> Result<(), TlsError> {
     // From yesterday on: clocks differ.
     params.not_before = date(now.day().0 - 1);
     params.not_after = date(now.day().0 + DAYS);
+    // Verifiers that go by the letter want to know whose key signed it, and what it is for.
+    params.use_authority_key_identifier_extension = true;
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     let key = KeyPair::generate().map_err(failed)?;
     let certificate = params.self_signed(&key).map_err(failed)?;
     fs::create_dir_all(folder).map_err(|error| TlsError::Io(folder.to_path_buf(), error))?;

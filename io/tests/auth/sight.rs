@@ -153,11 +153,21 @@ fn nobody_acts_for_strategies_that_his_login_does_not_name() {
     floor.refused("PUT", "/rest/subscription/marketdata/subscribe", wish);
     floor.refused("PUT", "/rest/ext/risk", r#"{"strategyName":"MOMENTUM","maxOpenOrders":1}"#);
     floor.refused("PUT", "/rest/ext/strategy/MOMENTUM/phase", r#"{"phase":"STOP"}"#);
-    for all in
-        ["/rest/position/reset-positions", "/rest/transaction/reset-cash-balances", "/rest/ext/kill-switch"]
-    {
+    for all in [
+        "/rest/position/reset-positions",
+        "/rest/transaction/reset-cash-balances",
+        "/rest/transaction/reset-cache-balances",
+        "/rest/ext/kill-switch",
+        "/rest/cache/clear-all",
+        "/rest/ext/session/fix-0-1/reset",
+        // He could once not stop all orders, and yet end the service.
+        "/rest/runtime/exit-vm",
+    ] {
         floor.refused("POST", all, "");
     }
+    floor.refused("DELETE", "/rest/ext/kill-switch", "");
+    floor.refused("DELETE", "/rest/ext/session/fix-0-1", "");
+    floor.refused("PUT", "/rest/ext/broker/rate", r#"{"maxRatePerConnection":1}"#);
     // His own are his.
     let answer = floor.send(&floor.pairs, "POST", limit, &order("PAIRS", "SELL", "p-open"));
     assert_eq!(answer.status, 200, "{answer:?}");

@@ -9,7 +9,7 @@ use crate::client::{Client, now};
 use crate::http_client::{Client as Http, Response};
 use crate::service::{Service, folder};
 use crate::stomp_client::{Client as Stomp, body, plain};
-use crate::{address, fix, pitlane, start, start_with};
+use crate::{CONFIG, address, fix, pitlane, start, start_with};
 
 fn ask(service: &Service, method: &str, path: &str, headers: &str, json: &str) -> Response {
     let mut http = Http::new(TcpStream::connect(service.address()).expect("it listens"));
@@ -100,7 +100,10 @@ fn an_operator_sees_resets_and_ends_sessions_and_nobody_else_does() {
     };
     let (trader, admin) = (token("trade"), token("admin"));
     let file = format!("auth.tokens_file={}", tokens.display());
-    let service = start(&data, &["feed.on=false", "auth.mode=required", &file]);
+    // Its clients are known by where they come from, so that they need no login.
+    let here = "TargetCompID = \"KEEP*\"\naddresses_allowed = [\"127.0.0.1\"]";
+    let config = CONFIG.replace("TargetCompID = \"KEEP*\"", here);
+    let service = start_with(&data, &config, &["feed.on=false", "auth.mode=required", &file]);
     let mut client = logged_on(&service, "KEEP1");
     let mut other = logged_on(&service, "KEEP2");
     client.order("o1", "AAPL", 1, 10, "100");

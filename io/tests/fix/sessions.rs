@@ -1,8 +1,8 @@
 //! Sessions over real sockets: logon, orders, passwords, addresses, several gateways, TLS, and the end of the service.
 
 use crate::client::{Client, now, tls};
-use crate::service::folder;
-use crate::{address, fix, start};
+use crate::service::{Service, folder};
+use crate::{address, fix, pitlane, start};
 
 #[test]
 fn an_order_lives_and_is_seen_by_others() {
@@ -107,6 +107,104 @@ fn passwords_and_addresses_are_looked_at() {
     far.say("A", "98=0|108=30|");
     assert!(far.is_closed());
     assert!(far.heard.is_empty());
+    service.signal("KILL");
+    service.end();
+}
+
+/// What comes of a Logon with this name and secret: the type of the answer.
+fn answer_to(service: &Service, client: &str, login: &str, secret: &str) -> String {
+    let mut client = Client::new(client);
+    client.connect(fix(service));
+    let shown = if login.is_empty() { String::new() } else { format!("553={login}|554={secret}|") };
+    client.say("A", &format!("98=0|108=30|141=Y|{shown}"));
+    let told = client.read().expect("an answer");
+    assert_eq!(told.get(34), "1", "who is refused leaves no trace: {}", told.text());
+    let answer = told.get(35).to_string();
+    if answer == "A" {
+        client.say("5", "");
+    }
+    assert!(client.is_closed());
+    answer
+}
+
+/// Where one had to log in, whoever knew the names of a session without a password could once trade.
+#[test]
+fn where_one_must_log_in_a_session_without_a_password_asks_the_books() {
+    let data = folder("fix-books");
+    let tokens = data.join("tokens");
+    let file = tokens.to_str().expect("a path in ASCII");
+    let token = |name: &str, role: &str, strategies: &str| {
+        let words = ["token", "create", name, "--role", role, "--strategies", strategies, "--file", file];
+        pitlane(&words).trim_end().to_string()
+    };
+    let trader = token("trader", "trade", "*");
+    let admin = token("admin", "admin", "*");
+    let reader = token("reader", "read", "*");
+    let some = token("some", "trade", "PAIRS");
+    let service = start(&data, &["auth.mode=required", &format!("auth.tokens_file={file}")]);
+    for (client, login, secret, answer) in [
+        ("CLIENT1", "", "", "5"),
+        ("CLIENT1", "trader", "guess", "5"),
+        ("CLIENT1", "trader", admin.as_str(), "5"),
+        ("CLIENT1", "reader", reader.as_str(), "5"),
+        // It could name any strategy in its orders.
+        ("CLIENT1", "some", some.as_str(), "5"),
+        ("CLIENT1", "trader", trader.as_str(), "A"),
+        ("CLIENT1", "admin", admin.as_str(), "A"),
+        ("KEEP7", "", "", "5"),
+        ("KEEP7", "trader", trader.as_str(), "A"),
+        // Its own password, and nobody else's.
+        ("SECRET", "trader", trader.as_str(), "5"),
+        ("SECRET", "me", "sesame", "A"),
+    ] {
+        assert_eq!(answer_to(&service, client, login, secret), answer, "{client} as {login}");
+    }
+    service.signal("KILL");
+    service.end();
+}
+
+#[test]
+fn a_login_that_is_struck_off_ends_the_session_it_opened() {
+    let data = folder("fix-struck");
+    let tokens = data.join("tokens");
+    let file = tokens.to_str().expect("a path in ASCII");
+    let token = |name: &str| {
+        pitlane(&["token", "create", name, "--role", "trade", "--file", file]).trim_end().to_string()
+    };
+    let (stays, goes) = (token("stays"), token("goes"));
+    let service = start(&data, &["auth.mode=required", &format!("auth.tokens_file={file}")]);
+    let mut clients = [("KEEP1", "stays", stays), ("KEEP2", "goes", goes)].map(|(name, login, secret)| {
+        let mut client = Client::new(name);
+        client.connect(fix(&service));
+        client.say("A", &format!("98=0|108=30|553={login}|554={secret}|"));
+        assert_eq!(client.read().expect("an answer").get(35), "A");
+        client.next_in += 1;
+        client
+    });
+    pitlane(&["token", "revoke", "goes", "--file", file]);
+    service.signal("HUP");
+    let [stays, goes] = &mut clients;
+    let logout = goes.read().expect("a Logout");
+    assert_eq!((logout.get(35), logout.get(58)), ("5", "The login is no longer valid"));
+    goes.say("5", "");
+    assert!(goes.is_closed());
+    stays.order("o1", "AAPL", 1, 10, "100");
+    assert!(stays.hear(2), "the other one goes on");
+    service.signal("KILL");
+    service.end();
+}
+
+#[test]
+fn guessing_at_the_password_of_a_session_is_locked_out() {
+    let service = start(&folder("fix-guess"), &[]);
+    // After five guesses the right one comes too soon. On a machine that is very slow it may not, and one begins anew.
+    let is_locked = |_| {
+        (0..5).for_each(|_| assert_eq!(answer_to(&service, "SECRET", "me", "guess"), "5"));
+        answer_to(&service, "SECRET", "me", "sesame") == "5"
+    };
+    assert!((0..20).any(is_locked));
+    assert_eq!(answer_to(&service, "CLIENT1", "", ""), "A", "others come in");
+    while answer_to(&service, "SECRET", "me", "sesame") == "5" {}
     service.signal("KILL");
     service.end();
 }

@@ -157,6 +157,49 @@ fn the_log_is_heard_over_every_transport() {
     service.end();
 }
 
+/// A session once went on for as long as it liked after its login was struck off.
+#[test]
+fn who_is_struck_off_the_books_is_sent_away() {
+    let data = folder("stomp-struck");
+    let tokens = data.join("tokens");
+    let tokens = tokens.to_str().unwrap();
+    let token = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pitlane"));
+        let made = command.arg("token").args(words).args(["--file", tokens]).output().unwrap();
+        assert!(made.status.success());
+        String::from_utf8(made.stdout).unwrap().trim_end().to_string()
+    };
+    let (stays, goes) =
+        (token(&["create", "stays", "--role", "read"]), token(&["create", "goes", "--role", "read"]));
+    let file = format!("auth.tokens_file={tokens}");
+    let service = Service::start(&data, &["auth.mode=required", &file], None);
+    assert!(service.is_ready(), "{}", service.ready);
+    let connected = |over: bool, login: &str, passcode: &str| {
+        let mut client = match over {
+            true => over_websocket(&service),
+            false => Client::new(plain(address(&service, "stomp"))),
+        };
+        client.say(&format!("CONNECT|accept-version:1.2|host:x|login:{login}|passcode:{passcode}||"));
+        client.hear_until("CONNECTED");
+        client
+    };
+    let mut those_who_stay = [false, true].map(|over| connected(over, "stays", &stays));
+    let mut those_who_go = [false, true].map(|over| connected(over, "goes", &goes));
+    token(&["revoke", "goes"]);
+    service.signal("HUP");
+    for client in &mut those_who_go {
+        let last = client.hear_until("ERROR");
+        assert_eq!(header(&last, "message"), Some("the service ends this session"), "{last}");
+        assert_eq!(client.hear(), None);
+    }
+    for client in &mut those_who_stay {
+        client.subscribe("1", "tick.*");
+        client.hear_until("MESSAGE");
+    }
+    service.signal("TERM");
+    assert!(service.end().is_orderly());
+}
+
 #[test]
 fn where_one_must_log_in_only_those_we_know_come_in() {
     let data = folder("stomp-login");

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use pitlane_engine::desk::Known;
 use pitlane_engine::event::{OrderReport, OrderTerms};
 use pitlane_engine::id::IntId;
 use pitlane_engine::index::IdIndex;
@@ -74,21 +75,44 @@ impl Order {
     }
 }
 
+/// How an order is found: by its root, at the place that it was given. The desk keeps both. Of an order from before a restart nobody
+/// knows the place; it is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key {
+    pub root: IntId,
+    pub place: u32,
+}
+
+impl Key {
+    /// Of an order whose place nobody knows.
+    pub fn of_root(root: IntId) -> Key {
+        Key { root, place: u32::MAX }
+    }
+}
+
+impl From<Known> for Key {
+    fn from(known: Known) -> Key {
+        Key { root: known.root, place: known.token }
+    }
+}
+
 /// A place in the slab: an order, or free.
 type Place = Option<Order>;
 
 /// Places that the slab grows by: what is there stays where it is, so that no order pays for all the others.
 const PAGE: usize = 256;
 
-/// Orders found by their root. Memory grows with their number up to a maximum, and is used again.
+/// Memory grows with the number of orders up to a maximum, and is used again.
 #[derive(Debug)]
 pub struct Book {
-    index: IdIndex,
     /// All full but the last one.
     slab: Vec<Vec<Place>>,
     free: Vec<u32>,
-    /// Finished ones with their roots, first ended first; some may have been forgotten since.
-    finished: VecDeque<(u32, IntId)>,
+    len: usize,
+    /// By root: orders from before a restart. Those that have come since are found by their places.
+    recalled: IdIndex,
+    /// Finished ones, first ended first; some may have been forgotten since.
+    finished: VecDeque<Key>,
     finished_max: usize,
     orders_max: usize,
 }
@@ -96,73 +120,75 @@ pub struct Book {
 impl Book {
     pub fn new(orders_max: u32, finished_max: u32, seed: u64) -> Book {
         Book {
-            index: IdIndex::new(orders_max, seed),
             slab: Vec::new(),
             free: Vec::new(),
+            len: 0,
+            recalled: IdIndex::new(orders_max, seed),
             finished: VecDeque::new(),
             finished_max: finished_max as usize,
             orders_max: orders_max as usize,
         }
     }
 
-    pub fn get(&self, root: &IntId) -> Option<&Order> {
-        self.find(root).and_then(|number| self.at(number as usize))
+    pub fn get(&self, key: &Key) -> Option<&Order> {
+        self.find(key).and_then(|place| self.at(place as usize))
     }
 
-    pub fn get_mut(&mut self, root: &IntId) -> Option<&mut Order> {
-        let number = self.find(root)?;
-        self.place(number).as_mut()
+    pub fn get_mut(&mut self, key: &Key) -> Option<&mut Order> {
+        let place = self.find(key)?;
+        self.place(place).as_mut()
     }
 
-    /// The same, at the place where it is if somebody still knows that; the index is large and its memory far away.
-    pub fn get_near(&mut self, root: &IntId, place: u32) -> Option<&mut Order> {
-        match self.at(place as usize) {
-            Some(order) if order.root == *root => self.place(place).as_mut(),
-            Some(_) | None => self.get_mut(root),
-        }
-    }
-
-    /// Has memory brought near for a new order of this id.
-    pub fn foresee(&self, root: &IntId) {
-        self.index.foresee(0, root);
-    }
-
-    /// Adds an order; one with the same root, which the desk has forgotten, gives way. Answers its place if there was room.
+    /// Adds an order. Answers its place if there was room; whoever keeps it finds the order again.
     pub fn add(&mut self, order: Order) -> Option<u32> {
-        self.remove(&order.root);
-        while self.index.is_full() {
-            let (_, root) = self.finished.pop_front()?;
-            self.remove(&root);
+        while self.len >= self.orders_max {
+            let oldest = self.finished.pop_front()?;
+            self.forget(&oldest);
         }
-        let number = self.free.pop().unwrap_or_else(|| self.new_place());
-        self.index.insert(0, &order.root, number);
-        *self.place(number) = Some(order);
-        Some(number)
+        let place = self.free.pop().unwrap_or_else(|| self.new_place());
+        *self.place(place) = Some(order);
+        self.len += 1;
+        Some(place)
     }
 
-    pub fn remove(&mut self, root: &IntId) {
-        let Some(number) = self.find(root) else { return };
-        self.index.remove(0, root, number);
-        *self.place(number) = None;
-        self.free.push(number);
+    /// Adds an order from before a restart, whose place nobody will know. One with the same root, which the desk has forgotten,
+    /// gives way.
+    pub fn recall(&mut self, order: Order) {
+        let key = Key::of_root(order.root);
+        self.remove(&key);
+        if let Some(place) = self.add(order) {
+            self.recalled.insert(0, &key.root, place);
+        }
+    }
+
+    pub fn remove(&mut self, key: &Key) {
+        let Some(place) = self.find(key) else { return };
+        self.recalled.remove(0, &key.root, place);
+        *self.place(place) = None;
+        self.free.push(place);
+        self.len -= 1;
     }
 
     /// Notes that an order has ended, and forgets the oldest such if there are too many.
-    pub fn finish(&mut self, root: &IntId) {
-        let Some(number) = self.find(root) else { return };
-        self.finished.push_back((number, *root));
+    pub fn finish(&mut self, key: &Key) {
+        let Some(place) = self.find(key) else { return };
+        self.finished.push_back(Key { place, ..*key });
         while self.finished.len() > self.finished_max {
-            let Some((_, oldest)) = self.finished.pop_front() else { break };
-            // Its id may have come again for another order, which is open.
-            if self.get(&oldest).is_some_and(|order| order.status.is_finished()) {
-                self.remove(&oldest);
-            }
+            let Some(oldest) = self.finished.pop_front() else { break };
+            self.forget(&oldest);
+        }
+    }
+
+    /// Forgets an order that has ended. Another of the same root may have its place by now, and be open.
+    fn forget(&mut self, finished: &Key) {
+        if self.get(finished).is_some_and(|order| order.status.is_finished()) {
+            self.remove(finished);
         }
     }
 
     /// The order at a place, and whether there are places behind it: to go through all of them in steps.
-    pub fn at(&self, number: usize) -> Option<&Order> {
-        self.slab.get(number / PAGE)?.get(number % PAGE)?.as_ref()
+    pub fn at(&self, place: usize) -> Option<&Order> {
+        self.slab.get(place / PAGE)?.get(place % PAGE)?.as_ref()
     }
 
     /// Places, free ones included.
@@ -172,24 +198,24 @@ impl Book {
 
     /// Orders known.
     pub fn len(&self) -> usize {
-        self.index.len() as usize
+        self.len
     }
 
     pub fn is_empty(&self) -> bool {
-        self.index.is_empty()
+        self.len == 0
     }
 
     pub fn has_room(&self) -> bool {
-        self.len() < self.orders_max || !self.finished.is_empty()
+        self.len < self.orders_max || !self.finished.is_empty()
     }
 
-    fn find(&self, root: &IntId) -> Option<u32> {
-        let is = |number: u32| self.at(number as usize).is_some_and(|order| order.root == *root);
-        self.index.get(0, root, is)
+    fn find(&self, key: &Key) -> Option<u32> {
+        let is_it = |place: u32| self.at(place as usize).is_some_and(|order| order.root == key.root);
+        if is_it(key.place) { Some(key.place) } else { self.recalled.get(0, &key.root, is_it) }
     }
 
-    fn place(&mut self, number: u32) -> &mut Place {
-        &mut self.slab[number as usize / PAGE][number as usize % PAGE]
+    fn place(&mut self, place: u32) -> &mut Place {
+        &mut self.slab[place as usize / PAGE][place as usize % PAGE]
     }
 
     fn new_place(&mut self) -> u32 {
@@ -215,52 +241,76 @@ mod tests {
         Order::new(IntId::parse(root.as_bytes()).unwrap(), Terms::default(), Timestamp(1))
     }
 
+    fn add(book: &mut Book, order: Order) -> Option<Key> {
+        book.add(order).map(|place| Key { root: order.root, place })
+    }
+
     #[test]
     fn finished_orders_go_first_and_open_ones_stay() {
         let mut book = Book::new(4, 2, 1);
-        for root in ["a", "b", "c", "d"] {
-            assert!(book.add(order(root)).is_some());
+        let keys = ["a", "b", "c", "d"].map(|root| add(&mut book, order(root)).unwrap());
+        assert!(!book.has_room() && add(&mut book, order("e")).is_none());
+        for key in &keys[..3] {
+            book.get_mut(key).unwrap().status = Status::Filled;
+            book.finish(key);
         }
-        assert!(!book.has_room() && book.add(order("e")).is_none());
-        for root in ["a", "b", "c"] {
-            let id = order(root).root;
-            book.get_mut(&id).unwrap().status = Status::Filled;
-            book.finish(&id);
-        }
-        assert!(book.get(&order("a").root).is_none());
+        assert!(book.get(&keys[0]).is_none());
         assert_eq!(book.len(), 3);
-        assert!(book.add(order("e")).is_some() && book.add(order("f")).is_some());
-        assert!(book.get(&order("b").root).is_none());
-        assert!(book.get(&order("d").root).is_some());
+        assert!(add(&mut book, order("e")).is_some() && add(&mut book, order("f")).is_some());
+        assert!(book.get(&keys[1]).is_none());
+        assert!(book.get(&keys[3]).is_some());
         assert_eq!((0..book.places()).filter_map(|at| book.at(at)).count(), 4);
     }
 
     #[test]
-    fn an_order_is_found_at_its_place_and_elsewhere_if_that_is_another_s() {
+    fn an_order_is_found_at_its_place_only_and_one_from_before_a_restart_by_its_root() {
         let mut book = Book::new(1_000, 1_000, 1);
         let roots: Vec<IntId> = (0..600).map(|number| IntId::numbered(b'o', number)).collect();
-        let mut places = Vec::new();
-        for root in &roots {
-            places.push(book.add(Order::new(*root, Terms::default(), Timestamp(1))).unwrap());
+        let (new, old) = roots.split_at(300);
+        let keys: Vec<Key> = new
+            .iter()
+            .map(|root| add(&mut book, Order::new(*root, Terms::default(), Timestamp(1))).unwrap())
+            .collect();
+        old.iter().for_each(|root| book.recall(Order::new(*root, Terms::default(), Timestamp(1))));
+        for (at, key) in keys.iter().enumerate() {
+            assert_eq!(book.get(key).unwrap().root, key.root);
+            assert_eq!(book.get(&Key { place: keys[(at + 7) % 300].place, ..*key }), None);
+            assert_eq!(book.get(&Key::of_root(key.root)), None);
         }
-        for (at, root) in roots.iter().enumerate() {
-            assert_eq!(book.get_near(root, places[at]).unwrap().root, *root);
-            assert_eq!(book.get_near(root, places[(at + 7) % 600]).unwrap().root, *root);
-            assert_eq!(book.get_near(root, u32::MAX).unwrap().root, *root);
+        for (at, root) in old.iter().enumerate() {
+            for place in [u32::MAX, 0, at as u32] {
+                assert_eq!(book.get_mut(&Key { root: *root, place }).unwrap().root, *root);
+            }
         }
-        assert!(book.get_near(&IntId::numbered(b'p', 1), 5).is_none());
+        book.recall(Order { status: Status::New, ..Order::new(old[0], Terms::default(), Timestamp(2)) });
+        assert_eq!(book.get(&Key::of_root(old[0])).unwrap().status, Status::New);
+        old.iter().for_each(|root| book.remove(&Key::of_root(*root)));
+        assert_eq!((book.len(), book.recalled.len()), (300, 0));
     }
 
     #[test]
     fn an_id_that_comes_again_is_the_new_order() {
         let mut book = Book::new(4, 1, 1);
-        book.add(order("a"));
-        book.get_mut(&order("a").root).unwrap().status = Status::Filled;
-        book.finish(&order("a").root);
-        book.add(Order { status: Status::New, ..order("a") });
-        book.add(Order { status: Status::Filled, ..order("b") });
-        book.finish(&order("b").root);
-        assert_eq!(book.get(&order("a").root).unwrap().status, Status::New);
-        assert_eq!(book.len(), 2);
+        let first = add(&mut book, order("a")).unwrap();
+        book.get_mut(&first).unwrap().status = Status::Filled;
+        book.finish(&first);
+        let second = add(&mut book, Order { status: Status::New, ..order("a") }).unwrap();
+        let other = add(&mut book, Order { status: Status::Filled, ..order("b") }).unwrap();
+        book.finish(&other);
+        assert_eq!(book.get(&second).unwrap().status, Status::New);
+        assert_eq!((book.len(), book.get(&first)), (2, None));
+    }
+
+    #[test]
+    fn a_place_that_is_used_again_is_not_taken_for_who_had_it() {
+        let mut book = Book::new(2, 1, 1);
+        let first = add(&mut book, Order { status: Status::Filled, ..order("a") }).unwrap();
+        book.finish(&first);
+        book.remove(&first);
+        let second = add(&mut book, Order { status: Status::New, ..order("a") }).unwrap();
+        assert_eq!(first, second, "the same root at the same place");
+        let other = add(&mut book, Order { status: Status::Filled, ..order("b") }).unwrap();
+        book.finish(&other);
+        assert_eq!(book.get(&second).unwrap().status, Status::New, "the first one's end is not its own");
     }
 }

@@ -7,8 +7,10 @@
 //! 37=…|…|10=123|
 //! ```
 
+use std::ops::Range;
+
 use pitlane_engine::id::{IntId, Uuid};
-use pitlane_engine::text::{DECIMAL_BYTES_MAX, write_scaled, write_u64};
+use pitlane_engine::text::{DECIMAL_BYTES_MAX, U64_BYTES_MAX, write_scaled, write_u64};
 use pitlane_engine::time::Timestamp;
 
 use super::frame::{SOH, check_sum};
@@ -25,8 +27,9 @@ const TYPE_AT: usize = BODY_AT + 3;
 
 #[derive(Clone, Debug)]
 pub struct Encoder {
-    head: Vec<u8>,
+    /// Begins with the head, always.
     page: [u8; PAGE_BYTES],
+    head_bytes: usize,
     stamp: Stamp,
     /// For times in the body, which may lie on another day than now.
     other_stamp: Stamp,
@@ -36,15 +39,19 @@ pub struct Encoder {
 /// place in an array of known size, and to write it is to copy a few words.
 const PAGE_BYTES: usize = 768;
 
+/// Of which the head takes so much: more than the names of a session may have.
+const HEAD_BYTES_MAX: usize = PAGE_BYTES / 2;
+
+/// Room for any field whose value is short by its nature: an id, a number, an instant.
+const FIELD_BYTES: usize = 64;
+
 impl Encoder {
     pub fn new(sender_comp_id: &str, target_comp_id: &str) -> Encoder {
         let head = format!("8=FIX.4.4\x019=000\x0135=?\x0149={sender_comp_id}\x0156={target_comp_id}\x0134=");
-        Encoder {
-            head: head.into_bytes(),
-            page: [0; PAGE_BYTES],
-            stamp: Stamp::default(),
-            other_stamp: Stamp::default(),
-        }
+        assert!(head.len() <= HEAD_BYTES_MAX, "names of sessions are short");
+        let mut page = [0; PAGE_BYTES];
+        page[..head.len()].copy_from_slice(head.as_bytes());
+        Encoder { page, head_bytes: head.len(), stamp: Stamp::default(), other_stamp: Stamp::default() }
     }
 
     /// Begins a message at the end of `out`.
@@ -84,12 +91,11 @@ impl Encoder {
         number: u64,
         now: Timestamp,
     ) -> (Draft<'a>, &'a [u8; STAMP_BYTES]) {
-        let start = out.len();
-        out.extend_from_slice(&self.head);
-        out[start + TYPE_AT] = msg_type;
-        let mut draft = Draft { out, start, page: &mut self.page, len: 0, stamp: &mut self.other_stamp };
-        draft.digits(number);
-        draft.put(&[SOH], 1);
+        let (start, head_bytes) = (out.len(), self.head_bytes);
+        self.page[TYPE_AT] = msg_type;
+        let (page, stamp) = (&mut self.page, &mut self.other_stamp);
+        let mut draft = Draft { out, start, page, head_bytes, written: 0..head_bytes, stamp };
+        draft.number(b"", number);
         (draft, self.stamp.text(now))
     }
 
@@ -129,9 +135,11 @@ pub struct Draft<'a> {
     out: &'a mut Vec<u8>,
     /// Where the message begins there.
     start: usize,
-    /// What comes next, and how much of it is written.
+    /// What comes next. Its head stays for the next message.
     page: &'a mut [u8; PAGE_BYTES],
-    len: usize,
+    head_bytes: usize,
+    /// The part of the page that is written and not handed over.
+    written: Range<usize>,
     stamp: &'a mut Stamp,
 }
 
@@ -139,43 +147,36 @@ impl Draft<'_> {
     /// A field as it stands; `tag` with its `=`.
     #[inline]
     pub fn text<const N: usize>(&mut self, tag: &[u8; N], value: &[u8]) {
-        self.put(tag, N);
+        self.put(tag);
         self.pour(value);
-        self.put(&[SOH], 1);
+        self.put(&[SOH]);
     }
 
     #[inline]
     pub fn code<const N: usize>(&mut self, tag: &[u8; N], code: u8) {
-        self.put(tag, N);
-        self.put(&[code, SOH], 2);
+        self.short(tag, &[code], 1);
     }
 
     #[inline]
     pub fn id<const N: usize>(&mut self, tag: &[u8; N], id: &IntId) {
-        self.short(tag, id.padded(), id.as_bytes().len());
+        self.short(tag, id.padded(), id.text_len());
     }
 
     #[inline]
     pub fn number<const N: usize>(&mut self, tag: &[u8; N], value: u64) {
-        self.put(tag, N);
-        self.digits(value);
-        self.put(&[SOH], 1);
+        self.field(tag, |place: &mut [u8; U64_BYTES_MAX]| write_u64(value, place));
     }
 
     /// Units of 10⁻⁸ as a decimal.
     #[inline]
     pub fn scaled<const N: usize>(&mut self, tag: &[u8; N], raw: i64) {
-        let mut text = [0; DECIMAL_BYTES_MAX];
-        let len = write_scaled(raw, &mut text);
-        self.short(tag, &text, len);
+        self.field(tag, |place: &mut [u8; DECIMAL_BYTES_MAX]| write_scaled(raw, place));
     }
 
     #[inline]
     pub fn time<const N: usize>(&mut self, tag: &[u8; N], at: Timestamp) {
-        self.put(tag, N);
         let text = *self.stamp.text(at);
-        self.put(&text, STAMP_BYTES);
-        self.put(&[SOH], 1);
+        self.short(tag, &text, STAMP_BYTES);
     }
 
     #[inline]
@@ -186,59 +187,76 @@ impl Draft<'_> {
 
     /// A field of several pieces.
     pub fn pieces<const N: usize>(&mut self, tag: &[u8; N], pieces: &[&[u8]]) {
-        self.put(tag, N);
+        self.put(tag);
         pieces.iter().for_each(|piece| self.pour(piece));
-        self.put(&[SOH], 1);
+        self.put(&[SOH]);
     }
 
-    /// A field whose value is the beginning of an array.
+    /// A field whose value is the beginning of an array: to copy all of it takes less time than to copy a part.
     #[inline]
     fn short<const N: usize, const M: usize>(&mut self, tag: &[u8; N], value: &[u8; M], len: usize) {
-        self.put(tag, N);
-        self.put(value, len);
-        self.put(&[SOH], 1);
+        self.field(tag, |place: &mut [u8; M]| {
+            *place = *value;
+            len
+        });
     }
 
+    /// A field whose value is written in its place, where there is room for `M` bytes; `write` answers how many it has.
     #[inline]
-    fn digits(&mut self, value: u64) {
-        let mut text = [0; 20];
-        let len = write_u64(value, &mut text);
-        self.put(&text, len);
+    fn field<const N: usize, const M: usize>(
+        &mut self,
+        tag: &[u8; N],
+        write: impl FnOnce(&mut [u8; M]) -> usize,
+    ) {
+        const { assert!(N + M < FIELD_BYTES, "tag, value and delimiter have room") };
+        let room = self.room();
+        let (name, rest) = room.split_first_chunk_mut().expect("a field has room for a tag");
+        *name = *tag;
+        let len = write(rest.first_chunk_mut().expect("and for its value"));
+        rest[len] = SOH;
+        self.written.end += N + len + 1;
     }
 
-    /// Writes an array, of which only the beginning counts: to copy all of it takes less time than to copy a part.
+    /// The place of the next field.
     #[inline]
-    fn put<const N: usize>(&mut self, bytes: &[u8; N], len: usize) {
-        const { assert!(N <= PAGE_BYTES, "an array has room on a page") };
-        if self.len + N > PAGE_BYTES {
+    fn room(&mut self) -> &mut [u8; FIELD_BYTES] {
+        if self.written.end > PAGE_BYTES - FIELD_BYTES {
             self.spill();
         }
-        self.page[self.len..self.len + N].copy_from_slice(bytes);
-        self.len += len;
+        self.page[self.written.end..].first_chunk_mut().expect("a page that is handed over is empty")
+    }
+
+    /// Writes a few bytes that are none of a short value.
+    #[inline]
+    fn put<const N: usize>(&mut self, bytes: &[u8; N]) {
+        const { assert!(N <= FIELD_BYTES, "it has room") };
+        *self.room().first_chunk_mut().expect("a field has room for it") = *bytes;
+        self.written.end += N;
     }
 
     /// Writes bytes of any length.
     #[inline]
     fn pour(&mut self, bytes: &[u8]) {
-        if self.len + bytes.len() > PAGE_BYTES {
+        let end = self.written.end;
+        if end + bytes.len() > PAGE_BYTES {
             return self.spill().extend_from_slice(bytes);
         }
-        self.page[self.len..self.len + bytes.len()].copy_from_slice(bytes);
-        self.len += bytes.len();
+        self.page[end..end + bytes.len()].copy_from_slice(bytes);
+        self.written.end += bytes.len();
     }
 
     /// Hands over what is written.
     #[cold]
     fn spill(&mut self) -> &mut Vec<u8> {
-        self.out.extend_from_slice(&self.page[..self.len]);
-        self.len = 0;
+        self.out.extend_from_slice(&self.page[self.written.clone()]);
+        self.written = self.head_bytes..self.head_bytes;
         self.out
     }
 
     /// Puts in length and sum. Answers where the message begins in its buffer.
     pub fn finish(self) -> usize {
-        let Draft { out, start, page, len, .. } = self;
-        out.extend_from_slice(&page[..len]);
+        let Draft { out, start, page, written, .. } = self;
+        out.extend_from_slice(&page[written]);
         let length = out.len() - start - BODY_AT;
         let mut text = [0; 20];
         let digits = write_u64(length as u64, &mut text);

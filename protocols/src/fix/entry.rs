@@ -11,7 +11,7 @@ use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
 use pitlane_engine::text::TextError;
 use pitlane_engine::time::{Day, Timestamp};
 
-use super::book::Order;
+use super::book::{Key, Order};
 use super::order::{Decimal, OrderFields};
 use super::resolve;
 use super::session::SessionSettings;
@@ -19,12 +19,12 @@ use super::tag;
 use super::why::Why;
 use crate::words::Code;
 
-/// What goes to the desk. `root` is what the client's order was first called, `order` what it is called now. When its lane is full the caller keeps it and tries again, and does not ask the session for more.
+/// What goes to the desk. `key` finds the client's order in its book, `order` is what it is called now. When its lane is full the caller keeps it and tries again, and does not ask the session for more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
     Submit { ticket: Ticket, terms: Terms },
-    Modify { ticket: Ticket, root: IntId, order: IntId, changes: Changes },
-    Cancel { ticket: Ticket, root: IntId, order: IntId },
+    Modify { ticket: Ticket, key: Key, order: IntId, changes: Changes },
+    Cancel { ticket: Ticket, key: Key, order: IntId },
 }
 
 impl Request {

@@ -109,12 +109,13 @@ impl Fields {
         let twice = match tag::slot(place.tag) {
             Some(slot) => {
                 let (word, bit) = (&mut self.seen[slot / 64], 1 << (slot % 64));
-                let twice = *word & bit != 0;
-                if !twice {
+                if *word & bit == 0 {
                     *word |= bit;
                     self.first[slot] = at as u8;
+                    false
+                } else {
+                    slot != 0 && tag::class(place.tag) & tag::MEMBER == 0
                 }
-                twice && slot != 0 && tag::class(place.tag) & tag::MEMBER == 0
             }
             None => self.places[..at].iter().any(|before| before.tag == place.tag),
         };
@@ -268,27 +269,17 @@ type Raw = Option<(u32, u32, usize)>;
 
 impl<'a> Pass<'a> {
     /// The field at `at` if it is one of header or body, in its place, with a tag of at most four digits and nothing wrong with it; and
-    /// which parts of the message may follow. The tag is read in one word, without a branch for each digit.
+    /// which parts of the message may follow.
     #[inline]
     fn plain_field(&self, at: usize, part: u8) -> Option<(Place, u8)> {
-        // From the field's beginning, so that the next field need not wait until this one's tag is read.
-        let end = find_soh(self.bytes, at);
         let word = u64::from_le_bytes(*self.bytes.get(at..)?.first_chunk()?);
-        let digits = first_byte(word, b'=')?;
-        if digits == 0 || digits > 4 {
-            return None;
-        }
-        // The digits in the upper bytes, zeros below.
-        let text = (word as u32) << (32 - 8 * digits);
-        let used = u32::MAX << (32 - 8 * digits);
-        let values = (text ^ 0x3030_3030) & used;
-        let are_digits = (values.wrapping_add(0x7676_7676) | values) & 0x8080_8080 == 0;
-        if !are_digits || word as u8 == b'0' {
-            return None;
-        }
-        let pairs = (values * 10 + (values >> 8)) & 0x00ff_00ff;
-        let tag = (pairs * 100 + (pairs >> 16)) & 0xffff;
-        let start = at + digits as usize + 1;
+        // From the field's beginning, so that the next field need not wait until this one's tag is read.
+        let end = match first_byte(word, SOH) {
+            Some(found) => at + found as usize,
+            None => find_soh(self.bytes, at + 8),
+        };
+        let (tag, digits) = short_tag(word)?;
+        let start = at + digits + 1;
         let class = tag::class(tag);
         let in_place = class == 0 && part != tag::TRAILER || class == tag::HEADER && part == tag::HEADER;
         if !in_place || end <= start {
@@ -441,6 +432,32 @@ fn find_soh(bytes: &[u8], at: usize) -> usize {
     }
     let rest = bytes.get(here..).unwrap_or_default();
     memchr::memchr(SOH, rest).map_or(bytes.len() - 1, |found| here + found)
+}
+
+/// The tag at the beginning of a word, and its digits: at most four, the first of them not zero.
+#[inline]
+fn short_tag(word: u64) -> Option<(u32, usize)> {
+    let digit = |at: u32| ((word >> at) as u8).wrapping_sub(b'0');
+    let (ten, one) = (digit(0), digit(8));
+    // Most tags have two digits.
+    if (word >> 16) as u8 == b'=' && ten.wrapping_sub(1) < 9 && one < 10 {
+        return Some((ten as u32 * 10 + one as u32, 2));
+    }
+    // The others are read in one word, without a branch for each digit.
+    let digits = first_byte(word, b'=')?;
+    if digits == 0 || digits > 4 {
+        return None;
+    }
+    // The digits in the upper bytes, zeros below.
+    let text = (word as u32) << (32 - 8 * digits);
+    let used = u32::MAX << (32 - 8 * digits);
+    let values = (text ^ 0x3030_3030) & used;
+    let are_digits = (values.wrapping_add(0x7676_7676) | values) & 0x8080_8080 == 0;
+    if !are_digits || word as u8 == b'0' {
+        return None;
+    }
+    let pairs = (values * 10 + (values >> 8)) & 0x00ff_00ff;
+    Some(((pairs * 100 + (pairs >> 16)) & 0xffff, digits as usize))
 }
 
 /// Where in a word the first such byte is.

@@ -376,7 +376,6 @@ impl Session {
         let value = memchr::memchr(frame::SOH, value).and_then(|end| IntId::parse(&value[..end]).ok());
         if let Some(id) = value {
             desk.foresee(self.settings.source.session, &id);
-            self.book.foresee(&id);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Instants and dates as FIX writes them: `20261116-08:00:00.123` and `20261116`, both UTC.
 
-use pitlane_engine::text::{date_of, days_of};
+use pitlane_engine::text::{date_of, days_of, parse_clock, parse_eight};
 use pitlane_engine::time::{Day, NS_PER_DAY, NS_PER_MS, NS_PER_S, Timestamp};
 
 /// `20261116-08:00:00.123`
@@ -8,41 +8,42 @@ pub const STAMP_BYTES: usize = 21;
 
 /// Reads a UTCTimestamp: whole seconds, or with 3, 6 or 9 decimals. A leap second is the last of its minute.
 pub fn parse_timestamp(bytes: &[u8]) -> Option<Timestamp> {
-    let (date, rest) = bytes.split_at_checked(8)?;
-    let [b'-', h1, h2, b':', m1, m2, b':', s1, s2, decimals @ ..] = rest else { return None };
-    let day = parse_date(date)?;
-    let (hour, minute, second) = (two(*h1, *h2)?, two(*m1, *m2)?, two(*s1, *s2)?);
+    let (date, rest) = bytes.split_first_chunk::<8>()?;
+    let (clock, decimals) = rest.strip_prefix(b"-")?.split_first_chunk::<8>()?;
+    let [hour, minute, second] = parse_clock(clock)?;
     if hour > 23 || minute > 59 || second > 60 {
         return None;
     }
-    let ns = match decimals {
-        [] => 0,
-        [b'.', digits @ ..] if matches!(digits.len(), 3 | 6 | 9) => {
-            let value =
-                digits.iter().try_fold(0u64, |value, &byte| Some(value * 10 + digit(byte)? as u64))?;
-            value * 10u64.pow(9 - digits.len() as u32)
-        }
+    let thousandths = match decimals {
+        [] => decimals,
+        [b'.', digits @ ..] if matches!(digits.len(), 3 | 6 | 9) => digits,
         _ => return None,
     };
+    let mut threes = thousandths.as_chunks::<3>().0.iter();
+    let mut ns = 0;
+    for _ in 0..3 {
+        ns = ns * 1_000 + threes.next().map_or(Some(0), three)?;
+    }
     let second = hour * 3_600 + minute * 60 + second.min(59);
-    Some(day.start().plus(second as u64 * NS_PER_S + ns))
+    Some(day_of(date)?.start().plus(second as u64 * NS_PER_S + ns))
 }
 
 /// Reads a date, `YYYYMMDD`. None before 1970.
 pub fn parse_date(bytes: &[u8]) -> Option<Day> {
-    let &[y1, y2, y3, y4, m1, m2, d1, d2] = bytes else { return None };
-    let year = two(y1, y2)? * 100 + two(y3, y4)?;
-    let day = days_of(year as i32, two(m1, m2)?, two(d1, d2)?)?;
+    day_of(bytes.try_into().ok()?)
+}
+
+fn day_of(text: &[u8; 8]) -> Option<Day> {
+    let number = parse_eight(text)?;
+    let day = days_of((number / 10_000) as i32, number / 100 % 100, number % 100)?;
     (day >= 0).then_some(Day(day))
 }
 
-fn two(a: u8, b: u8) -> Option<u32> {
-    Some(digit(a)? * 10 + digit(b)?)
-}
-
-fn digit(byte: u8) -> Option<u32> {
-    let digit = byte.wrapping_sub(b'0');
-    (digit <= 9).then_some(digit as u32)
+/// A number of three digits.
+fn three(text: &[u8; 3]) -> Option<u64> {
+    let digits = text.map(|byte| byte.wrapping_sub(b'0'));
+    let [hundreds, tens, ones] = digits.map(u64::from);
+    digits.iter().all(|&digit| digit <= 9).then_some(hundreds * 100 + tens * 10 + ones)
 }
 
 /// An instant is written once in a millisecond, its date once a day.

@@ -28,7 +28,7 @@ use self::client::{Client, Driven};
 use self::lobby::{Lobby, Whither};
 pub use self::past::{Past, Unreported};
 use self::watch::Watch;
-use crate::auth::Seat;
+use crate::auth::{Identity, Lockout, Role, Roll, Seat, Strategies};
 use crate::bulletin::{Kind, Note, Row};
 use crate::fix::clerk::{self, Way};
 use crate::fix::ledger::{Homes, Ledger};
@@ -72,6 +72,10 @@ pub struct FixRoom {
     passage: Passage,
     clerk: clerk::Desk,
     seat: Seat,
+    /// Who is in the books, for sessions that stay.
+    roll: Roll,
+    /// Who guesses at the passwords of the config; the books count for themselves.
+    lockout: Lockout,
     desk: Desk,
     lobby: Lobby,
     /// By number of the session, less one.
@@ -137,7 +141,9 @@ impl FixRoom {
             past,
             passage,
             clerk,
+            roll: seat.roll(),
             seat,
+            lockout: Lockout::default(),
             desk: Desk::new(desk, numbers),
             lobby: Lobby::default(),
             clients: Vec::new(),
@@ -309,6 +315,7 @@ impl FixRoom {
     ) -> usize {
         self.adopt(now, sockets);
         self.hear_verdicts();
+        self.strike(now);
         if now >= self.deadline {
             self.look_at_all(now);
         }
@@ -465,11 +472,11 @@ impl FixRoom {
         port: Option<&mut PortEnd>,
         mut recorder: Option<&mut Recorder>,
     ) -> usize {
-        let FixRoom { clients, desk, clerk, seat, watch, .. } = self;
+        let FixRoom { clients, desk, clerk, seat, lockout, watch, .. } = self;
         let Some(client) = client_of(clients, number) else { return 0 };
         client.queued = false;
         let Driven { work, again } =
-            client.drive(now, number, desk, port, seat, &mut watch.at(recorder.as_deref_mut()));
+            client.drive(now, number, desk, port, (seat, lockout), &mut watch.at(recorder.as_deref_mut()));
         let (mut work, mut again) = (work, again);
         if let Some(id) = client.connection {
             let begun = watch.writes(recorder.as_deref());
@@ -523,10 +530,32 @@ impl FixRoom {
             else {
                 continue;
             };
-            client
-                .session
-                .handle_login(verdict.is_ok_and(|identity| identity.role >= crate::auth::Role::Trade));
+            // An order may name any strategy, so a login that is for some only is not enough. And it may have been struck off since.
+            let may = |identity: &Identity| {
+                identity.role >= Role::Trade
+                    && identity.strategies == Strategies::All
+                    && !self.roll.is_struck(&identity.name, client.generation)
+            };
+            let identity = verdict.ok().filter(may);
+            client.session.handle_login(identity.is_some());
+            client.admitted = identity.map(|identity| (identity.name, client.generation));
             self.wake(number);
+        }
+    }
+
+    /// Whoever is no longer in the books as he was when he came in is logged out.
+    fn strike(&mut self, now: Timestamp) {
+        if !self.roll.has_changed() {
+            return;
+        }
+        for number in 1..=self.clients.len() as u16 {
+            let Some(client) = client_of(&mut self.clients, number) else { continue };
+            let is_struck = |(login, generation): &(Arc<str>, u64)| self.roll.is_struck(login, *generation);
+            if client.admitted.as_ref().is_some_and(is_struck) {
+                client.admitted = None;
+                client.session.log_out(now, b"The login is no longer valid", Ending::EndedByUs);
+                self.wake(number);
+            }
         }
     }
 

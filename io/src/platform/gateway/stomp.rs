@@ -58,7 +58,7 @@ impl StompRoom {
 
     pub fn new(settings: Settings, reference: Arc<RefData>, logins: Logins) -> StompRoom {
         StompRoom {
-            company: Company::new(settings, reference, Transport::Tcp),
+            company: Company::new(settings, reference, Transport::Tcp, logins.roll()),
             seats: Vec::new(),
             connections: Vec::new(),
             deaf: Vec::new(),
@@ -114,7 +114,7 @@ impl StompRoom {
         port: Option<&mut PortEnd>,
         mut send: impl FnMut(Note),
     ) -> usize {
-        let verdicts = self.take_verdicts(now);
+        let verdicts = self.take_verdicts(now) + self.company.strike(now);
         let StompRoom { company, logins, .. } = self;
         if company.broker.poll_timeout().is_some_and(|due| due <= now) {
             company.broker.handle_timeout(now);

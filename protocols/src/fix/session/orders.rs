@@ -10,7 +10,7 @@ use pitlane_engine::time::Timestamp;
 use super::outbound::route;
 use super::{OUTPUT_BYTES_ENOUGH, Session, State};
 use crate::decoded::Decoded;
-use crate::fix::book::{Order, order_of};
+use crate::fix::book::{Key, Order, order_of};
 use crate::fix::entry::{self, Request};
 use crate::fix::fields::{Message, read};
 use crate::fix::frame;
@@ -101,7 +101,7 @@ impl Session {
     fn handle_new_order(&mut self, now: Timestamp, message: &Message, order: &OrderFields, desk: &Desk) {
         let id = order.cl_ord_id.unwrap_or_default();
         let known = desk.order(self.settings.source.session, &id);
-        match known.map(|known| self.book.get(&known.root).copied()) {
+        match known.map(|known| self.book.get(&known.into()).copied()) {
             // Said again in case it was lost: it was not.
             Some(Some(known)) if message.header.poss_resend => return self.report_status(now, &known),
             Some(_) => return self.refuse_order(now, message, order, Reason::DuplicateId.into()),
@@ -129,8 +129,8 @@ impl Session {
     ) {
         let id = order.cl_ord_id.unwrap_or_default();
         let orig = order.orig_cl_ord_id.unwrap_or_default();
-        let root = desk.order(self.settings.source.session, &orig).map(|known| known.root);
-        let known = root.and_then(|root| self.book.get(&root)).copied();
+        let found = desk.order(self.settings.source.session, &orig).map(Key::from);
+        let found = found.and_then(|key| Some((key, *self.book.get(&key)?)));
         let refused = |root, status, orig_cl_ord_id, why| CancelReject {
             root,
             cl_ord_id: id,
@@ -139,14 +139,14 @@ impl Session {
             request: asked,
             why,
         };
-        let Some(known) = known else {
+        let Some((key, known)) = found else {
             let reject = refused(IntId::NONE, Status::Rejected, orig, Reason::UnknownOrder.into());
             return self.refuse_change(now, message, &reject);
         };
-        let request = self.change(order, &known, asked);
+        let request = self.change(order, key, &known, asked);
         match request {
             Ok(request) => {
-                let Some(kept) = self.book.get_mut(&known.root) else { return };
+                let Some(kept) = self.book.get_mut(&key) else { return };
                 match asked {
                     Asked::Cancel if kept.cancel.is_none() => kept.cancel = id,
                     Asked::Replace if kept.replace.is_none() => kept.replace = id,
@@ -164,7 +164,7 @@ impl Session {
     }
 
     /// The request for a change of an order of ours, or why it cannot be.
-    fn change(&mut self, order: &OrderFields, known: &Order, asked: Asked) -> Result<Request, Why> {
+    fn change(&mut self, order: &OrderFields, key: Key, known: &Order, asked: Asked) -> Result<Request, Why> {
         let id = order.cl_ord_id.unwrap_or_default();
         let orig = order.orig_cl_ord_id.unwrap_or_default();
         // A cancel may name the replacement that is on its way: it is meant for what becomes of it.
@@ -180,16 +180,11 @@ impl Session {
         match asked {
             Asked::Cancel => {
                 entry::matches(&self.reference, order, known)?;
-                Ok(Request::Cancel { ticket: self.ticket(id), root: known.root, order: known.cl_ord_id })
+                Ok(Request::Cancel { ticket: self.ticket(id), key, order: known.cl_ord_id })
             }
             Asked::Replace => {
                 let changes = entry::changes(&self.settings, &self.reference, order, known)?;
-                Ok(Request::Modify {
-                    ticket: self.ticket(id),
-                    root: known.root,
-                    order: known.cl_ord_id,
-                    changes,
-                })
+                Ok(Request::Modify { ticket: self.ticket(id), key, order: known.cl_ord_id, changes })
             }
         }
     }
@@ -218,10 +213,11 @@ impl Session {
             }
         };
         self.cancel_round = Some(at);
-        if let Some(order) = self.book.get_mut(&root) {
+        let key = Key { root, place: at as u32 - 1 };
+        if let Some(order) = self.book.get_mut(&key) {
             order.house_cancel = true;
         }
-        self.request = Some(Request::Cancel { ticket: self.ticket(IntId::NONE), root, order });
+        self.request = Some(Request::Cancel { ticket: self.ticket(IntId::NONE), key, order });
     }
 }
 
@@ -233,15 +229,15 @@ impl Session {
         self.flight.end(&request.ticket().id);
         match *request {
             Request::Submit { ticket, terms } => {
-                self.book.remove(&ticket.id);
+                self.book.remove(&Key { root: ticket.id, place: ticket.token });
                 self.report_rejected(now, ticket.id, &terms, declined.reason);
             }
-            Request::Modify { ticket, root, order, .. } => {
-                self.forget_request(&root, &ticket.id);
+            Request::Modify { ticket, key, order, .. } => {
+                self.forget_request(&key, &ticket.id);
                 self.refuse_declined(now, &ticket, order, Asked::Replace, declined, why);
             }
-            Request::Cancel { ticket, root, order } => {
-                self.forget_request(&root, &ticket.id);
+            Request::Cancel { ticket, key, order } => {
+                self.forget_request(&key, &ticket.id);
                 // A cancel of ours, not the client's: nobody waits for the answer.
                 if !ticket.id.is_none() {
                     self.refuse_declined(now, &ticket, order, Asked::Cancel, declined, why);
@@ -280,8 +276,8 @@ impl Session {
             match told.what {
                 // The status follows.
                 What::Replaced => {
-                    if let Some(order) = self.root_of(&told.id, &told.orig_id, told.order, desk)
-                        && let Some(order) = self.book.get_mut(&order)
+                    if let Some(key) = self.key_of(&told.id, &told.orig_id, told.order, desk)
+                        && let Some(order) = self.book.get_mut(&key)
                     {
                         order.terms = told.terms;
                     }
@@ -297,19 +293,18 @@ impl Session {
                 self.flight.recall(told.id);
             }
         }
-        let known = desk.order_of(&told).map(|known| (known.root, known.token));
-        let known = known.or_else(|| if missed { Some((self.missed_root(&told)?, 0)) } else { None });
-        let Some((root, place)) = known else {
+        let known = desk.order_of(&told).map(Key::from);
+        let Some(key) = known.or_else(|| if missed { self.missed_key(&told) } else { None }) else {
             // Told and not recorded: it is rejected, and lives on in no table.
             return self.report_untracked(now, shard, event);
         };
         if let Body::Order(terms) = &event.body
-            && self.book.get_near(&root, place).is_none()
+            && self.book.get(&key).is_none()
         {
-            self.book.add(order_of(terms, root, event.at));
+            self.book.recall(order_of(terms, key.root, event.at));
         }
         let exec_id = event.exec_id(self.settings.instance, shard);
-        let Some(order) = self.book.get_near(&root, place) else { return };
+        let Some(order) = self.book.get_mut(&key) else { return };
         let was_finished = order.status.is_finished();
         let mut report = Report::of_event(&told, event.at, exec_id, order);
         if missed {
@@ -323,10 +318,10 @@ impl Session {
         }
         let (terms, is_finished) = (order.terms, order.status.is_finished());
         if told.what != What::Image {
-            self.report(now, &root, &terms, &report);
+            self.report(now, &key.root, &terms, &report);
         }
         if is_finished && !was_finished {
-            self.book.finish(&root);
+            self.book.finish(&key);
         }
     }
 
@@ -337,9 +332,8 @@ impl Session {
         }
         self.flight.end(&refusal.request_id);
         let session = self.settings.source.session;
-        let root = desk.order(session, &refusal.id).map(|known| known.root);
-        let root = root.or_else(|| self.book.get(&refusal.id).map(|order| order.root));
-        let mut order = root.and_then(|root| self.book.get_mut(&root));
+        let key = desk.order(session, &refusal.id).map_or(Key::of_root(refusal.id), Key::from);
+        let mut order = self.book.get_mut(&key);
         if let Some(order) = &mut order {
             let mine = order.forget(&refusal.request_id);
             let house_cancel = refusal.request == Asked::Cancel && std::mem::take(&mut order.house_cancel);
@@ -374,22 +368,23 @@ impl Session {
 
     /// An order of before a restart.
     fn remember(&mut self, told: &pitlane_engine::event::OrderTerms, at: Timestamp, desk: &Desk) {
-        let Some(root) = self.root_of(&told.id, &told.orig_id, told.order, desk) else { return };
-        match self.book.get_mut(&root) {
+        let Some(key) = self.key_of(&told.id, &told.orig_id, told.order, desk) else { return };
+        match self.book.get_mut(&key) {
             Some(order) => order.terms = told.terms,
             None => {
-                self.book.add(order_of(told, root, at));
+                self.book.recall(order_of(told, key.root, at));
                 if told.status.is_finished() {
-                    self.book.finish(&root);
+                    self.book.finish(&key);
                 }
             }
         }
     }
 
     /// The order of an event from before a restart that the shard has forgotten since: under the id it had then.
-    fn missed_root(&mut self, told: &OrderReport) -> Option<IntId> {
-        let known = [told.id, told.orig_id].into_iter().find(|id| self.book.get(id).is_some());
-        known.or_else(|| (told.what == What::Entered).then_some(told.id))
+    fn missed_key(&self, told: &OrderReport) -> Option<Key> {
+        let known =
+            [told.id, told.orig_id].map(Key::of_root).into_iter().find(|key| self.book.get(key).is_some());
+        known.or_else(|| (told.what == What::Entered).then_some(Key::of_root(told.id)))
     }
 
     /// The ids of all answers that are kept: whoever is asked again after a restart will say some of what they answer.
@@ -414,14 +409,14 @@ impl Session {
         self.fields = Some(fields);
     }
 
-    fn root_of(&self, id: &IntId, orig_id: &IntId, handle: OrderHandle, desk: &Desk) -> Option<IntId> {
+    fn key_of(&self, id: &IntId, orig_id: &IntId, handle: OrderHandle, desk: &Desk) -> Option<Key> {
         let session = self.settings.source.session;
         let find = |id| desk.order(session, id).filter(|known| known.order == handle);
-        find(id).or_else(|| find(orig_id)).map(|known| known.root)
+        find(id).or_else(|| find(orig_id)).map(Key::from)
     }
 
-    fn forget_request(&mut self, root: &IntId, id: &IntId) {
-        if let Some(order) = self.book.get_mut(root) {
+    fn forget_request(&mut self, key: &Key, id: &IntId) {
+        if let Some(order) = self.book.get_mut(key) {
             order.forget(id);
         }
     }
@@ -449,7 +444,7 @@ impl Session {
         let exec_id = event.exec_id(self.settings.instance, shard);
         let mut order = order_of(told, told.id, event.at);
         let report = Report::of_event(&heard, event.at, exec_id, &mut order);
-        self.book.remove(&told.id);
+        self.book.remove(&Key::of_root(told.id));
         self.report(now, &order.root, &order.terms, &report);
     }
 

@@ -14,7 +14,7 @@ use subtle::ConstantTimeEq;
 
 use super::is_full;
 use super::watch::Turn;
-use crate::auth::{Credentials, Seat};
+use crate::auth::{Credentials, Lockout, Seat};
 use crate::bulletin::Note;
 use crate::config::Secret;
 use crate::fix::clerk::{self, Way};
@@ -50,6 +50,10 @@ pub struct Client {
     /// Of the question that is on its way to the books.
     pub asked: u32,
     is_asking: bool,
+    /// Of the books when they were asked.
+    pub generation: u64,
+    /// By whose login it came in, and by which books; none: by none.
+    pub admitted: Option<(Arc<str>, u64)>,
 }
 
 pub struct Driven {
@@ -81,12 +85,15 @@ impl Client {
             login: None,
             asked: 0,
             is_asking: false,
+            generation: 0,
+            admitted: None,
         }
     }
 
     pub fn disconnect(&mut self, now: Timestamp) {
         self.session.disconnect(now);
         (self.connection, self.paused, self.is_asking) = (None, false, false);
+        self.admitted = None;
         self.asked = self.asked.wrapping_add(1);
     }
 
@@ -111,7 +118,7 @@ impl Client {
         number: u16,
         desk: &mut Desk,
         port: Option<&mut PortEnd>,
-        seat: &mut Seat,
+        judges: (&mut Seat, &mut Lockout),
         turn: &mut Turn<'_>,
     ) -> Driven {
         let Some(port) = port else {
@@ -123,7 +130,7 @@ impl Client {
         };
         for work in 0..REQUESTS_PER_ROUND_MAX {
             let Some(request) = self.held.take().or_else(|| self.session.poll_command(now, desk)) else {
-                let again = self.ask_for_login(now, number, seat);
+                let again = self.ask_for_login(now, number, judges);
                 return Driven { work, again };
             };
             turn.decoded();
@@ -140,25 +147,25 @@ impl Client {
     }
 
     /// Name and password of a Logon: by the config at once, by the books later. Answers whether the session can go on.
-    fn ask_for_login(&mut self, now: Timestamp, number: u16, seat: &mut Seat) -> bool {
+    fn ask_for_login(&mut self, now: Timestamp, number: u16, judges: (&mut Seat, &mut Lockout)) -> bool {
+        let (seat, lockout) = judges;
         if self.is_asking {
             return false;
         }
         let Some(shown) = self.session.poll_login() else { return false };
+        let peer = self.peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip());
         if let Some((login, secret)) = &self.login {
             let right =
                 shown.username.ct_eq(login.as_bytes()) & shown.password.ct_eq(secret.reveal().as_bytes());
-            let right = bool::from(right);
-            self.session.handle_login(right);
+            let may = lockout.admit(now, &self.name, peer, right.into());
+            self.session.handle_login(may);
             return true;
         }
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let credentials = Credentials {
-            login: Some(text(shown.username)),
-            secret: Secret::new(&text(shown.password)),
-            peer: self.peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip()),
-        };
+        let (login, secret) = (Some(text(shown.username)), Secret::new(&text(shown.password)));
+        let credentials = Credentials { login, secret, peer };
         self.asked = self.asked.wrapping_add(1);
+        self.generation = seat.generation();
         let ticket = (self.asked as u64) << 16 | number as u64;
         match seat.ask(now, ticket, credentials) {
             Ok(()) => self.is_asking = true,
