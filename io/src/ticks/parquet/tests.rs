@@ -254,7 +254,7 @@ fn a_damaged_file_is_a_fault() {
         let told = read(&folder.file("cut.parquet", &sound[..length])).unwrap_err().to_string();
         assert!(told.contains("its end is missing") || told.contains("cannot have"), "{told}");
     }
-    for at in (4..sound.len()).step_by(3) {
+    for at in (4..sound.len()).step_by(13) {
         for flip in [0xff, 0x01, 0x80] {
             let mut damaged = sound.clone();
             damaged[at] ^= flip;
@@ -264,5 +264,5 @@ fn a_damaged_file_is_a_fault() {
             }
         }
     }
-    assert!(faults > 100 && read_anyway > 10, "{faults} faults, {read_anyway} read");
+    assert!(faults > 30 && read_anyway > 3, "{faults} faults, {read_anyway} read");
 }
