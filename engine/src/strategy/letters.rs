@@ -283,8 +283,9 @@ pub fn concerns(strategy: Source, event: &Event) -> bool {
         Body::Forgotten { source, .. } => *source == strategy,
         Body::Booked(booking) => booking.strategy == id,
         Body::Adjusted { strategy, .. } | Body::Phase { strategy, .. } => *strategy == id,
-        Body::TradingDay { .. } => true,
-        Body::Tick(_)
+        // A new day is told to shards before anybody listens, and a strategy's desk forgets by number as well.
+        Body::TradingDay { .. }
+        | Body::Tick(_)
         | Body::Depth(_)
         | Body::Subscription { .. }
         | Body::Session { .. }
@@ -375,12 +376,12 @@ mod tests {
     }
 
     #[test]
-    fn a_strategy_hears_of_its_own_and_of_new_days() {
+    fn a_strategy_hears_of_its_own_only() {
         let own = source(PortId(1), StrategyId(3));
         let event = |body| Event { seq: 1, at: Timestamp(1), body };
         let phase = |id| event(Body::Phase { strategy: StrategyId(id), phase: Phase::Stop });
         assert!(concerns(own, &phase(3)) && !concerns(own, &phase(2)));
-        assert!(concerns(own, &event(Body::TradingDay { day: crate::time::Day(1) })));
+        assert!(!concerns(own, &event(Body::TradingDay { day: crate::time::Day(1) })));
         assert!(!concerns(own, &event(Body::Tick(Tick::default()))));
         let gone =
             Body::Forgotten { order: crate::id::OrderHandle::NONE, source: own, id: crate::id::IntId::NONE };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pitlane_engine::command::Body as Told;
 use pitlane_engine::event::{Body, Event};
-use pitlane_engine::id::{ShardId, Source};
+use pitlane_engine::id::{AdapterId, ShardId, Source};
 use pitlane_engine::image;
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::refdata::RefData;
@@ -53,11 +53,12 @@ pub struct Replay {
     echo: Echo,
 }
 
-/// Who may have missed something when the process ended.
+/// Who may have missed something when the process ended: the last event of each shard that he has heard.
 #[derive(Clone, Debug, Default)]
 pub struct Unheard {
-    /// Sessions of this process: by source, the last event of each shard that it has reported.
-    pub reported: BTreeMap<Source, Vec<u64>>,
+    pub sources: BTreeMap<Source, Vec<u64>>,
+    /// Of instructions.
+    pub venues: BTreeMap<AdapterId, Vec<u64>>,
     /// Strategies elsewhere, who will say themselves what they have heard: all that the journal still tells of them is kept.
     pub elsewhere: Vec<Source>,
     /// As many of their events by shard; of more the oldest are given up.
@@ -66,14 +67,18 @@ pub struct Unheard {
 
 impl Unheard {
     fn wants(&self, shard: ShardId, event: &Event) -> bool {
-        let source = match &event.body {
-            Body::Order(order) => order.source,
-            Body::Status(report) => report.source,
-            Body::Refused(refusal) => refusal.source,
-            _ => return false,
+        let heard = match &event.body {
+            Body::Order(order) => self.sources.get(&order.source),
+            Body::Status(report) => self.sources.get(&report.source),
+            Body::Refused(refusal) => self.sources.get(&refusal.source),
+            Body::ToVenue(instruction) => self.venues.get(&instruction.adapter),
+            _ => None,
         };
-        let heard = self.reported.get(&source).map(|heard| heard.get(shard.0 as usize).copied().unwrap_or(0));
-        heard.is_some_and(|heard| event.seq > heard)
+        heard.is_some_and(|heard| event.seq > heard.get(shard.0 as usize).copied().unwrap_or(0))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.sources.is_empty() && self.venues.is_empty()
     }
 }
 
@@ -112,7 +117,7 @@ impl Echo {
         if !self.unheard.elsewhere.is_empty() {
             outbox.waiting().iter().for_each(|(_, event)| self.past.hear(&self.unheard, event));
         }
-        if self.unheard.reported.is_empty() {
+        if self.unheard.is_empty() {
             return;
         }
         for (_, event) in outbox.waiting().iter().filter(|(_, event)| self.unheard.wants(shard, event)) {
@@ -282,7 +287,8 @@ pub fn begin(
     outbox: &mut Outbox,
     (unheard, past): (&Unheard, &mut Past),
 ) {
-    let unheard = Unheard { reported: BTreeMap::new(), ..unheard.clone() };
+    let (sources, venues) = (BTreeMap::new(), BTreeMap::new());
+    let unheard = Unheard { sources, venues, ..unheard.clone() };
     let mut echo = Echo { unheard, past: std::mem::take(past), ..Echo::default() };
     shard.begin(time, reference, settings, outbox);
     settle(shard, outbox, &mut echo);

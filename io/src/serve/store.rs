@@ -14,7 +14,9 @@ use pitlane_engine::time::Timestamp;
 use rtrb::{Producer, RingBuffer};
 
 use super::acceptor::Acceptor;
+use super::venues::Venues;
 use crate::config::{Config, Durability, IdleBy, Mode};
+use crate::fix::caller::Caller;
 use crate::http::Numbers;
 use crate::journal::disk::Disk;
 use crate::journal::notes::Notes;
@@ -59,6 +61,7 @@ pub struct Store {
     /// By shard: what it said of strategies elsewhere, and for the ids of their orders.
     pub past: Vec<Past>,
     pub outpost_numbers: IdBlock,
+    pub venues: Venues,
     /// For ids of orders over REST, and who sees to it that there are more.
     pub rest_numbers: Numbers,
     pub supply: Option<Supply>,
@@ -103,7 +106,12 @@ pub struct Staff {
 }
 
 impl Store {
-    pub fn open(config: &Config, reference: &Arc<RefData>, now: Timestamp) -> Result<Store, Fault> {
+    pub fn open(
+        config: &Config,
+        callers: Vec<Caller>,
+        reference: &Arc<RefData>,
+        now: Timestamp,
+    ) -> Result<Store, Fault> {
         let settings = PlatformSettings::of(config, reference);
         let level = match config.durability() {
             Durability::Disk => Level::Disk,
@@ -112,6 +120,7 @@ impl Store {
                 let born = Parts::newborn(reference, &settings);
                 let numbers = IdBlock { next: 1, end: NUMBERS };
                 let acceptor = Acceptor::open(config, reference, Level::None)?;
+                let venues = Venues::open(config, callers, Level::None, now)?;
                 let rest_numbers = Numbers::only(numbers);
                 let reference = reference.clone();
                 return Ok(Store {
@@ -124,11 +133,13 @@ impl Store {
                     acceptor,
                     past: Vec::new(),
                     outpost_numbers: IdBlock { next: 1, end: OUTPOST_NUMBERS },
+                    venues,
                 });
             }
         };
         let (disk, data) = (Disk::Real, config.service.data_dir.as_path());
         let acceptor = Acceptor::open(config, reference, level)?;
+        let venues = Venues::open(config, callers, level, now)?;
         let setup = Setup {
             disk: &disk,
             data,
@@ -137,6 +148,7 @@ impl Store {
             reference: RefData::clone(reference),
             settings: settings.shard,
             unheard: Unheard {
+                venues: venues.unheard()?,
                 elsewhere: elsewhere(config, reference),
                 elsewhere_max: config.outposts.events_kept,
                 ..acceptor.unheard()?
@@ -149,10 +161,10 @@ impl Store {
         let outpost_numbers = notes.reserve(OUTPOST_IDS, OUTPOST_NUMBERS)?;
         let (rest_numbers, supply) = Supply::begin(notes)?;
         let supply = Some(supply);
-        Ok(Store { rest_numbers, supply, outpost_numbers, ..Store::of(opened, numbers, acceptor) })
+        Ok(Store { rest_numbers, supply, outpost_numbers, ..Store::of(opened, numbers, acceptor, venues) })
     }
 
-    fn of(opened: Opened, numbers: IdBlock, mut acceptor: Acceptor) -> Store {
+    fn of(opened: Opened, numbers: IdBlock, mut acceptor: Acceptor, mut venues: Venues) -> Store {
         let Opened { shards, keeper, steward, lock, reference } = opened;
         let (mut born, mut healths, mut past) = (Vec::new(), Vec::new(), Vec::new());
         for (at, shard) in shards.into_iter().enumerate() {
@@ -170,9 +182,11 @@ impl Store {
             }
             healths.push(shard.writer.health().clone());
             let id = shard.shard.id();
-            acceptor.missed.extend(shard.missed.into_iter().map(|event| Unreported { shard: id, event }));
+            let missed = shard.missed.into_iter().map(|event| Unreported { shard: id, event });
+            acceptor.missed.extend(missed.inspect(|missed| venues.miss(missed)));
             acceptor.heard.push(shard.event);
             past.push(shard.past);
+            venues.heard.push(shard.event);
             born.push(Born {
                 shard: shard.shard,
                 seq: shard.event,
@@ -182,7 +196,19 @@ impl Store {
         }
         let staff = Some(Staff { keeper, steward, healths, lock });
         let (rest_numbers, outpost_numbers) = (Numbers::default(), IdBlock::default());
-        Store { born, reference, staff, numbers, rest_numbers, supply: None, acceptor, past, outpost_numbers }
+        let supply = None;
+        Store {
+            born,
+            reference,
+            staff,
+            numbers,
+            rest_numbers,
+            supply,
+            acceptor,
+            venues,
+            past,
+            outpost_numbers,
+        }
     }
 }
 
