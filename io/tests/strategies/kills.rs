@@ -250,7 +250,7 @@ fn journal_of(place: &Folder, settings: &[String]) -> Vec<(&'static str, Lines)>
     });
     let sources = Sources { options: options.collect(), ..Sources::default() };
     let config = config::load(&sources, &Machine::of(Path::new("/"))).unwrap().config;
-    let reference = Arc::new(refdata::read(config.refdata.dir.as_deref().unwrap()).unwrap());
+    let reference = Arc::new(refdata::read(config.refdata.dir.as_deref().unwrap(), &[]).unwrap());
     let sources: Vec<_> = NAMES
         .iter()
         .map(|(name, _)| {
