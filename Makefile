@@ -97,7 +97,9 @@ oracle: ## our FIX codec beside fefix: the same frames and fields, and how fast 
 	cargo test --release --manifest-path tests/oracle/Cargo.toml
 	cargo run --release --manifest-path tests/oracle/Cargo.toml
 
-bench: ## how fast, with all conditions printed
+# The binary is measured as it is started, so it is built too.
+bench: ## how fast, with all conditions printed: a verdict for every row of the budget, some ten minutes after the build (target/bench)
+	cargo build --release --package pitlane
 	cargo run --release --package pitlane-bench --features peers -- all
 
 compare: ## us beside brokers, FIX engines, web servers and order books that can be had here, in one table and target/compare

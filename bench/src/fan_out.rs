@@ -30,6 +30,7 @@ use quanta::Clock;
 
 use crate::conditions::Pinning;
 use crate::measure::histogram;
+use crate::report::recording::{Recording, SLICE_NS};
 use crate::stomp::tick;
 
 /// Ticks said in one turn at most: as many as a gateway under load finds on its lanes, which hold thousands.
@@ -105,11 +106,13 @@ pub fn latency(
     consumers: usize,
     per_second: u64,
     time: Duration,
-) -> Histogram<u64> {
+) -> Recording {
     let pause = 1_000_000_000 * consumers as u64 / per_second;
     let room = Room::start(pinning, reference, Manner::Paced(pause));
     let crowd = Crowd::stomp(room.address, "tick.*", consumers, 0);
-    listen(room, crowd, time).latencies
+    let mut recording = listen(room, crowd, time).recording;
+    (recording.name, recording.per_s_planned) = (format!("stomp-to-{consumers}"), per_second as f64);
+    recording
 }
 
 /// Ten consumers at 1,000 events of 4 KiB a second each, of whom so many do not read.
@@ -190,7 +193,7 @@ impl Neighbours {
 /// What consumers heard.
 #[derive(Clone, Debug)]
 pub struct Heard {
-    pub latencies: Histogram<u64>,
+    pub recording: Recording,
     /// Longest time without any delivery.
     pub gap: Duration,
     /// Events that were said and did not come to somebody who reads.
@@ -203,8 +206,10 @@ pub struct Heard {
 
 fn listen(room: Room, mut crowd: Crowd, time: Duration) -> Heard {
     crowd.read_for(&room.shared, WARM_UP, |_| {});
-    let (mut latencies, mut gap, mut last) = (histogram(), Duration::ZERO, Instant::now());
+    let mut recording = Recording::new("stomp", 0.0, SLICE_NS);
+    let (mut gap, mut last) = (Duration::ZERO, Instant::now());
     let clock = room.clock.clone();
+    let begin = clock.delta_as_nanos(0, clock.raw());
     crowd.read_for(&room.shared, time, |bytes| {
         gap = gap.max(last.elapsed());
         last = Instant::now();
@@ -215,10 +220,11 @@ fn listen(room: Room, mut crowd: Crowd, time: Duration) -> Heard {
                 digits.fold(0u64, |sum, digit| sum.wrapping_mul(10).wrapping_add((digit - b'0') as u64));
             // One that was cut in two is not a time.
             if now > said && now - said < 10_000_000_000 {
-                latencies.saturating_record(now - said);
+                recording.count(said.saturating_sub(begin), now - said);
             }
         }
     });
+    recording.per_s_reached = recording.all.len() as f64 / time.as_secs_f64();
     let shared = room.shared.clone();
     // Nothing more is said, and what was said comes.
     shared.hush.store(true, Ordering::Release);
@@ -231,7 +237,7 @@ fn listen(room: Room, mut crowd: Crowd, time: Duration) -> Heard {
     let missing = expected().saturating_sub(crowd.messages);
     let turns = room.end();
     let held_max = shared.held_max.load(Ordering::Relaxed);
-    Heard { latencies, gap, missing, turn_ns: turns.value_at_quantile(0.5) as f64, held_max }
+    Heard { recording, gap, missing, turn_ns: turns.value_at_quantile(0.5) as f64, held_max }
 }
 
 /// The gateway's side, in a thread of its own.

@@ -15,10 +15,13 @@ use pitlane::refdata;
 use pitlane::serve::{ServeSettings, serve};
 use pitlane_engine::time::Timestamp;
 use pitlane_protocols::fix::stamp::Stamp;
+use serde_json::Value;
 
 use crate::conditions::Pinning;
 use crate::fix::seal;
-use crate::report::recording::Recording;
+use crate::http;
+use crate::report::recording::{Recording, SLICE_NS};
+use crate::report::waterfall::Step;
 
 type Failure = Box<dyn Error>;
 
@@ -26,8 +29,6 @@ type Failure = Box<dyn Error>;
 const WINDOW: usize = 512;
 /// Bytes of one read of the load.
 const READ_BYTES: usize = 256 * 1_024;
-/// One slice of a time line.
-const SLICE_NS: u64 = 1_000_000_000;
 /// For reports that are late.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a service may take to be there.
@@ -61,6 +62,8 @@ pub struct Server {
     child: Option<Child>,
     stop: Arc<AtomicBool>,
     pub address: SocketAddr,
+    /// Where ours is asked for its stages.
+    http: Option<SocketAddr>,
     folder: Option<PathBuf>,
 }
 
@@ -83,20 +86,21 @@ impl Server {
         let address = free_address()?;
         let stop = Arc::new(AtomicBool::new(false));
         let core = pinning.second.map_or(0, |core| core.id);
-        let mut server = Server { child: None, stop: stop.clone(), address, folder: None };
+        let mut server = Server { child: None, stop: stop.clone(), address, http: None, folder: None };
         match peer {
             Peer::Echo => echo(address, pinning, stop)?,
             Peer::Pitlane => {
                 let folder = std::env::temp_dir().join(format!("pitlane-bench-fix-{}", address.port()));
+                let http = free_address()?;
                 let child = Command::new("taskset")
                     .args(["-c", &core.to_string()])
                     .arg(std::env::current_exe()?)
                     .arg("serve-fix")
-                    .args([&address.port().to_string(), &core.to_string()])
+                    .args([&address.port().to_string(), &http.port().to_string(), &core.to_string()])
                     .arg(&folder)
                     .stdout(Stdio::null())
                     .spawn()?;
-                (server.child, server.folder) = (Some(child), Some(folder));
+                (server.child, server.folder, server.http) = (Some(child), Some(folder), Some(http));
             }
             Peer::QuickFix { reports, files } => {
                 let mut command = Command::new("taskset");
@@ -126,10 +130,26 @@ impl Server {
     }
 }
 
+impl Server {
+    /// What the server itself has counted in its last second with any work, stage by stage; nothing, if it cannot be asked.
+    fn stages(&self) -> Vec<Step> {
+        let ask = |http| http::json(&mut TcpStream::connect(http).ok()?, "/rest/ext/latency");
+        let told = self.http.and_then(ask).unwrap_or_default();
+        let rows = told.as_array().map_or(&[][..], Vec::as_slice).iter();
+        let counted = rows.filter(|row| row["count"].as_u64().is_some_and(|count| count > 0));
+        let step = |row: &Value| {
+            let (thread, stage) = (row["thread"].as_str()?, row["stage"].as_str()?);
+            let word = format!("{thread} {stage}");
+            Some(Step { word, p50_ns: row["p50Ns"].as_f64()?, p99_ns: row["p99Ns"].as_f64()? })
+        };
+        counted.filter_map(step).collect()
+    }
+}
+
 /// The service as it is measured: everything on one core, journal in the page cache, nothing else going on.
-pub fn serve_fix(port: u16, core: u32, data: &Path) -> Result<(), Failure> {
+pub fn serve_fix(port: u16, http: u16, core: u32, data: &Path) -> Result<(), Failure> {
     let settings = [
-        "http.listen=127.0.0.1:0".to_string(),
+        format!("http.listen=127.0.0.1:{http}"),
         "https.listen=".to_string(),
         "stomp.listen=".to_string(),
         "stomp.tls_listen=".to_string(),
@@ -414,6 +434,7 @@ pub fn open_loop(
         }
     }
     recording.per_s_reached = session.answered as f64 / begin.elapsed().as_secs_f64();
+    recording.stages = server.stages();
     Ok(recording)
 }
 

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::budget::Line;
 use crate::contest::{Engine, Standing};
 
 /// The book alone beside the floor, on every scenario.
@@ -10,6 +11,8 @@ pub const BOOK_RATIO_MAX: f64 = 1.5;
 pub const SHARD_RATIO_MAX: f64 = 6.0;
 /// A lane with a shard behind it beyond the bare ring, at the median.
 pub const LANE_NS_MAX: f64 = 300.0;
+/// Our lane beside the bare ring it is made of.
+pub const RING_RATIO_MAX: f64 = 1.2;
 /// What the stamps of stages add to a command's time from lane to lane.
 pub const STAGES_PERCENT_MAX: f64 = 2.0;
 /// A GET of a 2 KB list beside hyper serving the same bytes from memory.
@@ -20,6 +23,14 @@ pub const REST_ORDERS_PER_S_MIN: f64 = 20_000.0;
 pub const BESIDE_LIST_MS_MAX: f64 = 5.0;
 /// The process with a million open orders.
 pub const MEMORY_BYTES_MAX: u64 = 1 << 30;
+/// The last quarter's memory beside the second's in a long run; more is growth, less is what allocators keep back and give again.
+pub const GROWTH_RATIO_MAX: f64 = 1.02;
+/// The same of the 99 %: a virtual machine's neighbours make as much from minute to minute.
+pub const DRIFT_RATIO_MAX: f64 = 1.5;
+/// Of a core, by the service with its default config and nobody there.
+pub const IDLE_PERCENT_MAX: f64 = 1.0;
+/// From the start of the process to its first line.
+pub const START_S_MAX: f64 = 1.0;
 /// Ticks a second through a simulation with the moving-average example, in millions.
 pub const SIMULATE_MILLIONS_MIN: f64 = 2.0;
 
@@ -53,19 +64,30 @@ pub const HELD_MIB_MAX: f64 = 4.0 + 0.25 + 0.0625;
 pub struct Verdict {
     pub met: bool,
     pub text: String,
+    pub what: String,
+    pub value: f64,
+    pub unit: String,
+    /// The line of the design's budget that it is about; None: a goal beyond it.
+    pub line: Option<Line>,
 }
 
 impl Verdict {
     pub fn at_least(what: &str, value: f64, least: f64, unit: &str) -> Verdict {
-        let met = value >= least;
-        let word = if met { "met   " } else { "MISSED" };
-        Verdict { met, text: format!("{word} {what}: {value:.2} {unit}, at least {least:.2}") }
+        Verdict::new(what, value, unit, value >= least, &format!("at least {least:.2}"))
     }
 
     pub fn at_most(what: &str, value: f64, most: f64, unit: &str) -> Verdict {
-        let met = value <= most;
+        Verdict::new(what, value, unit, value <= most, &format!("at most {most:.2}"))
+    }
+
+    fn new(what: &str, value: f64, unit: &str, met: bool, goal: &str) -> Verdict {
         let word = if met { "met   " } else { "MISSED" };
-        Verdict { met, text: format!("{word} {what}: {value:.2} {unit}, at most {most:.2}") }
+        let text = format!("{word} {what}: {value:.2} {unit}, {goal}");
+        Verdict { met, text, what: what.to_string(), value, unit: unit.to_string(), line: None }
+    }
+
+    pub fn of(self, line: Line) -> Verdict {
+        Verdict { line: Some(line), ..self }
     }
 }
 
@@ -73,14 +95,16 @@ impl Verdict {
 pub fn judge(scenario: &str, standings: &[Standing]) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     for standing in standings {
-        let most = match standing.engine {
-            Engine::Book => BOOK_RATIO_MAX,
-            Engine::Shard if scenario == "s100" => SHARD_RATIO_MAX,
+        let (most, line) = match standing.engine {
+            // The budget does not speak of this one.
+            Engine::Book if scenario == "move" => (BOOK_RATIO_MAX, None),
+            Engine::Book => (BOOK_RATIO_MAX, Some(Line::Book)),
+            Engine::Shard if scenario == "s100" => (SHARD_RATIO_MAX, Some(Line::Shard)),
             _ => continue,
         };
         if let Some(ratio) = standing.ratio() {
             let what = format!("{} on {scenario}", standing.engine.word());
-            verdicts.push(Verdict::at_most(&what, ratio, most, "× the floor"));
+            verdicts.push(Verdict { line, ..Verdict::at_most(&what, ratio, most, "× the floor") });
         }
     }
     verdicts

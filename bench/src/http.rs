@@ -10,10 +10,12 @@ pub mod server;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
+use std::time::Instant;
 
 use self::server::{Kind, Server};
 use crate::conditions::Pinning;
 use crate::measure::median;
+use crate::report::recording::{Recording, SLICE_NS};
 
 /// Everybody answers these: nothing much, a list that never changes, and one that is asked of the read model.
 const PATHS: [&str; 3] = ["/health/live", "/rest/security-family", "/rest/execution/order"];
@@ -30,6 +32,8 @@ pub struct Beside {
     pub times: Vec<(Kind, f64)>,
     /// Our time to hyper's: the median over rounds.
     pub ratio: f64,
+    /// Of ours in a last round: from a request to the end of its answer, closed loop.
+    pub latencies: Recording,
 }
 
 impl Beside {
@@ -84,9 +88,10 @@ fn beside(
         let newest = |at: usize| times[at].last().copied().unwrap_or(f64::NAN);
         ratios.push(newest(0) / newest(1));
     }
+    let latencies = crowds[0].latencies(path, requests)?;
     let kinds = std::iter::once(Kind::Pitlane).chain(Kind::bare());
     let times = kinds.zip(times.iter().map(|times| median(times))).collect();
-    Ok(Beside { path, bytes: body.len(), times, ratio: median(&ratios) })
+    Ok(Beside { path, bytes: body.len(), times, ratio: median(&ratios), latencies })
 }
 
 /// Connections with one request in flight each.
@@ -115,20 +120,47 @@ impl<'a> Crowd<'a> {
         Ok((self.server.on_core_ns()? - begin) / (turns * self.sockets.len()) as f64)
     }
 
+    /// Closed loop: while the others of the crowd are asked for too.
+    fn latencies(&mut self, path: &str, requests: usize) -> io::Result<Recording> {
+        let name = format!("http{}", path.replace('/', "-"));
+        let mut recording = Recording::new(&name, 0.0, SLICE_NS);
+        let begin = Instant::now();
+        let mut asked = vec![begin; self.sockets.len()];
+        let turns = requests.div_ceil(self.sockets.len()).max(1);
+        for turn in 0..=turns {
+            for (nth, asked) in asked.iter_mut().enumerate() {
+                if turn > 0 {
+                    self.receive(nth)?;
+                    recording.count((*asked - begin).as_nanos() as u64, asked.elapsed().as_nanos() as u64);
+                }
+                if turn < turns {
+                    *asked = Instant::now();
+                    self.sockets[nth].write_all(self.request.as_bytes())?;
+                }
+            }
+        }
+        recording.per_s_reached = recording.all.len() as f64 / begin.elapsed().as_secs_f64();
+        Ok(recording)
+    }
+
+    fn receive(&mut self, nth: usize) -> io::Result<()> {
+        let Crowd { sockets, bytes, buffer, .. } = self;
+        match bytes {
+            Some(bytes) => sockets[nth].read_exact(&mut buffer[..*bytes]),
+            None => read_chunked(&mut sockets[nth], buffer).map(|_| ()),
+        }
+    }
+
     /// Every connection asks before any is read, so that the server always has something to do.
     fn turns(&mut self, turns: usize) -> io::Result<()> {
-        let Crowd { sockets, request, bytes, buffer, .. } = self;
-        for socket in sockets.iter_mut() {
-            socket.write_all(request.as_bytes())?;
+        for socket in &mut self.sockets {
+            socket.write_all(self.request.as_bytes())?;
         }
         for turn in 0..turns {
-            for socket in sockets.iter_mut() {
-                match bytes {
-                    Some(bytes) => socket.read_exact(&mut buffer[..*bytes])?,
-                    None => _ = read_chunked(socket, buffer)?,
-                }
+            for nth in 0..self.sockets.len() {
+                self.receive(nth)?;
                 if turn + 1 < turns {
-                    socket.write_all(request.as_bytes())?;
+                    self.sockets[nth].write_all(self.request.as_bytes())?;
                 }
             }
         }
@@ -195,6 +227,12 @@ pub fn exchange(socket: &mut TcpStream, path: &str) -> io::Result<Vec<u8>> {
             return Ok(buffer);
         }
     }
+}
+
+/// An answer of one chunk, as JSON.
+pub fn json(socket: &mut TcpStream, path: &str) -> Option<serde_json::Value> {
+    let answer = exchange(socket, path).ok()?;
+    answer.ends_with(END).then(|| serde_json::from_slice(&body_of(&answer)).ok())?
 }
 
 /// What stands between the first chunk's size and the end; our answers here have one chunk.

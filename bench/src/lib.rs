@@ -14,6 +14,7 @@ pub mod platform;
 pub mod units;
 pub mod whole;
 
+pub mod budget;
 pub mod conditions;
 pub mod contest;
 #[cfg(feature = "flame")]
@@ -22,8 +23,10 @@ pub mod gate;
 pub mod goals;
 pub mod instructions;
 pub mod measure;
+pub mod nautilus;
 pub mod noise;
 pub mod pairs;
+pub mod progress;
 pub mod report;
 pub mod soak;
 pub mod sweep;
@@ -40,6 +43,7 @@ pub mod fix;
 pub mod fix_road;
 pub mod fix_wire;
 pub mod http;
+pub mod idle;
 pub mod journal;
 pub mod lane;
 pub mod net;

@@ -14,7 +14,9 @@ use pitlane_bench::measure::clock_ns;
 use pitlane_bench::work::Work;
 use pitlane_bench::{fix_wire, http, noise};
 
-use self::tasks::{builds, endurance, engines, everything, fix, keeping, peers, stomp, threads};
+use self::tasks::{
+    Site, builds, endurance, engines, everything, fix, keeping, peers, results, stomp, threads,
+};
 
 #[derive(Parser)]
 #[command(name = "pitlane-bench", about = "How fast, and beside whom", version)]
@@ -71,7 +73,7 @@ enum Task {
     Fix(fix::Wire),
     /// The service that `fix` measures.
     #[command(hide = true)]
-    ServeFix { port: u16, core: u32, data: PathBuf },
+    ServeFix { port: u16, http: u16, core: u32, data: PathBuf },
     /// REST: lists beside bare servers that answer the same bytes, orders a second, and others while a long list is sent.
     Http(tasks::http::Requests),
     /// A server that `http` measures.
@@ -79,13 +81,15 @@ enum Task {
     ServeHttp { server: String, port: u16, folder: PathBuf },
     /// STOMP: decode, render and fan-out without sockets; then over loopback to 1, 10 and 100 consumers, beside NATS where it is
     /// installed.
-    Stomp {
-        /// Ticks of each measurement without sockets.
-        #[arg(long, default_value_t = 1_000_000)]
-        ticks: usize,
-        /// Milliseconds of each measurement over loopback.
-        #[arg(long, default_value_t = 3_000)]
-        ms: u64,
+    Stomp(stomp::Broker),
+    /// The binary with its default config: how long it takes to start, and what it takes of a core while nobody is there.
+    Idle {
+        /// Starts, of which the median is told.
+        #[arg(long, default_value_t = 3)]
+        starts: usize,
+        /// How long it is looked at.
+        #[arg(long, default_value_t = 10)]
+        seconds: u64,
         /// Exit with 1 where a goal is missed.
         #[arg(long)]
         check: bool,
@@ -139,8 +143,8 @@ enum Task {
         #[arg(value_enum)]
         works: Vec<Work>,
     },
-    /// Everything: every scenario, ring and lane, read model, memory.
-    All(engines::Rounds),
+    /// Everything, and at the end every row of the design's budget for speed with its verdict.
+    All(everything::Whole),
     /// Everything, tiny: that none rots.
     Smoke,
 }
@@ -155,7 +159,7 @@ struct Verdicts {
 type Failure = Box<dyn std::error::Error>;
 
 /// How long the machine's own noise is listened to before anything is measured.
-const NOISE: Duration = Duration::from_millis(300);
+const NOISE: Duration = Duration::from_millis(500);
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -202,17 +206,19 @@ impl Task {
             Task::Memory { check, .. }
             | Task::Recovery { check, .. }
             | Task::Simulate { check, .. }
-            | Task::Stomp { check, .. } => *check,
+            | Task::Idle { check, .. } => *check,
+            Task::Stomp(broker) => broker.check,
             Task::Journal(journal) => journal.check,
-            Task::Engines(rounds) | Task::All(rounds) => rounds.check,
+            Task::Engines(rounds) => rounds.check,
+            Task::All(whole) => whole.rounds.check,
             _ => false,
         }
     }
 }
 
 fn run(task: Task) -> Result<Verdicts, Failure> {
-    if let Task::ServeFix { port, core, data } = task {
-        fix_wire::serve_fix(port, core, &data)?;
+    if let Task::ServeFix { port, http, core, data } = task {
+        fix_wire::serve_fix(port, http, core, &data)?;
         return Ok(Verdicts::default());
     }
     if let Task::ServeHttp { server, port, folder } = task {
@@ -223,20 +229,21 @@ fn run(task: Task) -> Result<Verdicts, Failure> {
         return engines::make(&scenario, ops, &out);
     }
     if let Task::Report { folder } = task {
-        return endurance::report(&folder);
+        return results::report(&folder);
     }
     if let Task::Work(piece) = task {
         Pinning::take();
         return Ok(builds::work(&piece));
     }
     let pinning = Pinning::take();
-    print!("{}", Conditions::of(&pinning));
+    let site = Site { pinning, conditions: Conditions::of(&pinning), noise: noise::listen(NOISE) };
+    print!("{}", site.conditions);
     println!("clock     {} ns for a pair of timestamps", clock_ns());
-    println!("noise     {}\n", noise::listen(NOISE).line());
+    println!("noise     {}\n", site.noise.line());
     match task {
         Task::Workload { .. } | Task::Work(_) => Ok(Verdicts::default()),
-        Task::Sweep(rates) => endurance::sweep(&pinning, &rates),
-        Task::Soak(long) => endurance::soak(&pinning, &long),
+        Task::Sweep(rates) => endurance::sweep(&site, &rates),
+        Task::Soak(long) => endurance::soak(&site, &long),
         Task::Report { .. } => Ok(Verdicts::default()),
         Task::Gate(gate) => builds::gate(&gate),
         Task::Instructions { works } => builds::instructions(&works),
@@ -252,17 +259,18 @@ fn run(task: Task) -> Result<Verdicts, Failure> {
         Task::Net(trips) => Ok(threads::sockets(&pinning, &trips)),
         Task::View(flow) => Ok(engines::view(&flow.load()?)),
         Task::FixCodec(codec) => Ok(fix::fix_codec(&codec)),
-        Task::Fix(wire) => fix::fix_over_loopback(&pinning, &wire),
+        Task::Fix(wire) => fix::fix_over_loopback(&site, &wire),
         Task::ServeFix { .. } | Task::ServeHttp { .. } => Ok(Verdicts::default()),
-        Task::Http(requests) => tasks::http::http_beside_hyper(&pinning, &requests),
-        Task::Stomp { ticks, ms, .. } => Ok(stomp::broker(&pinning, ticks, Duration::from_millis(ms))),
+        Task::Http(requests) => tasks::http::http_beside_hyper(&site, &requests),
+        Task::Stomp(task) => stomp::broker(&site, &task),
+        Task::Idle { starts, seconds, .. } => keeping::resting(starts, seconds),
         Task::Simulate { ticks, rounds, .. } => keeping::simulation(ticks, rounds),
         Task::Memory { open, .. } => Ok(keeping::million(open)),
         Task::Journal(task) => keeping::journals(&pinning, &task),
         Task::Recovery { orders, dir, .. } => keeping::recovery(orders, dir.as_deref()),
         Task::Engines(rounds) => engines::engines(&rounds),
-        Task::Compare(everybody) => peers::compare(&pinning, &everybody),
-        Task::All(rounds) => everything::all(&pinning, &rounds),
-        Task::Smoke => everything::smoke(&pinning),
+        Task::Compare(everybody) => peers::compare(&site, &everybody),
+        Task::All(whole) => everything::all(&site, &whole),
+        Task::Smoke => everything::smoke(&site),
     }
 }

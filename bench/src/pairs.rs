@@ -26,7 +26,7 @@ pub struct Pairs {
 
 /// Plays so many rounds.
 pub fn pairs(rounds: usize, mut play: impl FnMut(bool) -> Heard) -> Pairs {
-    let us = |heard: &Heard| heard.latencies.value_at_quantile(0.99) as f64 / 1e3;
+    let us = |heard: &Heard| heard.recording.all.value_at_quantile(0.99) as f64 / 1e3;
     let (mut quiet, mut disturbed, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     let (mut turns, mut noise) = (Vec::new(), Vec::new());
     let (mut gap, mut missing, mut held_max) = (Duration::ZERO, 0, 0);

@@ -1,5 +1,5 @@
 //! The bare ring: a command-sized message there, an event-sized one back, one in flight, both threads spinning.
-//! What a lane with a shard behind it takes on top of this is the platform's own time.
+//! What a lane with a shard behind it takes on top of this is the platform's own time. The same with our lanes, and nobody behind them.
 
 use std::hint::spin_loop;
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use std::thread;
 use hdrhistogram::Histogram;
 use pitlane_engine::command::Command;
 use pitlane_engine::event::Event;
+use pitlane_engine::lane::lane;
 use quanta::Clock;
 
 use crate::conditions::Pinning;
@@ -28,18 +29,43 @@ pub fn round_trips(pinning: &Pinning, trips: usize) -> Histogram<u64> {
     let echo = Partner::start(pinning, move || {
         if let Ok(message) = there_end.pop() {
             answer[0] = message[0];
-            back_start.push(answer).expect("one is in flight, and there is room for more");
+            back_start.push(answer).expect(ROOM);
         }
     });
+    timed(trips, echo, |message| there.push(message).expect(ROOM), || back.pop().ok())
+}
+
+/// The same over two lanes.
+pub fn lane_round_trips(pinning: &Pinning, trips: usize) -> Histogram<u64> {
+    let (mut there, mut there_end) = lane::<There>(1_024);
+    let (mut back_start, mut back) = lane::<Back>(4_096);
+    let mut answer: Back = [0; size_of::<Event>() / 8];
+    let echo = Partner::start(pinning, move || {
+        if let Some(message) = there_end.take() {
+            answer[0] = message[0];
+            back_start.send(answer).expect(ROOM);
+        }
+    });
+    timed(trips, echo, |message| there.send(message).expect(ROOM), || back.take())
+}
+
+const ROOM: &str = "one is in flight, and there is room for more";
+
+fn timed(
+    trips: usize,
+    echo: Partner,
+    mut send: impl FnMut(There),
+    mut take: impl FnMut() -> Option<Back>,
+) -> Histogram<u64> {
     let clock = Clock::new();
     let mut histogram = histogram();
     for trip in 0..WARM_UP + trips {
         let mut message: There = [trip as u64; size_of::<Command>() / 8];
         message[1] = 1;
         let begin = clock.raw();
-        there.push(message).expect("one is in flight, and there is room for more");
+        send(message);
         let heard = loop {
-            if let Ok(heard) = back.pop() {
+            if let Some(heard) = take() {
                 break heard;
             }
             spin_loop();

@@ -3,14 +3,16 @@
 use std::error::Error;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pitlane::config::{self, Config, Machine, Setting, Sources};
 use pitlane::refdata;
 use pitlane::simulate::progress::Progress;
-use pitlane::simulate::simulate;
+use pitlane::simulate::report::Report;
+use pitlane::simulate::{SimulateError, simulate};
 use pitlane_engine::chance::Chance;
+use pitlane_engine::refdata::RefData;
 
 use crate::journal::Folder;
 
@@ -18,10 +20,8 @@ use crate::journal::Folder;
 const START_NS: u64 = 1_793_629_800_000_000_000;
 const STEP_NS: u64 = 1_000_000;
 
-const STRATEGY: &str = concat!(
-    r#"[{ name = "MOMENTUM", kind = "moving-average-cross", securities = ["AAPL"], start = true, cancel_on_failure = true, "#,
-    r#"parameters = { fast = 50, slow = 1000, bar_s = 0, qty = 10, short = true } }]"#
-);
+/// Prices of the fast and of the slow average, and the position that is held: those of every price of a tick.
+pub const CROSS: (u32, u32, u32) = (50, 1_000, 10);
 
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
@@ -35,15 +35,10 @@ pub struct Outcome {
 }
 
 pub fn run(ticks: u64, rounds: usize) -> Result<Outcome, Box<dyn Error>> {
-    let folder = Folder::new(None);
-    fs::create_dir_all(folder.path())?;
-    let file = folder.path().join("ticks.csv");
-    write(&file, ticks)?;
-    let config = settings(&file)?;
-    let reference = Arc::new(refdata::shipped()?);
+    let data = Ticks::made(ticks)?;
     let (mut rates, mut hashes, mut orders) = (Vec::new(), Vec::new(), 0);
     for _ in 0..rounds.max(1) {
-        let report = simulate(&config, &reference, &mut Progress::new(true))?;
+        let report = data.simulate()?;
         rates.push(report.speed.rows_per_s);
         hashes.push(report.hash());
         orders = report.results.iter().map(|result| result.line.orders).sum();
@@ -59,15 +54,45 @@ pub fn run(ticks: u64, rounds: usize) -> Result<Outcome, Box<dyn Error>> {
     })
 }
 
+/// A file of ticks that is there as long as this is.
+pub struct Ticks {
+    file: PathBuf,
+    config: Config,
+    reference: Arc<RefData>,
+    _folder: Folder,
+}
+
+impl Ticks {
+    pub fn made(ticks: u64) -> Result<Ticks, Box<dyn Error>> {
+        let folder = Folder::new(None);
+        fs::create_dir_all(folder.path())?;
+        let file = folder.path().join("ticks.csv");
+        write(&file, ticks)?;
+        let config = settings(&file)?;
+        Ok(Ticks { file, config, reference: Arc::new(refdata::shipped()?), _folder: folder })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.file
+    }
+
+    pub fn simulate(&self) -> Result<Report, SimulateError> {
+        simulate(&self.config, &self.reference, &mut Progress::new(true))
+    }
+}
+
 fn settings(file: &Path) -> Result<Config, Box<dyn Error>> {
+    let (fast, slow, qty) = CROSS;
+    let strategy = format!(
+        r#"[{{ name = "MOMENTUM", kind = "moving-average-cross", securities = ["AAPL"], start = true, cancel_on_failure = true,
+           parameters = {{ fast = {fast}, slow = {slow}, bar_s = 0, qty = {qty}, short = true }} }}]"#
+    )
+    .replace('\n', " ");
     let set = |key: &str, value: String| Setting { option: "--set", key: key.to_string(), value };
     let sources = Sources {
         files: vec!["simulation".to_string()],
         environment: Vec::new(),
-        options: vec![
-            set("strategy", STRATEGY.to_string()),
-            set("simulation.data", file.display().to_string()),
-        ],
+        options: vec![set("strategy", strategy), set("simulation.data", file.display().to_string())],
     };
     Ok(config::load(&sources, &Machine::of(Path::new("/")))?.config)
 }

@@ -2,13 +2,9 @@
 
 use std::fs;
 
+use crate::goals;
 use crate::measure::median;
 use crate::report::recording::Recording;
-
-/// Growth of the process's own memory that is none: what allocators keep back and give again.
-const GROWTH_MAX: f64 = 1.02;
-/// Drift of the 99 % that is none: a virtual machine's neighbours make as much from minute to minute.
-const DRIFT_MAX: f64 = 1.5;
 
 /// Memory of a process at a moment.
 #[derive(Clone, Copy, Debug)]
@@ -49,8 +45,8 @@ impl Soak {
     }
 
     pub fn is_steady(&self) -> bool {
-        self.growth().is_some_and(|growth| growth <= GROWTH_MAX)
-            && self.drift().is_some_and(|drift| drift <= DRIFT_MAX)
+        self.growth().is_some_and(|growth| growth <= goals::GROWTH_RATIO_MAX)
+            && self.drift().is_some_and(|drift| drift <= goals::DRIFT_RATIO_MAX)
     }
 }
 

@@ -248,12 +248,14 @@ impl ShardEnd {
 
     /// The next command: by class, and within a class the ports take turns.
     pub fn poll_command(&mut self) -> Option<Command> {
-        let command = self.poll_round();
-        if command.is_some() || self.left == CLASS_BATCH {
+        let mut is_left_out = false;
+        let command = self.poll_round(&mut is_left_out);
+        if command.is_some() {
             return command;
         }
         self.left = CLASS_BATCH;
-        self.poll_round()
+        // Those who had their part and were not looked at.
+        if is_left_out { self.poll_round(&mut is_left_out) } else { None }
     }
 
     /// Shows at most `count` commands that wait behind the one taken last, nearest first. When other ports speak too they
@@ -265,9 +267,10 @@ impl ShardEnd {
         }
     }
 
-    fn poll_round(&mut self) -> Option<Command> {
+    fn poll_round(&mut self, is_left_out: &mut bool) -> Option<Command> {
         for (turns, left) in self.turns.iter_mut().zip(&mut self.left) {
             if *left == 0 {
+                *is_left_out = true;
                 continue;
             }
             if let Some((port, command)) = turns.poll(&mut self.commands) {

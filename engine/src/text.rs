@@ -92,10 +92,7 @@ pub fn parse_eight(text: &[u8; 8]) -> Option<u32> {
     if !are_digits(digits) {
         return None;
     }
-    // Four numbers of two digits, two of four, one of eight; each in the upper half of the lanes it was made of.
-    let twos = digits.wrapping_mul(10 << 8 | 1) >> 8 & 0x00ff_00ff_00ff_00ff;
-    let fours = twos.wrapping_mul(100 << 16 | 1) >> 16 & 0x0000_ffff_0000_ffff;
-    Some((fours.wrapping_mul(10_000 << 32 | 1) >> 32) as u32)
+    Some(number_of(digits) as u32)
 }
 
 /// The numbers of a time of day such as `08:00:59`; None if it is written otherwise.
@@ -165,6 +162,70 @@ fn write_digits(mut value: u64, out: &mut [u8]) -> usize {
     len
 }
 
+/// The number that text begins with, and how many bytes it has: the short way of [`parse_u64`] where numbers stand in a row and it would
+/// first have to be looked where one ends. None: it is no number, has more than nineteen digits, or is so near the end of the
+/// text that it cannot be read in whole words.
+#[inline]
+pub fn u64_ahead(bytes: &[u8]) -> Option<(u64, usize)> {
+    let (mut value, mut length) = (0, 0);
+    for digits_max in [8, 8, 3] {
+        let (digits, count) = digits_ahead(bytes.get(length..)?)?;
+        if count > digits_max {
+            return None;
+        }
+        if count > 0 {
+            value = value * TENS[count] as u64 + number_of(digits << (64 - 8 * count));
+            length += count;
+        }
+        if count < 8 {
+            break;
+        }
+    }
+    (length > 0).then_some((value, length))
+}
+
+/// The decimal that text begins with, in units of 10⁻⁸, and how many bytes it has: the short way of [`parse_scaled`] in the same manner.
+/// None also for one with a sign, or more than eight digits on either side of its point.
+#[inline]
+pub fn scaled_ahead(bytes: &[u8]) -> Option<(i64, usize)> {
+    let (digits, count) = digits_ahead(bytes)?;
+    if count == 0 {
+        return None;
+    }
+    let whole = number_of(digits << (64 - 8 * count)) as i64 * SCALE;
+    match bytes.get(count) {
+        Some(b'.') => {
+            let (digits, decimals) = digits_ahead(bytes.get(count + 1..)?)?;
+            let is_longer = bytes.get(count + 1 + decimals).is_some_and(u8::is_ascii_digit);
+            // What stands behind the last digit is struck off, so that zeros follow it.
+            let kept = if decimals == 8 { digits } else { digits & ((1 << (8 * decimals)) - 1) };
+            (!is_longer).then(|| (whole + number_of(kept) as i64, count + 1 + decimals))
+        }
+        Some(byte) if byte.is_ascii_digit() => None,
+        _ => Some((whole, count)),
+    }
+}
+
+/// The next eight bytes as digits, the first in the lowest byte, and how many of them are some, from the first on.
+#[inline]
+fn digits_ahead(bytes: &[u8]) -> Option<(u64, usize)> {
+    let digits = u64::from_le_bytes(*bytes.first_chunk()?) ^ ASCII_ZEROS;
+    // Of the numbers 0 to 9 none reaches the highest bit when 118 is added; behind the first that does, it does not matter what a carry makes.
+    let others = (digits | digits.wrapping_add(0x7676_7676_7676_7676)) & 0x8080_8080_8080_8080;
+    Some((digits, others.trailing_zeros() as usize / 8))
+}
+
+/// Eight digits, the first in the lowest byte, as a number: pairs, fours and eights are made at once, in the lanes of one word.
+#[inline]
+fn number_of(digits: u64) -> u64 {
+    let pairs = (digits * 10 + (digits >> 8)) & 0x00ff_00ff_00ff_00ff;
+    let fours = (pairs * 100 + (pairs >> 16)) & 0x0000_ffff_0000_ffff;
+    (fours * 10_000 + (fours >> 32)) & 0xffff_ffff
+}
+
+/// Powers of ten.
+const TENS: [i64; DECIMALS + 1] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, SCALE];
+
 /// Reads a decimal such as `-12.5` into units of 10⁻⁸. No exponent, no `+`, at least one digit, at most one point;
 /// further decimals are taken only if they are zeros.
 #[inline]
@@ -180,7 +241,6 @@ pub fn parse_scaled(bytes: &[u8]) -> Result<i64, TextError> {
 fn parse_short(bytes: &[u8]) -> Option<i64> {
     /// So many digits are below 10¹⁰, and times the scale below what is counted.
     const BYTES_MAX: usize = 10;
-    const POWERS: [i64; DECIMALS + 1] = [SCALE, 10_000_000, 1_000_000, 100_000, 10_000, 1_000, 100, 10, 1];
     if bytes.len() > BYTES_MAX {
         return None;
     }
@@ -198,7 +258,8 @@ fn parse_short(bytes: &[u8]) -> Option<i64> {
         digits += 1;
     }
     let decimals = digits - decimals.unwrap_or(digits);
-    Some(value * POWERS.get(decimals)?).filter(|_| digits > 0)
+    let scale = TENS.get(DECIMALS.checked_sub(decimals)?)?;
+    (digits > 0).then_some(value * scale)
 }
 
 fn parse_long(bytes: &[u8]) -> Result<i64, TextError> {
@@ -232,9 +293,7 @@ fn parse_long(bytes: &[u8]) -> Result<i64, TextError> {
     if !seen {
         return Err(TextError::Empty);
     }
-    for _ in decimals.unwrap_or(0)..DECIMALS {
-        value = value.checked_mul(10).ok_or(TextError::Range)?;
-    }
+    let value = value.checked_mul(TENS[DECIMALS - decimals.unwrap_or(0)]).ok_or(TextError::Range)?;
     if negative { Ok(value) } else { value.checked_neg().ok_or(TextError::Range) }
 }
 
@@ -336,6 +395,54 @@ mod tests {
         for (text, error) in bad {
             assert_eq!(parse_scaled(text.as_bytes()), Err(error), "{text}");
         }
+    }
+
+    /// A number and its bytes.
+    type Read<T> = Option<(T, usize)>;
+
+    /// Whatever the short ways give, the long ones give too.
+    fn read_ahead(text: &str) -> (Read<i64>, Read<u64>) {
+        let (scaled, number) = (scaled_ahead(text.as_bytes()), u64_ahead(text.as_bytes()));
+        if let Some((value, length)) = scaled {
+            assert_eq!(parse_scaled(&text.as_bytes()[..length]), Ok(value), "{text}");
+        }
+        if let Some((value, length)) = number {
+            assert_eq!(parse_u64(&text.as_bytes()[..length]), Ok(value), "{text}");
+        }
+        (scaled, number)
+    }
+
+    #[test]
+    fn numbers_in_a_row_are_read_without_looking_where_they_end() {
+        let rest = ",abcdefgh";
+        assert_eq!(read_ahead(&format!("232.51{rest}")), (Some((23_251_000_000, 6)), Some((232, 3))));
+        assert_eq!(read_ahead(&format!("5.{rest}")).0, Some((5 * SCALE, 2)));
+        assert_eq!(read_ahead(&format!("99999999.99999999{rest}")).0, Some((9_999_999_999_999_999, 17)));
+        assert_eq!(
+            read_ahead(&format!("1793629800000000001{rest}")).1,
+            Some((1_793_629_800_000_000_001, 19))
+        );
+        for none in ["-1", "", ".5", "123456789", "1.123456789", "é9"] {
+            assert_eq!(read_ahead(&format!("{none}{rest}")).0, None, "{none}");
+        }
+        for none in ["-1", "", ".5", "18446744073709551615", "99999999999999999999999999"] {
+            assert_eq!(read_ahead(&format!("{none}{rest}")).1, None, "{none}");
+        }
+        for near_the_end in ["1", "1.5", "12345678.5", "12345678"] {
+            assert_eq!(read_ahead(near_the_end).0.is_some(), near_the_end == "12345678", "{near_the_end}");
+        }
+        let mut chance = 1u64;
+        let mut none = 0;
+        for _ in 0..200_000 {
+            let text: String = (0..24)
+                .map(|_| {
+                    chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    b"0123456789.,123:/9"[(chance >> 40) as usize % 18] as char
+                })
+                .collect();
+            none += read_ahead(&text).0.is_none() as u32;
+        }
+        assert!((1..150_000).contains(&none), "{none}");
     }
 
     #[test]

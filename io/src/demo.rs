@@ -158,8 +158,12 @@ impl Demo {
     }
 
     fn closing(&mut self, view: &View, reference: &RefData) -> Option<Act> {
-        let held = view.positions().filter(|position| !position.state.qty.is_zero());
-        let id = self.pick(held.map(|position| position.id).collect())?;
+        let ours = |strategy: &StrategyId| self.strategies.contains(strategy);
+        let held = view
+            .positions()
+            .filter(|position| !position.state.qty.is_zero() && ours(&position.id.strategy()));
+        let held = held.map(|position| position.id).collect();
+        let id = self.pick(held)?;
         let security = reference.security(id.security())?;
         let account = reference.default_account(reference.exchange_of(security))?;
         let closing =
@@ -168,7 +172,9 @@ impl Demo {
     }
 
     fn any_order(&mut self, view: &View) -> Option<Order> {
-        self.pick(view.open_orders().collect())
+        let ours = |order: &Order| self.strategies.contains(&order.terms.strategy);
+        let open = view.open_orders().filter(ours).collect();
+        self.pick(open)
     }
 
     fn lots(&mut self, family: &Family) -> Qty {

@@ -6,13 +6,18 @@
 //! ```
 //!
 //! The header is exactly one of the two. `time` is nanoseconds since the epoch, or RFC 3339; `security` an id or a symbol. Rows of one
-//! file are in the order of their times. Several files are merged: by time, and of equal times the file named first comes first.
+//! file are in the order of their times. A file of Parquet has the same columns, its numbers as decimals, floats or texts. Several files are
+//! merged: by time, and of equal times the file named first comes first.
 
 pub mod bars;
 pub mod csv;
+pub mod entry;
+pub mod file;
 pub mod merge;
+pub mod parquet;
 pub mod record;
 pub mod replay;
+pub mod symbols;
 
 use std::fmt;
 

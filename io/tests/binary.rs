@@ -164,7 +164,10 @@ fn settings_are_shown_with_where_they_came_from() {
     let mut command = pitlane("config show --changed --config dev --set fix.exec_type=strict44");
     let output = command.env("PITLANE_LANES__EVENTS", "99").output().expect("the binary starts");
     let said = String::from_utf8(output.stdout).expect("it prints text");
-    let lines: Vec<Vec<&str>> = said.lines().map(|line| line.split_whitespace().collect()).collect();
+    let all = said.lines().map(|line| line.split_whitespace().collect());
+    let (strategy, lines): (Vec<Vec<&str>>, Vec<Vec<&str>>) =
+        all.partition(|line: &Vec<&str>| line[0].starts_with("strategy.0."));
+    assert!(strategy.iter().any(|line| line[..3] == ["strategy.0.name", "=", "MOMENTUM"]), "{said}");
     let expected = [
         ["demo.on", "=", "true", "#", "config/dev.toml:4:1"].to_vec(),
         ["fix.exec_type", "=", "strict44", "#", "--set"].to_vec(),

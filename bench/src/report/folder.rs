@@ -4,9 +4,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::recording::Recording;
+use super::waterfall::waterfall;
 use super::{curves, hgrm};
 use crate::conditions::Conditions;
 use crate::goals::Verdict;
@@ -19,21 +20,27 @@ pub struct Folder {
     /// Below each drawing, so that none is looked at without them.
     notes: Vec<String>,
     recordings: Vec<Value>,
+    /// Told beside the rest, by key.
+    more: Map<String, Value>,
 }
 
 impl Folder {
     pub fn make(path: &Path, conditions: &Conditions) -> io::Result<Folder> {
         fs::create_dir_all(path)?;
         let notes = conditions.to_string().lines().map(str::to_owned).collect();
-        Ok(Folder { path: path.to_owned(), notes, recordings: Vec::new() })
+        Ok(Folder { path: path.to_owned(), notes, recordings: Vec::new(), more: Map::new() })
     }
 
-    /// Three files: the histogram, by percentile, over time.
+    /// Three files: the histogram, by percentile, over time; and a fourth, if the server told of its stages.
     pub fn add(&mut self, title: &str, recording: &Recording) -> io::Result<()> {
         let name = &recording.name;
         self.write(&format!("{name}.hgrm"), &hgrm::text(&recording.all))?;
         self.write(&format!("{name}.svg"), &curves::by_percentile(title, &self.notes, &[recording]))?;
         self.write(&format!("{name}-time.svg"), &curves::over_time(title, &self.notes, recording))?;
+        if !recording.stages.is_empty() {
+            let title = format!("{title}: the server's own stages in its last second");
+            self.write(&format!("{name}-stages.svg"), &waterfall(&title, &self.notes, &recording.stages))?;
+        }
         self.recordings.push(json!(recording.summary()));
         Ok(())
     }
@@ -43,6 +50,11 @@ impl Folder {
         self.write(&format!("{name}.svg"), svg)
     }
 
+    /// Something more for `result.json`.
+    pub fn tell(&mut self, key: &str, value: Value) {
+        self.more.insert(key.to_string(), value);
+    }
+
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -50,7 +62,7 @@ impl Folder {
     /// Writes what was told.
     pub fn close(self, conditions: &Conditions, noise: &Noise, goals: &[Verdict]) -> io::Result<()> {
         let command: Vec<String> = std::env::args().skip(1).collect();
-        let result = json!({
+        let mut result = json!({
             "command": command.join(" "),
             "conditions": conditions,
             "noise": {
@@ -62,10 +74,13 @@ impl Folder {
             "recordings": self.recordings,
             "goals": goals,
         });
+        if let Some(told) = result.as_object_mut() {
+            told.extend(self.more.clone());
+        }
         self.write("result.json", &format!("{result:#}\n"))
     }
 
-    fn write(&self, name: &str, text: &str) -> io::Result<()> {
+    pub fn write(&self, name: &str, text: &str) -> io::Result<()> {
         fs::write(self.path.join(name), text)
     }
 }

@@ -34,6 +34,7 @@ pub fn page(folder: &Path, findings: &[Finding]) -> io::Result<String> {
         text(&result["command"])
     );
     conditions(&mut out, &result);
+    budget(&mut out, &result["budget"]);
     goals(&mut out, &result["goals"]);
     recordings(&mut out, &result["recordings"]);
     doctor(&mut out, findings);
@@ -54,6 +55,37 @@ fn conditions(out: &mut String, result: &Value) {
         100.0 * noise["part"].as_f64().unwrap_or(0.0),
         noise["maxNs"].as_f64().unwrap_or(0.0) / 1e3
     );
+}
+
+/// Every row of the budget, measured or not.
+fn budget(out: &mut String, rows: &Value) {
+    let rows = rows.as_array().map_or(&[][..], Vec::as_slice);
+    if rows.is_empty() {
+        return;
+    }
+    out.push_str("<h2>Budget for speed</h2>\n<table class=\"words\">\n");
+    for row in rows {
+        let (class, word) = match row["met"].as_bool() {
+            Some(true) => ("met", "met"),
+            Some(false) => ("missed", "missed"),
+            None => ("", "not in this run"),
+        };
+        let measured = row["measured"].as_array().map_or(&[][..], Vec::as_slice);
+        let told = measured.iter().map(|it| {
+            let value = it["value"].as_f64().unwrap_or(0.0);
+            format!("{}: {value:.2} {}", text(&it["what"]), text(&it["unit"]))
+        });
+        let told: Vec<String> = told.collect();
+        let how = if told.is_empty() { text(&row["by"]) } else { text(&row["under"]) };
+        let _ = writeln!(
+            out,
+            "<tr><td>{}</td><td>{}</td><td>{}</td><td class=\"{class}\">{word}</td><td>{how}</td></tr>",
+            text(&row["what"]),
+            text(&row["goal"]),
+            told.join("<br>")
+        );
+    }
+    out.push_str("</table>\n");
 }
 
 fn goals(out: &mut String, goals: &Value) {
@@ -149,7 +181,9 @@ mod tests {
         fs::create_dir_all(&folder).unwrap();
         let result = r#"{"command": "fix", "conditions": {"machine": "a <b>"}, "noise": {"part": 0.01, "maxNs": 5000},
             "recordings": [{"name": "fix-1", "count": 7, "per_s_planned": 10.0, "per_s_reached": 9.0, "latency_ns": [["p50", 1500]]}],
-            "goals": [{"met": false, "text": "MISSED it"}]}"#;
+            "goals": [{"met": false, "text": "MISSED it"}],
+            "budget": [{"what": "lanes", "goal": "fast", "by": "bench lane", "under": "calm", "met": true,
+                "measured": [{"what": "hop", "value": 1.5, "unit": "ns"}]}, {"what": "rings", "goal": "faster", "by": "bench ring", "met": null}]}"#;
         fs::write(folder.join("result.json"), result).unwrap();
         fs::write(folder.join("a.svg"), "<svg/>").unwrap();
         let page = page(&folder, &[["cores", "unfit", "none", "isolcpus"].map(String::from)]).unwrap();
@@ -161,6 +195,8 @@ mod tests {
             "MISSED it",
             "isolcpus",
             "%3Csvg/%3E",
+            "hop: 1.50 ns",
+            "bench ring",
             "1.00 % of the core",
         ] {
             assert!(page.contains(part), "{part} is missing in {page}");

@@ -3,6 +3,7 @@
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
+use super::waterfall::Step;
 use crate::measure::histogram;
 
 /// The quantiles that are told.
@@ -10,6 +11,8 @@ const QUANTILES: [(&str, f64); 6] =
     [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("p99.99", 0.9999), ("max", 1.0)];
 /// Steps for each halving of the distance to 100 %, where a whole distribution is told.
 pub const STEPS_PER_HALVING: u32 = 5;
+/// A usual slice of the time line.
+pub const SLICE_NS: u64 = 1_000_000_000;
 /// Slices of the time line, at most: more are not seen apart in a plot.
 pub const SLICES_MAX: usize = 3_600;
 
@@ -25,6 +28,8 @@ pub struct Recording {
     /// What was asked of it a second, and what it reached.
     pub per_s_planned: f64,
     pub per_s_reached: f64,
+    /// What the server itself says of the stages of its road, at the end; empty: it was not asked.
+    pub stages: Vec<Step>,
 }
 
 impl Recording {
@@ -36,6 +41,7 @@ impl Recording {
             slice_ns: slice_ns.max(1),
             per_s_planned,
             per_s_reached: 0.0,
+            stages: Vec::new(),
         }
     }
 
@@ -70,6 +76,7 @@ impl Recording {
             per_s_reached: self.per_s_reached,
             mean_ns: self.all.mean(),
             latency_ns,
+            stages: self.stages.clone(),
         }
     }
 }
@@ -83,6 +90,7 @@ pub struct Summary {
     pub per_s_reached: f64,
     pub mean_ns: f64,
     pub latency_ns: Vec<(&'static str, u64)>,
+    pub stages: Vec<Step>,
 }
 
 #[cfg(test)]

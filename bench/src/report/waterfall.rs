@@ -1,5 +1,7 @@
 //! The road of an order, stage after stage: where its time goes.
 
+use serde::Serialize;
+
 use super::axis::{Axis, Scale, time};
 use super::svg::{Anchor, COLOURS, Svg};
 
@@ -9,7 +11,7 @@ const RIGHT: f64 = 740.0;
 const ROW: f64 = 26.0;
 
 /// One stage: its word, its median, and its 99 %.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Step {
     pub word: String,
     pub p50_ns: f64,

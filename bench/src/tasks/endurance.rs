@@ -1,30 +1,24 @@
 //! FIX orders over loopback at rising rates, and for long at one: where the knee is, and whether anything grows or drifts below it.
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::PathBuf;
 
 use clap::Args;
-use pitlane::config::{self, Machine, Sources};
-use pitlane::doctor::{self, Probes};
-use pitlane_bench::conditions::{Conditions, Pinning};
+use pitlane_bench::budget::Line;
+use pitlane_bench::conditions::Pinning;
 use pitlane_bench::fix_wire::{Peer, Steady, open_loop};
+use pitlane_bench::goals::{self, Verdict};
 use pitlane_bench::measure::percentiles;
-use pitlane_bench::noise;
-use pitlane_bench::report::curves::by_percentile;
-use pitlane_bench::report::folder::Folder;
-use pitlane_bench::report::page;
+use pitlane_bench::progress::Progress;
 use pitlane_bench::report::recording::Recording;
 use pitlane_bench::soak::{Sample, Soak};
 use pitlane_bench::sweep::{Sweep, ladder};
 
+use super::Site;
+use super::results::keep;
 use crate::{Failure, Verdicts};
 
 /// Orders that stay open meanwhile, so that the state is as large at the end as at the beginning.
 const OPEN_MAX: usize = 1_000;
-/// Curves in one drawing: more cannot be told apart.
-const CURVES_MAX: usize = 8;
-/// How long the machine is listened to, when results are kept.
-const NOISE: Duration = Duration::from_secs(1);
 
 #[derive(Args, Clone)]
 pub struct Rates {
@@ -54,25 +48,25 @@ pub struct Long {
     out: Option<PathBuf>,
 }
 
-pub fn sweep(pinning: &Pinning, rates: &Rates) -> Result<Verdicts, Failure> {
-    let sweep = climb(pinning, rates)?;
+pub fn sweep(site: &Site, rates: &Rates) -> Result<Verdicts, Failure> {
+    let sweep = climb(&site.pinning, rates)?;
     match sweep.knee() {
         Some(knee) => println!("\nthe knee is at {:.0} orders/s", knee.per_s_planned),
         None => println!("\nnot even the lowest rate is kept up with"),
     }
     if let Some(out) = &rates.out {
         let steps: Vec<&Recording> = sweep.steps.iter().collect();
-        keep(out, pinning, "FIX order to first report", &steps)?;
+        keep(out, site, "FIX order to first report", &steps, &[])?;
     }
     Ok(Verdicts::default())
 }
 
-pub fn soak(pinning: &Pinning, long: &Long) -> Result<Verdicts, Failure> {
+pub fn soak(site: &Site, long: &Long) -> Result<Verdicts, Failure> {
     let rate = match long.rate {
         Some(rate) => rate,
         None => {
             let rates = Rates { from: 2_000, to: 1_000_000, seconds: 3, out: None };
-            let knee = climb(pinning, &rates)?.knee().map(|knee| knee.per_s_planned);
+            let knee = climb(&site.pinning, &rates)?.knee().map(|knee| knee.per_s_planned);
             (knee.ok_or("not even the lowest rate is kept up with")? / 2.0) as u64
         }
     };
@@ -81,15 +75,23 @@ pub fn soak(pinning: &Pinning, long: &Long) -> Result<Verdicts, Failure> {
         long.minutes
     );
     let load = Steady { rate, orders: (rate * 60 * long.minutes) as usize, open_max: Some(OPEN_MAX) };
-    let mut memory = Vec::new();
-    let recording = open_loop(Peer::Pitlane, pinning, load, |process, seconds| {
+    let (mut memory, mut progress) = (Vec::new(), Progress::default());
+    let recording = open_loop(Peer::Pitlane, &site.pinning, load, |process, seconds| {
         memory.extend(Sample::of(process, seconds));
+        progress.show(&format!("of {} minutes at {rate} orders/s", long.minutes));
     })?;
+    drop(progress);
     println!("{}", percentiles("all", &recording.all));
-    if let Some(out) = &long.out {
-        keep(out, pinning, "FIX order to first report, for long", &[&recording])?;
-    }
     let soak = Soak { recording, memory };
+    let goals: Vec<Verdict> = soak
+        .growth()
+        .map(|growth| Verdict::at_most("memory", growth, goals::GROWTH_RATIO_MAX, "×").of(Line::Growth))
+        .into_iter()
+        .chain(soak.drift().map(|drift| Verdict::at_most("99 %", drift, goals::DRIFT_RATIO_MAX, "×")))
+        .collect();
+    if let Some(out) = &long.out {
+        keep(out, site, "FIX order to first report, for long", &[&soak.recording], &goals)?;
+    }
     let mib = |sample: Option<&Sample>| {
         sample.map_or(0.0, |sample| sample.anonymous_bytes as f64 / (1 << 20) as f64)
     };
@@ -106,27 +108,7 @@ pub fn soak(pinning: &Pinning, long: &Long) -> Result<Verdicts, Failure> {
         _ => println!("too short to tell growth from getting warm"),
     }
     println!("{}", if soak.is_steady() { "steady" } else { "NOT STEADY" });
-    Ok(Verdicts { wrong: !soak.is_steady(), goals: Vec::new() })
-}
-
-/// The page of a folder, with what the machine's doctor says today.
-pub fn report(folder: &Path) -> Result<Verdicts, Failure> {
-    let machine = Machine::of(Path::new("/"));
-    let loaded = config::load(&Sources::default(), &machine).map_err(|faults| faults.to_string())?;
-    let findings = doctor::examine(&loaded.config, Path::new("/"), &Probes::take(&loaded.config));
-    let unfit = findings.into_iter().filter(|finding| finding.verdict != doctor::Verdict::Fit);
-    let rows: Vec<page::Finding> = unfit
-        .map(|finding| {
-            [finding.check.to_string(), finding.verdict.word().to_string(), finding.found, finding.mend]
-        })
-        .collect();
-    let path = folder.join("report.html");
-    std::fs::write(
-        &path,
-        page::page(folder, &rows).map_err(|error| format!("{}: {error}", folder.display()))?,
-    )?;
-    println!("written to {}", path.display());
-    Ok(Verdicts::default())
+    Ok(Verdicts { wrong: !soak.is_steady(), goals })
 }
 
 fn climb(pinning: &Pinning, rates: &Rates) -> Result<Sweep, Failure> {
@@ -137,19 +119,4 @@ fn climb(pinning: &Pinning, rates: &Rates) -> Result<Sweep, Failure> {
         println!("{}  reached {:.0}", percentiles(&rate.to_string(), &step.all), step.per_s_reached);
         Ok(step)
     })
-}
-
-fn keep(out: &Path, pinning: &Pinning, title: &str, recordings: &[&Recording]) -> Result<(), Failure> {
-    let conditions = Conditions::of(pinning);
-    let mut folder = Folder::make(out, &conditions)?;
-    for recording in recordings {
-        folder.add(&format!("{title}, {}", recording.name), recording)?;
-    }
-    if recordings.len() > 1 {
-        let last = recordings.len().saturating_sub(CURVES_MAX);
-        folder.draw("all", &by_percentile(title, folder.notes(), &recordings[last..]))?;
-    }
-    folder.close(&conditions, &noise::listen(NOISE), &[])?;
-    report(out)?;
-    Ok(())
 }

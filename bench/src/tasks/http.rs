@@ -1,11 +1,14 @@
 //! REST: lists beside bare servers, orders, and a long list beside everybody else.
 
+use std::path::PathBuf;
+
 use clap::Args;
-use pitlane_bench::conditions::Pinning;
+use pitlane_bench::budget::Line;
 use pitlane_bench::goals::{self, Verdict};
 use pitlane_bench::{http, rest};
 
-use crate::tasks::NO_SECOND_CORE;
+use super::results::keep;
+use super::{NO_SECOND_CORE, Site};
 use crate::{Failure, Verdicts};
 
 #[derive(Args, Clone)]
@@ -21,13 +24,17 @@ pub struct Requests {
     pub open: usize,
     #[arg(long, default_value_t = 7)]
     pub rounds: usize,
+    /// Where the latencies of our answers go, closed loop: `.hgrm`, JSON, SVG and a page.
+    #[arg(long)]
+    pub out: Option<PathBuf>,
     /// Exit with 1 where a goal is missed.
     #[arg(long)]
     pub check: bool,
 }
 
 /// Ours and the bare servers take turns, so that all meet the same machine.
-pub fn http_beside_hyper(pinning: &Pinning, requests: &Requests) -> Result<Verdicts, Failure> {
+pub fn http_beside_hyper(site: &Site, requests: &Requests) -> Result<Verdicts, Failure> {
+    let pinning = &site.pinning;
     if !pinning.has_two_cores() {
         println!("http {NO_SECOND_CORE}");
         return Ok(Verdicts::default());
@@ -37,8 +44,8 @@ pub fn http_beside_hyper(pinning: &Pinning, requests: &Requests) -> Result<Verdi
     println!("http, {} connections, the server's time on its core for a request", requests.connections);
     contest.iter().for_each(|beside| println!("{beside}"));
     let judge = |beside: &http::Beside| {
-        let what = format!("http, {} of {} bytes", beside.path, beside.bytes);
-        Verdict::at_most(&what, beside.ratio, goals::HTTP_RATIO_MAX, "× hyper's time")
+        let what = format!("{} of {} bytes", beside.path, beside.bytes);
+        Verdict::at_most(&what, beside.ratio, goals::HTTP_RATIO_MAX, "× hyper's time").of(Line::List)
     };
     let mut goals: Vec<Verdict> = contest.iter().filter(|beside| beside.is_list()).map(judge).collect();
     let connections = 4 * requests.connections;
@@ -57,5 +64,9 @@ pub fn http_beside_hyper(pinning: &Pinning, requests: &Requests) -> Result<Verdi
     goals.push(Verdict::at_least("rest, orders", orders.per_s, goals::REST_ORDERS_PER_S_MIN, "a second"));
     let (longest, most) = (orders.beside_list_ms_max, goals::BESIDE_LIST_MS_MAX);
     goals.push(Verdict::at_most("rest, beside a long list", longest, most, "ms"));
+    if let Some(out) = &requests.out {
+        let latencies: Vec<_> = contest.iter().map(|beside| &beside.latencies).collect();
+        keep(out, site, "A request to the end of its answer, closed loop", &latencies, &goals)?;
+    }
     Ok(Verdicts { wrong: false, goals })
 }

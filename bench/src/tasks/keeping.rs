@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use pitlane_bench::budget::Line;
 use pitlane_bench::conditions::Pinning;
 use pitlane_bench::goals::{self, Verdict};
 use pitlane_bench::journal::{self, Folder};
 use pitlane_bench::measure::{clock_ns, median, percentiles};
-use pitlane_bench::{memory, simulate};
+use pitlane_bench::{idle, memory, simulate};
 
 use crate::tasks::engines::generate;
 use crate::{Failure, Verdicts};
@@ -45,6 +46,22 @@ pub fn simulation(ticks: u64, rounds: usize) -> Result<Verdicts, Failure> {
     Ok(Verdicts { wrong: !outcome.repeats, goals: vec![goal] })
 }
 
+/// The binary as it is started by default.
+pub fn resting(starts: usize, seconds: u64) -> Result<Verdicts, Failure> {
+    let idle = idle::measure(starts, Duration::from_secs(seconds))?;
+    println!(
+        "idle: {:.3} s from the start to the first line; {:.2} % of a core with nobody there; {:.0} MiB in memory",
+        idle.start_s,
+        100.0 * idle.part,
+        idle.resident_bytes as f64 / (1 << 20) as f64
+    );
+    let goals = vec![
+        Verdict::at_most("idle", 100.0 * idle.part, goals::IDLE_PERCENT_MAX, "% of a core").of(Line::Idle),
+        Verdict::at_most("start", idle.start_s, goals::START_S_MAX, "s").of(Line::Start),
+    ];
+    Ok(Verdicts { wrong: false, goals })
+}
+
 pub fn million(open: u32) -> Verdicts {
     let Some(memory) = memory::open_orders(open) else {
         println!("memory: this system does not tell");
@@ -63,7 +80,8 @@ pub fn million(open: u32) -> Verdicts {
         mib(memory.process_bytes),
         mib(goals::MEMORY_BYTES_MAX),
         "MiB",
-    );
+    )
+    .of(Line::Memory);
     Verdicts { wrong: memory.outcome.resting_orders != open as u64, goals: vec![goal] }
 }
 
@@ -102,8 +120,8 @@ pub fn journals(pinning: &Pinning, task: &Journal) -> Result<Verdicts, Failure> 
         let rate = median(rates);
         println!("level disk: {clients:>2} clients {rate:.0} orders/s, {:.1} ×", rate / each);
     }
-    let goal = Verdict::at_most("level os, added at the median", median(&added), goals::JOURNAL_NS_MAX, "ns");
-    Ok(Verdicts { wrong, goals: vec![goal] })
+    let goal = Verdict::at_most("added at the median", median(&added), goals::JOURNAL_NS_MAX, "ns");
+    Ok(Verdicts { wrong, goals: vec![goal.of(Line::Journal)] })
 }
 
 pub fn recovery(orders: u32, dir: Option<&Path>) -> Result<Verdicts, Failure> {

@@ -8,8 +8,19 @@ pub mod fix;
 pub mod http;
 pub mod keeping;
 pub mod peers;
+pub mod results;
 pub mod stomp;
 pub mod threads;
 
+use pitlane_bench::conditions::{Conditions, Pinning};
+use pitlane_bench::noise::Noise;
+
 /// Where somebody has to spin against somebody else.
 const NO_SECOND_CORE: &str = "skipped: two spinning threads need two cores, and here is one";
+
+/// The machine as it was when the run began.
+pub struct Site {
+    pub pinning: Pinning,
+    pub conditions: Conditions,
+    pub noise: Noise,
+}

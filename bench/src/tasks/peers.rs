@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use pitlane_bench::beside::{Row, Table};
 use pitlane_bench::brokers::{self, Broker};
-use pitlane_bench::conditions::{Conditions, Pinning};
+use pitlane_bench::conditions::Pinning;
 use pitlane_bench::contest::{Engine, contest};
 use pitlane_bench::fan_out;
 use pitlane_bench::fix_wire::{Peer, flat_out};
@@ -17,9 +17,10 @@ use pitlane_bench::nats::Nats;
 use pitlane_bench::report::bars;
 use pitlane_bench::report::folder::Folder;
 use pitlane_bench::scenario::Scenario;
-use pitlane_bench::{noise, platform, program};
+use pitlane_bench::{nautilus, platform, program};
 
-use crate::{Failure, NOISE, Verdicts};
+use super::Site;
+use crate::{Failure, Verdicts};
 
 #[derive(Args, Clone)]
 pub struct Everybody {
@@ -37,6 +38,9 @@ pub struct Everybody {
     /// Operations of each engine.
     #[arg(long, default_value_t = 300_000)]
     ops: u32,
+    /// Ticks of each simulation beside NautilusTrader.
+    #[arg(long, default_value_t = 400_000)]
+    ticks: u64,
     /// Where the table goes as JSON, and the drawing.
     #[arg(long, default_value = "target/compare")]
     out: PathBuf,
@@ -46,7 +50,8 @@ const CONSUMERS: [usize; 3] = [1, 10, 100];
 const SESSIONS: usize = 4;
 const CONNECTIONS: usize = 16;
 
-pub fn compare(pinning: &Pinning, task: &Everybody) -> Result<Verdicts, Failure> {
+pub fn compare(site: &Site, task: &Everybody) -> Result<Verdicts, Failure> {
+    let pinning = &site.pinning;
     if !pinning.has_two_cores() {
         return Err("a server and its load need two cores, and here is one".into());
     }
@@ -55,13 +60,13 @@ pub fn compare(pinning: &Pinning, task: &Everybody) -> Result<Verdicts, Failure>
     orders_over_fix(pinning, task, &mut table)?;
     lists_over_http(pinning, task, &mut table)?;
     fan_outs(pinning, task, &mut table)?;
+    simulations(task, &mut table);
     table.absent.push("fefix takes a quarter of an hour to build: make oracle".into());
     println!("{table}");
-    let conditions = Conditions::of(pinning);
-    let folder = Folder::make(&task.out, &conditions)?;
+    let folder = Folder::make(&task.out, &site.conditions)?;
     folder.draw("compare", &bars::ratios("How many times as fast", folder.notes(), &table.ratios()))?;
     std::fs::write(task.out.join("compare.json"), serde_json::to_vec_pretty(&table)?)?;
-    folder.close(&conditions, &noise::listen(NOISE), &[])?;
+    folder.close(&site.conditions, &site.noise, &[])?;
     println!("drawn into {}", task.out.join("compare.svg").display());
     Ok(Verdicts::default())
 }
@@ -90,6 +95,22 @@ fn engines(task: &Everybody, table: &mut Table) {
         table
             .absent
             .push("matchcore, lobster, orderbook-rs, may_minihttp: build with --features peers".into());
+    }
+}
+
+/// The same ticks and the same moving-average cross.
+fn simulations(task: &Everybody, table: &mut Table) {
+    match nautilus::contest(task.ticks, task.rounds) {
+        Ok(beside) => {
+            let peer = format!("NautilusTrader {}, run alone", beside.version);
+            let row = Row::of_rate("simulation", "ticks/s", beside.ours, &peer, beside.theirs);
+            table.rows.push(row.lacking("read the file: its ticks are objects before; check risk"));
+            println!(
+                "simulation: {} orders of ours, {} of NautilusTrader; it makes {:.0} ticks/s with the reading of the file, as ours has it",
+                beside.our_orders, beside.their_orders, beside.theirs_with_reading
+            );
+        }
+        Err(reason) => table.absent.push(format!("NautilusTrader: {reason}")),
     }
 }
 

@@ -1,21 +1,46 @@
 //! STOMP: without sockets, to many consumers over loopback, and beside neighbours who do not behave.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pitlane_bench::conditions::Pinning;
+use clap::Args;
+use pitlane_bench::budget::Line;
 use pitlane_bench::goals::{self, Verdict};
 use pitlane_bench::nats::Nats;
 use pitlane_bench::{fan_out, pairs, platform, stomp};
 
-use crate::Verdicts;
+use super::results::keep;
+use super::{NO_SECOND_CORE, Site};
+use crate::{Failure, Verdicts};
 
 /// A part of a round beside bad neighbours, and rounds for each such part of the time that is given.
 const STALLED_PART: Duration = Duration::from_millis(700);
 
 const ROUNDS_PER_PART: usize = 3;
 
-pub fn broker(pinning: &Pinning, ticks: usize, time: Duration) -> Verdicts {
+#[derive(Args, Clone)]
+pub struct Broker {
+    /// Ticks of each measurement without sockets.
+    #[arg(long, default_value_t = 1_000_000)]
+    pub ticks: usize,
+    /// Milliseconds of each measurement over loopback.
+    #[arg(long, default_value_t = 3_000)]
+    pub ms: u64,
+    /// Where the latencies at 5,000 deliveries a second go: `.hgrm`, JSON, SVG and a page.
+    #[arg(long)]
+    pub out: Option<PathBuf>,
+    /// Exit with 1 where a goal is missed.
+    #[arg(long)]
+    pub check: bool,
+}
+
+pub fn broker(site: &Site, task: &Broker) -> Result<Verdicts, Failure> {
+    let (pinning, ticks, time) = (&site.pinning, task.ticks, Duration::from_millis(task.ms));
+    if !pinning.has_two_cores() {
+        println!("stomp {NO_SECOND_CORE}");
+        return Ok(Verdicts::default());
+    }
     let reference = Arc::new(platform::reference(100));
     println!("stomp decode: {:.0} ns a frame", stomp::decode(ticks));
     let (ns, octets) = stomp::render(ticks, &reference);
@@ -26,7 +51,7 @@ pub fn broker(pinning: &Pinning, ticks: usize, time: Duration) -> Verdicts {
             "stomp fan-out: {ns:.0} ns a delivery of {octets} octets to {consumers} consumers, without sockets"
         );
     }
-    let mut goals = Vec::new();
+    let (mut goals, mut recordings) = (Vec::new(), Vec::new());
     let nats = Nats::start(pinning);
     for (consumers, floor, most_us) in goals::STOMP {
         let ours = fan_out::throughput(pinning, &reference, consumers, time);
@@ -36,11 +61,13 @@ pub fn broker(pinning: &Pinning, ticks: usize, time: Duration) -> Verdicts {
             Some(theirs) => println!("; NATS {:.2}", theirs.deliveries_per_s / 1e6),
             None => println!("; NATS is not installed"),
         }
-        goals.push(Verdict::at_least(&format!("stomp to {consumers}"), millions, floor, "million/s"));
+        let to = format!("to {consumers}");
+        goals.push(Verdict::at_least(&to, millions, floor, "million/s").of(Line::FanOut));
         let latencies = fan_out::latency(pinning, &reference, consumers, 5_000, time);
-        let us = |quantile: f64| latencies.value_at_quantile(quantile) as f64 / 1e3;
+        let us = |quantile: f64| latencies.all.value_at_quantile(quantile) as f64 / 1e3;
         println!("stomp to {consumers} at 5,000/s: median {:.1} µs, p99 {:.1} µs", us(0.5), us(0.99));
-        goals.push(Verdict::at_most(&format!("stomp latency to {consumers}"), us(0.5), most_us, "µs"));
+        goals.push(Verdict::at_most(&to, us(0.5), most_us, "µs").of(Line::FanOutLatency));
+        recordings.push(latencies);
     }
     // Short rounds: whoever does not read is sent away after a second.
     let part = time.min(STALLED_PART);
@@ -72,5 +99,9 @@ pub fn broker(pinning: &Pinning, ticks: usize, time: Duration) -> Verdicts {
     let held = beside.held_max.max(stalled.held_max) as f64 / (1 << 20) as f64;
     goals.push(Verdict::at_most("stomp beside neighbours, held for one", held, goals::HELD_MIB_MAX, "MiB"));
     println!();
-    Verdicts { wrong: false, goals }
+    if let Some(out) = &task.out {
+        let recordings: Vec<_> = recordings.iter().collect();
+        keep(out, site, "STOMP, a tick to its delivery", &recordings, &goals)?;
+    }
+    Ok(Verdicts { wrong: false, goals })
 }

@@ -1,6 +1,7 @@
 //! Between two threads: rings, lanes with a shard behind them, stamps on the way, sockets.
 
 use clap::Args;
+use pitlane_bench::budget::Line;
 use pitlane_bench::conditions::Pinning;
 use pitlane_bench::goals::{self, Verdict};
 use pitlane_bench::measure::{median, percentiles};
@@ -40,15 +41,18 @@ pub fn lanes(pinning: &Pinning, trips: &Trips, rates: &[u64]) -> Verdicts {
         println!("lane {NO_SECOND_CORE}");
         return Verdicts::default();
     }
-    let (mut differences, mut firsts) = (Vec::new(), Vec::new());
+    let (mut differences, mut firsts, mut hops) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..trips.rounds.max(1) {
         let bare = ring::round_trips(pinning, trips.trips);
+        let hop = ring::lane_round_trips(pinning, trips.trips);
         let answered = lane::round_trips(pinning, trips.trips);
         println!("{}", percentiles("ring", &bare));
+        println!("{}", percentiles("lane alone", &hop));
         println!("{}", percentiles("lane first", &answered.first));
         println!("{}", percentiles("lane last", &answered.last));
         let ring = bare.value_at_quantile(0.5) as f64;
         firsts.push(answered.first.value_at_quantile(0.5) as f64 - ring);
+        hops.push(hop.value_at_quantile(0.5) as f64 / ring);
         differences.push(answered.last.value_at_quantile(0.5) as f64 - ring);
     }
     println!("\nopen loop, from the planned time of a command to its last event");
@@ -57,11 +61,12 @@ pub fn lanes(pinning: &Pinning, trips: &Trips, rates: &[u64]) -> Verdicts {
         let word = format!("{:.1} M/s", rate as f64 / 1e6);
         println!("{}  reached {:.3} M/s", percentiles(&word, &result.latencies), result.per_s_reached / 1e6);
     }
-    let first =
-        Verdict::at_most("lane beyond ring, to the first event", median(&firsts), goals::LANE_NS_MAX, "ns");
+    let first = Verdict::at_most("beyond the ring", median(&firsts), goals::LANE_NS_MAX, "ns").of(Line::Lane);
+    let hop =
+        Verdict::at_most("lane alone", median(&hops), goals::RING_RATIO_MAX, "× the ring").of(Line::Ring);
     let last = median(&differences);
     println!("\nlane beyond ring, to the last event: {last:.0} ns");
-    Verdicts { wrong: false, goals: vec![first] }
+    Verdicts { wrong: false, goals: vec![first, hop] }
 }
 
 pub fn stamps(trips: &Trips) -> Verdicts {

@@ -28,6 +28,13 @@ impl Market {
         (row.tick.security == security && !row.is_blank()).then_some(&row.tick)
     }
 
+    /// The picture of a security that is followed, to be brought up to date.
+    #[inline]
+    pub fn tick_mut(&mut self, security: SecurityId) -> Option<&mut Tick> {
+        let place = self.place(security)?;
+        Some(&mut self.rows[place].tick)
+    }
+
     /// The newest pictures of all that is followed.
     pub fn ticks(&self) -> impl Iterator<Item = &Tick> {
         self.rows.iter().filter(|row| !row.is_blank()).map(|row| &row.tick)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pitlane_engine::command::Body;
-use pitlane_engine::event::{Body as Said, Booking, Event, Tick, What};
+use pitlane_engine::event::{Body as Said, Booking, Event, What};
 use pitlane_engine::id::{Currency, PositionId, SecurityId, ShardId, StrategyId};
 use pitlane_engine::number::{Money, Price, Qty};
 use pitlane_engine::refdata::RefData;
@@ -151,8 +151,7 @@ impl Account {
     /// A row of data is about to be told.
     #[inline]
     pub fn see(&mut self, row: &Row) {
-        let blank = Tick { security: row.security, ..Tick::default() };
-        let mut tick = self.market.tick(row.security).copied().unwrap_or(blank);
+        let Some(tick) = self.market.tick_mut(row.security) else { return };
         let (quote, trade) = match &row.body {
             Body::Quote { quote, .. } => (Some(quote), None),
             Body::Trade { trade, .. } => (None, Some(trade)),
@@ -167,7 +166,6 @@ impl Account {
             (tick.last, tick.last_size, tick.traded) = (trade.price, trade.size, true);
         }
         tick.at = Timestamp(row.at.0.max(1));
-        self.market.put(&tick);
     }
 
     /// Takes in what a shard says.

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use pitlane_engine::time::Timestamp;
 use serde_json::Value;
 
-use super::report::{Report, Result, amount, thinned};
+use super::report::{Performance, Report, amount, thinned};
 
 const WIDTH: f64 = 900.0;
 const HEIGHT: f64 = 220.0;
@@ -47,8 +47,8 @@ pub fn page(report: &Report) -> String {
     out
 }
 
-fn section(out: &mut String, result: &Result, base: &str) {
-    let Result { line, kind, statistics, .. } = result;
+fn section(out: &mut String, result: &Performance, base: &str) {
+    let Performance { line, kind, statistics, .. } = result;
     let ratio = |value: Option<f64>| value.map_or("–".to_string(), |value| format!("{value:.3}"));
     let percent = |value: f64| format!("{:.4} %", value * 100.0);
     let _ = write!(out, "<h2>{} <small>{}</small></h2>", escaped(&line.name), escaped(kind));

@@ -38,7 +38,7 @@ impl Speed {
 
 /// One strategy's figures.
 #[derive(Clone, Debug)]
-pub struct Result {
+pub struct Performance {
     pub line: Line,
     pub kind: String,
     pub parameters: Vec<(String, String)>,
@@ -52,7 +52,7 @@ pub struct Report {
     pub from: Timestamp,
     pub to: Timestamp,
     pub rows: u64,
-    pub results: Vec<Result>,
+    pub results: Vec<Performance>,
     /// Name and value of everything that was taken for granted.
     pub assumptions: Vec<(String, String)>,
     /// What could not be valued.
@@ -74,7 +74,7 @@ impl Report {
             let settings = config.strategies.iter().find(|strategy| strategy.name == line.name);
             let samples: Vec<(Timestamp, f64)> =
                 line.equity.iter().map(|(at, worth)| (*at, amount(*worth))).collect();
-            Result {
+            Performance {
                 line: line.clone(),
                 kind: settings.map(|settings| settings.kind.clone()).unwrap_or_default(),
                 parameters: settings
@@ -130,7 +130,7 @@ impl Report {
 
     /// Everything that does not depend on the machine.
     fn facts(&self) -> Value {
-        let strategies: Vec<Value> = self.results.iter().map(Result::to_json).collect();
+        let strategies: Vec<Value> = self.results.iter().map(Performance::to_json).collect();
         let assumptions: serde_json::Map<String, Value> =
             self.assumptions.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
         json!({
@@ -174,9 +174,9 @@ impl Report {
     }
 }
 
-impl Result {
+impl Performance {
     fn to_json(&self) -> Value {
-        let Result { line, kind, parameters, statistics } = self;
+        let Performance { line, kind, parameters, statistics } = self;
         let parameters: serde_json::Map<String, Value> =
             parameters.iter().map(|(name, text)| (name.clone(), json!(text))).collect();
         let points = |points: &[(Timestamp, f64)]| -> Vec<Value> {
@@ -213,7 +213,7 @@ impl Result {
     }
 
     fn write_text(&self, out: &mut String, base: &str) {
-        let Result { line, kind, statistics, .. } = self;
+        let Performance { line, kind, statistics, .. } = self;
         let ratio = |value: Option<f64>| value.map_or("-".to_string(), |value| format!("{value:.3}"));
         let percent = |value: f64| format!("{:.4} %", value * 100.0);
         let rows = [

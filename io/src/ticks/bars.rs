@@ -7,15 +7,21 @@
 //! The quote is one tick to each side of the trade; its size, and the trade's, are a share of the bar's volume, so that nobody trades more
 //! than the bar allows.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use pitlane_engine::command::{Body, Quote, Trade};
 use pitlane_engine::id::SecurityId;
 use pitlane_engine::number::{Price, Qty};
+use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 
 use super::Row;
 
 /// Steps of a bar.
 pub const STEPS: usize = 4;
+/// Steps that wait for their time: those of all bars that overlap. More than all securities of a large market have.
+pub const WAITING_MAX: usize = STEPS << 17;
 
 /// How bars become prices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +67,60 @@ impl BarPath {
         let share = volume.raw() as i128 * self.volume_bp as i128 / 10_000 / STEPS as i128;
         let lots = (share / lot.raw() as i128).max(1);
         Qty::from_raw(i64::try_from(lots * lot.raw() as i128).unwrap_or(lot.raw()))
+    }
+}
+
+/// The bars of one file, on their way to becoming rows: in the order of time, also where several securities have bars at once.
+#[derive(Debug)]
+pub struct Unfolding {
+    path: BarPath,
+    reference: Arc<RefData>,
+    /// By time, and of equal times in the order they came.
+    waiting: BTreeMap<(Timestamp, u64), Row>,
+    unfolded: u64,
+    /// The bar that is next, whose begin says how far the others may go.
+    next: Option<BarRow>,
+}
+
+impl Unfolding {
+    pub fn new(path: BarPath, reference: Arc<RefData>) -> Unfolding {
+        Unfolding { path, reference, waiting: BTreeMap::new(), unfolded: 0, next: None }
+    }
+
+    /// Whether it must be given a bar, if there is another, before it gives a row.
+    pub fn wants(&self) -> bool {
+        self.next.is_none()
+    }
+
+    pub fn put(&mut self, bar: BarRow) {
+        self.next = Some(bar);
+    }
+
+    /// A row whose time has come. Without one the bar was unfolded, or nothing is left.
+    pub fn poll(&mut self) -> Result<Option<Row>, String> {
+        let until = self.next.map_or(Timestamp::MAX, |bar| bar.at);
+        if let Some(first) = self.waiting.first_entry()
+            && first.key().0 <= until
+        {
+            return Ok(Some(first.remove()));
+        }
+        match self.next.take() {
+            Some(bar) => self.unfold(&bar).map(|()| None),
+            None => Ok(None),
+        }
+    }
+
+    fn unfold(&mut self, bar: &BarRow) -> Result<(), String> {
+        if self.waiting.len() + STEPS > WAITING_MAX {
+            return Err(format!("more than {} bars begin at once", WAITING_MAX / STEPS));
+        }
+        let row = self.reference.security(bar.security).ok_or("there is no such security")?;
+        let family = self.reference.family_of(row);
+        for row in self.path.rows(bar, family.tick_size, family.lot_size) {
+            self.unfolded += 1;
+            self.waiting.insert((row.at, self.unfolded), row);
+        }
+        Ok(())
     }
 }
 

@@ -1,21 +1,16 @@
 //! A file of comma-separated ticks or bars, row by row and without a copy: millions of rows a second.
 
-use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
-use std::sync::Arc;
 
 use memchr::memchr;
-use pitlane_engine::command::{Body, Quote, Trade};
-use pitlane_engine::id::SecurityId;
-use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::text::{self, TextError};
 use pitlane_engine::time::Timestamp;
 use pitlane_protocols::rest::Moment;
 
-use super::bars::{BarPath, BarRow, STEPS};
+use super::bars::BarRow;
+use super::entry::{Entry, TickCells, bar_of};
+use super::symbols::Symbols;
 use super::{DataError, Row};
 
 /// Read at once: large enough that the calls do not count, small enough to stay in the cache.
@@ -37,9 +32,7 @@ enum Kind {
 pub struct CsvFile {
     name: String,
     file: Box<dyn Source>,
-    reference: Arc<RefData>,
     symbols: Symbols,
-    path: BarPath,
     kind: Kind,
     /// Bytes that were read: those from `from` to `to` are still to be looked at.
     block: Vec<u8>,
@@ -48,8 +41,6 @@ pub struct CsvFile {
     line: u64,
     /// Of the row before.
     last: Timestamp,
-    /// What is left of a bar, last first.
-    steps: [Option<Row>; STEPS],
     consumed: u64,
 }
 
@@ -57,33 +48,21 @@ trait Source: Read + Send + std::fmt::Debug {}
 impl<T: Read + Send + std::fmt::Debug> Source for T {}
 
 impl CsvFile {
-    pub fn open(path: &Path, reference: &Arc<RefData>, bars: BarPath) -> Result<CsvFile, DataError> {
-        let name = path.display().to_string();
-        match File::open(path) {
-            Ok(file) => CsvFile::new(name, file, reference, bars),
-            Err(error) => Err(DataError { file: name, line: 0, problem: error.to_string() }),
-        }
-    }
-
-    fn new(
+    pub fn new(
         name: String,
         file: impl Read + Send + std::fmt::Debug + 'static,
-        reference: &Arc<RefData>,
-        path: BarPath,
+        reference: &RefData,
     ) -> Result<CsvFile, DataError> {
         let mut file = CsvFile {
             name,
             file: Box::new(file),
             symbols: Symbols::new(reference),
-            reference: reference.clone(),
-            path,
             kind: Kind::Ticks,
             block: vec![0; BLOCK_BYTES],
             from: 0,
             to: 0,
             line: 0,
             last: Timestamp::ZERO,
-            steps: [None; STEPS],
             consumed: 0,
         };
         file.read_header()?;
@@ -108,28 +87,23 @@ impl CsvFile {
 
     /// The next row; None at the end.
     #[inline]
-    pub fn next_row(&mut self) -> Result<Option<Row>, DataError> {
-        if self.kind == Kind::Bars
-            && let Some(row) = self.steps.iter_mut().find_map(Option::take)
-        {
-            return Ok(Some(row));
-        }
+    pub fn next_entry(&mut self) -> Result<Option<Entry>, DataError> {
         loop {
             let Some((from, to)) = self.next_line()? else { return Ok(None) };
             if from == to {
                 continue;
             }
-            let line = &self.block[from..to];
+            let cells = Cells::new(&self.block[from..self.to], to - from);
             let parsed = match self.kind {
-                Kind::Ticks => tick(line, &mut self.symbols),
-                Kind::Bars => self.bar(from, to),
+                Kind::Ticks => tick(cells, &mut self.symbols).map(Entry::Tick),
+                Kind::Bars => bar(cells, &mut self.symbols).map(Entry::Bar),
             };
-            let row = parsed.map_err(|problem| self.fault(&problem))?;
-            if row.at < self.last {
+            let entry = parsed.map_err(|problem| self.fault(&problem))?;
+            if entry.at() < self.last {
                 return Err(self.fault("its time is before that of the row above"));
             }
-            self.last = row.at;
-            return Ok(Some(row));
+            self.last = entry.at();
+            return Ok(Some(entry));
         }
     }
 
@@ -168,87 +142,82 @@ impl CsvFile {
         (from, from + length - is_crlf as usize)
     }
 
-    /// Reads a bar, keeps its later steps, gives the first.
-    fn bar(&mut self, from: usize, to: usize) -> Result<Row, String> {
-        let mut cells = Cells { line: &self.block[from..to], at: 0 };
-        let at = cells.time()?;
-        let security = self.symbols.find(cells.next("security")?)?;
-        let mut price = |name| cells.decimal(name)?.map(Price::from_raw).ok_or(format!("{name} is empty"));
-        let (open, high, low, close) = (price("open")?, price("high")?, price("low")?, price("close")?);
-        let volume = Qty::from_raw(cells.decimal("volume")?.unwrap_or(0));
-        cells.end()?;
-        if volume.is_negative()
-            || high < low
-            || !(low..=high).contains(&open)
-            || !(low..=high).contains(&close)
-        {
-            return Err("low, open, close and high do not fit together".to_string());
-        }
-        let row = self.reference.security(security).ok_or("there is no such security")?;
-        let family = self.reference.family_of(row);
-        let bar = BarRow { at, security, open, high, low, close, volume };
-        let [first, rest @ ..] = self.path.rows(&bar, family.tick_size, family.lot_size);
-        self.steps = [None; STEPS];
-        for (place, row) in self.steps.iter_mut().zip(rest) {
-            *place = Some(row);
-        }
-        Ok(first)
-    }
-
     #[cold]
-    fn fault(&self, problem: &str) -> DataError {
+    pub fn fault(&self, problem: &str) -> DataError {
         DataError { file: self.name.clone(), line: self.line, problem: problem.to_string() }
     }
 }
 
-/// A row of ticks.
 #[inline]
-fn tick(line: &[u8], symbols: &mut Symbols) -> Result<Row, String> {
-    let mut cells = Cells { line, at: 0 };
+fn tick(mut cells: Cells<'_>, symbols: &mut Symbols) -> Result<Row, String> {
+    let told = TickCells {
+        at: cells.time()?,
+        security: symbols.find(cells.next("security")?)?,
+        bid: cells.decimal("bid")?,
+        bid_size: cells.decimal("bidSize")?,
+        ask: cells.decimal("ask")?,
+        ask_size: cells.decimal("askSize")?,
+        last: cells.decimal("last")?,
+        last_size: cells.decimal("lastSize")?,
+    };
+    cells.end()?;
+    told.row()
+}
+
+fn bar(mut cells: Cells<'_>, symbols: &mut Symbols) -> Result<BarRow, String> {
     let at = cells.time()?;
     let security = symbols.find(cells.next("security")?)?;
-    let (bid, bid_size) = cells.side("bid", "bidSize")?;
-    let (ask, ask_size) = cells.side("ask", "askSize")?;
-    let last = cells.decimal("last")?;
-    let last_size = cells.decimal("lastSize")?;
+    let mut price = |name| cells.decimal(name);
+    let prices = [price("open")?, price("high")?, price("low")?, price("close")?];
+    let volume = cells.decimal("volume")?;
     cells.end()?;
-    let quote = Quote { bid, bid_size, ask, ask_size, at };
-    let trade = |price| {
-        let size = last_size.unwrap_or(0);
-        if size < 0 {
-            Err("lastSize is negative")
-        } else {
-            Ok(Trade { price: Price::from_raw(price), size: Qty::from_raw(size), at })
-        }
-    };
-    let is_quoted = bid_size.is_positive() || ask_size.is_positive();
-    let body = match (is_quoted, last) {
-        (true, Some(last)) => Body::Tick { security, quote, trade: trade(last)? },
-        (true, None) => Body::Quote { security, quote },
-        (false, Some(last)) => Body::Trade { security, trade: trade(last)? },
-        (false, None) => return Err("there is neither a quote nor a trade".to_string()),
-    };
-    Ok(Row { at, security, body })
+    bar_of(at, security, prices, volume)
 }
 
 /// The cells of a line, one after the other.
 struct Cells<'a> {
-    line: &'a [u8],
+    /// The line and what was read behind it, so that numbers are looked at in whole words.
+    text: &'a [u8],
+    /// Where the line ends.
+    end: usize,
     at: usize,
 }
 
 impl<'a> Cells<'a> {
+    fn new(text: &'a [u8], end: usize) -> Cells<'a> {
+        Cells { text, end, at: 0 }
+    }
+
     #[inline]
     fn next(&mut self, name: &str) -> Result<&'a [u8], String> {
-        let rest = self.line.get(self.at..).ok_or_else(|| format!("there is no {name}"))?;
+        let rest = self.text[..self.end].get(self.at..).ok_or_else(|| format!("there is no {name}"))?;
         // Cells are short: a loop is sooner done than a search by vectors begins.
         let length = rest.iter().position(|byte| *byte == b',').unwrap_or(rest.len());
         self.at += length + 1;
         Ok(&rest[..length])
     }
 
+    /// Passes a number that was read ahead, if the cell ends with it.
+    #[inline]
+    fn pass<T>(&mut self, (value, length): (T, usize)) -> Option<T> {
+        let end = self.at + length;
+        let is_all = end == self.end || end < self.end && self.text[end] == b',';
+        if is_all {
+            self.at = end + 1;
+        }
+        is_all.then_some(value)
+    }
+
+    #[inline]
+    fn rest(&self) -> &'a [u8] {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
     #[inline]
     fn time(&mut self) -> Result<Timestamp, String> {
+        if let Some(ns) = text::u64_ahead(self.rest()).and_then(|read| self.pass(read)) {
+            return Ok(Timestamp(ns));
+        }
         let cell = self.next("time")?;
         if let Ok(ns) = text::parse_u64(cell) {
             return Ok(Timestamp(ns));
@@ -261,6 +230,9 @@ impl<'a> Cells<'a> {
     /// None if it is empty.
     #[inline]
     fn decimal(&mut self, name: &str) -> Result<Option<i64>, String> {
+        if let Some(raw) = text::scaled_ahead(self.rest()).and_then(|read| self.pass(read)) {
+            return Ok(Some(raw));
+        }
         let cell = self.next(name)?;
         match text::parse_scaled(cell) {
             Ok(raw) => Ok(Some(raw)),
@@ -269,68 +241,21 @@ impl<'a> Cells<'a> {
         }
     }
 
-    /// One side of a quote; without a size it is not there.
-    #[inline]
-    fn side(&mut self, price_name: &str, size_name: &str) -> Result<(Price, Qty), String> {
-        let (price, size) = (self.decimal(price_name)?, self.decimal(size_name)?);
-        match (price, size) {
-            (Some(price), Some(size)) if size >= 0 => Ok((Price::from_raw(price), Qty::from_raw(size))),
-            (None, None | Some(0)) => Ok((Price::ZERO, Qty::ZERO)),
-            (_, Some(size)) if size < 0 => Err(format!("{size_name} is negative")),
-            (Some(_), None) => Err(format!("{size_name} is missing")),
-            (_, Some(_)) => Err(format!("{price_name} is missing")),
-        }
-    }
-
     fn end(&self) -> Result<(), String> {
-        if self.at <= self.line.len() { Err("there are too many cells".to_string()) } else { Ok(()) }
-    }
-}
-
-/// Securities by what they are called in files. The last few are remembered, since a file repeats them.
-#[derive(Debug)]
-struct Symbols {
-    known: BTreeMap<Box<[u8]>, Option<SecurityId>>,
-    last: (Vec<u8>, SecurityId),
-}
-
-impl Symbols {
-    fn new(reference: &RefData) -> Symbols {
-        let mut known: BTreeMap<Box<[u8]>, Option<SecurityId>> = BTreeMap::new();
-        for row in reference.securities() {
-            known.insert(row.id.to_string().into_bytes().into(), Some(row.id));
-        }
-        for row in reference.securities() {
-            let ids = reference.by_symbol(&row.symbol);
-            // One symbol on two exchanges says nothing; then the id must be given.
-            let only = if let [id] = ids { Some(*id) } else { None };
-            known.entry(row.symbol.as_bytes().into()).or_insert(only);
-        }
-        Symbols { known, last: (Vec::new(), SecurityId(0)) }
-    }
-
-    #[inline]
-    fn find(&mut self, name: &[u8]) -> Result<SecurityId, String> {
-        if self.last.0 == name && !name.is_empty() {
-            return Ok(self.last.1);
-        }
-        match self.known.get(name) {
-            Some(Some(id)) => {
-                self.last.0.clear();
-                self.last.0.extend_from_slice(name);
-                self.last.1 = *id;
-                Ok(*id)
-            }
-            Some(None) => {
-                Err(format!("{} is traded on several exchanges: give its id", String::from_utf8_lossy(name)))
-            }
-            None => Err(format!("there is no security {}", String::from_utf8_lossy(name))),
-        }
+        if self.at <= self.end { Err("there are too many cells".to_string()) } else { Ok(()) }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use pitlane_engine::command::{Body, Quote, Trade};
+    use pitlane_engine::id::SecurityId;
+    use pitlane_engine::number::{Price, Qty};
+
+    use super::super::bars::BarPath;
+    use super::super::file::DataFile;
     use super::*;
     use crate::refdata;
 
@@ -353,16 +278,15 @@ mod tests {
         let reference = Arc::new(refdata::shipped().unwrap());
         let whole = io::Cursor::new(text.as_bytes().to_vec());
         let rows = |file: Result<CsvFile, DataError>| {
-            let mut file = file?;
+            let mut file = DataFile::of_csv(file?, &reference, PATH);
             let mut rows = Vec::new();
             while let Some(row) = file.next_row()? {
                 rows.push(row);
             }
             Ok(rows)
         };
-        let at_once = rows(CsvFile::new("ticks".into(), whole, &reference, PATH));
-        let dripping =
-            rows(CsvFile::new("ticks".into(), Drip(text.as_bytes().to_vec(), 0), &reference, PATH));
+        let at_once = rows(CsvFile::new("ticks".into(), whole, &reference));
+        let dripping = rows(CsvFile::new("ticks".into(), Drip(text.as_bytes().to_vec(), 0), &reference));
         assert_eq!(at_once, dripping, "wherever the bytes are cut");
         at_once
     }
@@ -426,5 +350,22 @@ mod tests {
         assert_eq!(rows.len(), 8);
         assert!(rows.is_sorted_by_key(|row| row.at));
         assert_eq!(rows[7].at, Timestamp(105_000_000_000));
+    }
+
+    /// Bars of several securities begin together, and what they become goes forward in time nevertheless.
+    #[test]
+    fn bars_of_several_securities_unfold_side_by_side() {
+        let bars = ["0,AAPL", "0,MSFT", "30000000000,AAPL", "60000000000,MSFT"];
+        let text = bars.map(|bar| format!("{bar},10,12,9,11,4000\n")).concat();
+        let rows = read(&format!("{BARS}\n{text}")).unwrap();
+        let told: Vec<(u64, u32)> =
+            rows.iter().map(|row| (row.at.0 / 1_000_000_000, row.security.0)).collect();
+        let expected = [
+            [(0, 1), (0, 2), (15, 1), (15, 2)],
+            [(30, 1), (30, 2), (30, 1), (45, 1)],
+            [(45, 2), (45, 1), (60, 1), (60, 2)],
+            [(75, 1), (75, 2), (90, 2), (105, 2)],
+        ];
+        assert_eq!(told, expected.concat());
     }
 }

@@ -9,16 +9,18 @@ use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 
 use super::bars::BarPath;
-use super::csv::CsvFile;
+use super::file::DataFile;
 use super::{DataError, Row};
 
 /// Files at once: each has a buffer and an open handle.
 pub const FILES_MAX: usize = 1_024;
+/// Of these in Parquet: each holds a page of every column, usually of a megabyte.
+pub const PARQUET_FILES_MAX: usize = 128;
 
 /// Invariant: a file is in `heads` as long as it has a row, under the time of that row.
 #[derive(Debug)]
 pub struct Merge {
-    files: Vec<CsvFile>,
+    files: Vec<DataFile>,
     /// By file: its next row.
     rows: Vec<Option<Row>>,
     heads: BinaryHeap<Reverse<(Timestamp, usize)>>,
@@ -44,7 +46,10 @@ pub fn open(
         Merge { files: Vec::new(), rows: Vec::new(), heads: BinaryHeap::new(), bytes: 0, until: to };
     for (at, path) in paths.iter().enumerate() {
         merge.bytes += std::fs::metadata(path).map_or(0, |data| data.len());
-        merge.files.push(CsvFile::open(path, reference, bars)?);
+        merge.files.push(DataFile::open(path, reference, bars, (from, to))?);
+        if merge.files.iter().filter(|file| file.is_parquet()).count() > PARQUET_FILES_MAX {
+            return Err(whole(format!("there are more than {PARQUET_FILES_MAX} files of Parquet")));
+        }
         merge.rows.push(None);
         loop {
             merge.advance(at)?;
@@ -66,7 +71,7 @@ impl Merge {
     }
 
     pub fn consumed(&self) -> u64 {
-        self.files.iter().map(CsvFile::consumed).sum()
+        self.files.iter().map(DataFile::consumed).sum()
     }
 
     /// The time of the next row; None at the end.

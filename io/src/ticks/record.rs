@@ -15,6 +15,7 @@ use pitlane_engine::id::SecurityId;
 use pitlane_engine::time::Timestamp;
 
 use super::csv::TICKS;
+use super::parquet::writer::{self, TickWriter};
 
 /// Texts that wait to be written, and how long one is before it is sent: 16 MiB in all.
 const WAITING_MAX: usize = 64;
@@ -33,23 +34,53 @@ pub struct Recorder {
 
 /// Opens the file and starts the thread, which ends when the recorder is gone and all is written.
 pub fn start(path: &Path) -> io::Result<(Recorder, JoinHandle<()>)> {
-    let mut file = OpenOptions::new().create(true).append(true).open(path)?;
-    if file.metadata()?.len() == 0 {
-        file.write_all(format!("{TICKS}\n").as_bytes())?;
-    }
+    let mut to = Paper::open(path)?;
     let (texts, received) = sync_channel(WAITING_MAX);
-    let thread = thread::Builder::new().name("record".to_string()).spawn(move || write(&received, file))?;
+    let thread =
+        thread::Builder::new().name("record".to_string()).spawn(move || write(&received, &mut to))?;
     Ok((
         Recorder { texts, rows: String::new(), before: BTreeMap::new(), last: Timestamp::ZERO, left_out: 0 },
         thread,
     ))
 }
 
-fn write(texts: &Receiver<String>, mut file: File) {
-    for text in texts {
-        if let Err(error) = file.write_all(text.as_bytes()) {
-            tracing::error!(%error, "the market is not recorded any more");
-            return;
+fn write(texts: &Receiver<String>, to: &mut Paper) {
+    let written = texts.iter().try_for_each(|text| to.write(&text)).and_then(|()| to.close());
+    if let Err(error) = written {
+        tracing::error!(%error, "the market is not recorded any more");
+    }
+}
+
+/// What is written on.
+enum Paper {
+    Csv(File),
+    Parquet(Box<TickWriter>),
+}
+
+impl Paper {
+    /// By the name: a file of CSV is added to, of Parquet new ones are made.
+    fn open(path: &Path) -> io::Result<Paper> {
+        if writer::is_meant(path) {
+            return Ok(Paper::Parquet(Box::new(TickWriter::new(path))));
+        }
+        let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+        if file.metadata()?.len() == 0 {
+            file.write_all(format!("{TICKS}\n").as_bytes())?;
+        }
+        Ok(Paper::Csv(file))
+    }
+
+    fn write(&mut self, rows: &str) -> io::Result<()> {
+        match self {
+            Paper::Csv(file) => file.write_all(rows.as_bytes()),
+            Paper::Parquet(writer) => rows.lines().try_for_each(|row| writer.push(row)),
+        }
+    }
+
+    fn close(&mut self) -> io::Result<()> {
+        match self {
+            Paper::Csv(_) => Ok(()),
+            Paper::Parquet(writer) => writer.close(),
         }
     }
 }

@@ -66,22 +66,27 @@ fn every_administrative_act_is_noted_before_it_happens() {
 fn what_was_sent_along_is_noted_up_to_a_length_and_without_secrets() {
     let house = House::start("audit-bodies", &[]);
     let admin = bearer(&house.token[2]);
-    let put = |body: &str| {
+    let put_to = |path: &str, body: &str| {
         let mut client = house.connect();
         let length = body.len();
         client.send(&format!(
-            "PUT /rest/ext/risk HTTP/1.1\r\nHost: localhost\r\n{admin}Content-Type: application/json\r\n\
+            "PUT {path} HTTP/1.1\r\nHost: localhost\r\n{admin}Content-Type: application/json\r\n\
              Content-Length: {length}\r\n\r\n{body}"
         ));
         client.receive(false).status
     };
+    let put = |body: &str| put_to("/rest/ext/risk", body);
     let sound = r#"{"strategyName":"PAIRS","maxOpenOrders":7}"#;
     assert_eq!(put(sound), 200);
     assert_eq!(put(r#"{"strategyName":"PAIRS","Password":"sesame"}"#), 400);
     assert_eq!(put(&format!(r#"{{"strategyName":"{}"}}"#, "é".repeat(1_000))), 422);
+    let stop = r#"{"phase":"STOP"}"#;
+    assert_eq!(put_to("/rest/ext/strategy/PAIRS/phase", stop), 200);
     let noted = lines(&house.data);
     let bodies: Vec<&str> = noted.iter().filter_map(|line| line["body"].as_str()).collect();
     assert_eq!(bodies[..2], [sound, "***"]);
+    let led = noted.iter().find(|line| line["body"] == stop).expect("leading a strategy is an act");
+    assert_eq!(led["act"], "PUT /rest/ext/strategy/PAIRS/phase");
     assert!(bodies[2].starts_with(r#"{"strategyName":"éé"#) && bodies[2].len() <= 512, "{}", bodies[2].len());
     assert!(verify(&house.data).0);
     house.end();

@@ -1,0 +1,103 @@
+//! The binary as a user starts it, with its default config: how long until it is ready, and what it takes of a core while nobody is there.
+
+use std::error::Error;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::journal::Folder;
+
+/// After the start, before anything is counted: what is made ahead is made.
+const SETTLE: Duration = Duration::from_secs(3);
+/// Ports that are free, so that it runs beside another.
+const LISTENERS: [&str; 5] =
+    ["http.listen", "https.listen", "stomp.listen", "stomp.tls_listen", "fix.listen"];
+
+/// What was measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Idle {
+    /// Seconds from the start of the process to its first line: the median of all starts.
+    pub start_s: f64,
+    /// Part of a core.
+    pub part: f64,
+    /// In memory, all of it.
+    pub resident_bytes: u64,
+}
+
+/// The binary beside this one.
+pub fn binary() -> Result<PathBuf, Box<dyn Error>> {
+    let path = std::env::current_exe()?.with_file_name("pitlane");
+    if path.is_file() {
+        return Ok(path);
+    }
+    Err(format!("there is no {}: cargo build --release --package pitlane", path.display()).into())
+}
+
+pub fn measure(starts: usize, time: Duration) -> Result<Idle, Box<dyn Error>> {
+    let binary = binary()?;
+    let mut seconds = Vec::new();
+    for _ in 1..starts.max(1) {
+        seconds.push(Service::start(&binary)?.start_s);
+    }
+    let service = Service::start(&binary)?;
+    seconds.push(service.start_s);
+    std::thread::sleep(SETTLE);
+    let (begin, before) = (Instant::now(), service.on_core_ns()?);
+    std::thread::sleep(time);
+    let spent_ns = service.on_core_ns()? - before;
+    let part = spent_ns / begin.elapsed().as_nanos() as f64;
+    let resident_bytes = service.resident_bytes()?;
+    Ok(Idle { start_s: crate::measure::median(&seconds), part, resident_bytes })
+}
+
+/// A process that is there as long as this is.
+struct Service {
+    child: Child,
+    start_s: f64,
+    _folder: Folder,
+}
+
+impl Service {
+    fn start(binary: &PathBuf) -> Result<Service, Box<dyn Error>> {
+        let folder = Folder::new(None);
+        let mut command = Command::new(binary);
+        command.args(["serve", "--quiet", "--data"]).arg(folder.path());
+        for key in LISTENERS {
+            command.args(["--set", &format!("{key}=127.0.0.1:0")]);
+        }
+        let begin = Instant::now();
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let out = child.stdout.take().ok_or("it has no output")?;
+        let mut service = Service { child, start_s: 0.0, _folder: folder };
+        let mut line = String::new();
+        BufReader::new(out).read_line(&mut line)?;
+        service.start_s = begin.elapsed().as_secs_f64();
+        if line.starts_with("ready ") { Ok(service) } else { Err(format!("it did not start: {line}").into()) }
+    }
+
+    /// Of all its threads.
+    fn on_core_ns(&self) -> Result<f64, Box<dyn Error>> {
+        let mut sum = 0.0;
+        for task in fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
+            let text = fs::read_to_string(task?.path().join("schedstat"))?;
+            sum += text.split(' ').next().ok_or("the kernel keeps no account of threads")?.parse::<f64>()?;
+        }
+        Ok(sum)
+    }
+
+    fn resident_bytes(&self) -> Result<u64, Box<dyn Error>> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line =
+            status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("the system does not tell")?;
+        Ok(line.split_whitespace().next().ok_or("the system does not tell")?.parse::<u64>()? * 1_024)
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,58 @@
+//! Results that are kept: a folder of files, and a page of all of them.
+
+use std::path::Path;
+
+use pitlane::config::{self, Machine, Sources};
+use pitlane::doctor::{self, Probes};
+use pitlane_bench::goals::Verdict;
+use pitlane_bench::report::curves::by_percentile;
+use pitlane_bench::report::folder::Folder;
+use pitlane_bench::report::page;
+use pitlane_bench::report::recording::Recording;
+
+use super::Site;
+use crate::{Failure, Verdicts};
+
+/// Curves in one drawing: more cannot be told apart.
+const CURVES_MAX: usize = 8;
+
+/// Every recording as `.hgrm`, JSON and SVG; several also in one drawing; and the page.
+pub fn keep(
+    out: &Path,
+    site: &Site,
+    title: &str,
+    recordings: &[&Recording],
+    goals: &[Verdict],
+) -> Result<(), Failure> {
+    let mut folder = Folder::make(out, &site.conditions)?;
+    for recording in recordings {
+        folder.add(&format!("{title}, {}", recording.name), recording)?;
+    }
+    if recordings.len() > 1 {
+        let last = recordings.len().saturating_sub(CURVES_MAX);
+        folder.draw("all", &by_percentile(title, folder.notes(), &recordings[last..]))?;
+    }
+    folder.close(&site.conditions, &site.noise, goals)?;
+    report(out)?;
+    Ok(())
+}
+
+/// The page of a folder, with what the machine's doctor says today.
+pub fn report(folder: &Path) -> Result<Verdicts, Failure> {
+    let machine = Machine::of(Path::new("/"));
+    let loaded = config::load(&Sources::default(), &machine).map_err(|faults| faults.to_string())?;
+    let findings = doctor::examine(&loaded.config, Path::new("/"), &Probes::take(&loaded.config));
+    let unfit = findings.into_iter().filter(|finding| finding.verdict != doctor::Verdict::Fit);
+    let rows: Vec<page::Finding> = unfit
+        .map(|finding| {
+            [finding.check.to_string(), finding.verdict.word().to_string(), finding.found, finding.mend]
+        })
+        .collect();
+    let path = folder.join("report.html");
+    std::fs::write(
+        &path,
+        page::page(folder, &rows).map_err(|error| format!("{}: {error}", folder.display()))?,
+    )?;
+    println!("written to {}", path.display());
+    Ok(Verdicts::default())
+}

@@ -1,0 +1,186 @@
+//! Long work in small steps; and any calls at all, with a twin that follows what is said.
+
+use super::*;
+
+/// Works a book to its end and gives the number of steps; none may fill more than is allowed.
+fn steps(desk: &mut Desk) -> (usize, usize) {
+    let (mut steps, mut fills) = (0, 0);
+    loop {
+        let said = desk.venue.outcomes();
+        let filled = said.iter().filter(|(_, outcome)| matches!(outcome, Filled { .. })).count();
+        assert!(filled <= 2 * FILLS_PER_STEP as usize, "{filled} in one step");
+        assert!(said.len() <= OUTCOMES_PER_STEP_MAX, "{}", said.len());
+        (steps, fills) = (steps + 1, fills + filled);
+        let more = desk.venue.has_work(0);
+        desk.venue.clear_outcomes();
+        if !more {
+            return (steps, fills);
+        }
+        desk.venue.work(0);
+    }
+}
+
+#[test]
+fn a_market_order_through_a_thousand_orders_makes_at_most_eight_fills_a_step() {
+    let mut desk = desk();
+    for slot in 0..1000 {
+        desk.limit(slot, Sell, 1, 100 + slot as i64 / 3);
+    }
+    desk.market(1000, Buy, 1000);
+    desk.venue.cancel(1000);
+    assert_eq!(desk.venue.outcomes().last(), Some(&(1000, CancelRefused(Reason::RequestPending))));
+    desk.venue.clear_outcomes();
+    let (steps, fills) = steps(&mut desk);
+    assert!((124..=126).contains(&steps), "{steps}");
+    assert_eq!(fills, 2000 - 16);
+    assert!(desk.venue.remaining(1000).is_none());
+}
+
+#[test]
+fn feeds_uncrosses_lines_and_ends_of_day_take_small_steps_too() {
+    let mut desk = desk();
+    desk.venue.halt(0, true);
+    for slot in 0..300 {
+        desk.limit(slot, Buy, 1, 100 + slot as i64 % 7);
+        desk.limit(slot + 300, Sell, 1, 104 + slot as i64 % 7);
+        desk.order(slot + 600, Buy, 1, None, Tif::Gtc);
+        desk.order(slot + 900, Sell, 1, Some(120), Tif::Atc);
+    }
+    desk.venue.clear_outcomes();
+    desk.venue.halt(0, false);
+    let (count, fills) = steps(&mut desk);
+    assert!(fills >= 600 && count >= fills / 16, "{fills} fills in {count} steps");
+    desk.trade(103, 0);
+    assert!(steps(&mut desk).0 > 1);
+    desk.quote(80, 500, 90, 500);
+    assert!(steps(&mut desk).0 > 1);
+    desk.venue.session(0, Session::ClosingAuction);
+    assert!(steps(&mut desk).0 > 30);
+    desk.venue.session(0, Session::Closed);
+    assert!(steps(&mut desk).0 > 30);
+    assert!((0..1200).all(|slot| desk.venue.remaining(slot).is_none_or(|_| (600..900).contains(&slot))));
+}
+
+// Any calls at all.
+
+fn any_ticks(chance: &mut Chance) -> i64 {
+    match chance.below(20) {
+        0 => chance.next_u64() as i64,
+        1 => [i64::MIN, i64::MAX, 0, -1][chance.below(4) as usize],
+        2 => chance.below(5_000) as i64 - 2_500,
+        _ => 100 + chance.below(12) as i64,
+    }
+}
+
+fn any_qty(chance: &mut Chance) -> Qty {
+    match chance.below(40) {
+        0 => Qty::from_raw(chance.next_u64() as i64),
+        1 => Qty::MAX,
+        _ => Qty::from_raw(chance.below(50) as i64),
+    }
+}
+
+/// Calls something; the quantity an order has if the call is granted.
+fn any_call(venue: &mut Venue, chance: &mut Chance) -> Qty {
+    let qty = any_qty(chance);
+    let (book, slot) = (chance.below(3) as u32, chance.below(200) as u32);
+    let side = Side::BOTH[chance.below(2) as usize];
+    let tif = Tif::ALL[chance.below(7) as usize];
+    let limit = (chance.below(5) > 0).then(|| any_ticks(chance));
+    let price = |chance: &mut Chance| Price::from_raw(any_ticks(chance).saturating_mul(3));
+    match chance.below(100) {
+        0..50 => {
+            let account = AccountId(chance.below(8) as u16);
+            venue.enter(&Entry { slot, book, side, limit, qty, tif, account });
+        }
+        50..60 => venue.cancel(slot),
+        60..75 => venue.replace(slot, qty, limit, tif),
+        75..78 => venue.expire(slot, Reason::ExpiredGtd),
+        78..86 => {
+            let (bid, ask) = (price(chance), price(chance));
+            let (bid_size, ask_size) = (any_qty(chance), any_qty(chance));
+            venue.quote(book, &Quote { bid, bid_size, ask, ask_size, at: Timestamp(1) });
+        }
+        86..94 => {
+            let (price, size) = (price(chance), any_qty(chance));
+            venue.trade(book, &Trade { price, size, at: Timestamp(2) });
+        }
+        94..97 => venue.halt(book, chance.below(3) == 0),
+        _ => venue.session(book, Session::ALL[chance.below(4).max(chance.below(3)) as usize]),
+    }
+    qty
+}
+
+#[test]
+fn nothing_panics_and_every_order_ends_once_whatever_is_called() {
+    for seed in 0..60 {
+        let mut chance = Chance::new(seed);
+        let settings = VenueSettings {
+            fill_model: [FillModel::Queue, FillModel::Through, FillModel::Touch][seed as usize % 3],
+            slippage_ticks: seed as u32 % 3,
+            quote_levels: [10, 1, 0, u32::MAX][seed as usize % 4],
+            self_trade: [SelfTrade::CancelNewest, SelfTrade::Allow][seed as usize % 2],
+            band_bp: [0, 300][seed as usize / 2 % 2],
+            reject_permille: seed as u32 % 5 * 10,
+            partial_fill: seed % 7 == 0,
+            ..VenueSettings::default()
+        };
+        let book = BookSpec {
+            tick_size: Price::from_raw(3),
+            lot: Qty::from_raw(1 + seed as i64 % 2),
+            ..spec(settings)
+        };
+        let mut venue = Venue::new(vec![book.clone(), BookSpec { auctions: false, ..book }], 4);
+        let mut open = [Qty::ZERO; 200];
+        for _ in 0..4_000 {
+            let qty = any_call(&mut venue, &mut chance);
+            loop {
+                assert!(venue.outcomes().len() <= OUTCOMES_PER_STEP_MAX);
+                for &(slot, outcome) in venue.outcomes() {
+                    follow(&mut open[slot as usize], qty, outcome);
+                }
+                venue.clear_outcomes();
+                if !venue.work(0) && !venue.work(1) && venue.outcomes().is_empty() {
+                    break;
+                }
+            }
+            for (slot, &left) in open.iter().enumerate() {
+                let remaining = venue.remaining(slot as u32).unwrap_or_default();
+                assert_eq!(left, remaining, "slot {slot}, seed {seed}");
+            }
+            for book in 0..2 {
+                let best = |side| venue.depth(book, side, 1).next().map(|(price, _)| price);
+                if let (Some(bid), Some(ask), true) = (best(Buy), best(Sell), is_open(&venue, book)) {
+                    assert!(bid < ask, "{bid} against {ask}, seed {seed}");
+                }
+            }
+        }
+    }
+}
+
+fn is_open(venue: &Venue, book: u32) -> bool {
+    !venue.books[book as usize].mode.has(Mode::COLLECTING)
+}
+
+/// What is left of an order, by what is said of it.
+fn follow(left: &mut Qty, asked: Qty, outcome: Outcome) {
+    match outcome {
+        Accepted => {
+            assert!(left.is_zero());
+            *left = asked;
+        }
+        Replaced => {
+            assert!(left.is_positive());
+            *left = asked;
+        }
+        Rejected(_) | CancelRefused(_) | ReplaceRefused(_) => {}
+        Filled { qty, .. } => {
+            assert!(qty.is_positive() && qty <= *left);
+            *left = Qty::from_raw(left.raw() - qty.raw());
+        }
+        Canceled(_) | Expired(_) => {
+            assert!(left.is_positive(), "it ends once");
+            *left = Qty::ZERO;
+        }
+    }
+}

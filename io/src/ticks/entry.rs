@@ -1,0 +1,95 @@
+//! What a line of a file says, whatever the file's format, and what it comes to.
+
+use pitlane_engine::command::{Body, Quote, Trade};
+use pitlane_engine::id::SecurityId;
+use pitlane_engine::number::{Price, Qty};
+use pitlane_engine::time::Timestamp;
+
+use super::Row;
+use super::bars::BarRow;
+
+/// One line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    Tick(Row),
+    Bar(BarRow),
+}
+
+impl Entry {
+    #[inline]
+    pub fn at(&self) -> Timestamp {
+        match self {
+            Entry::Tick(row) => row.at,
+            Entry::Bar(bar) => bar.at,
+        }
+    }
+}
+
+/// The cells of a tick, scaled; None where one is empty.
+#[derive(Clone, Copy, Debug)]
+pub struct TickCells {
+    pub at: Timestamp,
+    pub security: SecurityId,
+    pub bid: Option<i64>,
+    pub bid_size: Option<i64>,
+    pub ask: Option<i64>,
+    pub ask_size: Option<i64>,
+    pub last: Option<i64>,
+    pub last_size: Option<i64>,
+}
+
+impl TickCells {
+    /// A quote, a trade or both.
+    #[inline]
+    pub fn row(&self) -> Result<Row, String> {
+        let TickCells { at, security, .. } = *self;
+        let (bid, bid_size) = side(self.bid, self.bid_size, "bid")?;
+        let (ask, ask_size) = side(self.ask, self.ask_size, "ask")?;
+        let last_size = self.last_size.unwrap_or(0);
+        if self.last.is_some() && last_size < 0 {
+            return Err("lastSize is negative".to_string());
+        }
+        let quote = Quote { bid, bid_size, ask, ask_size, at };
+        let trade = |price| Trade { price: Price::from_raw(price), size: Qty::from_raw(last_size), at };
+        let is_quoted = bid_size.is_positive() || ask_size.is_positive();
+        let body = match (is_quoted, self.last) {
+            (true, Some(last)) => Body::Tick { security, quote, trade: trade(last) },
+            (true, None) => Body::Quote { security, quote },
+            (false, Some(last)) => Body::Trade { security, trade: trade(last) },
+            (false, None) => return Err("there is neither a quote nor a trade".to_string()),
+        };
+        Ok(Row { at, security, body })
+    }
+}
+
+/// One side of a quote; without a size it is not there.
+#[inline]
+fn side(price: Option<i64>, size: Option<i64>, name: &str) -> Result<(Price, Qty), String> {
+    match (price, size) {
+        (Some(price), Some(size)) if size >= 0 => Ok((Price::from_raw(price), Qty::from_raw(size))),
+        (None, None | Some(0)) => Ok((Price::ZERO, Qty::ZERO)),
+        (_, Some(size)) if size < 0 => Err(format!("{name}Size is negative")),
+        (Some(_), None) => Err(format!("{name}Size is missing")),
+        (_, Some(_)) => Err(format!("{name} is missing")),
+    }
+}
+
+/// A bar of open, high, low and close, if they fit together.
+pub fn bar_of(
+    at: Timestamp,
+    security: SecurityId,
+    prices: [Option<i64>; 4],
+    volume: Option<i64>,
+) -> Result<BarRow, String> {
+    let names = ["open", "high", "low", "close"];
+    if let Some(nth) = prices.iter().position(Option::is_none) {
+        return Err(format!("{} is empty", names[nth]));
+    }
+    let [open, high, low, close] = prices.map(|price| Price::from_raw(price.unwrap_or_default()));
+    let volume = Qty::from_raw(volume.unwrap_or(0));
+    let is_between = |price: Price| (low..=high).contains(&price);
+    if volume.is_negative() || high < low || !is_between(open) || !is_between(close) {
+        return Err("low, open, close and high do not fit together".to_string());
+    }
+    Ok(BarRow { at, security, open, high, low, close, volume })
+}

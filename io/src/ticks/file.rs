@@ -1,0 +1,107 @@
+//! One file of market data, whatever its format: told by its first bytes, not by its name.
+
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::path::Path;
+use std::sync::Arc;
+
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::time::Timestamp;
+
+use super::bars::{BarPath, Unfolding};
+use super::csv::CsvFile;
+use super::entry::Entry;
+use super::parquet::ParquetFile;
+use super::{DataError, Row};
+
+/// What a file of Parquet begins and ends with.
+pub const PARQUET: [u8; 4] = *b"PAR1";
+
+#[derive(Debug)]
+pub struct DataFile {
+    format: Format,
+    bars: Unfolding,
+}
+
+#[derive(Debug)]
+enum Format {
+    Csv(CsvFile),
+    Parquet(Box<ParquetFile>),
+}
+
+impl DataFile {
+    /// Whole parts of it that end before the range or begin behind it may be left out at once.
+    pub fn open(
+        path: &Path,
+        reference: &Arc<RefData>,
+        bars: BarPath,
+        range: (Timestamp, Timestamp),
+    ) -> Result<DataFile, DataError> {
+        let name = path.display().to_string();
+        let whole = |error: std::io::Error| DataError {
+            file: path.display().to_string(),
+            line: 0,
+            problem: error.to_string(),
+        };
+        let mut file = File::open(path).map_err(whole)?;
+        let mut first = [0; PARQUET.len()];
+        let is_parquet = file.read_exact(&mut first).is_ok() && first == PARQUET;
+        file.rewind().map_err(whole)?;
+        let format = if is_parquet {
+            Format::Parquet(Box::new(ParquetFile::new(name, file, reference, bars.interval_ns, range)?))
+        } else {
+            Format::Csv(CsvFile::new(name, file, reference)?)
+        };
+        Ok(DataFile { format, bars: Unfolding::new(bars, reference.clone()) })
+    }
+
+    /// Of a file that is open.
+    #[cfg(test)]
+    pub fn of_csv(file: CsvFile, reference: &Arc<RefData>, bars: BarPath) -> DataFile {
+        DataFile { format: Format::Csv(file), bars: Unfolding::new(bars, reference.clone()) }
+    }
+
+    pub fn is_parquet(&self) -> bool {
+        matches!(self.format, Format::Parquet(_))
+    }
+
+    /// Bytes of the file that were looked at.
+    pub fn consumed(&self) -> u64 {
+        match &self.format {
+            Format::Csv(file) => file.consumed(),
+            Format::Parquet(file) => file.consumed(),
+        }
+    }
+
+    /// The next row; None at the end.
+    #[inline]
+    pub fn next_row(&mut self) -> Result<Option<Row>, DataError> {
+        loop {
+            if !self.bars.wants()
+                && let Some(row) = self.poll_bars()?
+            {
+                return Ok(Some(row));
+            }
+            match self.next_entry()? {
+                Some(Entry::Tick(row)) => return Ok(Some(row)),
+                Some(Entry::Bar(bar)) => self.bars.put(bar),
+                None => return self.poll_bars(),
+            }
+        }
+    }
+
+    #[inline]
+    fn next_entry(&mut self) -> Result<Option<Entry>, DataError> {
+        match &mut self.format {
+            Format::Csv(file) => file.next_entry(),
+            Format::Parquet(file) => file.next_entry(),
+        }
+    }
+
+    fn poll_bars(&mut self) -> Result<Option<Row>, DataError> {
+        self.bars.poll().map_err(|problem| match &self.format {
+            Format::Csv(file) => file.fault(&problem),
+            Format::Parquet(file) => file.fault(&problem),
+        })
+    }
+}

@@ -1,0 +1,213 @@
+//! A file of ticks or bars in Parquet, as pandas, pyarrow, polars and our recorder write it: the columns of the CSV files, by name and in
+//! any order; others are not looked at.
+//!
+//! ```text
+//! file ─► row groups, those outside the range of time left out ─► batches of every column ─► Entry
+//! ```
+//!
+//! It is read page by page, so a file may be larger than the memory. The decoder is not ours and a file may hold anything: a panic in it is a
+//! fault of the file.
+
+mod column;
+mod guarded;
+pub mod writer;
+
+use std::fmt;
+use std::fs::File;
+
+use parquet::column::reader::ColumnReader;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::time::Timestamp;
+
+use self::column::{Batch, Column};
+use self::guarded::{Guarded, guarded};
+use super::DataError;
+use super::csv::{BARS, TICKS};
+use super::entry::{Entry, TickCells, bar_of};
+use super::symbols::Symbols;
+
+/// Rows of a batch: enough that a call to the decoder does not count, few enough to stay in the cache.
+const ROWS_PER_BATCH: usize = 2_048;
+
+/// One file.
+pub struct ParquetFile {
+    name: String,
+    file: SerializedFileReader<Guarded>,
+    symbols: Symbols,
+    is_bars: bool,
+    /// In the order of the CSV's header: time, security, and the numbers.
+    columns: Vec<Column>,
+    /// Row groups that are to be read, last first, each with the number of rows before it.
+    groups: Vec<(usize, u64)>,
+    /// Of the row group that is being read, one for each column.
+    readers: Vec<ColumnReader>,
+    batch: Batch,
+    /// The row of the batch that is next, and its number in the file, from 1.
+    at: usize,
+    row: u64,
+    /// Of the row before.
+    last: Timestamp,
+    consumed: u64,
+}
+
+impl fmt::Debug for ParquetFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ParquetFile")
+            .field("name", &self.name)
+            .field("row", &self.row)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ParquetFile {
+    /// A bar reaches `bar_ns` beyond its time.
+    pub fn new(
+        name: String,
+        file: File,
+        reference: &RefData,
+        bar_ns: u64,
+        range: (Timestamp, Timestamp),
+    ) -> Result<ParquetFile, DataError> {
+        let fault = |problem: String| DataError { file: name.clone(), line: 0, problem };
+        let file = Guarded::new(file).map_err(fault)?;
+        let file = guarded(|| SerializedFileReader::new(file)).map_err(fault)?;
+        let (columns, is_bars) = columns(&file).map_err(fault)?;
+        let reach_ns = if is_bars { bar_ns } else { 0 };
+        let groups = groups(&file, &columns[0], reach_ns, range);
+        Ok(ParquetFile {
+            symbols: Symbols::new(reference),
+            batch: Batch::new(columns.len()),
+            name,
+            file,
+            is_bars,
+            columns,
+            groups,
+            readers: Vec::new(),
+            at: 0,
+            row: 0,
+            last: Timestamp::ZERO,
+            consumed: 0,
+        })
+    }
+
+    /// Bytes of the row groups that were begun.
+    pub fn consumed(&self) -> u64 {
+        self.consumed
+    }
+
+    /// The next row; None at the end.
+    #[inline]
+    pub fn next_entry(&mut self) -> Result<Option<Entry>, DataError> {
+        while self.at == self.batch.rows() {
+            if !self.next_batch()? {
+                return Ok(None);
+            }
+        }
+        let at = self.at;
+        self.at += 1;
+        self.row += 1;
+        let entry = self.entry(at).map_err(|problem| self.fault(&problem))?;
+        if entry.at() < self.last {
+            return Err(self.fault("its time is before that of the row above"));
+        }
+        self.last = entry.at();
+        Ok(Some(entry))
+    }
+
+    /// The row of this place in the batch.
+    fn entry(&mut self, place: usize) -> Result<Entry, String> {
+        let ParquetFile { columns, batch, symbols, .. } = self;
+        let at = columns[0].time(batch.cell(0, place)).map_err(|why| format!("time: {why}"))?;
+        let security = columns[1].security(batch.cell(1, place), symbols)?;
+        let number = |nth: usize| {
+            let column = &columns[nth];
+            column.number(batch.cell(nth, place)).map_err(|why| format!("{}: {why}", column.name()))
+        };
+        if self.is_bars {
+            let prices = [number(2)?, number(3)?, number(4)?, number(5)?];
+            return bar_of(at, security, prices, number(6)?).map(Entry::Bar);
+        }
+        let told = TickCells {
+            at,
+            security,
+            bid: number(2)?,
+            bid_size: number(3)?,
+            ask: number(4)?,
+            ask_size: number(5)?,
+            last: number(6)?,
+            last_size: number(7)?,
+        };
+        told.row().map(Entry::Tick)
+    }
+
+    /// False at the end.
+    fn next_batch(&mut self) -> Result<bool, DataError> {
+        self.at = 0;
+        self.batch.clear();
+        loop {
+            if !self.readers.is_empty() {
+                let ParquetFile { readers, batch, .. } = self;
+                guarded(|| batch.read(readers, ROWS_PER_BATCH)).map_err(|problem| self.fault(&problem))?;
+                if self.batch.rows() > 0 {
+                    return Ok(true);
+                }
+            }
+            let Some((group, rows_before)) = self.groups.pop() else {
+                self.readers.clear();
+                return Ok(false);
+            };
+            self.row = rows_before;
+            let metadata = self.file.metadata().row_group(group);
+            self.consumed += u64::try_from(metadata.compressed_size()).unwrap_or(0);
+            let open = || {
+                let group = self.file.get_row_group(group)?;
+                self.columns.iter().map(|column| group.get_column_reader(column.nth())).collect()
+            };
+            self.readers = guarded(open).map_err(|problem| self.fault(&problem))?;
+        }
+    }
+
+    #[cold]
+    pub fn fault(&self, problem: &str) -> DataError {
+        DataError { file: self.name.clone(), line: self.row, problem: problem.to_string() }
+    }
+}
+
+/// Those of a tick or of a bar, whichever are there; true: of a bar.
+fn columns(file: &SerializedFileReader<Guarded>) -> Result<(Vec<Column>, bool), String> {
+    let schema = file.metadata().file_metadata().schema_descr();
+    let find = |header: &'static str| -> Result<Vec<Column>, String> {
+        header.split(',').enumerate().map(|(role, name)| Column::find(schema, name, role)).collect()
+    };
+    // A file that has bids is taken for one of ticks, so that what it lacks is told.
+    let is_bars = Column::find(schema, "open", 2).is_ok() && Column::find(schema, "bid", 2).is_err();
+    Ok((find(if is_bars { BARS } else { TICKS })?, is_bars))
+}
+
+/// Row groups that may have rows in the range, by what the file itself says of their times, last first.
+fn groups(
+    file: &SerializedFileReader<Guarded>,
+    time: &Column,
+    reach_ns: u64,
+    (from, to): (Timestamp, Timestamp),
+) -> Vec<(usize, u64)> {
+    let mut rows = 0;
+    let mut kept = Vec::new();
+    for (nth, group) in file.metadata().row_groups().iter().enumerate() {
+        let is_outside = group
+            .columns()
+            .get(time.nth())
+            .and_then(|chunk| time.span(chunk.statistics()?))
+            .is_some_and(|(first, last)| last.plus(reach_ns) < from || first >= to);
+        if !is_outside {
+            kept.push((nth, rows));
+        }
+        rows += u64::try_from(group.num_rows()).unwrap_or(0);
+    }
+    kept.reverse();
+    kept
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,170 @@
+//! Ticks into files of Parquet: numbered ones, since a file is whole only when its end is written, and cannot be added to afterwards.
+//!
+//! ```text
+//! ticks.parquet  ─►  ticks-000001.parquet, ticks-000002.parquet, …        each in .part until it is whole
+//! ```
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parquet::basic::Compression;
+use parquet::data_type::{Int32Type, Int64Type};
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
+use pitlane_engine::text::{parse_scaled, parse_u64};
+
+/// Rows of a group: they wait in memory until they are written, some 4 MiB.
+const ROWS_PER_GROUP: usize = 65_536;
+/// Groups of a file: a million rows, which is what the end of the process without a word loses at most.
+const GROUPS_PER_FILE: usize = 16;
+/// Numbers of files.
+const FILES_MAX: u32 = 999_999;
+/// Prices and sizes of a tick.
+const NUMBERS: usize = 6;
+
+/// Whole numbers and decimals, no floats: what is read back is what was traded.
+const SCHEMA: &str = "message ticks {
+    REQUIRED INT64 time (TIMESTAMP(NANOS,true));
+    REQUIRED INT32 security (INTEGER(32,false));
+    OPTIONAL INT64 bid (DECIMAL(18,8));
+    OPTIONAL INT64 bidSize (DECIMAL(18,8));
+    OPTIONAL INT64 ask (DECIMAL(18,8));
+    OPTIONAL INT64 askSize (DECIMAL(18,8));
+    OPTIONAL INT64 last (DECIMAL(18,8));
+    OPTIONAL INT64 lastSize (DECIMAL(18,8));
+}";
+
+/// Whether a path asks for this format.
+pub fn is_meant(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "parquet")
+}
+
+#[derive(Debug)]
+pub struct TickWriter {
+    path: PathBuf,
+    number: u32,
+    times: Vec<i64>,
+    securities: Vec<i32>,
+    /// By column: for each row whether it has a value, and the values.
+    numbers: [(Vec<i16>, Vec<i64>); NUMBERS],
+    file: Option<Growing>,
+}
+
+/// A file that is not whole yet.
+struct Growing {
+    writer: SerializedFileWriter<File>,
+    groups: usize,
+    part: PathBuf,
+    whole: PathBuf,
+}
+
+impl std::fmt::Debug for Growing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Growing")
+            .field("part", &self.part)
+            .field("groups", &self.groups)
+            .finish_non_exhaustive()
+    }
+}
+
+impl TickWriter {
+    pub fn new(path: &Path) -> TickWriter {
+        let (times, securities) = (Vec::new(), Vec::new());
+        TickWriter {
+            path: path.to_owned(),
+            number: 0,
+            times,
+            securities,
+            numbers: Default::default(),
+            file: None,
+        }
+    }
+
+    /// Takes a row as the CSV file would have it.
+    pub fn push(&mut self, line: &str) -> io::Result<()> {
+        let unfit = || io::Error::other(format!("no row of ticks: {line}"));
+        let mut cells = line.split(',').map(str::as_bytes);
+        let mut number = || cells.next().and_then(|cell| parse_u64(cell).ok()).ok_or_else(unfit);
+        self.times.push(i64::try_from(number()?).map_err(|_| unfit())?);
+        self.securities.push(number()? as u32 as i32);
+        for (levels, values) in &mut self.numbers {
+            let cell = cells.next().ok_or_else(unfit)?;
+            levels.push(i16::from(!cell.is_empty()));
+            if !cell.is_empty() {
+                values.push(parse_scaled(cell).map_err(|_| unfit())?);
+            }
+        }
+        if self.times.len() >= ROWS_PER_GROUP { self.write_group() } else { Ok(()) }
+    }
+
+    /// Writes what there is, and makes the file whole.
+    pub fn close(&mut self) -> io::Result<()> {
+        if !self.times.is_empty() {
+            self.write_group()?;
+        }
+        let Some(file) = self.file.take() else { return Ok(()) };
+        file.writer.close().map_err(io::Error::other)?;
+        fs::rename(&file.part, &file.whole)
+    }
+
+    fn write_group(&mut self) -> io::Result<()> {
+        let mut file = match self.file.take() {
+            Some(file) => file,
+            None => self.begin()?,
+        };
+        self.write_columns(&mut file.writer).map_err(io::Error::other)?;
+        self.times.clear();
+        self.securities.clear();
+        for (levels, values) in &mut self.numbers {
+            levels.clear();
+            values.clear();
+        }
+        file.groups += 1;
+        let is_full = file.groups >= GROUPS_PER_FILE;
+        self.file = Some(file);
+        if is_full { self.close() } else { Ok(()) }
+    }
+
+    fn write_columns(&self, writer: &mut SerializedFileWriter<File>) -> parquet::errors::Result<()> {
+        let mut group = writer.next_row_group()?;
+        let mut nth = 0;
+        while let Some(mut column) = group.next_column()? {
+            match nth {
+                0 => column.typed::<Int64Type>().write_batch(&self.times, None, None)?,
+                1 => column.typed::<Int32Type>().write_batch(&self.securities, None, None)?,
+                nth => {
+                    let (levels, values) = &self.numbers[nth - 2];
+                    column.typed::<Int64Type>().write_batch(values, Some(levels), None)?
+                }
+            };
+            column.close()?;
+            nth += 1;
+        }
+        group.close()?;
+        Ok(())
+    }
+
+    /// The next file whose name is free.
+    fn begin(&mut self) -> io::Result<Growing> {
+        let stem = self.path.with_extension("");
+        let stem = stem.display();
+        while self.number < FILES_MAX {
+            self.number += 1;
+            let whole = PathBuf::from(format!("{stem}-{:06}.parquet", self.number));
+            let part = PathBuf::from(format!("{stem}-{:06}.parquet.part", self.number));
+            if whole.exists() || part.exists() {
+                continue;
+            }
+            let schema = parse_message_type(SCHEMA).map_err(io::Error::other)?;
+            let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+            let file = File::create(&part)?;
+            let writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties))
+                .map_err(io::Error::other)?;
+            return Ok(Growing { writer, groups: 0, part, whole });
+        }
+        Err(io::Error::other(format!("{stem}: all numbers are taken")))
+    }
+}

@@ -1,0 +1,79 @@
+//! A client's thread, with the desk it keeps.
+
+use std::collections::BTreeMap;
+
+use pitlane_engine::desk::{Desk, DeskSettings, IdBlock, Ticket};
+use pitlane_engine::id::{IntId, Origin, PortId};
+use pitlane_engine::mesh::PortEnd;
+
+use super::{Finding, source};
+use crate::checks::Checker;
+
+#[derive(Debug)]
+pub(super) struct Client {
+    pub(super) desk: Desk,
+    origin: Origin,
+    pub(super) port: PortId,
+    /// Ids of the orders it sent, by number among all submitted.
+    pub(super) sent: BTreeMap<usize, IntId>,
+    /// Steps for which it does not listen.
+    pub(super) asleep: u64,
+    token: u32,
+    pub(super) heard: u64,
+}
+
+impl Client {
+    pub(super) fn new(port: PortId, origin: Origin, shards: u8) -> Client {
+        let settings = DeskSettings {
+            port,
+            shards,
+            orders_max: 4_096,
+            ids_max: 16_384,
+            finished_max: 4_096,
+            prefix: b'd',
+            seed: 1,
+        };
+        let numbers = IdBlock { next: 1, end: 1_000_000 };
+        let desk = Desk::new(settings, numbers);
+        Client { desk, origin, port, sent: BTreeMap::new(), asleep: 0, token: 0, heard: 0 }
+    }
+
+    pub(super) fn ticket(&mut self, id: IntId) -> Ticket {
+        self.token += 1;
+        Ticket { source: source(self.port, self.origin), token: self.token, id }
+    }
+
+    pub(super) fn listen(&mut self, ports: &mut [PortEnd], most: usize) -> Result<usize, String> {
+        let port = &mut ports[self.port.0 as usize];
+        let mut work = 0;
+        while work < most {
+            let Some((_, event)) = port.poll_event() else { break };
+            self.heard += 1;
+            work += 1;
+            self.desk.handle_event(&event);
+        }
+        Ok(work + self.desk.poll(port))
+    }
+
+    /// Every order sent has an end or a place, and desk and shard say the same of it.
+    pub(super) fn agrees(&self, checkers: &[Checker]) -> Finding {
+        for id in self.sent.values() {
+            // Finished orders may be forgotten by now.
+            let Some(known) = self.desk.order(1, id) else { continue };
+            let shard = known.order.shard().0 as usize;
+            let Some(seen) = checkers.get(shard).and_then(|checker| checker.orders.get(&known.order)) else {
+                if known.finished {
+                    continue;
+                }
+                return Err(format!("a desk knows {id} as {:?}, and no shard does", known.status));
+            };
+            if (seen.status, seen.id) != (known.status, known.id) {
+                return Err(format!(
+                    "{id}: desk {:?} {}, shard {:?} {}",
+                    known.status, known.id, seen.status, seen.id
+                ));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,169 @@
+//! Settling: everybody moves until nothing is left to do; then all must agree.
+
+use pitlane_engine::command::{Body as Told, Command};
+use pitlane_engine::id::{Origin, ShardId};
+use pitlane_engine::mesh::Broadcast;
+use pitlane_engine::shard::Shard;
+use pitlane_engine::view::{Order, View, ViewSettings};
+use pitlane_engine::worker::Worker;
+
+use super::{FEED, Finding, LATECOMER, Platform, SETTLING_ROUNDS_MAX, Storage, source};
+use crate::keep::{self, Entry};
+use crate::outside;
+
+impl Platform {
+    /// Nobody sleeps, nobody misbehaves, nothing new is asked for; everything must come to rest, and then agree.
+    pub fn settle(&mut self) -> Finding {
+        self.outside.chaos = false;
+        self.storage = Storage::default();
+        self.journals.iter_mut().for_each(|journal| journal.shut = false);
+        let mut idle = 0;
+        for _ in 0..SETTLING_ROUNDS_MAX {
+            idle = if self.round()? == 0 { idle + 1 } else { 0 };
+            let deadline = self.workers.iter().filter_map(Worker::deadline).min();
+            match deadline {
+                // What is still on its way, or dated, has its time.
+                Some(deadline) if idle >= 3 => self.now = self.now.max(deadline),
+                None if idle >= 3 => return self.agree(),
+                Some(_) | None => self.now = self.now.plus(1_000),
+            }
+        }
+        let workers: Vec<_> = self.workers.iter().map(|w| (w.has_work(), w.deadline(), w.counts())).collect();
+        Err(format!(
+            "it does not come to rest at {}: {workers:?}, outside {}, control {:?}",
+            self.now,
+            self.outside.is_idle(),
+            self.control,
+        ))
+    }
+
+    /// Everybody moves once. Says how much was done.
+    pub(super) fn round(&mut self) -> Result<usize, String> {
+        let mut work = 0;
+        for at in 0..self.workers.len() {
+            let (before, told) = (self.workers[at].counts(), self.journals[at].entries.len());
+            self.poll_worker(at)?;
+            work += (self.workers[at].counts() != before && self.workers[at].has_work()) as usize;
+            work += self.journals[at].entries.len() - told;
+        }
+        for client in &mut self.clients {
+            work += client.listen(&mut self.ports, usize::MAX)?;
+        }
+        work += self.outside.poll(&mut self.ports[outside::PORT.0 as usize]);
+        work += self.poll_control();
+        while self.ports[FEED.0 as usize].poll_event().is_some() {}
+        work += self.poll_view(usize::MAX);
+        Ok(work + !self.outside.is_idle() as usize)
+    }
+
+    fn agree(&mut self) -> Finding {
+        for checker in &self.checkers {
+            checker.settled()?;
+        }
+        for client in &self.clients {
+            client.agrees(&self.checkers)?;
+        }
+        self.view_agrees()?;
+        self.journals_agree()
+    }
+
+    /// Every journal, played to a new shard, gives the shard there is.
+    fn journals_agree(&self) -> Finding {
+        for (worker, journal) in self.workers.iter().zip(&self.journals) {
+            let shard = worker.shard();
+            let fresh = Shard::new(shard.id(), self.shards, self.reference.clone(), shard.settings().clone());
+            keep::check_replay(&journal.entries, fresh, shard, Some(worker.seq()))?;
+        }
+        Ok(())
+    }
+
+    /// A view that starts now from a snapshot sees what the one kept by events sees.
+    fn view_agrees(&mut self) -> Finding {
+        let mut fresh = View::new(self.shards, ViewSettings::default());
+        let command = Command {
+            source: source(LATECOMER, Origin::Server),
+            token: 9,
+            body: Told::Snapshot { port: LATECOMER },
+        };
+        let mut broadcast = Broadcast::new(command);
+        for _ in 0..SETTLING_ROUNDS_MAX {
+            self.ports[LATECOMER.0 as usize].send_all(&mut broadcast);
+            self.round()?;
+            while let Some((shard, event)) = self.ports[LATECOMER.0 as usize].poll_event() {
+                fresh.apply(shard, &event);
+            }
+            if (0..self.shards).all(|shard| fresh.is_complete(ShardId(shard))) {
+                return self.same(&fresh);
+            }
+        }
+        Err("the snapshot does not end".to_string())
+    }
+
+    fn same(&self, fresh: &View) -> Finding {
+        for shard in 0..self.shards {
+            if !self.view.is_complete(ShardId(shard)) {
+                return Err(format!("the view has no snapshot of shard {shard}"));
+            }
+        }
+        // Of the ids before the last modification a shard knows one only.
+        let told = |order: Order| Order { first_id: order.id, ..order };
+        let open = |view: &View| {
+            let mut list: Vec<_> = view.open_orders().map(told).collect();
+            list.sort_by_key(|order| order.handle);
+            list
+        };
+        differ("open orders", &open(&self.view), &open(fresh))?;
+        for order in fresh.finished_orders() {
+            let kept = self.view.order(order.handle).map(told);
+            differ("a finished order", &kept, &Some(told(order)))?;
+        }
+        let held: usize =
+            self.checkers.iter().map(|c| c.orders.values().filter(|o| !o.status.is_finished()).count()).sum();
+        differ("number of open orders", &self.view.open_orders_len(), &held)?;
+        let positions = |view: &View| view.positions().map(|p| (p.id, p.state)).collect::<Vec<_>>();
+        differ("positions", &positions(&self.view), &positions(fresh))?;
+        let cash = |view: &View| {
+            view.cash_balances().map(|c| (c.strategy, c.currency, c.amount)).collect::<Vec<_>>()
+        };
+        differ("cash", &cash(&self.view), &cash(fresh))?;
+        let ticks = |view: &View| view.ticks().copied().collect::<Vec<_>>();
+        differ("ticks", &ticks(&self.view), &ticks(fresh))?;
+        for strategy in self.reference.strategies() {
+            differ("phase", &self.view.phase(strategy.id), &fresh.phase(strategy.id))?;
+        }
+        for exchange in self.reference.exchanges() {
+            differ("session", &self.view.session(exchange.id), &fresh.session(exchange.id))?;
+        }
+        let kills = |view: &View| view.kills().collect::<Vec<_>>();
+        differ("switches", &kills(&self.view), &kills(fresh))?;
+        let restrictions = |view: &View| view.restrictions().collect::<Vec<_>>();
+        differ("restrictions", &restrictions(&self.view), &restrictions(fresh))?;
+        let halts = |view: &View| view.halts().collect::<Vec<_>>();
+        differ("halts", &halts(&self.view), &halts(fresh))
+    }
+
+    /// The last commands of each shard, for the trace.
+    pub fn journal(&self) -> String {
+        let mut text = String::new();
+        for (shard, journal) in self.journals.iter().enumerate() {
+            for entry in &journal.entries {
+                if let Entry::Told(at, command) = entry {
+                    text += &format!("{at} to shard {shard} {:?}\n", command.body);
+                }
+            }
+        }
+        text
+    }
+
+    /// Events heard by each desk: a run in which nobody hears anything proves nothing.
+    pub fn heard(&self) -> u64 {
+        self.clients.iter().map(|client| client.heard).sum()
+    }
+}
+
+fn differ<T: PartialEq + std::fmt::Debug>(what: &str, kept: &T, fresh: &T) -> Finding {
+    if kept == fresh {
+        return Ok(());
+    }
+    Err(format!("{what}:\n  kept by events {kept:?}\n  from a snapshot {fresh:?}"))
+}
