@@ -400,8 +400,10 @@ mod tests {
         }
     }
 
+    type Ahead<T> = Option<(T, usize)>;
+
     /// Whatever the short ways give, the long ones give too.
-    fn read_ahead(text: &str) -> (Option<(i64, usize)>, Option<(u64, usize)>) {
+    fn read_ahead(text: &str) -> (Ahead<i64>, Ahead<u64>) {
         let (scaled, number) = (scaled_ahead(text.as_bytes()), u64_ahead(text.as_bytes()));
         if let Some((value, length)) = scaled {
             assert_eq!(parse_scaled(&text.as_bytes()[..length]), Ok(value), "{text}");
