@@ -92,10 +92,7 @@ pub fn parse_eight(text: &[u8; 8]) -> Option<u32> {
     if !are_digits(digits) {
         return None;
     }
-    // Four numbers of two digits, two of four, one of eight; each in the upper half of the lanes it was made of.
-    let twos = digits.wrapping_mul(10 << 8 | 1) >> 8 & 0x00ff_00ff_00ff_00ff;
-    let fours = twos.wrapping_mul(100 << 16 | 1) >> 16 & 0x0000_ffff_0000_ffff;
-    Some((fours.wrapping_mul(10_000 << 32 | 1) >> 32) as u32)
+    Some(number_of(digits) as u32)
 }
 
 /// The numbers of a time of day such as `08:00:59`; None if it is written otherwise.
@@ -244,7 +241,6 @@ pub fn parse_scaled(bytes: &[u8]) -> Result<i64, TextError> {
 fn parse_short(bytes: &[u8]) -> Option<i64> {
     /// So many digits are below 10¹⁰, and times the scale below what is counted.
     const BYTES_MAX: usize = 10;
-    const POWERS: [i64; DECIMALS + 1] = [SCALE, 10_000_000, 1_000_000, 100_000, 10_000, 1_000, 100, 10, 1];
     if bytes.len() > BYTES_MAX {
         return None;
     }
@@ -262,7 +258,8 @@ fn parse_short(bytes: &[u8]) -> Option<i64> {
         digits += 1;
     }
     let decimals = digits - decimals.unwrap_or(digits);
-    Some(value * POWERS.get(decimals)?).filter(|_| digits > 0)
+    let scale = TENS.get(DECIMALS.checked_sub(decimals)?)?;
+    (digits > 0).then_some(value * scale)
 }
 
 fn parse_long(bytes: &[u8]) -> Result<i64, TextError> {
@@ -400,10 +397,11 @@ mod tests {
         }
     }
 
-    type Ahead<T> = Option<(T, usize)>;
+    /// A number and its bytes.
+    type Read<T> = Option<(T, usize)>;
 
     /// Whatever the short ways give, the long ones give too.
-    fn read_ahead(text: &str) -> (Ahead<i64>, Ahead<u64>) {
+    fn read_ahead(text: &str) -> (Read<i64>, Read<u64>) {
         let (scaled, number) = (scaled_ahead(text.as_bytes()), u64_ahead(text.as_bytes()));
         if let Some((value, length)) = scaled {
             assert_eq!(parse_scaled(&text.as_bytes()[..length]), Ok(value), "{text}");

@@ -13,6 +13,7 @@
 //! Whatever is wrong is told at once, with file, line, column and key, or the variable or option it came from. Parts of
 //! the platform are given the structs of their own sections, never the whole.
 
+mod adapter;
 mod auth;
 mod calendar;
 mod fault;
@@ -40,10 +41,11 @@ use pitlane_engine::mesh::Depths;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::view::ViewSettings;
 
+pub use adapter::{Adapter, Usual};
 pub use auth::{Auth, AuthMode, Tls};
 pub use calendar::{Calendar, Hours, HoursBy};
 pub use fault::{Fault, Faults};
-pub use fix::{Adapter, Addresses, ExecTypes, Fix, FixSession};
+pub use fix::{Addresses, ExecTypes, Fix, FixSession};
 pub use http::{Http, Https};
 pub use journal::{Durability, Journal};
 pub use layers::{PRESETS, Setting, Sources};
@@ -131,6 +133,7 @@ impl Config {
     fn ask(root: &mut Section<'_>) -> Config {
         let session = first_session();
         let service = root.section("service", Service::read);
+        let usual = root.section("adapter_defaults", Usual::read_defaults);
         let venue = root.section("venue", |section| Venue::read(section, &service));
         Config {
             topology: root.section("topology", Topology::read),
@@ -143,7 +146,7 @@ impl Config {
             stomp: root.section("stomp", Stomp::read),
             broker: root.section("broker", Broker::read),
             fix: root.section("fix", |section| Fix::read(section, &session)),
-            adapters: root.list("adapter", &Table::new(), Adapter::read),
+            adapters: root.list("adapter", &usual, Adapter::read),
             strategies: root.list("strategy", &Table::new(), Strategy::read),
             tls: root.section("tls", Tls::read),
             auth: root.section("auth", Auth::read),
@@ -161,6 +164,11 @@ impl Config {
             venue,
             service,
         }
+    }
+
+    /// Ways to real venues, by name.
+    pub fn adapter_names(&self) -> Vec<&str> {
+        self.adapters.iter().map(|adapter| adapter.name.as_str()).collect()
     }
 
     /// What is safe when a client hears of it. By itself: the disk as soon as real venues are configured.

@@ -337,7 +337,7 @@ fn run_man(man: &Man) -> Result<ExitCode, Trouble> {
 fn read(sources: &Sources) -> Result<(Loaded, RefData), Trouble> {
     let loaded = config::load(sources, &Machine::of(Path::new(ROOT)))?;
     let reference = match &loaded.config.refdata.dir {
-        Some(dir) => refdata::read(dir)?,
+        Some(dir) => refdata::read(dir, &loaded.config.adapter_names())?,
         None => refdata::shipped()?,
     };
     let reference = Calendar::fit(&loaded.config, reference);

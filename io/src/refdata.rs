@@ -26,9 +26,9 @@ const SHIPPED: [(&str, &str); 5] = [
     ("config/refdata/strategies.csv", include_str!("../../config/refdata/strategies.csv")),
 ];
 
-/// Reads the five files of a folder.
-pub fn read(folder: &Path) -> Result<RefData, Faults> {
-    parse(&open(folder)?)
+/// Reads the five files of a folder. Exchanges and accounts may name these adapters beside the simulated one.
+pub fn read(folder: &Path, adapters: &[&str]) -> Result<RefData, Faults> {
+    parse(&open(folder)?, adapters)
 }
 
 fn open(folder: &Path) -> Result<[Source; 5], Faults> {
@@ -47,12 +47,12 @@ fn open(folder: &Path) -> Result<[Source; 5], Faults> {
 
 /// Reads the files of a folder, or the set that is built in, to follow `old` while its orders live on. What does not fit is
 /// told with file and line too.
-pub fn read_after(folder: Option<&Path>, old: &RefData) -> Result<RefData, Faults> {
+pub fn read_after(folder: Option<&Path>, old: &RefData, adapters: &[&str]) -> Result<RefData, Faults> {
     let sources = match folder {
         Some(folder) => open(folder)?,
         None => built_in(),
     };
-    let (new, lines) = parse_lines(&sources)?;
+    let (new, lines) = parse_lines(&sources, adapters)?;
     new.succeed(old).map_err(|flaws| {
         let mut faults = Faults::default();
         for flaw in flaws {
@@ -66,7 +66,7 @@ pub fn read_after(folder: Option<&Path>, old: &RefData) -> Result<RefData, Fault
 
 /// The set that is built in.
 pub fn shipped() -> Result<RefData, Faults> {
-    parse(&built_in())
+    parse(&built_in(), &[])
 }
 
 fn built_in() -> [Source; 5] {
@@ -74,18 +74,20 @@ fn built_in() -> [Source; 5] {
 }
 
 /// Reads the five tables, in the order of [`Table::ALL`], from what stood in their files.
-pub fn parse(sources: &[Source; 5]) -> Result<RefData, Faults> {
-    parse_lines(sources).map(|(reference, _)| reference)
+pub fn parse(sources: &[Source; 5], adapters: &[&str]) -> Result<RefData, Faults> {
+    parse_lines(sources, adapters).map(|(reference, _)| reference)
 }
 
 /// The same, and for each table the lines of its rows as they are sorted then: by id.
-fn parse_lines(sources: &[Source; 5]) -> Result<(RefData, [Vec<usize>; 5]), Faults> {
+fn parse_lines(sources: &[Source; 5], adapters: &[&str]) -> Result<(RefData, [Vec<usize>; 5]), Faults> {
+    let names = [&[rows::SIMULATED], adapters].concat();
     let mut faults = Faults::default();
     let [exchanges, families, securities, accounts, strategies] = sources;
-    let exchanges = table::read(exchanges, rows::EXCHANGE, rows::exchange, &mut faults);
+    let exchanges =
+        table::read(exchanges, rows::EXCHANGE, |cells| rows::exchange(cells, &names), &mut faults);
     let families = table::read(families, rows::FAMILY, rows::family, &mut faults);
     let securities = table::read(securities, rows::SECURITY, rows::security, &mut faults);
-    let accounts = table::read(accounts, rows::ACCOUNT, rows::account, &mut faults);
+    let accounts = table::read(accounts, rows::ACCOUNT, |cells| rows::account(cells, &names), &mut faults);
     let strategies = table::read(strategies, rows::STRATEGY, rows::strategy, &mut faults);
     if !faults.is_empty() {
         return Err(faults);

@@ -9,6 +9,7 @@ mod acceptor;
 mod library;
 mod start;
 mod store;
+mod venues;
 mod watch;
 
 use std::fmt;
@@ -30,6 +31,7 @@ use self::watch::Watch;
 use crate::audit::AuditError;
 use crate::clock::Clock;
 use crate::config::{Config, Params};
+use crate::fix::caller::Caller;
 use crate::fix::clerk::AtWork;
 use crate::http::{Phase, Remote, Standing};
 use crate::journal::{Fault, Lock};
@@ -116,7 +118,9 @@ pub fn serve(
     let config = &settings.config;
     let folder = store::make_folder(config);
     folder.map_err(system(format!("service.data_dir {}", config.service.data_dir.display())))?;
-    let store = Store::open(config, reference, now)?;
+    let callers =
+        Caller::all(config).map_err(|no| ServeError::System(no.key, io::Error::other(no.problem)))?;
+    let store = Store::open(config, callers, reference, now)?;
     let running = start::start(settings, store, now, &life, log)?;
     running.run(&life, main, &Wait { signalled, time: settings.time })
 }

@@ -437,6 +437,20 @@ mod rules {
             refused(&["adapter=[{ name = \"V\" }]"]).contains("adapter.0.SocketConnectHost: it is missing")
         );
         assert!(refused(&[&adapter.replace("\"V\"", "\"SIM\"")]).contains("SIM is the simulated venue"));
+        let with = |more: &str| adapter.replace(" }]", &format!(", {more} }}]"));
+        assert!(
+            refused(&[&adapter.replace("\"V\"", "\"a/b\"")])
+                .contains("adapter.0.name: it must be 1 to 32 letters")
+        );
+        assert!(
+            refused(&[&with("username = \"me\"")])
+                .contains("adapter.0.username: username and password belong")
+        );
+        assert!(refused(&[&with("tls = true")]).contains("adapter.0.tls_ca: tls needs the certificates"));
+        assert!(refused(&[&with("tls_ca = \"/nowhere/ca\"")]).contains("/nowhere/ca: No such file"));
+        assert!(refused(&[&with("HeartBtIn = 3")]).contains("did you mean HeartBtInt?"));
+        let plain = with("username = \"me\", password = \"sesame\"");
+        assert!(warned(&[&plain]).iter().any(|text| text.contains("adapter.0.password")));
     }
 
     #[test]

@@ -45,7 +45,7 @@ fn check(table: Table, from: &str, to: &str, expected: &[&str]) {
     let text = String::from_utf8(source.bytes.clone()).expect("the sound set is text");
     assert!(text.contains(from), "{from:?} is not in {text}");
     source.bytes = text.replacen(from, to, 1).into_bytes();
-    let said = refdata::parse(&sources).err().map(|faults| faults.to_string()).unwrap_or_default();
+    let said = refdata::parse(&sources, &[]).err().map(|faults| faults.to_string()).unwrap_or_default();
     assert_eq!(said.lines().collect::<Vec<_>>(), expected, "{to:?}");
 }
 
@@ -73,19 +73,19 @@ fn the_shipped_set_is_sound_and_large_enough() {
 #[test]
 fn the_folder_reads_as_what_is_built_in() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/refdata");
-    assert_eq!(refdata::read(&folder), refdata::shipped());
+    assert_eq!(refdata::read(&folder, &[]), refdata::shipped());
 }
 
 #[test]
 fn a_folder_without_files_names_each() {
-    let faults = refdata::read(Path::new("no/such/folder")).unwrap_err();
+    let faults = refdata::read(Path::new("no/such/folder"), &[]).unwrap_err();
     assert_eq!(faults.told().len(), 5);
     assert!(faults.to_string().starts_with("no/such/folder/exchanges.csv: cannot be opened: "), "{faults}");
 }
 
 #[test]
 fn the_sound_set_is_sound_in_other_dresses_too() {
-    assert!(refdata::parse(&sources()).is_ok());
+    assert!(refdata::parse(&sources(), &[]).is_ok());
     // Columns in another order.
     check(Strategies, "id,name,autoActivate\n1,MOMENTUM,true", "autoActivate,name,id\ntrue,MOMENTUM,1", &[]);
     // A byte order mark, carriage returns, empty lines, no line end at the end.
@@ -130,7 +130,7 @@ fn quotes_are_closed_and_text_is_utf_8() {
     check(Strategies, "MOMENTUM", "\"MOMENTUM", &["strategies.csv:2: a quote is opened and never closed"]);
     let mut sources = sources();
     sources[4].bytes.extend(b"2,\xff,true\n");
-    assert_eq!(refdata::parse(&sources).unwrap_err().to_string(), "strategies.csv:3: it is not UTF-8");
+    assert_eq!(refdata::parse(&sources, &[]).unwrap_err().to_string(), "strategies.csv:3: it is not UTF-8");
 }
 
 #[test]
@@ -288,12 +288,12 @@ fn all_faults_are_told_up_to_a_bound() {
     let mut sources = sources();
     sources[1].bytes = FAMILIES.replace("0.01", "a").replace("0.65", "b").into_bytes();
     sources[4].bytes = STRATEGIES.replace("true", "c").into_bytes();
-    let faults = refdata::parse(&sources).unwrap_err();
+    let faults = refdata::parse(&sources, &[]).unwrap_err();
     let places: Vec<_> = faults.told().iter().map(|fault| (fault.line, fault.column.as_str())).collect();
     assert_eq!(places, [(2, "tickSize"), (3, "commission"), (2, "autoActivate")]);
 
     sources[4].bytes.extend("x,y,z\n".repeat(1_000).into_bytes());
-    let faults = refdata::parse(&sources).unwrap_err();
+    let faults = refdata::parse(&sources, &[]).unwrap_err();
     assert_eq!(faults.told().len(), FAULTS_MAX);
     assert!(faults.to_string().contains("\nand "), "{faults}");
 }
@@ -302,7 +302,7 @@ fn all_faults_are_told_up_to_a_bound() {
 fn a_file_has_no_more_lines_than_there_can_be_rows() {
     let mut sources = sources();
     sources[4].bytes.extend("1,A,true\n".repeat(RECORDS_MAX).into_bytes());
-    let faults = refdata::parse(&sources).unwrap_err();
+    let faults = refdata::parse(&sources, &[]).unwrap_err();
     assert_eq!(faults.to_string(), "strategies.csv: it has more than 1048577 lines");
 }
 
@@ -316,7 +316,7 @@ fn any_bytes_are_read_or_refused() {
             0 => source.bytes = (0..random.below(300)).map(|_| random.below(256) as u8).collect(),
             _ => spoil(&mut source.bytes, &mut random),
         }
-        let _ = refdata::parse(&sources).map_err(|faults| faults.to_string());
+        let _ = refdata::parse(&sources, &[]).map_err(|faults| faults.to_string());
     }
 }
 

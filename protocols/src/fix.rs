@@ -1,10 +1,12 @@
-//! FIX 4.4, the acceptor's side: from bytes to requests and from events to bytes, without a socket.
+//! FIX 4.4, for clients that come to us and for venues that we go to: from bytes to requests and from events to bytes, without a socket.
 //!
 //! ```text
 //! bytes ─► frame ─► fields ─┬─► session: numbers, gaps, heartbeats, rejects ─► encode ─► bytes
 //!                           └─► order ─► entry ─► Request ─► Desk
 //!                                  Event ─► report ─► session ─► encode ─► bytes
 //! ```
+//!
+//! The other way round for a venue: an instruction of a shard ─► session ─► bytes, and bytes ─► session ─► report for the shard.
 
 // Bytes.
 pub mod tag;
@@ -25,6 +27,9 @@ pub mod why;
 pub mod resolve;
 pub mod entry;
 pub mod report;
+
+// Orders that go on to a venue.
+pub mod venue;
 
 // The session.
 pub mod dictionary;

@@ -1,14 +1,17 @@
-//! Any bytes into the FIX codec and into a FIX session: no panic, bounded memory, and what is said keeps the rules.
+//! Any bytes into the FIX codec and into a FIX session, as acceptor and as initiator: no panic, bounded memory, and what is said keeps the rules.
 //!
 //! A session's bytes are a script: each step is a byte that says who moves and a few more that say how.
 
+use pitlane_engine::terms::Side;
 use pitlane_protocols::decoded::Decoded;
 use pitlane_protocols::fix::dictionary;
 use pitlane_protocols::fix::fields::{FIELDS_MAX, Fields, read};
 use pitlane_protocols::fix::frame::{self, FrameError};
 use pitlane_protocols::fix::order::OrderFields;
+use pitlane_protocols::fix::venue::VenueSettings;
 
 use crate::fix::{Stage, frame_of, seconds, settings};
+use crate::venue;
 
 const BODY_BYTES_MAX: usize = 4_096;
 
@@ -91,6 +94,9 @@ const REPORTS: [&[&str]; 9] = [
 pub fn session(script: &[u8]) {
     let mut script = script.iter().copied();
     let Some(flags) = script.next() else { return };
+    if flags & 32 != 0 {
+        return with_venue(flags, script);
+    }
     let mut settings = settings();
     settings.reset_on_logon = flags & 1 != 0;
     settings.validate = flags & 2 != 0;
@@ -154,6 +160,98 @@ pub fn session(script: &[u8]) {
             }
         }
         said.check(&stage.said());
+    }
+}
+
+/// What a venue can say; `$` is an id of ours that it has seen.
+const ANSWERS: [&str; 22] = [
+    "35=A|98=0|108=30",
+    "35=A|34=1|98=0|108=30|141=Y",
+    "35=5|58=go away",
+    "35=0",
+    "35=1|112=x",
+    "35=2|7=1|16=0",
+    "35=2|7=3|16=4",
+    "35=4|123=Y|36=9",
+    "35=4|36=12",
+    "35=3|45=3|372=D|373=5",
+    "35=j|45=4|372=F|380=3",
+    "35=8|17=e1|11=$|150=0|39=0",
+    "35=8|17=e2|11=$|150=F|39=1|32=4|31=100",
+    "35=8|17=e3|11=$|150=F|39=2|32=6|31=100",
+    "35=8|17=e4|11=$|150=4|39=4",
+    "35=8|17=e5|11=$|150=5|39=0",
+    "35=8|17=e6|11=$|150=I|39=4",
+    "35=8|17=e7|19=e2|11=$|150=H|39=0",
+    "35=8|17=e8|11=$|150=8|39=8",
+    "35=8|17=e9|11=$|150=Z|39=?",
+    "35=9|11=$|41=$|39=0|434=1|102=0",
+    "35=9|11=$|41=$|39=0|434=2|102=1",
+];
+
+/// A script for a session that calls a venue.
+fn with_venue(flags: u8, mut script: impl Iterator<Item = u8>) {
+    let mut settings = venue::settings();
+    settings.reset_on_logon = flags & 1 != 0;
+    settings.message_bytes_max = BODY_BYTES_MAX;
+    let mut about = VenueSettings::new(3);
+    about.knows_status_request = flags & 2 != 0;
+    let mut stage = venue::Stage::new(settings, about);
+    let (mut number, mut orders) = (1, 0);
+    // Of our messages: ClOrdIDs, and the last Test Request.
+    let (mut ids, mut asked) = (vec!["nobody".to_string()], String::new());
+    for _ in 0..STEPS_MAX {
+        let Some(step) = script.next() else { break };
+        let mut more = || script.next().unwrap_or(0);
+        match step {
+            0..=19 => {
+                stage.wait(seconds(5));
+                _ = stage.connect();
+                stage.bytes(&venue::frame_of("35=A|98=0|108=30", number, stage.now));
+                number += 1;
+            }
+            20..=49 => {
+                stage.bytes(&venue::frame_of(&format!("35=0|112={asked}"), number, stage.now));
+                number += 1;
+            }
+            50..=149 => {
+                let id = &ids[more() as usize % ids.len()];
+                let text = ANSWERS[step as usize % ANSWERS.len()].replace('$', id);
+                stage.bytes(&venue::frame_of(&text, number, stage.now));
+                number += 1;
+            }
+            150..=169 => {
+                let other = (number + more() as u64 % 8).saturating_sub(4);
+                let text = ANSWERS[more() as usize % ANSWERS.len()];
+                let text = text.replacen('|', "|43=Y|122=20261116-08:00:00|", 1);
+                stage.bytes(&venue::frame_of(&text, other, stage.now));
+            }
+            170..=189 => {
+                let mut bytes = venue::frame_of(ANSWERS[more() as usize % ANSWERS.len()], number, stage.now);
+                let at = more() as usize % bytes.len();
+                bytes[at] = more();
+                stage.bytes(&bytes);
+            }
+            190..=214 => {
+                orders += 1;
+                stage.submit(&format!("o{orders}"), Side::Buy, "10", "100");
+            }
+            215..=224 => stage.cancel(&format!("c{step}-{orders}"), &format!("o{}", more() % 8)),
+            225..=234 => stage.replace(&format!("r{step}-{orders}"), &format!("o{}", more() % 8), "12"),
+            235..=244 => stage.wait(seconds(more() as u64)),
+            245..=249 => stage.disconnect(),
+            250 => stage.stores = false,
+            251 => stage.hears = false,
+            252 => number = 1,
+            253..=255 => stage.restart(),
+        }
+        for message in stage.said() {
+            let get = |tag: &str| message.split('|').find_map(|field| field.strip_prefix(tag));
+            ids.extend(get("11=").map(str::to_string));
+            if get("35=") == Some("1") {
+                asked = get("112=").unwrap_or_default().to_string();
+            }
+        }
     }
 }
 

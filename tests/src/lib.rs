@@ -15,6 +15,7 @@ pub mod seeds;
 pub mod stage;
 pub mod stomp;
 pub mod twin;
+pub mod venue;
 pub mod websocket_fuzz;
 pub mod workload;
 pub mod world;

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use pitlane_engine::time::Timestamp;
+use pitlane_protocols::fix::session::VenueCounts;
 use pitlane_protocols::stomp::session::{Counters, Fill, State};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +12,8 @@ pub enum Kind {
     Stomp,
     WebSocket,
     Fix,
+    /// A venue that we are connected to.
+    Venue,
 }
 
 impl Kind {
@@ -19,6 +22,7 @@ impl Kind {
             Kind::Stomp => "STOMP",
             Kind::WebSocket => "WEBSOCKET",
             Kind::Fix => "FIX",
+            Kind::Venue => "VENUE",
         }
     }
 
@@ -28,6 +32,7 @@ impl Kind {
             Kind::Stomp => "stomp",
             Kind::WebSocket => "ws",
             Kind::Fix => "fix",
+            Kind::Venue => "venue",
         }
     }
 }
@@ -54,6 +59,8 @@ pub struct Row {
     /// Of FIX only: the numbers that come next.
     pub next_in: Option<u64>,
     pub next_out: Option<u64>,
+    /// Of a venue only.
+    pub venue: Option<VenueCounts>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +105,7 @@ impl Row {
             }),
             next_in: None,
             next_out: None,
+            venue: None,
         }
     }
 }

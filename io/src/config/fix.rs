@@ -1,4 +1,4 @@
-//! The FIX acceptor and connections to venues: `[fix]`, `[[fix.session]]` and `[[adapter]]`.
+//! The FIX acceptor: `[fix]` and `[[fix.session]]`.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -124,7 +124,7 @@ impl FixSession {
     }
 }
 
-fn read_comp_id(section: &mut Section<'_>, key: &'static str, family: bool) -> String {
+pub(super) fn read_comp_id(section: &mut Section<'_>, key: &'static str, family: bool) -> String {
     let parse = |text: &str| {
         let stem = if family { text.strip_suffix('*').unwrap_or(text) } else { text };
         let plain = stem.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte));
@@ -196,38 +196,6 @@ impl Addresses {
 
     fn show(&self) -> String {
         format!("{}/{}", self.base, self.prefix_bits)
-    }
-}
-
-/// A connection to a real venue.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Adapter {
-    /// As the reference data call it.
-    pub name: String,
-    pub sender_comp_id: String,
-    pub target_comp_id: String,
-    pub socket_connect_host: String,
-    pub socket_connect_port: u16,
-    pub heart_bt_int_s: u32,
-    pub reconnect_interval_s: u32,
-    pub start_time: TimeOfDay,
-    pub end_time: TimeOfDay,
-}
-
-impl Adapter {
-    pub(super) fn read(section: &mut Section<'_>) -> Adapter {
-        section.word("type", &[("FIX", ())]);
-        Adapter {
-            name: section.name("name", 32),
-            sender_comp_id: read_comp_id(section, "SenderCompID", false),
-            target_comp_id: read_comp_id(section, "TargetCompID", false),
-            socket_connect_host: section.text("SocketConnectHost"),
-            socket_connect_port: section.number("SocketConnectPort", 1..=u16::MAX),
-            heart_bt_int_s: section.number("HeartBtInt", 1..=3_600),
-            reconnect_interval_s: section.number("ReconnectInterval", 1..=3_600),
-            start_time: section.time_of_day("StartTime"),
-            end_time: section.time_of_day("EndTime"),
-        }
     }
 }
 

@@ -245,6 +245,22 @@ impl Check<'_> {
             if let Some(other) = names.insert(&adapter.name, at) {
                 self.fault(&key, format!("it is the name of adapter.{other} too"));
             }
+            let key = |name: &str| format!("adapter.{at}.{name}");
+            let usual = &adapter.usual;
+            if usual.username.is_some() != usual.password.is_some() {
+                self.fault(&key("username"), "username and password belong together");
+            }
+            if usual.tls && usual.tls_ca.is_none() {
+                self.fault(&key("tls_ca"), "tls needs the certificates that the venue's must come from");
+            }
+            if let Some(path) = &usual.tls_ca {
+                self.file(&key("tls_ca"), path);
+            }
+            if usual.password.is_some() && !usual.tls {
+                let text =
+                    format!("{}: the password goes over the wire as it is, without tls", key("password"));
+                self.warnings.push(text);
+            }
         }
     }
 

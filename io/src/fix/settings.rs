@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use pitlane_engine::id::{Source, StrategyId};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::terms::OrderKind;
-use pitlane_engine::time::{NS_PER_MS, NS_PER_S, Timestamp};
+use pitlane_engine::time::{NS_PER_MS, NS_PER_S, TimeOfDay, Timestamp};
 use pitlane_protocols::fix::flood::FloodSettings;
 use pitlane_protocols::fix::greeting::admits;
 use pitlane_protocols::fix::schedule::{Clocks, Schedule};
@@ -144,16 +144,7 @@ impl Family {
 
     /// Its hours, with the clocks of its zone as they go around this time.
     pub fn schedule(&self, now: Timestamp) -> Schedule {
-        let ahead_s = |at| (self.zone.ahead_ns(at) / NS_PER_S as i64) as i32;
-        let (changed, changes) = (self.zone.changed(now), self.zone.changes(now));
-        let clocks = Clocks {
-            before_s: ahead_s(changed.map_or(now, |changed| Timestamp(changed.0.saturating_sub(1)))),
-            since: changed.unwrap_or(Timestamp::ZERO),
-            ahead_s: ahead_s(now),
-            until: changes.unwrap_or(Timestamp::MAX),
-            after_s: ahead_s(changes.unwrap_or(now)),
-        };
-        Schedule { start: self.config.start_time, end: self.config.end_time, clocks }
+        schedule_in(&self.zone, self.config.start_time, self.config.end_time, now)
     }
 
     pub fn session(
@@ -186,4 +177,18 @@ impl Family {
             ..SessionSettings::new(&config.sender_comp_id, client, source)
         }
     }
+}
+
+/// Hours by the clocks of a zone, as they go around this time.
+pub fn schedule_in(zone: &Zone, start: TimeOfDay, end: TimeOfDay, now: Timestamp) -> Schedule {
+    let ahead_s = |at| (zone.ahead_ns(at) / NS_PER_S as i64) as i32;
+    let (changed, changes) = (zone.changed(now), zone.changes(now));
+    let clocks = Clocks {
+        before_s: ahead_s(changed.map_or(now, |changed| Timestamp(changed.0.saturating_sub(1)))),
+        since: changed.unwrap_or(Timestamp::ZERO),
+        ahead_s: ahead_s(now),
+        until: changes.unwrap_or(Timestamp::MAX),
+        after_s: ahead_s(changes.unwrap_or(now)),
+    };
+    Schedule { start, end, clocks }
 }

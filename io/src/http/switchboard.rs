@@ -136,7 +136,7 @@ impl Switchboard {
     /// Has the numbers of the FIX session that is meant begin anew; false if there is none.
     pub fn reset(&self, is_meant: impl Fn(&str, &Row) -> bool) -> bool {
         for line in self.lines.borrow_mut().iter_mut() {
-            let is_it = |row: &&Row| row.kind == Kind::Fix && is_meant(&line.name, row);
+            let is_it = |row: &&Row| matches!(row.kind, Kind::Fix | Kind::Venue) && is_meant(&line.name, row);
             if let Some(number) = line.sessions.iter().find(is_it).map(|row| row.number) {
                 line.post.send(Note::Reset { number });
                 return true;

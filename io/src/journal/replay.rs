@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pitlane_engine::command::Body as Told;
 use pitlane_engine::event::{Body, Event};
-use pitlane_engine::id::{ShardId, Source};
+use pitlane_engine::id::{AdapterId, ShardId, Source};
 use pitlane_engine::image;
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::refdata::RefData;
@@ -52,20 +52,28 @@ pub struct Replay {
     echo: Echo,
 }
 
-/// Who may have missed something when the process ended: by source, the last event of each shard that it has heard.
+/// Who may have missed something when the process ended: the last event of each shard that he has heard.
 #[derive(Clone, Debug, Default)]
-pub struct Unheard(pub BTreeMap<Source, Vec<u64>>);
+pub struct Unheard {
+    pub sources: BTreeMap<Source, Vec<u64>>,
+    /// Of instructions.
+    pub venues: BTreeMap<AdapterId, Vec<u64>>,
+}
 
 impl Unheard {
     fn wants(&self, shard: ShardId, event: &Event) -> bool {
-        let source = match &event.body {
-            Body::Order(order) => order.source,
-            Body::Status(report) => report.source,
-            Body::Refused(refusal) => refusal.source,
-            _ => return false,
+        let heard = match &event.body {
+            Body::Order(order) => self.sources.get(&order.source),
+            Body::Status(report) => self.sources.get(&report.source),
+            Body::Refused(refusal) => self.sources.get(&refusal.source),
+            Body::ToVenue(instruction) => self.venues.get(&instruction.adapter),
+            _ => None,
         };
-        let heard = self.0.get(&source).map(|heard| heard.get(shard.0 as usize).copied().unwrap_or(0));
-        heard.is_some_and(|heard| event.seq > heard)
+        heard.is_some_and(|heard| event.seq > heard.get(shard.0 as usize).copied().unwrap_or(0))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.sources.is_empty() && self.venues.is_empty()
     }
 }
 
@@ -81,7 +89,7 @@ const ECHO_MAX: usize = 1 << 18;
 
 impl Echo {
     fn hear(&mut self, shard: ShardId, outbox: &Outbox) {
-        if self.unheard.0.is_empty() {
+        if self.unheard.is_empty() {
             return;
         }
         for (_, event) in outbox.waiting().iter().filter(|(_, event)| self.unheard.wants(shard, event)) {

@@ -111,6 +111,11 @@ impl Connection {
         matches!(self.phase, Phase::Fresh | Phase::Open)
     }
 
+    /// Whether nothing can be said yet: TLS is not up.
+    pub(super) fn is_shaking_hands(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
+    }
+
     pub(super) fn is_leaving(&self) -> bool {
         matches!(self.phase, Phase::Finishing | Phase::Lingering)
     }

@@ -20,6 +20,8 @@ pub struct Counts {
     pub writes: u64,
     /// `send` refused because the output was full.
     pub sends_refused: u64,
+    /// Connections that we asked for ourselves.
+    pub called: u64,
     pub adopted: u64,
     pub released: u64,
     /// Closed by the gateway.

@@ -331,7 +331,11 @@ impl Sockets {
             }
             return;
         }
-        if connection.is_open() && std::mem::take(&mut connection.tell_drained) {
+        // While TLS is not up there was nothing to drain.
+        if connection.is_open()
+            && !connection.is_shaking_hands()
+            && std::mem::take(&mut connection.tell_drained)
+        {
             handle(self, Happening::Drained { id });
         }
     }

@@ -122,6 +122,15 @@ impl ListenerSettings {
     }
 }
 
+/// Whom we call, and how.
+#[derive(Clone, Debug)]
+pub struct Call {
+    pub address: SocketAddr,
+    /// Who he must be.
+    pub tls: Option<(Arc<rustls::ClientConfig>, rustls::pki_types::ServerName<'static>)>,
+    pub limits: Limits,
+}
+
 /// Memory that one connection may take. With TLS, add what one cycle reads and 64 KiB of encrypted bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {

@@ -1,11 +1,14 @@
 //! All connections of one thread, and what a gateway may do with them. What happens in a cycle is in `cycle`.
 
 use std::collections::VecDeque;
+use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
 use pitlane_engine::time::Timestamp;
+use rustix::io::Errno;
 use rustls::ServerConfig;
+use socket2::{Domain, Protocol, Socket, Type};
 
 use super::connection::{Connection, Phase};
 use super::counts::Counts;
@@ -15,9 +18,10 @@ use super::detached::Detached;
 use super::driver::Registrar;
 use super::happening::Why;
 use super::input::Spare;
-use super::listener::{Door, ListenerId};
-use super::settings::NetSettings;
+use super::listener::{Door, ListenerId, prepare};
+use super::settings::{Call, NetSettings};
 use super::slab::{ConnectionId, Slab};
+use super::tls::Tls;
 
 pub struct Sockets {
     pub(super) connections: Slab<Connection>,
@@ -112,7 +116,7 @@ impl Sockets {
         let is_short = taken.as_ref().is_ok_and(|count| *count < bytes.len());
         connection.tell_drained |= is_short;
         // What was encrypted leaves with the cycle; and one call more finds out whether the system is really full.
-        if connection.has_output() || (is_short && connection.writable) {
+        if connection.has_output() || (is_short && connection.writable && !connection.is_shaking_hands()) {
             self.mark_dirty(id);
         }
         match taken {
@@ -217,6 +221,31 @@ impl Sockets {
             input: connection.input,
             output: connection.output,
         })
+    }
+
+    /// Calls somebody. Whether he answers shows later: what is said leaves when he does, and `Closed` tells that he does not.
+    pub fn call(&mut self, call: &Call) -> io::Result<ConnectionId> {
+        let socket = Socket::new(Domain::for_address(call.address), Type::STREAM, Some(Protocol::TCP))?;
+        socket.set_nonblocking(true)?;
+        match socket.connect(&call.address.into()) {
+            Ok(()) => {}
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::INPROGRESS) => {}
+            Err(error) => return Err(error),
+        }
+        let stream = TcpStream::from(socket);
+        prepare(&stream, &self.settings)?;
+        let tls = call.tls.clone().map(|(config, name)| Tls::calling(config, name));
+        let tls = tls.transpose().map_err(io::Error::other)?;
+        let mut connection = Connection::new(call.address, call.limits);
+        (connection.phase, connection.tls) = (Phase::Open, tls.map(Box::new));
+        connection.readable = true;
+        self.counts.called += 1;
+        self.crowd.enter(call.address.ip());
+        let id = self.connections.insert(connection);
+        self.loose.push((id, stream));
+        self.line_up(id);
+        self.mark_dirty(id);
+        Ok(id)
     }
 
     /// Takes a connection in. What it has received and not consumed is told of in the next cycle. Limits do not stand in its

@@ -5,7 +5,8 @@
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
-use rustls::{InvalidMessage, ServerConfig, ServerConnection};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, Connection, InvalidMessage, ServerConfig, ServerConnection};
 
 use super::driver::Stream;
 use super::happening::Why;
@@ -16,7 +17,7 @@ use super::output::Output;
 const RECORDS_BYTES_MAX: usize = 64 * 1024;
 
 pub(super) struct Tls {
-    connection: ServerConnection,
+    connection: Connection,
     /// The peer said goodbye.
     pub(super) peer_left: bool,
     left: bool,
@@ -24,9 +25,20 @@ pub(super) struct Tls {
 
 impl Tls {
     pub(super) fn new(config: Arc<ServerConfig>) -> Result<Tls, rustls::Error> {
-        let mut connection = ServerConnection::new(config)?;
+        ServerConnection::new(config).map(|connection| Tls::of(connection.into()))
+    }
+
+    /// Of somebody we have called, who must be the one of this name.
+    pub(super) fn calling(
+        config: Arc<ClientConfig>,
+        name: ServerName<'static>,
+    ) -> Result<Tls, rustls::Error> {
+        ClientConnection::new(config, name).map(|connection| Tls::of(connection.into()))
+    }
+
+    fn of(mut connection: Connection) -> Tls {
         connection.set_buffer_limit(Some(RECORDS_BYTES_MAX));
-        Ok(Tls { connection, peer_left: false, left: false })
+        Tls { connection, peer_left: false, left: false }
     }
 
     pub(super) fn is_handshaking(&self) -> bool {

@@ -6,12 +6,13 @@
 //! sockets ─► rooms ─► commands, bytes    turn: each connection is read once, then each room says what it has to say
 //! ```
 //!
-//! A room is what is spoken behind a door: `stomp`, `fix`. Each has the same shape: `handle` what happens to its connections, `hear` what
+//! A room is what is spoken behind a door: `stomp`, `fix`; and `venue` is one without a door, from where we call. Each has the same shape: `handle` what happens to its connections, `hear` what
 //! shards say, `poll` for all that is to be written and sent, `deadline`, `wind_down`, `is_done`.
 
 pub mod doors;
 pub mod fix;
 pub mod stomp;
+pub mod venue;
 
 use std::sync::Arc;
 
@@ -27,6 +28,7 @@ use self::doors::{Doors, Protocol};
 use self::fix::FixRoom;
 use self::stomp::StompRoom;
 use self::stomp::watch::{self, Watch as StompWatch};
+use self::venue::VenueRoom;
 use super::EVENTS_PER_POLL_MAX;
 use super::control::{Briefing, Control};
 use super::market::Market;
@@ -49,6 +51,7 @@ pub struct Gateway {
     stomp: Option<StompRoom>,
     stomp_watch: StompWatch,
     fix: Option<Box<FixRoom>>,
+    venue: Option<Box<VenueRoom>>,
     /// What the rooms must know before anybody comes in.
     errands: Errands,
     /// Shards whose snapshot is not complete.
@@ -94,6 +97,7 @@ impl Gateway {
             stomp: None,
             stomp_watch: StompWatch::default(),
             fix: None,
+            venue: None,
             errands,
             untold: 0,
             control: None,
@@ -133,6 +137,17 @@ impl Gateway {
         }
     }
 
+    /// Gives it venues to call.
+    pub fn employ(&mut self, venue: VenueRoom) {
+        let port = self.port.id();
+        for adapter in venue.adapters() {
+            self.errands.tell_all(Body::Watch { port, what: Watch::Venue(adapter), on: true });
+        }
+        self.venue = Some(Box::new(venue));
+        // They are listed also while nobody is connected.
+        self.had_sessions = true;
+    }
+
     /// Does a bounded amount of work and says how much. `net` is its thread's, unless another gateway has it.
     pub fn poll(&mut self, now: Timestamp, course: Course, net: Option<&mut Net>) -> usize {
         let heard = self.hear(now);
@@ -154,7 +169,7 @@ impl Gateway {
     fn hear(&mut self, now: Timestamp) -> usize {
         let mut heard = self.adopt();
         let mut is_first = self.stomp.is_some() && self.connected > 0;
-        let Gateway { port, stomp, stomp_watch, fix, recorder, untold, .. } = self;
+        let Gateway { port, stomp, stomp_watch, fix, venue, recorder, untold, .. } = self;
         let own = port.id();
         let mut hear = |shard, event: &Event| {
             if std::mem::take(&mut is_first) {
@@ -165,6 +180,9 @@ impl Gateway {
             }
             if let Some(fix) = fix {
                 fix.hear(now, shard, event, recorder.as_mut());
+            }
+            if let Some(venue) = venue {
+                venue.hear(now, shard, event);
             }
             if let Said::SnapshotEnd { port } = event.body
                 && port == own
@@ -205,6 +223,7 @@ impl Gateway {
         self.control.iter_mut().for_each(|control| control.adopt(Briefing::clone(&briefing)));
         self.stomp.iter_mut().for_each(|stomp| stomp.adopt(&reference));
         self.fix.iter_mut().for_each(|fix| fix.set_reference(&reference));
+        self.venue.iter_mut().for_each(|venue| venue.set_reference(&reference));
         self.runner.iter_mut().for_each(|runner| runner.adopt(&reference));
         1
     }
@@ -222,6 +241,9 @@ impl Gateway {
             if let Some(fix) = &mut self.fix {
                 fix.handle_note(now, &note);
             }
+            if let Some(venue) = &mut self.venue {
+                venue.handle_note(now, &note);
+            }
             if let Some(runner) = &mut self.runner {
                 runner.handle_note(now, &note);
             }
@@ -231,18 +253,22 @@ impl Gateway {
 
     /// Tells who is here, if there is anybody.
     fn call_roll(&mut self, now: Timestamp) {
-        let Some(post) = self.post.as_mut().filter(|_| now >= self.roll_at) else { return };
+        if now < self.roll_at || self.post.is_none() {
+            return;
+        }
         self.roll_at = now.plus(ROLL_NS);
         if self.connected > 0 || self.had_sessions {
-            let rows: Arc<[Row]> = rows(&self.stomp, &self.fix).collect();
+            let rows: Arc<[Row]> = self.rows().collect();
             self.had_sessions = !rows.is_empty();
-            post.send(Note::Sessions(rows));
+            self.post.iter_mut().for_each(|post| post.send(Note::Sessions(rows.clone())));
         }
     }
 
     /// Everybody who is here.
     pub fn rows(&self) -> impl Iterator<Item = Row> {
-        rows(&self.stomp, &self.fix)
+        let fix = self.fix.iter().flat_map(|fix| fix.rows());
+        let venue = self.venue.iter().flat_map(|venue| venue.rows());
+        self.stomp.iter().flat_map(StompRoom::rows).chain(fix).chain(venue)
     }
 
     fn speak(&mut self, now: Timestamp, course: Course) -> usize {
@@ -298,6 +324,7 @@ impl Gateway {
             self.winding_down = Some(now);
             self.stomp.iter_mut().for_each(|stomp| stomp.wind_down(now));
             self.fix.iter_mut().for_each(|fix| fix.wind_down(now));
+            self.venue.iter_mut().for_each(|venue| venue.wind_down(now));
         }
         self.is_late = self.winding_down.is_some_and(|since| now >= since.plus(WIND_DOWN_NS_MAX));
         let mut said = 0;
@@ -344,6 +371,8 @@ impl Gateway {
             watch::done(came, self.recorder.as_mut());
         } else if let Some(fix) = self.fix.as_mut().filter(|fix| fix.owns(id)) {
             fix.handle(now, sockets, happening, 0, self.recorder.as_mut());
+        } else if let Some(venue) = self.venue.as_mut().filter(|venue| venue.owns(id)) {
+            venue.handle(now, sockets, happening);
         }
         1
     }
@@ -354,8 +383,11 @@ impl Gateway {
             sockets.shut_doors();
         }
         let takes_commands = course <= Course::Closing;
-        let Gateway { stomp, stomp_watch, fix, port, post, recorder, runner, .. } = self;
+        let Gateway { stomp, stomp_watch, fix, venue, port, post, recorder, runner, .. } = self;
         let mut said = 0;
+        if let Some(venue) = venue {
+            said += venue.poll(now, sockets, takes_commands.then_some(&mut *port), course == Course::Open);
+        }
         if let Some(fix) = fix {
             fix.set_ready(course == Course::Open);
             said += fix.poll(now, sockets, takes_commands.then_some(&mut *port), recorder.as_mut());
@@ -401,6 +433,7 @@ impl Gateway {
                 self.trader.as_ref().is_none_or(|trader| !trader.is_waiting())
                     && self.runner.as_ref().is_none_or(|runner| runner.has_left())
                     && self.fix.as_ref().is_none_or(|fix| !fix.is_waiting())
+                    && self.venue.as_ref().is_none_or(|venue| !venue.is_waiting())
             }
             Course::Ended => !self.heard && self.has_left(),
         }
@@ -411,6 +444,7 @@ impl Gateway {
         let is_winding_down = self.winding_down.is_some();
         let has_parted = self.stomp.as_ref().is_none_or(|stomp| is_winding_down && stomp.is_done())
             && self.fix.as_ref().is_none_or(|fix| is_winding_down && fix.is_done())
+            && self.venue.as_ref().is_none_or(|venue| is_winding_down && venue.is_done())
             && self.connected == 0;
         self.is_late || has_parted
     }
@@ -421,6 +455,7 @@ impl Gateway {
             || self.post.as_ref().is_some_and(Post::is_waiting)
             || self.stomp.as_ref().is_some_and(StompRoom::is_waiting)
             || self.fix.as_ref().is_some_and(|fix| fix.is_waiting())
+            || self.venue.as_ref().is_some_and(|venue| venue.is_waiting())
             || self.control.as_ref().is_some_and(Control::is_waiting)
             || self.market.as_ref().is_some_and(Market::is_waiting)
             || self.trader.as_ref().is_some_and(Trader::is_waiting)
@@ -435,7 +470,8 @@ impl Gateway {
         let has_clients = self.connected > 0 || self.had_sessions;
         let roll = if has_clients { self.roll_at } else { Timestamp::MAX };
         let cut = self.winding_down.map_or(Timestamp::MAX, |since| since.plus(WIND_DOWN_NS_MAX));
-        let mut deadline = control.min(stages).min(stomp).min(fix).min(roll).min(cut);
+        let venue = self.venue.as_ref().map_or(Timestamp::MAX, |venue| venue.deadline());
+        let mut deadline = control.min(stages).min(stomp).min(fix).min(venue).min(roll).min(cut);
         if course == Course::Open {
             let market = self.market.as_ref().map_or(Timestamp::MAX, Market::deadline);
             let trader = self.trader.as_ref().map_or(Timestamp::MAX, Trader::deadline);
@@ -448,9 +484,4 @@ impl Gateway {
 
 fn source(port: &PortEnd) -> Source {
     Source { origin: Origin::Server, port: port.id(), session: 0 }
-}
-
-fn rows(stomp: &Option<StompRoom>, fix: &Option<Box<FixRoom>>) -> impl Iterator<Item = Row> {
-    let fix = fix.iter().flat_map(|fix| fix.rows());
-    stomp.iter().flat_map(StompRoom::rows).chain(fix)
 }

@@ -8,12 +8,12 @@ use pitlane_engine::time::{Day, TimeOfDay};
 use super::table::Cells;
 use crate::zone::Zone;
 
-/// Ways to a venue, by name; the position is the [`AdapterId`].
-pub const ADAPTERS: &[&str] = &["SIM"];
+/// The way to a venue that is always there.
+pub const SIMULATED: &str = "SIM";
 
 pub const EXCHANGE: &[&str] = &["id", "name", "mic", "timeZone", "open", "close", "auctions", "adapterType"];
 
-pub fn exchange(cells: &mut Cells<'_>) -> Exchange {
+pub fn exchange(cells: &mut Cells<'_>, adapters: &[&str]) -> Exchange {
     let exchange = Exchange {
         id: ExchangeId(cells.number("id", ExchangeId::MAX)),
         name: cells.name("name"),
@@ -22,7 +22,7 @@ pub fn exchange(cells: &mut Cells<'_>) -> Exchange {
         open: cells.value("open", "a time of day (HH:MM)", TimeOfDay::parse),
         close: cells.value("close", "a time of day (HH:MM)", TimeOfDay::parse),
         auctions: cells.flag("auctions"),
-        adapter: adapter(cells),
+        adapter: adapter(cells, adapters),
         adapter_type: cells.raw("adapterType").to_string(),
     };
     // Closing before opening is a session over midnight.
@@ -107,8 +107,8 @@ pub fn security(cells: &mut Cells<'_>) -> Security {
 
 pub const ACCOUNT: &[&str] = &["id", "name", "active", "adapterType", "exchangeIds"];
 
-pub fn account(cells: &mut Cells<'_>) -> Account {
-    adapter(cells);
+pub fn account(cells: &mut Cells<'_>, adapters: &[&str]) -> Account {
+    adapter(cells, adapters);
     Account {
         id: AccountId(cells.number("id", AccountId::MAX)),
         name: cells.name("name"),
@@ -128,9 +128,10 @@ pub fn strategy(cells: &mut Cells<'_>) -> Strategy {
     }
 }
 
-fn adapter(cells: &mut Cells<'_>) -> AdapterId {
-    let index = |word: &str| ADAPTERS.iter().position(|name| *name == word);
-    let index = cells.word("adapterType", ADAPTERS, index).unwrap_or_default();
+/// Ways to a venue have names; the position is the [`AdapterId`].
+fn adapter(cells: &mut Cells<'_>, adapters: &[&str]) -> AdapterId {
+    let index = |word: &str| adapters.iter().position(|name| *name == word);
+    let index = cells.word("adapterType", adapters, index).unwrap_or_default();
     AdapterId(u8::try_from(index).expect("there are few adapters"))
 }
 

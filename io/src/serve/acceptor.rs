@@ -63,7 +63,7 @@ impl Acceptor {
                 unheard.insert(Source { origin: Origin::Fix, port, session: home.number }, heard);
             }
         }
-        Ok(Unheard(unheard))
+        Ok(Unheard { sources: unheard, ..Unheard::default() })
     }
 
     /// A room for each gateway that has sockets, and the clerk for all of them.
@@ -112,7 +112,7 @@ impl Acceptor {
 }
 
 /// Gateways with sockets: in the shared layout the first has those of all.
-fn gateways(config: &Config) -> u8 {
+pub(super) fn gateways(config: &Config) -> u8 {
     match config.topology.layout {
         Layout::Shared => 1,
         Layout::Dedicated => config.topology.gateways,

@@ -54,7 +54,7 @@ impl Library {
 
     fn read_again(&mut self) -> Result<Reread, String> {
         let config = &self.config;
-        let read = refdata::read_after(config.refdata.dir.as_deref(), &self.current);
+        let read = refdata::read_after(config.refdata.dir.as_deref(), &self.current, &config.adapter_names());
         let reference = Calendar::fit(config, read.map_err(|faults| faults.to_string())?);
         config.check_names(&reference, &self.params).map_err(|faults| faults.to_string())?;
         let name = match config.durability() {

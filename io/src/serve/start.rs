@@ -54,7 +54,7 @@ pub fn start(
     let config = &settings.config;
     let topology = &config.topology;
     pin(topology.main_cores.first().copied());
-    let Store { mut born, reference, staff, numbers, rest_numbers, supply, acceptor } = store;
+    let Store { mut born, reference, staff, numbers, rest_numbers, supply, acceptor, venues } = store;
     let remote = Remote::new();
     let plan = Plan::new(topology.clone(), remote.bell().clone());
     let bells = plan.bells.clone();
@@ -81,10 +81,14 @@ pub fn start(
     let doors = doors.map_err(|(key, error)| ServeError::System(key.to_string(), error))?;
     let mut listeners = doors.listeners();
     let mut auth = Auth::open(auth_settings(config, &reference)).map_err(ServeError::Auth)?;
-    let (rooms, clerk_of_fix) = match doors.lead_to(Protocol::Fix) {
+    let (rooms, mut clerk_of_fix) = match doors.lead_to(Protocol::Fix) {
         true => acceptor.rooms(now, config, &reference, &bells, &mut auth)?,
         false => Default::default(),
     };
+    let venues = venues.rooms(now, config, &reference, &mut clerk_of_fix)?;
+    for (gateway, room) in parts.gateways.iter_mut().zip(venues) {
+        room.into_iter().for_each(|room| gateway.employ(room));
+    }
     let fix_clerk = clerk_of_fix.start().map_err(system(NO_THREAD))?;
     let furnishing = (&*bells, &remote, rooms);
     let posts = furnish(config, &reference, &mut parts.gateways, doors, &mut auth, furnishing)

@@ -12,12 +12,14 @@ use pitlane_engine::time::Timestamp;
 use rtrb::{Producer, RingBuffer};
 
 use super::acceptor::Acceptor;
+use super::venues::Venues;
 use crate::config::{Config, Durability, IdleBy};
+use crate::fix::caller::Caller;
 use crate::http::Numbers;
 use crate::journal::disk::Disk;
 use crate::journal::notes::Notes;
 use crate::journal::{
-    self, Fault, Health, JournalSettings, Keeper, Level, Lock, Opened, Progress, Setup, Steward,
+    self, Fault, Health, JournalSettings, Keeper, Level, Lock, Opened, Progress, Setup, Steward, Unheard,
 };
 use crate::platform::gateway::fix::Unreported;
 use crate::platform::{Born, Parts, PlatformSettings};
@@ -49,6 +51,7 @@ pub struct Store {
     /// For ids of the demo trader's orders, never given before.
     pub numbers: IdBlock,
     pub acceptor: Acceptor,
+    pub venues: Venues,
     /// For ids of orders over REST, and who sees to it that there are more.
     pub rest_numbers: Numbers,
     pub supply: Option<Supply>,
@@ -93,7 +96,12 @@ pub struct Staff {
 }
 
 impl Store {
-    pub fn open(config: &Config, reference: &Arc<RefData>, now: Timestamp) -> Result<Store, Fault> {
+    pub fn open(
+        config: &Config,
+        callers: Vec<Caller>,
+        reference: &Arc<RefData>,
+        now: Timestamp,
+    ) -> Result<Store, Fault> {
         let settings = PlatformSettings::of(config, reference);
         let level = match config.durability() {
             Durability::Disk => Level::Disk,
@@ -102,6 +110,7 @@ impl Store {
                 let born = Parts::newborn(reference, &settings);
                 let numbers = IdBlock { next: 1, end: NUMBERS };
                 let acceptor = Acceptor::open(config, reference, Level::None)?;
+                let venues = Venues::open(config, callers, Level::None, now)?;
                 let rest_numbers = Numbers::only(numbers);
                 let reference = reference.clone();
                 return Ok(Store {
@@ -112,11 +121,13 @@ impl Store {
                     rest_numbers,
                     supply: None,
                     acceptor,
+                    venues,
                 });
             }
         };
         let (disk, data) = (Disk::Real, config.service.data_dir.as_path());
         let acceptor = Acceptor::open(config, reference, level)?;
+        let venues = Venues::open(config, callers, level, now)?;
         let setup = Setup {
             disk: &disk,
             data,
@@ -124,17 +135,17 @@ impl Store {
             shards: settings.shards,
             reference: RefData::clone(reference),
             settings: settings.shard,
-            unheard: acceptor.unheard()?,
+            unheard: Unheard { venues: venues.unheard()?, ..acceptor.unheard()? },
         };
         let mut telling = Telling { told: Instant::now() };
         let opened = journal::open(setup, now, &mut |progress| telling.hear(progress))?;
         let notes = Notes::open(&disk, data)?;
         let numbers = notes.reserve(TRADER_IDS, NUMBERS)?;
         let (rest_numbers, supply) = Supply::begin(notes)?;
-        Ok(Store { rest_numbers, supply: Some(supply), ..Store::of(opened, numbers, acceptor) })
+        Ok(Store { rest_numbers, supply: Some(supply), ..Store::of(opened, numbers, acceptor, venues) })
     }
 
-    fn of(opened: Opened, numbers: IdBlock, mut acceptor: Acceptor) -> Store {
+    fn of(opened: Opened, numbers: IdBlock, mut acceptor: Acceptor, mut venues: Venues) -> Store {
         let Opened { shards, keeper, steward, lock, reference } = opened;
         let (mut born, mut healths) = (Vec::new(), Vec::new());
         for (at, shard) in shards.into_iter().enumerate() {
@@ -152,8 +163,10 @@ impl Store {
             }
             healths.push(shard.writer.health().clone());
             let id = shard.shard.id();
-            acceptor.missed.extend(shard.missed.into_iter().map(|event| Unreported { shard: id, event }));
+            let missed = shard.missed.into_iter().map(|event| Unreported { shard: id, event });
+            acceptor.missed.extend(missed.inspect(|missed| venues.miss(missed)));
             acceptor.heard.push(shard.event);
+            venues.heard.push(shard.event);
             born.push(Born {
                 shard: shard.shard,
                 seq: shard.event,
@@ -162,7 +175,8 @@ impl Store {
             });
         }
         let staff = Some(Staff { keeper, steward, healths, lock });
-        Store { born, reference, staff, numbers, rest_numbers: Numbers::default(), supply: None, acceptor }
+        let rest_numbers = Numbers::default();
+        Store { born, reference, staff, numbers, rest_numbers, supply: None, acceptor, venues }
     }
 }
 

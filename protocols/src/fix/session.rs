@@ -1,5 +1,6 @@
 //! One FIX session: the numbers of both directions, gaps, heartbeats, logon and logout, and the orders of its client. It lives as long
-//! as the service; connections come and go.
+//! as the service; connections come and go. It has two roles: a client comes to us ([`Session::new`]), or we go to a venue
+//! ([`Session::initiator`]); what is said of a client here is then the venue.
 //!
 //! The caller feeds once and then drains everything:
 //!
@@ -12,11 +13,20 @@
 //! if session.poll_close().is_some() { close; session.disconnect(now) }
 //! sleep until session.poll_timeout(); session.handle_timeout(now)
 //! ```
+//!
+//! With a venue the same, but for orders and reports:
+//!
+//! ```text
+//! if session.wants_connection(now) { connect; session.connect(now) }
+//! session.handle_instruction(now, shard, seq, instruction)
+//! while let Some(report) = session.poll_report(now) { send it to the shard; once stored: session.handle_stored(token) }
+//! ```
 
 mod buffer;
 mod flight;
 mod gap;
 mod inbound;
+mod initiator;
 mod logon;
 mod orders;
 mod outbound;
@@ -24,6 +34,7 @@ mod resend;
 mod settings;
 mod state;
 mod timers;
+mod venue;
 
 use std::sync::Arc;
 
@@ -36,6 +47,7 @@ use pitlane_engine::time::Timestamp;
 use self::buffer::{Input, Output};
 use self::flight::Flight;
 use self::gap::{Early, Gap};
+use self::initiator::Initiator;
 use self::resend::Resend;
 use self::timers::Timers;
 use super::book::Book;
@@ -48,6 +60,7 @@ use super::schedule::Schedule;
 use super::store::{Cause, Numbers, Store};
 use crate::decoded::Decoded;
 
+pub use self::initiator::{VenueCounts, VenueReport};
 pub use self::logon::{Credentials, Login};
 pub use self::settings::SessionSettings;
 pub use self::state::{State, Step};
@@ -146,6 +159,8 @@ pub struct Session {
     /// Where the round of cancels after a disconnect has come to.
     cancel_round: Option<usize>,
     counts: Counts,
+    /// None: a client comes to us.
+    initiator: Option<Box<Initiator>>,
 }
 
 impl Session {
@@ -182,6 +197,7 @@ impl Session {
             status_round: None,
             cancel_round: None,
             counts: Counts::default(),
+            initiator: None,
         };
         session.recall_answers();
         session
@@ -196,6 +212,7 @@ impl Session {
         self.login = Login::NotAsked;
         self.in_rubbish = false;
         self.timers.connect(now);
+        self.begin_as_initiator(now);
         true
     }
 
@@ -211,6 +228,7 @@ impl Session {
         self.status_round = None;
         let grace = self.settings.cancel_on_disconnect_ns;
         self.timers.disconnect(grace.map(|grace| now.plus(grace)));
+        self.end_as_initiator(now);
     }
 
     /// Takes bytes from the client, as many as there is room for, and says how many. Those that are not taken are to be offered again.
@@ -255,6 +273,11 @@ impl Session {
     /// So many bytes were written.
     pub fn handle_transmitted(&mut self, now: Timestamp, count: usize) {
         self.output.consume(count);
+        if let Some(initiator) = &mut self.initiator
+            && count > 0
+        {
+            initiator.unheard = None;
+        }
         self.timers.transmitted(now, !self.output.is_empty());
     }
 
@@ -306,6 +329,7 @@ impl Session {
             self.log_out_and_close(now, b"Sequence numbers are reset", Ending::EndedByUs);
         }
         self.reset_numbers(now);
+        self.forget_sent();
     }
 
     /// What goes on by itself, in one bounded step: a resend, the round of reports.
@@ -313,6 +337,7 @@ impl Session {
         self.go_on_resending(now);
         self.go_on_reporting(now);
         self.ask_for_gap(now);
+        self.go_on_touching(now);
     }
 
     /// Whether the next message may be looked at.

@@ -5,12 +5,12 @@ use utoipa::ToSchema;
 
 use super::{Decimal, Moment};
 
-/// A FIX, STOMP or WebSocket client. What a protocol does not have is absent.
+/// A FIX, STOMP or WebSocket client, or a venue. What a protocol does not have is absent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionVO {
     pub id: String,
-    /// FIX, STOMP, WEBSOCKET.
+    /// FIX, STOMP, WEBSOCKET, and VENUE for one that we are connected to.
     pub kind: &'static str,
     /// Who: a login, or the names of a FIX session.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -7,12 +7,14 @@ use crate::metrics::exposition::{Exposition, Kind, Seconds};
 use crate::metrics::process::Process;
 use crate::metrics::{Counter, ShardMeter};
 use Kind::{Counter as C, Gauge as G};
+use pitlane_protocols::fix::session::VenueCounts;
 
 pub fn all(house: &House) -> String {
     let mut out = Exposition::default();
     service(house, &mut out);
     shards(house, &mut out);
     view(house, &mut out);
+    venues(house, &mut out);
     http(house, &mut out);
     stages(house, &mut out);
     process(&mut out);
@@ -91,6 +93,47 @@ fn view(house: &House, out: &mut Exposition) {
     for shard in 0..house.floor.shards() {
         let complete = view.is_complete(pitlane_engine::id::ShardId(shard)) as u8;
         out.sample(&[("shard", &shard)], complete);
+    }
+}
+
+type VenueColumn = (&'static str, &'static str, fn(&VenueCounts) -> u64);
+
+/// What is counted of every venue that we call.
+const VENUE: [VenueColumn; 6] = [
+    ("pitlane_venue_orders_total", "New orders sent to the venue.", |c| c.orders_out),
+    ("pitlane_venue_executions_total", "Execution Reports of the venue about orders of ours.", |c| {
+        c.executions
+    }),
+    ("pitlane_venue_refused_total", "Instructions refused because the venue could not be told.", |c| {
+        c.refused
+    }),
+    ("pitlane_venue_unknown_values_total", "Answers passed over for a value nobody knows.", |c| {
+        c.unknown_values
+    }),
+    ("pitlane_venue_unknown_orders_total", "Answers passed over for an order nobody knows.", |c| {
+        c.unknown_orders
+    }),
+    ("pitlane_venue_incomplete_total", "Answers passed over for a field that is missing.", |c| c.incomplete),
+];
+
+/// As of the last second.
+fn venues(house: &House, out: &mut Exposition) {
+    let mut rows = Vec::new();
+    house
+        .switchboard
+        .each(|_, row| rows.extend(row.venue.map(|counts| (row.name.clone(), row.state, counts))));
+    if rows.is_empty() {
+        return;
+    }
+    out.family("pitlane_venue_in_touch", G, "1 while orders can be sent to the venue.");
+    for (name, state, _) in &rows {
+        out.sample(&[("venue", &name.as_deref().unwrap_or_default())], (*state == "LOGGED_ON") as u8);
+    }
+    for (metric, help, count) in VENUE {
+        out.family(metric, C, help);
+        for (name, _, counts) in &rows {
+            out.sample(&[("venue", &name.as_deref().unwrap_or_default())], count(counts));
+        }
     }
 }
 

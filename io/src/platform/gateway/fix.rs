@@ -293,6 +293,7 @@ impl FixRoom {
                 stomp: None,
                 next_in: Some(numbers.incoming),
                 next_out: Some(numbers.outgoing),
+                venue: None,
             })
         })
     }

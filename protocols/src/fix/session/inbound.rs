@@ -19,6 +19,7 @@ impl Session {
     pub(super) fn handle_message(&mut self, now: Timestamp, message: &Message, desk: &Desk) {
         self.counts.messages_in += 1;
         match self.state {
+            State::Greeting if self.initiator.is_some() => self.handle_logon_answer(now, message),
             State::Greeting => self.handle_greeting(now, message),
             State::LoggedOn => self.handle_logged_on(now, message, desk),
             State::LoggingOut => self.handle_logging_out(now, message),
@@ -75,7 +76,10 @@ impl Session {
                 self.handle_sequence_reset(now, message, number)
             }
             b"A" if fine => self.handle_second_logon(now, message, number),
-            b"5" => self.handle_logout(now, number),
+            b"5" => {
+                self.note_refusal(message);
+                self.handle_logout(now, number);
+            }
             _ if number == incoming => self.handle_next(now, message, number, desk),
             // Answered whatever its number: two sides that wait for each other's gaps would wait for ever.
             b"2" if fine => {
@@ -97,6 +101,9 @@ impl Session {
     fn handle_next(&mut self, now: Timestamp, message: &Message, number: u64, desk: &Desk) {
         if message.msg_type == b"4" && message.fault.is_none() {
             return self.handle_gap_fill(now, message, number);
+        }
+        if self.initiator.is_some() {
+            return self.handle_next_from_venue(now, message, number);
         }
         if !message.header.poss_dup {
             self.flight.settle();
@@ -130,7 +137,7 @@ impl Session {
     }
 
     /// The first fault of structure or, where it is asked, of the dictionary.
-    fn fault_of(&self, message: &Message) -> Option<Fault> {
+    pub(super) fn fault_of(&self, message: &Message) -> Option<Fault> {
         let structure = message.fault;
         let dictionary = if self.settings.validate { dictionary::check(message) } else { None };
         match (structure, dictionary) {
@@ -139,7 +146,7 @@ impl Session {
         }
     }
 
-    fn handle_test_request(&mut self, now: Timestamp, message: &Message, number: u64) {
+    pub(super) fn handle_test_request(&mut self, now: Timestamp, message: &Message, number: u64) {
         match message.get(tag::TEST_REQ_ID) {
             Some(id) => self.say(now, b'0', |draft| draft.text(b"112=", id)),
             None => self.reject_missing(now, message, number, tag::TEST_REQ_ID),
@@ -272,7 +279,7 @@ impl Session {
     }
 
     /// Uses up a number if it is the next one.
-    fn step_if_next(&mut self, number: u64) {
+    pub(super) fn step_if_next(&mut self, number: u64) {
         if number == self.numbers.incoming {
             self.numbers.incoming = number + 1;
             self.close_gap();
@@ -282,6 +289,7 @@ impl Session {
     fn note_gap(&mut self, number: u64) {
         if number > self.numbers.incoming && self.gap.is_none() {
             self.gap = Some(Gap { high: number, asked: None, asked_at: Timestamp::MAX });
+            self.disturb();
         }
     }
 

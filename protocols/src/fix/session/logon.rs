@@ -159,7 +159,7 @@ impl Session {
         });
     }
 
-    fn take_logon_number(&mut self, number: u64) {
+    pub(super) fn take_logon_number(&mut self, number: u64) {
         let incoming = self.numbers.incoming;
         if number == incoming {
             self.numbers.incoming = incoming + 1;

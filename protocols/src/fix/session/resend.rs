@@ -88,6 +88,7 @@ impl Session {
 
     pub(super) fn begin_resend(&mut self, now: Timestamp, begin: u64, end: u64) {
         self.resend.run = Some((begin, end));
+        self.disturb();
         self.go_on_resending(now);
     }
 

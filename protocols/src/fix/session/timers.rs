@@ -117,7 +117,10 @@ impl Session {
         let stuck = |ns: u64| timers.stuck_since.filter(|_| !self.output.is_empty()).map(|at| at.plus(ns));
         let quiet = !self.resend.is_active();
         let deadlines = match self.state {
-            State::Offline => [timers.cancel_at, None, None, None, None, None, None],
+            State::Offline => {
+                let call_at = self.initiator.as_ref().map(|initiator| initiator.connect_at);
+                [timers.cancel_at, call_at, None, None, None, None, None]
+            }
             State::Greeting => {
                 let logon = Some(timers.connected_at.plus(LOGON_NS_MAX));
                 [timers.cancel_at, logon, None, None, None, None, None]

@@ -14,7 +14,7 @@ use crate::fix::store::{FileStore, Place, path_of};
 use crate::journal::disk::Disk;
 use crate::journal::{Fault, Level};
 
-/// An event of which no session has kept a report.
+/// An event of which no session has kept a report, or a venue's instruction of which it has kept no message.
 #[derive(Clone, Copy, Debug)]
 pub struct Unreported {
     pub shard: ShardId,

@@ -1,0 +1,86 @@
+//! Connections to real venues: `[[adapter]]`, and `[adapter_defaults]` for what most of them leave out.
+
+use std::path::PathBuf;
+
+use pitlane_engine::time::TimeOfDay;
+
+use super::fix::read_comp_id;
+use super::section::Section;
+use super::tree::Table;
+use super::words::Secret;
+
+/// A connection to a real venue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Adapter {
+    /// As the reference data call it.
+    pub name: String,
+    pub sender_comp_id: String,
+    pub target_comp_id: String,
+    pub socket_connect_host: String,
+    pub socket_connect_port: u16,
+    pub usual: Usual,
+}
+
+/// What has a default.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Usual {
+    pub heart_bt_int_s: u32,
+    pub reconnect_interval_s: u32,
+    pub start_time: TimeOfDay,
+    pub end_time: TimeOfDay,
+    pub reset_on_logon: bool,
+    pub tls: bool,
+    /// Certificates that the venue's must come from; needed with `tls`.
+    pub tls_ca: Option<PathBuf>,
+    pub username: Option<String>,
+    pub password: Option<Secret>,
+    /// What the venue calls our account.
+    pub account: Option<String>,
+    /// Whether it answers Order Status Request.
+    pub status_request: bool,
+    /// None: `venue` in the data folder.
+    pub file_store_path: Option<PathBuf>,
+    pub file_log_path: Option<PathBuf>,
+}
+
+impl Adapter {
+    pub(super) fn read(section: &mut Section<'_>) -> Adapter {
+        section.word("type", &[("FIX", ())]);
+        Adapter {
+            name: section.name("name", 32),
+            sender_comp_id: read_comp_id(section, "SenderCompID", false),
+            target_comp_id: read_comp_id(section, "TargetCompID", false),
+            socket_connect_host: section.text("SocketConnectHost"),
+            socket_connect_port: section.number("SocketConnectPort", 1..=u16::MAX),
+            usual: Usual::read(section),
+        }
+    }
+}
+
+impl Usual {
+    /// The defaults, looked at as strictly as what they stand for.
+    pub(super) fn read_defaults(section: &mut Section<'_>) -> Table {
+        let like = section.like();
+        section.word("type", &[("FIX", ())]);
+        Usual::read(section);
+        like
+    }
+
+    fn read(section: &mut Section<'_>) -> Usual {
+        Usual {
+            heart_bt_int_s: section.number("HeartBtInt", 1..=3_600),
+            reconnect_interval_s: section.number("ReconnectInterval", 1..=3_600),
+            start_time: section.time_of_day("StartTime"),
+            end_time: section.time_of_day("EndTime"),
+            reset_on_logon: section.yes("ResetOnLogon"),
+            tls: section.flag("tls"),
+            tls_ca: section.path("tls_ca"),
+            username: section.optional("username"),
+            password: section.secret("password"),
+            account: section.optional("account"),
+            status_request: section.flag("status_request"),
+            file_store_path: section.path("FileStorePath"),
+            file_log_path: section.path("FileLogPath"),
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! `[[adapter]]` as a session with a venue needs it: where to call, and what the session is like.
+
+use std::fmt;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pitlane_engine::id::{AdapterId, Source};
+use pitlane_engine::time::{NS_PER_S, Timestamp};
+use pitlane_protocols::fix::schedule::Schedule;
+use pitlane_protocols::fix::session::SessionSettings;
+use pitlane_protocols::fix::venue::{Login, VenueSettings};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+
+use super::settings::schedule_in;
+use crate::config::{Adapter, Config};
+use crate::net::settings::{Call, Limits};
+use crate::zone::Zone;
+
+/// Addresses of one host that are tried; more are nobody's.
+const ADDRESSES_MAX: usize = 16;
+
+/// One venue, checked and complete.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    pub id: AdapterId,
+    config: Adapter,
+    zone: Zone,
+    /// One for each address of the host: they are tried in turn.
+    pub calls: Vec<Call>,
+    pub store_folder: PathBuf,
+    pub store_bytes: usize,
+    pub log_folder: Option<PathBuf>,
+    message_bytes_max: usize,
+    sending_time_ns_max: u64,
+    instance: u64,
+}
+
+/// Why a venue cannot be called.
+#[derive(Debug)]
+pub struct NoCaller {
+    pub key: String,
+    pub problem: String,
+}
+
+impl fmt::Display for NoCaller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.key, self.problem)
+    }
+}
+
+impl Caller {
+    /// All that are configured; names of hosts are looked up here, once.
+    pub fn all(config: &Config) -> Result<Vec<Caller>, NoCaller> {
+        config.adapters.iter().enumerate().map(|(at, adapter)| Caller::of(config, at, adapter)).collect()
+    }
+
+    fn of(config: &Config, at: usize, adapter: &Adapter) -> Result<Caller, NoCaller> {
+        let wrong = |key: &str, problem: String| NoCaller { key: format!("adapter.{at}.{key}"), problem };
+        let host = adapter.socket_connect_host.as_str();
+        let addresses = addresses_of(host, adapter.socket_connect_port);
+        let addresses = addresses.map_err(|told| wrong("SocketConnectHost", told))?;
+        let tls = match (adapter.usual.tls, &adapter.usual.tls_ca) {
+            (true, Some(path)) => Some(tls_to(host, path).map_err(|told| wrong("tls_ca", told))?),
+            // One without the other was refused with the config.
+            (true, None) | (false, _) => None,
+        };
+        let limits = Limits {
+            input_bytes_max: 2 * config.fix.message_bytes_max,
+            output_bytes_max: config.fix.out_buffer_bytes,
+        };
+        let usual = &adapter.usual;
+        Ok(Caller {
+            id: AdapterId(u8::try_from(at + 1).map_err(|_| wrong("name", "there are too many".to_string()))?),
+            zone: config.service.timezone.clone(),
+            calls: addresses.into_iter().map(|address| Call { address, tls: tls.clone(), limits }).collect(),
+            store_folder: usual
+                .file_store_path
+                .clone()
+                .unwrap_or_else(|| config.service.data_dir.join("venue")),
+            store_bytes: config.fix.store_bytes,
+            log_folder: usual.file_log_path.clone(),
+            message_bytes_max: config.fix.message_bytes_max,
+            sending_time_ns_max: config.fix.sending_time_s_max as u64 * NS_PER_S,
+            instance: config.service.instance,
+            config: adapter.clone(),
+        })
+    }
+
+    pub fn name(&self) -> &str {
+        &self.config.name
+    }
+
+    pub fn schedule(&self, now: Timestamp) -> Schedule {
+        schedule_in(&self.zone, self.config.usual.start_time, self.config.usual.end_time, now)
+    }
+
+    pub fn session(&self, now: Timestamp, source: Source) -> SessionSettings {
+        SessionSettings {
+            instance: self.instance,
+            schedule: self.schedule(now),
+            reset_on_logon: self.config.usual.reset_on_logon,
+            refresh_on_logon: false,
+            validate: false,
+            sending_time_ns_max: self.sending_time_ns_max,
+            message_bytes_max: self.message_bytes_max,
+            ..SessionSettings::new(&self.config.sender_comp_id, &self.config.target_comp_id, source)
+        }
+    }
+
+    pub fn venue(&self, birth: u64) -> VenueSettings {
+        let usual = &self.config.usual;
+        let login = usual.username.as_ref().zip(usual.password.as_ref()).map(|(username, password)| Login {
+            username: username.clone(),
+            password: password.reveal().to_string(),
+        });
+        VenueSettings {
+            heart_bt_int_s: usual.heart_bt_int_s as u64,
+            reconnect_s: usual.reconnect_interval_s as u64,
+            login,
+            account: usual.account.clone(),
+            knows_status_request: usual.status_request,
+            birth,
+        }
+    }
+}
+
+/// At least one.
+fn addresses_of(host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
+    let found = (host, port).to_socket_addrs().map_err(|error| format!("{host}: {error}"))?;
+    let found: Vec<SocketAddr> = found.take(ADDRESSES_MAX).collect();
+    if found.is_empty() { Err(format!("{host}: it has no address")) } else { Ok(found) }
+}
+
+/// How to know that it is the venue.
+fn tls_to(host: &str, path: &std::path::Path) -> Result<(Arc<ClientConfig>, ServerName<'static>), String> {
+    let told = |error: &dyn fmt::Display| format!("{}: {error}", path.display());
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(path).map_err(|error| told(&error))? {
+        let certificate = certificate.map_err(|error| told(&error))?;
+        roots.add(certificate).map_err(|error| told(&error))?;
+    }
+    if roots.is_empty() {
+        return Err(told(&"there is no certificate in it"));
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = ServerName::try_from(host.to_string()).map_err(|_| format!("{host} is no name for TLS"))?;
+    Ok((Arc::new(config), name))
+}

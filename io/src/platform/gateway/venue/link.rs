@@ -1,0 +1,319 @@
+//! One venue: its session, its connection if there is one, and what waits for the shards.
+
+use pitlane_engine::command::{Body, Command};
+use pitlane_engine::errands::Errands;
+use pitlane_engine::id::{ShardId, Source};
+use pitlane_engine::mesh::PortEnd;
+use pitlane_engine::reason::Reason;
+use pitlane_engine::time::{NS_PER_S, Timestamp};
+use pitlane_protocols::fix::session::{Session, State, VenueReport};
+
+use super::stored::Stored;
+use crate::bulletin::{Kind, Row};
+use crate::fix::caller::Caller;
+use crate::fix::clerk::{self, Way};
+use crate::net::ConnectionId;
+use crate::net::happening::Why;
+use crate::net::settings::Call;
+use crate::net::sockets::Sockets;
+
+/// Reports of one venue in one round: others want their turn too.
+const REPORTS_PER_ROUND_MAX: usize = 256;
+
+/// How often the venue's words about refused orders are logged, at most.
+const WORDS_EVERY_NS: u64 = NS_PER_S;
+
+#[derive(Debug)]
+pub struct Link {
+    pub caller: Caller,
+    /// Who it is to the shards.
+    pub source: Source,
+    pub session: Session,
+    pub connection: Option<ConnectionId>,
+    /// Whether there may be something to do.
+    pub awake: bool,
+    /// For the shards, in their order: reports, and whether the venue can be reached. Nothing more is read before they have left.
+    errands: Errands,
+    /// By shard.
+    stored: Vec<Stored>,
+    /// What the shards were last told.
+    told_connected: bool,
+    since: Timestamp,
+    bytes_in: u64,
+    bytes_out: u64,
+    paused: bool,
+    logged: bool,
+    words_at: Timestamp,
+    /// Whether the orders that never left have been rejected.
+    has_begun: bool,
+    /// Whether the last attempt failed too: then it is not logged again.
+    was_refused: bool,
+    /// Attempts that came to nothing: each goes to the next address.
+    attempt: usize,
+}
+
+impl Link {
+    pub fn new(caller: Caller, source: Source, session: Session, logged: bool) -> Link {
+        Link {
+            caller,
+            source,
+            session,
+            connection: None,
+            awake: true,
+            errands: Errands::new(source),
+            stored: Vec::new(),
+            told_connected: false,
+            since: Timestamp::ZERO,
+            bytes_in: 0,
+            bytes_out: 0,
+            paused: false,
+            logged,
+            words_at: Timestamp::ZERO,
+            has_begun: false,
+            was_refused: false,
+            attempt: 0,
+        }
+    }
+
+    pub fn receive(
+        &mut self,
+        now: Timestamp,
+        id: ConnectionId,
+        sockets: &mut Sockets,
+        clerk: &mut clerk::Desk,
+    ) {
+        let bytes = sockets.input(id);
+        let taken = self.session.handle_bytes(now, bytes);
+        if self.logged {
+            clerk.log(self.source.session, Way::In, now, &bytes[..taken]);
+        }
+        if taken < bytes.len() {
+            sockets.pause(id);
+            self.paused = true;
+        }
+        self.bytes_in += taken as u64;
+        sockets.consume(id, taken);
+    }
+
+    /// The connection is gone. Orders stay as they are; the shards hear that nobody knows more.
+    pub fn lose(&mut self, now: Timestamp, why: Option<Why>) {
+        let state = self.session.state();
+        let refusal = self.session.take_refusal();
+        let venue = self.caller.name();
+        let is_news = !self.was_refused || state == State::LoggedOn;
+        match refusal {
+            Some(text) if is_news => tracing::warn!(venue, text, "the venue has ended the session"),
+            None if is_news => tracing::warn!(venue, ?why, ?state, "the connection to the venue is lost"),
+            Some(_) | None => {}
+        }
+        // Perhaps it is to be had at another address.
+        self.attempt += usize::from(state == State::Greeting);
+        self.was_refused = true;
+        self.session.disconnect(now);
+        (self.connection, self.paused, self.awake) = (None, false, true);
+    }
+
+    /// An answer of a shard behind some reports.
+    pub fn handle_done(&mut self, now: Timestamp, shard: ShardId, token: u32, reason: Reason) {
+        let Some(stored) = self.stored.get_mut(shard.0 as usize) else { return };
+        for token in stored.handle_done(now, token, reason) {
+            self.session.handle_stored(token);
+        }
+    }
+
+    pub fn poll(
+        &mut self,
+        now: Timestamp,
+        sockets: &mut Sockets,
+        port: Option<&mut PortEnd>,
+        clerk: &mut clerk::Desk,
+        is_open: bool,
+    ) -> usize {
+        let is_due = now >= self.deadline(is_open);
+        if !self.awake && !is_due {
+            return 0;
+        }
+        self.awake = false;
+        if self.session.poll_timeout().is_some_and(|at| at <= now) {
+            self.session.handle_timeout(now);
+            self.try_calling(now, sockets, is_open);
+        }
+        let mut work = match port {
+            Some(port) => self.tell_shards(now, port),
+            // No command leaves any more. What still comes is read, and will come again: none of it is stored.
+            None => {
+                while self.session.poll_report(now).is_some() {}
+                0
+            }
+        };
+        self.log_words(now);
+        let Some(id) = self.connection else { return work };
+        let written = self.write(now, id, sockets, clerk);
+        work += written;
+        // What is written makes room for what was held back.
+        self.awake |= written > 0;
+        if self.paused && self.session.wants_bytes() {
+            self.paused = false;
+            sockets.resume(id);
+        }
+        if let Some(ending) = self.session.poll_close() {
+            tracing::info!(venue = self.caller.name(), ?ending, "session with the venue ended");
+            sockets.finish(id);
+            self.lose(now, None);
+        }
+        work
+    }
+
+    pub fn is_waiting(&self) -> bool {
+        !self.errands.is_empty()
+    }
+
+    pub fn deadline(&self, is_open: bool) -> Timestamp {
+        let stored = self.stored.iter().map(Stored::deadline).fold(Timestamp::MAX, Timestamp::min);
+        // Whoever is away is not called before the service is open, and not any more when it closes.
+        let calls = self.connection.is_some() || is_open;
+        let session = self.session.poll_timeout().filter(|_| calls);
+        stored.min(session.unwrap_or(Timestamp::MAX))
+    }
+
+    pub fn row(&self) -> Row {
+        let (numbers, counts) = (self.session.numbers(), self.session.counts());
+        Row {
+            kind: Kind::Venue,
+            number: self.source.session as u64,
+            name: Some(self.caller.name().into()),
+            peer: self.connection.map(|_| self.call().address),
+            since: self.since,
+            state: match self.session.state() {
+                State::Offline => "DISCONNECTED",
+                State::Greeting => "LOGGING_ON",
+                State::LoggedOn if !self.session.is_in_touch() => "RECOVERING",
+                State::LoggedOn => "LOGGED_ON",
+                State::LoggingOut | State::Closing => "ENDING",
+            },
+            bytes_in: self.bytes_in,
+            bytes_out: self.bytes_out,
+            messages_in: counts.messages_in,
+            messages_out: counts.messages_out,
+            queue_bytes: self.session.unsent() as u64,
+            stomp: None,
+            next_in: Some(numbers.incoming),
+            next_out: Some(numbers.outgoing),
+            venue: Some(self.session.venue_counts()),
+        }
+    }
+
+    /// Which address it is now.
+    fn call(&self) -> &Call {
+        &self.caller.calls[self.attempt % self.caller.calls.len()]
+    }
+
+    /// Calls the venue, if it is time.
+    fn try_calling(&mut self, now: Timestamp, sockets: &mut Sockets, is_open: bool) {
+        if self.connection.is_some() || self.session.state() != State::Offline || !is_open {
+            return;
+        }
+        self.session.set_schedule(self.caller.schedule(now));
+        if !self.session.wants_connection(now) {
+            return self.session.handle_no_connection(now);
+        }
+        match sockets.call(self.call()) {
+            Ok(id) => {
+                let connected = self.session.connect(now);
+                assert!(connected, "who is offline can connect");
+                (self.connection, self.since) = (Some(id), now);
+            }
+            Err(error) => {
+                tracing::warn!(venue = self.caller.name(), %error, "the venue cannot be called");
+                self.attempt += 1;
+                self.session.handle_no_connection(now);
+            }
+        }
+    }
+
+    /// What was heard goes to the shards: first what happened, then whether the venue can be reached.
+    fn tell_shards(&mut self, now: Timestamp, port: &mut PortEnd) -> usize {
+        if self.stored.is_empty() {
+            self.stored.resize_with(port.shards() as usize, Stored::default);
+        }
+        if !std::mem::replace(&mut self.has_begun, true) {
+            self.session.reject_never_sent();
+        }
+        let mut work = self.errands.poll(port);
+        while work < REPORTS_PER_ROUND_MAX && self.errands.is_empty() {
+            let Some(report) = self.session.poll_report(now) else { break };
+            self.send(report, port);
+            work += 1;
+        }
+        self.awake |= !self.errands.is_empty() || work >= REPORTS_PER_ROUND_MAX;
+        let connected = self.session.is_in_touch();
+        if self.errands.is_empty() && work < REPORTS_PER_ROUND_MAX && connected != self.told_connected {
+            self.told_connected = connected;
+            let venue = self.caller.name();
+            match connected {
+                true => tracing::info!(venue, "in touch with the venue"),
+                false => tracing::warn!(venue, "the venue is away: orders for it are refused"),
+            }
+            self.was_refused &= !connected;
+            self.errands.tell_all(Body::Adapter { adapter: self.caller.id, connected });
+            work += self.errands.poll(port);
+            self.awake = true;
+        }
+        // A question must not overtake what it is about.
+        let asks = self.errands.is_empty();
+        for (shard, stored) in self.stored.iter_mut().enumerate().filter(|_| asks) {
+            let shard = ShardId(shard as u8);
+            work += usize::from(stored.poll(now, shard, self.source, self.caller.id, port));
+        }
+        work
+    }
+
+    /// A report to the shard of its order, at once if there is room.
+    fn send(&mut self, report: VenueReport, port: &mut PortEnd) {
+        let VenueReport { order, report, token } = report;
+        let shard = order.shard();
+        // An id that leads to no shard is none of ours: passed over.
+        let Some(stored) = self.stored.get_mut(shard.0 as usize) else {
+            return self.session.handle_stored(token);
+        };
+        let command = Command { source: self.source, token: 0, body: Body::Report { order, report } };
+        if port.send(shard, command).is_err() {
+            self.errands.send(shard, command);
+        }
+        if token != 0 {
+            stored.note(token);
+        }
+    }
+
+    fn write(
+        &mut self,
+        now: Timestamp,
+        id: ConnectionId,
+        sockets: &mut Sockets,
+        clerk: &mut clerk::Desk,
+    ) -> usize {
+        let bytes = self.session.poll_transmit();
+        if bytes.is_empty() {
+            return 0;
+        }
+        // One who is gone will be told of.
+        let taken = sockets.write(id, bytes).unwrap_or(0);
+        if self.logged && taken > 0 {
+            clerk.log(self.source.session, Way::Out, now, &bytes[..taken]);
+        }
+        self.bytes_out += taken as u64;
+        self.session.handle_transmitted(now, taken);
+        usize::from(taken > 0)
+    }
+
+    /// Why the venue refused something, now and then.
+    fn log_words(&mut self, now: Timestamp) {
+        if now < self.words_at {
+            return;
+        }
+        if let Some(text) = self.session.take_words() {
+            self.words_at = now.plus(WORDS_EVERY_NS);
+            tracing::warn!(venue = self.caller.name(), text, "the venue has refused an order or a request");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Which reports a shard has stored. A report has no answer of its own; but a shard stores what a port sends in its order, so whatever is
+//! answered behind it tells of all before: after some reports follows a question that changes nothing.
+
+use std::collections::VecDeque;
+
+use pitlane_engine::command::{Body, Command, Watch};
+use pitlane_engine::id::{AdapterId, ShardId, Source};
+use pitlane_engine::mesh::PortEnd;
+use pitlane_engine::reason::Reason;
+use pitlane_engine::time::{NS_PER_MS, Timestamp};
+
+/// From a journal that did not take the question to the next attempt.
+const RETRY_NS: u64 = 10 * NS_PER_MS;
+
+/// Of one shard. Bounded by the messages of a session that may be under way.
+#[derive(Debug, Default)]
+pub struct Stored {
+    /// Tokens of reports that were sent.
+    sent: VecDeque<u32>,
+    /// The question under way: its token, and how many of `sent` were sent before it.
+    asked: Option<(u32, usize)>,
+    token: u32,
+    /// Not before this.
+    ask_at: Timestamp,
+}
+
+impl Stored {
+    pub fn deadline(&self) -> Timestamp {
+        if self.sent.is_empty() || self.asked.is_some() { Timestamp::MAX } else { self.ask_at }
+    }
+
+    /// A report has left for the shard.
+    pub fn note(&mut self, token: u32) {
+        self.sent.push_back(token);
+    }
+
+    /// Asks, if there is something to ask about and nothing is asked. Says whether it did.
+    pub fn poll(
+        &mut self,
+        now: Timestamp,
+        shard: ShardId,
+        source: Source,
+        adapter: AdapterId,
+        port: &mut PortEnd,
+    ) -> bool {
+        if self.sent.is_empty() || self.asked.is_some() || now < self.ask_at {
+            return false;
+        }
+        let token = self.token.wrapping_add(1);
+        // It is watched already.
+        let body = Body::Watch { port: source.port, what: Watch::Venue(adapter), on: true };
+        if port.send(shard, Command { source, token, body }).is_err() {
+            return false;
+        }
+        (self.token, self.asked) = (token, Some((token, self.sent.len())));
+        true
+    }
+
+    /// The answer: what it tells of is given.
+    pub fn handle_done(&mut self, now: Timestamp, token: u32, reason: Reason) -> impl Iterator<Item = u32> {
+        let count = match self.asked.take_if(|(asked, _)| *asked == token) {
+            Some((_, count)) if reason == Reason::None => count,
+            Some(_) => {
+                self.ask_at = now.plus(RETRY_NS);
+                0
+            }
+            None => 0,
+        };
+        self.sent.drain(..count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pitlane_engine::id::{Origin, PortId};
+    use pitlane_engine::mesh::{Depths, PortClass, mesh};
+
+    use super::*;
+
+    #[test]
+    fn an_answer_tells_of_what_was_sent_before_its_question() {
+        let (mut ports, _shards) = mesh(&[PortClass::Client], 1, Depths::default());
+        let (port, shard) = (&mut ports[0], ShardId(0));
+        let source = Source { origin: Origin::Server, port: PortId(0), session: 9 };
+        let mut stored = Stored::default();
+        let now = Timestamp(5);
+        assert!(!stored.poll(now, shard, source, AdapterId(1), port), "there is nothing to ask about");
+        stored.note(7);
+        assert!(stored.poll(now, shard, source, AdapterId(1), port));
+        stored.note(8);
+        assert!(!stored.poll(now, shard, source, AdapterId(1), port), "one at a time");
+        assert_eq!(stored.handle_done(now, 99, Reason::None).count(), 0);
+        assert_eq!(stored.handle_done(now, 1, Reason::None).collect::<Vec<_>>(), [7]);
+        assert!(stored.poll(now, shard, source, AdapterId(1), port));
+        // A journal that is shut has stored nothing; it is asked again, a little later.
+        assert_eq!(stored.handle_done(now, 2, Reason::StorageFailed).count(), 0);
+        assert!(!stored.poll(now, shard, source, AdapterId(1), port));
+        assert!(stored.poll(stored.deadline(), shard, source, AdapterId(1), port));
+        assert_eq!(stored.handle_done(now, 3, Reason::None).collect::<Vec<_>>(), [8]);
+        assert!(stored.sent.is_empty());
+    }
+}

@@ -1,0 +1,135 @@
+//! Either side is killed at random moments, and comes back: nothing that the venue has done is lost, nothing is sent or counted twice.
+//!
+//! After all lives the books are compared: every execution that the venue has told of is in our transactions, once; every order
+//! that has left is at the venue, once; and no order is in doubt.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::client::Client;
+use crate::market::{Way, await_connected, fix, free_port, get, start};
+use crate::service::folder;
+use crate::venue::{Venue, field};
+
+/// Lives in the short form, and in the whole (`make faults`).
+const LIVES: u64 = 10;
+const LIVES_FULL: u64 = 100;
+
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % n
+    }
+}
+
+#[test]
+fn nothing_is_lost_or_doubled_whichever_side_is_killed() {
+    let full = std::env::var("PITLANE_FAULTS").is_ok_and(|word| word == "full");
+    let lives = if full { LIVES_FULL } else { LIVES };
+    let data = folder("venue-kills");
+    let (port, store) = (free_port(), data.join("venue-store"));
+    let ways = || [Way { name: "ALPHA", port, more: "" }];
+    let settings = ["topology.shards=2", "journal.level=os"];
+    let mut dice = Dice(11);
+    let mut told: Vec<String> = Vec::new();
+    let mut client = Client::new("KEEP1");
+    let mut venue = Venue::start(port, "ALPHA", &store);
+    let mut service = start(&data, &ways(), &settings);
+    let (mut sent, mut is_logged_on) = (0, false);
+    for life in 0..lives {
+        await_connected(&service, "ALPHA", true);
+        if !std::mem::replace(&mut is_logged_on, true) {
+            client.connect(fix(&service));
+            client.log_on(false);
+        }
+        let heard = client.heard.len();
+        let acts = 1 + dice.below(30);
+        for _ in 0..acts {
+            sent += 1;
+            // Most trade at once, some rest.
+            let price = if dice.below(4) == 0 { "150" } else { "201" };
+            client.order(&format!("L{life}-{sent}"), "ALPHA", 1, 2 + dice.below(5) as u32, price);
+        }
+        // Before anything is heard, in the midst of it, or after all of it.
+        client.hear(heard + dice.below(2 * acts + 1) as usize);
+        match dice.below(3) {
+            0 => {
+                told.extend(venue.kill());
+                venue = Venue::start(port, "ALPHA", &store);
+            }
+            which => {
+                service.signal("KILL");
+                if which == 2 {
+                    told.extend(venue.kill());
+                    venue = Venue::start(port, "ALPHA", &store);
+                }
+                while client.next().is_some() {}
+                client.disconnect();
+                is_logged_on = false;
+                service.end();
+                service = start(&data, &ways(), &settings);
+            }
+        }
+    }
+    await_connected(&service, "ALPHA", true);
+    if !is_logged_on {
+        client.connect(fix(&service));
+        client.log_on(false);
+    }
+    client.settle();
+    let orders = settled(&service);
+    told.extend(venue.catch_up().to_vec());
+    compare(&told, &orders, &get(&service, "/rest/transaction/daily"));
+    service.signal("TERM");
+    let ended = service.end();
+    assert!(ended.is_orderly(), "{}\n{}", ended.said, ended.complaints);
+}
+
+/// All orders, open and finished, once none of them waits for the venue any more.
+fn settled(service: &crate::service::Service) -> Vec<Value> {
+    let list = |path: &str| get(service, path).as_array().expect("a list").clone();
+    loop {
+        let open = list("/rest/execution/order");
+        let waits = |row: &Value| row["status"] == "PENDING_NEW" || row["unknown"] == true;
+        if !open.iter().any(waits) {
+            return [open, list("/rest/ext/order/history")].concat();
+        }
+        std::thread::yield_now();
+    }
+}
+
+fn compare(told: &[String], rows: &[Value], transactions: &Value) {
+    // What the venue has done, by execution. What it processed twice has the same id.
+    let mut fills: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut arrived: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut numbers: BTreeSet<(&str, &str)> = BTreeSet::new();
+    for line in told {
+        if line.starts_with("sent") && line.contains("|150=F|") {
+            fills.insert(field(line, "17="), whole(field(line, "32=")));
+        }
+        if line.starts_with("app") && line.contains("|35=D|") {
+            // One that the venue had not counted when it was killed comes again, under the same number.
+            if numbers.insert((field(line, "34="), field(line, "11="))) {
+                *arrived.entry(field(line, "11=")).or_default() += 1;
+            }
+        }
+    }
+    let doubled: Vec<_> = arrived.iter().filter(|(_, count)| **count > 1).collect();
+    assert!(doubled.is_empty(), "sent twice: {doubled:?}");
+    let done: u64 = fills.values().sum();
+    let booked = transactions.as_array().expect("a list");
+    let count = booked.len();
+    let booked: u64 = booked.iter().map(|row| whole(&row["quantity"].to_string())).sum();
+    assert_eq!((count, booked), (fills.len(), done), "what the venue has done is what we have booked");
+    let filled: u64 = rows.iter().map(|row| whole(&row["filledQuantity"].to_string())).sum();
+    assert_eq!(filled, done, "and what our orders say");
+    let left = rows.iter().filter(|row| row["status"] != "REJECTED").count();
+    assert_eq!(left, arrived.len(), "every order that is not rejected is at the venue");
+}
+
+fn whole(text: &str) -> u64 {
+    text.trim_matches('"').parse().unwrap_or_else(|_| panic!("a whole number: {text:?}"))
+}

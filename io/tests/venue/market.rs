@@ -1,0 +1,125 @@
+//! The little market of these tests: one exchange for each way to a venue, with one share each; and how the service is started on it.
+
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::client::Client;
+use crate::http_client::{Client as Http, Response};
+use crate::service::{Folder, Service, command};
+
+/// A way to a venue: its name in the reference data, and where it is.
+pub struct Way<'a> {
+    pub name: &'a str,
+    pub port: u16,
+    /// Keys of its table beside those that every one has.
+    pub more: &'a str,
+}
+
+/// Starts the service with these ways, and one simulated exchange; the shares are called as the ways, in capitals.
+pub fn start(data: &Folder, ways: &[Way<'_>], settings: &[&str]) -> Service {
+    let config = data.join("service.toml");
+    let refdata = write_refdata(data, ways);
+    let mut text = String::from(
+        "[[fix.session]]\nSenderCompID = \"PITLANE\"\nTargetCompID = \"KEEP*\"\nResetOnLogon = \"N\"\n",
+    );
+    for Way { name, port, more } in ways {
+        text += &format!(
+            "[[adapter]]\nname = \"{name}\"\nSenderCompID = \"US\"\nTargetCompID = \"{name}\"\n\
+             SocketConnectHost = \"127.0.0.1\"\nSocketConnectPort = {port}\nReconnectInterval = 1\n{more}\n"
+        );
+    }
+    std::fs::write(&config, text).expect("a file for the test");
+    let fixed = [
+        "risk.strategies.max_orders_per_s=0",
+        "risk.strategies.max_open_orders=0",
+        "fix.store_bytes=4194304",
+        "demo.on=false",
+        "feed.on=false",
+        "log.level=info",
+    ];
+    let dir = format!("refdata.dir={}", refdata.display());
+    let mut command = command(data, &[&fixed[..], &[&dir], settings].concat());
+    command.arg("--config").arg(&config);
+    let service = Service::on(data, command);
+    if !service.is_ready() {
+        let ready = service.ready.clone();
+        panic!("{ready}\n{}", service.end().complaints);
+    }
+    service
+}
+
+fn write_refdata(data: &Path, ways: &[Way<'_>]) -> std::path::PathBuf {
+    let folder = data.join("refdata");
+    std::fs::create_dir_all(&folder).expect("a folder for the test");
+    let names: Vec<&str> = ways.iter().map(|way| way.name).chain(["SIM"]).collect();
+    let mut files = [
+        ("exchanges", "id,name,mic,timeZone,open,close,auctions,adapterType\n".to_string()),
+        (
+            "families",
+            "id,name,symbolRoot,exchangeId,currency,contractSize,tickSize,lotSize,commission,tradeable,expirable\n"
+                .to_string(),
+        ),
+        (
+            "securities",
+            "id,symbol,description,type,securityFamilyId,isin,underlyingId,expiration,strike,optionType,baseCurrency,\
+             startPrice,tradeable\n"
+                .to_string(),
+        ),
+        ("accounts", "id,name,active,adapterType,exchangeIds\n".to_string()),
+        ("strategies", "id,name,autoActivate\n0,SERVER,true\n".to_string()),
+    ];
+    for (at, name) in names.iter().enumerate() {
+        let id = at + 1;
+        files[0].1 += &format!("{id},Exchange {name},X{id:03},UTC,00:00,24:00,false,{name}\n");
+        files[1].1 += &format!("{id},Shares of {name},,{id},USD,1,0.01,1,0,true,false\n");
+        files[2].1 += &format!("{id},{name},Share of {name},STOCK,{id},,,,,,,200,true\n");
+        files[3].1 += &format!("{id},AT-{name},true,{name},{id}\n");
+    }
+    for (name, text) in files {
+        std::fs::write(folder.join(format!("{name}.csv")), text).expect("a file for the test");
+    }
+    folder
+}
+
+/// A port that nobody uses just now.
+pub fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+    listener.local_addr().expect("it has an address").port()
+}
+
+pub fn fix(service: &Service) -> SocketAddr {
+    let word = service.ready.split_whitespace().find_map(|word| word.strip_prefix("fix="));
+    word.expect("it listens").parse().expect("an address")
+}
+
+/// A FIX client that is logged on.
+pub fn client(service: &Service, name: &str) -> Client {
+    let mut client = Client::new(name);
+    client.connect(fix(service));
+    client.log_on(false);
+    client
+}
+
+pub fn ask(service: &Service, method: &str, path: &str) -> Response {
+    let mut http = Http::new(TcpStream::connect(service.address()).expect("it listens"));
+    http.send(&format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n"));
+    http.receive(false)
+}
+
+pub fn get(service: &Service, path: &str) -> Value {
+    ask(service, "GET", path).json()
+}
+
+/// Waits until the way to this venue is open, or shut. Asked again and again: only a failing test waits for long.
+pub fn await_connected(service: &Service, name: &str, connected: bool) {
+    loop {
+        let ways = get(service, "/rest/ext/adapter");
+        let mut ways = ways.as_array().expect("a list").iter();
+        if ways.any(|way| way["name"] == name && way["connected"] == connected) {
+            return;
+        }
+        std::thread::yield_now();
+    }
+}

@@ -1,0 +1,81 @@
+//! Requests to a venue: New Order Single (D), Order Cancel Request (F), Cancel/Replace Request (G), Order Status Request (H).
+
+use pitlane_engine::id::IntId;
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::terms::{OrderKind, Terms, Tif};
+use pitlane_engine::time::Timestamp;
+
+use crate::fix::encode::Draft;
+use crate::words::Code;
+
+/// Of a security that the reference data have lost.
+const NOT_KNOWN: &[u8] = b"[N/A]";
+
+/// What every request about an order says first.
+#[derive(Clone, Copy, Debug)]
+pub struct Names<'a> {
+    pub cl_ord_id: &'a IntId,
+    /// The order's id so far; of a cancel or a replacement.
+    pub orig_cl_ord_id: Option<&'a IntId>,
+    pub account: Option<&'a str>,
+}
+
+/// D, and G with the same fields: the whole order as it is to be.
+pub fn order(draft: &mut Draft, names: &Names<'_>, reference: &RefData, terms: &Terms, now: Timestamp) {
+    begin(draft, names);
+    draft.code(b"21=", b'1');
+    instrument(draft, reference, terms);
+    draft.code(b"54=", terms.side.code());
+    draft.time(b"60=", now);
+    draft.scaled(b"38=", terms.qty.raw());
+    // Stops wait with us: what leaves has been triggered.
+    let kind = match terms.kind {
+        OrderKind::Market | OrderKind::Stop => OrderKind::Market,
+        OrderKind::Limit | OrderKind::StopLimit => OrderKind::Limit,
+    };
+    draft.code(b"40=", kind.code());
+    if kind.has_limit() {
+        draft.scaled(b"44=", terms.limit.raw());
+    }
+    draft.code(b"59=", terms.tif.code());
+    if terms.tif == Tif::Gtd {
+        draft.time(b"126=", terms.tif_date);
+    }
+    if terms.exchange_order {
+        draft.code(b"7003=", b'Y');
+    }
+}
+
+pub fn cancel(draft: &mut Draft, names: &Names<'_>, reference: &RefData, terms: &Terms, now: Timestamp) {
+    begin(draft, names);
+    instrument(draft, reference, terms);
+    draft.code(b"54=", terms.side.code());
+    draft.time(b"60=", now);
+    draft.scaled(b"38=", terms.qty.raw());
+}
+
+pub fn status(draft: &mut Draft, names: &Names<'_>, reference: &RefData, terms: &Terms) {
+    draft.id(b"790=", names.cl_ord_id);
+    begin(draft, names);
+    instrument(draft, reference, terms);
+    draft.code(b"54=", terms.side.code());
+}
+
+fn begin(draft: &mut Draft, names: &Names<'_>) {
+    draft.id(b"11=", names.cl_ord_id);
+    if let Some(orig) = names.orig_cl_ord_id {
+        draft.id(b"41=", orig);
+    }
+    if let Some(account) = names.account {
+        draft.text(b"1=", account.as_bytes());
+    }
+}
+
+/// By our symbol and the exchange's market identifier.
+fn instrument(draft: &mut Draft, reference: &RefData, terms: &Terms) {
+    let Some(security) = reference.security(terms.security) else {
+        return draft.text(b"55=", NOT_KNOWN);
+    };
+    draft.text(b"55=", security.symbol.as_bytes());
+    draft.text(b"207=", reference.exchange_of(security).mic.as_bytes());
+}

@@ -1,0 +1,339 @@
+//! A venue on a stage: a session that calls it, one shard, a client who sends orders to the shard, all on one thread under a virtual clock.
+//! Bytes of the venue go in as they are cut; what the session says comes out as readable messages.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pitlane_engine::command::{Body as Told, Command, Phase, Watch};
+use pitlane_engine::event::{Alert, Ask, Body, Event, OrderReport, Refusal};
+use pitlane_engine::id::{IntId, OrderHandle, Origin, PortId, SecurityId, ShardId, Source};
+use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
+use pitlane_engine::settings::ShardSettings;
+use pitlane_engine::shard::Shard;
+use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
+use pitlane_engine::time::Timestamp;
+use pitlane_engine::worker::Worker;
+use pitlane_protocols::decoded::Decoded;
+use pitlane_protocols::fix::fields::{Fields, read};
+use pitlane_protocols::fix::frame;
+use pitlane_protocols::fix::session::{Ending, Session, SessionSettings, State};
+use pitlane_protocols::fix::venue::VenueSettings;
+
+use crate::fix::{SharedStore, words};
+use crate::world;
+
+const CONTROL: PortId = PortId(0);
+const VENUE: PortId = PortId(1);
+const CLIENT: PortId = PortId(2);
+
+/// Rounds in which everything said must have been heard.
+const ROUNDS_MAX: usize = 10_000;
+
+#[derive(Debug)]
+pub struct Stage {
+    pub now: Timestamp,
+    pub session: Session,
+    pub store: SharedStore,
+    pub settings: SessionSettings,
+    pub venue: VenueSettings,
+    worker: Worker,
+    ports: Vec<PortEnd>,
+    /// What was sent to the venue and not looked at.
+    wire: Vec<u8>,
+    pub closed: Option<Ending>,
+    /// Whether the venue reads.
+    pub reads: bool,
+    told_connected: bool,
+    /// Whether instructions reach the session: if not, the process ends before it has kept a message of them.
+    pub hears: bool,
+    never_sent: BTreeSet<OrderHandle>,
+    /// Whether reports reach the shard: if not, the process ends before its journal has them.
+    pub stores: bool,
+    /// By the first id of an order.
+    orders: BTreeMap<String, Known>,
+    pub alerts: Vec<Alert>,
+    pub refusals: Vec<Refusal>,
+}
+
+/// What the client knows of its order.
+#[derive(Clone, Copy, Debug)]
+pub struct Known {
+    pub last: OrderReport,
+    pub fills: usize,
+}
+
+pub fn settings() -> SessionSettings {
+    let source = Source { origin: Origin::Server, port: VENUE, session: 0xff01 };
+    SessionSettings { reset_on_logon: false, ..SessionSettings::new("PITLANE", "VENUE", source) }
+}
+
+impl Stage {
+    pub fn new(settings: SessionSettings, venue: VenueSettings) -> Stage {
+        let classes = [PortClass::Control, PortClass::Venue, PortClass::Client];
+        let (ports, mut ends) = mesh(&classes, 1, Depths::default());
+        let shard = Shard::new(ShardId(0), 1, world::reference(), ShardSettings::default());
+        let store = SharedStore::new(world::start(), 10_000);
+        let mut stage = Stage {
+            now: world::start(),
+            session: open(&settings, &venue, &store, BTreeSet::new()),
+            store,
+            settings,
+            venue,
+            worker: Worker::new(shard, ends.remove(0)),
+            ports,
+            wire: Vec::new(),
+            closed: None,
+            reads: true,
+            told_connected: false,
+            hears: true,
+            never_sent: BTreeSet::new(),
+            stores: true,
+            orders: BTreeMap::new(),
+            alerts: Vec::new(),
+            refusals: Vec::new(),
+        };
+        stage
+            .tell(CONTROL, Told::Watch { port: VENUE, what: Watch::Venue(world::OUTSIDE_ADAPTER), on: true });
+        stage.tell(CONTROL, Told::Watch { port: CLIENT, what: Watch::Everything, on: true });
+        for strategy in world::STRATEGIES {
+            stage.tell(CONTROL, Told::Phase { strategy, phase: Phase::Running });
+        }
+        stage
+    }
+
+    /// The process is killed and started again: the shard was recovered, the session has its store.
+    pub fn restart(&mut self) {
+        self.session.disconnect(self.now);
+        let never_sent = std::mem::take(&mut self.never_sent);
+        self.session = open(&self.settings, &self.venue, &self.store, never_sent);
+        self.session.reject_never_sent();
+        (self.hears, self.stores, self.told_connected) = (true, true, false);
+        self.wire.clear();
+        self.tell(VENUE, Told::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: false });
+    }
+
+    pub fn connect(&mut self) -> bool {
+        self.closed = None;
+        self.wire.clear();
+        let connected = self.session.wants_connection(self.now) && self.session.connect(self.now);
+        self.settle();
+        connected
+    }
+
+    pub fn disconnect(&mut self) {
+        self.session.disconnect(self.now);
+        self.settle();
+    }
+
+    pub fn is_connected(&self) -> bool {
+        self.session.state() != State::Offline
+    }
+
+    /// Bytes of the venue, cut as they are given.
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        let mut at = 0;
+        while at < bytes.len() {
+            let taken = self.session.handle_bytes(self.now, &bytes[at..]);
+            self.settle();
+            if taken == 0 {
+                return;
+            }
+            at += taken;
+        }
+    }
+
+    pub fn submit(&mut self, id: &str, side: Side, qty: &str, limit: &str) {
+        let terms = Terms {
+            security: SecurityId(8),
+            strategy: world::STRATEGIES[1],
+            account: world::OUTSIDE_ACCOUNT,
+            side,
+            kind: OrderKind::Limit,
+            qty: world::qty(qty),
+            limit: world::price(limit),
+            limit_given: true,
+            tif: Tif::Gtc,
+            ..Terms::default()
+        };
+        self.tell(CLIENT, Told::Submit { id: int_id(id), terms });
+    }
+
+    pub fn cancel(&mut self, id: &str, order: &str) {
+        let order = self.handle(order);
+        self.tell(CLIENT, Told::Cancel { order, id: int_id(id) });
+    }
+
+    pub fn replace(&mut self, id: &str, order: &str, qty: &str) {
+        let order = self.handle(order);
+        let changes = Changes::default().with_qty(world::qty(qty));
+        self.tell(CLIENT, Told::Modify { order, id: int_id(id), changes });
+    }
+
+    /// What the client knows of the order that began with this id.
+    pub fn order(&self, id: &str) -> Option<&Known> {
+        self.orders.get(id)
+    }
+
+    fn handle(&self, id: &str) -> OrderHandle {
+        self.orders.get(id).map_or(OrderHandle::NONE, |known| known.last.order)
+    }
+
+    fn tell(&mut self, port: PortId, body: Told) {
+        let origin = if port == CLIENT { Origin::Fix } else { Origin::Server };
+        let command = Command { source: Source { origin, port, session: 1 }, token: 1, body };
+        self.ports[port.0 as usize].send(ShardId(0), command).expect("the lane is empty");
+        self.settle();
+    }
+
+    /// Lets time pass, with every timer at its time.
+    pub fn wait(&mut self, ns: u64) {
+        let until = self.now.plus(ns);
+        while let Some(at) = self.session.poll_timeout().filter(|&at| at <= until) {
+            if self.session.state() == State::Offline {
+                break;
+            }
+            self.now = self.now.max(at);
+            self.session.handle_timeout(self.now);
+            self.settle();
+        }
+        self.now = until;
+        self.settle();
+    }
+
+    /// Everybody moves until nobody has anything to do.
+    pub fn settle(&mut self) {
+        for _ in 0..ROUNDS_MAX {
+            let mut work = self.worker.poll(self.now);
+            work += self.hear();
+            work += self.report();
+            work += self.transmit();
+            if work == 0 {
+                return;
+            }
+        }
+        panic!("it does not come to rest");
+    }
+
+    fn hear(&mut self) -> usize {
+        let mut work = 0;
+        while let Some((shard, event)) = self.ports[VENUE.0 as usize].poll_event() {
+            work += 1;
+            let Body::ToVenue(instruction) = &event.body else { continue };
+            if self.hears {
+                self.session.handle_instruction(self.now, shard, event.seq, instruction);
+            } else if instruction.ask == Ask::New {
+                self.never_sent.insert(instruction.order);
+            }
+        }
+        while let Some((_, event)) = self.ports[CLIENT.0 as usize].poll_event() {
+            work += 1;
+            self.note(&event);
+        }
+        while self.ports[CONTROL.0 as usize].poll_event().is_some() {
+            work += 1;
+        }
+        work
+    }
+
+    fn note(&mut self, event: &Event) {
+        match &event.body {
+            Body::Alert { alert, .. } => self.alerts.push(*alert),
+            Body::Refused(refusal) => {
+                self.refusals.push(*refusal);
+                let known = self.orders.values_mut().find(|known| known.last.order == refusal.order);
+                known.into_iter().for_each(|known| known.last.status = refusal.status);
+            }
+            _ => {}
+        }
+        let Some(told) = event.report() else { return };
+        let fill = usize::from(told.last_qty.is_positive());
+        let known = self.orders.values_mut().find(|known| known.last.order == told.order);
+        match known {
+            Some(known) => (known.last, known.fills) = (told, known.fills + fill),
+            None => _ = self.orders.insert(told.id.to_string(), Known { last: told, fills: fill }),
+        }
+    }
+
+    /// As a room does it: reports first, then whether the venue can be reached.
+    fn report(&mut self) -> usize {
+        let mut work = 0;
+        while let Some(told) = self.session.poll_report(self.now) {
+            work += 1;
+            if !self.stores {
+                continue;
+            }
+            let source = self.settings.source;
+            let body = Told::Report { order: told.order, report: told.report };
+            let sent = self.ports[VENUE.0 as usize].send(ShardId(0), Command { source, token: 0, body });
+            sent.expect("the lane has room");
+            self.worker.poll(self.now);
+            self.session.handle_stored(told.token);
+        }
+        let connected = self.session.is_in_touch();
+        if connected != self.told_connected {
+            self.told_connected = connected;
+            let body = Told::Adapter { adapter: world::OUTSIDE_ADAPTER, connected };
+            let command = Command { source: self.settings.source, token: 0, body };
+            self.ports[VENUE.0 as usize].send(ShardId(0), command).expect("the lane has room");
+            work += 1;
+        }
+        work
+    }
+
+    fn transmit(&mut self) -> usize {
+        let bytes = self.session.poll_transmit().to_vec();
+        if !bytes.is_empty() && self.reads {
+            self.session.handle_transmitted(self.now, bytes.len());
+            self.wire.extend_from_slice(&bytes);
+            return bytes.len();
+        }
+        if let Some(ending) = self.session.poll_close() {
+            self.closed = Some(ending);
+            self.session.disconnect(self.now);
+            return 1;
+        }
+        0
+    }
+
+    /// The messages sent to the venue since the last look, `|` for SOH. Each was well formed.
+    pub fn said(&mut self) -> Vec<String> {
+        let mut messages = Vec::new();
+        let mut at = 0;
+        while at < self.wire.len() {
+            let decoded = frame::decode(&self.wire[at..], 1_000_000);
+            let Ok(Decoded::Message { message, consumed }) = decoded else {
+                panic!("not a frame: {}", String::from_utf8_lossy(&self.wire[at..]))
+            };
+            let mut fields = Fields::default();
+            let message = read(message, &mut fields);
+            assert_eq!(message.fault, None, "{}", String::from_utf8_lossy(message.frame.bytes));
+            messages.push(String::from_utf8_lossy(message.frame.bytes).replace('\x01', "|"));
+            at += consumed;
+        }
+        self.wire.clear();
+        messages
+    }
+}
+
+fn open(
+    settings: &SessionSettings,
+    venue: &VenueSettings,
+    store: &SharedStore,
+    never_sent: BTreeSet<OrderHandle>,
+) -> Session {
+    Session::initiator(
+        settings.clone(),
+        venue.clone(),
+        Box::new(store.clone()),
+        world::reference(),
+        never_sent,
+    )
+}
+
+pub fn int_id(text: &str) -> IntId {
+    IntId::parse(text.as_bytes()).expect("an id")
+}
+
+/// A frame of the venue.
+pub fn frame_of(text: &str, number: u64, now: Timestamp) -> Vec<u8> {
+    words::frame_of(text, "VENUE", number, now)
+}

@@ -1,0 +1,267 @@
+//! The session that calls a venue, without a socket: each rule is a dialogue in `data/venue`, played against a real session and shard, with
+//! the bytes cut in several ways. And what every adapter must do, whichever it is: the conformance suite.
+//!
+//! ```text
+//! # The rule.
+//! set status_request=Y       settings, before anything else
+//! call                       we connect
+//! logon                      we connect, and both sides are in touch
+//! < 35=D|11=$a|38=10|-99     to the venue: these fields, and not 99; nothing else may be said
+//! > 35=8|11=$a|150=0|39=0    from the venue; 8, 9, 10 and what is missing of 49, 56, 34, 52 is put in
+//! order o1 buy 10 100        a client's order; `cancel o2 o1`, `replace o2 o1 12`
+//! is o1 New 0                how it stands, and what is filled; `unknown` behind it: in doubt
+//! ```
+//!
+//! In values `@30` is the time in 30 seconds, and `$a` whatever stood where it stood first.
+
+#[path = "venue/conformance.rs"]
+mod conformance;
+#[path = "venue/fix_venue.rs"]
+mod fix_venue;
+#[path = "venue/sim_venue.rs"]
+mod sim_venue;
+
+use std::path::Path;
+
+use pitlane_engine::terms::Side;
+use pitlane_engine::time::TimeOfDay;
+use pitlane_protocols::fix::session::{Ending, SessionSettings};
+use pitlane_protocols::fix::venue::{Login, VenueSettings};
+use pitlane_tests::dice::Dice;
+use pitlane_tests::fix::seconds;
+use pitlane_tests::fix::words::{Bound, filled, fits, number_after};
+use pitlane_tests::venue::{Stage, frame_of, settings};
+
+/// How the venue's bytes are cut.
+#[derive(Clone, Copy, Debug)]
+enum Cut {
+    Whole,
+    EachByte,
+    Seed(u64),
+}
+
+#[test]
+fn every_dialogue_holds_wherever_the_bytes_are_cut() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/venue");
+    let mut paths: Vec<_> = std::fs::read_dir(&folder)
+        .expect("the dialogues are part of the repository")
+        .map(|entry| entry.expect("a readable folder").path())
+        .collect();
+    paths.sort();
+    assert!(paths.len() >= 30, "only {} dialogues", paths.len());
+    let only = std::env::var("DIALOGUE").ok();
+    let mut failures = Vec::new();
+    for path in paths {
+        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+        if only.as_ref().is_some_and(|only| !name.contains(only)) {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).expect("a readable file");
+        assert!(text.starts_with("# "), "{name} does not tell its rule");
+        for cut in [Cut::Whole, Cut::EachByte, Cut::Seed(1), Cut::Seed(2)] {
+            if let Err(problem) = play(&text, cut) {
+                failures.push(format!("{name} ({cut:?}): {problem}"));
+                break;
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{} dialogues went otherwise\n{}", failures.len(), failures.join("\n"));
+}
+
+/// A dialogue on its way.
+struct Play {
+    stage: Stage,
+    cut: Cut,
+    dice: Dice,
+    /// The venue's next number.
+    number: u64,
+    said: Vec<String>,
+    bound: Bound,
+}
+
+fn play(text: &str, cut: Cut) -> Result<(), String> {
+    let (mut settings, mut venue) = (settings(), VenueSettings::new(7));
+    for line in text.lines().filter_map(|line| line.strip_prefix("set ")) {
+        for word in line.split(' ') {
+            let (key, value) = word.split_once('=').ok_or("a setting has a value")?;
+            set(&mut settings, &mut venue, key, value);
+        }
+    }
+    let dice = Dice::new(match cut {
+        Cut::Seed(seed) => seed,
+        Cut::Whole | Cut::EachByte => 0,
+    });
+    let stage = Stage::new(settings, venue);
+    let mut play = Play { stage, cut, dice, number: 1, said: Vec::new(), bound: Bound::new() };
+    for (at, line) in text.lines().enumerate() {
+        let line = line.trim_end();
+        if line.is_empty() || line.starts_with('#') || line.starts_with("set ") {
+            continue;
+        }
+        play.perform(line).map_err(|problem| format!("line {}: `{line}`: {problem}", at + 1))?;
+    }
+    play.nothing_left()
+}
+
+fn set(settings: &mut SessionSettings, venue: &mut VenueSettings, key: &str, value: &str) {
+    let yes = value == "Y";
+    let number = || value.parse::<u64>().expect("a number");
+    let time = || TimeOfDay::parse(value.as_bytes()).expect("a time of day");
+    match key {
+        "reset_on_logon" => settings.reset_on_logon = yes,
+        "status_request" => venue.knows_status_request = yes,
+        "heartbeat" => venue.heart_bt_int_s = number(),
+        "reconnect" => venue.reconnect_s = number(),
+        "account" => venue.account = Some(value.to_string()),
+        "login" => {
+            let login = Login { username: "me".to_string(), password: value.to_string() };
+            venue.login = Some(login);
+        }
+        "start" => settings.schedule.start = time(),
+        "end" => settings.schedule.end = time(),
+        _ => panic!("no such setting: {key}"),
+    }
+}
+
+impl Play {
+    fn perform(&mut self, line: &str) -> Result<(), String> {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        if word == "<" {
+            return self.expect(rest);
+        }
+        self.nothing_left()?;
+        let words: Vec<&str> = rest.split(' ').filter(|word| !word.is_empty()).collect();
+        let seconds_of = |text: &str| text.parse().map(seconds).map_err(|_| "a number".to_string());
+        match (word, &words[..]) {
+            (">", _) => self.send(rest),
+            (">raw", _) => self.feed(rest.replace('|', "\x01").as_bytes()),
+            ("call", []) => check(self.stage.connect(), "it does not call")?,
+            ("logon", []) => self.log_on()?,
+            ("disconnect", []) => self.stage.disconnect(),
+            ("restart", []) => self.stage.restart(),
+            ("hears", [word]) => self.stage.hears = *word == "Y",
+            ("stores", [word]) => self.stage.stores = *word == "Y",
+            ("wait", [count]) => self.stage.wait(seconds_of(count)?),
+            ("number", [number]) => self.number = number.parse().map_err(|_| "a number")?,
+            ("order", [id, side, qty, price]) => {
+                let side = if *side == "buy" { Side::Buy } else { Side::Sell };
+                self.stage.submit(id, side, qty, price);
+            }
+            ("orders", [count]) => {
+                for nth in 0..count.parse::<u32>().map_err(|_| "a number")? {
+                    self.stage.submit(&format!("m{nth}"), Side::Buy, "10", "100");
+                }
+            }
+            ("reads", [word]) => {
+                self.stage.reads = *word == "Y";
+                self.stage.settle();
+            }
+            ("cancel", [id, order]) => self.stage.cancel(id, order),
+            ("replace", [id, order, qty]) => self.stage.replace(id, order, qty),
+            ("stop", _) => {
+                self.stage.session.log_out(self.stage.now, rest.as_bytes(), Ending::EndedByUs);
+                self.stage.settle();
+            }
+            ("reset", []) => {
+                self.stage.session.reset(self.stage.now);
+                self.stage.settle();
+            }
+            ("break-store", []) => self.stage.store.break_it(),
+            _ => self.look(word, &words, rest)?,
+        }
+        self.said.extend(self.stage.said());
+        if word == "reads" {
+            // Whatever was held back; how much of it is not the matter.
+            self.said.clear();
+        }
+        Ok(())
+    }
+
+    /// What must hold now.
+    fn look(&self, word: &str, words: &[&str], rest: &str) -> Result<(), String> {
+        let session = &self.stage.session;
+        let found = match (word, words) {
+            ("is", [id, ..]) => {
+                let known = self.stage.order(id).ok_or("there is no such order")?;
+                let doubt = if known.last.in_doubt { " unknown" } else { "" };
+                format!("{id} {:?} {}{doubt}", known.last.status, known.last.cum_qty)
+            }
+            ("reason", [id, _]) => {
+                let known = self.stage.order(id).ok_or("there is no such order")?;
+                format!("{id} {}", known.last.reason.code())
+            }
+            ("fills", [id, _]) => format!("{id} {}", self.stage.order(id).map_or(0, |known| known.fills)),
+            ("refused", [_]) => self.stage.refusals.last().map_or("", |last| last.reason.code()).to_string(),
+            ("numbers", [_, _]) => {
+                let numbers = session.numbers();
+                format!("{} {}", numbers.incoming, numbers.outgoing)
+            }
+            ("touch", [_]) => (if session.is_in_touch() { "Y" } else { "N" }).to_string(),
+            ("calls", [_]) => (if session.wants_connection(self.stage.now) { "Y" } else { "N" }).to_string(),
+            ("passed", [_, _, _]) => {
+                let counts = session.venue_counts();
+                format!("{} {} {}", counts.unknown_values, counts.unknown_orders, counts.incomplete)
+            }
+            ("open", []) => (if self.stage.is_connected() { "" } else { "closed" }).to_string(),
+            ("closed", [_]) if !self.stage.is_connected() => {
+                self.stage.closed.map(|ending| format!("{ending:?}")).unwrap_or_default()
+            }
+            _ => return Err("no such command, or not so".to_string()),
+        };
+        if found == rest { Ok(()) } else { Err(format!("found {found}")) }
+    }
+
+    /// From nothing to where orders are sent.
+    fn log_on(&mut self) -> Result<(), String> {
+        check(self.stage.connect(), "it does not call")?;
+        self.said.extend(self.stage.said());
+        self.expect("35=A|98=0")?;
+        self.send("35=A|98=0|108=30");
+        self.expect("35=1|112=$touch")?;
+        self.send("35=0|112=$touch");
+        self.bound.remove("touch");
+        check(self.stage.session.is_in_touch(), "they are not in touch")
+    }
+
+    fn send(&mut self, text: &str) {
+        let text = filled(text, self.stage.now, &self.bound);
+        let bytes = frame_of(&text, self.number, self.stage.now);
+        self.number = number_after(&text, self.number);
+        self.feed(&bytes);
+    }
+
+    fn feed(&mut self, bytes: &[u8]) {
+        let mut at = 0;
+        while at < bytes.len() {
+            let left = bytes.len() - at;
+            let count = match self.cut {
+                Cut::Whole => left,
+                Cut::EachByte => 1,
+                Cut::Seed(_) => left.min(1 + self.dice.below(40) as usize),
+            };
+            self.stage.bytes(&bytes[at..at + count]);
+            at += count;
+        }
+    }
+
+    fn expect(&mut self, expected: &str) -> Result<(), String> {
+        self.said.extend(self.stage.said());
+        if self.said.is_empty() {
+            return Err(format!("nothing was said; closed: {:?}", self.stage.closed));
+        }
+        let said = self.said.remove(0);
+        fits(expected, &said, &mut self.bound)
+    }
+
+    fn nothing_left(&mut self) -> Result<(), String> {
+        self.said.extend(self.stage.said());
+        match self.said.first() {
+            Some(said) => Err(format!("not expected before this: {said}")),
+            None => Ok(()),
+        }
+    }
+}
+
+fn check(holds: bool, problem: &str) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(problem.to_string()) }
+}

@@ -1,0 +1,243 @@
+//! What every adapter must do, written once: each case is played on a rig, which is a venue that does as it is told, behind its adapter.
+//! What cannot happen at a venue is left out there, and the test says which cases these are.
+
+use pitlane_engine::event::OrderReport;
+use pitlane_engine::terms::Status;
+
+use super::fix_venue::FixVenue;
+use super::sim_venue::SimVenue;
+
+/// What a venue can be made to do with an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    Accept,
+    Reject,
+    Fill(u32),
+    /// The last fill is told once more.
+    FillAgain,
+    /// The request that is pending is done, or refused.
+    Grant,
+    Refuse,
+    /// The connection is lost; what the venue then does is not heard.
+    Disconnect,
+    Reconnect,
+    /// Something is said that nobody knows.
+    Babble,
+}
+
+/// A venue behind its adapter, and a client who sends orders there.
+pub trait Rig {
+    /// An order to buy at 100.
+    fn submit(&mut self, id: &str, qty: u32);
+    fn cancel(&mut self, id: &str, order: &str);
+    fn replace(&mut self, id: &str, order: &str, qty: u32);
+    /// Whether it can happen there; if so it has.
+    fn act(&mut self, order: &str, act: Act) -> bool;
+    /// What the client knows of its order, and how many fills it was told of.
+    fn order(&self, id: &str) -> (OrderReport, usize);
+}
+
+/// A case; None: something in it cannot happen at this venue.
+type Case = fn(&mut dyn Rig) -> Option<()>;
+
+const CASES: [(&str, Case); 14] = [
+    ("accept", accept),
+    ("reject", reject),
+    ("fill in parts", fill_in_parts),
+    ("cancel", cancel),
+    ("cancel refused", cancel_refused),
+    ("cancel with a part filled", cancel_with_a_part_filled),
+    ("replace", replace),
+    ("replace refused", replace_refused),
+    ("fill before the acknowledgement", fill_before_the_acknowledgement),
+    ("late fill", late_fill),
+    ("disconnect with orders in flight", disconnect_with_orders_in_flight),
+    ("reconnect with missed executions", reconnect_with_missed_executions),
+    ("duplicate executions", duplicate_executions),
+    ("unknown values", unknown_values),
+];
+
+/// The simulated venue is in the shard: it cannot be cut off, repeat itself, or be overtaken; and it grants what can be granted.
+const NOT_SIMULATED: [&str; 7] = [
+    "cancel refused",
+    "replace refused",
+    "fill before the acknowledgement",
+    "late fill",
+    "disconnect with orders in flight",
+    "reconnect with missed executions",
+    "duplicate executions",
+];
+
+#[test]
+fn the_fix_adapter_conforms() {
+    for (name, case) in CASES {
+        assert_eq!(case(&mut FixVenue::new()), Some(()), "{name} is left out");
+    }
+}
+
+#[test]
+fn the_simulated_venue_conforms() {
+    let mut left_out = Vec::new();
+    for (name, case) in CASES {
+        if case(&mut SimVenue::new(name == "reject")).is_none() {
+            left_out.push(name);
+        }
+    }
+    let expected: Vec<&str> = NOT_SIMULATED.into_iter().chain(["unknown values"]).collect();
+    assert_eq!(left_out, expected);
+}
+
+fn accept(rig: &mut dyn Rig) -> Option<()> {
+    rig.submit("a", 10);
+    happens(rig, "a", Act::Accept)?;
+    stands(rig, "a", Status::New, 0);
+    Some(())
+}
+
+fn reject(rig: &mut dyn Rig) -> Option<()> {
+    rig.submit("a", 10);
+    happens(rig, "a", Act::Reject)?;
+    stands(rig, "a", Status::Rejected, 0);
+    Some(())
+}
+
+fn fill_in_parts(rig: &mut dyn Rig) -> Option<()> {
+    open(rig)?;
+    happens(rig, "a", Act::Fill(4))?;
+    stands(rig, "a", Status::PartiallyFilled, 4);
+    happens(rig, "a", Act::Fill(6))?;
+    stands(rig, "a", Status::Filled, 10);
+    assert_eq!(rig.order("a").1, 2);
+    Some(())
+}
+
+fn cancel(rig: &mut dyn Rig) -> Option<()> {
+    open(rig)?;
+    rig.cancel("b", "a");
+    happens(rig, "a", Act::Grant)?;
+    stands(rig, "a", Status::Canceled, 0);
+    Some(())
+}
+
+fn cancel_refused(rig: &mut dyn Rig) -> Option<()> {
+    open(rig)?;
+    rig.cancel("b", "a");
+    happens(rig, "a", Act::Refuse)?;
+    stands(rig, "a", Status::New, 0);
+    rig.cancel("c", "a");
+    happens(rig, "a", Act::Grant)?;
+    stands(rig, "a", Status::Canceled, 0);
+    Some(())
+}
+
+fn cancel_with_a_part_filled(rig: &mut dyn Rig) -> Option<()> {
+    open(rig)?;
+    happens(rig, "a", Act::Fill(4))?;
+    rig.cancel("b", "a");
+    happens(rig, "a", Act::Grant)?;
+    stands(rig, "a", Status::Canceled, 4);
+    Some(())
+}
+
+fn replace(rig: &mut dyn Rig) -> Option<()> {
+    open(rig)?;
+    happens(rig, "a", Act::Fill(4))?;
+    rig.replace("b", "a", 6);
+    happens(rig, "a", Act::Grant)?;
+    stands(rig, "a", Status::PartiallyFilled, 4);
+    happens(rig, "a", Act::Fill(2))?;
+    stands(rig, "a", Status::Filled, 6);
+    Some(())
+}
+
+fn replace_refused(rig: &mut dyn Rig) -> Option<()> {
+    open(rig)?;
+    rig.replace("b", "a", 6);
+    happens(rig, "a", Act::Refuse)?;
+    stands(rig, "a", Status::New, 0);
+    happens(rig, "a", Act::Fill(10))?;
+    stands(rig, "a", Status::Filled, 10);
+    Some(())
+}
+
+fn fill_before_the_acknowledgement(rig: &mut dyn Rig) -> Option<()> {
+    rig.submit("a", 10);
+    if rig.order("a").0.status != Status::PendingNew {
+        return None;
+    }
+    happens(rig, "a", Act::Fill(4))?;
+    happens(rig, "a", Act::Accept)?;
+    stands(rig, "a", Status::PartiallyFilled, 4);
+    Some(())
+}
+
+fn late_fill(rig: &mut dyn Rig) -> Option<()> {
+    open(rig)?;
+    rig.cancel("b", "a");
+    happens(rig, "a", Act::Grant)?;
+    happens(rig, "a", Act::Fill(3))?;
+    stands(rig, "a", Status::Canceled, 3);
+    Some(())
+}
+
+fn disconnect_with_orders_in_flight(rig: &mut dyn Rig) -> Option<()> {
+    rig.submit("a", 10);
+    happens(rig, "a", Act::Disconnect)?;
+    stands(rig, "a", Status::PendingNew, 0);
+    assert!(rig.order("a").0.in_doubt, "nobody knows what became of it");
+    rig.submit("z", 10);
+    stands(rig, "z", Status::Rejected, 0);
+    happens(rig, "a", Act::Reconnect)?;
+    assert!(!rig.order("a").0.in_doubt, "the venue has it");
+    happens(rig, "a", Act::Accept)?;
+    stands(rig, "a", Status::New, 0);
+    Some(())
+}
+
+fn reconnect_with_missed_executions(rig: &mut dyn Rig) -> Option<()> {
+    open(rig)?;
+    happens(rig, "a", Act::Disconnect)?;
+    happens(rig, "a", Act::Fill(4))?;
+    happens(rig, "a", Act::Fill(2))?;
+    stands(rig, "a", Status::New, 0);
+    happens(rig, "a", Act::Reconnect)?;
+    stands(rig, "a", Status::PartiallyFilled, 6);
+    assert_eq!(rig.order("a").1, 2);
+    Some(())
+}
+
+fn duplicate_executions(rig: &mut dyn Rig) -> Option<()> {
+    open(rig)?;
+    happens(rig, "a", Act::Fill(4))?;
+    happens(rig, "a", Act::FillAgain)?;
+    stands(rig, "a", Status::PartiallyFilled, 4);
+    assert_eq!(rig.order("a").1, 1);
+    Some(())
+}
+
+fn unknown_values(rig: &mut dyn Rig) -> Option<()> {
+    open(rig)?;
+    happens(rig, "a", Act::Babble)?;
+    stands(rig, "a", Status::New, 0);
+    happens(rig, "a", Act::Fill(10))?;
+    stands(rig, "a", Status::Filled, 10);
+    Some(())
+}
+
+/// An order of ten at the venue.
+fn open(rig: &mut dyn Rig) -> Option<()> {
+    accept(rig)
+}
+
+fn happens(rig: &mut dyn Rig, order: &str, act: Act) -> Option<()> {
+    rig.act(order, act).then_some(())
+}
+
+fn stands(rig: &dyn Rig, id: &str, status: Status, filled: u32) {
+    let (order, _) = rig.order(id);
+    assert_eq!(
+        (order.status, order.cum_qty),
+        (status, pitlane_tests::world::qty(&filled.to_string())),
+        "{id}"
+    );
+}

@@ -1,0 +1,203 @@
+//! A FIX venue that does as it is told, with a session of its own: what it says while nobody is there it says again when it is asked.
+
+use std::collections::BTreeMap;
+
+use pitlane_engine::event::OrderReport;
+use pitlane_engine::terms::Side;
+use pitlane_protocols::fix::venue::VenueSettings;
+use pitlane_tests::fix::seconds;
+use pitlane_tests::venue::{Stage, frame_of, settings};
+
+use super::conformance::{Act, Rig};
+
+pub struct FixVenue {
+    stage: Stage,
+    /// The venue's next number.
+    number: u64,
+    /// What it said, by number.
+    told: BTreeMap<u64, String>,
+    /// By the order's first id: ClOrdID of the order and of the pending request, and whether that is a cancel.
+    orders: BTreeMap<String, Held>,
+    execs: u32,
+    last: String,
+}
+
+#[derive(Clone, Default)]
+struct Held {
+    cl_ord_id: String,
+    pending: Option<(String, bool)>,
+    qty: u32,
+    filled: u32,
+}
+
+impl FixVenue {
+    pub fn new() -> FixVenue {
+        let mut venue = FixVenue {
+            stage: Stage::new(settings(), VenueSettings::new(1)),
+            number: 1,
+            told: BTreeMap::new(),
+            orders: BTreeMap::new(),
+            execs: 0,
+            last: String::new(),
+        };
+        venue.connect();
+        venue
+    }
+
+    fn connect(&mut self) {
+        assert!(self.stage.connect(), "it calls");
+        let said = self.stage.said();
+        assert!(said[0].contains("|35=A|"), "{said:?}");
+        self.tell("35=A|98=0|108=30");
+        self.answer();
+        assert!(self.stage.session.is_in_touch(), "both have all");
+    }
+
+    /// Answers what the session asks of any peer.
+    fn answer(&mut self) {
+        loop {
+            let said = self.stage.said();
+            if said.is_empty() {
+                return;
+            }
+            for message in said {
+                match field(&message, "35=").as_str() {
+                    "1" => self.tell(&format!("35=0|112={}", field(&message, "112="))),
+                    "2" => self.resend(field(&message, "7=").parse().expect("a number")),
+                    other => panic!("not expected: {other} {message}"),
+                }
+            }
+        }
+    }
+
+    fn resend(&mut self, from: u64) {
+        for number in from..self.number {
+            let again = match self.told.get(&number) {
+                Some(text) if !text.starts_with("35=A") && !text.starts_with("35=0") => {
+                    let (kind, rest) = text.split_once('|').expect("fields");
+                    format!("{kind}|43=Y|122=20261116-08:00:00|{rest}")
+                }
+                _ => format!("35=4|43=Y|122=20261116-08:00:00|123=Y|36={}", number + 1),
+            };
+            self.stage.bytes(&frame_of(&again, number, self.stage.now));
+        }
+    }
+
+    /// Says something; if nobody is there it is kept.
+    fn tell(&mut self, text: &str) {
+        let number = self.number;
+        self.number += 1;
+        self.told.insert(number, text.to_string());
+        if self.stage.is_connected() {
+            self.stage.bytes(&frame_of(text, number, self.stage.now));
+        }
+    }
+
+    fn execution(&mut self, id: &str, fields: &str) -> String {
+        self.execs += 1;
+        format!("35=8|37=v|17=e{}|11={id}|{fields}", self.execs)
+    }
+
+    fn grant(&mut self, order: &str) {
+        let mut held = self.orders[order].clone();
+        let Some((id, is_cancel)) = held.pending.take() else { panic!("nothing is pending") };
+        let kind = if is_cancel { "150=4|39=4" } else { "150=5|39=0" };
+        let text = self.execution(&id, &format!("41={}|{kind}", held.cl_ord_id));
+        held.cl_ord_id = id;
+        self.orders.insert(order.to_string(), held);
+        self.tell(&text);
+    }
+
+    fn refuse(&mut self, order: &str) {
+        let held = self.orders.get_mut(order).expect("a known order");
+        let (id, is_cancel) = held.pending.take().expect("something is pending");
+        let (orig, to) = (held.cl_ord_id.clone(), if is_cancel { 1 } else { 2 });
+        self.tell(&format!("35=9|37=v|11={id}|41={orig}|39=0|434={to}|102=2"));
+    }
+
+    fn fill(&mut self, order: &str, qty: u32) {
+        let held = self.orders.get_mut(order).expect("a known order");
+        held.filled += qty;
+        let status = if held.filled >= held.qty { 2 } else { 1 };
+        let id = held.cl_ord_id.clone();
+        let text = self.execution(&id, &format!("150=F|39={status}|32={qty}|31=100"));
+        self.last = text.clone();
+        self.tell(&text);
+    }
+
+    /// The request that was just sent.
+    fn asked(&mut self, order: &str, kind: &str, is_cancel: bool, qty: Option<u32>) {
+        let said = self.stage.said();
+        let [message] = &said[..] else { panic!("one message, not {said:?}") };
+        assert_eq!(field(message, "35="), kind, "{message}");
+        let held = self.orders.get_mut(order).expect("a known order");
+        assert_eq!(field(message, "41="), held.cl_ord_id, "{message}");
+        held.pending = Some((field(message, "11="), is_cancel));
+        held.qty = qty.unwrap_or(held.qty);
+    }
+}
+
+impl Rig for FixVenue {
+    fn submit(&mut self, id: &str, qty: u32) {
+        self.stage.submit(id, Side::Buy, &qty.to_string(), "100");
+        if let [message] = &self.stage.said()[..] {
+            let held = Held { cl_ord_id: field(message, "11="), qty, ..Held::default() };
+            self.orders.insert(id.to_string(), held);
+        }
+    }
+
+    fn cancel(&mut self, id: &str, order: &str) {
+        self.stage.cancel(id, order);
+        self.asked(order, "F", true, None);
+    }
+
+    fn replace(&mut self, id: &str, order: &str, qty: u32) {
+        self.stage.replace(id, order, &qty.to_string());
+        self.asked(order, "G", false, Some(qty));
+    }
+
+    fn act(&mut self, order: &str, act: Act) -> bool {
+        let id = self.orders.get(order).map(|held| held.cl_ord_id.clone()).unwrap_or_default();
+        match act {
+            Act::Accept => {
+                let text = self.execution(&id, "150=0|39=0");
+                self.tell(&text);
+            }
+            Act::Reject => {
+                let text = self.execution(&id, "150=8|39=8|58=no");
+                self.tell(&text);
+            }
+            Act::Fill(qty) => self.fill(order, qty),
+            Act::FillAgain => {
+                let last = self.last.clone();
+                self.tell(&last);
+            }
+            Act::Grant => self.grant(order),
+            Act::Refuse => self.refuse(order),
+            Act::Disconnect => self.stage.disconnect(),
+            Act::Reconnect => {
+                self.stage.wait(seconds(5));
+                self.connect();
+            }
+            Act::Babble => {
+                for fields in ["150=?|39=0", "150=ZZ|39=0", "150=0|39=0|11=nobody"] {
+                    let text = self.execution(&id, fields).replacen(&format!("11={id}|150=0"), "150=0", 1);
+                    self.tell(&text);
+                }
+                let counts = self.stage.session.venue_counts();
+                assert_eq!((counts.unknown_values, counts.unknown_orders), (2, 1));
+            }
+        }
+        true
+    }
+
+    fn order(&self, id: &str) -> (OrderReport, usize) {
+        let known = self.stage.order(id).expect("a known order");
+        (known.last, known.fills)
+    }
+}
+
+fn field(message: &str, tag: &str) -> String {
+    let found = message.split('|').find_map(|field| field.strip_prefix(tag));
+    found.unwrap_or_else(|| panic!("{tag} in {message}")).to_string()
+}
