@@ -12,7 +12,7 @@ use net_world::{Manners, World, at_loopback, connect, on_each_driver, take};
 use pitlane::net::Net;
 use pitlane::net::happening::{Happening, Why};
 use pitlane::net::listener::Listener;
-use pitlane::net::settings::{Limits, ListenerSettings, NetSettings};
+use pitlane::net::settings::{Call, Limits, ListenerSettings, NetSettings};
 use pitlane::net::sockets::SendError;
 use socket2::{SockRef, Socket};
 
@@ -35,6 +35,36 @@ fn a_line_is_echoed_wherever_it_is_cut() {
         }
         let counts = *world.sockets().counts();
         assert_eq!((counts.sent_bytes, counts.accepted), (counts.received_bytes, 1));
+    });
+}
+
+/// The world calls its own door: what is said before anybody has answered leaves when he has, and comes back as an echo.
+#[test]
+fn whoever_is_called_is_told_what_was_said_meanwhile() {
+    on_each_driver(|driver| {
+        let mut world = World::new(driver);
+        let call = Call { address: world.address, tls: None, limits: Limits::default() };
+        let id = world.sockets().call(&call).unwrap();
+        world.sockets().send(id, b"hello\n").unwrap();
+        // There as a line, and back as one, which is answered once more, and so on.
+        world.until("it has gone round", |w| w.sockets().counts().received_bytes >= 4 * 6);
+        assert_eq!((world.sockets().counts().called, world.gateway.accepted().len()), (1, 1));
+        world.sockets().close(id);
+        world.until("the other end has noticed", |w| w.sockets().is_empty());
+    });
+}
+
+#[test]
+fn a_call_that_nobody_answers_is_told() {
+    on_each_driver(|driver| {
+        let mut world = World::new(driver);
+        // Bound and then let go: nobody is there.
+        let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let id = world.sockets().call(&Call { address, tls: None, limits: Limits::default() }).unwrap();
+        world.sockets().send(id, b"hello\n").unwrap();
+        world.until("it is told", |w| !w.gateway.closed().is_empty());
+        assert_eq!(world.gateway.closed(), [(id, Why::Failed(std::io::ErrorKind::ConnectionRefused))]);
+        assert!(world.sockets().is_empty());
     });
 }
 
