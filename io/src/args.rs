@@ -58,7 +58,7 @@ pub enum Verb {
     Simulate(Simulate),
     /// Run one strategy in this process, joined to its server by the broker
     ///
-    /// The server runs with `--config distributed` and has the strategy's [[strategy]] section; reference data come from there. It may be
+    /// The server runs with `--config distributed` and has the strategy's `[[strategy]]` section; reference data come from there. It may be
     /// started before the server and the broker, and outlives both.
     #[command(after_help = "Examples:
   pitlane strategy --name MOMENTUM --connect nats://127.0.0.1:4222
