@@ -95,11 +95,16 @@ struct Echo {
 pub struct Past {
     pub from: u64,
     pub events: VecDeque<Event>,
+    /// Number of the last event of all.
+    seen: u64,
 }
 
 impl Past {
     fn hear(&mut self, unheard: &Unheard, event: &Event) {
-        if !unheard.elsewhere.iter().any(|source| letters::concerns(*source, event)) {
+        // What a snapshot shows has the number of what was said last, and was never said.
+        let is_said = event.seq > self.seen;
+        self.seen = event.seq.max(self.seen);
+        if !is_said || !unheard.elsewhere.iter().any(|source| letters::concerns(*source, event)) {
             return;
         }
         if self.events.len() >= unheard.elsewhere_max {
@@ -202,7 +207,8 @@ impl Replay {
     /// From now on, events that somebody has missed are kept.
     pub fn listen(&mut self, unheard: Unheard) {
         self.echo.unheard = unheard;
-        self.echo.past.from = self.state.as_ref().map_or(0, |state| state.outbox.seq());
+        let from = self.state.as_ref().map_or(0, |state| state.outbox.seq());
+        (self.echo.past.from, self.echo.past.seen) = (from, from);
     }
 
     pub fn seq(&self) -> u64 {
