@@ -69,10 +69,11 @@ client-test: $(CLIENT_ENV)/.stamp ## the Python client: its types, and its tests
 	cd $(CLIENT) && $(CLIENT_ENV)/bin/python -m mypy --cache-dir $(CLIENT_ENV)/mypy
 	cd $(CLIENT) && $(if $(BINARY),BINARY=$(abspath $(BINARY))) PYTHONDONTWRITEBYTECODE=1 timeout 110 $(CLIENT_ENV)/bin/python -m pytest -p no:cacheprovider
 
+# In the profile of the tests, so that what both need (build scripts, macros, C) is built once.
 check: pure ## format, lints, documentation, purity
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets -- -D warnings
-	RUSTDOCFLAGS="$(DOCFLAGS)" cargo doc --workspace --no-deps --document-private-items --quiet
+	cargo clippy --workspace --all-targets $(PROFILE) -- -D warnings
+	RUSTDOCFLAGS="$(DOCFLAGS)" cargo doc --workspace --no-deps --document-private-items --quiet $(PROFILE)
 
 sim: ## repeat one simulation (SEED=…), or run many (SEEDS=10000)
 	$(if $(SEED),PITLANE_SEED=$(SEED)) $(if $(SEEDS),PITLANE_SEEDS=$(SEEDS)) \

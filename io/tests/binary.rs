@@ -143,9 +143,6 @@ fn check_and_serve_name_every_wrong_setting() {
     let (code, _, complaints) = run("check --set risk.strategy.NOBODY.max_order_qty=1");
     assert_eq!(code, Some(1));
     assert!(complaints.contains("there is no strategy NOBODY"), "{complaints}");
-    let (code, _, complaints) = run("serve --for 1 --config distributed");
-    assert_eq!(code, Some(1));
-    assert!(complaints.starts_with("config/distributed.toml:4:1: service.mode: "), "{complaints}");
 }
 
 #[test]
