@@ -443,6 +443,10 @@ const ELSEWHERE: &[(Reason, &str)] = &[
     (Reason::Halted, "a word for gateways: the shard lets orders collect"),
     (Reason::StorageFailed, "the worker's, when the journal takes nothing more; see its tests"),
     (Reason::UnknownPosition, "the REST interface's: it finds positions by id"),
+    (
+        Reason::BrokerLost,
+        "of a strategy in a process of its own, whose server is away; see the tests of strategies",
+    ),
 ];
 
 #[test]

@@ -352,6 +352,11 @@ impl Outposts {
         }
     }
 
+    /// Whether a market waits for the strategies.
+    pub fn is_paced(&self) -> bool {
+        self.inner.borrow().pace.is_some()
+    }
+
     /// Lets a market that waits go on, if everybody who should run does and has taken in what there was.
     pub fn keep_pace(&self, floor: &Floor) {
         let inner = self.inner.borrow();

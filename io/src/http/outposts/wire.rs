@@ -116,6 +116,15 @@ async fn hear_letters(house: Rc<House>, outposts: Rc<Outposts>, mut asks: Subscr
                 house.announce(Note::Failed { strategy: name, reason: reason.into() });
             }
         }
+        keep_pace(&house, &outposts);
+    }
+}
+
+/// Lets a market that waits go on. What the shards have said is heard first: a row may be told in two events, of which the strategy has
+/// perhaps answered the first.
+fn keep_pace(house: &House, outposts: &Outposts) {
+    if outposts.is_paced() {
+        house.poll();
         outposts.keep_pace(&house.floor);
     }
 }
@@ -130,7 +139,7 @@ async fn look_after(house: Rc<House>, outposts: Rc<Outposts>) {
             tracing::warn!(%strategy, %reason, "a strategy was stopped");
             house.announce(Note::Failed { strategy, reason: reason.into() });
         }
-        outposts.keep_pace(&house.floor);
+        keep_pace(&house, &outposts);
     }
 }
 
