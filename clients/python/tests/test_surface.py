@@ -191,6 +191,8 @@ NAMES = {
     "TransactionVO": values.Transaction,
     "Version": values.Version,
     "WayVO": values.Way,
+    "BrokerVO": values.Broker,
+    "OutpostVO": values.Outpost,
     "MarketOrderVO": requests.MarketOrder,
     "LimitOrderVO": requests.LimitOrder,
     "StopOrderVO": requests.StopOrder,

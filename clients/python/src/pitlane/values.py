@@ -339,6 +339,24 @@ class Listener:
 
 
 @dataclass(frozen=True)
+class Outpost:
+    """A strategy in a process of its own."""
+
+    name: str
+    present: bool
+    host: str
+
+
+@dataclass(frozen=True)
+class Broker:
+    """The message broker, and the strategies behind it."""
+
+    connected: bool
+    strategies: Tuple[Outpost, ...] = ()
+    reason: Optional[str] = None
+
+
+@dataclass(frozen=True)
 class Health:
     """Whether orders would be taken. Who has not logged in is told `ready` only."""
 
@@ -349,6 +367,7 @@ class Health:
     shards: Tuple[Shard, ...] = ()
     adapters: Tuple[Way, ...] = ()
     listeners: Tuple[Listener, ...] = ()
+    broker: Optional[Broker] = None
     uptime_ms: Optional[int] = None
 
 
