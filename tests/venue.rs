@@ -28,44 +28,14 @@ use pitlane_engine::time::TimeOfDay;
 use pitlane_protocols::fix::session::{Ending, SessionSettings};
 use pitlane_protocols::fix::venue::{Login, VenueSettings};
 use pitlane_tests::dice::Dice;
+use pitlane_tests::fix::dialogue::{self, Cut};
 use pitlane_tests::fix::seconds;
 use pitlane_tests::fix::words::{Bound, filled, fits, number_after};
 use pitlane_tests::venue::{Stage, frame_of, settings};
 
-/// How the venue's bytes are cut.
-#[derive(Clone, Copy, Debug)]
-enum Cut {
-    Whole,
-    EachByte,
-    Seed(u64),
-}
-
 #[test]
 fn every_dialogue_holds_wherever_the_bytes_are_cut() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/venue");
-    let mut paths: Vec<_> = std::fs::read_dir(&folder)
-        .expect("the dialogues are part of the repository")
-        .map(|entry| entry.expect("a readable folder").path())
-        .collect();
-    paths.sort();
-    assert!(paths.len() >= 30, "only {} dialogues", paths.len());
-    let only = std::env::var("DIALOGUE").ok();
-    let mut failures = Vec::new();
-    for path in paths {
-        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
-        if only.as_ref().is_some_and(|only| !name.contains(only)) {
-            continue;
-        }
-        let text = std::fs::read_to_string(&path).expect("a readable file");
-        assert!(text.starts_with("# "), "{name} does not tell its rule");
-        for cut in [Cut::Whole, Cut::EachByte, Cut::Seed(1), Cut::Seed(2)] {
-            if let Err(problem) = play(&text, cut) {
-                failures.push(format!("{name} ({cut:?}): {problem}"));
-                break;
-            }
-        }
-    }
-    assert!(failures.is_empty(), "{} dialogues went otherwise\n{}", failures.len(), failures.join("\n"));
+    dialogue::play_all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("data/venue"), 30, play);
 }
 
 /// A dialogue on its way.
@@ -81,25 +51,14 @@ struct Play {
 
 fn play(text: &str, cut: Cut) -> Result<(), String> {
     let (mut settings, mut venue) = (settings(), VenueSettings::new(7));
-    for line in text.lines().filter_map(|line| line.strip_prefix("set ")) {
-        for word in line.split(' ') {
-            let (key, value) = word.split_once('=').ok_or("a setting has a value")?;
-            set(&mut settings, &mut venue, key, value);
-        }
+    for setting in dialogue::settings(text) {
+        let (key, value) = setting?;
+        set(&mut settings, &mut venue, key, value);
     }
-    let dice = Dice::new(match cut {
-        Cut::Seed(seed) => seed,
-        Cut::Whole | Cut::EachByte => 0,
-    });
+    let dice = cut.dice();
     let stage = Stage::new(settings, venue);
     let mut play = Play { stage, cut, dice, number: 1, said: Vec::new(), bound: Bound::new() };
-    for (at, line) in text.lines().enumerate() {
-        let line = line.trim_end();
-        if line.is_empty() || line.starts_with('#') || line.starts_with("set ") {
-            continue;
-        }
-        play.perform(line).map_err(|problem| format!("line {}: `{line}`: {problem}", at + 1))?;
-    }
+    dialogue::perform_each(text, |line| play.perform(line))?;
     play.nothing_left()
 }
 
@@ -231,17 +190,8 @@ impl Play {
     }
 
     fn feed(&mut self, bytes: &[u8]) {
-        let mut at = 0;
-        while at < bytes.len() {
-            let left = bytes.len() - at;
-            let count = match self.cut {
-                Cut::Whole => left,
-                Cut::EachByte => 1,
-                Cut::Seed(_) => left.min(1 + self.dice.below(40) as usize),
-            };
-            self.stage.bytes(&bytes[at..at + count]);
-            at += count;
-        }
+        let Play { stage, cut, dice, .. } = self;
+        cut.pieces(dice, bytes, |piece| stage.bytes(piece));
     }
 
     fn expect(&mut self, expected: &str) -> Result<(), String> {

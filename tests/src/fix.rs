@@ -1,6 +1,7 @@
 //! A FIX client on a stage: one session, one shard, the desk between them, all on one thread under a virtual clock. Bytes go in
 //! as they are cut; what the session says comes out as readable messages.
 
+pub mod dialogue;
 pub mod words;
 
 use std::sync::{Arc, Mutex};
@@ -382,22 +383,27 @@ impl Stage {
 
     /// The messages sent to the client since the last look, `|` for SOH. Each was well formed.
     pub fn said(&mut self) -> Vec<String> {
-        let mut messages = Vec::new();
-        let mut at = 0;
-        while at < self.wire.len() {
-            let decoded = frame::decode(&self.wire[at..], 1_000_000);
-            let Ok(Decoded::Message { message, consumed }) = decoded else {
-                panic!("not a frame: {}", String::from_utf8_lossy(&self.wire[at..]))
-            };
-            let mut fields = Fields::default();
-            let message = read(message, &mut fields);
-            assert_eq!(message.fault, None, "{}", String::from_utf8_lossy(message.frame.bytes));
-            messages.push(String::from_utf8_lossy(message.frame.bytes).replace('\x01', "|"));
-            at += consumed;
-        }
-        self.wire.clear();
-        messages
+        said_on(&mut self.wire)
     }
+}
+
+/// The messages on a wire, taken off it, `|` for SOH. Each was well formed.
+pub fn said_on(wire: &mut Vec<u8>) -> Vec<String> {
+    let mut messages = Vec::new();
+    let mut at = 0;
+    while at < wire.len() {
+        let decoded = frame::decode(&wire[at..], 1_000_000);
+        let Ok(Decoded::Message { message, consumed }) = decoded else {
+            panic!("not a frame: {}", String::from_utf8_lossy(&wire[at..]))
+        };
+        let mut fields = Fields::default();
+        let message = read(message, &mut fields);
+        assert_eq!(message.fault, None, "{}", String::from_utf8_lossy(message.frame.bytes));
+        messages.push(String::from_utf8_lossy(message.frame.bytes).replace('\x01', "|"));
+        at += consumed;
+    }
+    wire.clear();
+    messages
 }
 
 fn is_ours(settings: &SessionSettings, greeting: &greeting::Greeting) -> bool {

@@ -12,13 +12,10 @@ use pitlane_engine::shard::Shard;
 use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
 use pitlane_engine::time::Timestamp;
 use pitlane_engine::worker::Worker;
-use pitlane_protocols::decoded::Decoded;
-use pitlane_protocols::fix::fields::{Fields, read};
-use pitlane_protocols::fix::frame;
 use pitlane_protocols::fix::session::{Ending, Session, SessionSettings, State};
 use pitlane_protocols::fix::venue::VenueSettings;
 
-use crate::fix::{SharedStore, words};
+use crate::fix::{SharedStore, said_on, words};
 use crate::world;
 
 const CONTROL: PortId = PortId(0);
@@ -296,21 +293,7 @@ impl Stage {
 
     /// The messages sent to the venue since the last look, `|` for SOH. Each was well formed.
     pub fn said(&mut self) -> Vec<String> {
-        let mut messages = Vec::new();
-        let mut at = 0;
-        while at < self.wire.len() {
-            let decoded = frame::decode(&self.wire[at..], 1_000_000);
-            let Ok(Decoded::Message { message, consumed }) = decoded else {
-                panic!("not a frame: {}", String::from_utf8_lossy(&self.wire[at..]))
-            };
-            let mut fields = Fields::default();
-            let message = read(message, &mut fields);
-            assert_eq!(message.fault, None, "{}", String::from_utf8_lossy(message.frame.bytes));
-            messages.push(String::from_utf8_lossy(message.frame.bytes).replace('\x01', "|"));
-            at += consumed;
-        }
-        self.wire.clear();
-        messages
+        said_on(&mut self.wire)
     }
 }
 

@@ -12,6 +12,7 @@
 pub mod doors;
 pub mod fix;
 pub mod stomp;
+mod transmit;
 pub mod venue;
 
 use std::sync::Arc;

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pitlane_engine::chance::Chance;
 use crate::client::{Client, Message, now};
 use crate::service::folder;
 use crate::{fix, start};
@@ -14,21 +15,12 @@ use crate::{fix, start};
 const LIVES: u64 = 6;
 const LIVES_FULL: u64 = 100;
 
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % n
-    }
-}
-
 #[test]
 fn nothing_is_lost_missed_or_doubled_whenever_it_is_killed() {
     let full = std::env::var("PITLANE_FAULTS").is_ok_and(|word| word == "full");
     let lives = if full { LIVES_FULL } else { LIVES };
     let data = folder("fix-kills");
-    let mut dice = Dice(7);
+    let mut dice = Chance::new(7);
     let mut client = Client::new("KEEP1");
     let mut orders: Vec<String> = Vec::new();
     for life in 0..lives {
@@ -59,7 +51,7 @@ fn nothing_is_lost_missed_or_doubled_whenever_it_is_killed() {
 }
 
 /// A new order of some kind, a cancel, or a replacement.
-fn act(client: &mut Client, dice: &mut Dice, orders: &mut Vec<String>, life: u64) {
+fn act(client: &mut Client, dice: &mut Chance, orders: &mut Vec<String>, life: u64) {
     let id = format!("L{life}-{}", client.next_out);
     let (symbol, price) =
         [("AAPL", "200"), ("MSFT", "400"), ("NVDA", "120"), ("AMZN", "190")][dice.below(4) as usize];

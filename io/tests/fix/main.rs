@@ -9,6 +9,8 @@ mod hostile;
 mod http_client;
 mod kills;
 mod others;
+#[allow(dead_code)]
+mod peer;
 mod quickfix;
 #[path = "../server/service.rs"]
 #[allow(dead_code)]

@@ -1,99 +1,26 @@
-//! A client that is not ours: QuickFIX, built from Debian's library by the test itself.
+//! A client that is not ours: QuickFIX.
 
-use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::OnceLock;
-use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::process::Command;
+use std::sync::LazyLock;
 
+use crate::peer::{Peer, compile};
 use crate::service::folder;
 use crate::{fix, start};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+static BINARY: LazyLock<PathBuf> = LazyLock::new(|| compile("client"));
 
-/// The client's binary, compiled once in some seconds.
-fn binary() -> &'static Path {
-    static BINARY: OnceLock<PathBuf> = OnceLock::new();
-    BINARY.get_or_init(|| {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/quickfix/client.cpp");
-        let binary = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("quickfix-client");
-        let compiled = Command::new("g++")
-            .args(["-std=c++14", "-O1", "-Wno-deprecated", "-o"])
-            .arg(&binary)
-            .arg(&source)
-            .args(["-lquickfix", "-lpthread"])
-            .output();
-        let compiled = compiled.expect("g++ and libquickfix-dev are installed: see .ci/run");
-        assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-        binary
-    })
-}
-
-struct QuickFix {
-    child: Child,
-    input: ChildStdin,
-    lines: Receiver<String>,
-    heard: Vec<String>,
-}
-
-impl QuickFix {
-    fn start(port: u16, name: &str, store: &Path, reset: bool) -> QuickFix {
-        let mut child = Command::new(binary())
-            .args([&port.to_string(), name, "PITLANE"])
-            .arg(store)
-            .arg(if reset { "Y" } else { "N" })
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the client starts");
-        let input = child.stdin.take().expect("its input is ours");
-        let output = BufReader::new(child.stdout.take().expect("its output is ours"));
-        let (tell, lines) = channel();
-        std::thread::spawn(move || {
-            for line in output.lines().map_while(Result::ok) {
-                if tell.send(line).is_err() {
-                    return;
-                }
-            }
-        });
-        QuickFix { child, input, lines, heard: Vec::new() }
-    }
-
-    fn say(&mut self, line: &str) {
-        writeln!(self.input, "{line}").expect("the client reads");
-    }
-
-    /// The next line that has all of these; others are kept.
-    fn wait(&mut self, parts: &[&str]) -> String {
-        loop {
-            let line = self
-                .lines
-                .recv_timeout(PATIENCE)
-                .unwrap_or_else(|_| panic!("waited for {parts:?}, heard:\n{}", self.heard.join("\n")));
-            self.heard.push(line.clone());
-            if parts.iter().all(|part| line.contains(part)) {
-                return line;
-            }
-        }
-    }
-
-    fn kill(mut self) {
-        self.child.kill().expect("it runs");
-        self.child.wait().expect("it ends");
-    }
-
-    fn quit(mut self) {
-        self.say("quit");
-        assert!(self.child.wait().expect("it ends").success());
-    }
+fn quickfix(port: u16, name: &str, store: &Path, reset: bool) -> Peer {
+    let mut command = Command::new(&*BINARY);
+    command.args([&port.to_string(), name, "PITLANE"]).arg(store).arg(if reset { "Y" } else { "N" });
+    Peer::start(&mut command)
 }
 
 #[test]
 fn four_kinds_of_orders_a_change_and_a_cancel() {
     let data = folder("quickfix-orders");
     let service = start(&data, &["feed.on=false"]);
-    let mut client = QuickFix::start(fix(&service).port(), "CLIENT1", &data.join("client"), true);
+    let mut client = quickfix(fix(&service).port(), "CLIENT1", &data.join("client"), true);
     client.wait(&["logon"]);
     let orders = [("m", "40=1"), ("l", "40=2|44=150"), ("s", "40=3|99=500"), ("sl", "40=4|44=510|99=500")];
     for (id, terms) in orders {
@@ -126,7 +53,7 @@ fn either_side_may_be_killed_in_mid_flow() {
     let settings = ["feed.on=false"];
     let service = start(&data, &settings);
     let port = fix(&service).port();
-    let mut client = QuickFix::start(port, "KEEP1", &store, false);
+    let mut client = quickfix(port, "KEEP1", &store, false);
     client.wait(&["logon"]);
     client.say("send 35=D|11=a|55=AAPL|54=1|38=10|40=2|44=150|59=1");
     client.wait(&["app", "|150=0|", "|11=a|"]);
@@ -166,7 +93,7 @@ fn either_side_may_be_killed_in_mid_flow() {
     client.say("send 35=D|11=d|55=AAPL|54=1|38=10|40=2|44=150|59=1");
     client.wait(&["app", "|150=A|", "|11=d|"]);
     client.kill();
-    let mut client = QuickFix::start(port, "KEEP1", &store, false);
+    let mut client = quickfix(port, "KEEP1", &store, false);
     client.wait(&["logon"]);
     client.say("send 35=F|11=d2|41=d|55=AAPL|54=1");
     client.wait(&["app", "|39=4|", "|11=d2|"]);
@@ -174,7 +101,7 @@ fn either_side_may_be_killed_in_mid_flow() {
     client.say("logout");
     client.wait(&["logout"]);
     client.quit();
-    let mut client = QuickFix::start(port, "KEEP1", &data.join("other"), true);
+    let mut client = quickfix(port, "KEEP1", &data.join("other"), true);
     client.wait(&["logon"]);
     client.wait(&["app", "|150=I|", "|37=a|"]);
     client.quit();
@@ -187,7 +114,7 @@ fn either_side_may_be_killed_in_mid_flow() {
 fn gaps_are_filled_both_ways() {
     let data = folder("quickfix-gaps");
     let service = start(&data, &["feed.on=false"]);
-    let mut client = QuickFix::start(fix(&service).port(), "KEEP2", &data.join("client"), false);
+    let mut client = quickfix(fix(&service).port(), "KEEP2", &data.join("client"), false);
     client.wait(&["logon"]);
     client.say("send 35=D|11=a|55=AAPL|54=1|38=10|40=2|44=150|59=1");
     client.wait(&["app", "|150=0|"]);

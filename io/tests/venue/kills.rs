@@ -5,25 +5,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pitlane_engine::chance::Chance;
 use serde_json::Value;
 
 use crate::client::Client;
 use crate::market::{Way, await_connected, fix, free_port, get, start};
 use crate::service::folder;
-use crate::venue::{Venue, field};
+use crate::venue::{self, field};
 
 /// Lives in the short form, and in the whole (`make faults`).
 const LIVES: u64 = 10;
 const LIVES_FULL: u64 = 100;
-
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % n
-    }
-}
 
 #[test]
 fn nothing_is_lost_or_doubled_whichever_side_is_killed() {
@@ -33,10 +25,10 @@ fn nothing_is_lost_or_doubled_whichever_side_is_killed() {
     let (port, store) = (free_port(), data.join("venue-store"));
     let ways = || [Way { name: "ALPHA", port, more: "" }];
     let settings = ["topology.shards=2", "journal.level=os"];
-    let mut dice = Dice(11);
+    let mut dice = Chance::new(11);
     let mut told: Vec<String> = Vec::new();
     let mut client = Client::new("KEEP1");
-    let mut venue = Venue::start(port, "ALPHA", &store);
+    let mut venue = venue::start(port, "ALPHA", &store);
     let mut service = start(&data, &ways(), &settings);
     let (mut sent, mut is_logged_on) = (0, false);
     for life in 0..lives {
@@ -58,13 +50,13 @@ fn nothing_is_lost_or_doubled_whichever_side_is_killed() {
         match dice.below(3) {
             0 => {
                 told.extend(venue.kill());
-                venue = Venue::start(port, "ALPHA", &store);
+                venue = venue::start(port, "ALPHA", &store);
             }
             which => {
                 service.signal("KILL");
                 if which == 2 {
                     told.extend(venue.kill());
-                    venue = Venue::start(port, "ALPHA", &store);
+                    venue = venue::start(port, "ALPHA", &store);
                 }
                 while client.next().is_some() {}
                 client.disconnect();

@@ -11,6 +11,9 @@ mod kills;
 mod market;
 mod operation;
 mod orders;
+#[path = "../fix/peer.rs"]
+#[allow(dead_code)]
+mod peer;
 mod several;
 #[path = "../server/service.rs"]
 #[allow(dead_code)]

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::market::{Way, ask, await_connected, free_port, get, start};
 use crate::service::{Service, folder};
-use crate::venue::Venue;
+use crate::venue;
 
 fn row(service: &Service, is_meant: impl Fn(&Value) -> bool) -> Value {
     loop {
@@ -26,7 +26,7 @@ fn a_venue_is_listed_kicked_and_its_numbers_reset() {
     assert_eq!(away["kind"], "VENUE");
     let health = get(&service, "/health/ready");
     assert_eq!(health["adapters"][1]["connected"], false, "{health}");
-    let mut venue = Venue::start(port, "ALPHA", &data.join("venue-store"));
+    let mut venue = venue::start(port, "ALPHA", &data.join("venue-store"));
     await_connected(&service, "ALPHA", true);
     let there = row(&service, |row| row["state"] == "LOGGED_ON");
     assert_eq!((&there["nextIn"], &there["nextOut"]), (&3.into(), &3.into()), "{there}");

@@ -3,12 +3,12 @@
 use crate::client::{Client, now};
 use crate::market::{Way, await_connected, client, free_port, get, start};
 use crate::service::{Service, folder};
-use crate::venue::{Venue, field};
+use crate::venue::{self, field};
 
 fn both(name: &str) -> (Service, Venue) {
     let data = folder(name);
     let port = free_port();
-    let venue = Venue::start(port, "ALPHA", &data.join("venue-store"));
+    let venue = venue::start(port, "ALPHA", &data.join("venue-store"));
     let service = start(&data, &[Way { name: "ALPHA", port, more: "" }], &[]);
     await_connected(&service, "ALPHA", true);
     (service, venue)
@@ -76,7 +76,7 @@ fn while_the_venue_is_away_orders_are_refused_and_what_is_there_stays() {
     let data = folder("venue-away");
     let port = free_port();
     let store = data.join("venue-store");
-    let venue = Venue::start(port, "ALPHA", &store);
+    let venue = venue::start(port, "ALPHA", &store);
     let service = start(&data, &[Way { name: "ALPHA", port, more: "" }], &[]);
     await_connected(&service, "ALPHA", true);
     let mut client = client(&service, "KEEP1");
@@ -86,7 +86,7 @@ fn while_the_venue_is_away_orders_are_refused_and_what_is_there_stays() {
     await_connected(&service, "ALPHA", false);
     client.order("b", "ALPHA", 1, 10, "150");
     assert!(report(&mut client, &[(11, "b"), (39, "8")]).contains("58=venue-unavailable"));
-    let venue = Venue::start(port, "ALPHA", &store);
+    let venue = venue::start(port, "ALPHA", &store);
     await_connected(&service, "ALPHA", true);
     client.order("c", "ALPHA", 1, 10, "201");
     report(&mut client, &[(11, "c"), (39, "2")]);

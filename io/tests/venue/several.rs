@@ -4,7 +4,7 @@ use crate::client::now;
 use crate::market::{Way, await_connected, client, fix, free_port, start};
 use crate::orders::report;
 use crate::service::{Service, command, folder};
-use crate::venue::Venue;
+use crate::venue;
 
 /// A Pitlane that is the venue BETA of the others: its shipped market, and a session for us.
 fn second_pitlane(name: &str, mic: &str, more: &[&str]) -> (Service, crate::service::Folder) {
@@ -51,7 +51,7 @@ fn second_pitlane(name: &str, mic: &str, more: &[&str]) -> (Service, crate::serv
 fn two_fix_venues_and_a_simulated_one_trade_side_by_side() {
     let data = folder("venue-several");
     let alpha_port = free_port();
-    let mut alpha = Venue::start(alpha_port, "ALPHA", &data.join("venue-store"));
+    let mut alpha = venue::start(alpha_port, "ALPHA", &data.join("venue-store"));
     let (beta, _beta_data) = second_pitlane("venue-several-beta", "X002", &[]);
     let ways = [
         Way { name: "ALPHA", port: alpha_port, more: "" },

@@ -11,6 +11,7 @@
 mod client;
 mod lobby;
 mod past;
+mod rows;
 mod watch;
 
 use std::sync::Arc;
@@ -29,7 +30,7 @@ use self::lobby::{Lobby, Whither};
 pub use self::past::{Past, Unreported};
 use self::watch::Watch;
 use crate::auth::{Identity, Lockout, Role, Roll, Seat, Strategies};
-use crate::bulletin::{Kind, Note, Row};
+use crate::bulletin::{Kind, Note};
 use crate::fix::clerk::{self, Way};
 use crate::fix::ledger::{Homes, Ledger};
 use crate::fix::passage::Passage;
@@ -271,31 +272,6 @@ impl FixRoom {
             client.session.log_out(now, b"Ended by the operator", Ending::EndedByUs);
         }
         self.wake(number);
-    }
-
-    /// Every session that is known, connected or not.
-    pub fn rows(&self) -> impl Iterator<Item = Row> {
-        self.clients.iter().enumerate().filter_map(|(at, client)| {
-            let client = client.as_ref()?;
-            let (numbers, counts) = (client.session.numbers(), client.session.counts());
-            Some(Row {
-                kind: Kind::Fix,
-                number: at as u64 + 1,
-                name: Some(client.name.as_str().into()),
-                peer: client.peer.filter(|_| client.connection.is_some()),
-                since: client.since,
-                state: state_word(client.session.state()),
-                bytes_in: client.bytes_in,
-                bytes_out: client.bytes_out,
-                messages_in: counts.messages_in,
-                messages_out: counts.messages_out,
-                queue_bytes: client.session.unsent() as u64,
-                stomp: None,
-                next_in: Some(numbers.incoming),
-                next_out: Some(numbers.outgoing),
-                venue: None,
-            })
-        })
     }
 
     /// Whether orders are taken.
@@ -603,15 +579,6 @@ impl FixRoom {
 
     fn number_of(&self, id: ConnectionId) -> Option<u16> {
         self.seats.get(id.slot()).copied().flatten().filter(|(seat, _)| *seat == id).map(|(_, number)| number)
-    }
-}
-
-fn state_word(state: State) -> &'static str {
-    match state {
-        State::Offline => "DISCONNECTED",
-        State::Greeting => "LOGGING_ON",
-        State::LoggedOn => "LOGGED_ON",
-        State::LoggingOut | State::Closing => "ENDING",
     }
 }
 

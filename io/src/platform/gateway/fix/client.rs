@@ -17,9 +17,10 @@ use super::watch::Turn;
 use crate::auth::{Credentials, Lockout, Seat};
 use crate::bulletin::Note;
 use crate::config::Secret;
-use crate::fix::clerk::{self, Way};
+use crate::fix::clerk;
 use crate::net::ConnectionId;
 use crate::net::sockets::Sockets;
+use crate::platform::gateway::transmit::transmit;
 use pitlane_protocols::stomp::payload::system::Link;
 
 /// Requests of one session in one round: the others want their turn too.
@@ -184,17 +185,9 @@ impl Client {
         sockets: &mut Sockets,
         clerk: &mut clerk::Desk,
     ) -> usize {
-        let bytes = self.session.poll_transmit();
-        if bytes.is_empty() {
-            return 0;
-        }
-        // One who is gone will be told of.
-        let taken = sockets.write(id, bytes).unwrap_or(0);
-        if self.logged && taken > 0 {
-            clerk.log(number, Way::Out, now, &bytes[..taken]);
-        }
+        let log = self.logged.then_some(number);
+        let taken = transmit(now, &mut self.session, id, sockets, clerk, log);
         self.bytes_out += taken as u64;
-        self.session.handle_transmitted(now, taken);
         usize::from(taken > 0)
     }
 }

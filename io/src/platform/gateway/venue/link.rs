@@ -16,6 +16,7 @@ use crate::net::ConnectionId;
 use crate::net::happening::Why;
 use crate::net::settings::Call;
 use crate::net::sockets::Sockets;
+use crate::platform::gateway::transmit::transmit;
 
 /// Reports of one venue in one round: others want their turn too.
 const REPORTS_PER_ROUND_MAX: usize = 256;
@@ -292,17 +293,9 @@ impl Link {
         sockets: &mut Sockets,
         clerk: &mut clerk::Desk,
     ) -> usize {
-        let bytes = self.session.poll_transmit();
-        if bytes.is_empty() {
-            return 0;
-        }
-        // One who is gone will be told of.
-        let taken = sockets.write(id, bytes).unwrap_or(0);
-        if self.logged && taken > 0 {
-            clerk.log(self.source.session, Way::Out, now, &bytes[..taken]);
-        }
+        let log = self.logged.then_some(self.source.session);
+        let taken = transmit(now, &mut self.session, id, sockets, clerk, log);
         self.bytes_out += taken as u64;
-        self.session.handle_transmitted(now, taken);
         usize::from(taken > 0)
     }
 

@@ -1,0 +1,94 @@
+//! A program on QuickFIX, built from Debian's library by the test itself, to which lines are said and which says lines.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The binary of a source in `tests/quickfix`, compiled in some seconds.
+pub fn compile(source: &str) -> PathBuf {
+    let binary = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("quickfix-{source}"));
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../tests/quickfix/{source}.cpp"));
+    let compiled = Command::new("g++")
+        .args(["-std=c++14", "-O1", "-Wno-deprecated", "-o"])
+        .arg(&binary)
+        .arg(&source)
+        .args(["-lquickfix", "-lpthread"])
+        .output();
+    let compiled = compiled.expect("g++ and libquickfix-dev are installed: see .ci/run");
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    binary
+}
+
+pub struct Peer {
+    child: Child,
+    input: ChildStdin,
+    lines: Receiver<String>,
+    pub heard: Vec<String>,
+}
+
+impl Peer {
+    pub fn start(command: &mut Command) -> Peer {
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program starts");
+        let input = child.stdin.take().expect("its input is ours");
+        let output = BufReader::new(child.stdout.take().expect("its output is ours"));
+        let (tell, lines) = channel();
+        std::thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                if tell.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Peer { child, input, lines, heard: Vec::new() }
+    }
+
+    pub fn say(&mut self, line: &str) {
+        writeln!(self.input, "{line}").expect("the program reads");
+    }
+
+    /// The next line that has all of these; others are kept.
+    pub fn wait(&mut self, parts: &[&str]) -> String {
+        loop {
+            let line = self
+                .lines
+                .recv_timeout(PATIENCE)
+                .unwrap_or_else(|_| panic!("waited for {parts:?}, heard:\n{}", self.heard.join("\n")));
+            self.heard.push(line.clone());
+            if parts.iter().all(|part| line.contains(part)) {
+                return line;
+            }
+        }
+    }
+
+    /// What was heard so far.
+    pub fn catch_up(&mut self) -> &[String] {
+        self.heard.extend(self.lines.try_iter());
+        &self.heard
+    }
+
+    /// Gives all that it has said.
+    pub fn kill(mut self) -> Vec<String> {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("it ends");
+        self.heard.extend(self.lines.iter());
+        std::mem::take(&mut self.heard)
+    }
+
+    pub fn quit(mut self) {
+        self.say("quit");
+        assert!(self.child.wait().expect("it ends").success());
+    }
+}
+
+impl Drop for Peer {
+    /// A test that fails leaves no process behind.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
