@@ -218,7 +218,7 @@ impl Round {
             if work == 0 && self.has_ended(course) {
                 return;
             }
-            match self.idle.after(work) {
+            match self.idle.after(now, work) {
                 // Whom it waits for may want this core.
                 Rest::None | Rest::Spin if self.is_held_up() => thread::yield_now(),
                 Rest::None => {}

@@ -6,10 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pitlane_engine::chance::Chance;
 use crate::client::{Client, Message, now};
 use crate::service::folder;
 use crate::{fix, start};
+use pitlane_engine::chance::Chance;
 
 /// Lives in the short form, and in the whole (`make faults`).
 const LIVES: u64 = 6;

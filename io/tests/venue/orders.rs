@@ -2,10 +2,11 @@
 
 use crate::client::{Client, now};
 use crate::market::{Way, await_connected, client, free_port, get, start};
+use crate::peer::Peer;
 use crate::service::{Service, folder};
 use crate::venue::{self, field};
 
-fn both(name: &str) -> (Service, Venue) {
+fn both(name: &str) -> (Service, Peer) {
     let data = folder(name);
     let port = free_port();
     let venue = venue::start(port, "ALPHA", &data.join("venue-store"));
