@@ -438,6 +438,36 @@ pub fn open_loop(
     Ok(recording)
 }
 
+/// One order after the other, each sent when the one before was answered: what a client that waits sees, and less than the truth
+/// whenever the server pauses, since nothing is sent meanwhile. The first tenth is not counted.
+pub fn closed_loop(peer: Peer, pinning: &Pinning, orders: usize) -> Result<Recording, Failure> {
+    let server = Server::start(peer, pinning, 1)?;
+    let mut session = Session::open(server.address, 0, peer != Peer::Echo)?;
+    let mark = mark(peer);
+    let mut buffer = vec![0; READ_BYTES];
+    let mut recording = Recording::new(&format!("{}-closed", peer.word()), 0.0, SLICE_NS);
+    let (begin, warm_up) = (Instant::now(), orders / 10);
+    for nth in 0..orders {
+        let mut frame = Vec::new();
+        session.order(&mut frame);
+        session.output.extend_from_slice(&frame);
+        let sent = Instant::now();
+        session.flush()?;
+        while session.hear(mark, &mut buffer)? == 0 {
+            if sent.elapsed() > PATIENCE {
+                return Err(format!("order {nth} was not answered").into());
+            }
+            session.flush()?;
+        }
+        if nth >= warm_up {
+            recording.count(begin.elapsed().as_nanos() as u64, sent.elapsed().as_nanos() as u64);
+        }
+    }
+    recording.per_s_reached = orders as f64 / begin.elapsed().as_secs_f64();
+    recording.stages = server.stages();
+    Ok(recording)
+}
+
 /// What only the first answer to an order has.
 fn mark(peer: Peer) -> &'static [u8] {
     match peer {

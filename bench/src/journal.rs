@@ -337,7 +337,8 @@ fn cycle(done: &AtomicBool, mut poll: impl FnMut(Timestamp) -> usize) {
     let mut clock = Clock::new();
     let mut idle = Idle::new(IdleBy::Adaptive);
     while !done.load(Ordering::Relaxed) {
-        match idle.after(poll(clock.now())) {
+        let now = clock.now();
+        match idle.after(now, poll(now)) {
             Rest::None => {}
             Rest::Spin => hint::spin_loop(),
             Rest::Yield => thread::yield_now(),

@@ -68,6 +68,7 @@ enum Task {
     /// The read model's time for each event of a shard.
     View(engines::Flow),
     /// The FIX codec: a New Order Single read, an Execution Report written.
+    #[command(visible_alias = "codec")]
     FixCodec(fix::Codec),
     /// FIX over loopback, flat out and at a steady rate, beside a bare echo and an acceptor on QuickFIX.
     Fix(fix::Wire),
@@ -75,6 +76,7 @@ enum Task {
     #[command(hide = true)]
     ServeFix { port: u16, http: u16, core: u32, data: PathBuf },
     /// REST: lists beside bare servers that answer the same bytes, orders a second, and others while a long list is sent.
+    #[command(visible_alias = "rest")]
     Http(tasks::http::Requests),
     /// A server that `http` measures.
     #[command(hide = true)]

@@ -50,6 +50,7 @@ pub fn all(site: &Site, whole: &Whole) -> Result<Verdicts, Failure> {
         steady: 30_000,
         rounds: 3,
         alone: false,
+        closed: false,
         out: Some(out.join("fix")),
         check,
     };
@@ -123,8 +124,16 @@ pub fn smoke(site: &Site) -> Result<Verdicts, Failure> {
     }
     std::fs::remove_file(&file)?;
     add(fix_codec(&Codec { ops: 2_000, rounds: 1, check: false }));
-    let wire =
-        Wire { sessions: 2, orders: 500, steady: 200, rounds: 1, alone: true, out: None, check: false };
+    let wire = Wire {
+        sessions: 2,
+        orders: 500,
+        steady: 200,
+        rounds: 1,
+        alone: true,
+        closed: true,
+        out: None,
+        check: false,
+    };
     add(fix_over_loopback(site, &wire)?);
     add(view(&generate("s1", Some(5_000))?));
     add(journals(pinning, &Journal { ops: 2_000, rounds: 1, span_ms: 20, dir: None, check: false })?);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use pitlane_bench::budget::Line;
 use pitlane_bench::fix;
-use pitlane_bench::fix_wire::{Peer, Steady, flat_out, open_loop};
+use pitlane_bench::fix_wire::{Peer, Steady, closed_loop, flat_out, open_loop};
 use pitlane_bench::goals::{self, Verdict};
 use pitlane_bench::measure::median;
 use pitlane_bench::platform;
@@ -43,6 +43,9 @@ pub struct Wire {
     /// Without QuickFIX.
     #[arg(long)]
     pub alone: bool,
+    /// Also one order after the other, each when the one before was answered.
+    #[arg(long)]
+    pub closed: bool,
     /// Where the latencies at 10,000 a second go: `.hgrm`, JSON, SVG and a page, with the server's own stages.
     #[arg(long)]
     pub out: Option<PathBuf>,
@@ -75,6 +78,7 @@ pub fn fix_over_loopback(site: &Site, wire: &Wire) -> Result<Verdicts, Failure> 
         return Ok(Verdicts::default());
     }
     let (mut ours, mut bare, mut steady) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut waiting, mut bare_waiting) = (Vec::new(), Vec::new());
     let (mut theirs, mut theirs_short, mut theirs_kept) = (Vec::new(), Vec::new(), Vec::new());
     let load = Steady { rate: FIX_RATE, orders: wire.steady, open_max: None };
     let peer =
@@ -96,6 +100,10 @@ pub fn fix_over_loopback(site: &Site, wire: &Wire) -> Result<Verdicts, Failure> 
         }
         bare.push(open_loop(Peer::Echo, pinning, load, |_, _| {})?);
         steady.push(open_loop(Peer::Pitlane, pinning, load, |_, _| {})?);
+        if wire.closed {
+            bare_waiting.push(closed_loop(Peer::Echo, pinning, wire.steady)?);
+            waiting.push(closed_loop(Peer::Pitlane, pinning, wire.steady)?);
+        }
     }
     let Wire { sessions, orders, .. } = wire;
     let rate = median(&ours);
@@ -116,9 +124,17 @@ pub fn fix_over_loopback(site: &Site, wire: &Wire) -> Result<Verdicts, Failure> 
         let beside = Verdict::at_least("fix flat out", rate / peer, goals::FIX_PEER_RATIO_MIN, "× QuickFIX");
         goals.push(beside.of(Line::FixRate));
     }
-    for (name, took) in [("fix", &steady), ("bare echo", &bare)] {
+    let open = format!("at {FIX_RATE} orders/s");
+    let closed = "closed loop".to_string();
+    let shown = [
+        ("fix", &open, &steady),
+        ("bare echo", &open, &bare),
+        ("fix", &closed, &waiting),
+        ("bare echo", &closed, &bare_waiting),
+    ];
+    for (name, load, took) in shown.into_iter().filter(|(_, _, took)| !took.is_empty()) {
         println!(
-            "{name} at {FIX_RATE} orders/s: {:.1} µs at the median, {:.1} at 99 %, {:.1} at 99.9 %",
+            "{name} {load}: {:.1} µs at the median, {:.1} at 99 %, {:.1} at 99.9 %",
             at(took, 0.5),
             at(took, 0.99),
             at(took, 0.999)
