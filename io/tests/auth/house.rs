@@ -1,7 +1,7 @@
 //! A service that asks for logins, its users and tokens, and a client that shows what it is told to.
 
 use std::io::Write;
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -46,7 +46,7 @@ impl House {
         for role in NAMES {
             add_user(&users, role, role);
         }
-        let token = NAMES.map(|role| create_token(&tokens, &format!("{role}-robot"), role));
+        let token = NAMES.map(|role| create_token(&tokens, &format!("{role}-robot"), role, "*"));
         let files = [
             "feed.on=false".to_string(),
             "auth.mode=required".to_string(),
@@ -57,6 +57,13 @@ impl House {
         let service = Service::start(&data, &settings, None);
         assert!(service.is_ready(), "{}", service.ready);
         House { service, data, users, tokens, token }
+    }
+
+    /// Where this listener is.
+    pub fn at(&self, listener: &str) -> SocketAddr {
+        let prefix = format!("{listener}=");
+        let word = self.service.ready.split_whitespace().find_map(|word| word.strip_prefix(&prefix));
+        word.unwrap_or_else(|| panic!("no {listener}: {}", self.service.ready)).parse().unwrap()
     }
 
     pub fn connect(&self) -> Client {
@@ -86,9 +93,10 @@ pub fn add_user(file: &Path, name: &str, role: &str) {
 }
 
 /// Gives the token.
-pub fn create_token(file: &Path, name: &str, role: &str) -> String {
+pub fn create_token(file: &Path, name: &str, role: &str, strategies: &str) -> String {
     let file = file.to_str().unwrap();
-    done(&pitlane(&["token", "create", name, "--role", role, "--file", file], "")).trim_end().to_string()
+    let words = ["token", "create", name, "--role", role, "--strategies", strategies, "--file", file];
+    done(&pitlane(&words, "")).trim_end().to_string()
 }
 
 pub fn basic(login: &str, password: &str) -> String {

@@ -1,9 +1,11 @@
-//! Who may come in and do what, on the running service with real clients: every role at every call, wrong and missing
-//! credentials, lock-out, tokens, and changes while it runs.
+//! Who may come in and do what, on the running service with real clients: every role at every call of REST, STOMP and FIX, wrong and
+//! missing credentials, certificates, lock-out, tokens, and changes while it runs.
 
 // All of it is a test, helpers included.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../authority/mod.rs"]
+mod authority;
 #[path = "../http_client/mod.rs"]
 mod client;
 #[path = "../server/service.rs"]
@@ -11,7 +13,11 @@ mod client;
 mod service;
 
 mod audit;
+mod certificates;
 mod house;
+mod interfaces;
 mod login;
 mod sight;
 mod verbs;
+#[allow(dead_code, reason = "each test uses its part")]
+mod wires;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::client::Response;
-use crate::house::{House, bearer, done, pitlane};
+use crate::house::{House, bearer, create_token};
 
 /// The service, an administrator for all, and one for PAIRS only.
 struct Floor {
@@ -22,10 +22,7 @@ impl Floor {
                 "risk.strategies.duplicate_window_ms=0",
             ],
         );
-        let tokens = house.tokens.to_str().unwrap();
-        let words =
-            ["token", "create", "pairs", "--role", "admin", "--strategies", "PAIRS", "--file", tokens];
-        let token = done(&pitlane(&words, "")).trim_end().to_string();
+        let token = create_token(&house.tokens, "pairs", "admin", "PAIRS");
         house.service.signal("HUP");
         let (all, pairs) = (bearer(&house.token[2]), bearer(&token));
         while house.ask("GET", "/version", &pairs).status != 200 {}

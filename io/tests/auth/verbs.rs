@@ -73,9 +73,9 @@ fn a_token_is_shown_once() {
     let data = folder("tokens");
     let file = data.join("tokens");
     let path = file.to_str().unwrap();
-    let token = create_token(&file, "robot", "trade");
+    let token = create_token(&file, "robot", "trade", "*");
     assert!(token.starts_with("pit_") && token.len() == 47, "{token}");
-    assert_ne!(token, create_token(&file, "other", "read"));
+    assert_ne!(token, create_token(&file, "other", "read", "*"));
     assert!(!fs::read_to_string(&file).unwrap().contains(&token));
     let setting = format!("auth.tokens_file={path}");
     let listed = done(&pitlane(&["token", "list", "--set", &setting], ""));
@@ -91,7 +91,7 @@ fn two_who_change_a_file_at_once_both_succeed() {
     std::thread::scope(|scope| {
         for n in 0..8 {
             let file = &file;
-            scope.spawn(move || create_token(file, &format!("robot{n}"), "read"));
+            scope.spawn(move || create_token(file, &format!("robot{n}"), "read", "*"));
         }
     });
     let listed = done(&pitlane(&["token", "list", "--file", file.to_str().unwrap()], ""));

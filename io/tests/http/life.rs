@@ -10,11 +10,11 @@ use std::time::Duration;
 use pitlane::clock::Clock;
 use pitlane::http::{HttpSettings, News};
 use pitlane::tls::{Certificate, Tls, TlsSettings};
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, KeyUsagePurpose};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
+use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
+use crate::authority::{Authority, Identity};
 use crate::folder::Folder;
 use crate::server::{Plan, Response, Server};
 
@@ -101,7 +101,7 @@ fn over_tls_for(client_ca: Option<&str>) -> (Server, Folder) {
 fn tls_client(
     server: &Server,
     folder: &Folder,
-    identity: Option<(CertificateDer<'static>, PrivateKeyDer<'static>)>,
+    identity: Option<Identity>,
 ) -> BufReader<StreamOwned<ClientConnection, TcpStream>> {
     let pem = std::fs::read(folder.join("self-signed.pem")).unwrap();
     let mut roots = RootCertStore::empty();
@@ -112,35 +112,12 @@ fn tls_client(
         .unwrap()
         .with_root_certificates(roots);
     let config = match identity {
-        Some((certificate, key)) => config.with_client_auth_cert(vec![certificate], key).unwrap(),
+        Some((chain, key)) => config.with_client_auth_cert(chain, key).unwrap(),
         None => config.with_no_client_auth(),
     };
     let connection =
         ClientConnection::new(Arc::new(config), ServerName::try_from("localhost").unwrap()).unwrap();
     BufReader::new(StreamOwned::new(connection, TcpStream::connect(server.https.unwrap()).unwrap()))
-}
-
-struct Authority {
-    pem: String,
-    issuer: Issuer<'static, KeyPair>,
-}
-
-impl Authority {
-    fn new() -> Authority {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
-        let key = KeyPair::generate().unwrap();
-        let pem = params.self_signed(&key).unwrap().pem();
-        Authority { pem, issuer: Issuer::new(params, key) }
-    }
-
-    fn identity(&self) -> (CertificateDer<'static>, PrivateKeyDer<'static>) {
-        let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(vec!["client".to_string()]).unwrap();
-        let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        (certificate.der().clone(), PrivatePkcs8KeyDer::from(key.serialize_der()).into())
-    }
 }
 
 #[test]

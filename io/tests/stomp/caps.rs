@@ -12,7 +12,7 @@ use super::client::{Client, PATIENCE, plain};
 use super::scenarios::{instruments, silent};
 use super::service::{Service, folder};
 use super::sessions::{address, start};
-use super::websocket::WebSocket;
+use super::socket::WebSocket;
 
 /// Every key of `[stomp]`, and where it is tried at its cap.
 const TRIED: [(&str, &str); 16] = [

@@ -4,7 +4,7 @@
 use super::client::plain;
 use super::service::Service;
 use super::sessions::{address, start};
-use super::websocket::WebSocket;
+use super::socket::WebSocket;
 
 const CONTINUATION: u8 = 0x00;
 const TEXT: u8 = 0x01;

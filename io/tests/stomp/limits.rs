@@ -3,7 +3,7 @@
 use super::client::{Client, Wire, header, plain};
 use super::service::Service;
 use super::sessions::{address, start};
-use super::websocket::WebSocket;
+use super::socket::WebSocket;
 
 const SMALL: [&str; 8] = [
     "stomp.connect_timeout_ms=300",

@@ -15,5 +15,6 @@ mod platform;
 mod rules;
 mod scenarios;
 mod sessions;
+mod socket;
 mod values;
 mod websocket;

@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::client::{Client, PATIENCE, body, header, plain};
 use super::service::{Service, folder};
 use super::sessions::{address, start};
-use super::websocket::WebSocket;
+use super::socket::WebSocket;
 
 fn over_websocket(service: &Service) -> Client {
     let http = address(service, "http");

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::client::{Wire, plain, tls};
 use super::service::Service;
 use super::sessions::{address, start};
-use super::websocket::WebSocket;
+use super::socket::WebSocket;
 
 #[path = "../../../tests/src/stomp/wire.rs"]
 mod wire;

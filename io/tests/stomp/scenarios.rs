@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::client::{Client, body, header, plain};
 use super::service::{Folder, Service, folder};
 use super::sessions::{address, start};
-use super::websocket::WebSocket;
+use super::socket::WebSocket;
 
 /// Messages that a healthy consumer hears beside bad neighbours.
 const HEARD: usize = 3_000;

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use super::client::{Client, Wire, body, header, plain, tls};
 use super::platform::request;
 use super::service::{Folder, Service, folder};
-use super::websocket::WebSocket;
+use super::socket::WebSocket;
 
 pub const QUIET: [&str; 3] = ["feed.on=true", "demo.on=false", "stomp.tls_listen=127.0.0.1:0"];
 

@@ -7,7 +7,7 @@ use super::client::{Client, body, header, plain};
 use super::platform::request;
 use super::service::Service;
 use super::sessions::{address, start};
-use super::websocket::WebSocket;
+use super::socket::WebSocket;
 
 type Object = Map<String, Value>;
 

@@ -78,7 +78,8 @@ pub enum NamingError {
     TooMany,
 }
 
-const FAMILIES: [&str; 12] = [
+/// First segments of all other topics.
+pub const FAMILIES: [&str; 12] = [
     "tick",
     "book",
     "bar",

@@ -1,0 +1,93 @@
+//! Certificates on every listener that speaks TLS: ours read again while it runs, and those that clients must show.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+use crate::authority::{Authority, Identity};
+use crate::house::House;
+use crate::service::folder;
+use crate::wires::{LISTENERS, fix};
+
+/// Every listener that speaks TLS, and what is said there first.
+fn greetings() -> [(&'static str, Vec<u8>); 3] {
+    let logon = fix::Client::new("CLIENT1").frame("A", 1, "", "98=0|108=30|141=Y|");
+    [
+        ("https", b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n".to_vec()),
+        ("stomp+tls", b"CONNECT\naccept-version:1.2\nhost:x\n\n\0".to_vec()),
+        ("fix+tls", logon),
+    ]
+}
+
+/// Says something and waits for the first word of an answer; gives the certificate that the service has shown. None: it was not let in.
+fn talk(
+    house: &House,
+    (listener, words): &(&str, Vec<u8>),
+    trusts: &Authority,
+    identity: Option<Identity>,
+) -> Option<CertificateDer<'static>> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(trusts.trusted());
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let config = config.with_root_certificates(roots);
+    let config = match identity {
+        Some((chain, key)) => config.with_client_auth_cert(chain, key).unwrap(),
+        None => config.with_no_client_auth(),
+    };
+    let name = ServerName::try_from("localhost").unwrap();
+    let connection = ClientConnection::new(Arc::new(config), name).unwrap();
+    let mut stream = StreamOwned::new(connection, TcpStream::connect(house.at(listener)).unwrap());
+    // With TLS 1.3 a client learns only when it reads that it was refused.
+    stream.write_all(words).ok()?;
+    stream.flush().ok()?;
+    (stream.read(&mut [0]).ok()? > 0)
+        .then(|| stream.conn.peer_certificates().unwrap()[0].clone().into_owned())
+}
+
+#[test]
+fn certificates_and_who_may_come_are_read_again_for_every_listener() {
+    let files = folder("certificates-files");
+    let (house_of, ours, others) = (Authority::new(), Authority::new(), Authority::new());
+    let write = |name: &str, text: &str| fs::write(files.join(name), text).unwrap();
+    let renew = || {
+        let (chain, key) = house_of.sign("localhost");
+        write("cert.pem", &chain);
+        write("key.pem", &key);
+    };
+    renew();
+    write("clients.pem", &ours.pem);
+    let set = |key: &str, file: &str| format!("{key}={}", files.join(file).display());
+    let settings =
+        [set("tls.cert", "cert.pem"), set("tls.key", "key.pem"), set("tls.client_ca", "clients.pem")];
+    let settings: Vec<&str> = settings.iter().map(String::as_str).chain(LISTENERS).collect();
+    let house = House::start("certificates", &settings);
+    let greetings = greetings();
+    let first = greetings.each_ref().map(|greeting| {
+        assert!(talk(&house, greeting, &house_of, None).is_none(), "{}: without one", greeting.0);
+        let stranger = talk(&house, greeting, &house_of, Some(others.identity()));
+        assert!(stranger.is_none(), "{}: with another's", greeting.0);
+        let client = talk(&house, greeting, &house_of, Some(ours.identity()));
+        client.unwrap_or_else(|| panic!("{}: our client was not let in", greeting.0))
+    });
+    assert!(first.iter().all(|shown| *shown == first[0]), "all listeners show the same");
+
+    // Another certificate of ours, and another authority for clients: for whoever comes next, everywhere.
+    renew();
+    write("clients.pem", &others.pem);
+    house.service.signal("HUP");
+    for greeting in &greetings {
+        // A handshake may begin before the reload and end after it.
+        let is_new = |shown: &CertificateDer<'_>| *shown != first[0];
+        while !talk(&house, greeting, &house_of, Some(others.identity())).is_some_and(|shown| is_new(&shown))
+        {
+        }
+        let before = talk(&house, greeting, &house_of, Some(ours.identity()));
+        assert!(before.is_none(), "{}: those of before", greeting.0);
+    }
+    house.end();
+}

@@ -1,0 +1,318 @@
+//! Every login at every action of STOMP and of FIX, over each of their transports. REST has its own table, `routes`, which
+//! `login` goes through; the page uses both and no more.
+
+use std::collections::BTreeSet;
+
+use pitlane_protocols::fix::dictionary;
+use pitlane_protocols::stomp::topic::{FAMILIES, Naming};
+
+use crate::client::Response;
+use crate::house::{House, bearer, create_token};
+use crate::wires::stomp::{Client, header};
+use crate::wires::{self, FIX, LISTENERS, STOMP, fix};
+
+/// Name, role and strategies of whoever tries. Before them stands nobody, who shows no login.
+const LOGINS: [(&str, &str, &str); 6] = [
+    ("read-all", "read", "*"),
+    ("trade-all", "trade", "*"),
+    ("admin-all", "admin", "*"),
+    ("read-pairs", "read", "PAIRS"),
+    ("trade-pairs", "trade", "PAIRS"),
+    ("admin-pairs", "admin", "PAIRS"),
+];
+
+/// What each of them may, nobody first: `+` it is done, `-` it is refused and the session ends. A destination without a slash is
+/// a topic.
+const STOMP_ACTIONS: [(&str, &str); 51] = [
+    ("CONNECT", "-++++++"),
+    ("SUBSCRIBE tick.1", "-++++++"),
+    ("SUBSCRIBE book.1", "-++++++"),
+    ("SUBSCRIBE bar.1.1m", "-++++++"),
+    // What is a strategy's: his own, others', and under other names of the same.
+    ("SUBSCRIBE pitlane.PAIRS.x", "-++++++"),
+    ("SUBSCRIBE pitlane.MOMENTUM.x", "-+++---"),
+    ("SUBSCRIBE the service.PAIRS.x", "-++++++"),
+    ("SUBSCRIBE the service.MOMENTUM.x", "-+++---"),
+    ("SUBSCRIBE order.PAIRS.x", "-++++++"),
+    ("SUBSCRIBE order.MOMENTUM.x", "-+++---"),
+    ("SUBSCRIBE order.MOMENTUM.>", "-+++---"),
+    ("SUBSCRIBE order.MOMENTUM", "-+++---"),
+    ("SUBSCRIBE order.PAIRS%2E.x", "-+++---"),
+    ("SUBSCRIBE position.PAIRS.1", "-++++++"),
+    ("SUBSCRIBE position.MOMENTUM.1", "-+++---"),
+    ("SUBSCRIBE position.MOMENTUM.*", "-+++---"),
+    ("SUBSCRIBE transaction.PAIRS", "-++++++"),
+    ("SUBSCRIBE transaction.MOMENTUM", "-+++---"),
+    ("SUBSCRIBE cash-balance.PAIRS.USD", "-++++++"),
+    ("SUBSCRIBE cash-balance.MOMENTUM.USD", "-+++---"),
+    // Wildcards are for everybody; what is heard by them is in the next test.
+    ("SUBSCRIBE >", "-++++++"),
+    ("SUBSCRIBE order.>", "-++++++"),
+    ("SUBSCRIBE order.*.x", "-++++++"),
+    ("SUBSCRIBE *.MOMENTUM.x", "-++++++"),
+    // What everybody who is known may see, whosever it is.
+    ("SUBSCRIBE subscription.MOMENTUM.1", "-++++++"),
+    ("SUBSCRIBE session.NATS", "-++++++"),
+    ("SUBSCRIBE lifecycle.MOMENTUM", "-++++++"),
+    ("SUBSCRIBE log-event.error", "-++++++"),
+    ("SUBSCRIBE generic-event.x", "-++++++"),
+    ("SUBSCRIBE /queue/x", "-------"),
+    // Events between strategies are all that is sent.
+    ("SEND generic-event.x", "--++-++"),
+    ("TRANSACT generic-event.x", "--++-++"),
+    ("SEND generic-event.*", "-------"),
+    ("SEND generic-event.x.y", "-------"),
+    ("SEND generic-event", "-------"),
+    ("SEND tick.1", "-------"),
+    ("SEND book.1", "-------"),
+    ("SEND bar.1.1m", "-------"),
+    ("SEND pitlane.PAIRS.x", "-------"),
+    ("SEND the service.PAIRS.x", "-------"),
+    ("SEND order.PAIRS.x", "-------"),
+    ("TRANSACT order.PAIRS.x", "-------"),
+    ("SEND position.PAIRS.1", "-------"),
+    ("SEND transaction.PAIRS", "-------"),
+    ("SEND cash-balance.PAIRS.USD", "-------"),
+    ("SEND subscription.PAIRS.1", "-------"),
+    ("SEND session.NATS", "-------"),
+    ("SEND lifecycle.PAIRS", "-------"),
+    ("SEND log-event.error", "-------"),
+    ("SEND /queue/x", "-------"),
+    ("SEND x", "-------"),
+];
+
+/// Who may log on over FIX, where a session has no password of its own: its orders may name any strategy.
+const FIX_LOGON: &str = "--++---";
+
+/// The service with its listeners, and the secret of each login.
+fn start(name: &str) -> (House, Vec<String>) {
+    let house = House::start(name, &[&LISTENERS[..], &["venue.self_trade=allow"]].concat());
+    let make = |(name, role, strategies)| create_token(&house.tokens, name, role, strategies);
+    let secrets: Vec<String> = LOGINS.into_iter().map(make).collect();
+    house.service.signal("HUP");
+    while house.ask("GET", "/version", &bearer(&secrets[LOGINS.len() - 1])).status != 200 {}
+    (house, secrets)
+}
+
+/// A client that has come in.
+fn connects(wire: (&str, bool), house: &House, login: &str, secret: &str) -> Option<Client> {
+    let mut client = wires::stomp(wire, house);
+    client.say(&format!("CONNECT|accept-version:1.2|host:x|login:{login}|passcode:{secret}||"));
+    client.hear().is_some_and(|answer| answer.starts_with("CONNECTED")).then_some(client)
+}
+
+fn connect(wire: (&str, bool), house: &House, login: &str, secret: &str) -> Client {
+    connects(wire, house, login, secret).expect("a login that we know")
+}
+
+/// Whether an action is done; it was refused for its sake, and the session is over, if not.
+fn is_done(client: &mut Client, action: &str) -> bool {
+    let (verb, name) = action.split_once(' ').unwrap_or((action, ""));
+    let destination = if name.starts_with('/') { name.to_string() } else { format!("/topic/{name}") };
+    match verb {
+        "CONNECT" => client.say("CONNECT|accept-version:1.2|host:x|receipt:r||"),
+        "SUBSCRIBE" => {
+            client.say(&format!("SUBSCRIBE|id:1|destination:{destination}|receipt:r||"));
+        }
+        "SEND" => client.say(&format!("SEND|destination:{destination}|receipt:r||1")),
+        "TRANSACT" => {
+            client.say("BEGIN|transaction:t||");
+            client.say(&format!("SEND|destination:{destination}|transaction:t||1"));
+            client.say("COMMIT|transaction:t|receipt:r||");
+        }
+        other => panic!("{other} is no action"),
+    }
+    let answer = client.hear().expect("an answer");
+    if answer.starts_with("RECEIPT|receipt-id:r|") {
+        return true;
+    }
+    let why = header(&answer, "message").unwrap_or_else(|| panic!("{action}: {answer}"));
+    let reasons = [
+        "login or passcode is wrong",
+        "the first frame must be CONNECT or STOMP",
+        "not permitted to read this destination",
+        "SEND is not permitted",
+        "a destination begins with /topic/",
+    ];
+    assert!(reasons.contains(&why), "{action}: {answer}");
+    assert_eq!(client.hear(), None, "{action}: whoever is refused is sent away");
+    false
+}
+
+#[test]
+fn every_login_may_do_over_stomp_what_the_table_says_and_nothing_else() {
+    let naming = Naming::default();
+    for family in FAMILIES.into_iter().chain([naming.prefix()]) {
+        for verb in ["SUBSCRIBE", "SEND"] {
+            let begin = format!("{verb} {family}.");
+            let is_tried = STOMP_ACTIONS.iter().any(|(action, _)| action.starts_with(&begin));
+            assert!(is_tried, "{begin} is not in the table");
+        }
+    }
+    let (house, secrets) = start("stomp-roles");
+    for wire in STOMP {
+        for (action, granted) in STOMP_ACTIONS {
+            let tried = is_done(&mut wires::stomp(wire, &house), action);
+            assert_eq!(tried, granted.starts_with('+'), "{action} by nobody over {}", wire.0);
+        }
+        for (at, ((login, ..), secret)) in LOGINS.iter().zip(&secrets).enumerate() {
+            let mut client = None;
+            for (action, granted) in STOMP_ACTIONS {
+                let is_granted = granted.as_bytes()[at + 1] == b'+';
+                let here = client.get_or_insert_with(|| connect(wire, &house, login, secret));
+                // Whoever is connected has come in.
+                let tried = action == "CONNECT" || is_done(here, action);
+                assert_eq!(tried, is_granted, "{action} by {login} over {}", wire.0);
+                if !tried {
+                    client = None;
+                } else if action.starts_with("SUBSCRIBE") {
+                    here.say("UNSUBSCRIBE|id:1|receipt:u||");
+                    here.hear_until("RECEIPT|receipt-id:u");
+                }
+            }
+        }
+    }
+    house.end();
+}
+
+fn order(house: &House, secret: &str, strategy: &str, side: &str, id: &str) {
+    let body = format!(
+        r#"{{"securityId":1,"side":"{side}","quantity":5,"limit":100,"strategyName":"{strategy}","intId":"{id}"}}"#
+    );
+    let mut client = house.connect();
+    client.send(&format!(
+        "POST /rest/execution/order/limit HTTP/1.1\r\nHost: localhost\r\n{}Content-Type: application/json\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        bearer(secret),
+        body.len()
+    ));
+    let Response { status, body, .. } = client.receive(false);
+    assert_eq!(status, 200, "{body}");
+}
+
+/// Two strategies trade with each other. One shard says all of it, so whoever hears the last order of PAIRS has heard, or been
+/// spared, everything of MOMENTUM before it.
+#[test]
+fn what_wildcards_bring_is_of_ones_own_strategies() {
+    let (house, secrets) = start("stomp-wildcards");
+    let patterns = [">", "*.>", "*.*.>", "order.>", "*.MOMENTUM.>", "*.*.m-bought"];
+    let mut clients = Vec::new();
+    for wire in STOMP {
+        for ((login, _, strategies), secret) in LOGINS.iter().zip(&secrets) {
+            let mut client = connect(wire, &house, login, secret);
+            for pattern in patterns {
+                client.subscribe(pattern, pattern);
+            }
+            clients.push((client, *strategies == "*"));
+        }
+    }
+    let admin = &secrets[2];
+    order(&house, admin, "PAIRS", "SELL", "p-sold");
+    order(&house, admin, "MOMENTUM", "BUY", "m-bought");
+    order(&house, admin, "PAIRS", "SELL", "p-last");
+    for (client, sees_all) in &mut clients {
+        let mut heard = BTreeSet::new();
+        loop {
+            let message = client.hear_until("MESSAGE");
+            let topic = header(&message, "destination").unwrap().strip_prefix("/topic/").unwrap();
+            let (family, rest) = topic.split_once('.').unwrap();
+            let strategy = rest.split('.').next().unwrap();
+            heard.insert(format!("{family} {strategy}"));
+            if topic == "order.PAIRS.p-last" {
+                break;
+            }
+        }
+        for family in ["order", "pitlane", "position", "transaction", "cash-balance"] {
+            assert!(heard.contains(&format!("{family} PAIRS")), "{family}: {heard:?}");
+            let of_others = heard.contains(&format!("{family} MOMENTUM"));
+            assert_eq!(of_others, *sees_all, "{family}: {heard:?}");
+        }
+    }
+    drop(clients);
+    house.end();
+}
+
+/// All types of application messages.
+fn message_types() -> impl Iterator<Item = String> {
+    let letters = || ('0'..='z').filter(char::is_ascii_alphanumeric);
+    let pairs = letters().flat_map(move |first| letters().map(move |second| format!("{first}{second}")));
+    let all = letters().map(String::from).chain(pairs);
+    // Of the session; and Business Message Reject, which is an answer.
+    let session = ["0", "1", "2", "3", "4", "5", "A", "j"];
+    all.filter(move |kind| dictionary::is_msg_type(kind.as_bytes()) && !session.contains(&kind.as_str()))
+}
+
+/// A message of this type, as far as it can be meant.
+fn say(client: &mut fix::Client, kind: &str) {
+    let about = format!("55=AAPL|54=1|60={}|", fix::now());
+    match kind {
+        "D" => {
+            let id = client.next_out;
+            client.say(kind, &format!("11=d{id}|38=1|40=2|44=1|59=1|7002=MOMENTUM|{about}"))
+        }
+        "F" => client.say(kind, &format!("11=f|41=none|{about}")),
+        "G" => client.say(kind, &format!("11=g|41=none|38=1|40=2|44=1|{about}")),
+        _ => client.say(kind, ""),
+    };
+}
+
+#[test]
+fn every_login_may_do_over_fix_what_the_table_says_and_nothing_else() {
+    let (house, secrets) = start("fix-roles");
+    for wire in FIX {
+        for kind in message_types() {
+            let mut nobody = wires::fix(wire, &house, "CLIENT1");
+            say(&mut nobody, &kind);
+            assert!(nobody.read().is_err(), "{kind} by nobody has an answer over {}", wire.0);
+        }
+        let nobody = ("", &String::new());
+        let known = LOGINS.iter().map(|(login, ..)| *login).zip(&secrets);
+        for (at, (login, secret)) in std::iter::once(nobody).chain(known).enumerate() {
+            let mut client = wires::fix(wire, &house, &format!("BENCH{}", wire.0.len() * 10 + at));
+            let shown = if login.is_empty() { String::new() } else { format!("553={login}|554={secret}|") };
+            client.say("A", &format!("98=0|108=30|141=Y|{shown}"));
+            let answer = client.read().unwrap();
+            let is_in = FIX_LOGON.as_bytes()[at] == b'+';
+            assert_eq!(answer.get(35), if is_in { "A" } else { "5" }, "{login}: {}", answer.text());
+            if !is_in {
+                assert!(client.is_closed(), "{login} is sent away");
+                continue;
+            }
+            client.next_in += 1;
+            for kind in message_types() {
+                say(&mut client, &kind);
+                let answer = client.next().expect("it goes on");
+                let expected = match kind.as_str() {
+                    "D" => "8",
+                    "F" | "G" => "9",
+                    _ => "j",
+                };
+                assert_eq!(answer.get(35), expected, "{kind} by {login}: {}", answer.text());
+                if kind == "D" {
+                    assert_eq!(answer.get(39), "A", "{}", answer.text());
+                    assert_eq!(client.next().expect("it is taken").get(39), "0");
+                }
+            }
+        }
+    }
+    house.end();
+}
+
+#[test]
+fn guessing_at_a_login_over_stomp_is_locked_out_and_others_go_on() {
+    let (house, secrets) = start("stomp-guess");
+    // Each over its own: who is known already is not locked out by others who guess.
+    for ((wire, (victim, ..)), right) in STOMP.into_iter().zip(LOGINS).zip(&secrets) {
+        let is_in = |login: &str, secret: &str| connects(wire, &house, login, secret).is_some();
+        // After five guesses the right one comes too soon. On a machine that is very slow it may not, and one begins anew.
+        let is_locked = |_| {
+            (0..5).for_each(|_| assert!(!is_in(victim, "guess")));
+            !is_in(victim, right)
+        };
+        assert!((0..20).any(is_locked), "guessing over {} is never locked out", wire.0);
+        assert!(is_in("admin-pairs", &secrets[5]), "others come in over {}", wire.0);
+    }
+    // The wait ends.
+    while connects(STOMP[0], &house, LOGINS[0].0, &secrets[0]).is_none() {}
+    house.end();
+}

@@ -1,0 +1,38 @@
+//! Clients of STOMP and FIX as the tests of these have them, and how each reaches the service.
+
+#[path = "../fix/client.rs"]
+pub mod fix;
+#[path = "../stomp/socket.rs"]
+pub mod socket;
+#[path = "../stomp/client.rs"]
+pub mod stomp;
+
+// Under the name by which the WebSocket knows it.
+pub use self::stomp as client;
+use crate::house::House;
+
+/// Listeners, all on free ports.
+pub const LISTENERS: [&str; 3] =
+    ["https.listen=127.0.0.1:0", "stomp.tls_listen=127.0.0.1:0", "fix.tls_listen=127.0.0.1:0"];
+/// Over which STOMP is spoken, and FIX; with TLS or without.
+pub const STOMP: [(&str, bool); 4] =
+    [("stomp", false), ("stomp+tls", true), ("http", false), ("https", true)];
+pub const FIX: [(&str, bool); 2] = [("fix", false), ("fix+tls", true)];
+
+pub fn stomp((listener, is_tls): (&str, bool), house: &House) -> stomp::Client {
+    let address = house.at(listener);
+    let wire = if is_tls { stomp::tls(address, &house.data) } else { stomp::plain(address) };
+    match listener {
+        "http" | "https" => stomp::Client::new(Box::new(socket::WebSocket::open(wire, address, "").0)),
+        _ => stomp::Client::new(wire),
+    }
+}
+
+pub fn fix((listener, is_tls): (&str, bool), house: &House, name: &str) -> fix::Client {
+    let mut client = fix::Client::new(name);
+    match is_tls {
+        true => client.take(fix::tls(house.at(listener), &house.data)),
+        false => client.connect(house.at(listener)),
+    }
+    client
+}

@@ -1,0 +1,43 @@
+//! An authority made on the spot, and the certificates that it signs.
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+
+/// A certificate with its key, as rustls takes them.
+pub type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+
+pub struct Authority {
+    pub pem: String,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Authority {
+    pub fn new() -> Authority {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+        let key = KeyPair::generate().unwrap();
+        let pem = params.self_signed(&key).unwrap().pem();
+        Authority { pem, issuer: Issuer::new(params, key) }
+    }
+
+    /// A certificate for a name, and its key.
+    pub fn sign(&self, name: &str) -> (String, String) {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(vec![name.to_string()]).unwrap();
+        (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
+    }
+
+    /// What whoever trusts it believes.
+    pub fn trusted(&self) -> Vec<CertificateDer<'static>> {
+        vec![CertificateDer::from_pem_slice(self.pem.as_bytes()).unwrap()]
+    }
+
+    /// Of a client.
+    pub fn identity(&self) -> Identity {
+        let (chain, key) = self.sign("client");
+        let key = PrivatePkcs8KeyDer::from_pem_slice(key.as_bytes()).unwrap();
+        (vec![CertificateDer::from_pem_slice(chain.as_bytes()).unwrap()], key.into())
+    }
+}
