@@ -9,6 +9,7 @@
 //! < 35=D|11=$a|38=10|-99     to the venue: these fields, and not 99; nothing else may be said
 //! > 35=8|11=$a|150=0|39=0    from the venue; 8, 9, 10 and what is missing of 49, 56, 34, 52 is put in
 //! order o1 buy 10 100        a client's order; `cancel o2 o1`, `replace o2 o1 12`
+//! tick 8 5@99 7@101 last 0   the last tick of a security; `tick 8 none`: there was none
 //! is o1 New 0                how it stands, and what is filled; `unknown` behind it: in doubt
 //! ```
 //!
@@ -23,6 +24,8 @@ mod sim_venue;
 
 use std::path::Path;
 
+use pitlane_engine::event::Tick;
+use pitlane_engine::id::SecurityId;
 use pitlane_engine::terms::Side;
 use pitlane_engine::time::TimeOfDay;
 use pitlane_protocols::fix::session::{Ending, SessionSettings};
@@ -32,6 +35,7 @@ use pitlane_tests::fix::dialogue::{self, Cut};
 use pitlane_tests::fix::seconds;
 use pitlane_tests::fix::words::{Bound, filled, fits, number_after};
 use pitlane_tests::venue::{Stage, frame_of, settings};
+use pitlane_tests::world::OUTSIDE_ADAPTER;
 
 #[test]
 fn every_dialogue_holds_wherever_the_bytes_are_cut() {
@@ -69,6 +73,7 @@ fn set(settings: &mut SessionSettings, venue: &mut VenueSettings, key: &str, val
     match key {
         "reset_on_logon" => settings.reset_on_logon = yes,
         "status_request" => venue.knows_status_request = yes,
+        "prices" => venue.prices_of = yes.then_some(OUTSIDE_ADAPTER),
         "heartbeat" => venue.heart_bt_int_s = number(),
         "reconnect" => venue.reconnect_s = number(),
         "account" => venue.account = Some(value.to_string()),
@@ -150,6 +155,16 @@ impl Play {
                 format!("{id} {}", known.last.reason.code())
             }
             ("fills", [id, _]) => format!("{id} {}", self.stage.order(id).map_or(0, |known| known.fills)),
+            ("tick", [security, ..]) => {
+                let id = SecurityId(security.parse().map_err(|_| "a security")?);
+                let none = || "none".to_string();
+                let tick = self.stage.ticks.get(&id).map(|tick| {
+                    let Tick { bid, bid_size, ask, ask_size, last, .. } = tick;
+                    format!("{bid_size}@{bid} {ask_size}@{ask} last {last}")
+                });
+                format!("{security} {}", tick.unwrap_or_else(none))
+            }
+            ("prices", [_]) => session.venue_counts().prices.to_string(),
             ("refused", [_]) => self.stage.refusals.last().map_or("", |last| last.reason.code()).to_string(),
             ("numbers", [_, _]) => {
                 let numbers = session.numbers();

@@ -38,6 +38,7 @@ mod tree;
 mod venue;
 mod words;
 
+use pitlane_engine::id::AdapterId;
 use pitlane_engine::mesh::Depths;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::view::ViewSettings;
@@ -175,6 +176,13 @@ impl Config {
     /// Ways to real venues, by name.
     pub fn adapter_names(&self) -> Vec<&str> {
         self.adapters.iter().map(|adapter| adapter.name.as_str()).collect()
+    }
+
+    /// Those of them that give market data.
+    pub fn quoting(&self) -> impl Iterator<Item = (AdapterId, &Adapter)> {
+        // The simulated venue is the first.
+        let numbered = (1..).map(AdapterId).zip(&self.adapters);
+        numbered.filter(|(_, adapter)| adapter.usual.market_data)
     }
 
     /// What is safe when a client hears of it. By itself: the disk as soon as real venues are configured.

@@ -23,7 +23,7 @@ use pitlane_engine::command::{Body, Watch};
 use pitlane_engine::desk::IdBlock;
 use pitlane_engine::errands::Errands;
 use pitlane_engine::event::Event;
-use pitlane_engine::id::{Origin, PortId, Source};
+use pitlane_engine::id::{AdapterId, Origin, PortId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, ShardEnd, mesh};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::settings::ShardSettings;
@@ -98,6 +98,8 @@ pub struct PlatformSettings {
     pub seed: u64,
     /// Mean time between two market events of one security; zero: there are none.
     pub interval_ns: u64,
+    /// Venues that tell prices themselves.
+    pub quoted: Vec<AdapterId>,
     /// Mean time between two acts of the demo trader; zero: there is none.
     pub pause_ns: u64,
     /// For ids of the demo trader's orders and of the strategies'.
@@ -120,6 +122,7 @@ impl PlatformSettings {
             briefing: Briefing::of(config, reference),
             seed: feed.seed,
             interval_ns: if feed.on { feed.interval_ns(reference.securities().len()) } else { 0 },
+            quoted: config.quoting().map(|(id, _)| id).collect(),
             pause_ns: if demo.on { NS_PER_S / demo.rate } else { 0 },
             numbers: IdBlock { next: 1, end: 1 << 48 },
             // Elsewhere they have runners of their own.
@@ -218,7 +221,8 @@ impl Parts {
         let http_recorder = recorder("http".to_string());
         let first = &mut gateways[0];
         first.control = Some(Control::new(control, now, settings.briefing.clone()));
-        first.market = Some(Market::new(feed, reference, settings.seed, settings.interval_ns));
+        let (seed, interval_ns) = (settings.seed, settings.interval_ns);
+        first.market = Some(Market::new(feed, reference, seed, interval_ns, settings.quoted.clone()));
         first.trader = (settings.pause_ns > 0).then(|| {
             let (running, chance) = (settings.briefing.running.clone(), (settings.seed, settings.pause_ns));
             Trader::new(trader, reference.clone(), running, chance, settings.numbers)

@@ -1,11 +1,12 @@
 // A FIX venue on QuickFIX: takes orders, fills them by their price, and tells on standard output what it hears and says.
 //
-//   venue PORT SENDER TARGET STORE MARK
+//   venue PORT SENDER TARGET STORE MARK DICTIONARY
 //
 // A buy at MARK or above and a sell at MARK or below trade at once, in two parts of which the first is 1, at MARK; market orders do so
 // too. Other orders rest. Execution ids are made of the order's id: after a kill an order that is processed twice has the same.
+// Whoever asks for the prices of a security hears of 10 to buy at MARK - 1 and 10 to sell at MARK + 1. Of the dictionary only the groups matter.
 //
-//   in:   fill ID QTY PRICE | cancel ID | reject Y|N | quit
+//   in:   fill ID QTY PRICE | cancel ID | reject Y|N | price SYMBOL TYPE PRICE SIZE | quit
 //   out:  logon | logout | app 35=D|… | sent 35=8|…
 
 #include <quickfix/Application.h>
@@ -63,6 +64,43 @@ struct Venue : FIX::Application {
             change(message, type == "F");
         else if (type == "H")
             status(message);
+        else if (type == "V")
+            show(message);
+    }
+
+    // A snapshot, to whoever asks.
+    void show(const FIX::Message& message) {
+        FIX::Group asked(146, 55);
+        message.getGroup(1, asked);
+        const std::string symbol = asked.getField(55), request = message.getField(262);
+        requests[symbol] = request;
+        FIX::Message snapshot;
+        snapshot.getHeader().setField(35, "W");
+        snapshot.setField(262, request);
+        snapshot.setField(55, symbol);
+        add(snapshot, false, "0", text(mark - 1), "10");
+        add(snapshot, false, "1", text(mark + 1), "10");
+        FIX::Session::sendToTarget(snapshot, session);
+    }
+
+    // An increment of one entry.
+    void move(const std::string& symbol, const std::string& type, const std::string& price, const std::string& size) {
+        auto asked = requests.find(symbol);
+        if (asked == requests.end()) return;
+        FIX::Message increment;
+        increment.getHeader().setField(35, "X");
+        increment.setField(262, asked->second);
+        add(increment, true, type, price, size);
+        FIX::Session::sendToTarget(increment, session);
+    }
+
+    static void add(FIX::Message& message, bool is_change, const std::string& type, const std::string& price, const std::string& size) {
+        FIX::Group entry(268, is_change ? 279 : 269);
+        if (is_change) entry.setField(279, type == "2" ? "0" : "1");
+        entry.setField(269, type);
+        entry.setField(270, price);
+        entry.setField(271, size);
+        message.addGroup(entry);
     }
 
     void enter(const FIX::Message& message) {
@@ -165,6 +203,11 @@ struct Venue : FIX::Application {
         std::string word, id;
         words >> word >> id;
         if (word == "reject") rejects = id == "Y";
+        if (word == "price") {
+            std::string type, price, size;
+            words >> type >> price >> size;
+            return move(id, type, price, size);
+        }
         auto found = orders.find(id);
         if (found == orders.end()) return;
         if (word == "fill") {
@@ -182,18 +225,21 @@ struct Venue : FIX::Application {
     int executions = 0;
     std::mutex books;
     std::map<std::string, Order> orders;
+    // By symbol: the request whose answers these are.
+    std::map<std::string, std::string> requests;
     FIX::SessionID session;
 };
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc < 6) {
-        std::cerr << "venue PORT SENDER TARGET STORE MARK" << std::endl;
+    if (argc < 7) {
+        std::cerr << "venue PORT SENDER TARGET STORE MARK DICTIONARY" << std::endl;
         return 2;
     }
     std::ostringstream text;
-    text << "[DEFAULT]\nConnectionType=acceptor\nStartTime=00:00:00\nEndTime=00:00:00\nUseDataDictionary=N\n"
+    text << "[DEFAULT]\nConnectionType=acceptor\nStartTime=00:00:00\nEndTime=00:00:00\nUseDataDictionary=Y\n"
+         << "DataDictionary=" << argv[6] << "\nAllowUnknownMsgFields=Y\nValidateUserDefinedFields=N\nValidateFieldsOutOfOrder=N\n"
          << "SocketAcceptPort=" << argv[1] << "\nSocketReuseAddress=Y\nSocketNodelay=Y\nFileStorePath=" << argv[4] << "\n"
          << "ResetOnLogon=N\n[SESSION]\nBeginString=FIX.4.4\nSenderCompID=" << argv[2] << "\nTargetCompID=" << argv[3] << "\n";
     try {

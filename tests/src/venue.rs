@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pitlane_engine::command::{Body as Told, Command, Phase, Watch};
-use pitlane_engine::event::{Alert, Ask, Body, Event, OrderReport, Refusal};
+use pitlane_engine::event::{Alert, Ask, Body, Event, OrderReport, Refusal, Tick};
 use pitlane_engine::id::{IntId, OrderHandle, Origin, PortId, SecurityId, ShardId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
 use pitlane_engine::settings::ShardSettings;
@@ -49,6 +49,8 @@ pub struct Stage {
     orders: BTreeMap<String, Known>,
     pub alerts: Vec<Alert>,
     pub refusals: Vec<Refusal>,
+    /// The last tick of each security.
+    pub ticks: BTreeMap<SecurityId, Tick>,
 }
 
 /// What the client knows of its order.
@@ -87,6 +89,7 @@ impl Stage {
             orders: BTreeMap::new(),
             alerts: Vec::new(),
             refusals: Vec::new(),
+            ticks: BTreeMap::new(),
         };
         stage
             .tell(CONTROL, Told::Watch { port: VENUE, what: Watch::Venue(world::OUTSIDE_ADAPTER), on: true });
@@ -234,6 +237,7 @@ impl Stage {
     fn note(&mut self, event: &Event) {
         match &event.body {
             Body::Alert { alert, .. } => self.alerts.push(*alert),
+            Body::Tick(tick) => _ = self.ticks.insert(tick.security, *tick),
             Body::Refused(refusal) => {
                 self.refusals.push(*refusal);
                 let known = self.orders.values_mut().find(|known| known.last.order == refusal.order);
@@ -253,7 +257,16 @@ impl Stage {
     /// As a room does it: reports first, then whether the venue can be reached.
     fn report(&mut self) -> usize {
         let mut work = 0;
-        while let Some(told) = self.session.poll_report(self.now) {
+        loop {
+            let told = self.session.poll_report(self.now);
+            if let Some(body) = if told.is_none() { self.session.poll_price() } else { None } {
+                work += 1;
+                let command = Command { source: self.settings.source, token: 0, body };
+                self.ports[VENUE.0 as usize].send(ShardId(0), command).expect("the lane has room");
+                self.worker.poll(self.now);
+                continue;
+            }
+            let Some(told) = told else { break };
             work += 1;
             if !self.stores {
                 continue;

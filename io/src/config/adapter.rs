@@ -38,6 +38,8 @@ pub struct Usual {
     pub account: Option<String>,
     /// Whether it answers Order Status Request.
     pub status_request: bool,
+    /// Whether it gives market data.
+    pub market_data: bool,
     /// None: `venue` in the data folder.
     pub file_store_path: Option<PathBuf>,
     pub file_log_path: Option<PathBuf>,
@@ -79,6 +81,7 @@ impl Usual {
             password: section.secret("password"),
             account: section.optional("account"),
             status_request: section.flag("status_request"),
+            market_data: section.flag("market_data"),
             file_store_path: section.path("FileStorePath"),
             file_log_path: section.path("FileLogPath"),
         }

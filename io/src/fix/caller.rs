@@ -122,6 +122,7 @@ impl Caller {
             login,
             account: usual.account.clone(),
             knows_status_request: usual.status_request,
+            prices_of: usual.market_data.then_some(self.id),
             birth,
         }
     }

@@ -62,7 +62,7 @@ pub struct HttpSettings {
     /// Whether strategies live in a simulation.
     pub simulation: bool,
     /// Names of the market data feeds.
-    pub feeds: Vec<&'static str>,
+    pub feeds: Vec<String>,
     /// Every setting as it is shown.
     pub params: BTreeMap<String, String>,
 }
@@ -95,7 +95,7 @@ impl HttpSettings {
             instance: config.shard.instance,
             base_currency: config.service.base_currency,
             simulation: config.service.mode == Mode::Simulation,
-            feeds: if config.feed.on { vec!["SIM"] } else { Vec::new() },
+            feeds: feeds(config),
             params: params.iter().map(|(name, param)| (name.to_string(), param.text.clone())).collect(),
             ..HttpSettings::default()
         }
@@ -131,8 +131,19 @@ impl Default for HttpSettings {
             instance: 0,
             base_currency: Currency::default(),
             simulation: false,
-            feeds: vec!["SIM"],
+            feeds: vec!["SIM".to_string()],
             params: BTreeMap::new(),
         }
     }
+}
+
+/// The simulated market or the files played instead of it, then the venues.
+fn feeds(config: &Config) -> Vec<String> {
+    let market = match (config.replay.data.is_empty(), config.feed.on) {
+        (false, _) => Some("REPLAY"),
+        (true, true) => Some("SIM"),
+        (true, false) => None,
+    };
+    let venues = config.quoting().map(|(_, adapter)| adapter.name.as_str());
+    market.into_iter().chain(venues).map(str::to_string).collect()
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pitlane_engine::command::{Body, Command, Session};
 use pitlane_engine::feed::{Feed, FeedSettings};
-use pitlane_engine::id::{ExchangeId, Origin, SecurityId, ShardId, Source};
+use pitlane_engine::id::{AdapterId, ExchangeId, Origin, SecurityId, ShardId, Source};
 use pitlane_engine::lane::Full;
 use pitlane_engine::mesh::{PortEnd, ShardMask};
 use pitlane_engine::refdata::RefData;
@@ -28,6 +28,8 @@ pub struct Market {
     /// Securities that somebody is subscribed to.
     wanted: BTreeSet<SecurityId>,
     closed: BTreeSet<ExchangeId>,
+    /// Venues that tell the prices of their securities themselves.
+    quoted: Vec<AdapterId>,
     slot: Option<(ShardId, Command)>,
     /// Instead of the feed.
     replay: Option<Box<Replay>>,
@@ -36,8 +38,14 @@ pub struct Market {
 }
 
 impl Market {
-    /// `interval_ns` is the mean time between two events of one security; zero: none ever.
-    pub fn new(port: PortEnd, reference: &RefData, seed: u64, interval_ns: u64) -> Market {
+    /// `interval_ns` is the mean time between two events of one security; zero: none ever. `quoted`: whose securities are left alone.
+    pub fn new(
+        port: PortEnd,
+        reference: &RefData,
+        seed: u64,
+        interval_ns: u64,
+        quoted: Vec<AdapterId>,
+    ) -> Market {
         let feed = FeedSettings {
             seed,
             interval_ns,
@@ -46,11 +54,10 @@ impl Market {
             source: Source { origin: Origin::Server, port: port.id(), session: 0 },
             ..FeedSettings::default()
         };
-        let exchanges =
-            reference.securities().iter().map(|row| (row.id, reference.exchange_of(row).id)).collect();
+        let exchanges = exchanges(reference, &quoted);
         let (wanted, closed) = (BTreeSet::new(), BTreeSet::new());
         let feed = Feed::new(reference, feed);
-        Market { feed, port, exchanges, wanted, closed, slot: None, replay: None, pace: None }
+        Market { feed, port, exchanges, wanted, closed, quoted, slot: None, replay: None, pace: None }
     }
 
     /// From now on prices come out of files.
@@ -69,8 +76,7 @@ impl Market {
 
     /// New reference data: new securities can be switched on.
     pub fn adopt(&mut self, reference: &RefData) {
-        self.exchanges =
-            reference.securities().iter().map(|row| (row.id, reference.exchange_of(row).id)).collect();
+        self.exchanges = exchanges(reference, &self.quoted);
         self.feed.adopt(reference);
     }
 
@@ -81,8 +87,8 @@ impl Market {
         } else {
             self.wanted.remove(&security);
         }
-        let is_closed = self.exchanges.get(&security).is_some_and(|exchange| self.closed.contains(exchange));
-        self.feed.set_on(security, on && !is_closed, now);
+        let is_open = self.exchanges.get(&security).is_some_and(|exchange| !self.closed.contains(exchange));
+        self.feed.set_on(security, on && is_open, now);
     }
 
     pub fn enter(&mut self, exchange: ExchangeId, session: Session, now: Timestamp) {
@@ -163,4 +169,12 @@ impl Market {
         };
         Some((shard_of(security, self.port.shards()), command))
     }
+}
+
+/// The exchange of each security that has simulated prices.
+fn exchanges(reference: &RefData, quoted: &[AdapterId]) -> BTreeMap<SecurityId, ExchangeId> {
+    let rows = reference.securities().iter().map(|row| (row.id, reference.exchange_of(row)));
+    rows.filter(|(_, exchange)| !quoted.contains(&exchange.adapter))
+        .map(|(security, exchange)| (security, exchange.id))
+        .collect()
 }

@@ -14,6 +14,7 @@ mod orders;
 #[path = "../fix/peer.rs"]
 #[allow(dead_code)]
 mod peer;
+mod prices;
 mod several;
 #[path = "../server/service.rs"]
 #[allow(dead_code)]

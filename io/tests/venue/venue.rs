@@ -12,6 +12,7 @@ static BINARY: LazyLock<PathBuf> = LazyLock::new(|| compile("venue"));
 pub fn start(port: u16, name: &str, store: &Path) -> Peer {
     let mut command = Command::new(&*BINARY);
     command.args([&port.to_string(), name, "US"]).arg(store).arg("200");
+    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/quickfix/venue.xml"));
     let mut venue = Peer::start(&mut command);
     venue.wait(&["ready"]);
     venue

@@ -194,6 +194,12 @@ impl<'a> Message<'a, '_> {
     }
 }
 
+/// Whether a message is mostly groups: market data, and what asks for it. No client may send us any, so members are not held against a list.
+#[cold]
+fn is_table(msg_type: &[u8]) -> bool {
+    matches!(msg_type, b"V" | b"W" | b"X")
+}
+
 /// Reads the fields of a frame.
 #[inline]
 pub fn read<'a, 'f>(frame: Frame<'a>, fields: &'f mut Fields) -> Message<'a, 'f> {
@@ -229,6 +235,7 @@ pub fn read<'a, 'f>(frame: Frame<'a>, fields: &'f mut Fields) -> Message<'a, 'f>
             }
         };
         let twice = fields.add(place);
+        let twice = twice && !is_table(msg_type);
         if (twice || reason.is_some()) && fault.is_none() {
             let reason = reason.unwrap_or(RejectReason::TagTwice);
             fault = Some(Fault { reason, tag: place.tag, at: len });

@@ -30,6 +30,7 @@ mod initiator;
 mod logon;
 mod orders;
 mod outbound;
+mod prices;
 mod resend;
 mod settings;
 mod state;
@@ -305,6 +306,7 @@ impl Session {
     /// Other reference data, the same for everybody.
     pub fn set_reference(&mut self, reference: Arc<RefData>) {
         self.reference = reference;
+        self.want_prices();
     }
 
     pub fn state(&self) -> State {
@@ -338,6 +340,7 @@ impl Session {
         self.go_on_reporting(now);
         self.ask_for_gap(now);
         self.go_on_touching(now);
+        self.go_on_asking_prices(now);
     }
 
     /// Whether the next message may be looked at.

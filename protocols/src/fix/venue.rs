@@ -1,5 +1,5 @@
-//! What an initiator and a venue say to each other about orders: requests out (D, F, G, H), answers in (8, 9, 3, j). The session around it
-//! is [`super::session`], with us as the one who calls.
+//! What an initiator and a venue say to each other about orders: requests out (D, F, G, H), answers in (8, 9, 3, j); and about [`prices`].
+//! The session around it is [`super::session`], with us as the one who calls.
 //!
 //! Nothing is lost and nothing sent twice, whenever either side is killed:
 //!
@@ -23,7 +23,9 @@
 pub mod answer;
 pub mod ask;
 pub mod id;
+pub mod prices;
 
+use pitlane_engine::id::AdapterId;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
 /// How we stand with a venue, beside what every session has.
@@ -39,6 +41,8 @@ pub struct VenueSettings {
     pub account: Option<String>,
     /// Whether the venue answers Order Status Request (H).
     pub knows_status_request: bool,
+    /// Whose prices are asked for; none: the venue gives no market data.
+    pub prices_of: Option<AdapterId>,
     /// Made once for each data folder: ids of one life are not those of another.
     pub birth: u64,
 }
@@ -51,6 +55,7 @@ impl VenueSettings {
             login: None,
             account: None,
             knows_status_request: false,
+            prices_of: None,
             birth,
         }
     }

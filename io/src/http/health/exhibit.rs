@@ -100,7 +100,7 @@ fn view(house: &House, out: &mut Exposition) {
 type VenueColumn = (&'static str, &'static str, fn(&VenueCounts) -> u64);
 
 /// What is counted of every venue that we call.
-const VENUE: [VenueColumn; 6] = [
+const VENUE: [VenueColumn; 7] = [
     ("pitlane_venue_orders_total", "New orders sent to the venue.", |c| c.orders_out),
     ("pitlane_venue_executions_total", "Execution Reports of the venue about orders of ours.", |c| {
         c.executions
@@ -114,6 +114,7 @@ const VENUE: [VenueColumn; 6] = [
     ("pitlane_venue_unknown_orders_total", "Answers passed over for an order nobody knows.", |c| {
         c.unknown_orders
     }),
+    ("pitlane_venue_prices_total", "Quotes and trades taken from the venue's market data.", |c| c.prices),
     ("pitlane_venue_incomplete_total", "Answers passed over for a field that is missing.", |c| c.incomplete),
 ];
 

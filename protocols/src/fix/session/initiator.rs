@@ -31,6 +31,7 @@ use crate::fix::stamp::parse_timestamp;
 use crate::fix::store::Store;
 use crate::fix::tag;
 use crate::fix::venue::VenueSettings;
+use crate::fix::venue::prices::Prices;
 
 /// Whether both sides have all that was said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,6 +58,8 @@ pub struct VenueCounts {
     pub executions: u64,
     /// Requests refused by us, since the venue did not take them.
     pub refused: u64,
+    /// Quotes and trades taken from its market data.
+    pub prices: u64,
 }
 
 /// For a shard: what the venue says of an order.
@@ -93,6 +96,8 @@ pub(super) struct Initiator {
     pub counts: VenueCounts,
     /// The last refusal of an order in the venue's words, for people.
     pub words: Option<String>,
+    /// Its market data, if it gives any.
+    pub prices: Option<Prices>,
     /// Takes no orders: a venue sends none.
     desk: Option<Box<Desk>>,
 }
@@ -112,6 +117,7 @@ impl Session {
         // Those are of clients.
         session.flight.settle();
         session.initiator = Some(Box::new(Initiator {
+            prices: venue.prices_of.map(Prices::new),
             settings: venue,
             touch: Touch::None,
             connect_at: Timestamp::ZERO,
@@ -164,13 +170,17 @@ impl Session {
         self.initiator.as_ref().map(|initiator| initiator.counts).unwrap_or_default()
     }
 
-    /// Works through what has come up to the next report, and gives it.
+    /// Works through what has come up to the next report or price, and gives the report. Prices are to be taken first
+    /// ([`Session::poll_price`]).
     pub fn poll_report(&mut self, now: Timestamp) -> Option<VenueReport> {
         let desk = self.initiator.as_mut()?.desk.take()?;
         let report = loop {
             if let Some(report) = self.initiator.as_mut().and_then(|initiator| initiator.reports.pop_front())
             {
                 break Some(report);
+            }
+            if self.has_price() {
+                break None;
             }
             self.go_on(now);
             if !self.may_read() || !self.read_one(now, &desk) {
@@ -224,6 +234,7 @@ impl Session {
         self.handle_no_connection(now);
         if let Some(initiator) = &mut self.initiator {
             initiator.touch = Touch::None;
+            initiator.prices.iter_mut().for_each(Prices::end);
             initiator.queried.clear();
             // Whoever could not be reached has seen no number, and it is used again.
             if let Some(number) = initiator.unheard.take() {
@@ -327,6 +338,7 @@ impl Session {
             && initiator.touch == Touch::Asked(told)
         {
             initiator.touch = Touch::Full;
+            self.begin_prices();
         }
     }
 }

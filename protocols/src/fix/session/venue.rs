@@ -226,6 +226,9 @@ impl Session {
                 Err(passed) => self.pass_over(passed),
             },
             b"3" | b"j" => self.handle_message_refused(message),
+            b"W" | b"X" => self.handle_prices(now, message),
+            // The security has no prices there.
+            b"Y" => self.note_words(message),
             _ => self.business_reject(now, message, number, 3, None, "Unsupported message type"),
         }
     }
@@ -302,6 +305,10 @@ impl Session {
 
     /// Reject (3) or Business Message Reject (j) of a message of ours, found by its number.
     fn handle_message_refused(&mut self, message: &Message) {
+        if message.get(tag::REF_MSG_TYPE) == Some(b"V") {
+            // It gives no market data.
+            return self.note_words(message);
+        }
         let Some(refused) = self.refused_message(message) else { return self.pass_over(Passed::Order) };
         self.note_words(message);
         let Some(initiator) = &mut self.initiator else { return };

@@ -1,6 +1,6 @@
 //! Requests to a venue: New Order Single (D), Order Cancel Request (F), Cancel/Replace Request (G), Order Status Request (H).
 
-use pitlane_engine::id::IntId;
+use pitlane_engine::id::{IntId, SecurityId};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::terms::{OrderKind, Terms, Tif};
 use pitlane_engine::time::Timestamp;
@@ -24,7 +24,7 @@ pub struct Names<'a> {
 pub fn order(draft: &mut Draft, names: &Names<'_>, reference: &RefData, terms: &Terms, now: Timestamp) {
     begin(draft, names);
     draft.code(b"21=", b'1');
-    instrument(draft, reference, terms);
+    instrument(draft, reference, terms.security);
     draft.code(b"54=", terms.side.code());
     draft.time(b"60=", now);
     draft.scaled(b"38=", terms.qty.raw());
@@ -48,7 +48,7 @@ pub fn order(draft: &mut Draft, names: &Names<'_>, reference: &RefData, terms: &
 
 pub fn cancel(draft: &mut Draft, names: &Names<'_>, reference: &RefData, terms: &Terms, now: Timestamp) {
     begin(draft, names);
-    instrument(draft, reference, terms);
+    instrument(draft, reference, terms.security);
     draft.code(b"54=", terms.side.code());
     draft.time(b"60=", now);
     draft.scaled(b"38=", terms.qty.raw());
@@ -57,7 +57,7 @@ pub fn cancel(draft: &mut Draft, names: &Names<'_>, reference: &RefData, terms: 
 pub fn status(draft: &mut Draft, names: &Names<'_>, reference: &RefData, terms: &Terms) {
     draft.id(b"790=", names.cl_ord_id);
     begin(draft, names);
-    instrument(draft, reference, terms);
+    instrument(draft, reference, terms.security);
     draft.code(b"54=", terms.side.code());
 }
 
@@ -72,8 +72,8 @@ fn begin(draft: &mut Draft, names: &Names<'_>) {
 }
 
 /// By our symbol and the exchange's market identifier.
-fn instrument(draft: &mut Draft, reference: &RefData, terms: &Terms) {
-    let Some(security) = reference.security(terms.security) else {
+pub(super) fn instrument(draft: &mut Draft, reference: &RefData, security: SecurityId) {
+    let Some(security) = reference.security(security) else {
         return draft.text(b"55=", NOT_KNOWN);
     };
     draft.text(b"55=", security.symbol.as_bytes());

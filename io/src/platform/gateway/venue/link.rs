@@ -5,6 +5,7 @@ use pitlane_engine::errands::Errands;
 use pitlane_engine::id::{ShardId, Source};
 use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::reason::Reason;
+use pitlane_engine::shard::shard_of;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 use pitlane_protocols::fix::session::{Session, State, VenueReport};
 
@@ -143,7 +144,7 @@ impl Link {
             Some(port) => self.tell_shards(now, port),
             // No command leaves any more. What still comes is read, and will come again: none of it is stored.
             None => {
-                while self.session.poll_report(now).is_some() {}
+                while self.session.poll_report(now).is_some() || self.session.poll_price().is_some() {}
                 0
             }
         };
@@ -242,8 +243,14 @@ impl Link {
         }
         let mut work = self.errands.poll(port);
         while work < REPORTS_PER_ROUND_MAX && self.errands.is_empty() {
-            let Some(report) = self.session.poll_report(now) else { break };
-            self.send(report, port);
+            // In the order in which the venue has said it.
+            match self.session.poll_report(now) {
+                Some(report) => self.send_report(report, port),
+                None => match self.session.poll_price() {
+                    Some(price) => self.send_price(price, port),
+                    None => break,
+                },
+            }
             work += 1;
         }
         self.awake |= !self.errands.is_empty() || work >= REPORTS_PER_ROUND_MAX;
@@ -270,19 +277,29 @@ impl Link {
     }
 
     /// A report to the shard of its order, at once if there is room.
-    fn send(&mut self, report: VenueReport, port: &mut PortEnd) {
+    fn send_report(&mut self, report: VenueReport, port: &mut PortEnd) {
         let VenueReport { order, report, token } = report;
         let shard = order.shard();
         // An id that leads to no shard is none of ours: passed over.
         let Some(stored) = self.stored.get_mut(shard.0 as usize) else {
             return self.session.handle_stored(token);
         };
-        let command = Command { source: self.source, token: 0, body: Body::Report { order, report } };
-        if port.send(shard, command).is_err() {
-            self.errands.send(shard, command);
-        }
         if token != 0 {
             stored.note(token);
+        }
+        self.send(shard, Body::Report { order, report }, port);
+    }
+
+    /// A price to the shard of its security. It may not be lost either: a stop may wait for it.
+    fn send_price(&mut self, price: Body, port: &mut PortEnd) {
+        let (Body::Quote { security, .. } | Body::Trade { security, .. }) = price else { return };
+        self.send(shard_of(security, port.shards()), price, port);
+    }
+
+    fn send(&mut self, shard: ShardId, body: Body, port: &mut PortEnd) {
+        let command = Command { source: self.source, token: 0, body };
+        if port.send(shard, command).is_err() {
+            self.errands.send(shard, command);
         }
     }
 
