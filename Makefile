@@ -16,7 +16,7 @@ PREFIX ?= /usr/local
 SYSCONFDIR ?= $(if $(filter /usr /usr/local,$(PREFIX)),/etc,$(PREFIX)/etc)
 
 .DEFAULT_GOAL := help
-.PHONY: help run page test web-test client-test check sim faults fuzz oracle bench compare bench-gate flame smoke pure cover \
+.PHONY: help run page test web-test client-test check sim faults chaos campaign fuzz oracle bench compare bench-gate flame smoke pure cover \
 	install release reproducible deny sbom clean
 
 # The page is built where npm is at hand, and only when something of it has changed; without it the binary says how.
@@ -84,6 +84,20 @@ faults: ## loss of power at every write, every byte of a journal flipped, disks 
 	PITLANE_FAULTS=full cargo test --package pitlane $(PROFILE) --test server
 	PITLANE_FAULTS=full cargo test --package pitlane $(PROFILE) --test fix kills
 	PITLANE_FAULTS=full cargo test --package pitlane $(PROFILE) --test strategies kills -- --nocapture
+
+# In a network of its own, if we may have one: then packets can be lost in it. What is not permitted here is told and left out.
+OWN_NET := $(shell unshare --net ip link set lo up 2>/dev/null && command -v iptables >/dev/null && echo yes)
+ALONE := $(if $(OWN_NET),PITLANE_CHAOS_NET=own unshare --net sh -c 'ip link set lo up && exec "$$0" "$$@"')
+
+chaos: FOR := $(if $(filter file,$(origin FOR)),300,$(FOR))
+chaos: ## the real binary in every trouble, and what clients were told beside what is left (FOR=300 seconds, SEED=1)
+	cargo test --package pitlane $(PROFILE) --test chaos --no-run
+	$(if $(SEED),PITLANE_SEED=$(SEED)) PITLANE_CHAOS=$(FOR) $(ALONE) \
+		cargo test --package pitlane $(PROFILE) --test chaos -- --nocapture in_any_trouble
+
+campaign: ## 500 kills, 100 losses of power, 1,000 hostile sessions of each protocol, in one table: some twenty minutes (KILLS= CUTS= SESSIONS= SEED=)
+	$(if $(SEED),PITLANE_SEED=$(SEED)) PITLANE_CAMPAIGN_KILLS=$(or $(KILLS),500) PITLANE_CAMPAIGN_CUTS=$(or $(CUTS),100) \
+		PITLANE_CAMPAIGN_SESSIONS=$(or $(SESSIONS),1000) cargo test --package pitlane $(PROFILE) --test chaos -- --nocapture the_campaign
 
 fuzz: ## any input into any state (TARGET=commands FOR=60); TARGET=rest: requests made up from the description of REST
 ifeq ($(TARGET),rest)

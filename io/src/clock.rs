@@ -10,6 +10,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use pitlane_engine::time::Timestamp;
 
+use crate::fault;
+
 /// Nanoseconds between two looks at the wall clock: the counter drifts by less than a microsecond in that time.
 const LOOK_NS: u64 = 100_000_000;
 /// Most that one look takes back. Our time stands still that long, every [`LOOK_NS`]: a hundredth of it.
@@ -59,7 +61,7 @@ pub fn wall() -> Timestamp {
 
 fn wall_ns() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+    fault::shown(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// Our time as a function of the counter's, led by the wall clock. All in nanoseconds.

@@ -5,6 +5,8 @@
 //! | `panic:THREAD:ROUNDS` | the thread panics in its so many-th round with work |
 //! | `kill:WRITES` | the process is killed as by SIGKILL after so many commands were written to journals, before the last is applied |
 //! | `audit:LINES` | the audit log fails as a disk does, after so many writes |
+//! | `sync:SYNCS` | the so many-th sync of a file of journals and stores fails as that of a bad disk does |
+//! | `clock:LOOKS:SECONDS` | the wall clock is put forward or, below zero, back by so much, once it was looked at so often |
 
 #[cfg(not(debug_assertions))]
 use std::io;
@@ -26,8 +28,22 @@ pub fn before_note() -> io::Result<()> {
     Ok(())
 }
 
+/// To be called before a file is synced.
+#[cfg(not(debug_assertions))]
+#[inline(always)]
+pub fn before_sync() -> io::Result<()> {
+    Ok(())
+}
+
+/// To be called with what the wall clock shows, in nanoseconds: what it is taken to show.
+#[cfg(not(debug_assertions))]
+#[inline(always)]
+pub fn shown(wall_ns: u64) -> u64 {
+    wall_ns
+}
+
 #[cfg(debug_assertions)]
-pub use asked::{after_round, after_write, before_note};
+pub use asked::{after_round, after_write, before_note, before_sync, shown};
 
 #[cfg(debug_assertions)]
 mod asked {
@@ -36,6 +52,7 @@ mod asked {
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU64, Ordering};
 
+    use pitlane_engine::time::NS_PER_S;
     use signal_hook::consts::SIGKILL;
     use signal_hook::low_level::raise;
 
@@ -45,6 +62,8 @@ mod asked {
         Panic { thread: String, rounds: AtomicU64 },
         Kill { writes: AtomicU64 },
         Audit { writes: AtomicU64 },
+        Sync { syncs: AtomicU64 },
+        Clock { looks: AtomicU64, ns: i64 },
     }
 
     fn asked() -> Option<&'static Fault> {
@@ -60,6 +79,14 @@ mod asked {
         if let Some(writes) = text.strip_prefix("audit:") {
             return Some(Fault::Audit { writes: count(writes)? });
         }
+        if let Some(syncs) = text.strip_prefix("sync:") {
+            return Some(Fault::Sync { syncs: count(syncs)? });
+        }
+        if let Some(jump) = text.strip_prefix("clock:") {
+            let (looks, seconds) = jump.split_once(':')?;
+            let ns = seconds.parse::<i64>().ok()?.checked_mul(NS_PER_S as i64)?;
+            return Some(Fault::Clock { looks: count(looks)?, ns });
+        }
         let (thread, rounds) = text.strip_prefix("panic:")?.rsplit_once(':')?;
         Some(Fault::Panic { thread: thread.to_string(), rounds: count(rounds)? })
     }
@@ -73,10 +100,30 @@ mod asked {
 
     pub fn before_note() -> io::Result<()> {
         let Some(Fault::Audit { writes }) = asked() else { return Ok(()) };
-        match writes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)) {
-            Ok(_) => Ok(()),
-            Err(_) => Err(io::Error::other(format!("asked for by {VARIABLE}"))),
+        match is_over(writes) {
+            false => Ok(()),
+            true => Err(io::Error::other(format!("asked for by {VARIABLE}"))),
         }
+    }
+
+    pub fn before_sync() -> io::Result<()> {
+        let Some(Fault::Sync { syncs }) = asked() else { return Ok(()) };
+        match syncs.fetch_sub(1, Ordering::Relaxed) {
+            1 => Err(io::Error::other(format!("asked for by {VARIABLE}"))),
+            _ => Ok(()),
+        }
+    }
+
+    pub fn shown(wall_ns: u64) -> u64 {
+        match asked() {
+            Some(Fault::Clock { looks, ns }) if is_over(looks) => wall_ns.saturating_add_signed(*ns),
+            _ => wall_ns,
+        }
+    }
+
+    /// Counts down, and says whether it had come to its end before.
+    fn is_over(left: &AtomicU64) -> bool {
+        left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_err()
     }
 
     pub fn after_write() {

@@ -11,6 +11,7 @@ use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
 use super::simulated::{Simulated, SimulatedFile};
+use crate::fault;
 
 /// Unit in which segments are mapped, and of their size.
 pub const PAGE_BYTES: usize = 4_096;
@@ -253,7 +254,7 @@ impl File {
     /// All that was written is on disk when this returns. After an error nobody knows what is; it must not be called again.
     pub fn sync(&self) -> io::Result<()> {
         match self {
-            File::Real(file) => file.sync_data(),
+            File::Real(file) => fault::before_sync().and_then(|()| file.sync_data()),
             File::Simulated(file) => file.sync(),
         }
     }

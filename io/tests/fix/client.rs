@@ -88,15 +88,23 @@ impl Client {
 
     /// Logs on; with a reset both begin with one. What came before the answer to a Logon is a mistake.
     pub fn log_on(&mut self, reset: bool) -> Message {
+        let answer = self.try_log_on(reset).expect("a Logon is answered");
+        assert_eq!(answer.get(35), "A", "{}", answer.text());
+        answer
+    }
+
+    /// The same with somebody who may be gone, or say no.
+    pub fn try_log_on(&mut self, reset: bool) -> io::Result<Message> {
         if reset {
             (self.next_out, self.next_in) = (1, 1);
             self.sent.clear();
         }
         self.say("A", if reset { "98=0|108=30|141=Y|" } else { "98=0|108=30|" });
-        let answer = self.read().expect("a Logon is answered");
-        assert_eq!(answer.get(35), "A", "{}", answer.text());
-        self.number(&answer);
-        answer
+        let answer = self.read()?;
+        if answer.get(35) == "A" {
+            self.number(&answer);
+        }
+        Ok(answer)
     }
 
     /// Says an application message.
@@ -158,11 +166,16 @@ impl Client {
 
     /// Asks for an answer and takes in all that comes before it: then nothing is under way.
     pub fn settle(&mut self) {
+        self.try_settle().expect("a test request is answered");
+    }
+
+    /// The same with somebody who may be gone.
+    pub fn try_settle(&mut self) -> io::Result<()> {
         loop {
             let id = format!("t{}", self.next_out);
             self.say("1", &format!("112={id}|"));
             loop {
-                let message = self.read().expect("a test request is answered");
+                let message = self.read()?;
                 let answered = message.get(35) == "0" && message.get(112) == id;
                 self.take_in(&message);
                 if answered {
@@ -170,7 +183,7 @@ impl Client {
                 }
             }
             if !self.asked {
-                return;
+                return Ok(());
             }
         }
     }

@@ -4,9 +4,8 @@
 //! After all lives every order is asked for once more (PossResend): what the platform says of it must be what the client knows from its
 //! reports, and the fills it was told of must add up to what is filled.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use crate::client::{Client, Message, now};
+use crate::client::{Client, now};
+use crate::known::Known;
 use crate::service::folder;
 use crate::{fix, start};
 use pitlane_engine::chance::Chance;
@@ -79,48 +78,9 @@ fn act(client: &mut Client, dice: &mut Chance, orders: &mut Vec<String>, life: u
     orders.push(id);
 }
 
-/// What a client knows from its reports.
-#[derive(Default)]
-struct Known {
-    exec_ids: BTreeSet<String>,
-    /// By the order's first id.
-    last: BTreeMap<String, Message>,
-    filled: BTreeMap<String, u64>,
-    /// By kind of answer and the request's id.
-    answers: BTreeMap<(String, String), u32>,
-}
-
-impl Known {
-    fn take(&mut self, message: &Message) {
-        let kind = message.get(35).to_string();
-        if kind != "8" {
-            return self.answered(kind, message);
-        }
-        assert!(self.exec_ids.insert(message.get(17).to_string()), "told twice: {}", message.text());
-        let root = message.get(37).to_string();
-        if matches!(message.get(150), "A" | "6" | "E") {
-            self.answered(message.get(150).to_string(), message);
-        }
-        if message.get(150) == "F" {
-            let filled = self.filled.entry(root.clone()).or_default();
-            *filled += whole(message.get(32));
-            assert_eq!(*filled, whole(message.get(14)), "a fill is missing: {}", message.text());
-        }
-        if message.get(150) != "8" || !self.last.contains_key(&root) {
-            self.last.insert(root, message.clone());
-        }
-    }
-
-    fn answered(&mut self, kind: String, message: &Message) {
-        let count = self.answers.entry((kind, message.get(11).to_string())).or_default();
-        *count += 1;
-        assert_eq!(*count, 1, "answered twice: {}", message.text());
-    }
-}
-
 fn check(client: &mut Client, orders: &[String]) {
     let mut known = Known::default();
-    client.heard.iter().for_each(|message| known.take(message));
+    client.heard.iter().for_each(|message| must(known.take(message)));
     for id in orders {
         if known.last.get(id).is_some_and(|last| last.get(39) == "8") {
             continue;
@@ -138,7 +98,7 @@ fn check(client: &mut Client, orders: &[String]) {
             {
                 break message;
             }
-            known.take(&message);
+            must(known.take(&message));
         };
         let last = known.last.get(id).unwrap_or_else(|| panic!("{id} was never reported")).clone();
         if status.get(150) != "I" {
@@ -159,6 +119,6 @@ fn check(client: &mut Client, orders: &[String]) {
     }
 }
 
-fn whole(value: &str) -> u64 {
-    value.parse().unwrap_or_else(|_| panic!("a whole number: {value:?}"))
+fn must(taken: Result<(), String>) {
+    taken.unwrap_or_else(|broken| panic!("{broken}"));
 }

@@ -8,6 +8,7 @@ mod hostile;
 #[allow(clippy::unwrap_used)]
 mod http_client;
 mod kills;
+mod known;
 mod others;
 #[allow(dead_code)]
 mod peer;

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
 pub struct Client {
@@ -24,7 +24,12 @@ impl Client {
 
     /// The next answer; `bare` if it is one without body, to a HEAD.
     pub fn receive(&mut self, bare: bool) -> Response {
-        Response::read(&mut self.socket, bare)
+        self.try_receive(bare).unwrap()
+    }
+
+    /// The same from somebody who may be gone.
+    pub fn try_receive(&mut self, bare: bool) -> io::Result<Response> {
+        Response::try_read(&mut self.socket, bare)
     }
 
     /// Whether the server closes the connection without a further byte.
@@ -47,13 +52,17 @@ pub struct Response {
 
 impl Response {
     pub fn read(socket: &mut impl BufRead, bare: bool) -> Response {
-        let status = line(socket);
+        Response::try_read(socket, bare).unwrap()
+    }
+
+    fn try_read(socket: &mut impl BufRead, bare: bool) -> io::Result<Response> {
+        let status = line(socket)?;
         let mut words = status.split(' ');
         assert_eq!(words.next(), Some("HTTP/1.1"), "{status:?}");
         let status = words.next().unwrap().parse().unwrap();
         let mut headers = Vec::new();
         loop {
-            let header = line(socket);
+            let header = line(socket)?;
             let Some((name, value)) = header.split_once(": ") else {
                 assert_eq!(header, "");
                 break;
@@ -62,19 +71,19 @@ impl Response {
         }
         let mut response = Response { status, headers, body: String::new() };
         if !bare && status != 304 {
-            response.body = response.read_body(socket);
+            response.body = response.read_body(socket)?;
         }
-        response
+        Ok(response)
     }
 
-    fn read_body(&self, socket: &mut impl BufRead) -> String {
+    fn read_body(&self, socket: &mut impl BufRead) -> io::Result<String> {
         let mut whole = Vec::new();
         if self.header("transfer-encoding") == Some("chunked") {
             loop {
-                let size = usize::from_str_radix(&line(socket), 16).unwrap();
+                let size = usize::from_str_radix(&line(socket)?, 16).unwrap();
                 let mut chunk = vec![0; size];
-                socket.read_exact(&mut chunk).unwrap();
-                assert_eq!(line(socket), "");
+                socket.read_exact(&mut chunk)?;
+                assert_eq!(line(socket)?, "");
                 if size == 0 {
                     break;
                 }
@@ -83,9 +92,9 @@ impl Response {
         } else {
             let length = self.header("content-length").expect("a length or chunks").parse().unwrap();
             whole.resize(length, 0);
-            socket.read_exact(&mut whole).unwrap();
+            socket.read_exact(&mut whole)?;
         }
-        String::from_utf8(whole).unwrap()
+        Ok(String::from_utf8(whole).unwrap())
     }
 
     pub fn header(&self, name: &str) -> Option<&str> {
@@ -106,8 +115,9 @@ impl Response {
     }
 }
 
-fn line(socket: &mut impl BufRead) -> String {
+fn line(socket: &mut impl BufRead) -> io::Result<String> {
     let mut line = String::new();
-    socket.read_line(&mut line).unwrap();
-    line.strip_suffix("\r\n").unwrap_or_else(|| panic!("a cut line: {line:?}")).to_string()
+    socket.read_line(&mut line)?;
+    let whole = line.strip_suffix("\r\n").map(str::to_string);
+    whole.ok_or_else(|| io::Error::new(io::ErrorKind::UnexpectedEof, format!("a cut line: {line:?}")))
 }

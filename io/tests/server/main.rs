@@ -1,5 +1,6 @@
 //! The running service: start, requests, both layouts, every way to end, and what is there after a restart.
 
+mod image;
 mod lives;
 mod power;
 mod service;

@@ -3,35 +3,13 @@
 //!
 //! Only in the full form, and only where images may be mounted.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
 use crate::LIVELY;
+use crate::image::{Mounted, sh};
 use crate::lives::{Witness, is_full, state};
 use crate::service::{Service, command, folder};
 
 /// Lines heard before the cut.
 const LINES: usize = 400;
-
-/// An image that is mounted for as long as this lives.
-struct Mounted(PathBuf);
-
-impl Mounted {
-    fn of(image: &Path, at: PathBuf) -> Option<Mounted> {
-        let (image, folder) = (image.display(), at.display());
-        sh(&format!("mkdir -p {folder} && mount -o loop {image} {folder}")).then_some(Mounted(at))
-    }
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        sh(&format!("umount {}", self.0.display()));
-    }
-}
-
-fn sh(script: &str) -> bool {
-    Command::new("sh").args(["-c", script]).status().is_ok_and(|status| status.success())
-}
 
 #[test]
 fn what_was_told_at_level_disk_is_there_after_a_power_cut() {
@@ -40,8 +18,7 @@ fn what_was_told_at_level_disk_is_there_after_a_power_cut() {
     }
     let place = folder("power");
     let (image, cut) = (place.join("disk.img"), place.join("cut.img"));
-    let made = sh(&format!("truncate -s 128M {0} && mkfs.ext4 -q {0}", image.display()));
-    let Some(disk) = Mounted::of(&image, place.join("disk")).filter(|_| made) else {
+    let Some(disk) = Mounted::new(&image, "128M", place.join("disk")) else {
         eprintln!("skipped: no image can be mounted here");
         return;
     };

@@ -96,6 +96,10 @@ impl Service {
         word.expect("it listens").parse().expect("an address")
     }
 
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// The next line; empty at the end.
     pub fn line(&mut self) -> String {
         let mut line = String::new();
@@ -105,7 +109,7 @@ impl Service {
 
     /// The shell has its own `kill`, so nothing needs to be installed.
     pub fn signal(&self, signal: &str) {
-        let kill = format!("kill -{signal} {}", self.child.id());
+        let kill = format!("kill -{signal} {}", self.id());
         assert!(Command::new("sh").args(["-c", &kill]).status().expect("there is a shell").success());
     }
 
@@ -140,7 +144,7 @@ impl Service {
         let mut err = self.child.stderr.take().expect("its complaints are ours");
         err.read_to_string(&mut complaints).expect("it complains in text");
         // Nobody has waited for it, so its numbers are still there.
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.id())).unwrap_or_default();
         let fields: Vec<&str> =
             stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();
         let time = |at: usize| fields.get(at).and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);

@@ -1,6 +1,6 @@
 //! A client that writes what it is told to, over TCP, TLS or WebSocket, and reads frames.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
@@ -50,27 +50,37 @@ impl Client {
 
     /// `CONNECT|accept-version:1.2||body`, with a NUL behind.
     pub fn say(&mut self, frame: &str) {
+        self.try_say(frame).unwrap();
+    }
+
+    /// The same to somebody who may be gone.
+    pub fn try_say(&mut self, frame: &str) -> io::Result<()> {
         let mut bytes = frame.replace('|', "\n").into_bytes();
         bytes.push(0);
-        self.wire.write_all(&bytes).unwrap();
-        self.wire.flush().unwrap();
+        self.wire.write_all(&bytes)?;
+        self.wire.flush()
     }
 
     /// The next frame, in the same form; None at the end. Heart-beats are passed over.
     pub fn hear(&mut self) -> Option<String> {
+        self.try_hear().unwrap_or_else(|error| panic!("the next frame does not come: {error}"))
+    }
+
+    /// The same from somebody who may be gone.
+    pub fn try_hear(&mut self) -> io::Result<Option<String>> {
         loop {
             let begin = self.input.iter().position(|byte| *byte != b'\n').unwrap_or(self.input.len());
             self.input.drain(..begin);
             if let Some(end) = self.input.iter().position(|byte| *byte == 0) {
                 let frame: Vec<u8> = self.input.drain(..=end).collect();
-                return Some(String::from_utf8(frame[..end].to_vec()).unwrap().replace('\n', "|"));
+                return Ok(Some(String::from_utf8(frame[..end].to_vec()).unwrap().replace('\n', "|")));
             }
             let mut buffer = [0; 16 * 1024];
             match self.wire.read(&mut buffer) {
-                Ok(0) => return None,
+                Ok(0) => return Ok(None),
                 Ok(count) => self.input.extend_from_slice(&buffer[..count]),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => panic!("the next frame does not come: {error}"),
+                Err(error) => return Err(error),
             }
         }
     }

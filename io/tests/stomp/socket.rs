@@ -15,21 +15,30 @@ pub struct WebSocket {
 
 impl WebSocket {
     /// The opening handshake; the answer's head.
-    pub fn open(mut wire: Box<dyn Wire>, address: SocketAddr, further: &str) -> (WebSocket, String) {
+    pub fn open(wire: Box<dyn Wire>, address: SocketAddr, further: &str) -> (WebSocket, String) {
+        WebSocket::try_open(wire, address, further).unwrap()
+    }
+
+    /// The same among people who may go away at any moment.
+    pub fn try_open(
+        mut wire: Box<dyn Wire>,
+        address: SocketAddr,
+        further: &str,
+    ) -> io::Result<(WebSocket, String)> {
         let request = format!(
             "GET /stomp HTTP/1.1\r\nHost: {address}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
              Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{further}\r\n"
         );
-        wire.write_all(request.as_bytes()).unwrap();
-        wire.flush().unwrap();
+        wire.write_all(request.as_bytes())?;
+        wire.flush()?;
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             let mut byte = [0];
-            wire.read_exact(&mut byte).unwrap();
+            wire.read_exact(&mut byte)?;
             head.push(byte[0]);
         }
         let head = String::from_utf8(head).unwrap();
-        (WebSocket { wire, payload: Vec::new(), code: None }, head)
+        Ok((WebSocket { wire, payload: Vec::new(), code: None }, head))
     }
 
     pub fn send(&mut self, first: u8, payload: &[u8]) {
@@ -59,26 +68,30 @@ impl WebSocket {
 
     /// Opcode and payload of the next frame; None at the end.
     pub fn receive(&mut self) -> Option<(u8, Vec<u8>)> {
+        self.try_receive().unwrap()
+    }
+
+    fn try_receive(&mut self) -> io::Result<Option<(u8, Vec<u8>)>> {
         let mut head = [0; 2];
-        if self.wire.read(&mut head[..1]).unwrap() == 0 {
-            return None;
+        if self.wire.read(&mut head[..1])? == 0 {
+            return Ok(None);
         }
-        self.wire.read_exact(&mut head[1..]).unwrap();
+        self.wire.read_exact(&mut head[1..])?;
         assert_eq!(head[0] & 0x70, 0, "no bit is used that nobody agreed on");
         assert_eq!(head[0] & 0x80, 0x80, "our messages have one fragment");
         assert_eq!(head[1] & 0x80, 0, "a server does not mask");
         let len = match head[1] {
             126 => {
                 let mut len = [0; 2];
-                self.wire.read_exact(&mut len).unwrap();
+                self.wire.read_exact(&mut len)?;
                 u16::from_be_bytes(len) as usize
             }
             127 => panic!("no message is so long"),
             len => len as usize,
         };
         let mut payload = vec![0; len];
-        self.wire.read_exact(&mut payload).unwrap();
-        Some((head[0] & 0x0f, payload))
+        self.wire.read_exact(&mut payload)?;
+        Ok(Some((head[0] & 0x0f, payload)))
     }
 
     /// The code of the close frame, which must be the next but for messages; and then the end.
@@ -113,7 +126,7 @@ impl Write for WebSocket {
 impl Read for WebSocket {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.payload.is_empty() {
-            let Some((opcode, payload)) = self.receive() else { return Ok(0) };
+            let Some((opcode, payload)) = self.try_receive()? else { return Ok(0) };
             match opcode {
                 1 => {
                     let ends = payload.iter().filter(|byte| **byte == 0).count();

@@ -1,0 +1,246 @@
+//! Holds what everybody was told against what the platform knows, and its books against themselves: over REST, as anybody could.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pitlane_engine::number::{ContractSize, Money, Notional, Price};
+use serde_json::Value;
+
+use crate::findings::{Findings, Kind};
+use crate::http_client::Client;
+use crate::people::{Doors, wire};
+use crate::told::{FINAL, Standing, Told, qty, text};
+
+/// Orders trade on while the books are read; they are read again until they agree, at most so often.
+const READS_MAX: usize = 50;
+
+/// What the platform knows after its start.
+pub struct Audit<'a> {
+    client: Client,
+    /// Which life, for the findings.
+    place: &'a str,
+    findings: &'a mut Findings,
+}
+
+impl Audit<'_> {
+    pub fn look(doors: &Doors, told: &[&Told], place: &str, findings: &mut Findings) {
+        let Ok(socket) = wire(doors.http) else {
+            return findings.add(Kind::Broken, format!("{place}: nobody listens"));
+        };
+        let mut audit = Audit { client: Client::new(socket), place, findings };
+        let orders = audit.orders();
+        for told in told {
+            audit.check_orders(&orders, told);
+        }
+        let transactions = audit.transactions();
+        for told in told {
+            audit.check_transactions(&transactions, told);
+        }
+        audit.check_books();
+    }
+
+    fn find(&mut self, kind: Kind, what: String) {
+        let place = self.place;
+        self.findings.add(kind, format!("{place}: {what}"));
+    }
+
+    fn rows(&mut self, path: &str) -> Vec<Value> {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        let answer = self.client.send_bytes(request.as_bytes()).and_then(|()| self.client.try_receive(false));
+        match answer {
+            Ok(answer) if answer.status == 200 => match answer.json() {
+                Value::Array(rows) => rows,
+                row => vec![row],
+            },
+            Ok(answer) if answer.status == 404 => Vec::new(),
+            other => {
+                self.find(Kind::Broken, format!("{path}: {other:?}"));
+                Vec::new()
+            }
+        }
+    }
+
+    /// All orders by their present id.
+    fn orders(&mut self) -> BTreeMap<String, Value> {
+        let mut orders = BTreeMap::new();
+        // An order that ends between the two is in both.
+        for path in ["/rest/execution/order", "/rest/ext/order/history"] {
+            let mut ids = BTreeSet::new();
+            for row in self.rows(path) {
+                let id = text(&row, "intId");
+                if !ids.insert(id.clone()) {
+                    self.find(Kind::Doubled, format!("order {id} in {path}"));
+                }
+                orders.insert(id, row);
+            }
+        }
+        orders
+    }
+
+    fn check_orders(&mut self, orders: &BTreeMap<String, Value>, told: &Told) {
+        for (id, standing) in &told.orders {
+            match self.order(orders, id) {
+                Some(row) => self.check_order(&row, id, standing),
+                // A refusal is told, and need not be kept.
+                None if standing.status == "REJECTED" => {}
+                None => self.find(Kind::Lost, format!("order {id}, told as {standing:?}")),
+            }
+        }
+        for id in &told.cancelled {
+            let open = ["NEW", "PARTIALLY_FILLED"];
+            if let Some(row) =
+                self.order(orders, id).filter(|row| open.contains(&text(row, "status").as_str()))
+            {
+                self.find(Kind::Lost, format!("the cancel of {id}: {row}"));
+            }
+        }
+    }
+
+    /// By the id it has, or any that it had.
+    fn order(&mut self, orders: &BTreeMap<String, Value>, id: &str) -> Option<Value> {
+        if let Some(row) = orders.get(id) {
+            return Some(row.clone());
+        }
+        let mut found = self.rows(&format!("/rest/execution/order/{id}"));
+        if found.len() > 1 {
+            self.find(Kind::Doubled, format!("order {id}: {found:?}"));
+        }
+        found.pop()
+    }
+
+    fn check_order(&mut self, row: &Value, id: &str, told: &Standing) {
+        let (status, filled) = (text(row, "status"), qty(row, "filledQuantity"));
+        let is_final = FINAL.contains(&told.status.as_str());
+        if filled < told.filled || is_final && (filled != told.filled || status != told.status) {
+            self.find(Kind::Lost, format!("what was told of {id}, {told:?}: {row}"));
+        }
+    }
+
+    fn transactions(&mut self) -> Vec<Value> {
+        self.rows("/rest/transaction/daily")
+    }
+
+    fn check_transactions(&mut self, transactions: &[Value], told: &Told) {
+        let mut by_uuid: BTreeMap<String, &Value> = BTreeMap::new();
+        for row in transactions {
+            if by_uuid.insert(text(row, "uuid"), row).is_some() {
+                self.find(Kind::Doubled, format!("transaction {row}"));
+            }
+        }
+        for (uuid, written) in &told.transactions {
+            match by_uuid.get(uuid) {
+                None => self.find(Kind::Lost, format!("transaction {uuid}, told as {written:?}")),
+                Some(row) if (row["quantity"].to_string(), row["price"].to_string()) != *written => {
+                    self.find(Kind::Lost, format!("what was told of transaction {uuid}, {written:?}: {row}"));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// By security.
+    fn contract_sizes(&mut self) -> BTreeMap<u64, ContractSize> {
+        let size = |row: Value| {
+            let size = ContractSize::parse(row["contractSize"].to_string().as_bytes()).ok()?;
+            Some((row["id"].as_u64()?, size))
+        };
+        self.rows("/rest/security").into_iter().filter_map(size).collect()
+    }
+
+    /// Positions and cash are the sums of transactions, and so is what is filled of an order.
+    fn check_books(&mut self) {
+        let sizes = self.contract_sizes();
+        let mut differences = Vec::new();
+        for _ in 0..READS_MAX {
+            let transactions = self.transactions();
+            let positions = self.rows("/rest/position");
+            let cash = self.rows("/rest/ext/cash-balance");
+            let orders = self.orders();
+            differences = Books::of(&transactions, &sizes).differ(&positions, &cash, &orders);
+            if differences.is_empty() {
+                return;
+            }
+        }
+        for difference in differences {
+            self.find(Kind::Unbalanced, difference);
+        }
+    }
+}
+
+/// What transactions add up to.
+#[derive(Default)]
+struct Books {
+    /// By strategy and security.
+    positions: BTreeMap<(u64, u64), i64>,
+    /// By strategy and currency.
+    cash: BTreeMap<(u64, String), i64>,
+    filled: BTreeMap<String, i64>,
+}
+
+impl Books {
+    fn of(transactions: &[Value], sizes: &BTreeMap<u64, ContractSize>) -> Books {
+        let mut books = Books::default();
+        transactions.iter().for_each(|row| books.take(row, sizes));
+        books
+    }
+
+    fn take(&mut self, row: &Value, sizes: &BTreeMap<u64, ContractSize>) {
+        let strategy = row["strategyId"].as_u64().unwrap_or_default();
+        let price = Price::parse(row["price"].to_string().as_bytes()).expect("a price is a decimal");
+        let money = match row["securityId"].as_u64() {
+            Some(security) => {
+                let traded = qty(row, "quantity");
+                *self.positions.entry((strategy, security)).or_default() += traded.raw();
+                if let Some(order) = row["orderIntId"].as_str() {
+                    *self.filled.entry(order.to_string()).or_default() += traded.abs().raw();
+                }
+                let paid = Notional::of(price, traded).money(sizes[&security]).expect("it is not so much");
+                -paid.raw() - money(row, "commission").raw()
+            }
+            // The only movement by hand here is a credit.
+            None => price.raw(),
+        };
+        *self.cash.entry((strategy, text(row, "currency"))).or_default() += money;
+    }
+
+    fn differ(&self, positions: &[Value], cash: &[Value], orders: &BTreeMap<String, Value>) -> Vec<String> {
+        let mut differences = Vec::new();
+        let mut compare = |what: String, sum: i64, shown: i64| {
+            if sum != shown {
+                differences.push(format!("{what}: transactions make {sum}, it shows {shown} (in 10⁻⁸)"));
+            }
+        };
+        let mut shown: BTreeMap<(u64, u64), i64> = BTreeMap::new();
+        for row in positions {
+            let key = (
+                row["strategyId"].as_u64().unwrap_or_default(),
+                row["securityId"].as_u64().unwrap_or_default(),
+            );
+            shown.insert(key, qty(row, "quantity").raw());
+        }
+        for key in self.positions.keys().chain(shown.keys()).collect::<BTreeSet<_>>() {
+            let of = |map: &BTreeMap<_, i64>| map.get(key).copied().unwrap_or_default();
+            compare(format!("position {key:?}"), of(&self.positions), of(&shown));
+        }
+        let mut shown: BTreeMap<(u64, String), i64> = BTreeMap::new();
+        for row in cash {
+            let key = (row["strategyId"].as_u64().unwrap_or_default(), text(row, "currency"));
+            shown.insert(key, money(row, "amount").raw());
+        }
+        for key in self.cash.keys().chain(shown.keys()).collect::<BTreeSet<_>>() {
+            let of = |map: &BTreeMap<_, i64>| map.get(key).copied().unwrap_or_default();
+            compare(format!("cash {key:?}"), of(&self.cash), of(&shown));
+        }
+        for (id, row) in orders {
+            // A transaction has the id that the order had then.
+            if row.get("origIntId").is_none() {
+                let sum = self.filled.get(id).copied().unwrap_or_default();
+                compare(format!("filled of {id}"), sum, qty(row, "filledQuantity").raw());
+            }
+        }
+        differences
+    }
+}
+
+fn money(row: &Value, name: &str) -> Money {
+    Money::parse(row[name].to_string().as_bytes()).unwrap_or_else(|_| panic!("{name} of {row}"))
+}

@@ -1,0 +1,124 @@
+//! So many kills, losses of power and hostile sessions in one go, with a table at the end: `make campaign`.
+
+use std::env;
+use std::time::Instant;
+
+use pitlane_engine::chance::Chance;
+
+use crate::LIVES_OF_A_LINE;
+use crate::findings::{Findings, Kind};
+use crate::hostile::{self, Protocol};
+use crate::image::Mounted;
+use crate::line::Line;
+use crate::number;
+use crate::people::Doors;
+use crate::place::Place;
+use crate::plan::{Life, Plan};
+use crate::service::Folder;
+use crate::trouble::{Abilities, can_limit_memory};
+
+/// Hostile sessions between two looks at the service.
+const VISIT: u64 = 50;
+
+/// Finds out what may be tried here.
+pub fn abilities() -> Abilities {
+    let root = Folder::new("chaos", "probe");
+    Abilities {
+        image: Mounted::new(&root.join("disk.img"), "16M", root.join("disk")).is_some(),
+        // Said by whoever has given us a network of our own.
+        net: env::var("PITLANE_CHAOS_NET").is_ok_and(|word| word == "own"),
+        groups: can_limit_memory(),
+    }
+}
+
+#[test]
+fn the_campaign() {
+    let Some(kills) = number("PITLANE_CAMPAIGN_KILLS") else { return };
+    let cuts = number("PITLANE_CAMPAIGN_CUTS").unwrap_or(0);
+    let sessions = number("PITLANE_CAMPAIGN_SESSIONS").unwrap_or(0);
+    let seed = number("PITLANE_SEED").unwrap_or(1);
+    let begun = Instant::now();
+    let mut rows = vec![
+        Row::of("kills", kills, lines("kills", seed, kills, false, Plan::killed)),
+        Row::of("power cuts", cuts, lines("cuts", seed, cuts, true, Plan::cut)),
+    ];
+    for protocol in Protocol::ALL {
+        let findings = visits(protocol, seed, sessions);
+        rows.push(Row::of(&format!("hostile {protocol:?}"), sessions, findings));
+    }
+    println!("seed {seed}, {:.0} s", begun.elapsed().as_secs_f64());
+    println!(
+        "{:<20}{:>8}{:>8}{:>9}{:>12}{:>8}{:>8}",
+        "what", "done", "lost", "doubled", "unbalanced", "broken", "panics"
+    );
+    for Row { what, done, findings } in &rows {
+        let [lost, doubled, unbalanced, broken, panics] =
+            [Kind::Lost, Kind::Doubled, Kind::Unbalanced, Kind::Broken, Kind::Panic]
+                .map(|kind| findings.count(kind));
+        println!("{what:<20}{done:>8}{lost:>8}{doubled:>9}{unbalanced:>12}{broken:>8}{panics:>8}");
+    }
+    rows.iter().for_each(|row| print!("{}", row.findings));
+    assert!(rows.iter().all(|row| row.findings.is_clean()));
+}
+
+struct Row {
+    what: String,
+    done: u64,
+    findings: Findings,
+}
+
+impl Row {
+    fn of(what: &str, done: u64, findings: Findings) -> Row {
+        println!("{done} {what}");
+        Row { what: what.to_string(), done, findings }
+    }
+}
+
+/// So many lives of a kind, on as many folders as it takes.
+fn lines(name: &str, seed: u64, lives: u64, on_image: bool, next: fn(&mut Plan) -> Life) -> Findings {
+    let mut findings = Findings::default();
+    for (number, first) in (0..lives).step_by(LIVES_OF_A_LINE as usize).enumerate() {
+        let seed = seed + number as u64;
+        let Some(place) = Place::new(&format!("{name}-{number}"), on_image) else {
+            findings.add(Kind::Broken, "no disk can be mounted here".to_string());
+            return findings;
+        };
+        let mut plan = Plan::new(seed, Abilities::default());
+        let mut line = Line::new(place, seed);
+        for _ in first..lives.min(first + LIVES_OF_A_LINE) {
+            line.live(&next(&mut plan));
+        }
+        line.close();
+        findings.take(line.findings);
+        eprintln!("{} of {lives} {name}", lives.min(first + LIVES_OF_A_LINE));
+    }
+    findings
+}
+
+/// So many hostile sessions with one service, which is asked in between whether it is well.
+fn visits(protocol: Protocol, seed: u64, sessions: u64) -> Findings {
+    let mut findings = Findings::default();
+    if sessions == 0 {
+        return findings;
+    }
+    let place = Place::new(&format!("hostile-{protocol:?}"), false).expect("a folder can be made");
+    let service = place.still();
+    let doors = Doors::of(&service);
+    let mut dice = Chance::named(seed, 4);
+    for first in (0..sessions).step_by(VISIT as usize) {
+        let wanted = VISIT.min(sessions - first);
+        let let_in = hostile::visit(protocol, &doors, wanted, &mut dice);
+        if let_in < wanted {
+            findings.add(Kind::Broken, format!("{protocol:?}: {let_in} of {wanted} were let in"));
+        }
+        if service.ask("GET /health/ready").0 != 200 {
+            findings.add(Kind::Broken, format!("{protocol:?}: not ready after {first} sessions"));
+        }
+    }
+    service.signal("TERM");
+    let ended = service.end();
+    if !ended.is_orderly() {
+        findings.add(Kind::Panic, format!("{protocol:?}: {}", ended.complaints));
+    }
+    findings
+}

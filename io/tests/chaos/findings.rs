@@ -1,0 +1,54 @@
+//! What went wrong, counted by kind. Nothing is thrown before the end, so that a campaign tells all of it.
+
+use std::fmt;
+
+/// Told at full length; the rest is counted.
+const SHOWN: usize = 20;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Somebody was told of it, and it is not there.
+    Lost,
+    /// It is there twice, or was told twice.
+    Doubled,
+    /// Sums that should be equal are not.
+    Unbalanced,
+    /// A rule of a protocol was broken towards a client, or the service did not do what it must.
+    Broken,
+    Panic,
+}
+
+#[derive(Debug, Default)]
+pub struct Findings {
+    found: Vec<(Kind, String)>,
+}
+
+impl Findings {
+    pub fn add(&mut self, kind: Kind, what: String) {
+        self.found.push((kind, what));
+    }
+
+    pub fn take(&mut self, other: Findings) {
+        self.found.extend(other.found);
+    }
+
+    pub fn count(&self, kind: Kind) -> usize {
+        self.found.iter().filter(|(found, _)| *found == kind).count()
+    }
+
+    pub fn is_clean(&self) -> bool {
+        self.found.is_empty()
+    }
+}
+
+impl fmt::Display for Findings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (kind, what) in self.found.iter().take(SHOWN) {
+            writeln!(f, "{kind:?}: {what}")?;
+        }
+        match self.found.len().saturating_sub(SHOWN) {
+            0 => Ok(()),
+            more => writeln!(f, "and {more} more"),
+        }
+    }
+}

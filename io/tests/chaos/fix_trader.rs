@@ -1,0 +1,137 @@
+//! A FIX client that trades, keeps its numbers over connections and lives, and holds its reports against each other.
+
+use std::io;
+use std::sync::mpsc::Sender;
+
+use pitlane_engine::chance::Chance;
+use pitlane_engine::number::Qty;
+
+use crate::client::{Client, now};
+use crate::findings::{Findings, Kind};
+use crate::known::Known;
+use crate::people::{Doors, wire};
+use crate::told::Told;
+
+/// Requests before the next look at the answers.
+const BURST_MAX: u64 = 8;
+/// Orders that cancels and replacements aim at: the last so many.
+const AIMS: usize = 20;
+const SYMBOLS: [(&str, &str); 4] = [("AAPL", "200"), ("MSFT", "400"), ("NVDA", "120"), ("AMZN", "190")];
+
+pub struct FixTrader {
+    client: Client,
+    dice: Chance,
+    orders: Vec<String>,
+    /// Of what was heard, how much is known.
+    taken: usize,
+    known: Known,
+    pub told: Told,
+    /// After a loss of power reports may come again under new numbers.
+    pub forgives_repeats: bool,
+}
+
+impl FixTrader {
+    pub fn new(seed: u64) -> FixTrader {
+        FixTrader {
+            client: Client::new("KEEP1"),
+            dice: Chance::named(seed, 1),
+            orders: Vec::new(),
+            taken: 0,
+            known: Known::default(),
+            told: Told::default(),
+            forgives_repeats: false,
+        }
+    }
+
+    /// Trades until the connection ends.
+    pub fn session(&mut self, doors: &Doors, bell: &Sender<()>) -> io::Result<()> {
+        self.log_on(doors)?;
+        loop {
+            for _ in 0..1 + self.dice.below(BURST_MAX) {
+                self.act();
+                // Nobody may be counting any more.
+                let _ = bell.send(());
+            }
+            self.client.try_settle()?;
+        }
+    }
+
+    /// Logs on and takes in all that it has missed; then it goes away.
+    pub fn catch_up(&mut self, doors: &Doors) -> io::Result<()> {
+        self.log_on(doors)?;
+        // What it says again is answered after the first.
+        self.client.try_settle()?;
+        self.client.try_settle()?;
+        self.client.disconnect();
+        Ok(())
+    }
+
+    fn log_on(&mut self, doors: &Doors) -> io::Result<()> {
+        self.client.take(Box::new(wire(doors.fix)?));
+        let answer = self.client.try_log_on(false)?;
+        match answer.get(35) {
+            "A" => Ok(()),
+            // The last connection may still be there.
+            _ => Err(io::Error::other(answer.text())),
+        }
+    }
+
+    /// A new order of some kind, a cancel, or a replacement.
+    fn act(&mut self) {
+        let id = format!("f{}", self.client.next_out);
+        let (symbol, price) = SYMBOLS[self.dice.below(SYMBOLS.len() as u64) as usize];
+        let aim = |dice: &mut Chance, orders: &[String]| {
+            let back = dice.below(orders.len().min(AIMS) as u64) as usize;
+            orders[orders.len() - 1 - back].clone()
+        };
+        match self.dice.below(10) {
+            0..=3 => _ = self.client.order(&id, symbol, 1, 10, price),
+            4..=6 => {
+                let side = 1 + self.dice.below(2);
+                self.client
+                    .send("D", &format!("11={id}|55={symbol}|54={side}|38=10|40=1|59=0|60={}|", now()));
+            }
+            7 | 8 if !self.orders.is_empty() => {
+                let orig = aim(&mut self.dice, &self.orders);
+                self.client.send("F", &format!("11={id}|41={orig}|55={symbol}|54=1|60={}|", now()));
+                return;
+            }
+            _ if !self.orders.is_empty() => {
+                let orig = aim(&mut self.dice, &self.orders);
+                let terms = format!("55={symbol}|54=1|38=20|40=2|44={price}|59=1|60={}|", now());
+                self.client.send("G", &format!("11={id}|41={orig}|{terms}"));
+                return;
+            }
+            _ => _ = self.client.order(&id, symbol, 1, 10, price),
+        }
+        self.orders.push(id);
+    }
+
+    /// Holds what it has heard since the last time against what it knows.
+    pub fn reckon(&mut self, findings: &mut Findings) {
+        for message in &self.client.heard[self.taken..] {
+            match self.known.take(message) {
+                Ok(()) => {}
+                Err(told) if self.forgives_repeats && told.starts_with("told twice") => {}
+                Err(told) => findings.add(Kind::Doubled, format!("FIX: {told}")),
+            }
+        }
+        self.taken = self.client.heard.len();
+        for (id, last) in &self.known.last {
+            let status = match last.get(39) {
+                "2" => "FILLED",
+                "4" => "CANCELED",
+                "8" => "REJECTED",
+                "C" => "EXPIRED",
+                _ => "",
+            };
+            self.told.order(id, status, Qty::parse(last.get(14).as_bytes()).unwrap_or_default());
+        }
+    }
+
+    /// Every request it sent and was never told of, when nothing is missing any more.
+    pub fn unheard(&self) -> Vec<&String> {
+        let is_answered = |id: &String| self.known.last.contains_key(id) || self.known.refused.contains(id);
+        self.orders.iter().filter(|id| !is_answered(id)).collect()
+    }
+}

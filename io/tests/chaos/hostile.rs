@@ -1,0 +1,168 @@
+//! Sessions of people who mean no good: beginnings of real conversations with something wrong in them, or octets by chance.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr};
+
+use pitlane_engine::chance::Chance;
+
+use crate::client::{now, sealed};
+use crate::people::{Doors, wire};
+
+/// Names they log on with; each has a store of its own.
+const NAMES: u64 = 8;
+/// Octets of an answer that are read at most.
+const ANSWER_BYTES_MAX: usize = 1 << 20;
+const NOISE_BYTES_MAX: u64 = 600;
+const CHANGES_MAX: u64 = 4;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    Fix,
+    Stomp,
+    WebSocket,
+    Http,
+}
+
+impl Protocol {
+    pub const ALL: [Protocol; 4] = [Protocol::Fix, Protocol::Stomp, Protocol::WebSocket, Protocol::Http];
+
+    fn door(self, doors: &Doors) -> SocketAddr {
+        match self {
+            Protocol::Fix => doors.fix,
+            Protocol::Stomp => doors.stomp,
+            Protocol::WebSocket | Protocol::Http => doors.http,
+        }
+    }
+}
+
+/// So many sessions, one after the other. Says how many were let in; nobody may be listening at some time.
+pub fn visit(protocol: Protocol, doors: &Doors, sessions: u64, dice: &mut Chance) -> u64 {
+    (0..sessions).filter(|_| session(protocol, doors, dice).is_ok()).count() as u64
+}
+
+/// One session. An error: it was not let in at all. That it is cut off is what it deserves.
+fn session(protocol: Protocol, doors: &Doors, dice: &mut Chance) -> io::Result<()> {
+    let mut socket = wire(protocol.door(doors))?;
+    let bytes = words(protocol, dice);
+    let cut = dice.below(bytes.len() as u64 + 1) as usize;
+    for part in [&bytes[..cut], &bytes[cut..]] {
+        if socket.write_all(part).is_err() {
+            return Ok(());
+        }
+    }
+    match dice.below(4) {
+        // Gone before the answer.
+        0 => {}
+        // Gone in the middle of it.
+        1 => _ = socket.shutdown(Shutdown::Write).and_then(|()| socket.read(&mut [0; 16])),
+        _ => {
+            let _ = socket.shutdown(Shutdown::Write);
+            let mut answer = Vec::new();
+            let _ = socket.take(ANSWER_BYTES_MAX as u64).read_to_end(&mut answer);
+        }
+    }
+    Ok(())
+}
+
+fn words(protocol: Protocol, dice: &mut Chance) -> Vec<u8> {
+    if dice.below(4) == 0 {
+        return noise(dice);
+    }
+    match protocol {
+        Protocol::Fix => fix(dice),
+        Protocol::Stomp => changed(stomp(), dice),
+        Protocol::WebSocket => {
+            let frames = [frame(0x81, &stomp()), frame(0x89, b"ping"), frame(0x88, b"\x03\xe8")].concat();
+            let opening =
+                b"GET /stomp HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+                Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+            match dice.below(4) {
+                0 => changed([&opening[..], &frames].concat(), dice),
+                _ => [&opening[..], &changed(frames, dice)].concat(),
+            }
+        }
+        Protocol::Http => {
+            let body = r#"{"securityId":1,"side":"BUY","quantity":1,"limit":1}"#;
+            let length = body.len();
+            let request = format!(
+                "POST /rest/execution/order/limit HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+                 Content-Length: {length}\r\n\r\n{body}GET /rest/position HTTP/1.1\r\nHost: localhost\r\n\r\n"
+            );
+            changed(request.into_bytes(), dice)
+        }
+    }
+}
+
+/// A Logon, an order, and requests of every kind; with a right sum or a wrong one.
+fn fix(dice: &mut Chance) -> Vec<u8> {
+    let name = dice.below(NAMES);
+    let mut bytes = Vec::new();
+    let bodies = [
+        "98=0|108=30|141=Y|",
+        "11=e1|55=AAPL|54=1|38=1|40=2|44=1|59=1|",
+        "7=1|16=0|",
+        "112=x|",
+        "123=Y|36=9|",
+        "11=e2|41=e1|55=AAPL|54=1|38=2|40=2|44=1|",
+        "11=e3|41=e1|55=AAPL|54=1|",
+        "58=bye|",
+    ];
+    for (number, (kind, body)) in ["A", "D", "2", "1", "4", "G", "F", "5"].iter().zip(bodies).enumerate() {
+        let number = number + 1;
+        let text = format!("35={kind}|34={number}|49=EVIL{name}|56=PITLANE|52={}|{body}", now());
+        bytes.extend(match dice.below(3) {
+            0 if number > 1 => sealed(&String::from_utf8_lossy(&changed(text.into_bytes(), dice))),
+            1 if number > 1 => changed(sealed(&text), dice),
+            _ => sealed(&text),
+        });
+    }
+    bytes
+}
+
+fn stomp() -> Vec<u8> {
+    b"CONNECT\naccept-version:1.2\nhost:localhost\nheart-beat:0,0\n\n\0\
+      SUBSCRIBE\nid:1\ndestination:/topic/tick.*\nack:client\n\n\0\
+      SEND\ndestination:/topic/generic-event.x\ncontent-length:2\n\n{}\0\
+      BEGIN\ntransaction:t\n\n\0ACK\nid:1\ntransaction:t\n\n\0COMMIT\ntransaction:t\n\n\0\
+      UNSUBSCRIBE\nid:1\n\n\0DISCONNECT\nreceipt:r\n\n\0"
+        .to_vec()
+}
+
+/// A masked frame of WebSocket.
+fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
+    let mask = [7, 1, 9, 3];
+    let mut frame = vec![first];
+    match payload.len() {
+        short @ 0..=125 => frame.push(0x80 | short as u8),
+        long => {
+            frame.push(0x80 | 126);
+            frame.extend((long as u16).to_be_bytes());
+        }
+    }
+    frame.extend(mask);
+    frame.extend(payload.iter().zip(mask.iter().cycle()).map(|(byte, mask)| byte ^ mask));
+    frame
+}
+
+fn noise(dice: &mut Chance) -> Vec<u8> {
+    (0..1 + dice.below(NOISE_BYTES_MAX)).map(|_| dice.below(256) as u8).collect()
+}
+
+/// The same with some changes: bits flipped, parts left out, said twice, put in, numbers without end.
+fn changed(mut bytes: Vec<u8>, dice: &mut Chance) -> Vec<u8> {
+    for _ in 0..1 + dice.below(CHANGES_MAX) {
+        let at = dice.below(bytes.len() as u64) as usize;
+        let end = (at + 1 + dice.below(20) as usize).min(bytes.len());
+        match dice.below(5) {
+            0 => bytes[at] ^= 1 << dice.below(8),
+            1 if end - at < bytes.len() => _ = bytes.drain(at..end),
+            2 => {
+                let part = bytes[at..end].to_vec();
+                bytes.splice(at..at, part);
+            }
+            3 => _ = bytes.splice(at..at, noise(dice)),
+            _ => _ = bytes.splice(at..at, b"99999999999999999999".iter().copied()),
+        }
+    }
+    bytes
+}

@@ -1,0 +1,132 @@
+//! Lives one after the other on the same data, with the same people. Each begins with a look at what the last one left.
+
+use std::os::unix::process::ExitStatusExt;
+
+use pitlane_engine::chance::Chance;
+
+use crate::audit::Audit;
+use crate::findings::{Findings, Kind};
+use crate::people::{Doors, People};
+use crate::place::Place;
+use crate::plan::{End, Life};
+use crate::service::{Ended, Service};
+use crate::trouble::Scene;
+
+const SIGKILL: i32 = 9;
+const SIGABRT: i32 = 6;
+/// Tries of a client to catch up: its last connection may still be there.
+const TRIES_MAX: u32 = 1_000;
+
+pub struct Line {
+    pub place: Place,
+    /// With somebody, but while they are at work.
+    people: Option<People>,
+    seed: u64,
+    lives: u64,
+    pub findings: Findings,
+}
+
+impl Line {
+    pub fn new(place: Place, seed: u64) -> Line {
+        Line { place, people: Some(People::new(seed)), seed, lives: 0, findings: Findings::default() }
+    }
+
+    pub fn live(&mut self, life: &Life) {
+        self.lives += 1;
+        let name = format!("seed {}, life {}, {life:?}", self.seed, self.lives);
+        eprintln!("{name}");
+        let service = self.place.start(life);
+        if !self.look(&service, &name) {
+            return self.check_end(service.end(), life, &name);
+        }
+        let doors = Doors::of(&service);
+        let crowd = self.people.take().expect("they are at home").go(doors);
+        let half = life.acts / 2;
+        if crowd.wait(life.acts - half) {
+            let mut dice = Chance::new(life.seed);
+            let scene = Scene { service: &service, doors, crowd: &crowd, place: &self.place, acts: half };
+            let _aftermath = life.trouble.strike(&scene, &mut dice);
+            crowd.wait(half);
+        }
+        crowd.is_over();
+        match life.end {
+            End::Kill | End::KillAtWrite(_) => service.signal("KILL"),
+            End::Stop => service.signal("TERM"),
+            End::PowerCut => self.place.lose_power(&service),
+        }
+        let ended = service.end();
+        let mut people = crowd.home(self.seed, &mut self.findings);
+        people.fix.forgives_repeats |= life.end == End::PowerCut;
+        people.fix.reckon(&mut self.findings);
+        self.people = Some(people);
+        self.check_end(ended, life, &name);
+        if life.end == End::PowerCut {
+            self.place.power_on();
+        }
+        if let Err(words) = self.place.verify() {
+            self.findings.add(Kind::Broken, format!("{name}: the journal is not sound: {words}"));
+        }
+    }
+
+    /// A last start, in which nothing moves: everybody catches up, and then all of it must agree.
+    pub fn close(&mut self) {
+        let name = format!("seed {}, after {} lives", self.seed, self.lives);
+        let service = self.place.still();
+        if !service.is_ready() {
+            return self.findings.add(Kind::Broken, format!("{name}: {}", service.end().complaints));
+        }
+        let doors = Doors::of(&service);
+        let people = self.people.as_mut().expect("they are at home");
+        let tries = 0..TRIES_MAX;
+        if !tries.clone().any(|_| people.fix.catch_up(&doors).is_ok()) {
+            self.findings.add(Kind::Broken, format!("{name}: the FIX client cannot log on"));
+        }
+        if !tries.clone().any(|_| people.rest.catch_up(&doors).is_ok()) {
+            self.findings.add(Kind::Broken, format!("{name}: the REST client is not answered"));
+        }
+        people.fix.reckon(&mut self.findings);
+        for id in people.fix.unheard() {
+            self.findings.add(Kind::Lost, format!("{name}: order {id} of FIX was never reported"));
+        }
+        Audit::look(&doors, &people.told(), &name, &mut self.findings);
+        service.signal("TERM");
+        let ended = service.end();
+        if !ended.is_orderly() {
+            self.findings.add(Kind::Broken, format!("{name}: {}", ended.complaints));
+        }
+    }
+
+    /// One more start, only to look.
+    pub fn look_back(&mut self) {
+        let service = self.place.still();
+        self.look(&service, "looking back");
+        service.signal("KILL");
+        service.end();
+    }
+
+    /// What is there after the start. False: it did not start.
+    fn look(&mut self, service: &Service, name: &str) -> bool {
+        if !service.is_ready() {
+            return false;
+        }
+        let people = self.people.as_ref().expect("they are at home");
+        Audit::look(&Doors::of(service), &people.told(), name, &mut self.findings);
+        true
+    }
+
+    fn check_end(&mut self, ended: Ended, life: &Life, name: &str) {
+        let words = &ended.complaints;
+        if words.contains("pitlane failed") {
+            return self.findings.add(Kind::Panic, format!("{name}: {words}"));
+        }
+        let as_meant = match (ended.status.signal(), life.end) {
+            (Some(SIGKILL), _) => life.end != End::Stop || life.trouble.may_end_it(),
+            (Some(SIGABRT), _) => life.trouble.may_end_it() && words.contains("memory allocation"),
+            (None, End::Stop) => ended.is_orderly(),
+            _ => false,
+        };
+        if !as_meant {
+            self.findings.add(Kind::Broken, format!("{name}: it ended with {}: {words}", ended.status));
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! A platform in trouble: the real binary, real clients of every kind under load, and everything that happens to machines. After each life
+//! the next one begins on the same data, and what anybody was told is held against what it knows: nothing is lost, nothing
+//! is there twice, the books add up.
+//!
+//! A short form runs with every test. `make chaos` (`FOR=` seconds, `SEED=`) goes on for longer and does what needs rights: a disk of its own
+//! that fills up, a network of its own that loses packets, limits of memory. `make campaign` counts: so many kills, losses of power and
+//! hostile sessions, in one table.
+
+mod audit;
+mod campaign;
+#[path = "../fix/client.rs"]
+#[allow(dead_code)]
+mod client;
+mod ears;
+mod findings;
+mod fix_trader;
+mod hostile;
+#[path = "../http_client/mod.rs"]
+#[allow(clippy::unwrap_used)]
+mod http_client;
+#[path = "../server/image.rs"]
+mod image;
+#[path = "../fix/known.rs"]
+mod known;
+mod line;
+mod people;
+mod place;
+mod plan;
+mod rest_trader;
+#[path = "../server/service.rs"]
+#[allow(dead_code)]
+mod service;
+#[allow(clippy::unwrap_used)]
+mod stomp;
+mod told;
+mod trouble;
+
+use std::env;
+use std::time::{Duration, Instant};
+
+use findings::{Findings, Kind};
+use line::Line;
+use place::Place;
+use plan::Plan;
+use trouble::Abilities;
+
+/// Lives of the short form.
+const LIVES_SHORT: u64 = 9;
+/// Lives on one folder: each reads all before it back, and looks at all of it.
+const LIVES_OF_A_LINE: u64 = 24;
+
+/// A number of the environment.
+fn number(name: &str) -> Option<u64> {
+    let text = env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} should be a number, not {text:?}")))
+}
+
+#[test]
+fn nothing_that_was_told_is_lost_or_doubled_in_any_trouble() {
+    let seed = number("PITLANE_SEED").unwrap_or(1);
+    let Some(seconds) = number("PITLANE_CHAOS") else {
+        let place = Place::new("short", false).expect("a folder can be made");
+        let findings = lives(place, seed, Abilities::default(), |life| life < LIVES_SHORT);
+        assert!(findings.is_clean(), "{findings}");
+        return;
+    };
+    let end = Instant::now() + Duration::from_secs(seconds);
+    let able = campaign::abilities();
+    println!("here it can be tried with {able:?}");
+    let (mut findings, mut lived) = (Findings::default(), 0);
+    for line in 0.. {
+        if Instant::now() >= end {
+            break;
+        }
+        let place = Place::new(&format!("line-{line}"), able.image).expect("a place can be made");
+        let goes_on = |life| life < LIVES_OF_A_LINE && (life == 0 || Instant::now() < end);
+        findings.take(lives(place, seed + line, able, |life| {
+            lived += u64::from(goes_on(life));
+            goes_on(life)
+        }));
+    }
+    println!("{lived} lives, from seed {seed}\n{findings}");
+    assert!(findings.is_clean());
+}
+
+/// A line of troubled lives for as long as it is wished.
+fn lives(place: Place, seed: u64, able: Abilities, mut goes_on: impl FnMut(u64) -> bool) -> Findings {
+    let mut plan = Plan::new(seed, able);
+    let mut line = Line::new(place, seed);
+    for life in 0.. {
+        if !goes_on(life) {
+            break;
+        }
+        line.live(&plan.troubled());
+    }
+    line.close();
+    line.findings
+}
+
+/// Those who look must see: what is put back to an earlier day has lost something that was told.
+#[test]
+fn what_is_lost_is_found() {
+    let place = Place::new("teeth", false).expect("a folder can be made");
+    let (data, kept) = (place.data(), place.data().with_extension("kept"));
+    let copy = |from: &std::path::Path, to: &std::path::Path| {
+        image::sh(&format!("rm -rf {1} && cp -a {0} {1}", from.display(), to.display()))
+    };
+    let mut plan = Plan::new(1, Abilities::default());
+    let mut line = Line::new(place, 1);
+    line.live(&plan.life(plan::End::Kill));
+    assert!(copy(&data, &kept));
+    line.live(&plan.life(plan::End::Kill));
+    assert!(line.findings.is_clean(), "{}", line.findings);
+    assert!(copy(&kept, &data));
+    line.look_back();
+    assert!(line.findings.count(Kind::Lost) > 0, "{}", line.findings);
+}

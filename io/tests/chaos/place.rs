@@ -1,0 +1,153 @@
+//! Where the lives of one line take place: a data folder, on a file system of its own where that is possible.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use pitlane::clock::Clock;
+use pitlane_engine::time::NS_PER_S;
+
+use crate::image::{Mounted, sh};
+use crate::plan::{End, Life};
+use crate::service::{Folder, Service, command};
+
+/// No limits that anybody would meet by chance; everything is kept, so that it can be asked for; snapshots come often.
+const SETTINGS: [&str; 11] = [
+    "risk.strategies.max_orders_per_s=0",
+    "risk.strategies.max_open_orders=0",
+    "shard.finished_max=100000",
+    "shard.transactions_max=100000",
+    "journal.snapshot_every_bytes=1048576",
+    "fix.store_bytes=4194304",
+    // Clocks will differ.
+    "fix.sending_time_s_max=0",
+    "feed.rate=500",
+    "demo.rate=50",
+    "topology.shards=2",
+    "net.per_peer_max=5000",
+];
+/// Room of a disk: journals, stores, and something to fill up.
+const IMAGE_SIZE: &str = "192M";
+/// What the kernel says which start of the machine it is.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+const DAY_S: u64 = 86_400;
+
+pub struct Place {
+    root: Folder,
+    disk: Option<Mounted>,
+    /// Losses of power that this place has seen.
+    boots: u32,
+    rollover: String,
+}
+
+impl Place {
+    /// `on_image`: on a file system of its own. None: that cannot be.
+    pub fn new(name: &str, on_image: bool) -> Option<Place> {
+        let root = Folder::new("chaos", name);
+        let disk = match on_image {
+            true => Some(Mounted::new(&root.join("disk-0.img"), IMAGE_SIZE, root.join("disk-0"))?),
+            false => None,
+        };
+        Some(Place { root, disk, boots: 0, rollover: opposite() })
+    }
+
+    pub fn data(&self) -> PathBuf {
+        self.disk.as_ref().map_or_else(|| self.root.join("data"), |disk| disk.0.join("data"))
+    }
+
+    /// Takes what is left of the disk.
+    pub fn ballast(&self) -> PathBuf {
+        self.disk.as_ref().map_or_else(|| self.root.join("ballast"), |disk| disk.0.join("ballast"))
+    }
+
+    pub fn start(&self, life: &Life) -> Service {
+        let mut settings = life.trouble.settings().to_vec();
+        settings.push(if life.dedicated { "topology.layout=dedicated" } else { "topology.layout=shared" });
+        settings.push("demo.on=true");
+        if life.end == End::PowerCut {
+            settings.push("journal.level=disk");
+        }
+        let fault = match life.end {
+            End::KillAtWrite(write) => Some(format!("kill:{write}")),
+            _ => life.trouble.fault(),
+        };
+        self.serve(&settings, fault)
+    }
+
+    /// A service in which nothing moves.
+    pub fn still(&self) -> Service {
+        self.serve(&["feed.on=false", "demo.on=false"], None)
+    }
+
+    fn serve(&self, settings: &[&str], fault: Option<String>) -> Service {
+        let rollover = &self.rollover;
+        let config = format!(
+            "[[fix.session]]\nSenderCompID = \"PITLANE\"\nTargetCompID = \"KEEP*\"\nResetOnLogon = \"N\"\n\
+             StartTime = \"{rollover}\"\nEndTime = \"{rollover}\"\n\
+             [[fix.session]]\nSenderCompID = \"PITLANE\"\nTargetCompID = \"EVIL*\"\n"
+        );
+        let file = self.root.join("service.toml");
+        fs::write(&file, config).expect("a file for the test");
+        let log = format!("log.file={}", self.root.join("log").display());
+        let day = format!("service.trading_day_rollover={rollover}");
+        let settings = [&SETTINGS[..], &[&log, &day], settings].concat();
+        let mut command = self.on_this_boot(command(&self.data(), &settings));
+        command.arg("--config").arg(&file).arg("--quiet");
+        if let Some(fault) = fault {
+            command.env("PITLANE_FAULT", fault);
+        }
+        Service::on(&self.root, command)
+    }
+
+    /// After a loss of power the machine has started anew, and whoever asks the kernel must hear so.
+    fn on_this_boot(&self, plain: Command) -> Command {
+        if self.boots == 0 {
+            return plain;
+        }
+        let file = self.root.join("boot_id");
+        fs::write(&file, format!("{:08}-0000-4000-8000-000000000000\n", self.boots))
+            .expect("a file for the test");
+        let script = format!("mount --bind {} {BOOT_ID} && exec \"$0\" \"$@\"", file.display());
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", &script]).arg(plain.get_program()).args(plain.get_args());
+        command
+    }
+
+    /// The power goes: what has reached the disk is all there is. The service stands still while it is copied.
+    pub fn lose_power(&mut self, service: &Service) {
+        let before = self.boots;
+        self.boots += 1;
+        let image = |boot: u32| self.root.join(format!("disk-{boot}.img"));
+        let (from, to) = (image(before), image(self.boots));
+        service.signal("STOP");
+        assert!(sh(&format!("cp --sparse=always {} {}", from.display(), to.display())), "the disk is copied");
+        service.signal("KILL");
+    }
+
+    /// The power is back. The last service must have ended.
+    pub fn power_on(&mut self) {
+        let image = |boot: u32| self.root.join(format!("disk-{boot}.img"));
+        self.disk = None;
+        let _ = fs::remove_file(image(self.boots - 1));
+        let at = self.root.join(format!("disk-{}", self.boots));
+        self.disk = Some(Mounted::of(&image(self.boots), at).expect("the copy is a file system"));
+    }
+
+    /// Whether the journal is sound, by the binary's own verb; what it says otherwise.
+    pub fn verify(&self) -> Result<(), String> {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pitlane"));
+        let output = command.args(["journal", "verify", "--data"]).arg(self.data()).output();
+        let output = output.expect("the binary starts");
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()),
+        }
+    }
+}
+
+/// A time of day as far from now as can be: no day ends while we look.
+fn opposite() -> String {
+    let now = Clock::new().now().0 / NS_PER_S;
+    let then = (now + DAY_S / 2) % DAY_S;
+    format!("{:02}:{:02}:00", then / 3_600, then / 60 % 60)
+}

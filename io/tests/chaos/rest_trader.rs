@@ -1,0 +1,156 @@
+//! A REST client that trades. What is not answered it asks again, in this life or the next, under the same id.
+
+use std::io;
+use std::sync::mpsc::Sender;
+
+use pitlane_engine::chance::Chance;
+
+use crate::http_client::{Client, Response};
+use crate::people::{Doors, wire};
+use crate::told::Told;
+
+/// Orders that cancels aim at: the last so many.
+const AIMS: usize = 20;
+const LATER: u16 = 503;
+
+#[derive(Clone, Debug)]
+struct Request {
+    method: &'static str,
+    path: String,
+    body: String,
+    what: What,
+}
+
+#[derive(Clone, Debug)]
+enum What {
+    Order {
+        id: String,
+    },
+    Cancel {
+        id: String,
+    },
+    /// Cash that comes in, under a UUID.
+    Credit {
+        uuid: String,
+        amount: u64,
+    },
+}
+
+pub struct RestTrader {
+    dice: Chance,
+    sent: u64,
+    orders: Vec<String>,
+    /// Not answered yet.
+    waits: Option<Request>,
+    pub told: Told,
+    /// Requests that were refused.
+    pub refused: u64,
+}
+
+impl RestTrader {
+    pub fn new(seed: u64) -> RestTrader {
+        RestTrader {
+            dice: Chance::named(seed, 2),
+            sent: 0,
+            orders: Vec::new(),
+            waits: None,
+            told: Told::default(),
+            refused: 0,
+        }
+    }
+
+    /// Trades until the connection ends.
+    pub fn session(&mut self, doors: &Doors, bell: &Sender<()>) -> io::Result<()> {
+        let mut client = Client::new(wire(doors.http)?);
+        loop {
+            self.ask(&mut client)?;
+            let _ = bell.send(());
+        }
+    }
+
+    /// Asks again what was not answered.
+    pub fn catch_up(&mut self, doors: &Doors) -> io::Result<()> {
+        let mut client = Client::new(wire(doors.http)?);
+        while self.waits.is_some() {
+            self.ask(&mut client)?;
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, client: &mut Client) -> io::Result<()> {
+        let request = self.waits.take().unwrap_or_else(|| self.next());
+        self.waits = Some(request.clone());
+        let Request { method, path, body, what } = request;
+        let length = body.len();
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+        );
+        client.send_bytes(format!("{head}{body}").as_bytes())?;
+        let answer = client.try_receive(false)?;
+        // Not now, or nobody knows: it is asked again.
+        if answer.status == LATER {
+            return Ok(());
+        }
+        self.waits = None;
+        self.hear(&what, &answer);
+        Ok(())
+    }
+
+    fn hear(&mut self, what: &What, answer: &Response) {
+        if answer.status != 200 {
+            self.refused += 1;
+            return;
+        }
+        match what {
+            What::Order { id } => {
+                self.told.is_there(id);
+                self.orders.push(id.clone());
+            }
+            What::Cancel { id } => self.told.cancelled.push(id.clone()),
+            What::Credit { uuid, amount } => {
+                self.told.transaction(&serde_json::json!({ "uuid": uuid, "price": amount }));
+            }
+        }
+    }
+
+    fn next(&mut self) -> Request {
+        self.sent += 1;
+        let id = format!("r{}", self.sent);
+        let security = 1 + self.dice.below(4);
+        let side = ["BUY", "SELL"][self.dice.below(2) as usize];
+        let quantity = 1 + self.dice.below(20);
+        let order = |path: &str, terms: &str| Request {
+            method: "POST",
+            path: format!("/rest/execution/order/{path}"),
+            body: format!(
+                r#"{{"intId":"{id}","securityId":{security},"side":"{side}","quantity":{quantity}{terms}}}"#
+            ),
+            what: What::Order { id: id.clone() },
+        };
+        match self.dice.below(10) {
+            0..=3 => order("market", ""),
+            4..=6 => order("limit", r#","limit":150,"tif":"GTC","strategyName":"PAIRS""#),
+            7 | 8 if !self.orders.is_empty() => {
+                let back = self.dice.below(self.orders.len().min(AIMS) as u64) as usize;
+                let id = self.orders[self.orders.len() - 1 - back].clone();
+                Request {
+                    method: "DELETE",
+                    path: format!("/rest/execution/order/{id}"),
+                    body: String::new(),
+                    what: What::Cancel { id },
+                }
+            }
+            _ => {
+                let uuid = format!("00000000-0000-4000-8000-{:012x}", self.sent);
+                let body =
+                    format!(r#"{{"type":"CREDIT","price":{quantity},"currency":"USD","uuid":"{uuid}"}}"#);
+                Request {
+                    method: "POST",
+                    path: "/rest/transaction".to_string(),
+                    body,
+                    what: What::Credit { uuid, amount: quantity },
+                }
+            }
+        }
+    }
+}
