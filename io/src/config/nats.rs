@@ -1,5 +1,6 @@
 //! Strategies in processes of their own: the broker between them and the server, `[nats]`, and how they are kept, `[outposts]`.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use super::section::Section;
@@ -45,12 +46,24 @@ impl Nats {
 
     /// Whether every server of the broker is on this machine.
     pub fn is_loopback(&self) -> bool {
-        let host = |url: &str| {
+        self.servers().all(|url| {
             let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-            rest.rsplit_once(':').map_or(rest, |(host, _)| host).to_string()
-        };
-        let is_here = |host: String| host == "localhost" || host == "[::1]" || host.starts_with("127.");
-        self.url.split(',').map(|url| host(url.trim())).all(is_here)
+            let host = match rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+                Some((host, _)) => host,
+                None => rest.rsplit_once(':').map_or(rest, |(host, _)| host),
+            };
+            // A name may be anybody's, whatever it begins with.
+            host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+        })
+    }
+
+    /// Whether whatever is said to any of them is encrypted.
+    pub fn is_encrypted(&self) -> bool {
+        self.tls || self.servers().all(|url| url.starts_with("tls://"))
+    }
+
+    fn servers(&self) -> impl Iterator<Item = &str> {
+        self.url.split(',').map(str::trim)
     }
 }
 
@@ -99,6 +112,21 @@ impl Outposts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn where_a_broker_is_and_how_one_speaks_to_it_is_told_of_all_its_servers() {
+        let with = |url: &str| Nats { url: url.to_string(), ..crate::config::Config::default().nats };
+        for here in ["nats://127.0.0.1:4222", "tls://localhost:1", "nats://[::1]:4222", "nats://127.8.8.8"] {
+            assert!(with(here).is_loopback(), "{here}");
+        }
+        let elsewhere = ["nats://127.example.com:1", "nats://10.0.0.1:4222", "nats://127.0.0.1:1,nats://b:2"];
+        for there in elsewhere {
+            assert!(!with(there).is_loopback(), "{there}");
+        }
+        assert!(with("tls://a:1, tls://b:1").is_encrypted());
+        assert!(!with("tls://a:1,nats://b:1").is_encrypted() && !with("nats://a:1").is_encrypted());
+        assert!(Nats { tls: true, ..with("nats://a:1") }.is_encrypted());
+    }
 
     #[test]
     fn an_address_of_a_broker_is_a_scheme_and_a_host_and_no_secret() {

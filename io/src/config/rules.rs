@@ -292,7 +292,7 @@ impl Check<'_> {
                 self.file(key, path);
             }
         }
-        if !nats.is_loopback() && !nats.tls && !nats.url.starts_with("tls://") {
+        if !nats.is_loopback() && !nats.is_encrypted() {
             self.warnings.push("nats.url: orders travel to another machine without TLS".to_string());
         }
         if !nats.is_loopback() && proofs == 0 && nats.cert.is_none() {

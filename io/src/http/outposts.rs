@@ -229,8 +229,10 @@ impl Outposts {
         if inner.generics.len() >= GENERICS_MAX {
             return count(&self.counts.dropped);
         }
-        let from = wire::SERVER.to_string();
-        inner.generics.push_back(Generic { name: name.into(), body: Bytes::copy_from_slice(body), from });
+        match Generic::new(name, Bytes::copy_from_slice(body), wire::SERVER) {
+            Some(generic) => inner.generics.push_back(generic),
+            None => count(&self.counts.dropped),
+        }
         self.work.notify_one();
     }
 

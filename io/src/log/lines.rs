@@ -52,10 +52,11 @@ pub fn queue<W: Write>(lines_max: usize, out: W, style: Style) -> (Lines, Writer
 
 impl Lines {
     pub fn push(&self, line: &[u8]) {
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
         let mut line = line[..line.len().min(LINE_BYTES_MAX)].to_vec();
-        if line.last() != Some(&b'\n') {
-            line.push(b'\n');
-        }
+        // What a stranger said may stand in it, and must not look like a line of its own.
+        line.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
+        line.push(b'\n');
         if self.queue.try_send(Item::Line(line)).is_err() {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
@@ -163,6 +164,16 @@ mod tests {
         lines.push(b"after\n");
         writer.poll();
         assert!(String::from_utf8(writer.out).unwrap().ends_with("count=2\nafter\n"));
+    }
+
+    #[test]
+    fn what_is_said_once_is_one_line() {
+        let (lines, mut writer) = queue(2, Vec::new(), Style { json: false, colour: false });
+        lines.push(b"host=a\n2026-11-16 ERROR forged\r\n");
+        lines.push(b"next");
+        writer.poll();
+        let text = String::from_utf8(writer.out).unwrap();
+        assert_eq!(text, "host=a 2026-11-16 ERROR forged \nnext\n");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use async_nats::jetstream::stream::{Config as StreamConfig, DiscardPolicy, Stora
 use async_nats::jetstream::{self, Context};
 use async_nats::{Client, HeaderMap, Message};
 use bytes::Bytes;
+use pitlane_protocols::json;
 
 use super::subjects::{Subjects, segment};
 use crate::config::Outposts;
@@ -25,21 +26,34 @@ const ANSWER_MAX: Duration = Duration::from_secs(2);
 /// Told to a strategy that may have died of it: so often, then it is passed over.
 const TELL_MAX: i64 = 5;
 
-/// What somebody has said.
+/// Longest name that is believed: longer than anybody reads.
+const NAME_BYTES_MAX: usize = 256;
+/// Longest body that is believed: what a broker takes as a rule.
+const BODY_BYTES_MAX: usize = 1 << 20;
+
+/// What somebody has said. Whoever speaks on the broker may say anything; what is not as clients of the server must say it is no event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Generic {
     pub name: String,
     pub body: Bytes,
-    /// A strategy, or the server for its clients.
+    /// A strategy, or the server for its clients; as it says.
     pub from: String,
 }
 
 impl Generic {
+    /// None if it is nothing that could be said here: a short name without control characters, and JSON.
+    pub fn new(name: &str, body: Bytes, from: &str) -> Option<Generic> {
+        let is_name =
+            |name: &str| !name.is_empty() && name.len() <= NAME_BYTES_MAX && !name.contains(char::is_control);
+        let is_sound = is_name(name) && is_name(from) && body.len() <= BODY_BYTES_MAX && json::is_json(&body);
+        is_sound.then(|| Generic { name: name.to_string(), body, from: from.to_string() })
+    }
+
     /// None if it is nothing of ours.
     pub fn of(message: &Message) -> Option<Generic> {
         let headers = message.headers.as_ref()?;
-        let text = |name| headers.get(name).map(|value| value.as_str().to_string());
-        Some(Generic { name: text(NAME)?, from: text(FROM)?, body: message.payload.clone() })
+        let text = |name| headers.get(name).map(|value| value.as_str());
+        Generic::new(text(NAME)?, message.payload.clone(), text(FROM)?)
     }
 
     /// Says it, and waits until it is kept. `id` is the same however often this is tried.
@@ -94,4 +108,26 @@ pub async fn consumer(
         ..pull::Config::default()
     };
     stream.get_or_create_consumer(&name, config).await.map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_client_of_the_server_could_say_is_no_event() {
+        let made = |name: &str, body: &str| Generic::new(name, Bytes::copy_from_slice(body.as_bytes()), "A");
+        assert!(made("signal.x", "{\"a\":1}").is_some());
+        assert!(made(&"n".repeat(NAME_BYTES_MAX), "1").is_some());
+        let string = |len: usize| format!("\"{}\"", "x".repeat(len - 2));
+        assert!(made("a", &string(BODY_BYTES_MAX)).is_some());
+        let longer = string(BODY_BYTES_MAX + 1);
+        let bad =
+            [("", "1"), ("a\nb", "1"), ("a\r", "1"), ("a", ""), ("a", "{"), ("a", "1 2"), ("a", &longer)];
+        for (name, body) in bad {
+            assert_eq!(made(name, body), None, "{name:?}");
+        }
+        assert_eq!(made(&"n".repeat(NAME_BYTES_MAX + 1), "1"), None);
+        assert_eq!(Generic::new("a", Bytes::from_static(b"1"), "A\r\nB: c"), None);
+    }
 }

@@ -66,12 +66,13 @@ impl fmt::Display for LinkError {
 
 impl std::error::Error for LinkError {}
 
-/// A client that connects as soon as the broker is there. `name` is how the broker's operator sees us.
-pub async fn open(settings: &Nats, name: &str) -> Result<(Client, Arc<Weather>), LinkError> {
+/// A client that connects as soon as the broker is there. `name` is how the broker's operator sees us, `inbox` where we are answered.
+pub async fn open(settings: &Nats, name: &str, inbox: String) -> Result<(Client, Arc<Weather>), LinkError> {
     let weather = Arc::new(Weather::default());
     let told = weather.clone();
     let mut options = ConnectOptions::new()
         .name(name)
+        .custom_inbox_prefix(inbox)
         .retry_on_initial_connect()
         .max_reconnects(None)
         .client_capacity(MESSAGES_MAX)

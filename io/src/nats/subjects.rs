@@ -36,6 +36,16 @@ impl Subjects {
         self.called("ask.") + &segment(strategy)
     }
 
+    /// Where a strategy is answered: a place of its own, so that the broker can keep others from listening there.
+    pub fn inbox(&self, strategy: &str) -> String {
+        self.called("inbox.") + &segment(strategy)
+    }
+
+    /// Where the server is.
+    pub fn server_inbox(&self) -> String {
+        self.called("server")
+    }
+
     /// Requests of all strategies.
     pub fn asks(&self) -> String {
         self.called("ask.*")

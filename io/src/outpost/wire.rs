@@ -70,7 +70,8 @@ pub async fn run(settings: &OutpostSettings, signals: UnixStream) -> Result<(), 
     let signals = Signals::from_std(signals).map_err(system("cannot hear signals"))?;
     let config = &settings.config;
     let subjects = Subjects::of(&config.nats, &config.service);
-    let (client, weather) = link::open(&config.nats, &subjects.ask(&settings.name)).await?;
+    let (client, weather) =
+        link::open(&config.nats, &subjects.ask(&settings.name), subjects.inbox(&settings.name)).await?;
     let inbox = client.new_inbox();
     let refused = |error: async_nats::SubscribeError| OutpostError::Refused(error.to_string());
     let (said, to_say) = mpsc::channel(GENERICS_MAX);
@@ -342,8 +343,11 @@ impl Wire<'_> {
             };
         }
         while let Some((name, body)) = stage.poll_generic() {
-            let from = self.settings.name.clone();
-            let said = Generic { name: name.to_string(), body: Bytes::copy_from_slice(&body), from };
+            let said = Generic::new(&name, Bytes::copy_from_slice(&body), &self.settings.name);
+            let Some(said) = said else {
+                tracing::warn!("an event for other strategies was dropped: its name or its body is none");
+                continue;
+            };
             if self.said.try_send(said).is_err() {
                 tracing::warn!("an event for other strategies was dropped: the broker takes none");
             }

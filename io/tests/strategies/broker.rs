@@ -13,14 +13,21 @@ const BINARIES: [&str; 2] = ["nats-server", "/usr/sbin/nats-server"];
 pub struct Broker {
     child: Child,
     store: PathBuf,
+    config: PathBuf,
     pub port: u16,
 }
 
 impl Broker {
     pub fn start(place: &Folder) -> Broker {
-        let store = place.join("broker");
-        let (child, port) = spawn(&store, -1);
-        Broker { child, store, port }
+        Broker::with(place, "")
+    }
+
+    /// With further settings, in the words of the broker.
+    pub fn with(place: &Folder, settings: &str) -> Broker {
+        let (store, config) = (place.join("broker"), place.join("broker.conf"));
+        std::fs::write(&config, settings).unwrap();
+        let (child, port) = spawn(&store, &config, -1);
+        Broker { child, store, config, port }
     }
 
     pub fn url(&self) -> String {
@@ -34,7 +41,7 @@ impl Broker {
 
     /// On the same port, with what it had on disk.
     pub fn restart(&mut self) {
-        (self.child, _) = spawn(&self.store, self.port as i32);
+        (self.child, _) = spawn(&self.store, &self.config, self.port as i32);
     }
 }
 
@@ -46,10 +53,14 @@ impl Drop for Broker {
 }
 
 /// A broker that listens, and where.
-fn spawn(store: &Path, port: i32) -> (Child, u16) {
+fn spawn(store: &Path, config: &Path, port: i32) -> (Child, u16) {
     let command = |binary: &str| {
         let mut command = Command::new(binary);
-        command.args(["-js", "-a", "127.0.0.1", "-p", &port.to_string(), "-sd"]).arg(store);
+        command
+            .args(["-js", "-a", "127.0.0.1", "-p", &port.to_string(), "-sd"])
+            .arg(store)
+            .arg("-c")
+            .arg(config);
         command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().ok()
     };
     let mut child = BINARIES.into_iter().find_map(command).expect("nats-server: apt install nats-server");
@@ -89,9 +100,14 @@ pub struct Outpost {
 
 impl Outpost {
     pub fn start(place: &Folder, broker: &Broker, name: &str) -> Outpost {
+        Outpost::with(place, broker, name, &[])
+    }
+
+    pub fn with(place: &Folder, broker: &Broker, name: &str, settings: &[&str]) -> Outpost {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pitlane"));
         command.args(["strategy", "--name", name, "--connect", &broker.url()]);
         command.args(["--set", &format!("outposts.record_dir={}", place.join("told").display())]);
+        settings.iter().for_each(|setting| _ = command.args(["--set", setting]));
         let log = std::fs::File::options().create(true).append(true).open(place.join(format!("{name}.log")));
         command.stdout(Stdio::null()).stderr(log.unwrap());
         Outpost { child: command.spawn().unwrap() }

@@ -13,13 +13,13 @@ use super::simulation::{report, simulate};
 
 const PHASE: &str = "/rest/ext/strategy/MARKET_MAKER/phase";
 
-fn is_present(service: &Service, name: &str) -> bool {
+pub fn is_present(service: &Service, name: &str) -> bool {
     let ready = get(service, "/health/ready");
     let rows = ready["broker"]["strategies"].as_array().unwrap();
     rows.iter().any(|row| row["name"] == name && row["present"] == true)
 }
 
-fn is_connected(service: &Service) -> bool {
+pub fn is_connected(service: &Service) -> bool {
     get(service, "/health/ready")["broker"]["connected"] == true
 }
 

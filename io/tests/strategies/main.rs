@@ -10,6 +10,9 @@ mod service;
 #[allow(dead_code, reason = "each test uses its part")]
 mod client;
 
+#[path = "../authority/mod.rs"]
+#[allow(dead_code, reason = "each test uses its part")]
+mod authority;
 mod broker;
 mod data;
 mod distributed;
@@ -18,3 +21,4 @@ mod entry;
 mod kills;
 mod replay;
 mod simulation;
+mod strangers;

@@ -73,8 +73,10 @@ impl Outposts {
             Letter::Fetch { heard, .. } => Some(inner.missed(at, &heard)),
             Letter::Follow { security, on, .. } => Some(inner.follow(at, security, on, floor)),
             Letter::Beat { prices, heard, idle, .. } => {
+                let shards = floor.shards() as usize;
                 let seat = &mut inner.seats[at];
-                (seat.prices, seat.heard, seat.idle) = (prices, heard, idle);
+                (seat.prices, seat.idle) = (prices, idle);
+                seat.heard = believed(&heard, shards);
                 Some(Reply::Told)
             }
             Letter::Failed { reason, .. } => {
@@ -115,6 +117,11 @@ fn cut(mut words: String) -> String {
     words
 }
 
+/// What somebody says to have heard, if it can be: a number for each shard.
+fn believed(heard: &[u64], shards: usize) -> Vec<u64> {
+    if heard.len() == shards { heard.to_vec() } else { Vec::new() }
+}
+
 impl Inner {
     fn welcome(
         &mut self,
@@ -141,7 +148,8 @@ impl Inner {
         let lease_ms = (self.lease_ns / pitlane_engine::time::NS_PER_MS) as u32;
         let seat = &mut self.seats[at];
         seat.sit_down(life, now);
-        (seat.host, seat.state, seat.prices, seat.heard) = (host, state, 0, heard.to_vec());
+        (seat.host, seat.state, seat.prices) = (host, state, 0);
+        seat.heard = believed(heard, floor.shards() as usize);
         tracing::info!(strategy = %seat.name, host = %seat.host, "the process of a strategy has come");
         Reply::Welcome(Box::new(Welcome {
             epoch,

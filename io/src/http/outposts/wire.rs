@@ -28,7 +28,8 @@ pub const BEATS_PER_LEASE: u32 = 3;
 
 /// Connects, and serves until the thread ends.
 pub async fn serve(house: Rc<House>, outposts: Rc<Outposts>) {
-    let opened = link::open(&outposts.nats, &outposts.subjects.market()).await;
+    let opened =
+        link::open(&outposts.nats, &outposts.subjects.market(), outposts.subjects.server_inbox()).await;
     let (client, weather) = match opened {
         Ok(opened) => opened,
         Err(error) => return tracing::error!(%error, "strategies elsewhere cannot be served"),

@@ -219,7 +219,10 @@ impl Session {
     fn send(&mut self, frame: &Frame<'_>, acts: &mut Vec<Act>) -> Result<(), Cause> {
         let destination = frame.header("destination").ok_or(Cause::Missing("destination"))?;
         let name = destination.strip_prefix("/topic/generic-event.").filter(|_| self.access.may_send);
-        let is_one_segment = |name: &&str| !name.is_empty() && !name.contains(['.', '*', '>', '/']);
+        // Elsewhere names stand in lines of their own: in headers of other brokers, in logs.
+        let is_one_segment = |name: &&str| {
+            !name.is_empty() && !name.contains(['.', '*', '>', '/']) && !name.contains(char::is_control)
+        };
         let name = name.filter(is_one_segment).ok_or(Cause::SendNotPermitted)?;
         let name = topic::decode_segment(name).into_owned();
         if !json::is_json(frame.body) {

@@ -1,0 +1,175 @@
+//! Who may speak on the broker, and what comes of those who mean no good there.
+
+use std::fs;
+
+use async_nats::HeaderMap;
+use futures_util::StreamExt;
+use pitlane_engine::command::{Body, Command, Phase, Scope};
+use pitlane_engine::id::{IntId, OrderHandle, Source, StrategyId};
+use pitlane_engine::strategy::letters::{Letter, Parcel, Reply};
+use pitlane_engine::terms::Terms;
+use serde_json::Value;
+
+use super::authority::Authority;
+use super::broker::{Broker, Outpost, serve};
+use super::client::body;
+use super::data::{MAKER, MOMENTUM};
+use super::distributed::{is_connected, is_present};
+use super::embedded::{get, open_orders, strategy, subscriber, until};
+use super::service::{Folder, folder};
+
+/// A broker that asks for a certificate and a login, and lets each strategy speak for itself only; SECURITY.md shows the same.
+const GUARDED: &str = r#"
+tls { cert_file: "FOLDER/broker.pem", key_file: "FOLDER/broker.key", ca_file: "FOLDER/ca.pem", verify: true }
+authorization { users = [
+  { user: "server", password: "of the server" }
+  { user: "maker", password: "of the maker", permissions {
+    publish: ["pitlane.pitlane.ask.MARKET_MAKER", "pitlane.pitlane.generic", "$JS.API.>", "$JS.ACK.>"]
+    subscribe: ["pitlane.pitlane.events.MARKET_MAKER", "pitlane.pitlane.market", "pitlane.pitlane.inbox.MARKET_MAKER.>"]
+  } }
+] }
+"#;
+
+/// The settings by which somebody shows who he is.
+fn shown(place: &Folder, user: &str, password: &str) -> Vec<String> {
+    let file = |key: &str, name: &str| format!("nats.{key}={}", place.join(name).display());
+    vec![
+        "nats.tls=true".to_string(),
+        file("ca", "ca.pem"),
+        file("cert", "client.pem"),
+        file("key", "client.key"),
+        format!("nats.user={user}"),
+        format!("nats.password={password}"),
+    ]
+}
+
+fn words(settings: &[String]) -> Vec<&str> {
+    settings.iter().map(String::as_str).collect()
+}
+
+#[test]
+fn who_has_the_certificate_and_the_login_comes_in_and_speaks_for_himself_only() {
+    let place = folder("strangers-guarded");
+    let authority = Authority::new();
+    for (name, who) in [("broker", "127.0.0.1"), ("client", "client")] {
+        let (chain, key) = authority.sign(who);
+        fs::write(place.join(format!("{name}.pem")), chain).unwrap();
+        fs::write(place.join(format!("{name}.key")), key).unwrap();
+    }
+    fs::write(place.join("ca.pem"), &authority.pem).unwrap();
+    let broker = Broker::with(&place, &GUARDED.replace("FOLDER", place.to_str().unwrap()));
+    let own = shown(&place, "server", "of the server");
+    let both = format!("{MAKER}{MOMENTUM}");
+    let service = serve(&place, &broker, &both, &[&words(&own)[..], &["feed.rate=2000"]].concat());
+    until(|| is_connected(&service));
+    let his = shown(&place, "maker", "of the maker");
+    let maker = Outpost::with(&place, &broker, "MARKET_MAKER", &words(&his));
+    until(|| open_orders(&service, "MARKET_MAKER") == 2);
+
+    // Without the password, without the certificate, with neither them nor TLS: the broker hangs up.
+    let log = place.join("MOMENTUM.log");
+    let said = |words: &str| fs::read_to_string(&log).unwrap_or_default().to_lowercase().contains(words);
+    let wrong = shown(&place, "maker", "guessed");
+    let is_own = |word: &&str| word.starts_with("nats.cert") || word.starts_with("nats.key");
+    let bare: Vec<&str> = words(&his).into_iter().filter(|word| !is_own(word)).collect();
+    for settings in [&words(&wrong)[..], &bare, &[]] {
+        let _stranger = Outpost::with(&place, &broker, "MOMENTUM", settings);
+        until(|| said("\"message\":\"the broker\""));
+        assert!(!said("connected to the broker") && !is_present(&service, "MOMENTUM"), "{settings:?}");
+        fs::remove_file(&log).unwrap();
+    }
+    // With a login that is another strategy's.
+    let _stranger = Outpost::with(&place, &broker, "MOMENTUM", &words(&his));
+    until(|| said("permissions violation"));
+    assert!(!is_present(&service, "MOMENTUM") && is_present(&service, "MARKET_MAKER"));
+    assert_eq!(maker.end(), Some(0));
+    assert!(!service.ask("GET /rest/config-params").1.contains("of the server"), "a secret is shown");
+    service.signal("TERM");
+    let ended = service.end();
+    assert!(ended.is_orderly() && !ended.complaints.contains("of the server"), "{}", ended.complaints);
+}
+
+/// Letters that somebody could write who has read our source and sits on the broker. None is from the life that sits there.
+fn forged() -> Vec<Vec<u8>> {
+    let life = 7;
+    let command =
+        |body| Letter::Command { life, command: Command { source: Source::default(), token: 1, body } };
+    let terms = Terms { strategy: StrategyId(1), ..Terms::default() };
+    let letters = [
+        Letter::Resume { life, heard: vec![u64::MAX; 1_000] },
+        Letter::Piece { life, of: Parcel::State, at: u32::MAX },
+        Letter::Fetch { life, heard: Vec::new() },
+        Letter::Beat { life, prices: u64::MAX, heard: vec![0; 50_000], idle: true },
+        Letter::Failed { life, reason: "it\nERROR forged".repeat(1_000) },
+        Letter::Bye { life },
+        command(Body::Submit { id: IntId::NONE, terms }),
+        command(Body::Cancel { order: OrderHandle::NONE, id: IntId::numbered(b'x', 1) }),
+        command(Body::Phase { strategy: StrategyId(1), phase: Phase::Exit }),
+        command(Body::Kill { scope: Scope::Global, on: true }),
+    ];
+    let mut bytes: Vec<Vec<u8>> = letters.iter().map(Letter::encode).collect();
+    // Lengths that promise more than there is, another version, and nothing at all.
+    bytes.extend([
+        vec![],
+        vec![0],
+        vec![1],
+        vec![1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255],
+        vec![255; 4_000],
+    ]);
+    bytes
+}
+
+/// Somebody on an open broker who knows all names. He hears everything, and could take the place of a strategy that is away; what he says
+/// meanwhile breaks nothing.
+#[test]
+fn whatever_is_said_on_the_broker_breaks_nothing() {
+    let place = folder("strangers-open");
+    let broker = Broker::start(&place);
+    let service = serve(&place, &broker, MAKER, &["feed.rate=2000"]);
+    let mut client = subscriber(&service, "generic-event.*");
+    let _outpost = Outpost::start(&place, &broker, "MARKET_MAKER");
+    until(|| open_orders(&service, "MARKET_MAKER") == 2);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let stranger = async_nats::connect(broker.url()).await.unwrap();
+        let mut answers = stranger.subscribe("answers").await.unwrap();
+        let ask = "pitlane.pitlane.ask.MARKET_MAKER";
+        for letter in forged() {
+            stranger.publish_with_reply(ask, "answers", letter.into()).await.unwrap();
+            let answer = Reply::decode(&answers.next().await.unwrap().payload).unwrap();
+            let is_nothing =
+                matches!(answer, Reply::Stranger | Reply::Refused { .. } | Reply::Gone | Reply::Told);
+            assert!(is_nothing, "{answer:?}");
+        }
+        // A second process waits while the first is here.
+        let hello = Letter::Hello { life: 7, host: "x".repeat(100_000), heard: vec![1; 50_000] };
+        stranger.publish_with_reply(ask, "answers", hello.encode().into()).await.unwrap();
+        let answer = Reply::decode(&answers.next().await.unwrap().payload).unwrap();
+        assert!(matches!(answer, Reply::Wait { .. }), "{answer:?}");
+        // Answers may be sent to ourselves.
+        stranger.publish_with_reply(ask, ask, vec![0].into()).await.unwrap();
+        for (name, said) in [("a", "{\"forged\":"), ("a", "1},{"), ("", "1"), ("x", "2")] {
+            let mut headers = HeaderMap::new();
+            headers.insert("Pitlane-Event", name);
+            headers.insert("Pitlane-From", "STRANGER");
+            stranger.publish_with_headers("pitlane.pitlane.generic", headers, said.into()).await.unwrap();
+        }
+        stranger.publish("pitlane.pitlane.generic", "bare".into()).await.unwrap();
+        stranger.flush().await.unwrap();
+    });
+    // Of the events only the last is one.
+    let event: Value = serde_json::from_str(body(&client.hear_until("MESSAGE"))).unwrap();
+    assert_eq!((&event["name"], &event["data"]), (&"x".into(), &2.into()), "{event}");
+    let quotes = || get(&service, "/rest/execution/order").as_array().unwrap().len();
+    until(|| quotes() == 2);
+    assert_eq!(strategy(&service, "MARKET_MAKER")["phase"], "RUNNING");
+    assert!(is_present(&service, "MARKET_MAKER"));
+
+    // A name that is two lines once ended the server: a client's, which would have become two headers.
+    client.say("SEND|destination:/topic/generic-event.a\\nb|receipt:r||1");
+    assert!(client.hear_until("ERROR").contains("SEND is not permitted"));
+    service.signal("TERM");
+    let ended = service.end();
+    assert!(ended.is_orderly(), "{}", ended.complaints);
+    assert!(!ended.complaints.lines().any(|line| line.starts_with("ERROR forged")), "{}", ended.complaints);
+}
