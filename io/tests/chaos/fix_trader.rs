@@ -8,7 +8,7 @@ use pitlane_engine::number::Qty;
 
 use crate::client::{Client, now};
 use crate::findings::{Findings, Kind};
-use crate::known::Known;
+use crate::known::{Broken, Known};
 use crate::people::{Doors, wire};
 use crate::told::Told;
 
@@ -26,7 +26,7 @@ pub struct FixTrader {
     taken: usize,
     known: Known,
     pub told: Told,
-    /// After a loss of power reports may come again under new numbers.
+    /// After a loss of power reports and answers may come again, under new numbers (see `protocols/README.md`).
     pub forgives_repeats: bool,
 }
 
@@ -112,8 +112,11 @@ impl FixTrader {
         for message in &self.client.heard[self.taken..] {
             match self.known.take(message) {
                 Ok(()) => {}
-                Err(told) if self.forgives_repeats && told.starts_with("told twice") => {}
-                Err(told) => findings.add(Kind::Doubled, format!("FIX: {told}")),
+                Err(Broken::Repeated(_)) if self.forgives_repeats => {}
+                Err(Broken::Repeated(told)) => findings.add(Kind::Doubled, format!("FIX says again {told}")),
+                Err(Broken::Missing(told)) => {
+                    findings.add(Kind::Lost, format!("FIX says nothing before {told}"))
+                }
             }
         }
         self.taken = self.client.heard.len();

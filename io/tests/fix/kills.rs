@@ -5,7 +5,7 @@
 //! reports, and the fills it was told of must add up to what is filled.
 
 use crate::client::{Client, now};
-use crate::known::Known;
+use crate::known::{Broken, Known};
 use crate::service::folder;
 use crate::{fix, start};
 use pitlane_engine::chance::Chance;
@@ -119,6 +119,10 @@ fn check(client: &mut Client, orders: &[String]) {
     }
 }
 
-fn must(taken: Result<(), String>) {
-    taken.unwrap_or_else(|broken| panic!("{broken}"));
+fn must(taken: Result<(), Broken>) {
+    match taken {
+        Ok(()) => {}
+        Err(Broken::Repeated(message)) => panic!("told or answered twice: {message}"),
+        Err(Broken::Missing(message)) => panic!("a fill is missing before {message}"),
+    }
 }

@@ -5,6 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::client::Message;
 
+/// What does not agree, with the message.
+#[derive(Debug)]
+pub enum Broken {
+    /// Told or answered before.
+    Repeated(String),
+    /// Something must have come before it and did not.
+    Missing(String),
+}
+
 #[derive(Default)]
 pub struct Known {
     exec_ids: BTreeSet<String>,
@@ -18,8 +27,8 @@ pub struct Known {
 }
 
 impl Known {
-    /// Takes the next message in. An error says what does not agree.
-    pub fn take(&mut self, message: &Message) -> Result<(), String> {
+    /// Takes the next message in.
+    pub fn take(&mut self, message: &Message) -> Result<(), Broken> {
         match message.get(35) {
             "8" => self.report(message),
             "j" => {
@@ -30,9 +39,9 @@ impl Known {
         }
     }
 
-    fn report(&mut self, message: &Message) -> Result<(), String> {
+    fn report(&mut self, message: &Message) -> Result<(), Broken> {
         if !self.exec_ids.insert(message.get(17).to_string()) {
-            return Err(format!("told twice: {}", message.text()));
+            return Err(Broken::Repeated(message.text()));
         }
         let root = message.get(37).to_string();
         if matches!(message.get(150), "A" | "6" | "E") {
@@ -42,7 +51,7 @@ impl Known {
             let filled = self.filled.entry(root.clone()).or_default();
             *filled += whole(message.get(32));
             if *filled != whole(message.get(14)) {
-                return Err(format!("a fill is missing: {}", message.text()));
+                return Err(Broken::Missing(message.text()));
             }
         }
         if message.get(150) != "8" || !self.last.contains_key(&root) {
@@ -52,12 +61,12 @@ impl Known {
     }
 
     /// An answer of a kind, with the request's id under a tag.
-    fn answered(&mut self, (kind, tag): (&str, u32), message: &Message) -> Result<(), String> {
+    fn answered(&mut self, (kind, tag): (&str, u32), message: &Message) -> Result<(), Broken> {
         let count = self.answers.entry((kind.to_string(), message.get(tag).to_string())).or_default();
         *count += 1;
         match *count {
             1 => Ok(()),
-            _ => Err(format!("answered twice: {}", message.text())),
+            _ => Err(Broken::Repeated(message.text())),
         }
     }
 }
