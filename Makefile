@@ -16,7 +16,7 @@ PREFIX ?= /usr/local
 SYSCONFDIR ?= $(if $(filter /usr /usr/local,$(PREFIX)),/etc,$(PREFIX)/etc)
 
 .DEFAULT_GOAL := help
-.PHONY: help run page test web-test client-test check sim faults chaos campaign fuzz oracle bench compare bench-gate flame smoke pure cover \
+.PHONY: help run page test web-test client-test check sim faults chaos campaign attack fuzz oracle bench compare bench-gate flame smoke pure cover \
 	install release reproducible deny sbom clean
 
 # The page is built where npm is at hand, and only when something of it has changed; without it the binary says how.
@@ -98,6 +98,16 @@ chaos: ## the real binary in every trouble, and what clients were told beside wh
 campaign: ## 500 kills, 100 losses of power, 1,000 hostile sessions of each protocol, in one table: some twenty minutes (KILLS= CUTS= SESSIONS= SEED=)
 	$(if $(SEED),PITLANE_SEED=$(SEED)) PITLANE_CAMPAIGN_KILLS=$(or $(KILLS),500) PITLANE_CAMPAIGN_CUTS=$(or $(CUTS),100) \
 		PITLANE_CAMPAIGN_SESSIONS=$(or $(SESSIONS),1000) cargo test --package pitlane $(PROFILE) --test chaos -- --nocapture the_campaign
+
+ATTACK_ENV := $(abspath $(or $(CARGO_TARGET_DIR),target)/attack)
+
+$(ATTACK_ENV)/bin/sslyze:
+	python3 -m venv $(ATTACK_ENV)
+	$(ATTACK_ENV)/bin/pip install --quiet --disable-pip-version-check sslyze
+
+attack: $(ATTACK_ENV)/bin/sslyze ## sslyze on every listener with TLS and slowhttptest on HTTP, against the default settings: two minutes (BINARY=…)
+	$(if $(BINARY),,cargo build $(PROFILE) --package pitlane)
+	tests/tools/attack $(or $(BINARY),$(BUILT)/sim/pitlane) $<
 
 fuzz: ## any input into any state (TARGET=commands FOR=60); TARGET=rest: requests made up from the description of REST
 ifeq ($(TARGET),rest)

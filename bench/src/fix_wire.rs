@@ -17,6 +17,7 @@ use pitlane_engine::time::Timestamp;
 use pitlane_protocols::fix::stamp::Stamp;
 use serde_json::Value;
 
+use crate::attacker::Doors;
 use crate::conditions::Pinning;
 use crate::fix::seal;
 use crate::http;
@@ -28,7 +29,7 @@ type Failure = Box<dyn Error>;
 /// Orders of one session that are not answered yet, flat out.
 const WINDOW: usize = 512;
 /// Bytes of one read of the load.
-const READ_BYTES: usize = 256 * 1_024;
+pub(crate) const READ_BYTES: usize = 256 * 1_024;
 /// For reports that are late.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a service may take to be there.
@@ -89,19 +90,7 @@ impl Server {
         let mut server = Server { child: None, stop: stop.clone(), address, http: None, folder: None };
         match peer {
             Peer::Echo => echo(address, pinning, stop)?,
-            Peer::Pitlane => {
-                let folder = std::env::temp_dir().join(format!("pitlane-bench-fix-{}", address.port()));
-                let http = free_address()?;
-                let child = Command::new("taskset")
-                    .args(["-c", &core.to_string()])
-                    .arg(std::env::current_exe()?)
-                    .arg("serve-fix")
-                    .args([&address.port().to_string(), &http.port().to_string(), &core.to_string()])
-                    .arg(&folder)
-                    .stdout(Stdio::null())
-                    .spawn()?;
-                (server.child, server.folder, server.http) = (Some(child), Some(folder), Some(http));
-            }
+            Peer::Pitlane => server.serve(core, None)?,
             Peer::QuickFix { reports, files } => {
                 let mut command = Command::new("taskset");
                 command.args(["-c", &core.to_string()]).arg(quickfix_acceptor()?);
@@ -119,18 +108,56 @@ impl Server {
                 server.child = Some(child);
             }
         }
+        server.until_it_listens()?;
+        Ok(server)
+    }
+
+    /// Ours with STOMP and HTTP beside FIX, prices that move, and threads that sleep when they have nothing to do: so many doors on one
+    /// core would otherwise wait for each other's spinning.
+    pub(crate) fn with_every_door(pinning: &Pinning) -> Result<(Server, Doors), Failure> {
+        let (address, stomp) = (free_address()?, free_address()?);
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut server = Server { child: None, stop, address, http: None, folder: None };
+        server.serve(pinning.second.map_or(0, |core| core.id), Some(stomp))?;
+        server.until_it_listens()?;
+        let http = server.http.ok_or("it has no door for HTTP")?;
+        Ok((server, Doors { fix: address, stomp, http }))
+    }
+
+    /// Starts this program as the service, with STOMP at an address or without.
+    fn serve(&mut self, core: usize, stomp: Option<SocketAddr>) -> Result<(), Failure> {
+        let port = self.address.port();
+        let folder = std::env::temp_dir().join(format!("pitlane-bench-fix-{port}"));
+        let http = free_address()?;
+        let mut command = Command::new("taskset");
+        command.args(["-c", &core.to_string()]).arg(std::env::current_exe()?).arg("serve-fix");
+        command.args([port.to_string(), http.port().to_string(), core.to_string()]).arg(&folder);
+        command.args(stomp.map(|stomp| stomp.port().to_string()));
+        let child = command.stdout(Stdio::null()).spawn()?;
+        (self.child, self.folder, self.http) = (Some(child), Some(folder), Some(http));
+        Ok(())
+    }
+
+    fn until_it_listens(&self) -> Result<(), Failure> {
         let since = Instant::now();
-        while TcpStream::connect(address).is_err() {
+        while TcpStream::connect(self.address).is_err() {
             if since.elapsed() > START_MAX {
                 return Err("the server does not listen".into());
             }
             std::thread::sleep(Duration::from_millis(5));
         }
-        Ok(server)
+        Ok(())
     }
-}
 
-impl Server {
+    pub(crate) fn process(&self) -> u32 {
+        self.child.as_ref().map_or_else(std::process::id, Child::id)
+    }
+
+    /// Whether its process lives.
+    pub(crate) fn is_there(&mut self) -> bool {
+        self.child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
+    }
+
     /// What the server itself has counted in its last second with any work, stage by stage; nothing, if it cannot be asked.
     fn stages(&self) -> Vec<Step> {
         let ask = |http| http::json(&mut TcpStream::connect(http).ok()?, "/rest/ext/latency");
@@ -147,24 +174,26 @@ impl Server {
 }
 
 /// The service as it is measured: everything on one core, journal in the page cache, nothing else going on.
-pub fn serve_fix(port: u16, http: u16, core: u32, data: &Path) -> Result<(), Failure> {
+/// With a port for STOMP: every door open, prices moving, and idle threads asleep.
+pub fn serve_fix(port: u16, http: u16, core: u32, data: &Path, stomp: Option<u16>) -> Result<(), Failure> {
+    let (moves, idle) = if stomp.is_some() { (true, "adaptive") } else { (false, "spin") };
     let settings = [
         format!("http.listen=127.0.0.1:{http}"),
         "https.listen=".to_string(),
-        "stomp.listen=".to_string(),
+        format!("stomp.listen={}", stomp.map_or(String::new(), |port| format!("127.0.0.1:{port}"))),
         "stomp.tls_listen=".to_string(),
         format!("fix.listen=127.0.0.1:{port}"),
         "fix.store_bytes=33554432".to_string(),
         format!("service.data_dir={}", data.display()),
         "journal.level=os".to_string(),
-        "feed.on=false".to_string(),
+        format!("feed.on={moves}"),
         "demo.on=false".to_string(),
         "topology.layout=shared".to_string(),
-        "topology.idle=spin".to_string(),
+        format!("topology.idle={idle}"),
         format!("topology.shard_cores=[{core}]"),
         "risk.strategies.max_orders_per_s=0".to_string(),
         "risk.strategies.max_open_orders=0".to_string(),
-        "log.level=warn".to_string(),
+        "log.level=error".to_string(),
     ];
     let options = settings.iter().map(|setting| Setting::parse(setting)).collect::<Result<_, _>>()?;
     let sources = Sources { options, ..Sources::default() };
@@ -229,7 +258,7 @@ fn free_address() -> io::Result<SocketAddr> {
 }
 
 /// One session of the load.
-struct Session {
+pub(crate) struct Session {
     stream: TcpStream,
     number: u64,
     /// Those that orders went out with, which are in their ids.
@@ -243,7 +272,7 @@ struct Session {
 }
 
 impl Session {
-    fn open(address: SocketAddr, nth: usize, speaks: bool) -> Result<Session, Failure> {
+    pub(crate) fn open(address: SocketAddr, nth: usize, speaks: bool) -> Result<Session, Failure> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         let mut session = Session {
@@ -271,8 +300,7 @@ impl Session {
     }
 
     fn frame(&mut self, msg_type: &str, body: &str, out: &mut Vec<u8>) {
-        let now = now();
-        let time = String::from_utf8_lossy(Stamp::default().text(now)).into_owned();
+        let time = stamp();
         let body = format!(
             "35={msg_type}\x0134={}\x0149={}\x0156=PITLANE\x0152={time}\x01{body}",
             self.number, self.name
@@ -282,7 +310,7 @@ impl Session {
     }
 
     /// An order that rests: far from the market.
-    fn order(&mut self, out: &mut Vec<u8>) {
+    pub(crate) fn order(&mut self, out: &mut Vec<u8>) {
         self.numbers.push(self.number);
         let body = format!(
             "11={}-{}\x0155=AAPL\x0154=1\x0138=100\x0140=2\x0144=100.00\x0159=1\x0160=20261115-10:00:00.000\x01",
@@ -300,8 +328,18 @@ impl Session {
         self.frame("F", &body, out);
     }
 
+    /// Takes back the last.
+    pub(crate) fn cancel_last(&mut self, out: &mut Vec<u8>) {
+        self.cancel(self.numbers.len() - 1, out);
+    }
+
+    /// Says something, and waits until all of it is on its way.
+    pub(crate) fn say(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        Ok(write_all(&mut self.stream, bytes)?)
+    }
+
     /// Reads what is there and counts first reports. Says how many.
-    fn hear(&mut self, mark: &[u8], buffer: &mut [u8]) -> Result<usize, Failure> {
+    pub(crate) fn hear(&mut self, mark: &[u8], buffer: &mut [u8]) -> Result<usize, Failure> {
         match self.stream.read(buffer) {
             Ok(0) => return Err("the server has hung up".into()),
             Ok(count) => self.input.extend_from_slice(&buffer[..count]),
@@ -426,7 +464,7 @@ pub fn open_loop(
             }
         }
         if heard > 0 && begin.elapsed().as_secs_f64() >= seconds {
-            look(server.child.as_ref().map_or_else(std::process::id, Child::id), seconds);
+            look(server.process(), seconds);
             seconds += 1.0;
         }
         if Instant::now() > late {
@@ -468,13 +506,21 @@ pub fn closed_loop(peer: Peer, pinning: &Pinning, orders: usize) -> Result<Recor
     Ok(recording)
 }
 
+/// What only the first answer of ours to an order has.
+pub(crate) const FIRST_REPORT: &[u8] = b"\x01150=A\x01";
+
 /// What only the first answer to an order has.
 fn mark(peer: Peer) -> &'static [u8] {
     match peer {
-        Peer::Pitlane | Peer::QuickFix { reports: 2.., .. } => b"\x01150=A\x01",
+        Peer::Pitlane | Peer::QuickFix { reports: 2.., .. } => FIRST_REPORT,
         Peer::QuickFix { .. } => b"\x01150=0\x01",
         Peer::Echo => b"\x0135=D\x01",
     }
+}
+
+/// The time now as FIX writes it.
+pub(crate) fn stamp() -> String {
+    String::from_utf8_lossy(Stamp::default().text(now())).into_owned()
 }
 
 fn now() -> Timestamp {

@@ -56,6 +56,8 @@ pub const STALLED_RATIO_MAX: f64 = 1.1;
 pub const SILENCE_S_MAX: f64 = 1.0;
 /// The same beside one who has stopped, one with the smallest window and a hundred who come and go.
 pub const NEIGHBOURS_RATIO_MAX: f64 = 2.0;
+/// A well-behaved FIX client's 99th percentile while others attack, beside quiet.
+pub const ATTACKED_RATIO_MAX: f64 = 2.0;
 /// What may wait for one consumer: the queue of 4 MiB, the mark of 256 KiB, and a turn's worth of frames.
 pub const HELD_MIB_MAX: f64 = 4.0 + 0.25 + 0.0625;
 

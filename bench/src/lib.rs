@@ -38,12 +38,14 @@ pub mod nats;
 pub mod program;
 pub mod publisher;
 
+pub mod attacker;
 pub mod fan_out;
 pub mod fix;
 pub mod fix_road;
 pub mod fix_wire;
 pub mod http;
 pub mod idle;
+pub mod isolation;
 pub mod journal;
 pub mod lane;
 pub mod net;

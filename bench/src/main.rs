@@ -15,7 +15,7 @@ use pitlane_bench::work::Work;
 use pitlane_bench::{fix_wire, http, noise};
 
 use self::tasks::{
-    Site, builds, endurance, engines, everything, fix, keeping, peers, results, stomp, threads,
+    Site, builds, endurance, engines, everything, fix, isolation, keeping, peers, results, stomp, threads,
 };
 
 #[derive(Parser)]
@@ -74,7 +74,7 @@ enum Task {
     Fix(fix::Wire),
     /// The service that `fix` measures.
     #[command(hide = true)]
-    ServeFix { port: u16, http: u16, core: u32, data: PathBuf },
+    ServeFix { port: u16, http: u16, core: u32, data: PathBuf, stomp: Option<u16> },
     /// REST: lists beside bare servers that answer the same bytes, orders a second, and others while a long list is sent.
     #[command(visible_alias = "rest")]
     Http(tasks::http::Requests),
@@ -133,6 +133,8 @@ enum Task {
     Sweep(endurance::Rates),
     /// FIX orders at half the knee for long: whether memory grows or the tail drifts.
     Soak(endurance::Long),
+    /// A well-behaved FIX client's tail while others attack, kind by kind, beside quiet.
+    Isolation(isolation::Attacked),
     /// A folder of results as one page, with what the machine's doctor says.
     Report { folder: PathBuf },
     /// One small piece of the hot path, so many times: prints the nanoseconds of one.
@@ -210,6 +212,7 @@ impl Task {
             | Task::Simulate { check, .. }
             | Task::Idle { check, .. } => *check,
             Task::Stomp(broker) => broker.check,
+            Task::Isolation(attacked) => attacked.check,
             Task::Journal(journal) => journal.check,
             Task::Engines(rounds) => rounds.check,
             Task::All(whole) => whole.rounds.check,
@@ -219,8 +222,8 @@ impl Task {
 }
 
 fn run(task: Task) -> Result<Verdicts, Failure> {
-    if let Task::ServeFix { port, http, core, data } = task {
-        fix_wire::serve_fix(port, http, core, &data)?;
+    if let Task::ServeFix { port, http, core, data, stomp } = task {
+        fix_wire::serve_fix(port, http, core, &data, stomp)?;
         return Ok(Verdicts::default());
     }
     if let Task::ServeHttp { server, port, folder } = task {
@@ -246,6 +249,7 @@ fn run(task: Task) -> Result<Verdicts, Failure> {
         Task::Workload { .. } | Task::Work(_) => Ok(Verdicts::default()),
         Task::Sweep(rates) => endurance::sweep(&site, &rates),
         Task::Soak(long) => endurance::soak(&site, &long),
+        Task::Isolation(attacked) => isolation::isolation(&site, &attacked),
         Task::Report { .. } => Ok(Verdicts::default()),
         Task::Gate(gate) => builds::gate(&gate),
         Task::Instructions { works } => builds::instructions(&works),

@@ -12,6 +12,7 @@ use super::Site;
 use super::engines::{Flow, Rounds, engines, generate, make, single, view};
 use super::fix::{Codec, Wire, fix_codec, fix_over_loopback};
 use super::http::{Requests, http_beside_hyper};
+use super::isolation::{Attacked, isolation};
 use super::keeping::{Journal, journals, million, recovery, resting, simulation};
 use super::results::report;
 use super::stomp::{Broker, broker};
@@ -140,6 +141,7 @@ pub fn smoke(site: &Site) -> Result<Verdicts, Failure> {
     add(recovery(5_000, None)?);
     add(simulation(20_000, 2)?);
     add(broker(site, &Broker { ticks: 5_000, ms: 50, out: None, check: false })?);
+    add(isolation(site, &Attacked { rate: 500, attacks: 200, ms: 40, rounds: 1, check: false })?);
     let scenario = ["s1", "s100", "move"].map(String::from).to_vec();
     let rounds =
         Rounds { workload: None, scenario, ops: Some(5_000), rounds: 1, engine: Vec::new(), check: false };

@@ -6,6 +6,7 @@ pub mod engines;
 pub mod everything;
 pub mod fix;
 pub mod http;
+pub mod isolation;
 pub mod keeping;
 pub mod peers;
 pub mod results;

@@ -1,0 +1,242 @@
+//! People who mean no good, each kind by itself, at a bounded rate: what they cost their own core is not to be mistaken for what they cost
+//! others.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use core_affinity::CoreId;
+
+use crate::chance::Chance;
+use crate::fix::seal;
+
+/// Connections that stay, of those kinds that hold some.
+const HELD: usize = 100;
+/// Octets read of one connection at once.
+const READ_BYTES: usize = 64 * 1_024;
+/// For answers and connections that do not come.
+const PATIENCE: Duration = Duration::from_secs(2);
+const GET: &[u8] = b"GET /rest/position HTTP/1.1\r\nHost: localhost\r\n\r\n";
+const CONNECT: &[u8] = b"CONNECT\naccept-version:1.2\nhost:localhost\n\n\0";
+/// Prices only: every order of the measured client would otherwise be told a hundred times, which is no bounded attack.
+const SUBSCRIBE: &[u8] = b"SUBSCRIBE\nid:1\ndestination:/topic/tick.*\n\n\0";
+const UPGRADE: &[u8] =
+    b"GET /stomp HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+    Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+
+/// Where they go.
+#[derive(Clone, Copy, Debug)]
+pub struct Doors {
+    pub fix: SocketAddr,
+    pub stomp: SocketAddr,
+    pub http: SocketAddr,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attack {
+    FixGarbage,
+    FixLogons,
+    StompSlowReaders,
+    StompSubscribers,
+    StompMalformed,
+    HttpSlowHeads,
+    RestFlood,
+    Connections,
+    WebSocketJunk,
+}
+
+impl Attack {
+    pub const ALL: [Attack; 9] = [
+        Attack::FixGarbage,
+        Attack::FixLogons,
+        Attack::StompSlowReaders,
+        Attack::StompSubscribers,
+        Attack::StompMalformed,
+        Attack::HttpSlowHeads,
+        Attack::RestFlood,
+        Attack::Connections,
+        Attack::WebSocketJunk,
+    ];
+
+    pub fn words(self) -> &'static str {
+        match self {
+            Attack::FixGarbage => "FIX connections that say garbage",
+            Attack::FixLogons => "FIX logons, gone at once",
+            Attack::StompSlowReaders => "100 STOMP subscribers of prices who do not read",
+            Attack::StompSubscribers => "100 STOMP subscribers of prices who read all",
+            Attack::StompMalformed => "STOMP frames that are none",
+            Attack::HttpSlowHeads => "100 HTTP heads, an octet at a time",
+            Attack::RestFlood => "REST requests",
+            Attack::Connections => "connections to every door, gone at once",
+            Attack::WebSocketJunk => "WebSockets with junk",
+        }
+    }
+
+    /// Whether it keeps connections, beside what it does at its rate.
+    fn holds(self) -> bool {
+        matches!(self, Attack::StompSlowReaders | Attack::StompSubscribers | Attack::HttpSlowHeads)
+    }
+}
+
+/// One at work, in a thread of its own on a core.
+pub struct Attacker {
+    stop: Arc<AtomicBool>,
+    acts: Arc<AtomicU64>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Attacker {
+    pub fn start(attack: Attack, doors: Doors, rate: u64, core: Option<CoreId>) -> Attacker {
+        let (stop, acts) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let (stopped, done) = (stop.clone(), acts.clone());
+        let thread = thread::spawn(move || {
+            core.into_iter().for_each(|core| _ = core_affinity::set_for_current(core));
+            let mut visitor = Visitor::new(attack, doors);
+            let begin = Instant::now();
+            let gap = Duration::from_nanos(1_000_000_000 / rate.max(1));
+            let mut nth = 0;
+            while !stopped.load(Ordering::Relaxed) {
+                // What it cannot keep up with is not made up for: the rate is a bound.
+                visitor.act(nth);
+                done.fetch_add(1, Ordering::Relaxed);
+                nth += 1;
+                thread::sleep((begin + gap * nth as u32).saturating_duration_since(Instant::now()));
+            }
+        });
+        Attacker { stop, acts, thread: Some(thread) }
+    }
+
+    /// What it has done so far.
+    pub fn acts(&self) -> u64 {
+        self.acts.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Attacker {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.take().map(JoinHandle::join);
+    }
+}
+
+struct Visitor {
+    attack: Attack,
+    doors: Doors,
+    held: Vec<TcpStream>,
+    chance: Chance,
+    buffer: Vec<u8>,
+}
+
+impl Visitor {
+    fn new(attack: Attack, doors: Doors) -> Visitor {
+        let mut visitor = Visitor {
+            attack,
+            doors,
+            held: Vec::new(),
+            chance: Chance::seeded(1),
+            buffer: vec![0; READ_BYTES],
+        };
+        if attack.holds() {
+            visitor.held = (0..HELD).filter_map(|_| visitor.opened().ok()).collect();
+        }
+        visitor
+    }
+
+    /// Whoever is thrown out or not let in tries again with the next act: that is what they do.
+    fn act(&mut self, nth: u64) {
+        let Doors { fix, stomp, http } = self.doors;
+        let _ = match self.attack {
+            Attack::FixGarbage => {
+                let noise: Vec<u8> = (0..200).map(|_| self.chance.below(256) as u8).collect();
+                said(fix, &noise)
+            }
+            Attack::FixLogons => said(fix, &logon(nth)),
+            Attack::StompMalformed => {
+                said(stomp, b"CONNECT\naccept-version:1.2\nhost:x\n\n\0SEND\nno header\n\n\0")
+            }
+            Attack::WebSocketJunk => {
+                let noise: Vec<u8> = (0..100).map(|_| self.chance.below(256) as u8).collect();
+                said(http, &[UPGRADE, &noise].concat())
+            }
+            Attack::Connections => connected([fix, stomp, http][nth as usize % 3]).map(drop),
+            Attack::RestFlood => self.ask(),
+            Attack::StompSlowReaders | Attack::StompSubscribers | Attack::HttpSlowHeads => self.tend(nth),
+        };
+    }
+
+    /// A request on the connection that stays.
+    fn ask(&mut self) -> io::Result<()> {
+        if self.held.is_empty() {
+            self.held.push(connected(self.doors.http)?);
+        }
+        let answered = (|| {
+            self.held[0].write_all(GET)?;
+            self.held[0].read(&mut self.buffer)
+        })();
+        if !answered.is_ok_and(|count| count > 0) {
+            self.held.clear();
+        }
+        Ok(())
+    }
+
+    /// One of those that are held gets on; who was sent away comes again.
+    fn tend(&mut self, nth: u64) -> io::Result<()> {
+        let at = nth as usize % HELD;
+        if at >= self.held.len() {
+            let another = self.opened()?;
+            self.held.push(another);
+            return Ok(());
+        }
+        let is_there = match self.attack {
+            Attack::HttpSlowHeads => self.held[at].write_all(b"x").is_ok(),
+            // Its window stays full; whether it is still wanted is seen by writing.
+            Attack::StompSlowReaders => self.held[at].write_all(b"\n").is_ok(),
+            _ => match self.held[at].read(&mut self.buffer) {
+                Ok(count) => count > 0,
+                Err(error) => error.kind() == ErrorKind::WouldBlock,
+            },
+        };
+        if !is_there {
+            self.held[at] = self.opened()?;
+        }
+        Ok(())
+    }
+
+    /// A connection of the kind that stays.
+    fn opened(&self) -> io::Result<TcpStream> {
+        let (address, words) = match self.attack {
+            Attack::HttpSlowHeads => (self.doors.http, b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ".to_vec()),
+            _ => (self.doors.stomp, [CONNECT, SUBSCRIBE].concat()),
+        };
+        let mut stream = connected(address)?;
+        stream.write_all(&words)?;
+        stream.set_nonblocking(true)?;
+        Ok(stream)
+    }
+}
+
+fn connected(address: SocketAddr) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    Ok(stream)
+}
+
+/// Comes, says something and is gone.
+fn said(address: SocketAddr, words: &[u8]) -> io::Result<()> {
+    connected(address)?.write_all(words)
+}
+
+/// A Logon under one of a few names, none of them the measured client's.
+fn logon(nth: u64) -> Vec<u8> {
+    let time = crate::fix_wire::stamp();
+    let name = 100 + nth % 8;
+    let body =
+        format!("35=A\x0134=1\x0149=BENCH{name}\x0156=PITLANE\x0152={time}\x0198=0\x01108=30\x01141=Y\x01");
+    let mut bytes = Vec::new();
+    seal(&body, &mut bytes);
+    bytes
+}
