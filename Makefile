@@ -82,7 +82,7 @@ sim: ## repeat one simulation (SEED=…), or run many (SEEDS=10000)
 faults: ## loss of power at every write, every byte of a journal flipped, disks that fail and run full, processes killed: all of it
 	PITLANE_FAULTS=full cargo test --package pitlane-tests $(PROFILE) --test faults
 	PITLANE_FAULTS=full cargo test --package pitlane $(PROFILE) --test server
-	PITLANE_FAULTS=full cargo test --package pitlane $(PROFILE) --test fix kills
+	PITLANE_FAULTS=full cargo test --package pitlane $(PROFILE) --test fix kill
 	PITLANE_FAULTS=full cargo test --package pitlane $(PROFILE) --test strategies kills -- --nocapture
 
 # In a network of its own, if we may have one: then packets can be lost in it. What is not permitted here is told and left out.

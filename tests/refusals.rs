@@ -447,6 +447,10 @@ const ELSEWHERE: &[(Reason, &str)] = &[
         Reason::BrokerLost,
         "of a strategy in a process of its own, whose server is away; see the tests of strategies",
     ),
+    (
+        Reason::OwnerAway,
+        "of a server of a cluster, when another owns the security; see the tests of clusters",
+    ),
 ];
 
 #[test]

@@ -28,12 +28,15 @@ pub struct Event {
 const _: () = assert!(size_of::<Event>() <= 192, "an event has three cache lines");
 
 impl Event {
+    /// In the number of an event on the link to other servers: it is part of a snapshot.
+    pub const IMAGE: u64 = 1 << 63;
+
     /// ExecID: unique for ever, the same in a replay.
     pub fn exec_id(&self, instance: u64, shard: ShardId) -> Uuid {
         let instance = instance ^ (shard.0 as u64) << 48;
         match &self.body {
             // This answer was given in the shard's place, and has no number of its own.
-            Body::Order(order) if order.reason == Reason::StorageFailed => {
+            Body::Order(order) if order.reason.is_in_its_place() => {
                 let words = order.id.padded().as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
                 let stir =
                     |sum: u64, word: u64| (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);

@@ -57,6 +57,11 @@ number_id!(
     PortId(u8), max 31
 );
 
+impl PortId {
+    /// The port behind which other servers are: theirs are numbered beyond it, see [`crate::cluster`].
+    pub const LINK: PortId = PortId(PortId::MAX);
+}
+
 impl StrategyId {
     pub const SERVER: StrategyId = StrategyId(0);
 }
@@ -72,9 +77,10 @@ pub struct PortMask(pub u32);
 impl PortMask {
     pub const NONE: PortMask = PortMask(0);
 
-    /// The set of one port; a port that cannot exist is in no set.
+    /// The set of one port. Ports of other servers are behind the link.
+    #[inline]
     pub fn one(port: PortId) -> PortMask {
-        PortMask(1u32.checked_shl(port.0 as u32).unwrap_or(0))
+        PortMask(1 << port.0.min(PortId::MAX))
     }
 
     pub fn with(self, other: PortMask) -> PortMask {

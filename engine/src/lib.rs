@@ -43,3 +43,4 @@ pub mod treasury;
 pub mod view;
 pub mod feed;
 pub mod strategy;
+pub mod cluster;

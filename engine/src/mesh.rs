@@ -74,6 +74,23 @@ pub fn mesh(ports: &[PortClass], shards: u8, depths: Depths) -> (Vec<PortEnd>, V
     (port_ends, shard_ends)
 }
 
+/// One more port: the link to other servers, for shards that were joined to the others by [`mesh`].
+pub fn link(shards: &mut [ShardEnd], depths: Depths) -> PortEnd {
+    let mut port = PortEnd::new(PortId::LINK);
+    for end in shards {
+        assert!(end.events.len() <= PortId::LINK.0 as usize, "the link has a number of its own");
+        let (commands_in, commands_out) = lane(depths.commands);
+        let (events_in, events_out) = lane(depths.events);
+        port.commands.push(commands_in);
+        port.events.push(events_out);
+        end.turns[PortClass::Client as usize].ports.push(end.commands.len() as u8);
+        end.commands.push(commands_out);
+        end.link = Some(events_in);
+        end.ports = end.ports.with(PortMask::one(PortId::LINK));
+    }
+    port
+}
+
 /// A port's ends of its lanes to and from every shard.
 #[derive(Debug)]
 pub struct PortEnd {
@@ -92,6 +109,12 @@ pub struct PortEnd {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShardMask(u128);
 
+impl FromIterator<ShardId> for ShardMask {
+    fn from_iter<I: IntoIterator<Item = ShardId>>(shards: I) -> ShardMask {
+        ShardMask(shards.into_iter().fold(0, |mask, shard| mask | 1 << shard.0))
+    }
+}
+
 impl ShardMask {
     pub fn with(self, other: ShardMask) -> ShardMask {
         ShardMask(self.0 | other.0)
@@ -99,6 +122,10 @@ impl ShardMask {
 
     pub fn is_empty(self) -> bool {
         self.0 == 0
+    }
+
+    pub fn contains(self, shard: ShardId) -> bool {
+        self.0 >> shard.0 & 1 == 1
     }
 
     /// The shards of this set, lowest first.
@@ -214,6 +241,8 @@ pub struct ShardEnd {
     commands: Vec<LaneOut<Command>>,
     /// By port.
     events: Vec<LaneIn<Event>>,
+    /// To other servers.
+    link: Option<LaneIn<Event>>,
     /// By class.
     turns: [Turns; 4],
     /// What is left of [`CLASS_BATCH`] in this round.
@@ -227,7 +256,8 @@ impl ShardEnd {
         let turns = PortClass::ALL.map(|class| Turns::of(class, ports));
         let all = (0..ports.len()).map(|port| PortMask::one(PortId(port as u8)));
         let ports = all.fold(PortMask::NONE, PortMask::with);
-        ShardEnd { id, ports, commands: Vec::new(), events: Vec::new(), turns, left: CLASS_BATCH, heard: 0 }
+        let (commands, events) = (Vec::new(), Vec::new());
+        ShardEnd { id, ports, commands, events, link: None, turns, left: CLASS_BATCH, heard: 0 }
     }
 
     pub fn id(&self) -> ShardId {
@@ -242,8 +272,17 @@ impl ShardEnd {
     /// Hands an event to a port if its lane has room.
     #[inline]
     pub fn send(&mut self, port: PortId, event: Event) -> Result<(), Full> {
-        let lane = self.events.get_mut(port.0 as usize).expect("a shard speaks to ports of its mesh only");
-        lane.send(event)
+        match self.events.get_mut(port.0 as usize) {
+            Some(lane) => lane.send(event),
+            None => self.send_far(port, event),
+        }
+    }
+
+    /// What is for other servers.
+    #[cold]
+    fn send_far(&mut self, port: PortId, event: Event) -> Result<(), Full> {
+        let link = self.link.as_mut().filter(|_| port == PortId::LINK);
+        link.expect("a shard speaks to ports of its mesh only").send(event)
     }
 
     /// The next command: by class, and within a class the ports take turns.
@@ -441,6 +480,23 @@ mod tests {
         assert_eq!(taken[..48], taken[48..]);
         let rest = std::iter::from_fn(|| shards[0].poll_command()).count();
         assert_eq!(rest, 200 - 96);
+    }
+
+    #[test]
+    fn the_link_stands_for_the_ports_of_other_servers() {
+        let (mut ports, mut shards) = mesh(&[PortClass::Client], 2, depths(4));
+        let mut far = link(&mut shards, depths(4));
+        far.send(ShardId(1), command(33, 1)).unwrap();
+        ports[0].send(ShardId(1), command(0, 2)).unwrap();
+        let mut taken: Vec<_> =
+            std::iter::from_fn(|| shards[1].poll_command()).map(|command| command.token).collect();
+        taken.sort_unstable();
+        assert_eq!(taken, [1, 2]);
+        for port in PortMask::one(PortId(33)).with(PortMask::one(PortId(0))).and(shards[1].ports()).ports() {
+            shards[1].send(port, event(5)).unwrap();
+        }
+        assert_eq!(far.poll_event(), Some((ShardId(1), event(5))));
+        assert_eq!(ports[0].poll_event(), Some((ShardId(1), event(5))));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::event::{Body, EVENTS_PER_COMMAND_MAX, Event};
-use crate::id::PortMask;
+use crate::id::{PortId, PortMask};
 use crate::time::{Day, Timestamp};
 
 /// Events that may wait for their commands to be stored. A group of commands is stored in some 2 ms on a common disk; these are
@@ -72,6 +72,15 @@ impl Outbox {
         if !to.is_empty() {
             self.events[self.said] = (to, Event { seq: self.seq, at, body });
             self.said += 1;
+        }
+    }
+
+    /// Shows a part of a snapshot. To the link it is marked as such: there it goes to those of the others who want one.
+    pub fn show_image(&mut self, to: PortMask, at: Timestamp, body: Body) {
+        let before = self.said;
+        self.show(to, at, body);
+        if to == PortMask::one(PortId::LINK) && self.said > before {
+            self.events[before].1.seq |= Event::IMAGE;
         }
     }
 

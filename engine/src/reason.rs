@@ -118,6 +118,14 @@ reasons! {
     // The journal's. From here on new reasons come last, whatever they are about: they are stored by their number.
     StorageFailed = "storage-failed", "the platform cannot store it now, so it did not take it";
     BrokerLost = "broker-lost", "the way to the server is lost: the message broker or the server is away";
+    OwnerAway = "owner-away", "the server that owns the security is away";
+}
+
+impl Reason {
+    /// Whether whoever says so speaks in a shard's place: the shard itself was never asked, and the answer has no number.
+    pub fn is_in_its_place(self) -> bool {
+        matches!(self, Reason::StorageFailed | Reason::OwnerAway)
+    }
 }
 
 #[cfg(test)]

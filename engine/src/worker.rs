@@ -391,7 +391,7 @@ fn is_fact(body: &Body) -> bool {
 }
 
 /// The answer to a command about no order there is.
-fn refusal(command: &Command, reason: Reason) -> Said {
+pub fn refusal(command: &Command, reason: Reason) -> Said {
     let source = command.source;
     let (id, terms) = match command.body {
         Body::Submit { id, terms } => (id, terms),

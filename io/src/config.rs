@@ -16,6 +16,7 @@
 mod adapter;
 mod auth;
 mod calendar;
+mod cluster;
 mod fault;
 mod fix;
 mod http;
@@ -38,14 +39,15 @@ mod tree;
 mod venue;
 mod words;
 
-use pitlane_engine::id::AdapterId;
-use pitlane_engine::mesh::Depths;
+use pitlane_engine::id::{AdapterId, ShardId};
+use pitlane_engine::mesh::{Depths, ShardMask};
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::view::ViewSettings;
 
 pub use adapter::{Adapter, Usual};
 pub use auth::{Auth, AuthMode, Tls};
 pub use calendar::{Calendar, Hours, HoursBy};
+pub use cluster::{Cluster, Member};
 pub use fault::{Fault, Faults};
 pub use fix::{Addresses, ExecTypes, Fix, FixSession};
 pub use http::{Http, Https};
@@ -89,6 +91,9 @@ pub struct Config {
     pub strategies: Vec<Strategy>,
     pub nats: Nats,
     pub outposts: Outposts,
+    pub cluster: Cluster,
+    /// Of the cluster; empty: it is alone.
+    pub members: Vec<Member>,
     pub tls: Tls,
     pub auth: Auth,
     pub risk: Risk,
@@ -155,6 +160,8 @@ impl Config {
             strategies: root.list("strategy", &Table::new(), Strategy::read),
             nats: root.section("nats", Nats::read),
             outposts: root.section("outposts", Outposts::read),
+            cluster: root.section("cluster", Cluster::read),
+            members: root.list("member", &Table::new(), Member::read),
             tls: root.section("tls", Tls::read),
             auth: root.section("auth", Auth::read),
             risk: root.section("risk", Risk::read),
@@ -183,6 +190,25 @@ impl Config {
         // The simulated venue is the first.
         let numbered = (1..).map(AdapterId).zip(&self.adapters);
         numbered.filter(|(_, adapter)| adapter.usual.market_data)
+    }
+
+    /// The shards that this server has itself: all, unless others own some.
+    pub fn own_shards(&self) -> Vec<ShardId> {
+        let member = self.members.iter().find(|member| member.name == self.cluster.member);
+        match member.filter(|_| self.cluster.is_on()) {
+            Some(member) => {
+                let mut own: Vec<ShardId> = member.shards.iter().map(|shard| ShardId(*shard)).collect();
+                own.sort_unstable();
+                own
+            }
+            None => (0..self.topology.shards).map(ShardId).collect(),
+        }
+    }
+
+    /// Those that others own.
+    pub fn far_shards(&self) -> ShardMask {
+        let own = self.own_shards();
+        (0..self.topology.shards).map(ShardId).filter(|shard| !own.contains(shard)).collect()
     }
 
     /// What is safe when a client hears of it. By itself: the disk as soon as real venues are configured.

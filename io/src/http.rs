@@ -17,6 +17,7 @@ mod ask;
 mod body;
 mod cache;
 mod calls;
+mod cluster;
 mod connection;
 mod cors;
 mod entry;
@@ -67,6 +68,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::LocalSet;
 
 pub use self::cache::Rereads;
+pub use self::cluster::ClusterParts;
 pub use self::floor::Numbers;
 use self::house::House;
 pub use self::outposts::OutpostParts;
@@ -120,6 +122,8 @@ pub struct Parts {
     pub recorder: Option<Recorder>,
     /// Strategies in processes of their own; none: they run here, or speak another protocol.
     pub outposts: Option<OutpostParts>,
+    /// The other servers; none: this one is alone.
+    pub cluster: Option<ClusterParts>,
     /// How this thread speaks to main.
     pub tell: Box<dyn Fn(News) + Send>,
 }
@@ -194,6 +198,9 @@ impl Http {
             tokio::task::spawn_local(hall::keep_time(house.hall.clone()));
             if let Some(outposts) = &house.outposts {
                 tokio::task::spawn_local(outposts::wire::serve(house.clone(), outposts.clone()));
+            }
+            if let Some(cluster) = &house.cluster {
+                tokio::task::spawn_local(cluster::wire::serve(house.clone(), cluster.clone()));
             }
             remote.closing().await;
             doors.iter().for_each(|door| door.abort());

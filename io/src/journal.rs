@@ -67,6 +67,7 @@ use std::sync::Arc;
 
 use pitlane_engine::event::Event;
 use pitlane_engine::id::ShardId;
+use pitlane_engine::mesh::ShardMask;
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::settings::ShardSettings;
@@ -110,6 +111,8 @@ pub struct JournalSettings {
     pub snapshot_bytes: u64,
     /// Complete segments are kept so many days even if no snapshot needs them.
     pub keep_days: u32,
+    /// Shards that other servers own: of these nothing is kept here.
+    pub far: ShardMask,
 }
 
 impl Default for JournalSettings {
@@ -121,6 +124,7 @@ impl Default for JournalSettings {
             sync_interval_ns: 5 * NS_PER_S,
             snapshot_bytes: 128 << 20,
             keep_days: 0,
+            far: ShardMask::default(),
         }
     }
 }
@@ -229,7 +233,8 @@ pub fn open(setup: Setup<'_>, now: Timestamp, progress: &mut dyn FnMut(Progress)
     let boot = setup.disk.boot();
     let owner = |shard: u16| Owner { identity, shard, shards: setup.shards as u16 };
     let mut recovered = Vec::new();
-    for shard in 0..setup.shards as u16 {
+    let own = (0..setup.shards).filter(|shard| !settings.far.contains(ShardId(*shard))).map(u16::from);
+    for shard in own.clone() {
         let read = recover(setup.disk, &folders, &owner(shard), boot, setup.unheard.clone(), progress)?;
         read.settle(setup.disk, &folders.shard(shard), boot)?;
         recovered.push(read);
@@ -239,8 +244,8 @@ pub fn open(setup: Setup<'_>, now: Timestamp, progress: &mut dyn FnMut(Progress)
     let reference = Arc::new(succeed(&setup.reference, &recovered, &folders)?);
     let name = reference::keep(setup.disk, &folders.references(), &reference)?;
     let mut parts = Parts::default();
-    for (shard, recovered) in recovered.into_iter().enumerate() {
-        let owner = owner(shard as u16);
+    for (shard, recovered) in own.zip(recovered) {
+        let owner = owner(shard);
         let life = Life { setup: &setup, folders: &folders, owner, boot, name, reference: &reference };
         parts.add(&life, recovered);
     }
@@ -465,14 +470,15 @@ impl Opened {
             setup.disk.put(&path, &boot.to_le_bytes()).map_err(Fault::io(&path))?;
         }
         let payload = replay::encode_start(name, &setup.settings);
-        for (at, opened) in self.shards.iter_mut().enumerate() {
+        for opened in &mut self.shards {
             let time = now.max(opened.now);
             // A shard that never was has no state that could be told.
             let digest = if opened.found.seq == 0 { 0 } else { opened.shard.digest() };
             let taken = opened.writer.append(time.0, kind::START, &payload, Class::Needed, || digest);
             if taken.is_err() {
                 let what = What::StateDamaged("a start could not be written".into());
-                return Err(Fault::new(&folders.shard(at as u16), 0, what));
+                let folder = folders.shard(opened.shard.id().0 as u16);
+                return Err(Fault::new(&folder, 0, what));
             }
             let mut outbox = Outbox::new(opened.event);
             let reference = self.reference.clone();

@@ -23,8 +23,8 @@ use pitlane_engine::command::{Body, Watch};
 use pitlane_engine::desk::IdBlock;
 use pitlane_engine::errands::Errands;
 use pitlane_engine::event::Event;
-use pitlane_engine::id::{AdapterId, Origin, PortId, Source};
-use pitlane_engine::mesh::{Depths, PortClass, PortEnd, ShardEnd, mesh};
+use pitlane_engine::id::{AdapterId, Origin, PortId, ShardId, Source};
+use pitlane_engine::mesh::{Depths, PortClass, PortEnd, ShardEnd, link, mesh};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;
@@ -90,6 +90,8 @@ pub fn ports_len(gateways: u8) -> usize {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlatformSettings {
     pub shards: u8,
+    /// Those that are here, lowest first; the others are owned by other servers.
+    pub own: Vec<ShardId>,
     pub gateways: u8,
     pub shard: ShardSettings,
     pub depths: Depths,
@@ -116,6 +118,7 @@ impl PlatformSettings {
         let Config { topology, lanes, feed, demo, .. } = config;
         PlatformSettings {
             shards: topology.shards,
+            own: config.own_shards(),
             gateways: topology.gateways,
             shard: config.shard_settings(reference),
             depths: *lanes,
@@ -153,11 +156,20 @@ pub struct Parts {
     pub shards: Vec<ShardDuty>,
     pub gateways: Vec<Gateway>,
     pub http: PortEnd,
+    /// None: all shards are here.
+    pub far: Option<Far>,
     /// The end of the http thread's own counts.
     pub http_recorder: Option<Recorder>,
     /// How long things take, by who does them.
     pub stages: Vec<(String, stages::Reader)>,
     pub news: RereadLanes,
+}
+
+/// Where other servers are joined to this one: their shards' ends of our lanes, and the port by which our shards hear them.
+#[derive(Debug)]
+pub struct Far {
+    pub link: PortEnd,
+    pub shards: Vec<ShardEnd>,
 }
 
 /// Where reference data go that were read again.
@@ -171,11 +183,9 @@ impl Parts {
     /// Shards without a past.
     pub fn newborn(reference: &Arc<RefData>, settings: &PlatformSettings) -> Vec<Born> {
         let shards = settings.shards;
-        let born = |end| {
-            Shard::new(pitlane_engine::id::ShardId(end), shards, reference.clone(), settings.shard.clone())
-        };
+        let born = |end| Shard::new(ShardId(end), shards, reference.clone(), settings.shard.clone());
         let born = |end| Born { shard: born(end), seq: 0, at: Timestamp::ZERO, writer: None };
-        (0..shards).map(born).collect()
+        settings.own.iter().map(|shard| born(shard.0)).collect()
     }
 
     /// Joins all parts. They come to life by being polled.
@@ -187,11 +197,19 @@ impl Parts {
         bells: &Arc<Bells>,
         registry: &Arc<Registry>,
     ) -> Parts {
-        assert_eq!(born.len(), settings.shards as usize, "every shard is there");
+        assert!(
+            born.iter().map(|born| born.shard.id()).eq(settings.own.iter().copied()),
+            "every shard is there"
+        );
         assert!((1..=GATEWAYS_MAX).contains(&settings.gateways), "there is a gateway, and room for it");
         let mut classes = FIXED_PORTS.to_vec();
         classes.resize(ports_len(settings.gateways), PortClass::Client);
-        let (mut ports, ends) = mesh(&classes, settings.shards, settings.depths);
+        let (mut ports, mut ends) = mesh(&classes, settings.shards, settings.depths);
+        let is_shared = settings.own.len() < settings.shards as usize;
+        let link = is_shared.then(|| link(&mut ends, settings.depths));
+        let (ends, far): (Vec<_>, Vec<_>) =
+            ends.into_iter().partition(|end| settings.own.contains(&end.id()));
+        let far = link.map(|link| Far { link, shards: far });
         let own = ports.split_off(GATEWAYS as usize);
         let [control, http, feed, trader, runner] =
             <[PortEnd; FIXED_PORTS.len()]>::try_from(ports).expect("the mesh has an end for each port");
@@ -233,7 +251,7 @@ impl Parts {
             Box::new(RunnerDuty::new(Runner::new(runner, reference.clone(), run, hosts)))
         });
         let news = RereadLanes { shards: shard_news, gateways: gateway_news };
-        Parts { shards, gateways, http, http_recorder, stages: readers, news }
+        Parts { shards, gateways, http, far, http_recorder, stages: readers, news }
     }
 }
 

@@ -16,6 +16,8 @@ pub mod life;
 
 use std::sync::Arc;
 
+use pitlane_engine::id::ShardId;
+
 use self::bells::Bells;
 use self::crew::{Bed, Duty, Member};
 use crate::config::{Layout, Topology};
@@ -35,13 +37,13 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The threads as they are configured. `http` wakes the http thread.
-    pub fn new(settings: Topology, http: Bell) -> Plan {
-        let (shards, gateways) = (settings.shards, settings.gateways);
+    /// The threads as they are configured, with these shards. `http` wakes the http thread, which stands in for the others.
+    pub fn new(settings: Topology, own: &[ShardId], http: Bell) -> Plan {
+        let (shards, gateways) = (own.len(), settings.gateways);
         let names: Vec<String> = match settings.layout {
             Layout::Shared => vec!["shared".to_string()],
             Layout::Dedicated => {
-                let shards = (0..shards).map(|shard| format!("shard-{shard}"));
+                let shards = own.iter().map(|shard| format!("shard-{shard}"));
                 shards.chain((0..gateways).map(|gateway| format!("gateway-{gateway}"))).collect()
             }
         };
@@ -55,13 +57,17 @@ impl Plan {
             Layout::Shared => beds[0].2.clone(),
             Layout::Dedicated => beds[thread].2.clone(),
         };
-        let shard_bells: Vec<Bell> = (0..shards as usize).map(bell).collect();
-        let gateway_bell = |gateway: usize| bell(shards as usize + gateway);
+        let shard_bell = |shard: u8| match own.iter().position(|own| own.0 == shard) {
+            Some(thread) => bell(thread),
+            None => http.clone(),
+        };
+        let shard_bells: Vec<Bell> = (0..settings.shards).map(shard_bell).collect();
+        let gateway_bell = |gateway: usize| bell(shards + gateway);
         let port_bells = (0..platform::ports_len(gateways)).map(|port| match platform::home(port) {
             Home::Gateway(gateway) => gateway_bell(gateway as usize),
             Home::Http => http.clone(),
         });
-        let bells = Arc::new(Bells { ports: port_bells.collect(), shards: shard_bells });
+        let bells = Arc::new(Bells { ports: port_bells.collect(), shards: shard_bells, link: http.clone() });
         Plan { settings, beds, bells }
     }
 

@@ -263,6 +263,7 @@ pub fn ord_rej_reason(reason: Reason) -> u32 {
         | Reason::LaneFull
         | Reason::StorageFailed
         | Reason::BrokerLost
+        | Reason::OwnerAway
         | Reason::ShardFull
         | Reason::KillSwitch
         | Reason::TradingDisabled
@@ -328,7 +329,8 @@ pub fn cxl_rej_reason(reason: Reason) -> u32 {
         | Reason::VenueRandomReject
         | Reason::LaneFull
         | Reason::StorageFailed
-        | Reason::BrokerLost => BROKER_OPTION,
+        | Reason::BrokerLost
+        | Reason::OwnerAway => BROKER_OPTION,
         _ => OTHER,
     }
 }

@@ -31,7 +31,7 @@ pub fn settings(level: Level) -> JournalSettings {
         spares: 2,
         sync_interval_ns: NS_PER_S / 100,
         snapshot_bytes: 3 * journal::SEGMENT_BYTES_MIN as u64,
-        keep_days: 0,
+        ..JournalSettings::default()
     }
 }
 

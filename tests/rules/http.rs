@@ -77,6 +77,7 @@ impl HttpHost {
             clock: Clock::told(hand.clone()),
             recorder: None,
             outposts: None,
+            cluster: None,
             tell: Box::new(|_| {}),
         };
         let http = Some(SocketAddr::from(([127, 0, 0, 1], 0)));

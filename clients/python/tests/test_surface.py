@@ -134,6 +134,7 @@ def operation(client):
     # Empty in the first second.
     assert all(row.p99_ns >= row.p50_ns > 0 for row in client.latency())
     assert client.adapters()[0].name == "SIM"
+    assert client.members() == []
     with pytest.raises(NotFound):
         client.end_session("stomp-0-99")
     with pytest.raises(NotFound):
@@ -193,6 +194,7 @@ NAMES = {
     "WayVO": values.Way,
     "BrokerVO": values.Broker,
     "OutpostVO": values.Outpost,
+    "MemberVO": values.Member,
     "MarketOrderVO": requests.MarketOrder,
     "LimitOrderVO": requests.LimitOrder,
     "StopOrderVO": requests.StopOrder,

@@ -54,7 +54,7 @@ impl Teller<'_> {
     }
 
     fn say_at(&mut self, at: Timestamp, body: Said) {
-        self.out.show(self.to, at, body);
+        self.out.show_image(self.to, at, body);
     }
 }
 

@@ -231,25 +231,27 @@ impl fmt::Display for Misread {
     }
 }
 
-macro_rules! spoken {
+/// Gives types a form in bytes, with the version before it.
+macro_rules! speaks {
     ($($name:ident),+) => {
         $(impl $name {
             pub fn encode(&self) -> Vec<u8> {
-                let mut bytes = vec![VERSION];
-                Image::encode(self, &mut bytes);
+                let mut bytes = vec![$crate::strategy::letters::VERSION];
+                $crate::image::Image::encode(self, &mut bytes);
                 bytes
             }
 
-            pub fn decode(bytes: &[u8]) -> Result<$name, Misread> {
-                spoken(bytes)
+            pub fn decode(bytes: &[u8]) -> Result<$name, $crate::strategy::letters::Misread> {
+                $crate::strategy::letters::spoken(bytes)
             }
         })+
     };
 }
+pub(crate) use speaks;
 
-spoken!(Letter, Reply, Post, Prices);
+speaks!(Letter, Reply, Post, Prices);
 
-fn spoken<T: Image>(bytes: &[u8]) -> Result<T, Misread> {
+pub(crate) fn spoken<T: Image>(bytes: &[u8]) -> Result<T, Misread> {
     match bytes.split_first() {
         Some((&VERSION, rest)) => decode_whole(rest).map_err(Misread::Damaged),
         Some((&other, _)) => Err(Misread::Version(other)),

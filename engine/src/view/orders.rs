@@ -132,8 +132,8 @@ impl Orders {
             return;
         };
         let live = &mut self.live[index];
-        // Of what was not stored the order itself knows nothing.
-        if told.reason != Reason::StorageFailed {
+        // Of what was not stored, or did not get there, the order itself knows nothing.
+        if !told.reason.is_in_its_place() {
             live.updated = live.updated.max(at);
         }
         live.epoch = mark.epoch;

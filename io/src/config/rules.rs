@@ -34,6 +34,7 @@ pub fn check(
     rules.fix_sessions();
     rules.adapters();
     rules.nats();
+    rules.cluster();
     rules.topics();
     rules.bounds();
 }
@@ -266,7 +267,7 @@ impl Check<'_> {
     }
 
     fn nats(&mut self) {
-        if self.config.service.mode != Mode::Distributed {
+        if self.config.service.mode != Mode::Distributed && !self.config.cluster.is_on() {
             return;
         }
         let nats = &self.config.nats;
@@ -297,6 +298,23 @@ impl Check<'_> {
         }
         if !nats.is_loopback() && proofs == 0 && nats.cert.is_none() {
             let text = "nats.url: whoever reaches the broker could trade, since nobody must log in there";
+            self.warnings.push(text.to_string());
+        }
+    }
+
+    fn cluster(&mut self) {
+        let Config { cluster, members, topology, .. } = self.config;
+        if !cluster.is_on() {
+            return;
+        }
+        if let Some(flaw) = super::cluster::flaw(cluster, members, topology.shards) {
+            self.fault("member", flaw);
+        }
+        if self.config.service.mode == Mode::Simulation {
+            self.fault("cluster.name", "a simulation has no others to join");
+        }
+        if self.config.durability() == Durability::None {
+            let text = "journal.level: a server that forgets takes back what it said to the others";
             self.warnings.push(text.to_string());
         }
     }

@@ -9,8 +9,8 @@ use super::house::House;
 use super::problem::Problem;
 use super::routes::Call;
 use super::{
-    about, cache, entry, health, latency, operator, orders, page, position, reference, risk, sessions,
-    subscription, transaction, wealth,
+    about, cache, cluster, entry, health, latency, operator, orders, page, position, reference, risk,
+    sessions, subscription, transaction, wealth,
 };
 
 pub async fn handle(house: &Rc<House>, ask: &Ask<'_>, call: Call, body: Input) -> Result<Answer, Problem> {
@@ -68,6 +68,7 @@ pub async fn handle(house: &Rc<House>, ask: &Ask<'_>, call: Call, body: Input) -
         Call::Risk => risk::show(house, ask),
         Call::RiskChange => risk::change(house, ask, body).await,
         Call::Adapters => about::adapters(house, ask),
+        Call::Cluster => cluster::shown::all(house, ask),
         Call::StrategyPhase => risk::phase(house, ask, body).await,
         Call::Latency => Ok(latency::stages(house)),
         Call::KillSwitchOn => operator::kill_switch(house, ask, true, body).await,

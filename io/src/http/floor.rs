@@ -48,8 +48,8 @@ pub const EVENTS_PER_TURN_MAX: usize = 1_024;
 /// So many events ahead the view is shown what comes, so that its memory is near by then: a new order has two events as a rule.
 const LOOK_AHEAD: usize = 2;
 
-/// First letter of the ids made here.
-const PREFIX: u8 = b'r';
+/// First letter of the ids made here, where no other server makes any.
+pub const PREFIX: u8 = b'r';
 
 /// How much the floor holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +57,8 @@ pub struct FloorSettings {
     pub view: ViewSettings,
     /// Orders over REST that are known at once.
     pub orders_max: u32,
+    /// First letter of the ids made here.
+    pub prefix: u8,
 }
 
 /// Nothing was sent: a lane is full, or too many answers are awaited. Try again.
@@ -96,7 +98,7 @@ impl Floor {
         settings: FloorSettings,
         mut numbers: Numbers,
     ) -> Floor {
-        let FloorSettings { view, orders_max } = settings;
+        let FloorSettings { view, orders_max, prefix } = settings;
         assert_eq!(bells.len(), port.shards() as usize, "every shard has its bell");
         let id = port.id();
         let source = Source { origin: Origin::Server, port: id, session: 0 };
@@ -110,7 +112,7 @@ impl Floor {
             // An order, and a request about it.
             ids_max: orders_max.saturating_mul(2),
             finished_max: orders_max / 2,
-            prefix: PREFIX,
+            prefix,
             seed: view.seed,
         };
         Floor {

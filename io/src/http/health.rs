@@ -12,6 +12,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::answer::{Answer, Kind};
+use super::cluster::shown::{self, MemberVO};
 use super::house::House;
 use super::login::Who;
 use super::openapi::Gathered;
@@ -97,6 +98,9 @@ struct Ready {
     /// Of strategies in processes of their own; absent where there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     broker: Option<BrokerVO>,
+    /// The other servers of the cluster; absent where this one is alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    members: Option<Vec<MemberVO>>,
     uptime_ms: u64,
 }
 
@@ -171,6 +175,7 @@ impl Ready {
                 .map(|listener| ListenerVO { name: listener.name, address: listener.address.to_string() })
                 .collect(),
             broker: house.outposts.as_deref().map(broker),
+            members: house.cluster.as_ref().map(|cluster| shown::members(house, cluster)),
             uptime_ms: house.now().since(standing.started()) / NS_PER_MS,
         }
     }

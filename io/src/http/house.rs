@@ -18,8 +18,9 @@ use tokio::time::timeout;
 use super::act::Acts;
 use super::answer::Answer;
 use super::cache::Cache;
+use super::cluster::Cluster;
 use super::connection::Seats;
-use super::floor::{Floor, FloorSettings, Outcome, Pending};
+use super::floor::{Floor, FloorSettings, Outcome, PREFIX, Pending};
 use super::guard::Rules;
 use super::hall::Hall;
 use super::kept::{Kept, Version};
@@ -53,6 +54,8 @@ pub struct House {
     pub switchboard: Switchboard,
     /// None: no strategy runs in a process of its own.
     pub outposts: Option<Rc<Outposts>>,
+    /// None: this server is alone.
+    pub cluster: Option<Rc<Cluster>>,
     pub rules: Rules,
     pub routes: Routes,
     pub page: Page,
@@ -104,11 +107,13 @@ impl House {
             clock,
             recorder,
             outposts,
+            cluster,
             tell,
         } = parts;
         let request_prefix = format!("{:x}-", standing.started().0 / NS_PER_MS);
         let shelf = RefCell::new(Rc::new(Shelf::new(reference.clone())));
-        let room = FloorSettings { view: settings.view, orders_max: settings.orders_max };
+        let prefix = cluster.as_ref().map_or(PREFIX, |cluster| cluster.id_prefix());
+        let room = FloorSettings { view: settings.view, orders_max: settings.orders_max, prefix };
         let (broker, bell) = (settings.broker.clone(), remote.bell().clone());
         let hall = Rc::new(Hall::new(broker, reference.clone(), bell, clock, recorder, seat.roll()));
         if let Some(log) = &log {
@@ -128,6 +133,7 @@ impl House {
             hall,
             switchboard: Switchboard::new(posts, log),
             outposts,
+            cluster: cluster.map(|parts| Rc::new(Cluster::new(parts, standing.started()))),
             rules: Rules::new(&settings),
             routes: Routes::new(),
             page: Page::new(),
@@ -188,7 +194,13 @@ impl House {
         if let Some(outposts) = outposts {
             outposts.keep_pace(&self.floor);
         }
-        self.floor.poll() + self.reception.poll() + self.acts.poll() + self.cache.poll() + told
+        let far = self.cluster.as_ref().map_or(0, |cluster| cluster.poll(self.now(), &self.floor));
+        far + self.floor.poll() + self.reception.poll() + self.acts.poll() + self.cache.poll() + told
+    }
+
+    /// There is something for this thread to look at.
+    pub fn ring(&self) {
+        self.remote.bell().wake();
     }
 
     /// Tells everybody with clients what this thread has to say.

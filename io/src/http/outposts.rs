@@ -41,6 +41,7 @@ use tokio::sync::Notify;
 
 use self::prices::Board;
 use self::seat::Seat;
+pub use self::state::terms_of;
 use self::told::Told;
 use super::floor::Floor;
 use crate::config::{Config, Nats, Outposts as Keeping, Strategy};

@@ -126,9 +126,11 @@ impl Problem {
     pub fn refused(reason: Reason) -> Problem {
         let problem = |status| Problem::new(status, reason.code(), reason.words());
         match reason {
-            Reason::LaneFull | Reason::ShardFull | Reason::StorageFailed | Reason::BrokerLost => {
-                problem(StatusCode::SERVICE_UNAVAILABLE).later(1)
-            }
+            Reason::LaneFull
+            | Reason::ShardFull
+            | Reason::StorageFailed
+            | Reason::BrokerLost
+            | Reason::OwnerAway => problem(StatusCode::SERVICE_UNAVAILABLE).later(1),
             Reason::UnknownOrder | Reason::UnknownPosition => problem(StatusCode::NOT_FOUND),
             Reason::OrderFinished
             | Reason::RequestPending

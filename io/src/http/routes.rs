@@ -66,6 +66,7 @@ pub enum Call {
     Risk,
     RiskChange,
     Adapters,
+    Cluster,
     StrategyPhase,
     Latency,
     KillSwitchOn,
@@ -254,6 +255,7 @@ static ROUTES: &[Route] = &[
     ),
     Route::new("/rest/ext/latency", &[(Verb::Get, Role::Read, Call::Latency)]),
     Route::new("/rest/ext/adapter", &[(Verb::Get, Role::Read, Call::Adapters)]),
+    Route::new("/rest/ext/cluster", &[(Verb::Get, Role::Read, Call::Cluster)]),
     Route::new("/rest/ext/strategy/{}/phase", &[(Verb::Put, Role::Admin, Call::StrategyPhase)]),
 ];
 

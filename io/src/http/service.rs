@@ -37,6 +37,9 @@ const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json"
 const NO_SNIFFING: HeaderValue = HeaderValue::from_static("nosniff");
 const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+/// Of members that are away: how old what is answered of them is, in seconds.
+const AGE: HeaderName = HeaderName::from_static("pitlane-age");
+
 const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
 
 /// Pages load nothing from elsewhere, are framed by nobody, and speak to their own host only (STOMP too, by `connect-src`).
@@ -84,6 +87,11 @@ pub async fn answer(house: &Rc<House>, visit: &Visit, request: Request<Incoming>
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding));
     }
     headers.insert(X_REQUEST_ID, id);
+    if let Some(cluster) = house.cluster.as_ref().filter(|_| head.uri.path().starts_with("/rest/"))
+        && let Some(ages) = cluster.ages(house.now())
+    {
+        headers.insert(AGE, text(ages));
+    }
     let mut response = Response::new(Reply::new(content, kind, visit.link.clone(), house.turns.clone()));
     *response.status_mut() = status;
     *response.headers_mut() = headers;

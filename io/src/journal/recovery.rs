@@ -54,7 +54,7 @@ pub fn recover(
     let (mut replay, snapshots) = newest_state(disk, folders, owner, &mut warnings)?;
     let snapshot = (replay.seq() > 0).then_some(replay.seq());
     // Somebody elsewhere may ask for what was said before the newest snapshot.
-    if !unheard.elsewhere.is_empty()
+    if unheard.wants_past()
         && let Some(older) = older_state(disk, folders, owner, &trail, &snapshots)
     {
         replay = older;

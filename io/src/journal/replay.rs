@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use pitlane_engine::cluster;
 use pitlane_engine::command::Body as Told;
 use pitlane_engine::event::{Body, Event};
 use pitlane_engine::id::{AdapterId, ShardId, Source};
@@ -61,6 +62,8 @@ pub struct Unheard {
     pub venues: BTreeMap<AdapterId, Vec<u64>>,
     /// Strategies elsewhere, who will say themselves what they have heard: all that the journal still tells of them is kept.
     pub elsewhere: Vec<Source>,
+    /// Clients of other servers of the cluster, in the same way.
+    pub abroad: bool,
     /// As many of their events by shard; of more the oldest are given up.
     pub elsewhere_max: usize,
 }
@@ -79,6 +82,16 @@ impl Unheard {
 
     fn is_empty(&self) -> bool {
         self.sources.is_empty() && self.venues.is_empty()
+    }
+
+    /// Whether somebody will ask for the past.
+    pub fn wants_past(&self) -> bool {
+        self.abroad || !self.elsewhere.is_empty()
+    }
+
+    fn is_past(&self, event: &Event) -> bool {
+        self.abroad && cluster::is_abroad(event)
+            || self.elsewhere.iter().any(|source| letters::concerns(*source, event))
     }
 }
 
@@ -104,7 +117,7 @@ impl Past {
         // What a snapshot shows has the number of what was said last, and was never said.
         let is_said = event.seq > self.seen;
         self.seen = event.seq.max(self.seen);
-        if !is_said || !unheard.elsewhere.iter().any(|source| letters::concerns(*source, event)) {
+        if !is_said || !unheard.is_past(event) {
             return;
         }
         if self.events.len() >= unheard.elsewhere_max {
@@ -119,7 +132,7 @@ const ECHO_MAX: usize = 1 << 18;
 
 impl Echo {
     fn hear(&mut self, shard: ShardId, outbox: &Outbox) {
-        if !self.unheard.elsewhere.is_empty() {
+        if self.unheard.wants_past() {
             outbox.waiting().iter().for_each(|(_, event)| self.past.hear(&self.unheard, event));
         }
         if self.unheard.is_empty() {

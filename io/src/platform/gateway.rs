@@ -173,6 +173,11 @@ impl Gateway {
         let Gateway { port, stomp, stomp_watch, fix, venue, recorder, untold, .. } = self;
         let own = port.id();
         let mut hear = |shard, event: &Event| {
+            // What happened elsewhere before a restart of ours.
+            if event.seq & Event::IMAGE != 0 {
+                fix.iter_mut().for_each(|fix| fix.hear_missed(now, shard, event));
+                return;
+            }
             if std::mem::take(&mut is_first) {
                 stomp_watch.takes(recorder.as_mut());
             }
@@ -188,8 +193,9 @@ impl Gateway {
             if let Said::SnapshotEnd { port } = event.body
                 && port == own
             {
-                *untold = untold.saturating_sub(1);
-                if *untold == 0
+                // Another server that was away tells its state once more.
+                let was_untold = std::mem::replace(untold, untold.saturating_sub(1));
+                if was_untold == 1
                     && let Some(fix) = fix
                 {
                     fix.complete(now);

@@ -66,6 +66,13 @@ impl Acceptor {
         Ok(Unheard { sources: unheard, ..Unheard::default() })
     }
 
+    /// By shard: what every session has reported at least; None if there is no session that keeps anything.
+    pub fn least_heard(&self) -> Result<Option<Vec<u64>>, Fault> {
+        let heard = self.unheard()?.sources.into_values();
+        let least = |one: Vec<u64>, other: Vec<u64>| one.iter().zip(&other).map(|(a, b)| *a.min(b)).collect();
+        Ok(heard.reduce(least))
+    }
+
     /// A room for each gateway that has sockets, and the clerk for all of them.
     pub fn rooms(
         self,

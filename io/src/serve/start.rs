@@ -21,7 +21,8 @@ use crate::bulletin::{Post, posts};
 use crate::clock::Clock;
 use crate::config::{Config, IdleBy, Layout, Mode};
 use crate::http::{
-    Http, HttpSettings, Listener, News, OutpostParts, Parts as HttpParts, Remote, Rereads, Standing,
+    ClusterParts, Http, HttpSettings, Listener, News, OutpostParts, Parts as HttpParts, Remote, Rereads,
+    Standing,
 };
 use crate::journal::header;
 use crate::log::Events;
@@ -70,7 +71,7 @@ pub fn start(
         outpost_numbers,
     } = store;
     let remote = Remote::new();
-    let plan = Plan::new(topology.clone(), remote.bell().clone());
+    let plan = Plan::new(topology.clone(), &config.own_shards(), remote.bell().clone());
     let bells = plan.bells.clone();
     let registry = Arc::new(Registry::new(topology.shards));
     let formats = vec![("image", image::FORMAT), ("journal", header::FORMAT), ("state", image::STATE_FORMAT)];
@@ -87,6 +88,7 @@ pub fn start(
     let replay = Replay::open(&config.replay, &config.simulation, &reference);
     let replay =
         replay.map_err(|error| ServeError::System("replay.data".to_string(), io::Error::other(error)))?;
+    let far_past = if config.cluster.is_on() { past.clone() } else { Vec::new() };
     let is_distributed = config.service.mode == Mode::Distributed;
     let mut outposts =
         is_distributed.then(|| OutpostParts::of(config, past, acceptor.heard.clone(), outpost_numbers));
@@ -99,6 +101,10 @@ pub fn start(
             market.set_pace(pace.clone());
             outposts.pace = Some(pace);
         }
+    }
+    let mut cluster = ClusterParts::of(config, &reference, parts.far, &bells);
+    if let Some(cluster) = &mut cluster {
+        (cluster.past, cluster.heard) = (far_past, acceptor.least_heard()?);
     }
     let tls = open_tls(config, now)?;
     let doors = Doors::bind(config, tls.as_deref());
@@ -133,7 +139,7 @@ pub fn start(
         current: reference.clone(),
         asked: asked.clone(),
         shards: parts.news.shards,
-        shard_bells: bells.shards.clone(),
+        shard_bells: platform.own.iter().map(|shard| bells.shards[shard.0 as usize].clone()).collect(),
         answers: answered,
         remote: remote.clone(),
     };
@@ -156,6 +162,7 @@ pub fn start(
         clock: Clock::new(),
         recorder: parts.http_recorder,
         outposts,
+        cluster,
         tell: told(life.clone(), asked),
     };
     let http = Http::bind(HttpSettings::of(config, &settings.params), http)

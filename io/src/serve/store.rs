@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pitlane_engine::desk::IdBlock;
-use pitlane_engine::id::Source;
+use pitlane_engine::id::{ShardId, Source};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::strategy::letters;
 use pitlane_engine::time::Timestamp;
@@ -99,8 +99,7 @@ impl Supply {
 pub struct Staff {
     pub keeper: Keeper,
     pub steward: Steward,
-    /// By shard.
-    pub healths: Vec<Arc<Health>>,
+    pub healths: Vec<(ShardId, Arc<Health>)>,
     /// As long as it is held no other process opens the journal.
     pub lock: Lock,
 }
@@ -150,7 +149,8 @@ impl Store {
             unheard: Unheard {
                 venues: venues.unheard()?,
                 elsewhere: elsewhere(config, reference),
-                elsewhere_max: config.outposts.events_kept,
+                abroad: config.cluster.is_on(),
+                elsewhere_max: config.outposts.events_kept.max(config.cluster.events_kept),
                 ..acceptor.unheard()?
             },
         };
@@ -161,14 +161,32 @@ impl Store {
         let outpost_numbers = notes.reserve(OUTPOST_IDS, OUTPOST_NUMBERS)?;
         let (rest_numbers, supply) = Supply::begin(notes)?;
         let supply = Some(supply);
-        Ok(Store { rest_numbers, supply, outpost_numbers, ..Store::of(opened, numbers, acceptor, venues) })
+        Ok(Store {
+            rest_numbers,
+            supply,
+            outpost_numbers,
+            ..Store::of(opened, settings.shards, numbers, acceptor, venues)
+        })
     }
 
-    fn of(opened: Opened, numbers: IdBlock, mut acceptor: Acceptor, mut venues: Venues) -> Store {
+    fn of(
+        opened: Opened,
+        shards_all: u8,
+        numbers: IdBlock,
+        mut acceptor: Acceptor,
+        mut venues: Venues,
+    ) -> Store {
         let Opened { shards, keeper, steward, lock, reference } = opened;
-        let (mut born, mut healths, mut past) = (Vec::new(), Vec::new(), Vec::new());
-        for (at, shard) in shards.into_iter().enumerate() {
-            let found = shard.found;
+        // Of shards that others own nothing is known here.
+        for heard in [&mut acceptor.heard, &mut venues.heard] {
+            heard.resize(shards_all as usize, 0);
+        }
+        let mut past: Vec<Past> = Vec::new();
+        past.resize_with(shards_all as usize, Past::default);
+        let (mut born, mut healths) = (Vec::new(), Vec::new());
+        for shard in shards {
+            let (found, id) = (shard.found, shard.shard.id());
+            let at = id.0 as usize;
             for warning in &found.warnings {
                 tracing::warn!(shard = at, "{warning}");
             }
@@ -180,13 +198,11 @@ impl Store {
                     "journal read back"
                 );
             }
-            healths.push(shard.writer.health().clone());
-            let id = shard.shard.id();
+            healths.push((id, shard.writer.health().clone()));
             let missed = shard.missed.into_iter().map(|event| Unreported { shard: id, event });
             acceptor.missed.extend(missed.inspect(|missed| venues.miss(missed)));
-            acceptor.heard.push(shard.event);
-            past.push(shard.past);
-            venues.heard.push(shard.event);
+            past[at] = shard.past;
+            (acceptor.heard[at], venues.heard[at]) = (shard.event, shard.event);
             born.push(Born {
                 shard: shard.shard,
                 seq: shard.event,
@@ -235,8 +251,8 @@ impl Staff {
         for writer in born.iter_mut().filter_map(|born| born.writer.as_mut()) {
             writer.set_bell(keeper_bell.clone());
         }
-        for (shard, bell) in bells.shards.iter().enumerate() {
-            keeper.set_bell(shard, bell.clone());
+        for (at, born) in born.iter().enumerate() {
+            keeper.set_bell(at, bells.shards[born.shard.id().0 as usize].clone());
         }
         let keeper = KeeperDuty { keeper, steward: steward_bell.clone(), finished: false };
         [
@@ -272,6 +288,7 @@ fn journal_settings(config: &Config, level: Level) -> JournalSettings {
         sync_interval_ns: journal.sync_interval_ms as u64 * pitlane_engine::time::NS_PER_MS,
         snapshot_bytes: journal.snapshot_every_bytes,
         keep_days: journal.retention_days,
+        far: config.far_shards(),
     }
 }
 

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use pitlane_engine::id::ShardId;
+
 use super::store::Supply;
 use crate::auth::Reload;
 use crate::clock::wall;
@@ -18,8 +20,8 @@ pub const EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub struct Watch {
-    /// By shard; none where nothing is kept.
-    healths: Vec<Arc<Health>>,
+    /// None where nothing is kept.
+    healths: Vec<(ShardId, Arc<Health>)>,
     registry: Arc<Registry>,
     standing: Arc<Standing>,
     /// The worst door at the last look.
@@ -34,7 +36,7 @@ pub struct Watch {
 
 impl Watch {
     pub fn new(
-        healths: Vec<Arc<Health>>,
+        healths: Vec<(ShardId, Arc<Health>)>,
         registry: Arc<Registry>,
         standing: Arc<Standing>,
         supply: Option<Supply>,
@@ -72,7 +74,8 @@ impl Watch {
     fn look_at_journal(&mut self) {
         let mut door = Door::Open;
         let mut error = None;
-        for (health, meter) in self.healths.iter().zip(&self.registry.shards) {
+        for (shard, health) in &self.healths {
+            let meter = &self.registry.shards[shard.0 as usize];
             let report = health.report();
             meter.journal.records.set(report.appended);
             meter.journal.bytes.set(report.bytes);

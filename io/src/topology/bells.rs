@@ -1,6 +1,6 @@
 //! The bells of all threads, by whom they are rung for.
 
-use pitlane_engine::id::PortMask;
+use pitlane_engine::id::{PortId, PortMask};
 use pitlane_engine::mesh::ShardMask;
 
 use crate::wake::{Bell, wake_all};
@@ -12,13 +12,15 @@ pub struct Bells {
     pub shards: Vec<Bell>,
     /// By port.
     pub ports: Vec<Bell>,
+    /// Of the thread that speaks to other servers.
+    pub link: Bell,
 }
 
 impl Bells {
     /// For a platform that is stepped by one thread, where nobody sleeps.
     pub fn silent(shards: u8, ports: usize) -> Bells {
         let bell = Bell::new(|| {});
-        Bells { shards: vec![bell.clone(); shards as usize], ports: vec![bell; ports] }
+        Bells { shards: vec![bell.clone(); shards as usize], ports: vec![bell.clone(); ports], link: bell }
     }
 
     pub fn wake_shards(&self, called: ShardMask) {
@@ -29,12 +31,16 @@ impl Bells {
 
     /// Calls whether they doze or not.
     pub fn call_ports(&self, awaited: PortMask) {
-        awaited.ports().for_each(|port| self.ports[port.0 as usize].call());
+        awaited.ports().for_each(|port| self.port(port).call());
     }
 
     pub fn wake_ports(&self, called: PortMask) {
         if !called.is_empty() {
-            wake_all(called.ports().map(|port| &self.ports[port.0 as usize]));
+            wake_all(called.ports().map(|port| self.port(port)));
         }
+    }
+
+    fn port(&self, port: PortId) -> &Bell {
+        self.ports.get(port.0 as usize).unwrap_or(&self.link)
     }
 }

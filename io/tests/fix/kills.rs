@@ -50,7 +50,7 @@ fn nothing_is_lost_missed_or_doubled_whenever_it_is_killed() {
 }
 
 /// A new order of some kind, a cancel, or a replacement.
-fn act(client: &mut Client, dice: &mut Chance, orders: &mut Vec<String>, life: u64) {
+pub fn act(client: &mut Client, dice: &mut Chance, orders: &mut Vec<String>, life: u64) {
     let id = format!("L{life}-{}", client.next_out);
     let (symbol, price) =
         [("AAPL", "200"), ("MSFT", "400"), ("NVDA", "120"), ("AMZN", "190")][dice.below(4) as usize];
@@ -78,7 +78,7 @@ fn act(client: &mut Client, dice: &mut Chance, orders: &mut Vec<String>, life: u
     orders.push(id);
 }
 
-fn check(client: &mut Client, orders: &[String]) {
+pub fn check(client: &mut Client, orders: &[String]) {
     let mut known = Known::default();
     client.heard.iter().for_each(|message| must(known.take(message)));
     for id in orders {

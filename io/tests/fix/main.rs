@@ -1,7 +1,11 @@
 //! The running service and its FIX clients: over real sockets, killed and started again, on several gateways, and among people who mean
 //! no good.
 
+#[path = "../strategies/broker.rs"]
+#[allow(dead_code, clippy::unwrap_used)]
+mod broker;
 mod client;
+mod cluster;
 mod dialogues;
 mod hostile;
 #[path = "../http_client/mod.rs"]
@@ -22,6 +26,7 @@ mod sessions;
 mod stomp_client;
 #[path = "../../../tests/src/fix/words.rs"]
 mod words;
+mod wire;
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -78,10 +83,18 @@ fn start(data: &Folder, settings: &[&str]) -> Service {
 }
 
 fn start_with(data: &Folder, config: &str, settings: &[&str]) -> Service {
+    begin(data, command_with(data, config, settings))
+}
+
+fn command_with(data: &Folder, config: &str, settings: &[&str]) -> Command {
     let file = data.join("service.toml");
     std::fs::write(&file, config).expect("a file for the test");
     let mut command = command(data, &[&SETTINGS[..], settings].concat());
     command.arg("--config").arg(&file);
+    command
+}
+
+fn begin(data: &Folder, command: Command) -> Service {
     let service = Service::on(data, command);
     if !service.is_ready() {
         let ready = service.ready.clone();

@@ -11,7 +11,7 @@ use crate::service::{Service, folder};
 use crate::stomp_client::{Client as Stomp, body, plain};
 use crate::{CONFIG, address, fix, pitlane, start, start_with};
 
-fn ask(service: &Service, method: &str, path: &str, headers: &str, json: &str) -> Response {
+pub fn ask(service: &Service, method: &str, path: &str, headers: &str, json: &str) -> Response {
     let mut http = Http::new(TcpStream::connect(service.address()).expect("it listens"));
     let length = json.len();
     let kind = if json.is_empty() { "" } else { "Content-Type: application/json\r\n" };

@@ -91,6 +91,7 @@ impl Server {
             clock: Clock::new(),
             recorder: None,
             outposts: None,
+            cluster: None,
             tell: Box::new(move |news| tell.send(news).unwrap_or_default()),
         };
         let http = Http::bind(plan.settings, parts).unwrap();

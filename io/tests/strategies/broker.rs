@@ -14,6 +14,7 @@ pub struct Broker {
     child: Child,
     store: PathBuf,
     config: PathBuf,
+    address: String,
     pub port: u16,
 }
 
@@ -22,16 +23,25 @@ impl Broker {
         Broker::with(place, "")
     }
 
+    /// On an address of this machine that others reach.
+    pub fn start_at(place: &Folder, address: &str) -> Broker {
+        Broker::begin(place, "", address)
+    }
+
     /// With further settings, in the words of the broker.
     pub fn with(place: &Folder, settings: &str) -> Broker {
+        Broker::begin(place, settings, "127.0.0.1")
+    }
+
+    fn begin(place: &Folder, settings: &str, address: &str) -> Broker {
         let (store, config) = (place.join("broker"), place.join("broker.conf"));
         std::fs::write(&config, settings).unwrap();
-        let (child, port) = spawn(&store, &config, -1);
-        Broker { child, store, config, port }
+        let (child, port) = spawn(&store, &config, address, -1);
+        Broker { child, store, config, address: address.to_string(), port }
     }
 
     pub fn url(&self) -> String {
-        format!("nats://127.0.0.1:{}", self.port)
+        format!("nats://{}:{}", self.address, self.port)
     }
 
     pub fn kill(&mut self) {
@@ -41,7 +51,7 @@ impl Broker {
 
     /// On the same port, with what it had on disk.
     pub fn restart(&mut self) {
-        (self.child, _) = spawn(&self.store, &self.config, self.port as i32);
+        (self.child, _) = spawn(&self.store, &self.config, &self.address, self.port as i32);
     }
 }
 
@@ -53,22 +63,18 @@ impl Drop for Broker {
 }
 
 /// A broker that listens, and where.
-fn spawn(store: &Path, config: &Path, port: i32) -> (Child, u16) {
+fn spawn(store: &Path, config: &Path, address: &str, port: i32) -> (Child, u16) {
     let command = |binary: &str| {
         let mut command = Command::new(binary);
-        command
-            .args(["-js", "-a", "127.0.0.1", "-p", &port.to_string(), "-sd"])
-            .arg(store)
-            .arg("-c")
-            .arg(config);
+        command.args(["-js", "-a", address, "-p", &port.to_string(), "-sd"]).arg(store).arg("-c").arg(config);
         command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().ok()
     };
     let mut child = BINARIES.into_iter().find_map(command).expect("nats-server: apt install nats-server");
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
     let mut port = None;
     for line in lines.by_ref() {
-        if let Some((_, rest)) = line.split_once("Listening for client connections on 127.0.0.1:") {
-            port = rest.trim().parse().ok();
+        if let Some((_, rest)) = line.split_once("Listening for client connections on ") {
+            port = rest.rsplit_once(':').and_then(|(_, port)| port.trim().parse().ok());
         }
         if line.contains("Server is ready") {
             break;

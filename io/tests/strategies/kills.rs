@@ -268,7 +268,7 @@ fn journal_of(place: &Folder, settings: &[String]) -> Vec<(&'static str, Lines)>
             spares: config.journal.reserve_segments,
             sync_interval_ns: 1_000_000_000,
             snapshot_bytes: config.journal.snapshot_every_bytes,
-            keep_days: 0,
+            ..JournalSettings::default()
         },
         shards: SHARDS,
         reference: (*reference).clone(),

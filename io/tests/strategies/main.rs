@@ -13,6 +13,7 @@ mod client;
 #[path = "../authority/mod.rs"]
 #[allow(dead_code, reason = "each test uses its part")]
 mod authority;
+#[allow(dead_code, reason = "each test uses its part")]
 mod broker;
 mod data;
 mod distributed;

@@ -390,3 +390,9 @@ class BrokerLost(Unavailable):
     """The way to the server is lost: the message broker or the server is away."""
 
     code = "broker-lost"
+
+
+class OwnerAway(Unavailable):
+    """The server that owns the security is away."""
+
+    code = "owner-away"

@@ -357,6 +357,23 @@ class Broker:
 
 
 @dataclass(frozen=True)
+class Member:
+    """Another server of the cluster, as the one that is asked sees it."""
+
+    name: str
+    shards: Tuple[int, ...]
+    state: str
+    in_doubt: int
+    doubts: Tuple[str, ...]
+    routed: int
+    refused: int
+    events: int
+    gaps: int
+    snapshots: int
+    age_ms: Optional[int] = None
+
+
+@dataclass(frozen=True)
 class Health:
     """Whether orders would be taken. Who has not logged in is told `ready` only."""
 
@@ -368,6 +385,7 @@ class Health:
     adapters: Tuple[Way, ...] = ()
     listeners: Tuple[Listener, ...] = ()
     broker: Optional[Broker] = None
+    members: Optional[Tuple[Member, ...]] = None
     uptime_ms: Optional[int] = None
 
 

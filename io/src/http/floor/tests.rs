@@ -37,7 +37,7 @@ impl House {
         };
         let workers = ends.into_iter().map(work).collect();
         let bells = vec![Bell::new(|| {}); SHARDS as usize];
-        let settings = FloorSettings { view: ViewSettings::default(), orders_max: 1_000 };
+        let settings = FloorSettings { view: ViewSettings::default(), orders_max: 1_000, prefix: PREFIX };
         let numbers = Numbers::only(IdBlock { next: 1, end: 1_000 });
         let floor = Floor::new(ports.remove(0), bells, reference, settings, numbers);
         House { floor, workers }

@@ -1,5 +1,6 @@
 //! The closed list of metrics, each with its sentence.
 
+use crate::http::cluster::{Counts, Phase};
 use crate::http::health::{COMMIT, is_ready};
 use crate::http::house::House;
 use crate::http::standing::Journaling;
@@ -17,6 +18,7 @@ pub fn all(house: &House) -> String {
     venues(house, &mut out);
     http(house, &mut out);
     outposts(house, &mut out);
+    cluster(house, &mut out);
     stages(house, &mut out);
     process(&mut out);
     out.into_text()
@@ -199,6 +201,38 @@ fn outposts(house: &House, out: &mut Exposition) {
     for (name, help, value) in totals {
         out.single(name, C, help, value);
     }
+}
+
+type MemberColumn = (&'static str, &'static str, fn(&Counts) -> u64);
+
+/// What is counted of every other server.
+const MEMBER: [MemberColumn; 5] = [
+    ("pitlane_cluster_routed_total", "Commands sent to the member that owns the security.", |c| c.routed),
+    ("pitlane_cluster_refused_total", "Commands refused since the member was away.", |c| c.refused),
+    ("pitlane_cluster_events_total", "Events heard of the member.", |c| c.events),
+    ("pitlane_cluster_gaps_total", "Times that something of it was missing and asked for.", |c| c.gaps),
+    ("pitlane_cluster_snapshots_total", "Snapshots taken of its shards.", |c| c.snapshots),
+];
+
+/// The other servers.
+fn cluster(house: &House, out: &mut Exposition) {
+    let Some(cluster) = &house.cluster else { return };
+    let members = cluster.members(house.now());
+    out.family("pitlane_cluster_member_here", G, "1 while the member is here and lacks nothing.");
+    for member in &members {
+        out.sample(&[("member", &member.name)], (member.phase == Phase::Here) as u8);
+    }
+    out.family("pitlane_cluster_in_doubt", G, "Commands sent to the member and not answered.");
+    members.iter().for_each(|member| out.sample(&[("member", &member.name)], member.in_doubt));
+    for (name, help, count) in MEMBER {
+        out.family(name, C, help);
+        members.iter().for_each(|member| out.sample(&[("member", &member.name)], count(&member.counts)));
+    }
+    let (taken, conflated) = cluster.totals();
+    out.single("pitlane_cluster_taken_total", C, "Commands of other members handed to our shards.", taken);
+    out.single("pitlane_cluster_conflated_total", C, "Prices replaced by newer ones before.", conflated);
+    let misread = cluster.misread.get();
+    out.single("pitlane_cluster_misread_total", C, "Messages that could not be read.", misread);
 }
 
 fn stages(house: &House, out: &mut Exposition) {

@@ -105,6 +105,10 @@ pub fn about(call: Call) -> About {
             let example = json!([{ "id": 0, "name": "SIM", "connected": true, "killed": false, "exchanges": ["XNAS"] }]);
             plain(SERVICE, "The ways to venues", Output::Json(Shape::List("AdapterVO"), example))
         }
+        Call::Cluster => {
+            let example = json!([{ "name": "zurich", "shards": [1], "state": "HERE", "ageMs": 112, "inDoubt": 0, "doubts": [], "routed": 12, "refused": 0, "events": 3012, "gaps": 0, "snapshots": 1 }]);
+            plain(SERVICE, "The other servers of the cluster", Output::Json(Shape::List("MemberVO"), example))
+        }
         Call::CacheClear => About {
             more: "Open orders and positions are untouched. Reference data that are not sound change nothing; what is wrong is told with file and line.",
             ..write(SERVICE, "Read the reference data again", None, Output::Empty)

@@ -10,7 +10,7 @@ use pitlane_protocols::rest::{
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use super::super::{health, latency};
+use super::super::{cluster, health, latency};
 
 /// Schemas as they are gathered. Those of answers never have `null`: absent values are left out.
 #[derive(Default)]
@@ -60,6 +60,7 @@ pub fn all() -> Value {
     gathered.said::<TransactionVO<'_>>();
     health::describe(&mut gathered);
     latency::describe(&mut gathered);
+    cluster::shown::describe(&mut gathered);
     gathered.told::<AnyOrderVO>();
     gathered.told::<MarketOrderVO>();
     gathered.told::<LimitOrderVO>();

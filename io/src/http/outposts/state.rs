@@ -19,7 +19,7 @@ pub fn state_of(view: &View, strategy: Source, shards: u8) -> Vec<Placed> {
     }
     for order in view.open_orders().filter(|order| order.source == strategy) {
         let shard = order.handle.shard();
-        place(shard, order.submitted, Body::Order(terms_of(&order)));
+        place(shard, order.submitted, Body::Order(terms_of(&order, What::Image)));
         place(shard, order.updated, Body::Status(report_of(&order)));
     }
     for position in view.positions().filter(|position| position.id.strategy() == id) {
@@ -34,13 +34,14 @@ pub fn state_of(view: &View, strategy: Source, shards: u8) -> Vec<Placed> {
     state
 }
 
-fn terms_of(order: &Order) -> OrderTerms {
+/// The terms of an order, as they are told for this cause.
+pub fn terms_of(order: &Order, what: What) -> OrderTerms {
     OrderTerms {
         order: order.handle,
         id: order.id,
         orig_id: order.orig_id,
         source: order.source,
-        what: What::Image,
+        what,
         status: order.status,
         reason: Reason::None,
         terms: order.terms,

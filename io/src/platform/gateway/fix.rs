@@ -237,19 +237,30 @@ impl FixRoom {
         self.wake(number);
     }
 
+    /// What a shard of another server said while we were not here, after it has told how it stands.
+    pub fn hear_missed(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
+        let event = Event { seq: event.seq & !Event::IMAGE, ..*event };
+        self.report_missed(now, shard, &event);
+    }
+
     /// Every shard has told how it stands: what was said before the restart and not reported is reported now.
     pub fn complete(&mut self, now: Timestamp) {
         for Unreported { shard, event } in self.past.take_missed(self.port) {
-            let source = match &event.body {
-                Body::Order(order) => order.source,
-                Body::Status(report) => report.source,
-                Body::Refused(refusal) => refusal.source,
-                _ => continue,
-            };
-            let FixRoom { clients, desk, .. } = self;
-            if let Some(client) = client_of(clients, source.session) {
-                client.session.handle_missed(now, shard, &event, desk);
-            }
+            self.report_missed(now, shard, &event);
+        }
+    }
+
+    fn report_missed(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
+        let source = match &event.body {
+            Body::Order(order) => order.source,
+            Body::Status(report) => report.source,
+            Body::Refused(refusal) => refusal.source,
+            _ => return,
+        };
+        let FixRoom { clients, desk, .. } = self;
+        if let Some(client) = client_of(clients, source.session) {
+            client.session.handle_missed(now, shard, event, desk);
+            self.wake(source.session);
         }
     }
 

@@ -7,7 +7,7 @@ from typing import Any, Mapping
 from ..call import Call, get, segment, text, write
 from ..problems import UnknownSession
 from ..retry import ONCE, Repeat
-from ..values import Adapter, Health, Identity, Latency, Limits, Rates, Risk, Session, Version
+from ..values import Adapter, Health, Identity, Latency, Limits, Member, Rates, Risk, Session, Version
 from .caller import AsyncCaller
 
 SERVER = "SERVER"
@@ -46,6 +46,10 @@ class AsyncOperation(AsyncCaller):
     async def adapters(self) -> list[Adapter]:
         """The ways to venues."""
         return await self._run(get("/rest/ext/adapter", list[Adapter]))
+
+    async def members(self) -> list[Member]:
+        """The other servers of the cluster; none where there is none."""
+        return await self._run(get("/rest/ext/cluster", list[Member]))
 
     async def sessions(self) -> list[Session]:
         """Who is connected, as of the last second."""

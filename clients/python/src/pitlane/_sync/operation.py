@@ -8,7 +8,7 @@ from typing import Any, Mapping
 from ..call import Call, get, segment, text, write
 from ..problems import UnknownSession
 from ..retry import ONCE, Repeat
-from ..values import Adapter, Health, Identity, Latency, Limits, Rates, Risk, Session, Version
+from ..values import Adapter, Health, Identity, Latency, Limits, Member, Rates, Risk, Session, Version
 from .caller import Caller
 
 SERVER = "SERVER"
@@ -47,6 +47,10 @@ class Operation(Caller):
     def adapters(self) -> list[Adapter]:
         """The ways to venues."""
         return self._run(get("/rest/ext/adapter", list[Adapter]))
+
+    def members(self) -> list[Member]:
+        """The other servers of the cluster; none where there is none."""
+        return self._run(get("/rest/ext/cluster", list[Member]))
 
     def sessions(self) -> list[Session]:
         """Who is connected, as of the last second."""

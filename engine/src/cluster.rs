@@ -1,0 +1,320 @@
+//! Several servers as one: what they say to each other, and how each sees the ports of the others.
+//!
+//! ```text
+//! owner ── Post, Beat, Prices ──► all          what its shards say, numbered; that it lives; the newest prices
+//! member ──────── Letter ───────► owner        Join, Fetch, Commands, Wants
+//! owner ───────── Letter ───────► member       Joined, Gone, Taken; and posts again
+//! ```
+//!
+//! **Ports.** A port of another server is numbered beyond the 32 of a mesh, by who it is: orders remember whose they are, and
+//! whatever a shard says to such a port goes to its [`PortId::LINK`]. Numbers change on the way, so that each server sees its own
+//! ports as they are.
+//!
+//! **Numbers.** A post has a number in the life of its owner, without gaps; so whoever lacks one knows. Events within have the numbers
+//! of their shards, which are the same after a restart. Commands have numbers between two lives, one of each side.
+
+use crate::command::{Body as Told, Command};
+use crate::event::{Body, Event, Refusal, What};
+use crate::id::{IntId, OrderHandle, PortId, SecurityId, ShardId, Source};
+use crate::image::image;
+use crate::strategy::letters::speaks;
+
+/// Servers of one cluster: as many as a port's number has room for.
+pub const MEMBERS_MAX: usize = 7;
+const PORTS: u8 = PortId::MAX + 1;
+
+/// A server, by its place in the list that all of them have.
+pub type MemberId = u8;
+
+/// How we see a port of another server.
+pub fn abroad(member: MemberId, port: PortId) -> PortId {
+    PortId((member + 1).saturating_mul(PORTS) | (port.0 % PORTS))
+}
+
+/// Whose port this is, and how it is called there; None: our own.
+pub fn home_of(port: PortId) -> Option<(MemberId, PortId)> {
+    let member = (port.0 / PORTS).checked_sub(1)?;
+    Some((member, PortId(port.0 % PORTS)))
+}
+
+/// A port as `from` sees it, as we see it.
+pub fn seen_here(port: PortId, from: MemberId, own: MemberId) -> PortId {
+    match home_of(port) {
+        None => abroad(from, port),
+        Some((member, port)) if member == own => port,
+        Some(_) => port,
+    }
+}
+
+/// Who is answered by an event; None: nobody in particular.
+pub fn source_of(event: &mut Event) -> Option<&mut Source> {
+    match &mut event.body {
+        Body::Order(order) => Some(&mut order.source),
+        Body::Status(report) => Some(&mut report.source),
+        Body::Refused(refusal) => Some(&mut refusal.source),
+        Body::Forgotten { source, .. } | Body::Done { source, .. } => Some(source),
+        Body::Booked(_)
+        | Body::Adjusted { .. }
+        | Body::Tick(_)
+        | Body::Depth(_)
+        | Body::Subscription { .. }
+        | Body::Session { .. }
+        | Body::Halt { .. }
+        | Body::TradingDay { .. }
+        | Body::Phase { .. }
+        | Body::Adapter { .. }
+        | Body::Limits { .. }
+        | Body::Restrict { .. }
+        | Body::Kill { .. }
+        | Body::Alert { .. }
+        | Body::ToVenue(_)
+        | Body::Budget(_)
+        | Body::SnapshotBegin { .. }
+        | Body::SnapshotEnd { .. } => None,
+    }
+}
+
+/// Whether an event is about an order of another server's client, and no image.
+pub fn is_abroad(event: &Event) -> bool {
+    let source = match &event.body {
+        Body::Order(order) if order.what != What::Image => order.source,
+        Body::Status(report) if report.what != What::Image => report.source,
+        Body::Refused(refusal) => refusal.source,
+        Body::Forgotten { source, .. } => *source,
+        _ => return false,
+    };
+    home_of(source.port).is_some()
+}
+
+/// Whether an event can be of this shard: its order lives there.
+pub fn is_at_home(shard: ShardId, event: &Event) -> bool {
+    let order = match &event.body {
+        Body::Order(order) => order.order,
+        Body::Status(report) => report.order,
+        Body::Refused(refusal) => refusal.order,
+        Body::Forgotten { order, .. } => *order,
+        _ => OrderHandle::NONE,
+    };
+    order == OrderHandle::NONE || order.shard() == shard
+}
+
+/// How the answer to a command is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Key {
+    Order(Source, IntId),
+    Request(OrderHandle, IntId),
+    Done(Source, u32),
+}
+
+impl Key {
+    pub fn of_command(command: &Command) -> Key {
+        match command.body {
+            Told::Submit { id, .. } | Told::Close { id, .. } => Key::Order(command.source, id),
+            Told::Modify { order, id, .. } | Told::Cancel { order, id } => Key::Request(order, id),
+            _ => Key::Done(command.source, command.token),
+        }
+    }
+
+    /// What an event answers, if it answers anything.
+    pub fn of_event(event: &Event) -> Option<Key> {
+        match &event.body {
+            Body::Order(told) if matches!(told.what, What::Entered | What::Rejected) => {
+                Some(Key::Order(told.source, told.id))
+            }
+            Body::Status(told) => match told.what {
+                What::CancelPending | What::Canceled | What::ReplacePending | What::Replaced => {
+                    Some(Key::Request(told.order, told.id))
+                }
+                What::Entered
+                | What::Rejected
+                | What::Accepted
+                | What::Filled
+                | What::Expired
+                | What::Triggered
+                | What::Corrected
+                | What::Image => None,
+            },
+            Body::Refused(Refusal { order, request_id, .. }) => Some(Key::Request(*order, *request_id)),
+            Body::Done { source, token, .. } => Some(Key::Done(*source, *token)),
+            _ => None,
+        }
+    }
+}
+
+/// Who speaks: the place in the list, one life from start to end, and a sum over what all must have alike.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Card {
+    pub member: MemberId,
+    pub life: u64,
+    pub map: u64,
+}
+
+/// From an owner to all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Call {
+    Post(Post),
+    /// It lives, and its last post had this number.
+    Beat {
+        card: Card,
+        last: u64,
+    },
+    /// The newest of each that somebody wants.
+    Prices {
+        card: Card,
+        events: Vec<Item>,
+    },
+    Bye {
+        card: Card,
+    },
+}
+
+/// What shards have said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Post {
+    pub card: Card,
+    pub number: u64,
+    pub items: Vec<Item>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Item {
+    pub shard: ShardId,
+    pub to: Reader,
+    pub event: Event,
+}
+
+/// For whom it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reader {
+    All,
+    /// Part of a snapshot: for whoever waits for one.
+    Joining,
+    /// It happened before: for one who has missed it.
+    Late(MemberId),
+}
+
+/// From one to one. `life` is that of the receiver, as the sender knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Letter {
+    /// To an owner: what happened to orders of mine since these events, then a snapshot.
+    Join { card: Card, life: u64, heard: Vec<(ShardId, u64)> },
+    /// Posts from this number on.
+    Fetch { card: Card, life: u64, from: u64 },
+    /// The first has this number.
+    Commands { card: Card, life: u64, first: u64, commands: Vec<(ShardId, Command)> },
+    /// Market data wanted from now on; all of them, each time.
+    Wants { card: Card, life: u64, ticks: Vec<SecurityId>, depths: Vec<SecurityId> },
+    /// From an owner: those are not kept any more, join anew.
+    Gone { card: Card },
+    /// What was asked for follows in the posts after this number; whether nothing is lacking of what happened before the snapshot.
+    Joined { card: Card, after: u64, complete: bool },
+    /// Commands up to this number are on their way to the shards.
+    Taken { card: Card, life: u64, number: u64 },
+}
+
+image!(Card { member, life, map });
+image!(enum Call {
+    0 = Post(post),
+    1 = Beat { card, last },
+    2 = Prices { card, events },
+    3 = Bye { card },
+});
+image!(Post { card, number, items });
+image!(Item { shard, to, event });
+image!(enum Reader { 0 = All, 1 = Joining, 2 = Late(member) });
+image!(enum Letter {
+    0 = Join { card, life, heard },
+    1 = Fetch { card, life, from },
+    2 = Commands { card, life, first, commands },
+    3 = Wants { card, life, ticks, depths },
+    4 = Gone { card },
+    5 = Joined { card, after, complete },
+    6 = Taken { card, life, number },
+});
+
+speaks!(Call, Letter);
+
+impl Letter {
+    pub fn card(&self) -> Card {
+        match self {
+            Letter::Join { card, .. }
+            | Letter::Fetch { card, .. }
+            | Letter::Commands { card, .. }
+            | Letter::Wants { card, .. }
+            | Letter::Gone { card }
+            | Letter::Joined { card, .. }
+            | Letter::Taken { card, .. } => *card,
+        }
+    }
+}
+
+impl Call {
+    pub fn card(&self) -> Card {
+        match self {
+            Call::Post(post) => post.card,
+            Call::Beat { card, .. } | Call::Prices { card, .. } | Call::Bye { card } => *card,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::Phase;
+    use crate::id::StrategyId;
+    use crate::time::{Day, Timestamp};
+
+    #[test]
+    fn each_server_sees_its_own_ports_as_they_are_and_those_of_others_beyond() {
+        let (a, b, c) = (0, 1, 6);
+        let port = PortId(5);
+        assert_eq!(home_of(port), None);
+        assert_eq!(home_of(abroad(c, PortId(31))), Some((c, PortId(31))));
+        // An order of a at the owner b, as told to a, to b itself and to c.
+        let at_b = abroad(a, port);
+        assert_eq!(seen_here(at_b, b, a), port);
+        assert_eq!(seen_here(at_b, b, c), at_b);
+        assert_eq!(seen_here(port, b, a), abroad(b, port), "one of b's own");
+        let all: std::collections::BTreeSet<u8> = (0..MEMBERS_MAX as u8)
+            .flat_map(|member| (0..PORTS).map(move |port| abroad(member, PortId(port)).0))
+            .collect();
+        assert_eq!(all.len(), MEMBERS_MAX * PORTS as usize);
+        assert!(all.iter().all(|port| *port >= PORTS));
+    }
+
+    #[test]
+    fn what_is_said_comes_back_and_no_part_of_it_is_another() {
+        let card = Card { member: 1, life: 7, map: 9 };
+        let event = Event { seq: 3, at: Timestamp(4), body: Body::TradingDay { day: Day(5) } };
+        let item = |to| Item { shard: ShardId(1), to, event };
+        let items = vec![item(Reader::All), item(Reader::Joining), item(Reader::Late(2))];
+        let calls = [
+            Call::Post(Post { card, number: 8, items: items.clone() }),
+            Call::Beat { card, last: 8 },
+            Call::Prices { card, events: items },
+            Call::Bye { card },
+        ];
+        for call in calls {
+            let bytes = call.encode();
+            assert_eq!((call.card(), Call::decode(&bytes)), (card, Ok(call)));
+            assert!((0..bytes.len()).all(|cut| Call::decode(&bytes[..cut]).is_err()));
+        }
+        let body = Told::Phase { strategy: StrategyId(2), phase: Phase::Start };
+        let commands = vec![(ShardId(1), Command { source: Source::default(), token: 1, body })];
+        let securities = vec![SecurityId(4)];
+        let letters = [
+            Letter::Join { card, life: 1, heard: vec![(ShardId(1), 2)] },
+            Letter::Fetch { card, life: 1, from: 2 },
+            Letter::Commands { card, life: 1, first: 1, commands },
+            Letter::Wants { card, life: 1, ticks: securities.clone(), depths: securities },
+            Letter::Gone { card },
+            Letter::Joined { card, after: 4, complete: true },
+            Letter::Taken { card, life: 1, number: 3 },
+        ];
+        for letter in letters {
+            let bytes = letter.encode();
+            assert_eq!((letter.card(), Letter::decode(&bytes)), (card, Ok(letter)));
+            assert!((0..bytes.len()).all(|cut| Letter::decode(&bytes[..cut]).is_err()));
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Several servers as one: `[cluster]`, and `[[member]]` for each of them.
+
+use pitlane_engine::cluster::MEMBERS_MAX;
+use pitlane_engine::id::ShardId;
+
+use super::section::Section;
+
+/// Longest time without a word: a minute.
+const LEASE_MS_MAX: u32 = 60_000;
+/// Most that is kept for those who missed something: 4 GiB.
+const WINDOW_MB_MAX: usize = 4_096;
+
+/// How this server takes part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cluster {
+    /// Empty: it is alone.
+    pub name: String,
+    /// Which of the members this server is.
+    pub member: String,
+    pub beat_ms: u32,
+    pub lease_ms: u32,
+    pub join_wait_ms: u32,
+    /// Of what was said, for whoever missed it.
+    pub window_bytes: usize,
+    /// By member: what happened to its orders, over a restart.
+    pub events_kept: usize,
+}
+
+impl Cluster {
+    pub(super) fn read(section: &mut Section<'_>) -> Cluster {
+        let cluster = Cluster {
+            name: section.text("name"),
+            member: section.text("member"),
+            beat_ms: section.number("beat_ms", 10..=LEASE_MS_MAX),
+            lease_ms: section.number("lease_ms", 50..=LEASE_MS_MAX),
+            join_wait_ms: section.number("join_wait_ms", 0..=LEASE_MS_MAX),
+            window_bytes: section.number("window_mb", 1..=WINDOW_MB_MAX) << 20,
+            events_kept: section.number("events_kept", 1_024..=10_000_000),
+        };
+        if cluster.lease_ms < 2 * cluster.beat_ms {
+            section.fault("lease_ms", "it must be twice cluster.beat_ms at least");
+        }
+        if cluster.name.len() > 32 || !cluster.name.bytes().all(is_plain) {
+            section.fault("name", "it must be 1 to 32 letters, digits, `-` or `_`, or empty");
+        }
+        cluster
+    }
+
+    pub fn is_on(&self) -> bool {
+        !self.name.is_empty()
+    }
+}
+
+fn is_plain(octet: u8) -> bool {
+    octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_')
+}
+
+/// One of the servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    pub name: String,
+    /// What it owns.
+    pub shards: Vec<u8>,
+}
+
+impl Member {
+    pub(super) fn read(section: &mut Section<'_>) -> Member {
+        Member { name: section.name("name", 32), shards: section.numbers("shards", 0..=ShardId::MAX) }
+    }
+}
+
+/// What is wrong with a list of members, in words.
+pub(super) fn flaw(cluster: &Cluster, members: &[Member], shards: u8) -> Option<String> {
+    if !(2..=MEMBERS_MAX).contains(&members.len()) {
+        return Some(format!("a cluster has 2 to {MEMBERS_MAX} tables [[member]]"));
+    }
+    if members.iter().filter(|member| member.name == cluster.member).count() != 1 {
+        return Some(format!("cluster.member must name one of them, not {:?}", cluster.member));
+    }
+    for shard in 0..shards {
+        let owners = members.iter().flat_map(|member| &member.shards).filter(|own| **own == shard).count();
+        if owners != 1 {
+            return Some(format!("shard {shard} must have one owner, it has {owners}"));
+        }
+    }
+    if members.iter().flat_map(|member| &member.shards).any(|shard| *shard >= shards) {
+        return Some("there is no such shard: topology.shards counts those of all members".to_string());
+    }
+    (members.iter().any(|member| member.shards.is_empty())).then(|| "each member owns a shard".to_string())
+}

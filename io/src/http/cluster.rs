@@ -1,0 +1,475 @@
+#![doc = include_str!("cluster/README.md")]
+
+mod audience;
+mod far_shard;
+mod owner;
+mod peer;
+mod prices;
+pub mod shown;
+mod window;
+pub mod wire;
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use async_nats::Subject;
+use bytes::Bytes;
+use pitlane_engine::cluster::{Call, Card, Letter, MemberId};
+use pitlane_engine::command::{Body as Told, Command};
+use pitlane_engine::event::{Body, Refusal, Request, What};
+use pitlane_engine::id::{IntId, PortMask, ShardId};
+use pitlane_engine::mesh::ShardMask;
+use pitlane_engine::reason::Reason;
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::terms::Status;
+use pitlane_engine::time::{NS_PER_MS, Timestamp};
+use pitlane_engine::view::View;
+use pitlane_engine::worker::refusal;
+use tokio::sync::Notify;
+use xxhash_rust::xxh3::xxh3_64;
+
+use self::owner::Owner;
+use self::peer::{Asked, Peer};
+use super::floor::Floor;
+use crate::config::{Cluster as Settings, Config, Member, Nats};
+use crate::journal::{self, Past};
+use crate::nats::subjects::segment;
+use crate::platform::Far;
+use crate::topology::bells::Bells;
+
+pub use self::peer::{Counts, Phase};
+
+/// Messages that wait to go out, letters and posts that were asked for again; beyond them whoever asked asks again.
+const OUT_MAX: usize = 4_096;
+/// Commands of our ports taken in one turn, by shard.
+const COMMANDS_PER_TURN_MAX: usize = 256;
+/// Orders in doubt that are named.
+const DOUBTS_SHOWN_MAX: usize = 100;
+
+/// What the http thread is given for it.
+pub struct ClusterParts {
+    pub nats: Nats,
+    pub settings: Settings,
+    pub members: Vec<Member>,
+    pub far: Far,
+    pub bells: Arc<Bells>,
+    /// A sum over what all members must have alike.
+    pub map: u64,
+    /// By shard: what the journal told of orders of others.
+    pub past: Vec<Past>,
+    /// By shard of others: the last event that all our FIX sessions have reported; None: there are none.
+    pub heard: Option<Vec<u64>>,
+}
+
+impl ClusterParts {
+    /// None if there is no cluster.
+    pub fn of(
+        config: &Config,
+        reference: &RefData,
+        far: Option<Far>,
+        bells: &Arc<Bells>,
+    ) -> Option<ClusterParts> {
+        let far = far.filter(|_| config.cluster.is_on())?;
+        Some(ClusterParts {
+            nats: config.nats.clone(),
+            settings: config.cluster.clone(),
+            members: config.members.clone(),
+            far,
+            bells: bells.clone(),
+            map: map_of(config, reference),
+            past: Vec::new(),
+            heard: None,
+        })
+    }
+}
+
+impl ClusterParts {
+    fn own(&self) -> MemberId {
+        let at = self.members.iter().position(|member| member.name == self.settings.member);
+        at.expect("the settings were checked") as MemberId
+    }
+
+    /// First letter of the ids that this server makes: each has its own, so that an id is found once.
+    pub fn id_prefix(&self) -> u8 {
+        b'A' + self.own()
+    }
+}
+
+/// What members must have alike, as one number.
+fn map_of(config: &Config, reference: &RefData) -> u64 {
+    let members: Vec<_> = config.members.iter().map(|member| (&member.name, &member.shards)).collect();
+    let (shards, instance) = (config.topology.shards, config.service.instance);
+    let words = format!("{shards} {instance} {:016x} {members:?}", journal::name_of(reference));
+    xxh3_64(words.as_bytes())
+}
+
+/// How another member stands, for whoever asks.
+#[derive(Clone, Debug)]
+pub struct MemberState {
+    pub name: String,
+    pub shards: Vec<ShardId>,
+    pub phase: Phase,
+    pub is_stranger: bool,
+    /// Since it was heard last; None: never.
+    pub age_ms: Option<u64>,
+    pub in_doubt: usize,
+    pub doubts: Vec<IntId>,
+    pub counts: Counts,
+}
+
+#[derive(Debug)]
+pub struct Cluster {
+    pub nats: Nats,
+    pub settings: Settings,
+    /// With its last dot.
+    prefix: String,
+    inner: RefCell<Inner>,
+    /// There is something to go out.
+    pub work: Notify,
+    up: Cell<bool>,
+    pub misread: Cell<u64>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    card: Card,
+    owner: Owner,
+    /// By member; None: ourselves.
+    peers: Vec<Option<Peer>>,
+    bells: Arc<Bells>,
+    out: VecDeque<(Subject, Bytes)>,
+    lease_ns: u64,
+    /// Until then a start waits for the others.
+    patience: Timestamp,
+    is_beat_due: bool,
+}
+
+impl Cluster {
+    pub fn new(parts: ClusterParts, started: Timestamp) -> Cluster {
+        let member = parts.own();
+        let ClusterParts { nats, settings, members, far, bells, map, past, heard } = parts;
+        let card = Card { member, life: started.0, map };
+        let own: ShardMask = members[member as usize].shards.iter().map(|shard| ShardId(*shard)).collect();
+        let bounds = (settings.window_bytes, settings.events_kept);
+        let mut owner = Owner::new(card, far.link, own, members.len(), bounds);
+        for (shard, past) in past.iter().enumerate() {
+            owner.remember(ShardId(shard as u8), past.from, past.events.iter().copied());
+        }
+        let mut ends = far.shards;
+        let mut peer = |(at, row): (usize, &Member)| {
+            if at == member as usize {
+                return None;
+            }
+            let is_its = |end: &mut pitlane_engine::mesh::ShardEnd| row.shards.contains(&end.id().0);
+            let mut peer =
+                Peer::new(row.name.clone(), at as MemberId, card, ends.extract_if(.., is_its).collect());
+            let heard = |shard: &u8| {
+                let heard = heard.as_ref()?.get(*shard as usize).copied().unwrap_or(0);
+                Some((ShardId(*shard), heard))
+            };
+            // To whoever has heard nothing all is an old story.
+            peer.heard_before = Some(
+                row.shards.iter().map(|shard| heard(shard).unwrap_or((ShardId(*shard), u64::MAX))).collect(),
+            );
+            Some(peer)
+        };
+        let peers = members.iter().enumerate().map(&mut peer).collect();
+        let inner = Inner {
+            card,
+            owner,
+            peers,
+            bells,
+            out: VecDeque::new(),
+            lease_ns: settings.lease_ms as u64 * NS_PER_MS,
+            patience: started.plus(settings.join_wait_ms as u64 * NS_PER_MS),
+            is_beat_due: true,
+        };
+        let prefix = format!("{}.{}.", nats.prefix, settings.name);
+        let (inner, work, up) = (RefCell::new(inner), Notify::new(), Cell::new(false));
+        Cluster { nats, settings, prefix, inner, work, up, misread: Cell::new(0) }
+    }
+
+    /// What owners say to all.
+    pub fn calls(&self) -> String {
+        self.called("call", "*")
+    }
+
+    /// What is said to us: posts once more, and letters.
+    pub fn agains(&self) -> String {
+        self.called("again", &segment(&self.settings.member))
+    }
+
+    pub fn letters(&self) -> String {
+        self.called("letter", &segment(&self.settings.member))
+    }
+
+    /// Nobody is asked for an answer, but a client of the broker has such a place.
+    pub fn inbox(&self) -> String {
+        self.called("inbox", &segment(&self.settings.member))
+    }
+
+    fn called(&self, what: &str, whose: &str) -> String {
+        format!("{}{what}.{whose}", self.prefix)
+    }
+
+    /// Takes in what our ports ask of others and our shards say, and tells what others have said. Gives how much that was.
+    pub fn poll(&self, now: Timestamp, floor: &Floor) -> usize {
+        let mut inner = self.inner.borrow_mut();
+        let (mut work, shards) = inner.owner.poll();
+        inner.bells.wake_shards(shards);
+        let mut called = PortMask::NONE;
+        let patience_is_over = now >= inner.patience;
+        let Inner { peers, bells, lease_ns, .. } = &mut *inner;
+        for peer in peers.iter_mut().flatten() {
+            work += peer.poll(&mut called);
+            work += take_commands(now, peer, floor);
+            let is_heard = self.up.get() && now <= peer.heard_at.plus(*lease_ns);
+            if peer.phase != Phase::Here && is_heard && peer.is_caught_up() {
+                settle(now, peer, &floor.view());
+            }
+            if patience_is_over && peer.phase != Phase::Here {
+                peer.shards.iter_mut().for_each(|shard| shard.excuse(now));
+            }
+            work += peer.poll(&mut called);
+        }
+        bells.wake_ports(called);
+        drop(inner);
+        if work > 0 {
+            self.work.notify_one();
+        }
+        work
+    }
+
+    /// The next message to go out.
+    pub fn take(&self, now: Timestamp) -> Option<(Subject, Bytes)> {
+        let mut inner = self.inner.borrow_mut();
+        if !self.up.get() {
+            inner.owner.window.pass();
+            inner.owner.prices.rest();
+            inner.out.clear();
+            return None;
+        }
+        let Inner { card, owner, peers, out, is_beat_due, .. } = &mut *inner;
+        let call = || Subject::from(self.called("call", &segment(&self.settings.member)));
+        if std::mem::take(is_beat_due) {
+            return Some((call(), Call::Beat { card: *card, last: owner.window.last() }.encode().into()));
+        }
+        if let Some(message) = out.pop_front() {
+            return Some(message);
+        }
+        if let Some(post) = owner.window.take() {
+            return Some((call(), post));
+        }
+        for peer in peers.iter_mut().flatten() {
+            if let Some(letter) = peer.next_letter(now) {
+                let subject = self.called("letter", &segment(&peer.name));
+                return Some((subject.into(), letter.encode().into()));
+            }
+        }
+        let events = owner.prices.take();
+        (!events.is_empty()).then(|| (call(), Call::Prices { card: *card, events }.encode().into()))
+    }
+
+    pub fn handle_call(&self, now: Timestamp, payload: &[u8]) {
+        let Ok(call) = Call::decode(payload) else { return self.misread.set(self.misread.get() + 1) };
+        let mut inner = self.inner.borrow_mut();
+        if let Some(Some(peer)) = inner.peers.get_mut(call.card().member as usize) {
+            let was_stranger = peer.is_stranger;
+            peer.handle_call(now, call);
+            if peer.is_stranger && !was_stranger {
+                tracing::error!(
+                    member = peer.name,
+                    "it has another list of members, other shards, another instance or other reference data: not joined"
+                );
+            }
+        }
+    }
+
+    pub fn handle_letter(&self, payload: &[u8]) {
+        let Ok(letter) = Letter::decode(payload) else { return self.misread.set(self.misread.get() + 1) };
+        let mut inner = self.inner.borrow_mut();
+        let Inner { card, owner, peers, out, .. } = &mut *inner;
+        let Some(Some(peer)) = peers.get_mut(letter.card().member as usize) else { return };
+        if letter.card().map != card.map {
+            return;
+        }
+        peer.handle_letter(&letter);
+        let again = Subject::from(self.called("again", &segment(&peer.name)));
+        let mut push = |subject: Subject, bytes: Bytes| {
+            if out.len() < OUT_MAX {
+                out.push_back((subject, bytes));
+            }
+        };
+        let answer = owner.handle(letter, &mut |post| push(again.clone(), post));
+        if let Some(answer) = answer {
+            push(self.called("letter", &segment(&peer.name)).into(), answer.encode().into());
+        }
+        drop(inner);
+        self.work.notify_one();
+    }
+
+    /// The broker is there again, or gone; while it is gone nobody can be heard.
+    pub fn set_up(&self, up: bool) {
+        self.up.set(up);
+        let mut inner = self.inner.borrow_mut();
+        inner.is_beat_due = true;
+        if !up {
+            inner.peers.iter_mut().flatten().for_each(|peer| lose(peer, "the broker is away"));
+        }
+        drop(inner);
+        self.work.notify_one();
+    }
+
+    /// Says that we live, and looks who is silent.
+    pub fn beat(&self, now: Timestamp) {
+        let mut inner = self.inner.borrow_mut();
+        inner.is_beat_due = true;
+        inner.owner.prices.beat();
+        let lease = inner.lease_ns;
+        for peer in inner.peers.iter_mut().flatten() {
+            if now > peer.heard_at.plus(lease) {
+                lose(peer, "it is silent");
+            }
+        }
+        drop(inner);
+        self.work.notify_one();
+    }
+
+    /// The last word, if the broker is there.
+    pub fn bye(&self) -> Option<(Subject, Bytes)> {
+        let card = self.inner.borrow().card;
+        let subject = self.called("call", &segment(&self.settings.member));
+        self.up.get().then(|| (subject.into(), Call::Bye { card }.encode().into()))
+    }
+
+    pub fn is_up(&self) -> bool {
+        self.up.get()
+    }
+
+    /// How the others stand.
+    pub fn members(&self, now: Timestamp) -> Vec<MemberState> {
+        let inner = self.inner.borrow();
+        let state = |peer: &Peer| MemberState {
+            name: peer.name.clone(),
+            shards: peer.shards.iter().map(|shard| shard.id()).collect(),
+            phase: peer.phase,
+            is_stranger: peer.is_stranger,
+            age_ms: peer.age_ms(now),
+            in_doubt: peer.asked.len(),
+            doubts: peer.asked.values().filter_map(id_of).take(DOUBTS_SHOWN_MAX).collect(),
+            counts: peer.counts,
+        };
+        inner.peers.iter().flatten().map(state).collect()
+    }
+
+    /// Commands of others that were handed to our shards, and prices that newer ones have replaced.
+    pub fn totals(&self) -> (u64, u64) {
+        let inner = self.inner.borrow();
+        (inner.owner.taken, inner.owner.prices.conflated)
+    }
+
+    /// By member that is away: how old what we know of it is, for the header of answers. None if all are here.
+    pub fn ages(&self, now: Timestamp) -> Option<String> {
+        let inner = self.inner.borrow();
+        let mut away = inner.peers.iter().flatten().filter(|peer| !peer.is_here()).peekable();
+        away.peek()?;
+        let age = |peer: &Peer| match peer.age_ms(now) {
+            Some(ms) => format!("{}={}.{:03}", peer.name, ms / 1_000, ms % 1_000),
+            None => format!("{}=never", peer.name),
+        };
+        Some(away.map(age).collect::<Vec<_>>().join(", "))
+    }
+}
+
+fn lose(peer: &mut Peer, why: &str) {
+    if peer.phase != Phase::Away {
+        tracing::warn!(member = peer.name, in_doubt = peer.asked.len(), "a member is away: {why}");
+        peer.lose();
+    }
+}
+
+fn id_of(asked: &Asked) -> Option<IntId> {
+    match asked.command.body {
+        Told::Submit { id, .. } | Told::Close { id, .. } => Some(id),
+        Told::Modify { id, .. } | Told::Cancel { id, .. } => Some(id),
+        _ => None,
+    }
+}
+
+/// Takes what our ports ask of another server: what is no business of his is done here, the rest goes to him or is refused.
+fn take_commands(now: Timestamp, peer: &mut Peer, floor: &Floor) -> usize {
+    let mut taken = 0;
+    for at in 0..peer.shards.len() {
+        for _ in 0..COMMANDS_PER_TURN_MAX {
+            if peer.is_here() && !peer.has_room() {
+                return taken;
+            }
+            let is_here = peer.is_here();
+            let shard = &mut peer.shards[at];
+            let id = shard.id();
+            let Some(command) = shard.poll_command() else { break };
+            taken += 1;
+            let (for_owner, wants) = shard.handle_here(now, command);
+            if wants {
+                peer.wants_changed();
+            }
+            let Some(command) = for_owner else { continue };
+            if !(is_here && peer.ask(id, command)) {
+                refuse(now, peer, id, &command, &floor.view());
+            }
+        }
+    }
+    taken
+}
+
+/// Answers in the owner's place that he is away.
+fn refuse(now: Timestamp, peer: &mut Peer, shard: ShardId, command: &Command, view: &View) {
+    let reason = Reason::OwnerAway;
+    let source = command.source;
+    let body = match command.body {
+        Told::Modify { order, id, .. } => refused(order, id, Request::Replace, source, view),
+        Told::Cancel { order, id } => refused(order, id, Request::Cancel, source, view),
+        _ => refusal(command, reason),
+    };
+    peer.counts.refused += 1;
+    if let Some(shard) = peer.shard_mut(shard) {
+        shard.answer(source.port, now, body);
+    }
+}
+
+fn refused(
+    order: pitlane_engine::id::OrderHandle,
+    request_id: IntId,
+    request: Request,
+    source: pitlane_engine::id::Source,
+    view: &View,
+) -> Body {
+    let known = view.order(order);
+    let (id, status) = known.map_or((IntId::NONE, Status::Rejected), |known| (known.id, known.status));
+    Body::Refused(Refusal { order, id, request_id, source, request, status, reason: Reason::OwnerAway })
+}
+
+/// The owner is here, and has told all he has. What an earlier life of his was asked and he says nothing of never came to anything.
+fn settle(now: Timestamp, peer: &mut Peer, view: &View) {
+    tracing::info!(member = peer.name, "a member is here");
+    peer.phase = Phase::Here;
+    for Asked { shard, command, .. } in peer.take_lost() {
+        let order = match command.body {
+            Told::Submit { id, .. } | Told::Close { id, .. } => {
+                view.orders_with_id(&id).into_iter().find(|order| order.source == command.source)
+            }
+            _ => None,
+        };
+        match order {
+            // It was taken, and the report of it was lost with the owner's life.
+            Some(order) => {
+                let entered = super::outposts::terms_of(&order, What::Entered);
+                if let Some(shard) = peer.shard_mut(shard) {
+                    shard.answer(command.source.port, now, Body::Order(entered));
+                }
+            }
+            None => refuse(now, peer, shard, &command, view),
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Who of this server wants to hear what of one shard that another owns: kept here, since that shard hears only our link.
+
+use std::collections::BTreeMap;
+
+use pitlane_engine::cluster::source_of;
+use pitlane_engine::command::Watch;
+use pitlane_engine::event::{Body, Event};
+use pitlane_engine::id::{PortId, PortMask, SecurityId};
+
+#[derive(Debug, Default)]
+pub struct Audience {
+    everything: PortMask,
+    orders: PortMask,
+    ticks: BTreeMap<SecurityId, PortMask>,
+    depths: BTreeMap<SecurityId, PortMask>,
+    /// Who has ever asked for a snapshot: whoever did is told again when we begin anew.
+    pub readers: PortMask,
+    /// Who has asked and was not told yet.
+    pub waiting: PortMask,
+}
+
+impl Audience {
+    /// Whether other market data are wanted than before.
+    pub fn watch(&mut self, port: PortId, what: Watch, on: bool) -> bool {
+        let one = PortMask::one(port);
+        let turn = |mask: &mut PortMask| {
+            *mask = if on { mask.with(one) } else { mask.without(one) };
+        };
+        match what {
+            Watch::Everything => turn(&mut self.everything),
+            Watch::Orders => turn(&mut self.orders),
+            // Venues and limits of another server are its own business.
+            Watch::Venue(_) | Watch::Budgets => {}
+            Watch::Ticks(security) => return turn_row(&mut self.ticks, security, turn),
+            Watch::Depth(security) => return turn_row(&mut self.depths, security, turn),
+        }
+        false
+    }
+
+    pub fn ask(&mut self, port: PortId) {
+        self.readers = self.readers.with(PortMask::one(port));
+        self.waiting = self.waiting.with(PortMask::one(port));
+    }
+
+    /// Securities whose market data somebody watches: ticks, and books.
+    pub fn wants(&self) -> (impl Iterator<Item = SecurityId>, impl Iterator<Item = SecurityId>) {
+        (self.ticks.keys().copied(), self.depths.keys().copied())
+    }
+
+    /// Who hears an event that is no image: as a shard would decide.
+    pub fn hearers(&self, event: &mut Event) -> PortMask {
+        let source = source_of(event).map(|source| source.port);
+        let own = source.filter(|port| *port < PortId::LINK).map_or(PortMask::NONE, PortMask::one);
+        let all = self.everything.with(self.orders);
+        match &event.body {
+            Body::Tick(tick) => {
+                self.everything.with(self.ticks.get(&tick.security).copied().unwrap_or_default())
+            }
+            Body::Depth(depth) => self.depths.get(&depth.security).copied().unwrap_or_default(),
+            Body::Done { .. } => own,
+            Body::ToVenue(_) | Body::Budget(_) | Body::SnapshotBegin { .. } | Body::SnapshotEnd { .. } => {
+                PortMask::NONE
+            }
+            Body::Order(_)
+            | Body::Status(_)
+            | Body::Refused(_)
+            | Body::Forgotten { .. }
+            | Body::Booked(_)
+            | Body::Adjusted { .. }
+            | Body::Subscription { .. }
+            | Body::Session { .. }
+            | Body::Halt { .. }
+            | Body::TradingDay { .. }
+            | Body::Phase { .. }
+            | Body::Adapter { .. }
+            | Body::Limits { .. }
+            | Body::Restrict { .. }
+            | Body::Kill { .. }
+            | Body::Alert { .. } => all.with(own),
+        }
+    }
+}
+
+fn turn_row(
+    rows: &mut BTreeMap<SecurityId, PortMask>,
+    security: SecurityId,
+    turn: impl Fn(&mut PortMask),
+) -> bool {
+    let before = rows.contains_key(&security);
+    let mask = rows.entry(security).or_default();
+    turn(mask);
+    if mask.is_empty() {
+        rows.remove(&security);
+    }
+    before != rows.contains_key(&security)
+}

@@ -1,0 +1,226 @@
+//! A shard that another server owns, in its place in our mesh: takes the commands of our ports, and tells them what it says.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use pitlane_engine::cluster::{Item, MemberId, Reader, is_at_home, seen_here, source_of};
+use pitlane_engine::command::{Body as Told, Command};
+use pitlane_engine::event::{Body, Event};
+use pitlane_engine::id::{Origin, PortId, PortMask, ShardId};
+use pitlane_engine::mesh::ShardEnd;
+use pitlane_engine::reason::Reason;
+use pitlane_engine::time::Timestamp;
+
+use super::audience::Audience;
+
+#[derive(Debug)]
+pub struct FarShard {
+    end: ShardEnd,
+    pub audience: Audience,
+    /// Number of the last event that was told.
+    seq: u64,
+    /// What could not be told to these yet. A snapshot's begin may have an end before it.
+    slots: VecDeque<(PortMask, Event)>,
+    /// Who is being told a snapshot, and who was told one.
+    telling: PortMask,
+    told: PortMask,
+    /// By ledger: the last transaction that was told. A snapshot that comes later shows it once more, and it is not news.
+    booked: BTreeMap<u64, u64>,
+    /// The snapshot we have asked for is there.
+    pub is_complete: bool,
+    /// The next snapshot is for everybody who reads.
+    is_anew: bool,
+    /// We have just begun: what our FIX clients missed is told when they know how everything stands.
+    is_first: bool,
+    late: Vec<Event>,
+}
+
+impl FarShard {
+    pub fn new(end: ShardEnd) -> FarShard {
+        FarShard {
+            end,
+            audience: Audience::default(),
+            seq: 0,
+            slots: VecDeque::new(),
+            telling: PortMask::NONE,
+            told: PortMask::NONE,
+            booked: BTreeMap::new(),
+            is_complete: false,
+            is_anew: true,
+            is_first: true,
+            late: Vec::new(),
+        }
+    }
+
+    pub fn id(&self) -> ShardId {
+        self.end.id()
+    }
+
+    pub fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    /// From the next snapshot on all is as it says.
+    pub fn begin_anew(&mut self) {
+        (self.is_complete, self.is_anew) = (false, true);
+    }
+
+    pub fn poll_command(&mut self) -> Option<Command> {
+        self.end.poll_command()
+    }
+
+    /// Whether all that was said is told. `called` learns whom to wake.
+    pub fn settle(&mut self, called: &mut PortMask) -> bool {
+        while let Some((ports, event)) = self.slots.front_mut() {
+            for port in ports.ports() {
+                if self.end.send(port, *event).is_ok() {
+                    *ports = ports.without(PortMask::one(port));
+                    *called = called.with(PortMask::one(port));
+                }
+            }
+            if !ports.is_empty() {
+                return false;
+            }
+            self.slots.pop_front();
+        }
+        true
+    }
+
+    /// Tells what the owner said, and gives it as we see it. Only when everything before is settled.
+    pub fn tell(&mut self, from: MemberId, own: MemberId, item: &Item) -> Option<Event> {
+        let mut event = item.event;
+        if !is_at_home(self.id(), &event) {
+            return None;
+        }
+        if let Some(source) = source_of(&mut event) {
+            source.port = seen_here(source.port, from, own);
+        }
+        let ports = match item.to {
+            Reader::All => self.audience.hearers(&mut event),
+            Reader::Joining => {
+                self.tell_image(event);
+                return None;
+            }
+            // Whoever lacks it is who sent the order.
+            Reader::Late(member) if member == own && self.is_first => {
+                self.late.push(event);
+                return None;
+            }
+            Reader::Late(member) if member == own => asker(&mut event),
+            Reader::Late(_) => return None,
+        };
+        self.is_news(&event);
+        self.say(ports, event);
+        Some(event)
+    }
+
+    /// What FIX clients of an earlier life of ours have missed: their sessions know what they have reported.
+    fn tell_late(&mut self) {
+        self.is_first = false;
+        for mut event in std::mem::take(&mut self.late) {
+            let is_fix = source_of(&mut event).is_some_and(|source| source.origin == Origin::Fix);
+            let ports = asker(&mut event).and(self.end.ports());
+            if is_fix && !ports.is_empty() {
+                self.slots.push_back((ports, Event { seq: event.seq | Event::IMAGE, ..event }));
+            }
+        }
+    }
+
+    fn tell_image(&mut self, event: Event) {
+        match event.body {
+            Body::SnapshotBegin { .. } => {
+                // One that was broken off ends before the next begins.
+                self.end_snapshot(event);
+                let waiting = std::mem::take(&mut self.audience.waiting);
+                self.telling = if self.is_anew { self.audience.readers } else { waiting };
+                for port in self.telling.ports() {
+                    self.say(PortMask::one(port), Event { body: Body::SnapshotBegin { port }, ..event });
+                }
+            }
+            Body::SnapshotEnd { .. } => {
+                self.end_snapshot(event);
+                (self.is_complete, self.is_anew) = (true, false);
+                self.tell_late();
+            }
+            Body::Booked(_) if !self.is_news(&event) => self.say(self.telling.without(self.told), event),
+            _ => self.say(self.telling, event),
+        }
+    }
+
+    /// Whether a transaction was not told before; all else is.
+    fn is_news(&mut self, event: &Event) -> bool {
+        let Body::Booked(booking) = &event.body else { return true };
+        let (ledger, number) = (booking.id.0 >> 32, booking.id.0 + 1);
+        let last = self.booked.entry(ledger).or_default();
+        let is_news = number > *last;
+        *last = number.max(*last);
+        is_news
+    }
+
+    fn end_snapshot(&mut self, event: Event) {
+        for port in std::mem::take(&mut self.telling).ports() {
+            self.say(PortMask::one(port), Event { body: Body::SnapshotEnd { port }, ..event });
+            self.told = self.told.with(PortMask::one(port));
+        }
+    }
+
+    /// Those who wait for their first snapshot are told that there is nothing: the owner is not here. The others keep what they know.
+    pub fn excuse(&mut self, now: Timestamp) {
+        let first = self.audience.waiting.without(self.told);
+        self.audience.waiting = self.audience.waiting.without(first);
+        for port in first.ports() {
+            for body in [Body::SnapshotBegin { port }, Body::SnapshotEnd { port }] {
+                self.say(PortMask::one(port), Event { seq: self.seq, at: now, body });
+            }
+        }
+    }
+
+    /// Answers one of our ports in the owner's place.
+    pub fn answer(&mut self, port: PortId, at: Timestamp, body: Body) {
+        self.say(PortMask::one(port), Event { seq: self.seq, at, body });
+    }
+
+    /// A command that is no business of the owner: done, or noted here. Gives it back if it is for him; and whether other market
+    /// data are wanted.
+    pub fn handle_here(&mut self, now: Timestamp, command: Command) -> (Option<Command>, bool) {
+        let mut wants = false;
+        match command.body {
+            Told::Watch { port, what, on } => wants = self.audience.watch(port, what, on),
+            Told::Snapshot { port } => self.audience.ask(port),
+            // Nobody waits for an answer to a price or a report.
+            Told::Quote { .. }
+            | Told::Trade { .. }
+            | Told::Tick { .. }
+            | Told::Report { .. }
+            | Told::Timer => {
+                return (None, false);
+            }
+            // Each server has its own clock, venues, parts of limits and reference data.
+            Told::Adapter { .. }
+            | Told::Budget(_)
+            | Told::Session { .. }
+            | Told::TradingDay { .. }
+            | Told::Reference { .. } => {}
+            _ if command.source.port == crate::platform::CONTROL => {}
+            _ => return (Some(command), false),
+        }
+        let (source, token, reason) = (command.source, command.token, Reason::None);
+        self.answer(source.port, now, Body::Done { source, token, reason });
+        (None, wants)
+    }
+
+    /// Numbers never go back, whatever an owner has forgotten.
+    fn say(&mut self, ports: PortMask, event: Event) {
+        self.seq = self.seq.max(event.seq);
+        // A port that is not in our mesh hears nothing.
+        let ports = ports.and(self.end.ports()).without(PortMask::one(PortId::LINK));
+        if !ports.is_empty() {
+            self.slots.push_back((ports, Event { seq: self.seq, ..event }));
+        }
+    }
+}
+
+/// Our port that an event answers, if it is one of ours.
+fn asker(event: &mut Event) -> PortMask {
+    let source = source_of(event).map(|source| source.port);
+    source.filter(|port| *port < PortId::LINK).map_or(PortMask::NONE, PortMask::one)
+}

@@ -1,0 +1,331 @@
+//! This server as an owner: what its shards say goes out to the others, what the others ask comes in.
+//!
+//! ```text
+//! shards ─ Event ─► link ─► hear ─► Window ─► broker
+//!                             └──► Prices ──► broker
+//! shards ◄─ Command ◄─ link ◄─ inbox of each member ◄─ Letter
+//! ```
+//!
+//! **Once.** Commands of a member's life are numbered, and taken in their order; what comes again is acknowledged and not taken again. What
+//! became of one that was taken stands in the journal of its shard, so our own death loses nothing that was answered.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use bytes::Bytes;
+use pitlane_engine::cluster::{Card, Item, Letter, MemberId, Reader, abroad, home_of, is_abroad, source_of};
+use pitlane_engine::command::{Body as Told, Command, Watch};
+use pitlane_engine::event::{Body, Event};
+use pitlane_engine::id::{Origin, PortId, SecurityId, ShardId, Source};
+use pitlane_engine::mesh::{PortEnd, ShardMask};
+use pitlane_engine::shard::{Route, route, shard_of};
+
+use super::prices::Prices;
+use super::window::Window;
+
+/// Events taken from the link in one turn.
+const EVENTS_PER_TURN_MAX: usize = 1_024;
+/// Commands of one member that wait for room in a lane; the next are not acknowledged, so they come again.
+const INBOX_MAX: usize = 4_096;
+/// Posts sent again in answer to one question; who lacks more asks again.
+pub const AGAIN_MAX: u64 = 64;
+
+#[derive(Debug)]
+pub struct Owner {
+    card: Card,
+    link: PortEnd,
+    own: ShardMask,
+    shards: u8,
+    pub window: Window,
+    pub prices: Prices,
+    /// By member; nothing of ourselves.
+    followers: Vec<Follower>,
+    /// What shards are to be told by us, as far as there was no room yet.
+    errands: VecDeque<(ShardId, Told)>,
+    /// By shard.
+    snapshots: Vec<Snapshot>,
+    depths: BTreeSet<SecurityId>,
+    events_kept: usize,
+    pub taken: u64,
+}
+
+/// Another server, as one that listens and asks.
+#[derive(Debug, Default)]
+struct Follower {
+    life: u64,
+    /// Number of the last command taken of that life.
+    taken: u64,
+    inbox: VecDeque<(ShardId, Command)>,
+    ticks: BTreeSet<SecurityId>,
+    depths: BTreeSet<SecurityId>,
+    /// What happened to its orders, oldest first, and by shard the number from which on nothing lacks.
+    told: VecDeque<Item>,
+    from: Vec<u64>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Snapshot {
+    is_running: bool,
+    /// Somebody has asked since it began.
+    again: bool,
+}
+
+impl Owner {
+    pub fn new(
+        card: Card,
+        link: PortEnd,
+        own: ShardMask,
+        members: usize,
+        (window_bytes, events_kept): (usize, usize),
+    ) -> Owner {
+        let shards = link.shards();
+        let everything =
+            |shard| (shard, Told::Watch { port: PortId::LINK, what: Watch::Everything, on: true });
+        let follower = |_| Follower { from: vec![0; shards as usize], ..Follower::default() };
+        Owner {
+            card,
+            own,
+            shards,
+            window: Window::new(card, window_bytes),
+            prices: Prices::default(),
+            followers: (0..members).map(follower).collect(),
+            errands: own.shards().map(everything).collect(),
+            snapshots: vec![Snapshot::default(); shards as usize],
+            depths: BTreeSet::new(),
+            events_kept,
+            taken: 0,
+            link,
+        }
+    }
+
+    /// What a shard said in an earlier life, out of its journal: all of it after the event of number `from`.
+    pub fn remember(&mut self, shard: ShardId, from: u64, events: impl Iterator<Item = Event>) {
+        self.followers.iter_mut().for_each(|follower| follower.from[shard.0 as usize] = from);
+        events.for_each(|event| self.note(shard, &event));
+    }
+
+    /// Takes in what the shards have said and hands on what others ask. Gives how much that was, and whom to wake.
+    pub fn poll(&mut self) -> (usize, ShardMask) {
+        let mut work = 0;
+        while work < EVENTS_PER_TURN_MAX {
+            let Some((shard, event)) = self.link.poll_event() else { break };
+            self.hear(shard, event);
+            work += 1;
+        }
+        self.window.close();
+        work += self.run_errands() + self.hand_on();
+        (work, self.link.take_called())
+    }
+
+    fn hear(&mut self, shard: ShardId, mut event: Event) {
+        if event.seq & Event::IMAGE != 0 {
+            event.seq &= !Event::IMAGE;
+            if matches!(event.body, Body::SnapshotEnd { .. }) {
+                self.end_snapshot(shard);
+            }
+            return self.window.add(Item { shard, to: Reader::Joining, event });
+        }
+        match &event.body {
+            Body::Tick(_) | Body::Depth(_) => _ = self.prices.hear(shard, &event),
+            // An answer to one of us is for nobody else.
+            Body::Done { source, .. } if home_of(source.port).is_none() => {}
+            _ => {
+                self.note(shard, &event);
+                self.window.add(Item { shard, to: Reader::All, event });
+            }
+        }
+    }
+
+    /// Keeps what happened to an order of another server for him.
+    fn note(&mut self, shard: ShardId, event: &Event) {
+        let mut event = *event;
+        if !is_abroad(&event) {
+            return;
+        }
+        let Some((member, _)) = source_of(&mut event).and_then(|source| home_of(source.port)) else { return };
+        let Some(follower) = self.followers.get_mut(member as usize) else { return };
+        if follower.told.len() >= self.events_kept
+            && let Some(oldest) = follower.told.pop_front()
+        {
+            follower.from[oldest.shard.0 as usize] = oldest.event.seq;
+        }
+        follower.told.push_back(Item { shard, to: Reader::Late(member), event });
+    }
+
+    fn end_snapshot(&mut self, shard: ShardId) {
+        let snapshot = &mut self.snapshots[shard.0 as usize];
+        snapshot.is_running = false;
+        if std::mem::take(&mut snapshot.again) {
+            self.begin_snapshot(shard);
+        }
+    }
+
+    fn begin_snapshot(&mut self, shard: ShardId) {
+        let snapshot = &mut self.snapshots[shard.0 as usize];
+        if std::mem::replace(&mut snapshot.is_running, true) {
+            snapshot.again = true;
+            return;
+        }
+        self.errands.push_back((shard, Told::Snapshot { port: PortId::LINK }));
+    }
+
+    fn run_errands(&mut self) -> usize {
+        let source = Source { origin: Origin::Server, port: PortId::LINK, session: 0 };
+        let mut run = 0;
+        while let Some((shard, body)) = self.errands.front() {
+            if self.link.send(*shard, Command { source, token: 0, body: *body }).is_err() {
+                break;
+            }
+            self.errands.pop_front();
+            run += 1;
+        }
+        run
+    }
+
+    /// Commands of the others to the shards, as far as there is room.
+    fn hand_on(&mut self) -> usize {
+        let mut sent = 0;
+        for follower in &mut self.followers {
+            while let Some((shard, command)) = follower.inbox.front() {
+                if self.link.send(*shard, *command).is_err() {
+                    break;
+                }
+                follower.inbox.pop_front();
+                sent += 1;
+            }
+        }
+        self.taken += sent as u64;
+        sent
+    }
+
+    /// A letter to us as the owner; the answer, if there is one. Posts that are asked for again go through `again`.
+    pub fn handle(&mut self, letter: Letter, again: &mut impl FnMut(Bytes)) -> Option<Letter> {
+        let card = letter.card();
+        let follower = self.followers.get_mut(card.member as usize)?;
+        if card.life < follower.life {
+            return None;
+        }
+        if card.life > follower.life {
+            (follower.life, follower.taken) = (card.life, 0);
+            follower.inbox.clear();
+        }
+        let own = self.card;
+        match letter {
+            Letter::Join { life, heard, .. } if life == own.life => Some(self.join(card.member, &heard)),
+            Letter::Fetch { life, from, .. } if life == own.life => self.fetch(from, again),
+            Letter::Commands { life, first, commands, .. } if life == own.life => {
+                let number = self.take(card.member, first, commands);
+                Some(Letter::Taken { card: own, life: card.life, number })
+            }
+            Letter::Wants { life, ticks, depths, .. } if life == own.life => {
+                (follower.ticks, follower.depths) = (own_of(ticks), own_of(depths));
+                self.set_wants();
+                None
+            }
+            // Of a life of ours that is over.
+            Letter::Join { .. } | Letter::Fetch { .. } | Letter::Commands { .. } | Letter::Wants { .. } => {
+                None
+            }
+            Letter::Gone { .. } | Letter::Joined { .. } | Letter::Taken { .. } => None,
+        }
+    }
+
+    /// What happened to his orders since, then a snapshot, both in the posts that follow.
+    fn join(&mut self, member: MemberId, heard: &[(ShardId, u64)]) -> Letter {
+        self.window.close();
+        let after = self.window.last();
+        let mut complete = true;
+        let follower = &self.followers[member as usize];
+        for &(shard, heard) in heard.iter().filter(|(shard, _)| self.own.contains(*shard)) {
+            complete &= follower.from[shard.0 as usize] <= heard;
+            let is_late = |item: &&Item| item.shard == shard && item.event.seq > heard;
+            follower.told.iter().filter(is_late).for_each(|item| self.window.add(*item));
+        }
+        self.own.shards().for_each(|shard| self.begin_snapshot(shard));
+        Letter::Joined { card: self.card, after, complete }
+    }
+
+    fn fetch(&mut self, from: u64, again: &mut impl FnMut(Bytes)) -> Option<Letter> {
+        let kept = self.window.get(from).is_some() || from > self.window.last();
+        if !kept {
+            return Some(Letter::Gone { card: self.card });
+        }
+        (from..from.saturating_add(AGAIN_MAX)).map_while(|number| self.window.get(number)).for_each(again);
+        None
+    }
+
+    /// Takes commands in their order, each once. Gives the number of the last one taken.
+    fn take(&mut self, member: MemberId, first: u64, commands: Vec<(ShardId, Command)>) -> u64 {
+        let Owner { followers, own, shards, .. } = self;
+        let follower = &mut followers[member as usize];
+        for (number, (shard, mut command)) in (first..).zip(commands) {
+            if number != follower.taken + 1 {
+                continue;
+            }
+            if follower.inbox.len() >= INBOX_MAX {
+                break;
+            }
+            follower.taken = number;
+            command.source.port = abroad(member, command.source.port);
+            let is_right = match route(&command.body, *shards) {
+                Route::One(right) => right == shard,
+                Route::All => true,
+            };
+            if own.contains(shard) && is_right && may_come(&command.body) {
+                follower.inbox.push_back((shard, command));
+            }
+        }
+        follower.taken
+    }
+
+    fn set_wants(&mut self) {
+        let ticks = self.followers.iter().flat_map(|follower| &follower.ticks).copied().collect();
+        self.prices.set_wanted(ticks);
+        let depths: BTreeSet<SecurityId> =
+            self.followers.iter().flat_map(|follower| &follower.depths).copied().collect();
+        for &security in depths.symmetric_difference(&self.depths) {
+            let (what, on) = (Watch::Depth(security), depths.contains(&security));
+            let shard = shard_of(security, self.shards);
+            if self.own.contains(shard) {
+                self.errands.push_back((shard, Told::Watch { port: PortId::LINK, what, on }));
+            }
+        }
+        self.depths = depths;
+    }
+}
+
+fn own_of(list: Vec<SecurityId>) -> BTreeSet<SecurityId> {
+    list.into_iter().collect()
+}
+
+/// What a client of another server may ask for; prices, venues, limits' parts and the clock are each server's own.
+pub fn may_come(body: &Told) -> bool {
+    match body {
+        Told::Submit { .. }
+        | Told::Modify { .. }
+        | Told::Cancel { .. }
+        | Told::Close { .. }
+        | Told::Subscribe { .. }
+        | Told::Transaction(_)
+        | Told::Expire { .. }
+        | Told::ResetPositions
+        | Told::ResetCash
+        | Told::Limits { .. }
+        | Told::Restrict { .. }
+        | Told::Kill { .. }
+        | Told::Phase { .. }
+        | Told::Halt { .. }
+        | Told::Validate { .. } => true,
+        Told::Quote { .. }
+        | Told::Trade { .. }
+        | Told::Tick { .. }
+        | Told::Report { .. }
+        | Told::Adapter { .. }
+        | Told::Budget(_)
+        | Told::Session { .. }
+        | Told::TradingDay { .. }
+        | Told::Timer
+        | Told::Watch { .. }
+        | Told::Snapshot { .. }
+        | Told::Reference { .. } => false,
+    }
+}

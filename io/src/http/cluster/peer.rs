@@ -1,0 +1,358 @@
+//! Another server, as the owner of some shards.
+//!
+//! ```text
+//!              a beat of a life                   its snapshot is complete
+//!  Away ─────────────────────────► Joining ──────────────────────────────► Here
+//!   ▲ │                               │                                     │
+//!   │ └── a beat of the same life, and what was missed is still kept ─────► │
+//!   └──────────────── silent for a lease, or said goodbye ──────────────────┘
+//! ```
+//!
+//! While it is not here, whatever is asked of it is refused with `owner-away`. What was asked before and not answered is in doubt: it is
+//! sent again to the same life, which takes it once; a new life tells what became of it, or we know that it never was.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use pitlane_engine::cluster::{Call, Card, Item, Key, Letter, MemberId, Post, Reader};
+use pitlane_engine::command::Command;
+use pitlane_engine::id::{PortMask, SecurityId, ShardId};
+use pitlane_engine::mesh::ShardEnd;
+use pitlane_engine::time::{NS_PER_MS, Timestamp};
+
+use super::far_shard::FarShard;
+use super::owner::AGAIN_MAX;
+
+/// Posts that came before one that is missing; of more the newest are dropped and asked for again.
+const STASH_MAX: usize = 256;
+/// Items that wait for room in our lanes; until then no further post is opened.
+const ITEMS_MAX: usize = 8_192;
+/// Commands in one letter: some 10 KB.
+const COMMANDS_PER_LETTER_MAX: usize = 64;
+/// Letters of commands on their way: beyond that it is waited for what they come to.
+const UNTAKEN_MAX: usize = 1_024;
+/// Commands whose answers are awaited; the next is refused, as if it were away.
+const ASKED_MAX: usize = 65_536;
+/// After so long without progress something is asked or sent again.
+const AGAIN_NS: u64 = 200 * NS_PER_MS;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    Away,
+    Joining,
+    Here,
+}
+
+/// A command on its way.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    pub shard: ShardId,
+    pub command: Command,
+    /// Of which life of the owner it was asked.
+    pub life: u64,
+}
+
+#[derive(Debug)]
+pub struct Peer {
+    pub name: String,
+    member: MemberId,
+    own: Card,
+    pub phase: Phase,
+    life: u64,
+    /// It has other settings or reference data than we; then nothing of it is believed.
+    pub is_stranger: bool,
+    /// Number of the next post; none until it has answered our joining.
+    next: Option<u64>,
+    /// Number of its last post, as far as we know.
+    last: u64,
+    stash: BTreeMap<u64, Post>,
+    items: VecDeque<Item>,
+    pub shards: Vec<FarShard>,
+    /// When it was heard last, and whether that was a goodbye.
+    pub heard_at: Timestamp,
+    has_left: bool,
+    /// When we asked for a snapshot or for missing posts, and for those from which number on.
+    asked_at: Timestamp,
+    asked_from: u64,
+    /// Of the last command, of the last one that was sent, and of the last one it has taken.
+    number: u64,
+    sent: u64,
+    taken: u64,
+    sent_at: Timestamp,
+    /// Not known to be taken: from `taken + 1` to `number`.
+    untaken: VecDeque<(ShardId, Command)>,
+    pub asked: BTreeMap<Key, Asked>,
+    wants_told: bool,
+    /// By shard, before our own restart: what its clients have heard.
+    pub heard_before: Option<Vec<(ShardId, u64)>>,
+    pub counts: Counts,
+}
+
+/// Since the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
+    pub routed: u64,
+    pub events: u64,
+    pub gaps: u64,
+    pub snapshots: u64,
+    pub refused: u64,
+}
+
+impl Peer {
+    pub fn new(name: String, member: MemberId, own: Card, ends: Vec<ShardEnd>) -> Peer {
+        Peer {
+            name,
+            member,
+            own,
+            phase: Phase::Away,
+            life: 0,
+            is_stranger: false,
+            next: None,
+            last: 0,
+            stash: BTreeMap::new(),
+            items: VecDeque::new(),
+            shards: ends.into_iter().map(FarShard::new).collect(),
+            heard_at: Timestamp::ZERO,
+            has_left: false,
+            asked_at: Timestamp::ZERO,
+            asked_from: 0,
+            number: 0,
+            sent: 0,
+            taken: 0,
+            sent_at: Timestamp::ZERO,
+            untaken: VecDeque::new(),
+            asked: BTreeMap::new(),
+            wants_told: false,
+            heard_before: None,
+            counts: Counts::default(),
+        }
+    }
+
+    pub fn is_here(&self) -> bool {
+        self.phase == Phase::Here
+    }
+
+    /// Since it was heard last; None: it never was.
+    pub fn age_ms(&self, now: Timestamp) -> Option<u64> {
+        (self.heard_at > Timestamp::ZERO).then(|| now.since(self.heard_at) / NS_PER_MS)
+    }
+
+    pub fn has_room(&self) -> bool {
+        self.untaken.len() < UNTAKEN_MAX
+    }
+
+    /// What it says to all, or to us again.
+    pub fn handle_call(&mut self, now: Timestamp, call: Call) {
+        let card = call.card();
+        self.is_stranger = card.map != self.own.map;
+        if self.is_stranger {
+            return self.lose();
+        }
+        if card.life < self.life {
+            return;
+        }
+        if card.life > self.life {
+            self.begin_life(card.life);
+        }
+        self.heard_at = now;
+        match call {
+            Call::Post(post) => {
+                self.last = self.last.max(post.number);
+                let is_next = self.next == Some(post.number);
+                let is_new = self.next.is_none_or(|next| post.number >= next);
+                if is_next || is_new && self.stash.len() < STASH_MAX {
+                    self.stash.insert(post.number, post);
+                }
+            }
+            Call::Beat { last, .. } => self.last = self.last.max(last),
+            Call::Prices { events, .. } => {
+                // Nobody waits for prices of one who is not complete.
+                if self.next.is_some() && self.items.len() < ITEMS_MAX {
+                    self.items.extend(events.into_iter().filter(|item| item.to == Reader::All));
+                }
+            }
+            Call::Bye { .. } => {
+                self.has_left = true;
+                self.lose();
+            }
+        }
+    }
+
+    /// It has been started again: what we know of its numbers is over.
+    fn begin_life(&mut self, life: u64) {
+        (self.life, self.next, self.last, self.has_left) = (life, None, 0, false);
+        self.stash.clear();
+        // What it said before is told before what it says now.
+        self.untaken.clear();
+        (self.number, self.sent, self.taken, self.asked_from) = (0, 0, 0, 0);
+        (self.phase, self.wants_told, self.asked_at) = (Phase::Away, false, Timestamp::ZERO);
+        self.shards.iter_mut().for_each(FarShard::begin_anew);
+    }
+
+    /// It is not here any more.
+    pub fn lose(&mut self) {
+        self.phase = Phase::Away;
+        self.wants_told = false;
+    }
+
+    /// A letter of it as the owner.
+    pub fn handle_letter(&mut self, letter: &Letter) {
+        if letter.card().life != self.life || self.life == 0 {
+            return;
+        }
+        match *letter {
+            Letter::Joined { after, complete, .. } if self.next.is_none() => {
+                self.next = Some(after + 1);
+                self.stash.retain(|number, _| *number > after);
+                self.counts.snapshots += 1;
+                let heard = self.heard_before.take();
+                let is_new =
+                    heard.is_some_and(|heard| heard.iter().all(|(_, seq)| matches!(*seq, 0 | u64::MAX)));
+                if !complete && !is_new {
+                    tracing::warn!(
+                        member = self.name,
+                        "order events were missed and are not kept: clients are not told of them"
+                    );
+                }
+            }
+            Letter::Gone { .. } => self.rejoin(),
+            Letter::Taken { life, number, .. } if life == self.own.life => {
+                while self.taken < number && self.untaken.pop_front().is_some() {
+                    self.taken += 1;
+                }
+                self.sent = self.sent.max(self.taken);
+            }
+            _ => {}
+        }
+    }
+
+    fn rejoin(&mut self) {
+        self.next = None;
+        self.stash.clear();
+        self.phase = Phase::Away;
+        self.asked_at = Timestamp::ZERO;
+        self.shards.iter_mut().for_each(FarShard::begin_anew);
+    }
+
+    /// Opens posts and tells what is in them, as far as there is room. `called` learns whom to wake.
+    pub fn poll(&mut self, called: &mut PortMask) -> usize {
+        let mut work = 0;
+        loop {
+            while self.items.len() < ITEMS_MAX
+                && let Some(post) = self.next.and_then(|next| self.stash.remove(&next))
+            {
+                self.next = Some(post.number + 1);
+                self.items.extend(post.items);
+            }
+            let settled =
+                self.shards.iter_mut().map(|shard| shard.settle(called)).fold(true, |all, one| all & one);
+            let Some(item) = self.items.front().copied().filter(|_| settled) else { return work };
+            self.items.pop_front();
+            work += 1;
+            self.counts.events += 1;
+            let (member, own) = (self.member, self.own.member);
+            let told = self.shard_mut(item.shard).and_then(|shard| shard.tell(member, own, &item));
+            if let Some(key) = told.as_ref().and_then(Key::of_event) {
+                self.asked.remove(&key);
+            }
+        }
+    }
+
+    /// What is to be asked or sent now.
+    pub fn next_letter(&mut self, now: Timestamp) -> Option<Letter> {
+        if self.life == 0 || self.is_stranger {
+            return None;
+        }
+        let is_due = now >= self.asked_at.plus(AGAIN_NS);
+        let awaits = self.is_here() && self.shards.iter().any(|shard| !shard.audience.waiting.is_empty());
+        if is_due && (self.next.is_none() || awaits) {
+            self.asked_at = now;
+            return Some(self.join());
+        }
+        let next = self.next?;
+        // A whole answer has come, or none.
+        let may_ask = is_due || next >= self.asked_from + AGAIN_MAX;
+        let is_missing = next <= self.last && !self.stash.contains_key(&next);
+        if is_missing && may_ask && self.items.len() < ITEMS_MAX {
+            (self.asked_at, self.asked_from) = (now, next);
+            self.counts.gaps += 1;
+            return Some(Letter::Fetch { card: self.own, life: self.life, from: next });
+        }
+        if !std::mem::replace(&mut self.wants_told, true) {
+            return Some(self.wants());
+        }
+        self.next_commands(now)
+    }
+
+    fn join(&mut self) -> Letter {
+        if self.phase == Phase::Away {
+            self.phase = Phase::Joining;
+        }
+        let heard = |shard: &FarShard| (shard.id(), shard.seq());
+        let heard = self.heard_before.clone().unwrap_or_else(|| self.shards.iter().map(heard).collect());
+        Letter::Join { card: self.own, life: self.life, heard }
+    }
+
+    fn next_commands(&mut self, now: Timestamp) -> Option<Letter> {
+        if self.sent > self.taken && now >= self.sent_at.plus(AGAIN_NS) {
+            // All that was not taken goes again.
+            self.sent = self.taken;
+        }
+        let skip = (self.sent - self.taken) as usize;
+        let batch: Vec<_> = self.untaken.iter().skip(skip).take(COMMANDS_PER_LETTER_MAX).copied().collect();
+        if batch.is_empty() {
+            return None;
+        }
+        let first = self.sent + 1;
+        self.sent += batch.len() as u64;
+        self.sent_at = now;
+        Some(Letter::Commands { card: self.own, life: self.life, first, commands: batch })
+    }
+
+    pub fn wants_changed(&mut self) {
+        self.wants_told = false;
+    }
+
+    /// All that its listeners here watch.
+    pub fn wants(&self) -> Letter {
+        let (mut ticks, mut depths): (Vec<SecurityId>, Vec<SecurityId>) = Default::default();
+        for shard in &self.shards {
+            let (some_ticks, some_depths) = shard.audience.wants();
+            ticks.extend(some_ticks);
+            depths.extend(some_depths);
+        }
+        Letter::Wants { card: self.own, life: self.life, ticks, depths }
+    }
+
+    /// Whether it has told all it has: then it is here.
+    pub fn is_caught_up(&self) -> bool {
+        !self.has_left
+            && self.next.is_some_and(|next| next > self.last)
+            && self.items.is_empty()
+            && self.shards.iter().all(|shard| shard.is_complete)
+    }
+
+    /// Takes a command for it; false: there are too many whose answers are awaited.
+    pub fn ask(&mut self, shard: ShardId, command: Command) -> bool {
+        if self.asked.len() >= ASKED_MAX {
+            return false;
+        }
+        self.number += 1;
+        self.untaken.push_back((shard, command));
+        let asked = Asked { shard, command, life: self.life };
+        self.asked.insert(Key::of_command(&command), asked);
+        self.counts.routed += 1;
+        true
+    }
+
+    /// What an earlier life of the owner was asked and nobody has answered.
+    pub fn take_lost(&mut self) -> Vec<Asked> {
+        let life = self.life;
+        let lost: Vec<Key> =
+            self.asked.iter().filter(|(_, asked)| asked.life != life).map(|(key, _)| *key).collect();
+        lost.iter().filter_map(|key| self.asked.remove(key)).collect()
+    }
+
+    pub fn shard_mut(&mut self, id: ShardId) -> Option<&mut FarShard> {
+        self.shards.iter_mut().find(|shard| shard.id() == id)
+    }
+}

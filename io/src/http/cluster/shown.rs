@@ -1,0 +1,77 @@
+//! How the members of the cluster stand, for operators: `GET /rest/ext/cluster`, and a part of `/health/ready`.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{Cluster, MemberState, Phase};
+use crate::http::answer::Answer;
+use crate::http::ask::Ask;
+use crate::http::house::House;
+use crate::http::openapi::Gathered;
+use crate::http::problem::Problem;
+
+/// The other servers; none where this one is alone.
+pub fn all(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+    ask.no_query()?;
+    let members = house.cluster.as_ref().map(|cluster| members(house, cluster));
+    Ok(Answer::list(members.unwrap_or_default().into_iter()))
+}
+
+pub fn members(house: &House, cluster: &Cluster) -> Vec<MemberVO> {
+    cluster.members(house.now()).into_iter().map(MemberVO::of).collect()
+}
+
+/// Tells what this answer looks like.
+pub fn describe(gathered: &mut Gathered) {
+    gathered.said::<MemberVO>();
+}
+
+/// Another server of the cluster, as this one sees it.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MemberVO {
+    name: String,
+    /// What it owns.
+    shards: Vec<u8>,
+    /// HERE, JOINING, AWAY, or STRANGER for one with other settings or reference data.
+    state: &'static str,
+    /// Since it was heard last; absent if it never was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    age_ms: Option<u64>,
+    /// Commands that were sent to it and not answered.
+    in_doubt: usize,
+    /// Ids of the orders and requests among them, the first hundred.
+    doubts: Vec<String>,
+    /// Commands sent to it, and refused since it was away.
+    routed: u64,
+    refused: u64,
+    /// Events heard of it.
+    events: u64,
+    /// Times that something was missing and asked for, and snapshots taken.
+    gaps: u64,
+    snapshots: u64,
+}
+
+impl MemberVO {
+    fn of(member: MemberState) -> MemberVO {
+        let state = match member.phase {
+            _ if member.is_stranger => "STRANGER",
+            Phase::Here => "HERE",
+            Phase::Joining => "JOINING",
+            Phase::Away => "AWAY",
+        };
+        MemberVO {
+            name: member.name,
+            shards: member.shards.iter().map(|shard| shard.0).collect(),
+            state,
+            age_ms: member.age_ms,
+            in_doubt: member.in_doubt,
+            doubts: member.doubts.iter().map(ToString::to_string).collect(),
+            routed: member.counts.routed,
+            refused: member.counts.refused,
+            events: member.counts.events,
+            gaps: member.counts.gaps,
+            snapshots: member.counts.snapshots,
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What this server has said to the others, as it was sent: numbered, and kept for whoever missed some.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use pitlane_engine::cluster::{Call, Card, Item, Post};
+
+/// Items in one post: some 15 KB.
+pub const ITEMS_PER_POST_MAX: usize = 64;
+
+#[derive(Debug)]
+pub struct Window {
+    card: Card,
+    bytes_max: usize,
+    /// Consecutive; the last is number `last`.
+    posts: VecDeque<Bytes>,
+    bytes: usize,
+    last: u64,
+    /// Number of the last post that was handed to the broker, or passed over.
+    out: u64,
+    /// Of the next post.
+    items: Vec<Item>,
+}
+
+impl Window {
+    pub fn new(card: Card, bytes_max: usize) -> Window {
+        Window { card, bytes_max, posts: VecDeque::new(), bytes: 0, last: 0, out: 0, items: Vec::new() }
+    }
+
+    pub fn add(&mut self, item: Item) {
+        self.items.push(item);
+        if self.items.len() == ITEMS_PER_POST_MAX {
+            self.close();
+        }
+    }
+
+    /// What was added becomes a post. Of more than there is room for the oldest are given up.
+    pub fn close(&mut self) {
+        if self.items.is_empty() {
+            return;
+        }
+        self.last += 1;
+        let items = std::mem::take(&mut self.items);
+        let post = Bytes::from(Call::Post(Post { card: self.card, number: self.last, items }).encode());
+        self.bytes += post.len();
+        self.posts.push_back(post);
+        while self.bytes > self.bytes_max && self.posts.len() > 1 {
+            self.bytes -= self.posts.pop_front().map_or(0, |post| post.len());
+        }
+    }
+
+    /// Number of the last post.
+    pub fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// The next post to go out.
+    pub fn take(&mut self) -> Option<Bytes> {
+        if self.out == self.last {
+            return None;
+        }
+        // Those that were given up are asked for in vain: then whoever lacks them begins anew.
+        self.out = self.out.max(self.last - self.posts.len() as u64) + 1;
+        self.get(self.out)
+    }
+
+    /// Nobody hears us now; whoever lacks something will ask.
+    pub fn pass(&mut self) {
+        self.out = self.last;
+    }
+
+    /// A post that was said before; None: it is not kept any more, or was not said yet.
+    pub fn get(&self, number: u64) -> Option<Bytes> {
+        let behind = self.last.checked_sub(number)? as usize;
+        let at = self.posts.len().checked_sub(behind + 1)?;
+        self.posts.get(at).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pitlane_engine::cluster::Reader;
+    use pitlane_engine::event::{Body, Event};
+    use pitlane_engine::id::ShardId;
+    use pitlane_engine::time::{Day, Timestamp};
+
+    use super::*;
+
+    fn item(seq: u64) -> Item {
+        let event = Event { seq, at: Timestamp(1), body: Body::TradingDay { day: Day(1) } };
+        Item { shard: ShardId(0), to: Reader::All, event }
+    }
+
+    fn numbers(bytes: Option<Bytes>) -> Option<(u64, usize)> {
+        match Call::decode(&bytes?) {
+            Ok(Call::Post(post)) => Some((post.number, post.items.len())),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn posts_go_out_once_and_are_kept_as_far_as_there_is_room() {
+        let mut window = Window::new(Card::default(), 2_000);
+        (0..ITEMS_PER_POST_MAX as u64 + 1).for_each(|seq| window.add(item(seq)));
+        assert_eq!(numbers(window.take()), Some((1, ITEMS_PER_POST_MAX)));
+        assert_eq!((window.take(), window.last()), (None, 1), "the second is not closed yet");
+        window.close();
+        assert_eq!(numbers(window.take()), Some((2, 1)));
+        assert_eq!(numbers(window.get(1)), Some((1, ITEMS_PER_POST_MAX)));
+        for seq in 100..200 {
+            window.add(item(seq));
+            window.close();
+        }
+        assert!(window.get(1).is_none() && window.get(103).is_none());
+        assert_eq!(numbers(window.get(102)), Some((102, 1)));
+        let (first, _) = numbers(window.take()).unwrap();
+        assert!(first > 3, "what is given up is passed over");
+        window.pass();
+        assert!(window.take().is_none());
+    }
+}

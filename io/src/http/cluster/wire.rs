@@ -1,0 +1,104 @@
+//! The tasks between this server and the others. They belong to the http thread, as all that is async.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use async_nats::{Client, Subscriber};
+use futures_util::StreamExt;
+use pitlane_protocols::stomp::payload::system::Link;
+use tokio::task::spawn_local;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use super::Cluster;
+use crate::bulletin::Note;
+use crate::http::house::House;
+use crate::nats::link::{self, Weather};
+
+/// How the others are called among the external sessions.
+const SESSION: &str = "CLUSTER";
+/// Without work it is looked so often whether something must be sent again.
+const AGAIN: Duration = Duration::from_millis(50);
+/// For the last word.
+const BYE_MAX: Duration = Duration::from_millis(200);
+
+/// Connects, and serves until the thread ends.
+pub async fn serve(house: Rc<House>, cluster: Rc<Cluster>) {
+    let opened = link::open(&cluster.nats, &cluster.letters(), cluster.inbox()).await;
+    let (client, weather) = match opened {
+        Ok(opened) => opened,
+        Err(error) => return tracing::error!(%error, "the other servers cannot be reached"),
+    };
+    let calls = client.subscribe(cluster.calls()).await;
+    let agains = client.subscribe(cluster.agains()).await;
+    let letters = client.subscribe(cluster.letters()).await;
+    let (Ok(calls), Ok(agains), Ok(letters)) = (calls, agains, letters) else {
+        return tracing::error!("the broker takes no subscription: the other servers cannot be reached");
+    };
+    for calls in [calls, agains] {
+        spawn_local(hear_calls(house.clone(), cluster.clone(), calls));
+    }
+    spawn_local(hear_letters(house.clone(), cluster.clone(), letters));
+    spawn_local(publish(house.clone(), cluster.clone(), client.clone()));
+    spawn_local(say_goodbye(house.clone(), cluster.clone(), client));
+    spawn_local(beat(house.clone(), cluster.clone()));
+    follow_weather(house, cluster, &weather).await;
+}
+
+async fn follow_weather(house: Rc<House>, cluster: Rc<Cluster>, weather: &Weather) {
+    loop {
+        let is_up = weather.is_up();
+        if is_up != cluster.is_up() {
+            cluster.set_up(is_up);
+            let link = if is_up { Link::Connected } else { Link::Disconnected };
+            house.announce(Note::Link { name: SESSION.into(), link });
+        }
+        weather.changed().await;
+    }
+}
+
+async fn publish(house: Rc<House>, cluster: Rc<Cluster>, client: Client) {
+    loop {
+        match cluster.take(house.now()) {
+            // What is lost here is missed there, and asked for.
+            Some((subject, bytes)) => _ = client.publish(subject, bytes).await,
+            None => _ = timeout(AGAIN, cluster.work.notified()).await,
+        }
+    }
+}
+
+async fn hear_calls(house: Rc<House>, cluster: Rc<Cluster>, mut calls: Subscriber) {
+    while let Some(message) = calls.next().await {
+        cluster.handle_call(house.now(), &message.payload);
+        house.ring();
+    }
+}
+
+async fn hear_letters(house: Rc<House>, cluster: Rc<Cluster>, mut letters: Subscriber) {
+    while let Some(message) = letters.next().await {
+        cluster.handle_letter(&message.payload);
+        house.ring();
+    }
+}
+
+async fn beat(house: Rc<House>, cluster: Rc<Cluster>) {
+    let mut beat = interval(Duration::from_millis(cluster.settings.beat_ms as u64));
+    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        beat.tick().await;
+        cluster.beat(house.now());
+        house.ring();
+    }
+}
+
+/// In good order the others are told, so that they need not wait for a lease.
+async fn say_goodbye(house: Rc<House>, cluster: Rc<Cluster>, client: Client) {
+    house.leaving.notified().await;
+    if let Some((subject, bytes)) = cluster.bye() {
+        let said = async {
+            if client.publish(subject, bytes).await.is_ok() {
+                _ = client.flush().await;
+            }
+        };
+        _ = timeout(BYE_MAX, said).await;
+    }
+}

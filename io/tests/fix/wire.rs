@@ -1,0 +1,96 @@
+//! A network of its own for one process, joined to ours by a wire that can be cut.
+
+use std::process::{Command, Output};
+
+use crate::service::Service;
+
+pub struct Wire {
+    space: String,
+    here: String,
+    end: String,
+}
+
+impl Wire {
+    /// Lays a wire to a new network; or says why that cannot be done, as a rule since one must be root for it.
+    pub fn lay(name: &str) -> Result<Wire, String> {
+        let process = std::process::id();
+        let wire = Wire {
+            space: format!("{name}-{process}"),
+            end: format!("{name}{}", process % 100_000_000),
+            here: format!("10.77.{}.{}", process / 64 % 256, process % 64 * 4 + 1),
+        };
+        let there = format!("10.77.{}.{}/30", process / 64 % 256, process % 64 * 4 + 2);
+        let Wire { space, end, here } = &wire;
+        let (inner, address) = (format!("{end}i"), format!("{here}/30"));
+        ip(&["netns", "add", space])?;
+        ip(&["link", "add", end, "type", "veth", "peer", "name", &inner, "netns", space])?;
+        ip(&["addr", "add", &address, "dev", end])?;
+        ip(&["link", "set", end, "up"])?;
+        for link in ["lo", &inner] {
+            ip(&["-n", space, "link", "set", link, "up"])?;
+        }
+        ip(&["-n", space, "addr", "add", &there, "dev", &inner])?;
+        Ok(wire)
+    }
+
+    /// Our address on it.
+    pub fn here(&self) -> &str {
+        &self.here
+    }
+
+    /// The same command, at its other end.
+    pub fn beyond(&self, command: &Command) -> Command {
+        let mut beyond = Command::new("ip");
+        beyond.args(["netns", "exec", &self.space]).arg(command.get_program()).args(command.get_args());
+        beyond
+    }
+
+    pub fn cut(&self) {
+        ip(&["link", "set", &self.end, "down"]).expect("it is ours");
+    }
+
+    pub fn mend(&self) {
+        ip(&["link", "set", &self.end, "up"]).expect("it is ours");
+    }
+
+    /// Status and body of a request to a service there, whether the wire is cut or not.
+    pub fn ask(&self, service: &Service, method: &str, path: &str, json: &str) -> (u16, String) {
+        let url = format!("http://{}{path}", service.address());
+        let output = Command::new("ip")
+            .args([
+                "netns",
+                "exec",
+                &self.space,
+                "curl",
+                "-s",
+                "-m",
+                "20",
+                "-w",
+                "\n%{http_code}",
+                "-X",
+                method,
+            ])
+            .args(["-H", "Content-Type: application/json", "--data-binary", json, &url])
+            .output()
+            .expect("curl: apt install curl");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let (body, status) = text.rsplit_once('\n').expect("a status behind the body");
+        (status.parse().expect("a number"), body.to_string())
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        let _ = ip(&["link", "del", &self.end]);
+        let _ = ip(&["netns", "del", &self.space]);
+    }
+}
+
+fn ip(words: &[&str]) -> Result<(), String> {
+    let Output { status, stderr, .. } =
+        Command::new("ip").args(words).output().map_err(|error| format!("ip: {error}"))?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(String::from_utf8_lossy(&stderr).trim().to_string()),
+    }
+}
