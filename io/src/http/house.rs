@@ -192,7 +192,7 @@ impl House {
         let told =
             self.switchboard.poll(&self.hall, outposts) + self.hall.poll_timeout() + self.hall.strike();
         if let Some(outposts) = outposts {
-            outposts.keep_pace(&self.floor);
+            outposts.stir();
         }
         let far = self.cluster.as_ref().map_or(0, |cluster| cluster.poll(self.now(), &self.floor));
         far + self.floor.poll() + self.reception.poll() + self.acts.poll() + self.cache.poll() + told

@@ -100,6 +100,8 @@ pub struct Outposts {
     inner: RefCell<Inner>,
     /// There is something to go out.
     pub work: Notify,
+    /// A market waits, and perhaps need not any more.
+    pub stirred: Notify,
     pub up: Cell<bool>,
     pub counts: Counts,
 }
@@ -143,6 +145,16 @@ struct Inner {
     pace: Option<Arc<Pace>>,
     /// Time of the last row of a paced market that was heard.
     row: u64,
+    /// Prices and events that were for somebody.
+    news: u64,
+}
+
+/// How much had been heard when nobody had anything left to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Calm {
+    /// Time of the last row of the market.
+    row: u64,
+    news: u64,
 }
 
 #[derive(Debug)]
@@ -202,10 +214,11 @@ impl Outposts {
             lease_ns: keeping.lease_ms as u64 * NS_PER_MS,
             pace,
             row: 0,
+            news: 0,
         };
-        let (inner, work) = (RefCell::new(inner), Notify::new());
+        let (inner, work, stirred) = (RefCell::new(inner), Notify::new(), Notify::new());
         let (up, counts) = (Cell::new(false), Counts::default());
-        Outposts { nats, keeping, subjects, inner, work, up, counts }
+        Outposts { nats, keeping, subjects, inner, work, stirred, up, counts }
     }
 
     /// An event of a shard, after the view has taken it in.
@@ -215,11 +228,13 @@ impl Outposts {
             inner.note_seen(shard, event);
             inner.row = inner.row.max(tick.at.0);
             if self.up.get() && inner.board.hear(tick) {
+                inner.news += 1;
                 self.work.notify_one();
             }
             return;
         }
         if inner.hear(shard, event) {
+            inner.news += 1;
             self.work.notify_one();
         }
     }
@@ -360,10 +375,17 @@ impl Outposts {
         self.inner.borrow().pace.is_some()
     }
 
-    /// Lets a market that waits go on, if everybody who should run does and has taken in what there was.
-    pub fn keep_pace(&self, floor: &Floor) {
+    /// Something has happened: perhaps prices that wait may go out, or a market that waits may go on.
+    pub fn stir(&self) {
+        if self.is_paced() {
+            self.stirred.notify_one();
+            self.work.notify_one();
+        }
+    }
+
+    /// If everybody who should run does and has taken in what was heard: what that was.
+    pub fn calm(&self, floor: &Floor) -> Option<Calm> {
         let inner = self.inner.borrow();
-        let Some(pace) = &inner.pace else { return };
         let view = floor.view();
         let is_settled = |seat: &Seat| {
             let phase = view.phase(seat.strategy()).unwrap_or_default();
@@ -371,8 +393,14 @@ impl Outposts {
                 phase == Phase::Running && seat.is_present() && seat.is_quiet(inner.prices)
             }
         };
-        if floor.is_complete() && inner.board.is_idle() && inner.seats.iter().all(is_settled) {
-            pace.take(inner.row);
+        let is_calm = floor.is_complete() && inner.board.is_idle() && inner.seats.iter().all(is_settled);
+        is_calm.then_some(Calm { row: inner.row, news: inner.news })
+    }
+
+    /// The market goes on.
+    pub fn go_on(&self, calm: Calm) {
+        if let Some(pace) = &self.inner.borrow().pace {
+            pace.take(calm.row);
         }
     }
 
@@ -520,6 +548,12 @@ impl Inner {
     }
 
     fn next_prices(&mut self) -> Option<Prices> {
+        // Prices and events take two ways. A shard shows the market behind what has moved it: where all is to be as it was, prices
+        // wait until events have arrived.
+        let is_behind = |seat: &Seat| seat.is_present() && !seat.has_heard_all();
+        if self.pace.is_some() && self.seats.iter().any(is_behind) {
+            return None;
+        }
         let ticks = self.board.take();
         if ticks.is_empty() {
             return None;

@@ -121,11 +121,12 @@ impl Seat {
 
     /// Whether it has taken in all that there is, and waits for nothing.
     pub fn is_quiet(&self, prices: u64) -> bool {
-        self.idle
-            && self.prices >= prices
-            && self.place == self.told.end()
-            && self.told.is_heard(&self.heard)
-            && self.asked.is_idle()
+        self.idle && self.prices >= prices && self.has_heard_all() && self.asked.is_idle()
+    }
+
+    /// Whether it has taken in all its events.
+    pub fn has_heard_all(&self) -> bool {
+        self.place == self.told.end() && self.told.is_heard(&self.heard)
     }
 }
 

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use async_nats::{Client, Message, Subscriber};
 use futures_util::StreamExt;
+use pitlane_engine::command::{Body, Watch};
+use pitlane_engine::reason::Reason;
 use pitlane_protocols::stomp::payload::system::Link;
 use tokio::task::spawn_local;
 use tokio::time::{MissedTickBehavior, interval, sleep};
@@ -13,6 +15,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use super::letters::News;
 use super::{Outposts, count};
 use crate::bulletin::Note;
+use crate::http::floor::Outcome;
 use crate::http::house::House;
 use crate::nats::generic::{self, Generic};
 use crate::nats::link::{self, Weather};
@@ -37,6 +40,9 @@ pub async fn serve(house: Rc<House>, outposts: Rc<Outposts>) {
     announce(&house, Link::Disconnected);
     spawn_local(publish(outposts.clone(), client.clone()));
     spawn_local(look_after(house.clone(), outposts.clone()));
+    if outposts.is_paced() {
+        spawn_local(keep_pace(house.clone(), outposts.clone()));
+    }
     spawn_local(say_generics(outposts.clone(), client.clone(), house.standing.started().0));
     let asks = client.subscribe(outposts.subjects.asks()).await;
     let generics = client.subscribe(outposts.subjects.generic()).await;
@@ -117,16 +123,26 @@ async fn hear_letters(house: Rc<House>, outposts: Rc<Outposts>, mut asks: Subscr
                 house.announce(Note::Failed { strategy: name, reason: reason.into() });
             }
         }
-        keep_pace(&house, &outposts);
+        outposts.stir();
     }
 }
 
-/// Lets a market that waits go on. What the shards have said is heard first: a row may be told in two events, of which the strategy has
-/// perhaps answered the first.
-fn keep_pace(house: &House, outposts: &Outposts) {
-    if outposts.is_paced() {
-        house.poll();
-        outposts.keep_pace(&house.floor);
+/// Lets a market that waits go on. What a shard says of one command is heard bit by bit, and a strategy may have answered the first of it. So
+/// when all is calm the shards are asked something that changes nothing: whoever has answered has said everything before, and if none
+/// of it was news, it is calm indeed.
+async fn keep_pace(house: Rc<House>, outposts: Rc<Outposts>) {
+    let question = Body::Watch { port: house.floor.port(), what: Watch::Everything, on: true };
+    let mut last = None;
+    loop {
+        outposts.stirred.notified().await;
+        let Some(calm) = outposts.calm(&house.floor).filter(|calm| last != Some(*calm)) else { continue };
+        // Whoever finds no room is stirred again.
+        let Ok(answer) = house.floor.send(0, question) else { continue };
+        let answer = answer.await;
+        if answer == Outcome::Done(Reason::None) && outposts.calm(&house.floor) == Some(calm) {
+            outposts.go_on(calm);
+            last = Some(calm);
+        }
     }
 }
 
@@ -140,7 +156,7 @@ async fn look_after(house: Rc<House>, outposts: Rc<Outposts>) {
             tracing::warn!(%strategy, %reason, "a strategy was stopped");
             house.announce(Note::Failed { strategy, reason: reason.into() });
         }
-        keep_pace(&house, &outposts);
+        outposts.stir();
     }
 }
 
