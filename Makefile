@@ -84,6 +84,7 @@ faults: ## loss of power at every write, every byte of a journal flipped, disks 
 	PITLANE_FAULTS=full cargo test --package pitlane $(PROFILE) --test server
 	PITLANE_FAULTS=full cargo test --package pitlane $(PROFILE) --test fix kill
 	PITLANE_FAULTS=full cargo test --package pitlane $(PROFILE) --test strategies kills -- --nocapture
+	PITLANE_FAULTS=full cargo test --package pitlane $(PROFILE) --test standby -- --nocapture
 
 # In a network of its own, if we may have one: then packets can be lost in it. What is not permitted here is told and left out.
 OWN_NET := $(shell unshare --net ip link set lo up 2>/dev/null && command -v iptables >/dev/null && echo yes)

@@ -32,6 +32,7 @@ mod risk;
 mod rules;
 mod section;
 mod service;
+mod standby;
 mod stomp;
 mod strategy;
 mod topology;
@@ -60,6 +61,7 @@ pub use net::{Driver, Net};
 pub use params::{Param, Params};
 pub use risk::{Restricted, Risk, Rules};
 pub use service::{Demo, Feed, Mode, Refdata, Service};
+pub use standby::Standby;
 pub use stomp::{Broker, Stomp};
 pub use strategy::{Record, Replay, Simulation, Strategy};
 pub use topology::{IdleBy, Layout, Topology};
@@ -94,6 +96,7 @@ pub struct Config {
     pub cluster: Cluster,
     /// Of the cluster; empty: it is alone.
     pub members: Vec<Member>,
+    pub standby: Standby,
     pub tls: Tls,
     pub auth: Auth,
     pub risk: Risk,
@@ -162,6 +165,7 @@ impl Config {
             outposts: root.section("outposts", Outposts::read),
             cluster: root.section("cluster", Cluster::read),
             members: root.list("member", &Table::new(), Member::read),
+            standby: root.section("standby", Standby::read),
             tls: root.section("tls", Tls::read),
             auth: root.section("auth", Auth::read),
             risk: root.section("risk", Risk::read),
@@ -211,9 +215,14 @@ impl Config {
         (0..self.topology.shards).map(ShardId).filter(|shard| !own.contains(shard)).collect()
     }
 
-    /// What is safe when a client hears of it. By itself: the disk as soon as real venues are configured.
+    /// What is safe when a client hears of it. By itself: where there is a standby all that it needs to go on, and the
+    /// disk as soon as real venues are configured.
     pub fn durability(&self) -> Durability {
-        let by_itself = if self.adapters.is_empty() { Durability::Os } else { Durability::Disk };
+        let by_itself = match (&self.standby.group, self.adapters.is_empty()) {
+            (Some(_), _) => Durability::Replicated,
+            (None, false) => Durability::Disk,
+            (None, true) => Durability::Os,
+        };
         self.journal.level.unwrap_or(by_itself)
     }
 }

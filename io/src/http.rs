@@ -70,6 +70,7 @@ use tokio::task::LocalSet;
 pub use self::cache::Rereads;
 pub use self::cluster::ClusterParts;
 pub use self::floor::Numbers;
+pub use self::health::StandbyVO;
 use self::house::House;
 pub use self::outposts::OutpostParts;
 pub use self::remote::Remote;

@@ -26,7 +26,7 @@
 //!   end of a segment it takes the next one from a lane. If there is none the append is not taken, and the caller waits or
 //!   refuses; the thread of a shard never waits for the disk.
 //! - The [`Keeper`] syncs what was written, one sync for all that came since the last. At level `disk` a command is answered
-//!   after that; at level `os` at once, and the sync follows within seconds.
+//!   after that, at level `replicated` when the broker has it too (`standby`); at level `os` at once, and the sync follows within seconds.
 //! - The [`Steward`] makes segments ahead of need, shortens complete ones, builds snapshots from them by replay, and
 //!   removes what two snapshots and the configured days no longer need.
 //!

@@ -30,6 +30,7 @@ pub mod metrics;
 pub mod nats;
 pub mod net;
 pub mod outpost;
+pub mod standby;
 pub mod clock;
 pub mod zone;
 pub mod calendar;

@@ -1,8 +1,9 @@
 //! The binary `pitlane`.
 
 use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,6 +30,8 @@ use pitlane::simulate::progress::Progress;
 use pitlane::simulate::{self, SimulateError};
 use pitlane_engine::refdata::RefData;
 
+/// How long the last lines of the log may take.
+const FLUSH_MAX: Duration = Duration::from_millis(500);
 /// Where the kernel's files are.
 const ROOT: &str = "/";
 
@@ -164,8 +167,20 @@ fn run_serve(serve: &Serve) -> Result<ExitCode, Trouble> {
     }
     let time = serve.seconds.map(Duration::from_secs);
     let settings = ServeSettings { config, params, quiet: serve.quiet, time };
-    serve::serve(&settings, &Arc::new(reference), Some(events))?;
-    Ok(ExitCode::SUCCESS)
+    let served = serve::serve(&settings, &Arc::new(reference), Some(events));
+    if let Err(deposed @ ServeError::Deposed(_)) = &served {
+        tracing::warn!("{deposed}: begins anew, to follow");
+        log.lines().flush(FLUSH_MAX);
+        return Err(begin_anew().into());
+    }
+    Ok(served.map(|()| ExitCode::SUCCESS)?)
+}
+
+/// This process from its very beginning, with the same arguments: nothing that it held can leave it any more. Returns only if that is not
+/// possible.
+fn begin_anew() -> io::Error {
+    let binary = std::env::current_exe().unwrap_or_else(|_| "pitlane".into());
+    Command::new(binary).args(std::env::args_os().skip(1)).exec()
 }
 
 /// A mode that is not there yet must not look as if it were.

@@ -7,6 +7,7 @@
 
 mod acceptor;
 mod library;
+mod standby;
 mod start;
 mod store;
 mod venues;
@@ -25,6 +26,7 @@ use signal_hook::flag;
 use signal_hook::low_level::pipe;
 
 use self::library::Library;
+use self::standby::Standby;
 pub use self::start::auth_settings;
 use self::store::Store;
 use self::watch::Watch;
@@ -68,6 +70,8 @@ pub enum ServeError {
     Audit(AuditError),
     /// It had to end.
     Failed(String),
+    /// Another server may lead: this one begins anew, to follow.
+    Deposed(String),
     /// It did not end in time.
     Late(Course),
 }
@@ -81,6 +85,7 @@ impl fmt::Display for ServeError {
             ServeError::Auth(faults) => faults.fmt(f),
             ServeError::Audit(error) => write!(f, "the audit log: {error}"),
             ServeError::Failed(why) => f.write_str(why),
+            ServeError::Deposed(why) => write!(f, "no longer the leader: {why}"),
             ServeError::Late(course) => {
                 write!(f, "not ended in good order after {END_MAX:?}: stuck in {course:?}")
             }
@@ -111,18 +116,33 @@ pub fn serve(
     reference: &Arc<RefData>,
     log: Option<Events>,
 ) -> Result<(), ServeError> {
-    let (life, main) = Life::begin().map_err(system("cannot begin"))?;
+    let (life, mut main) = Life::begin().map_err(system("cannot begin"))?;
     let life = Arc::new(life);
     let signalled = stop_by_signal(&life).map_err(system("cannot hear signals"))?;
-    let now = Clock::new().now();
+    let wait = Wait { signalled, time: settings.time };
     let config = &settings.config;
     let folder = store::make_folder(config);
     folder.map_err(system(format!("service.data_dir {}", config.service.data_dir.display())))?;
+    let mut standby = Standby::open(config, &life)?;
+    let reference = match &mut standby {
+        // It may have been a long time since they were read.
+        Some(standby) => match standby.wait_to_lead(&life, &mut main, &wait)? {
+            true => &library::read_anew(settings, reference),
+            false => return Ok(()),
+        },
+        None => reference,
+    };
+    let now = Clock::new().now();
     let callers =
         Caller::all(config).map_err(|no| ServeError::System(no.key, io::Error::other(no.problem)))?;
     let store = Store::open(config, callers, reference, now)?;
-    let running = start::start(settings, store, now, &life, log)?;
-    running.run(&life, main, &Wait { signalled, time: settings.time })
+    if let Some(standby) = &mut standby
+        && !standby.wait_until_shipped(&store, &life, &mut main, &wait)?
+    {
+        return Ok(());
+    }
+    let running = start::start(settings, store, now, &life, log, standby)?;
+    running.run(&life, main, &wait)
 }
 
 /// Signals ring for main; the second one finds the flag set and ends the process.
@@ -156,6 +176,14 @@ impl Wait {
     }
 }
 
+/// An error if this server must not lead any longer: then nothing more is said, not even in good order.
+fn check_lead(life: &Life) -> Result<(), ServeError> {
+    match life.stopped() {
+        Some(Stop::Deposed(why)) => Err(ServeError::Deposed(why.clone())),
+        Some(Stop::Asked | Stop::NobodyListens | Stop::Failed(_)) | None => Ok(()),
+    }
+}
+
 /// The threads, once started.
 struct Running {
     /// Of all threads of the platform.
@@ -172,6 +200,8 @@ struct Running {
     recording: Option<JoinHandle<()>>,
     ready: String,
     _lock: Option<Lock>,
+    /// Tells the next one that it may lead, when all is written.
+    standby: Option<Standby>,
     /// Writes what it has when this is dropped.
     _fix_clerk: AtWork,
 }
@@ -182,6 +212,7 @@ impl Running {
         let all = self.threads.len() as u32;
         let is_open = || life.arrived(Course::Opening) == all;
         self.wait(&mut main, None, || wait.is_over(life) || is_open())?;
+        check_lead(life)?;
         if is_open() {
             // Whoever reads the line may ask at once; and what is traded comes after the line.
             self.standing.set_phase(Phase::Running);
@@ -190,6 +221,7 @@ impl Running {
             self.enter(life, Course::Open);
             let until = wait.time.map(|time| Instant::now() + time);
             self.wait(&mut main, until, || wait.is_over(life))?;
+            check_lead(life)?;
         }
         let until = Some(Instant::now() + END_MAX);
         for course in [Course::Closing, Course::Draining, Course::Ended] {
@@ -246,6 +278,7 @@ impl Running {
         for thread in self.threads {
             thread.join().map_err(|_| ServeError::Failed("a thread has failed".to_string()))?;
         }
+        drop(self.standby);
         let is_recorded = || self.recording.as_ref().is_none_or(JoinHandle::is_finished);
         let is_written = || self.printing.is_finished() && is_recorded();
         while !is_written() && until.is_none_or(|until| Instant::now() < until) {
@@ -254,6 +287,7 @@ impl Running {
         }
         match life.stopped() {
             Some(Stop::Failed(why)) => Err(ServeError::Failed(why.clone())),
+            Some(Stop::Deposed(why)) => Err(ServeError::Deposed(why.clone())),
             Some(Stop::Asked | Stop::NobodyListens) | None => Ok(()),
         }
     }

@@ -195,6 +195,7 @@ NAMES = {
     "BrokerVO": values.Broker,
     "OutpostVO": values.Outpost,
     "MemberVO": values.Member,
+    "StandbyVO": values.Standby,
     "MarketOrderVO": requests.MarketOrder,
     "LimitOrderVO": requests.LimitOrder,
     "StopOrderVO": requests.StopOrder,

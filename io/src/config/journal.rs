@@ -23,6 +23,8 @@ pub struct Journal {
 /// What is safe when a client hears of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
+    /// Survives the loss of the machine: the broker has it for the standby.
+    Replicated,
     /// Survives power loss.
     Disk,
     /// Survives the end of the process.
@@ -32,8 +34,17 @@ pub enum Durability {
 }
 
 impl Durability {
+    /// Whether it waits for the disk.
+    pub fn is_synced(self) -> bool {
+        match self {
+            Durability::Replicated | Durability::Disk => true,
+            Durability::Os | Durability::None => false,
+        }
+    }
+
     pub fn word(self) -> &'static str {
         match self {
+            Durability::Replicated => "replicated",
             Durability::Disk => "disk",
             Durability::Os => "os",
             Durability::None => "none",
@@ -54,6 +65,7 @@ impl Journal {
                 "level",
                 &[
                     ("auto", None),
+                    ("replicated", Some(Durability::Replicated)),
                     ("disk", Some(Durability::Disk)),
                     ("os", Some(Durability::Os)),
                     ("none", Some(Durability::None)),

@@ -35,6 +35,7 @@ pub fn check(
     rules.adapters();
     rules.nats();
     rules.cluster();
+    rules.standby();
     rules.topics();
     rules.bounds();
 }
@@ -212,7 +213,7 @@ impl Check<'_> {
         let level = self.config.durability();
         if level == Durability::None {
             self.warnings.push("journal.level: nothing survives the end of the process".to_string());
-        } else if real && level != Durability::Disk {
+        } else if real && !level.is_synced() {
             let text = "journal.level: orders at real venues may be forgotten after power loss";
             self.warnings.push(text.to_string());
         }
@@ -266,8 +267,40 @@ impl Check<'_> {
         }
     }
 
+    /// All that a server needs to go on lies in its data folder, or the other one has not got it.
+    fn standby(&mut self) {
+        let level = self.config.durability();
+        if self.config.standby.group.is_none() {
+            if level == Durability::Replicated {
+                self.fault("journal.level", "there is nobody to replicate for without standby.group");
+            }
+            return;
+        }
+        if level == Durability::None {
+            self.fault("journal.level", "a standby follows a journal, and there is none");
+        } else if level != Durability::Replicated {
+            let text = "journal.level: what was acknowledged last may be lost when the standby takes over";
+            self.warnings.push(text.to_string());
+        }
+        if self.config.cluster.is_on() {
+            self.fault("standby.group", "a server of a cluster has no standby");
+        }
+        let elsewhere = "with standby.group stores lie in service.data_dir";
+        for (at, session) in self.config.fix.sessions.iter().enumerate() {
+            if session.file_store_path.is_some() {
+                self.fault(&format!("fix.session.{at}.FileStorePath"), elsewhere);
+            }
+        }
+        for (at, adapter) in self.config.adapters.iter().enumerate() {
+            if adapter.usual.file_store_path.is_some() {
+                self.fault(&format!("adapter.{at}.FileStorePath"), elsewhere);
+            }
+        }
+    }
+
     fn nats(&mut self) {
-        if self.config.service.mode != Mode::Distributed && !self.config.cluster.is_on() {
+        let is_used = self.config.cluster.is_on() || self.config.standby.group.is_some();
+        if self.config.service.mode != Mode::Distributed && !is_used {
             return;
         }
         let nats = &self.config.nats;

@@ -84,20 +84,19 @@ impl Section<'_> {
 
     /// A name: letters, digits, `-` and `_`.
     pub fn name(&mut self, key: &'static str, bytes_max: usize) -> String {
-        let parse = |text: &str| {
-            let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
-            if plain && (1..=bytes_max).contains(&text.len()) {
-                return Ok(text.to_string());
-            }
-            Err(format!("it must be 1 to {bytes_max} letters, digits, - or _, not {text:?}"))
-        };
-        self.text_as(key, parse, String::clone).unwrap_or_default()
+        self.text_as(key, |text| name_of(text, bytes_max), String::clone).unwrap_or_default()
     }
 
     pub fn secret(&mut self, key: &'static str) -> Option<Secret> {
         let parse = |text: &str| Ok((!text.is_empty()).then(|| Secret::new(text)));
         self.text_as(key, parse, |secret| secret.as_ref().map(Secret::to_string).unwrap_or_default())
             .flatten()
+    }
+
+    /// A name that may be left empty.
+    pub fn optional_name(&mut self, key: &'static str, bytes_max: usize) -> Option<String> {
+        let parse = |text: &str| if text.is_empty() { Ok(String::new()) } else { name_of(text, bytes_max) };
+        self.text_as(key, parse, String::clone).filter(|name| !name.is_empty())
     }
 
     /// A text that may be left empty.
@@ -427,6 +426,14 @@ fn completed(entry: Entry, like: &Table) -> Entry {
             Entry { value: Value::Table(table), origin: entry.origin }
         }
         other => Entry { value: other, origin: entry.origin },
+    }
+}
+
+fn name_of(text: &str, bytes_max: usize) -> Result<String, String> {
+    let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+    match plain && (1..=bytes_max).contains(&text.len()) {
+        true => Ok(text.to_string()),
+        false => Err(format!("it must be 1 to {bytes_max} letters, digits, - or _, not {text:?}")),
     }
 }
 

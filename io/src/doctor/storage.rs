@@ -5,7 +5,7 @@ use std::path::Path;
 use super::host::Host;
 use super::probes::Probes;
 use super::{Check, Finding};
-use crate::config::{Config, Durability};
+use crate::config::Config;
 
 /// A group of orders waits for one sync; slower than this is felt, in microseconds.
 const SYNC_US_MAX: u64 = 1_000;
@@ -78,7 +78,7 @@ fn speed(config: &Config, probes: &Probes) -> Finding {
     let level = config.durability();
     match &probes.sync_us {
         Err(problem) => SPEED.unknown(format!("{}: {problem}", probes.data_dir.display())),
-        Ok(us) if *us > SYNC_US_MAX && level == Durability::Disk => {
+        Ok(us) if *us > SYNC_US_MAX && level.is_synced() => {
             let mend = "put service.data_dir on a disk with a write cache that survives power loss";
             SPEED.unfit(format!("an fdatasync of 4 KiB takes {us} us"), mend)
         }

@@ -28,6 +28,11 @@ use crate::journal::Level;
 use crate::journal::disk::{Disk, File, PAGE_BYTES, Region};
 use crate::journal::{Fault, What};
 
+/// Of the names of stores.
+pub const ENDING: &str = "store";
+/// Beside stores that came from another machine when that was lost: one that was made there last may be missing, though it has sent
+/// something.
+pub const TAKEN_OVER: &str = "taken-over";
 const MAGIC: [u8; 8] = *b"PITFIX01";
 const NAME_AT: usize = 32;
 const NAME_BYTES_MAX: usize = 160;
@@ -109,7 +114,12 @@ impl FileStore {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let mut table = Box::new([0; SHARDS_MAX]);
                 table[..heard.len()].copy_from_slice(heard);
-                Kept { numbers: Numbers::fresh(now), heard: table, messages: Vec::new(), lost_power: false }
+                let mut numbers = Numbers::fresh(now);
+                let lost_power = disk.exists(&path.with_file_name(TAKEN_OVER));
+                if lost_power {
+                    numbers.outgoing += NUMBERS_PASSED_OVER;
+                }
+                Kept { numbers, heard: table, messages: Vec::new(), lost_power }
             }
             Err(error) => return Err(Fault::new(path, 0, What::Io(error))),
         };
@@ -136,7 +146,7 @@ impl FileStore {
         if disk.exists(&fresh) {
             disk.remove(&fresh)?;
         }
-        let synced = *level == Level::Disk;
+        let synced = level.is_synced();
         let (file, mut region) = disk.create(&fresh, *bytes, synced)?;
         region.write(0, &MAGIC);
         region.write(8, &disk.boot().to_le_bytes());
@@ -414,7 +424,14 @@ fn longest_chain(ring: &[u8]) -> u64 {
 
 /// Where the store of a session lies in a folder. The names were checked: letters, digits and a few signs.
 pub fn path_of(folder: &Path, name: &str) -> PathBuf {
-    folder.join(format!("{name}.store"))
+    folder.join(format!("{name}.{ENDING}"))
+}
+
+/// For a copy that came from another machine: in which start of this one it is taken to have been written. With zero, in none: then the
+/// last of it may be missing, as after a loss of power.
+pub fn set_boot(path: &Path, boot: u128) -> std::io::Result<()> {
+    let file = std::fs::OpenOptions::new().write(true).open(path)?;
+    std::os::unix::fs::FileExt::write_all_at(&file, &boot.to_le_bytes(), 8)
 }
 
 #[cfg(test)]

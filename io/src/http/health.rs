@@ -18,6 +18,7 @@ use super::login::Who;
 use super::openapi::Gathered;
 use super::outposts::Outposts;
 use super::standing::{Journaling, Phase};
+use crate::standby::state::State;
 
 /// As the build found it, or `unknown`.
 const COMMIT: &str = env!("BUILT_FROM_COMMIT");
@@ -101,7 +102,23 @@ struct Ready {
     /// The other servers of the cluster; absent where this one is alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     members: Option<Vec<MemberVO>>,
+    /// How the server stands in its group; absent where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    standby: Option<StandbyVO>,
     uptime_ms: u64,
+}
+
+/// Of two servers that stand in for each other, this one.
+#[derive(Serialize, ToSchema)]
+pub struct StandbyVO {
+    /// `LEADING` while it serves; `JOINING` or `FOLLOWING` before.
+    stand: &'static str,
+    /// Leaders that the group has had.
+    epoch: u64,
+    /// Whether the other one could take over.
+    complete: bool,
+    /// Records that the broker has not acknowledged; of one that follows, messages that it has not read.
+    behind: u64,
 }
 
 /// The message broker, and the strategies behind it.
@@ -151,6 +168,17 @@ struct ListenerVO {
     address: String,
 }
 
+impl StandbyVO {
+    pub fn of(state: &State) -> StandbyVO {
+        StandbyVO {
+            stand: state.stand().word(),
+            epoch: state.epoch(),
+            complete: state.is_complete(),
+            behind: state.behind.get(),
+        }
+    }
+}
+
 impl Ready {
     fn of(house: &House, ready: bool) -> Ready {
         let (standing, view) = (&house.standing, house.floor.view());
@@ -176,6 +204,7 @@ impl Ready {
                 .collect(),
             broker: house.outposts.as_deref().map(broker),
             members: house.cluster.as_ref().map(|cluster| shown::members(house, cluster)),
+            standby: standing.standby().map(StandbyVO::of),
             uptime_ms: house.now().since(standing.started()) / NS_PER_MS,
         }
     }

@@ -1,12 +1,13 @@
 //! How the service stands, for `/health/ready`: written by main and the journal, read here.
 
 use std::net::SocketAddr;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use pitlane_engine::time::Timestamp;
 
 use crate::config::Durability;
+use crate::standby::state::State;
 
 #[derive(Debug)]
 pub struct Standing {
@@ -18,6 +19,8 @@ pub struct Standing {
     listeners: OnceLock<Vec<Listener>>,
     /// Names and numbers of the formats on disk, for `/version`.
     formats: Vec<(&'static str, u32)>,
+    /// Where there is a standby.
+    standby: OnceLock<Arc<State>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +80,7 @@ impl Standing {
             started,
             listeners: OnceLock::new(),
             formats,
+            standby: OnceLock::new(),
         }
     }
 
@@ -111,6 +115,16 @@ impl Standing {
 
     pub fn listeners(&self) -> &[Listener] {
         self.listeners.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// How the server stands in its group. Only the first call counts.
+    pub fn set_standby(&self, state: Arc<State>) {
+        let _ = self.standby.set(state);
+    }
+
+    /// None where there is no group.
+    pub fn standby(&self) -> Option<&State> {
+        self.standby.get().map(Arc::as_ref)
     }
 
     pub fn formats(&self) -> &[(&'static str, u32)] {

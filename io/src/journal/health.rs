@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 /// What is promised when something is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
+    /// It is on disk, and the broker has it for the standby: survives the loss of this machine.
+    Replicated,
     /// It is on disk: survives loss of power.
     Disk,
     /// The operating system has it: survives the end of the process.
@@ -15,9 +17,21 @@ pub enum Level {
     None,
 }
 
+impl Level {
+    /// Whether a command is on disk before it is answered.
+    #[inline]
+    pub fn is_synced(self) -> bool {
+        match self {
+            Level::Replicated | Level::Disk => true,
+            Level::Os | Level::None => false,
+        }
+    }
+}
+
 impl fmt::Display for Level {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Level::Replicated => "replicated",
             Level::Disk => "disk",
             Level::Os => "os",
             Level::None => "none",
@@ -82,6 +96,7 @@ pub struct Health {
     pub(super) writer: WriterPart,
     pub(super) keeper: KeeperPart,
     pub(super) steward: StewardPart,
+    shipper: ShipperPart,
 }
 
 #[derive(Debug, Default)]
@@ -124,6 +139,13 @@ pub(super) struct StewardPart {
     pub snapshot_at: AtomicU64,
     pub removed: AtomicU64,
     pub error: LastError,
+}
+
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct ShipperPart {
+    /// Last record that the broker has for the standby.
+    shipped: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -172,6 +194,22 @@ pub struct Report {
 }
 
 impl Health {
+    /// Last record that was written: all of it can be read from the segments.
+    pub fn appended(&self) -> u64 {
+        self.writer.appended.load(Ordering::Acquire)
+    }
+
+    /// Last record that the broker has for the standby.
+    #[inline]
+    pub fn shipped(&self) -> u64 {
+        self.shipper.shipped.load(Ordering::Acquire)
+    }
+
+    /// For whoever ships, and for him alone.
+    pub fn set_shipped(&self, seq: u64) {
+        self.shipper.shipped.store(seq, Ordering::Release);
+    }
+
     #[inline]
     pub fn door(&self) -> Door {
         if self.keeper.shut.load(Ordering::Relaxed) {

@@ -47,6 +47,9 @@ pub(super) struct Shard {
     ends: Ends,
     health: Arc<Health>,
     bell: Option<Bell>,
+    /// Whoever sends the journal elsewhere, and up to which record it was rung for.
+    shipper: Option<Bell>,
+    rung: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +86,11 @@ impl Keeper {
         self.shards[shard].bell = Some(bell);
     }
 
+    /// Whom to wake when there is something to be sent elsewhere.
+    pub fn set_shipper(&mut self, bell: &Bell) {
+        self.shards.iter_mut().for_each(|shard| shard.shipper = Some(bell.clone()));
+    }
+
     /// Does what is to be done and says how much.
     pub fn poll(&mut self, now: Timestamp) -> usize {
         self.shards.iter_mut().map(|shard| shard.poll(now)).sum()
@@ -115,6 +123,8 @@ impl Shard {
             ends,
             health,
             bell: None,
+            shipper: None,
+            rung: 0,
         }
     }
 
@@ -122,6 +132,11 @@ impl Shard {
         // In this order: what these numbers count is in files that are heard of below.
         let bytes = self.health.writer.bytes.load(Ordering::Acquire);
         let seq = self.health.writer.appended.load(Ordering::Acquire);
+        if let Some(shipper) = self.shipper.as_ref().filter(|_| seq != self.rung) {
+            // Before the sync: both are waited for.
+            self.rung = seq;
+            shipper.wake();
+        }
         let mut work = self.hear();
         if self.wants_sync(now, seq) {
             self.sync(seq, bytes);
@@ -142,7 +157,7 @@ impl Shard {
         let behind = seq != self.health.keeper.synced.load(Ordering::Relaxed);
         match (self.state, self.level) {
             (State::Moving | State::Given, _) => false,
-            (State::Sound, Level::Disk) => behind,
+            (State::Sound, level) if level.is_synced() => behind,
             (State::Sound, _) => !self.left.is_empty() || behind && now >= self.due,
         }
     }
@@ -217,7 +232,7 @@ impl Shard {
         keeper.error.set(Doing::Syncing, error);
         let faults = keeper.faults.load(Ordering::Relaxed) + 1;
         // At level `os` nobody waits for a sync: the writer goes on elsewhere, and this thread stops trying.
-        self.state = if self.level == Level::Disk { State::Moving } else { State::Given };
+        self.state = if self.level.is_synced() { State::Moving } else { State::Given };
         if faults > FAULTS_MAX {
             return self.give_up();
         }
@@ -238,7 +253,7 @@ impl Shard {
     fn hand_over(&mut self) -> usize {
         let mut handed = 0;
         while let Some(closed) = self.closing.front() {
-            let whole = closed.region.is_some() || self.level != Level::Disk;
+            let whole = closed.region.is_some() || !self.level.is_synced();
             if !whole || self.ends.closed.is_full() {
                 break;
             }

@@ -49,7 +49,7 @@ impl Writer {
     #[inline]
     pub fn stored(&self) -> u64 {
         match self.level() {
-            Level::Disk => self.safe(),
+            Level::Replicated | Level::Disk => self.safe(),
             Level::Os | Level::None => ALL_STORED,
         }
     }

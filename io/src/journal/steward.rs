@@ -22,7 +22,7 @@ use super::build::Build;
 use super::disk::{Disk, File};
 use super::fault::{Fault, What};
 use super::header::Owner;
-use super::health::{Doing, Health, Level};
+use super::health::{Doing, Health};
 use super::keeper::Closed;
 use super::reference;
 use super::snapshot::{KEPT, snapshot_path};
@@ -192,7 +192,7 @@ impl Shard {
     fn make_segment(&mut self) -> io::Result<(File, Spare)> {
         let number = self.number;
         let path = segment_path(&self.folder, number);
-        let synced = self.settings.level == Level::Disk;
+        let synced = self.settings.level.is_synced();
         // A number is never used twice, whatever becomes of the file.
         self.number += 1;
         let (file, region) = self.disk.create(&path, self.settings.segment_bytes, synced)?;

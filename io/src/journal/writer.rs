@@ -88,7 +88,7 @@ pub struct Writer {
     /// Where the first segment goes on.
     link: Link,
     current: Option<Open>,
-    /// The segment before, until it is known to be on disk; at level `disk` only.
+    /// The segment before, until it is known to be on disk; where commands wait for that.
     behind: Option<Open>,
     /// Bytes of all records.
     bytes: u64,
@@ -135,6 +135,7 @@ impl Writer {
         assert!(level != Level::None, "without a journal there is no writer");
         health.writer.appended.store(position.seq, Ordering::Release);
         health.keeper.synced.store(position.seq, Ordering::Release);
+        health.set_shipped(position.seq);
         Writer {
             level,
             owner,
@@ -178,6 +179,7 @@ impl Writer {
     #[inline]
     pub fn safe(&self) -> u64 {
         match self.level {
+            Level::Replicated => self.synced().min(self.health.shipped()),
             Level::Disk => self.synced(),
             Level::Os | Level::None => self.seq,
         }
@@ -211,7 +213,7 @@ impl Writer {
         }
         self.seq += 1;
         self.bytes += bytes as u64;
-        self.news |= self.level == Level::Disk;
+        self.news |= self.level.is_synced();
         open.write(self.seq, time, synced, kind, payload, &mut self.scratch);
         self.health.writer.bytes.store(self.bytes, Ordering::Release);
         self.health.writer.appended.store(self.seq, Ordering::Release);
@@ -282,7 +284,7 @@ impl Writer {
             return Err(NotTaken::Refused(Door::Shut));
         }
         let Some(open) = &self.current else { return self.turn(class, time, digest) };
-        if self.level == Level::Disk {
+        if self.level.is_synced() {
             // So whatever is not on disk fits into one fresh segment, should a sync fail.
             let waiting = self.bytes - self.health.keeper.synced_bytes.load(Ordering::Acquire);
             if waiting as usize + bytes > (open.capacity - HEADER_BYTES) / 2 {
@@ -328,7 +330,7 @@ impl Writer {
         self.tell(Turn::Left(left));
         match self.level {
             // If it cannot be synced it is read once more from here.
-            Level::Disk => self.behind = Some(open),
+            Level::Replicated | Level::Disk => self.behind = Some(open),
             Level::Os | Level::None => self.tell(Turn::Returned { number: open.number, region: open.region }),
         }
     }
@@ -382,7 +384,7 @@ impl Writer {
         let Some(open) = self.current.take() else { return };
         let Ok(spare) = self.spares.pop() else { return self.give_up() };
         let number = spare.number;
-        if self.level != Level::Disk {
+        if !self.level.is_synced() {
             // What the operating system has is as safe as was promised; only the file is left.
             let (link, first) = (open.link(), self.seq + 1);
             self.leave(open);

@@ -36,7 +36,9 @@ fn last_line(info: &PanicHookInfo<'_>, durability: Durability) -> String {
     let place = info.location().map_or("somewhere".to_string(), |place| place.to_string());
     let message = info.payload_as_str().unwrap_or("no message").replace(['\n', '\r'], " ");
     let state = match durability {
-        Durability::Disk | Durability::Os => "the state is in the journal, start again to go on",
+        Durability::Replicated | Durability::Disk | Durability::Os => {
+            "the state is in the journal, start again to go on"
+        }
         Durability::None => "nothing was kept, since journal.level is none",
     };
     format!("pitlane failed: thread {name} at {place}: {message}; {state}")

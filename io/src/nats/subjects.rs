@@ -62,6 +62,12 @@ impl Subjects {
         self.prefix.to_uppercase().replace('.', "_") + "GENERIC"
     }
 
+    /// The stream that holds the folder of a group of servers, and how its subjects begin.
+    pub fn standby(&self, group: &str) -> (String, String) {
+        let stream = self.prefix.to_uppercase().replace('.', "_") + "STANDBY_" + group;
+        (stream, self.called("standby.") + group + ".")
+    }
+
     fn called(&self, name: &str) -> String {
         self.prefix.clone() + name
     }

@@ -43,7 +43,9 @@ impl Acceptor {
     pub fn open(config: &Config, reference: &RefData, level: Level) -> Result<Acceptor, Fault> {
         let notes = match level {
             Level::None => None,
-            Level::Disk | Level::Os => Some(Notes::open(&Disk::Real, &config.service.data_dir)?),
+            Level::Replicated | Level::Disk | Level::Os => {
+                Some(Notes::open(&Disk::Real, &config.service.data_dir)?)
+            }
         };
         let homes = Arc::new(Homes::read(notes.as_ref(), gateways(config))?);
         let settings = Arc::new(FixSettings::of(config, reference));

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pitlane_engine::refdata::RefData;
 use rtrb::Producer;
 
+use super::ServeSettings;
 use crate::calendar::Calendar;
 use crate::config::{Config, Durability, Params};
 use crate::http::Remote;
@@ -54,12 +55,10 @@ impl Library {
 
     fn read_again(&mut self) -> Result<Reread, String> {
         let config = &self.config;
-        let read = refdata::read_after(config.refdata.dir.as_deref(), &self.current, &config.adapter_names());
-        let reference = Calendar::fit(config, read.map_err(|faults| faults.to_string())?);
-        config.check_names(&reference, &self.params).map_err(|faults| faults.to_string())?;
+        let reference = read(config, &self.params, &self.current)?;
         let name = match config.durability() {
             Durability::None => name_of(&reference),
-            Durability::Disk | Durability::Os => {
+            Durability::Replicated | Durability::Disk | Durability::Os => {
                 keep_reference(&Disk::Real, &config.service.data_dir, &reference)
                     .map_err(|fault| fault.to_string())?
             }
@@ -76,5 +75,24 @@ impl Library {
         }
         self.current = reread.reference.clone();
         Ok(reread)
+    }
+}
+
+/// The files as they are now, if they are sound.
+fn read(config: &Config, params: &Params, current: &RefData) -> Result<RefData, String> {
+    let read = refdata::read_after(config.refdata.dir.as_deref(), current, &config.adapter_names());
+    let reference = Calendar::fit(config, read.map_err(|faults| faults.to_string())?);
+    config.check_names(&reference, params).map_err(|faults| faults.to_string())?;
+    Ok(reference)
+}
+
+/// The same for one that has waited to lead; those it has known since its start where they are not sound.
+pub fn read_anew(settings: &ServeSettings, current: &Arc<RefData>) -> Arc<RefData> {
+    match read(&settings.config, &settings.params, current) {
+        Ok(reference) => Arc::new(reference),
+        Err(faults) => {
+            tracing::warn!(faults, "the reference data stay as they were");
+            current.clone()
+        }
     }
 }

@@ -12,6 +12,7 @@ use pitlane_protocols::stomp::settings::Settings;
 use rtrb::RingBuffer;
 
 use super::library::Library;
+use super::standby::Standby;
 use super::store::{Staff, Store};
 use super::watch::Watch;
 use super::{Running, ServeError, ServeSettings, reload_by_signal, system};
@@ -54,6 +55,7 @@ pub fn start(
     now: Timestamp,
     life: &Arc<Life>,
     log: Option<Events>,
+    standby: Option<Standby>,
 ) -> Result<Running, ServeError> {
     let config = &settings.config;
     let topology = &config.topology;
@@ -77,10 +79,14 @@ pub fn start(
     let formats = vec![("image", image::FORMAT), ("journal", header::FORMAT), ("state", image::STATE_FORMAT)];
     let standing = Arc::new(Standing::new(now, config.durability(), formats));
 
+    if let Some(standby) = &standby {
+        standby.ring(bells.shards.clone());
+        standing.set_standby(standby.state().clone());
+    }
     let (mut members, mut healths, mut lock) = (Vec::new(), Vec::new(), None);
     if let Some(Staff { keeper, steward, healths: all, lock: held }) = staff {
         let core = topology.journal_cores.first().copied();
-        members.extend(Staff::members(keeper, steward, &mut born, &bells, core));
+        members.extend(Staff::members(keeper, steward, &mut born, &bells, core, standby.as_deref()));
         (healths, lock) = (all, Some(held));
     }
     let platform = PlatformSettings { numbers, ..PlatformSettings::of(config, &reference) };
@@ -193,6 +199,7 @@ pub fn start(
         recording,
         ready,
         _lock: lock,
+        standby,
         _fix_clerk: fix_clerk,
     })
 }

@@ -26,6 +26,7 @@ use crate::journal::{
 };
 use crate::platform::gateway::fix::Unreported;
 use crate::platform::{Born, HTTP, Parts, PlatformSettings};
+use crate::standby::Post;
 use crate::strategies;
 use crate::topology::bells::Bells;
 use crate::topology::crew::{Bed, Duty, KeeperDuty, Member};
@@ -113,6 +114,7 @@ impl Store {
     ) -> Result<Store, Fault> {
         let settings = PlatformSettings::of(config, reference);
         let level = match config.durability() {
+            Durability::Replicated => Level::Replicated,
             Durability::Disk => Level::Disk,
             Durability::Os => Level::Os,
             Durability::None => {
@@ -236,6 +238,7 @@ impl Staff {
         born: &mut [Born],
         bells: &Bells,
         core: Option<u32>,
+        standby: Option<&Post>,
     ) -> [Member; 2] {
         let member = |name: &str, duty, bed: Bed, bell| Member {
             name: name.to_string(),
@@ -253,6 +256,9 @@ impl Staff {
         }
         for (at, born) in born.iter().enumerate() {
             keeper.set_bell(at, bells.shards[born.shard.id().0 as usize].clone());
+        }
+        if let Some(standby) = standby {
+            keeper.set_shipper(standby.bell());
         }
         let keeper = KeeperDuty { keeper, steward: steward_bell.clone(), finished: false };
         [

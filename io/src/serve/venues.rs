@@ -44,8 +44,10 @@ impl Venues {
     ) -> Result<Venues, Fault> {
         let birth = match level {
             Level::None => now.0,
-            Level::Disk | Level::Os if callers.is_empty() => 0,
-            Level::Disk | Level::Os => birth(&Notes::open(&Disk::Real, &config.service.data_dir)?, now)?,
+            Level::Replicated | Level::Disk | Level::Os if callers.is_empty() => 0,
+            Level::Replicated | Level::Disk | Level::Os => {
+                birth(&Notes::open(&Disk::Real, &config.service.data_dir)?, now)?
+            }
         };
         Ok(Venues { level, callers, birth, missed: Vec::new(), heard: Vec::new() })
     }

@@ -41,6 +41,8 @@ pub enum Stop {
     NobodyListens,
     /// Something we cannot do without has failed.
     Failed(String),
+    /// Another server may lead: this one says nothing more, and begins anew.
+    Deposed(String),
 }
 
 /// What all threads share of it.

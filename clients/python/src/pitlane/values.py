@@ -374,6 +374,16 @@ class Member:
 
 
 @dataclass(frozen=True)
+class Standby:
+    """Of two servers that stand in for each other, this one."""
+
+    stand: str
+    epoch: int
+    complete: bool
+    behind: int
+
+
+@dataclass(frozen=True)
 class Health:
     """Whether orders would be taken. Who has not logged in is told `ready` only."""
 
@@ -386,6 +396,7 @@ class Health:
     listeners: Tuple[Listener, ...] = ()
     broker: Optional[Broker] = None
     members: Optional[Tuple[Member, ...]] = None
+    standby: Optional[Standby] = None
     uptime_ms: Optional[int] = None
 
 

@@ -19,6 +19,9 @@ pub fn all(house: &House) -> String {
     http(house, &mut out);
     outposts(house, &mut out);
     cluster(house, &mut out);
+    if let Some(standby) = house.standing.standby() {
+        standby.expose(&mut out);
+    }
     stages(house, &mut out);
     process(&mut out);
     out.into_text()

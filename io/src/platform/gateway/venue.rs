@@ -236,7 +236,7 @@ fn open_store(
             "the machine stopped: numbers of the session were passed over, and new orders of the last moment are in doubt"
         );
     }
-    if level == Level::Disk && !clerk.sync(Arc::clone(store.file())) {
+    if level.is_synced() && !clerk.sync(Arc::clone(store.file())) {
         tracing::error!(venue = caller.name(), "the store is not synced: too many at once");
     }
     let certain = !store.lost_power;

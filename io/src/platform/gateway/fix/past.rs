@@ -54,7 +54,7 @@ impl Past {
                 "the machine stopped: numbers of the FIX session were passed over"
             );
         }
-        if self.level == Level::Disk && !clerk.sync(Arc::clone(store.file())) {
+        if self.level.is_synced() && !clerk.sync(Arc::clone(store.file())) {
             tracing::error!(session = name, "the FIX store is not synced: too many at once");
         }
         Ok(Box::new(store))

@@ -1,0 +1,25 @@
+//! Two servers of which one serves and one follows: `[standby]`.
+
+use super::section::Section;
+
+/// Longest lease: ten minutes.
+const LEASE_MS_MAX: u32 = 600_000;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standby {
+    /// What the servers that stand in for each other have in common; none: there is only one.
+    pub group: Option<String>,
+    pub lease_ms: u32,
+    /// Copies of the stream within a cluster of the broker.
+    pub replicas: usize,
+}
+
+impl Standby {
+    pub(super) fn read(section: &mut Section<'_>) -> Standby {
+        Standby {
+            group: section.optional_name("group", 32),
+            lease_ms: section.number("lease_ms", 300..=LEASE_MS_MAX),
+            replicas: section.number("replicas", 1..=5),
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Main's part of a standby: nothing is opened before this server leads, and nobody is served before the broker has all of it.
+
+use std::io::{self, Write};
+use std::ops::Deref;
+use std::sync::Arc;
+
+use super::store::Store;
+use super::{ServeError, Wait, check_lead, system};
+use crate::config::Config;
+use crate::standby::{Post, Progress};
+use crate::topology::life::{Life, Main, Stop};
+
+const WHAT: &str = "standby";
+
+#[derive(Debug)]
+pub struct Standby {
+    post: Post,
+    group: String,
+}
+
+impl Deref for Standby {
+    type Target = Post;
+
+    fn deref(&self) -> &Post {
+        &self.post
+    }
+}
+
+impl Standby {
+    /// None where there is no group.
+    pub fn open(config: &Config, life: &Arc<Life>) -> Result<Option<Standby>, ServeError> {
+        let group = config.standby.group.clone().unwrap_or_default();
+        let post = Post::open(config, life).map_err(system(WHAT))?;
+        Ok(post.map(|post| Standby { post, group }))
+    }
+
+    /// False: it is to end before.
+    pub fn wait_to_lead(&mut self, life: &Life, main: &mut Main, wait: &Wait) -> Result<bool, ServeError> {
+        self.wait_for(Progress::Leads, life, main, wait)
+    }
+
+    /// What was read back is with the broker, and that it starts: whatever is told now is not lost with this machine.
+    pub fn wait_until_shipped(
+        &mut self,
+        store: &Store,
+        life: &Life,
+        main: &mut Main,
+        wait: &Wait,
+    ) -> Result<bool, ServeError> {
+        // All of them are here: with a standby there is no cluster.
+        let healths = store.staff.iter().flat_map(|staff| &staff.healths);
+        self.post.ship(healths.map(|(_, health)| health.clone()).collect());
+        self.wait_for(Progress::Shipped, life, main, wait)
+    }
+
+    fn wait_for(
+        &mut self,
+        goal: Progress,
+        life: &Life,
+        main: &mut Main,
+        wait: &Wait,
+    ) -> Result<bool, ServeError> {
+        loop {
+            let mut progress = Ok(Progress::Waiting);
+            let is_news = || {
+                progress = self.post.look();
+                !matches!(progress, Ok(Progress::Waiting)) || wait.is_over(life)
+            };
+            main.wait(None, is_news).map_err(system("cannot wait"))?;
+            match progress.map_err(system(WHAT))? {
+                progress if progress == goal => return Ok(true),
+                Progress::Follows(address) => self.say(address).map_err(system("standard output"))?,
+                Progress::Waiting | Progress::Leads | Progress::Shipped => {}
+            }
+            check_lead(life)?;
+            match life.stopped() {
+                Some(Stop::Failed(why)) => return Err(ServeError::Failed(why.clone())),
+                Some(_) => return self.stop(),
+                None if wait.is_over(life) => return self.stop(),
+                None => {}
+            }
+        }
+    }
+
+    /// The line of one that does not serve yet.
+    fn say(&self, address: Option<std::net::SocketAddr>) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        write!(out, "standby group={}", self.group)?;
+        if let Some(address) = address {
+            write!(out, " http={address}")?;
+        }
+        writeln!(out)?;
+        out.flush()
+    }
+
+    fn stop(&self) -> Result<bool, ServeError> {
+        writeln!(io::stdout(), "stopped standby group={}", self.group).map_err(system("standard output"))?;
+        Ok(false)
+    }
+}

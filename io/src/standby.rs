@@ -1,0 +1,318 @@
+//! A warm standby: two servers with the same settings and a data folder each. One leads and serves; the other follows, and takes over when
+//! the first is silent for a lease.
+//!
+//! ```text
+//!  leader                                   broker (JetStream)                        follower
+//!  journal, notes, stores ── parcels ──►  one stream: the folder  ── parcels ──►  the same files in its own folder
+//!        ▲                                        │
+//!        └─── shipped: may be told ◄── stored ────┘
+//! ```
+//!
+//! - **The stream holds the folder.** Every change of a file that a start needs is a [`parcel`]; the follower writes the same files, so
+//!   that taking over is an ordinary start on its own folder. What a snapshot makes needless is removed from the stream too.
+//! - **The stream is the fence.** Everything is stored under the condition that it stands behind the last message the sender knows of.
+//!   A server takes the lead by storing a message that says so, with the next epoch; from then on whoever led before is refused, however
+//!   long it was paused or cut off.
+//! - **The lease is its messages.** Whoever leads stores something three times in a lease, if only that it lives. The follower takes the
+//!   lead when it has read everything and heard nothing for a lease; the leader stops when nothing of its was stored for a lease, counted
+//!   from when it was sent. No two clocks are compared, and what is safe depends on the fence alone.
+//! - **The journal is the record.** It is on the leader's own disk as with level `disk`; the stream is a copy. A leader that comes back
+//!   and finds that nobody has led since goes on with its own folder, and sends what the stream lacks. If somebody has, it puts its
+//!   folder aside (`DATA/standby/before`) and follows.
+//!
+//! A leader that must not go on starts itself anew, as if it had been killed: nothing that was not acknowledged leaves it.
+//!
+//! What is lost when, beside what `journal` says:
+//!
+//! | what fails | level `replicated` | levels below |
+//! |---|---|---|
+//! | the leader, or its machine | nothing that was acknowledged | what was not sent yet: some milliseconds |
+//! | the way from the leader to the broker | nothing; it answers nothing any more and stops after a lease | the same as above |
+//! | the broker for a while | nothing; nobody serves until it is back, then the same server leads | the same |
+//! | the broker forgets its last minutes (power; it syncs every two minutes unless told otherwise) | nothing: the leader sends them again. If the leader is lost at the same time and for good: what the follower had not read | the same as above |
+//! | the broker's disk | nothing: whoever led last starts first and makes the stream anew; one that followed does not lead by itself | the same |
+//!
+//! Of FIX sessions the follower has what was sent some ten milliseconds ago. So it begins as after a loss of power: with
+//! numbers further on, which a gap fill explains, and reports that may be told twice; unless the leader has ended in good order, when all
+//! of it was sent. Each server has its own log, certificate, users and
+//! audit trail; reference data come from its own files.
+
+mod cursor;
+mod follow;
+mod manifest;
+mod member;
+mod parcel;
+mod porch;
+mod replica;
+mod scan;
+mod ship;
+pub mod state;
+mod stream;
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{self as lanes, TryRecvError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use tokio::runtime::Builder;
+use tokio::sync::{Notify, mpsc};
+use tokio::time::sleep;
+
+use self::follow::{Follower, Won};
+use self::member::{Member, Role};
+use self::porch::Porch;
+use self::replica::Replica;
+use self::ship::{Order, Over, Shipper};
+use self::state::State;
+use self::stream::Stream;
+use crate::config::Config;
+use crate::journal::Health;
+use crate::nats::link::{self, Weather};
+use crate::nats::subjects::Subjects;
+use crate::topology::life::{Life, Stop};
+use crate::wake::Bell;
+
+/// Orders under way: there are three in a life.
+const ORDERS_MAX: usize = 4;
+/// Between two tries to have a stream.
+const AGAIN: Duration = Duration::from_millis(200);
+/// Answers of the broker may take this part of a lease.
+const PATIENCE_PARTS: u32 = 3;
+
+/// Main's end of the thread `standby`.
+#[derive(Debug)]
+pub struct Post {
+    state: Arc<State>,
+    news: lanes::Receiver<News>,
+    orders: mpsc::Sender<Order>,
+    bell: Bell,
+    thread: Option<JoinHandle<()>>,
+    /// As long as it is held no other process takes the folder.
+    member: Option<Member>,
+}
+
+/// What the thread tells main.
+#[derive(Debug)]
+enum News {
+    /// It follows, and says so here.
+    Follows(Option<std::net::SocketAddr>),
+    /// It leads: what must be on disk before the folder is opened.
+    Leads(Box<Lead>),
+    /// All of the folder is with the broker.
+    Shipped,
+}
+
+#[derive(Debug)]
+struct Lead {
+    epoch: u64,
+    member: Member,
+    replica: Option<Replica>,
+    /// Whether the one before has ended in good order.
+    released: bool,
+}
+
+/// How far it has come, for whoever waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    Waiting,
+    /// It follows now; the address at which that is told.
+    Follows(Option<std::net::SocketAddr>),
+    /// The folder may be opened.
+    Leads,
+    /// All of it is with the broker.
+    Shipped,
+}
+
+impl Post {
+    /// None where there is no group.
+    pub fn open(config: &Config, life: &Arc<Life>) -> io::Result<Option<Post>> {
+        let Some(group) = config.standby.group.clone() else { return Ok(None) };
+        let member = Member::open(&config.service.data_dir)?;
+        let state = Arc::new(State::default());
+        let (told, news) = lanes::sync_channel(ORDERS_MAX);
+        let (orders, taken) = mpsc::channel(ORDERS_MAX);
+        let rung = Arc::new(Notify::new());
+        let call = rung.clone();
+        let bell = Bell::new(move || call.notify_one());
+        let office = Office {
+            config: config.clone(),
+            group,
+            data: config.service.data_dir.clone(),
+            lease: Duration::from_millis(config.standby.lease_ms as u64),
+            state: state.clone(),
+            news: told,
+            bell: bell.clone(),
+            rung,
+            life: life.clone(),
+        };
+        let thread =
+            thread::Builder::new().name("standby".to_string()).spawn(move || office.run(member, taken))?;
+        Ok(Some(Post { state, news, orders, bell, thread: Some(thread), member: None }))
+    }
+
+    pub fn state(&self) -> &Arc<State> {
+        &self.state
+    }
+
+    /// To be rung when something was written.
+    pub fn bell(&self) -> &Bell {
+        &self.bell
+    }
+
+    /// What has happened, if anything has. The thread rings main.
+    pub fn look(&mut self) -> io::Result<Progress> {
+        match self.news.try_recv() {
+            Ok(News::Follows(address)) => Ok(Progress::Follows(address)),
+            Ok(News::Leads(lead)) => {
+                let Lead { epoch, mut member, replica, released } = *lead;
+                if let Some(replica) = replica {
+                    replica.finish(released)?;
+                }
+                member.set_role(Role::Leads { epoch })?;
+                tracing::info!(epoch, "this server leads");
+                self.member = Some(member);
+                Ok(Progress::Leads)
+            }
+            Ok(News::Shipped) => Ok(Progress::Shipped),
+            Err(TryRecvError::Empty | TryRecvError::Disconnected) => Ok(Progress::Waiting),
+        }
+    }
+
+    /// The journal is open: from here on it is sent.
+    pub fn ship(&self, healths: Vec<Arc<Health>>) {
+        self.order(Order::Ship(healths));
+    }
+
+    /// Whom to wake when something of a shard was acknowledged.
+    pub fn ring(&self, shards: Vec<Bell>) {
+        self.order(Order::Ring(shards));
+    }
+
+    fn order(&self, order: Order) {
+        // If nobody takes it the thread has ended, and said why.
+        let _ = self.orders.try_send(order);
+    }
+}
+
+impl Drop for Post {
+    /// Sends what is left, and lets the next one lead at once.
+    fn drop(&mut self) {
+        self.order(Order::End);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The thread.
+struct Office {
+    config: Config,
+    group: String,
+    data: PathBuf,
+    lease: Duration,
+    state: Arc<State>,
+    news: lanes::SyncSender<News>,
+    bell: Bell,
+    rung: Arc<Notify>,
+    life: Arc<Life>,
+}
+
+impl Office {
+    fn run(self, member: Member, orders: mpsc::Receiver<Order>) {
+        let runtime = match Builder::new_current_thread().enable_all().build() {
+            Ok(runtime) => runtime,
+            Err(error) => return self.life.stop(Stop::Failed(format!("the thread standby: {error}"))),
+        };
+        match runtime.block_on(self.serve(member, orders)) {
+            Ok(Over::Ended) => {}
+            Ok(Over::Deposed(why)) => self.life.stop(Stop::Deposed(why)),
+            Err(why) => self.life.stop(Stop::Failed(format!("standby: {why}"))),
+        }
+    }
+
+    async fn serve(&self, member: Member, mut orders: mpsc::Receiver<Order>) -> Result<Over, String> {
+        let name = format!("pitlane {} standby {}", self.config.service.name, self.group);
+        let subjects = Subjects::of(&self.config.nats, &self.config.service);
+        let opened = link::open(&self.config.nats, &name, subjects.server_inbox()).await;
+        let (client, weather) = opened.map_err(|error| error.to_string())?;
+        let porch = self.open_porch().await;
+        self.tell(News::Follows(porch.as_ref().and_then(|porch| porch.address().ok())));
+        let following = self.follow(&client, weather.clone(), member);
+        let receiving = async {
+            match porch {
+                Some(porch) => porch.receive(self.state.clone()).await,
+                None => std::future::pending().await,
+            }
+        };
+        let (stream, mut won) = tokio::select! {
+            won = following => won?,
+            () = receiving => return Err("nobody is received any more".to_string()),
+            // Only to end can be asked for before.
+            _ = orders.recv() => return Ok(Over::Ended),
+        };
+        let node = won.member.node;
+        let lead = Lead {
+            epoch: won.epoch,
+            member: won.member,
+            replica: won.replica.take(),
+            released: won.released,
+        };
+        let shipper = Shipper::new(
+            ship::Beginning { node, epoch: won.epoch, seq: won.seq, at: won.at, manifest: won.manifest },
+            stream,
+            &self.data,
+            self.lease,
+            weather,
+        );
+        self.tell(News::Leads(Box::new(lead)));
+        let (news, life) = (self.news.clone(), self.life.clone());
+        let shipped = Box::new(move || {
+            let _ = news.try_send(News::Shipped);
+            life.ring_main();
+        });
+        let shipper = shipper.telling(self.state.clone(), shipped);
+        shipper.run(&mut orders, &self.rung, &self.bell).await
+    }
+
+    /// Without it everything else is as well.
+    async fn open_porch(&self) -> Option<Porch> {
+        let address = self.config.http.listen?;
+        let opened = Porch::open(address).await;
+        opened.inspect_err(|error| tracing::warn!(%address, %error, "http.listen cannot be had yet")).ok()
+    }
+
+    async fn follow(
+        &self,
+        client: &async_nats::Client,
+        weather: Arc<Weather>,
+        member: Member,
+    ) -> Result<(Stream, Won), String> {
+        let names = Subjects::of(&self.config.nats, &self.config.service).standby(&self.group);
+        let (replicas, patience) = (self.config.standby.replicas, self.lease / PATIENCE_PARTS);
+        let stream = loop {
+            match Stream::open(client, names.clone(), replicas, patience).await {
+                Ok(stream) => break stream,
+                Err(error) => {
+                    tracing::debug!(%error, "there is no stream for the standby yet");
+                    sleep(AGAIN).await;
+                }
+            }
+        };
+        let follower = Follower {
+            stream: stream.clone(),
+            member,
+            data: self.data.clone(),
+            lease: self.lease,
+            weather,
+            state: self.state.clone(),
+        };
+        Ok((stream, follower.follow().await?))
+    }
+
+    fn tell(&self, news: News) {
+        let _ = self.news.try_send(news);
+        self.life.ring_main();
+    }
+}

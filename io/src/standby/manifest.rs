@@ -1,0 +1,232 @@
+//! The manifest: what the stream holds of every file. Whoever leads sends what differs from it; it comes from the parcels alone.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+use super::parcel::{Piece, What};
+use crate::journal::disk::PAGE_BYTES;
+
+#[derive(Clone, Debug, Default)]
+pub struct Manifest {
+    files: BTreeMap<String, Held>,
+    /// Whether all of a folder is there.
+    pub complete: bool,
+}
+
+/// What is there of one file.
+#[derive(Clone)]
+enum Held {
+    /// It grows.
+    Growing {
+        bytes: u64,
+        hash: Box<Xxh3>,
+    },
+    /// It is made anew; the last piece is not there yet.
+    Partial {
+        bytes: u64,
+        hash: Box<Xxh3>,
+    },
+    Whole {
+        hash: u64,
+    },
+    /// Hashes of its pages, by number; zero: all zeroes, or nothing came yet.
+    Paged {
+        total: u64,
+        pages: Vec<u64>,
+    },
+}
+
+impl std::fmt::Debug for Held {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Held::Growing { bytes, .. } => write!(f, "Growing({bytes})"),
+            Held::Partial { bytes, .. } => write!(f, "Partial({bytes})"),
+            Held::Whole { hash } => write!(f, "Whole({hash:016x})"),
+            Held::Paged { total, .. } => write!(f, "Paged({total})"),
+        }
+    }
+}
+
+/// Why a parcel does not fit behind those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Misfit;
+
+impl Manifest {
+    /// Takes one more parcel in.
+    pub fn note(&mut self, what: &What) -> Result<(), Misfit> {
+        match what {
+            What::Lead { .. } | What::Release { .. } | What::Beat => {}
+            What::Complete => self.complete = true,
+            What::Append(piece) => return self.append(piece),
+            What::Whole(piece) => return self.renew(piece),
+            What::Page(piece) => return self.turn_page(piece),
+            What::Removed(path) => _ = self.files.remove(path),
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, piece: &Piece) -> Result<(), Misfit> {
+        if piece.offset == 0 {
+            let hash = Box::default();
+            self.files.insert(piece.path.clone(), Held::Growing { bytes: 0, hash });
+        }
+        match self.files.get_mut(&piece.path) {
+            Some(Held::Growing { bytes, hash }) if *bytes == piece.offset => {
+                *bytes = piece.end();
+                hash.update(&piece.bytes);
+                Ok(())
+            }
+            _ => Err(Misfit),
+        }
+    }
+
+    fn renew(&mut self, piece: &Piece) -> Result<(), Misfit> {
+        if piece.offset == 0 {
+            let hash = Box::default();
+            self.files.insert(piece.path.clone(), Held::Partial { bytes: 0, hash });
+        }
+        let Some(held) = self.files.get_mut(&piece.path) else { return Err(Misfit) };
+        match held {
+            Held::Partial { bytes, hash } if *bytes == piece.offset => {
+                *bytes = piece.end();
+                hash.update(&piece.bytes);
+                if piece.end() == piece.total {
+                    *held = Held::Whole { hash: hash.digest() };
+                }
+                Ok(())
+            }
+            _ => Err(Misfit),
+        }
+    }
+
+    fn turn_page(&mut self, piece: &Piece) -> Result<(), Misfit> {
+        let page = PAGE_BYTES as u64;
+        let (at, count) = ((piece.offset / page) as usize, piece.total.div_ceil(page) as usize);
+        if !piece.offset.is_multiple_of(page) || piece.bytes.len() > PAGE_BYTES || at >= count {
+            return Err(Misfit);
+        }
+        let held = self.files.entry(piece.path.clone());
+        let held = held.or_insert_with(|| Held::Paged { total: 0, pages: Vec::new() });
+        if let Held::Paged { total, pages } = held {
+            // A file of another size is another file: its pages follow.
+            if *total != piece.total {
+                (*total, *pages) = (piece.total, vec![0; count]);
+            }
+            pages[at] = page_hash(&piece.bytes);
+            return Ok(());
+        }
+        Err(Misfit)
+    }
+
+    /// Bytes that are there of a file that grows.
+    pub fn grown(&self, path: &str) -> u64 {
+        match self.files.get(path) {
+            Some(Held::Growing { bytes, .. }) => *bytes,
+            Some(Held::Partial { .. } | Held::Whole { .. } | Held::Paged { .. }) | None => 0,
+        }
+    }
+
+    /// Whether all of a file is there, and is this.
+    pub fn holds(&self, path: &str, hash: u64) -> bool {
+        matches!(self.files.get(path), Some(Held::Whole { hash: held }) if *held == hash)
+    }
+
+    /// Whether anything of a file is there.
+    pub fn has(&self, path: &str) -> bool {
+        self.files.contains_key(path)
+    }
+
+    /// Whether all of a file that never changes is there.
+    pub fn holds_any(&self, path: &str) -> bool {
+        matches!(self.files.get(path), Some(Held::Whole { .. }))
+    }
+
+    /// Whether a page of a file of so many bytes is there as it is.
+    pub fn holds_page(&self, path: &str, total: u64, at: usize, bytes: &[u8]) -> bool {
+        match self.files.get(path) {
+            Some(Held::Paged { total: held, pages }) if *held == total => {
+                pages.get(at) == Some(&page_hash(bytes))
+            }
+            _ => page_hash(bytes) == 0,
+        }
+    }
+
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        self.files.keys().map(String::as_str)
+    }
+
+    /// Whether the files that grow are in this folder as far as the stream has them: then the folder knows all that the stream does.
+    pub fn is_within(&self, folder: &Path) -> io::Result<bool> {
+        for (path, held) in &self.files {
+            let Held::Growing { bytes, hash } = held else { continue };
+            let found = match fs::read(folder.join(path)) {
+                Ok(found) => found,
+                // It was no longer needed, and the stream has not heard of it yet.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            };
+            let Some(same) = found.get(..*bytes as usize) else { return Ok(false) };
+            if xxh3_64(same) != hash.digest() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Of a page; zero only if all of it is.
+fn page_hash(bytes: &[u8]) -> u64 {
+    if bytes.iter().all(|&byte| byte == 0) { 0 } else { xxh3_64(bytes).max(1) }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    fn piece(offset: u64, total: u64, bytes: &'static [u8]) -> Piece {
+        Piece { path: "a/b".to_string(), offset, total, bytes: Bytes::from_static(bytes) }
+    }
+
+    #[test]
+    fn a_file_that_grows_is_known_by_its_length() {
+        let mut manifest = Manifest::default();
+        assert_eq!(manifest.note(&What::Append(piece(3, 5, b"xx"))), Err(Misfit), "the beginning is missing");
+        manifest.note(&What::Append(piece(0, 3, b"abc"))).unwrap();
+        manifest.note(&What::Append(piece(3, 5, b"de"))).unwrap();
+        assert_eq!(manifest.grown("a/b"), 5);
+        assert_eq!(manifest.note(&What::Append(piece(3, 5, b"de"))), Err(Misfit), "it was there already");
+        manifest.note(&What::Removed("a/b".to_string())).unwrap();
+        assert_eq!(manifest.grown("a/b"), 0);
+    }
+
+    #[test]
+    fn a_file_is_there_with_its_last_piece() {
+        let mut manifest = Manifest::default();
+        manifest.note(&What::Whole(piece(0, 5, b"abc"))).unwrap();
+        assert!(!manifest.holds_any("a/b"));
+        manifest.note(&What::Whole(piece(3, 5, b"de"))).unwrap();
+        assert!(manifest.holds("a/b", xxh3_64(b"abcde")));
+        manifest.note(&What::Whole(piece(0, 1, b"x"))).unwrap();
+        assert!(manifest.holds("a/b", xxh3_64(b"x")));
+    }
+
+    #[test]
+    fn a_page_is_known_by_its_hash() {
+        let mut manifest = Manifest::default();
+        let total = 3 * PAGE_BYTES as u64;
+        assert!(manifest.holds_page("a/b", total, 1, &[0; 8]), "nothing is as good as zeroes");
+        manifest.note(&What::Page(piece(PAGE_BYTES as u64, total, b"x"))).unwrap();
+        assert!(manifest.holds_page("a/b", total, 1, b"x"));
+        assert!(!manifest.holds_page("a/b", total, 2, b"x"));
+        assert!(!manifest.holds_page("a/b", total + 1, 1, b"x"));
+        for wrong in [piece(1, total, b"x"), piece(total, total, b"")] {
+            assert_eq!(manifest.note(&What::Page(wrong)), Err(Misfit));
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! A parcel: what one message of the stream holds. All of them in their order are the data folder of the server that leads.
+//!
+//! ```text
+//! 0        1      2         10          12        ..
+//! ┌────────┬──────┬─────────┬───────────┬─────────┬────────────┬───────────┬────────┐
+//! │ format │ kind │  epoch  │ path's    │  path   │ offset (8) │ total (8) │ bytes  │
+//! │        │      │         │ length    │         │            │           │        │
+//! └────────┴──────┴─────────┴───────────┴─────────┴────────────┴───────────┴────────┘
+//! ```
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+const FORMAT: u8 = 1;
+const HEAD_BYTES: usize = 12;
+const PLACE_BYTES: usize = 16;
+/// Longest name of a file within the data folder.
+const PATH_BYTES_MAX: usize = 240;
+/// Bytes of a file in one parcel: half of what a broker takes in a message unless told otherwise.
+pub const BYTES_MAX: usize = 512 << 10;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parcel {
+    /// Of the leader who sent it.
+    pub epoch: u64,
+    pub what: What,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// A server takes the lead: the epoch is its own from here on, and whoever led before is refused.
+    Lead {
+        node: u128,
+    },
+    /// It ended in good order: nobody need wait for its lease to run out.
+    Release {
+        node: u128,
+    },
+    /// Nothing but that it lives.
+    Beat,
+    /// From here on the parcels up to any place are a folder that can be gone on with.
+    Complete,
+    /// Bytes behind those that the file has.
+    Append(Piece),
+    /// Of a file that is made anew: it takes its name with the last piece.
+    Whole(Piece),
+    /// Bytes in their place.
+    Page(Piece),
+    Removed(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Within the data folder, with slashes.
+    pub path: String,
+    pub offset: u64,
+    /// Bytes of the file; of one that grows: up to the end of this piece.
+    pub total: u64,
+    pub bytes: Bytes,
+}
+
+impl Piece {
+    pub fn end(&self) -> u64 {
+        self.offset + self.bytes.len() as u64
+    }
+}
+
+impl Parcel {
+    pub fn encode(&self) -> Bytes {
+        let node;
+        let mut place: Option<(u64, u64)> = Some((0, 0));
+        let (path, bytes): (&str, &[u8]) = match &self.what {
+            What::Lead { node: of } | What::Release { node: of } => {
+                node = of.to_le_bytes();
+                ("", &node)
+            }
+            What::Beat | What::Complete => {
+                place = None;
+                ("", &[])
+            }
+            What::Append(piece) | What::Whole(piece) | What::Page(piece) => {
+                place = Some((piece.offset, piece.total));
+                (&piece.path, &piece.bytes)
+            }
+            What::Removed(path) => {
+                place = None;
+                (path, &[])
+            }
+        };
+        assert!(path.len() <= PATH_BYTES_MAX, "a path has its bound");
+        let mut out = BytesMut::with_capacity(HEAD_BYTES + path.len() + PLACE_BYTES + bytes.len());
+        out.put_slice(&[FORMAT, self.kind()]);
+        out.put_u64_le(self.epoch);
+        out.put_u16_le(path.len() as u16);
+        out.put_slice(path.as_bytes());
+        if let Some((offset, total)) = place {
+            out.put_u64_le(offset);
+            out.put_u64_le(total);
+        }
+        out.put_slice(bytes);
+        out.freeze()
+    }
+
+    /// None if it is none of ours, or of a version that we do not know.
+    pub fn decode(message: &Bytes) -> Option<Parcel> {
+        let head = message.first_chunk::<HEAD_BYTES>()?;
+        if head[0] != FORMAT {
+            return None;
+        }
+        let epoch = u64::from_le_bytes(head[2..10].try_into().ok()?);
+        let length = u16::from_le_bytes([head[10], head[11]]) as usize;
+        let path = std::str::from_utf8(message.get(HEAD_BYTES..HEAD_BYTES + length)?).ok()?;
+        let rest = message.slice(HEAD_BYTES + length..);
+        let piece = || {
+            let place = rest.first_chunk::<PLACE_BYTES>()?;
+            let offset = u64::from_le_bytes(place[..8].try_into().ok()?);
+            let total = u64::from_le_bytes(place[8..].try_into().ok()?);
+            let bytes = rest.slice(PLACE_BYTES..);
+            let end = offset.checked_add(bytes.len() as u64)?;
+            (is_sound(path) && end <= total).then(|| Piece { path: path.to_string(), offset, total, bytes })
+        };
+        let node = || Some(u128::from_le_bytes(rest.get(PLACE_BYTES..)?.try_into().ok()?));
+        let what = match head[1] {
+            1 => What::Lead { node: node()? },
+            2 => What::Release { node: node()? },
+            3 => What::Beat,
+            4 => What::Complete,
+            5 => What::Append(piece()?),
+            6 => What::Whole(piece()?),
+            7 => What::Page(piece()?),
+            8 if is_sound(path) => What::Removed(path.to_string()),
+            _ => return None,
+        };
+        Some(Parcel { epoch, what })
+    }
+
+    fn kind(&self) -> u8 {
+        match &self.what {
+            What::Lead { .. } => 1,
+            What::Release { .. } => 2,
+            What::Beat => 3,
+            What::Complete => 4,
+            What::Append(_) => 5,
+            What::Whole(_) => 6,
+            What::Page(_) => 7,
+            What::Removed(_) => 8,
+        }
+    }
+}
+
+/// Whether a path stays within the folder, whoever wrote it: folders and files with plain names.
+fn is_sound(path: &str) -> bool {
+    let is_plain = |name: &str| {
+        let bytes = || name.bytes();
+        !name.is_empty()
+            && !name.starts_with('.')
+            && bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
+    };
+    path.len() <= PATH_BYTES_MAX && path.contains('/') && path.split('/').all(is_plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all() -> Vec<Parcel> {
+        let piece = |bytes: &'static [u8]| Piece {
+            path: "journal/shard-00/000000000001.seg".to_string(),
+            offset: 7,
+            total: 7 + bytes.len() as u64,
+            bytes: Bytes::from_static(bytes),
+        };
+        let whats = [
+            What::Lead { node: 5 << 100 },
+            What::Release { node: 1 },
+            What::Beat,
+            What::Complete,
+            What::Append(piece(b"abc")),
+            What::Whole(piece(b"")),
+            What::Page(piece(b"x")),
+            What::Removed("notes/a.note".to_string()),
+        ];
+        whats.into_iter().map(|what| Parcel { epoch: 9, what }).collect()
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for parcel in all() {
+            assert_eq!(Parcel::decode(&parcel.encode()), Some(parcel));
+        }
+    }
+
+    #[test]
+    fn no_bytes_are_too_strange() {
+        for parcel in all() {
+            let bytes = parcel.encode();
+            for length in 0..bytes.len() {
+                let _ = Parcel::decode(&bytes.slice(..length));
+            }
+            for at in 0..bytes.len() {
+                for other in [0, 1, 127, 255] {
+                    let mut strange = bytes.to_vec();
+                    strange[at] = other;
+                    let _ = Parcel::decode(&Bytes::from(strange));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nobody_writes_outside_of_the_folder() {
+        for path in ["/etc/passwd", "../a/b", "a/../b", "a", "", "a//b", "a/.b", "notes/\n"] {
+            let piece =
+                Piece { path: path.to_string(), offset: 0, total: 1, bytes: Bytes::from_static(b"x") };
+            for what in [What::Append(piece.clone()), What::Whole(piece), What::Removed(path.to_string())] {
+                assert_eq!(Parcel::decode(&Parcel { epoch: 1, what }.encode()), None, "{path:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! What changes in the data folder beside the segments: small files that are replaced, snapshots, and stores that change in place.
+//!
+//! Whoever sends looks for changed small files before he sends records: so whatever a record builds on (numbers that were noted as taken,
+//! reference data) is in the stream before it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::manifest::Manifest;
+use super::parcel::{BYTES_MAX, Piece};
+use crate::fix::store;
+use crate::journal::disk::{Disk, PAGE_BYTES};
+
+/// Where small files lie that are replaced as a whole.
+const SMALL: [&str; 2] = ["notes", "journal/refdata"];
+const IDENTITY: &str = "journal/identity";
+/// Where stores lie that change in place.
+pub const STORES: [&str; 2] = ["fix", "venue"];
+/// Ending of a snapshot's name.
+const SNAPSHOT: &str = "snap";
+/// What a file is called until it is whole.
+const UNFINISHED: [&str; 2] = ["new", "fresh"];
+/// Bytes of stores looked at in one go: a millisecond or two. More stores than that take turns.
+const LOOK_BYTES: u64 = 4 << 20;
+/// A store whose first page, with its numbers, is as it was is looked at as a whole in every so manieth round only.
+const ROUNDS_PER_WHOLE: u64 = 20;
+
+#[derive(Debug)]
+pub struct Scan {
+    data: PathBuf,
+    /// Small files as they were when they were last found to be in the stream.
+    seen: BTreeMap<String, Stamp>,
+    /// Stores that are still to be looked at in this round.
+    stores: VecDeque<String>,
+    /// Rounds through all stores.
+    pub rounds: u64,
+    /// The snapshot that is being sent.
+    sending: Option<Sending>,
+    snapshots: VecDeque<String>,
+}
+
+/// A file that is another has another one of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    inode: u64,
+    modified: (i64, i64),
+    bytes: u64,
+}
+
+#[derive(Debug)]
+struct Sending {
+    path: String,
+    file: File,
+    at: u64,
+    total: u64,
+}
+
+impl Scan {
+    pub fn new(data: &Path) -> Scan {
+        Scan {
+            data: data.to_path_buf(),
+            seen: BTreeMap::new(),
+            stores: VecDeque::new(),
+            rounds: 0,
+            sending: None,
+            snapshots: VecDeque::new(),
+        }
+    }
+
+    /// Pages of stores that the stream knows nothing of: of a session that has just been made.
+    pub fn new_stores(&mut self, sent: &Manifest) -> io::Result<Vec<Piece>> {
+        let mut pages = Vec::new();
+        for folder in STORES {
+            let Some(stamp) = found(Stamp::of(&self.data.join(folder)))? else { continue };
+            if self.seen.insert(folder.to_string(), stamp) == Some(stamp) {
+                continue;
+            }
+            for path in self.list_stores(folder)?.into_iter().filter(|path| !sent.has(path)) {
+                pages.extend(self.pages_of(&path, sent)?);
+            }
+        }
+        Ok(pages)
+    }
+
+    /// A small file that is not in the stream as it is now, in pieces.
+    pub fn next_small(&mut self, sent: &Manifest) -> io::Result<Option<Vec<Piece>>> {
+        for folder in SMALL {
+            for name in Disk::Real.list(&self.data.join(folder))? {
+                if let Some(pieces) = self.look(&format!("{folder}/{name}"), sent)? {
+                    return Ok(Some(pieces));
+                }
+            }
+        }
+        for folder in STORES {
+            if let Some(pieces) = self.look(&format!("{folder}/{}", store::TAKEN_OVER), sent)? {
+                return Ok(Some(pieces));
+            }
+        }
+        self.look(IDENTITY, sent)
+    }
+
+    fn look(&mut self, path: &str, sent: &Manifest) -> io::Result<Option<Vec<Piece>>> {
+        let full = self.data.join(path);
+        if is_unfinished(&full) {
+            return Ok(None);
+        }
+        let Some(stamp) = found(Stamp::of(&full))? else { return Ok(None) };
+        if self.seen.get(path) == Some(&stamp) {
+            return Ok(None);
+        }
+        let Some(bytes) = found(fs::read(&full))? else { return Ok(None) };
+        let holds = sent.holds(path, xxh3_64(&bytes));
+        self.seen.insert(path.to_string(), stamp);
+        Ok((!holds).then(|| in_pieces(path, &bytes.into())))
+    }
+
+    /// Looks for snapshots that are not in the stream.
+    pub fn find_snapshots(&mut self, shards: usize, sent: &Manifest) -> io::Result<()> {
+        for shard in 0..shards {
+            let folder = format!("journal/shard-{shard:02}");
+            for name in Disk::Real.list(&self.data.join(&folder))? {
+                let path = format!("{folder}/{name}");
+                let is_sent = sent.holds_any(&path) || self.snapshots.contains(&path);
+                let is_here = self.sending.as_ref().is_some_and(|sending| sending.path == path);
+                if has_ending(Path::new(&name), SNAPSHOT) && !is_sent && !is_here {
+                    self.snapshots.push_back(path);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A piece of a snapshot, if one is to be sent.
+    pub fn next_of_snapshot(&mut self) -> io::Result<Option<Piece>> {
+        while self.sending.is_none() {
+            let Some(path) = self.snapshots.pop_front() else { return Ok(None) };
+            let Some(file) = found(File::open(self.data.join(&path)))? else { continue };
+            let total = file.metadata()?.len();
+            self.sending = Some(Sending { path, file, at: 0, total });
+        }
+        let Some(sending) = &mut self.sending else { return Ok(None) };
+        let mut bytes = vec![0; BYTES_MAX.min((sending.total - sending.at) as usize)];
+        sending.file.read_exact_at(&mut bytes, sending.at)?;
+        let (path, offset, total) = (sending.path.clone(), sending.at, sending.total);
+        sending.at += bytes.len() as u64;
+        if sending.at == total {
+            self.sending = None;
+        }
+        Ok(Some(Piece { path, offset, total, bytes: bytes.into() }))
+    }
+
+    pub fn has_snapshots(&self) -> bool {
+        self.sending.is_some() || !self.snapshots.is_empty()
+    }
+
+    /// The next round is of whole stores, however little seems to have changed.
+    pub fn begin_whole_round(&mut self) {
+        self.rounds = ROUNDS_PER_WHOLE - 1;
+        self.stores.clear();
+    }
+
+    pub fn is_whole_round_over(&self) -> bool {
+        self.rounds > ROUNDS_PER_WHOLE
+    }
+
+    /// Pages of stores that have changed, of as many stores as may be looked at in one go. The first page of a store, with its numbers,
+    /// comes last.
+    pub fn changed_pages(&mut self, sent: &Manifest) -> io::Result<Vec<Piece>> {
+        let mut pages = Vec::new();
+        let mut looked = 0;
+        while looked < LOOK_BYTES {
+            let Some(path) = self.stores.pop_front() else {
+                self.rounds += 1;
+                for folder in STORES {
+                    let stores = self.list_stores(folder)?;
+                    self.stores.extend(stores);
+                }
+                break;
+            };
+            if !self.rounds.is_multiple_of(ROUNDS_PER_WHOLE) && self.is_at_rest(&path, sent)? {
+                looked += PAGE_BYTES as u64;
+                continue;
+            }
+            looked += fs::metadata(self.data.join(&path)).map_or(0, |about| about.len());
+            pages.extend(self.pages_of(&path, sent)?);
+        }
+        Ok(pages)
+    }
+
+    /// Of one store, what has changed; its first page last.
+    fn pages_of(&self, path: &str, sent: &Manifest) -> io::Result<Vec<Piece>> {
+        let Some(bytes) = found(fs::read(self.data.join(path)))? else { return Ok(Vec::new()) };
+        let bytes = Bytes::from(bytes);
+        let total = bytes.len() as u64;
+        let page = |at: usize| bytes.slice(at * PAGE_BYTES..((at + 1) * PAGE_BYTES).min(bytes.len()));
+        let changed = (0..bytes.len().div_ceil(PAGE_BYTES))
+            .rev()
+            .filter(|&at| !sent.holds_page(path, total, at, &page(at)))
+            .map(|at| Piece {
+                path: path.to_string(),
+                offset: (at * PAGE_BYTES) as u64,
+                total,
+                bytes: page(at),
+            });
+        Ok(changed.collect())
+    }
+
+    /// Whether the first page of a store is in the stream as it is.
+    fn is_at_rest(&self, path: &str, sent: &Manifest) -> io::Result<bool> {
+        let Some(file) = found(File::open(self.data.join(path)))? else { return Ok(true) };
+        let mut page = [0; PAGE_BYTES];
+        file.read_exact_at(&mut page, 0)?;
+        Ok(sent.holds_page(path, file.metadata()?.len(), 0, &page))
+    }
+
+    fn list_stores(&self, folder: &str) -> io::Result<Vec<String>> {
+        let names = Disk::Real.list(&self.data.join(folder))?;
+        let stores = names.iter().filter(|name| has_ending(Path::new(name), store::ENDING));
+        Ok(stores.map(|name| format!("{folder}/{name}")).collect())
+    }
+
+    /// A file that the stream holds and that is not here any more.
+    pub fn gone<'a>(&self, sent: &'a Manifest) -> Option<&'a str> {
+        sent.paths().find(|path| !self.data.join(path).exists())
+    }
+}
+
+impl Stamp {
+    fn of(path: &Path) -> io::Result<Stamp> {
+        let about = fs::metadata(path)?;
+        let modified = (about.mtime(), about.mtime_nsec());
+        Ok(Stamp { inode: about.ino(), modified, bytes: about.len() })
+    }
+}
+
+fn in_pieces(path: &str, bytes: &Bytes) -> Vec<Piece> {
+    let total = bytes.len();
+    let piece = |start: usize| Piece {
+        path: path.to_string(),
+        offset: start as u64,
+        total: total as u64,
+        bytes: bytes.slice(start..(start + BYTES_MAX).min(total)),
+    };
+    // An empty file is a piece too.
+    (0..total.max(1)).step_by(BYTES_MAX).map(piece).collect()
+}
+
+/// None if it is not there: whoever owns the folder goes on with it.
+fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn is_unfinished(path: &Path) -> bool {
+    UNFINISHED.iter().any(|ending| has_ending(path, ending))
+}
+
+fn has_ending(path: &Path, ending: &str) -> bool {
+    path.extension().is_some_and(|found| found == ending)
+}

@@ -1,0 +1,167 @@
+//! The stream of a group at the broker: parcels in one order, for all who ask.
+//!
+//! Everything is sent under the condition that nothing was stored since the sender last looked (`Nats-Expected-Last-Sequence`). So the order
+//! has one writer at a time: whoever takes the lead has stored something, and whoever led before is refused from then on.
+//!
+//! ```text
+//! PREFIX.lead                 who leads, and that he ended               the last ones are kept
+//! PREFIX.beat  .complete      that he lives; that all is there           the last one is kept
+//! PREFIX.gone                 names of files that were removed           the last one is kept
+//! PREFIX.file.PATH            a file, piece by piece                     all of it, until the file is removed
+//! PREFIX.page.PATH.OFFSET     a page of a file that changes in place     the last one is kept
+//! ```
+
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::time::Duration;
+
+use async_nats::jetstream::consumer::DeliverPolicy;
+use async_nats::jetstream::consumer::pull::{Ordered, OrderedConfig};
+use async_nats::jetstream::context::PublishError;
+use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::publish::PublishAck;
+use async_nats::jetstream::stream::{Config as StreamConfig, DiscardPolicy, StorageType};
+use async_nats::jetstream::{self, Context};
+use async_nats::{Client, HeaderMap};
+use bytes::Bytes;
+
+use super::parcel::{Parcel, What};
+use crate::nats::subjects::segment;
+
+/// Leaders that the stream remembers: far more than anybody follows late.
+const LEADS_MAX: u64 = 1_000;
+const ROLLUP: &str = "Nats-Rollup";
+
+#[derive(Clone, Debug)]
+pub struct Stream {
+    context: Context,
+    stream: jetstream::stream::Stream,
+    prefix: String,
+}
+
+/// What is stored at the end of the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End {
+    pub seq: u64,
+    /// Of whoever stored it; none: the stream is empty.
+    pub epoch: Option<u64>,
+}
+
+/// Who leads, by the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Leader {
+    pub epoch: u64,
+    pub node: u128,
+}
+
+/// What became of something that was sent.
+pub type Kept = Pin<Box<dyn Future<Output = Result<PublishAck, PublishError>> + Send>>;
+
+impl Stream {
+    /// The stream, made if need be. `patience` is how long an answer of the broker may take.
+    pub async fn open(
+        client: &Client,
+        (name, prefix): (String, String),
+        replicas: usize,
+        patience: Duration,
+    ) -> Result<Stream, String> {
+        let mut context = jetstream::new(client.clone());
+        context.set_timeout(patience);
+        let config = StreamConfig {
+            name,
+            subjects: vec![format!("{prefix}>")],
+            storage: StorageType::File,
+            num_replicas: replicas,
+            // It never forgets by itself: whoever leads removes what a snapshot has made needless.
+            discard: DiscardPolicy::New,
+            allow_rollup: true,
+            ..StreamConfig::default()
+        };
+        let stream = context.get_or_create_stream(config).await.map_err(|error| error.to_string())?;
+        Ok(Stream { context, stream, prefix })
+    }
+
+    /// Sends a parcel, to be stored behind this message and nowhere else. What comes back tells whether it was.
+    pub async fn send(&self, parcel: &Parcel, bytes: Bytes, after: u64) -> Result<Kept, PublishError> {
+        let (subject, replaces) = self.subject(&parcel.what);
+        let mut message = PublishMessage::build().payload(bytes);
+        if replaces {
+            let mut headers = HeaderMap::new();
+            headers.insert(ROLLUP, "sub");
+            message = message.headers(headers);
+        }
+        let sent = self.context.send_publish(subject, message.expected_last_sequence(after)).await?;
+        Ok(sent.into_future())
+    }
+
+    /// The subject, and whether only the last message of it counts.
+    fn subject(&self, what: &What) -> (String, bool) {
+        let prefix = &self.prefix;
+        match what {
+            What::Lead { .. } | What::Release { .. } => (format!("{prefix}lead"), false),
+            What::Beat => (format!("{prefix}beat"), true),
+            What::Complete => (format!("{prefix}complete"), true),
+            What::Removed(_) => (format!("{prefix}gone"), true),
+            What::Append(piece) | What::Whole(piece) => (self.file(&piece.path), piece.offset == 0),
+            What::Page(piece) => (format!("{prefix}page.{}.{}", segment(&piece.path), piece.offset), true),
+        }
+    }
+
+    fn file(&self, path: &str) -> String {
+        format!("{}file.{}", self.prefix, segment(path))
+    }
+
+    /// Forgets a file that was removed. If it fails only room is lost.
+    pub async fn forget(&self, path: &str) {
+        if let Err(error) = self.stream.purge().filter(self.file(path)).await {
+            tracing::debug!(path, %error, "the broker keeps a file that is gone");
+        }
+    }
+
+    /// Forgets who led long ago.
+    pub async fn forget_leaders(&self) {
+        if let Err(error) = self.stream.purge().filter(format!("{}lead", self.prefix)).keep(LEADS_MAX).await {
+            tracing::debug!(%error, "the broker keeps old leaders");
+        }
+    }
+
+    /// What was stored last.
+    pub async fn end(&self) -> Result<End, String> {
+        let info = self.stream.get_info().await.map_err(|error| error.to_string())?;
+        let seq = info.state.last_sequence;
+        if info.state.messages == 0 {
+            return Ok(End { seq, epoch: None });
+        }
+        let last = self.stream.get_raw_message(seq).await.map_err(|error| error.to_string())?;
+        let parcel = Parcel::decode(&last.payload).ok_or_else(strange)?;
+        Ok(End { seq, epoch: Some(parcel.epoch) })
+    }
+
+    /// Who led last; none: nobody ever did.
+    pub async fn leader(&self) -> Result<Option<Leader>, String> {
+        use async_nats::jetstream::stream::LastRawMessageErrorKind::NoMessageFound;
+        let found = self.stream.get_last_raw_message_by_subject(&format!("{}lead", self.prefix)).await;
+        match found {
+            Ok(message) => match Parcel::decode(&message.payload) {
+                Some(Parcel { epoch, what: What::Lead { node } | What::Release { node } }) => {
+                    Ok(Some(Leader { epoch, node }))
+                }
+                Some(_) | None => Err(strange()),
+            },
+            Err(error) if error.kind() == NoMessageFound => Ok(None),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// Every message from this one on, in order, without a gap.
+    pub async fn read(&self, from: u64) -> Result<Ordered, String> {
+        let deliver_policy = DeliverPolicy::ByStartSequence { start_sequence: from.max(1) };
+        let config = OrderedConfig { deliver_policy, ..OrderedConfig::default() };
+        let consumer = self.stream.create_consumer(config).await.map_err(|error| error.to_string())?;
+        consumer.messages().await.map_err(|error| error.to_string())
+    }
+}
+
+fn strange() -> String {
+    "a message of the stream is none of ours, or of another version".to_string()
+}

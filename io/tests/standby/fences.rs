@@ -1,0 +1,64 @@
+//! A leader that was away cannot acknowledge anything; a broker that forgets is told again.
+
+use std::fs;
+use std::io::Write;
+use std::net::TcpStream;
+
+use super::broker::Broker;
+use super::load::{Load, is_acknowledged, order};
+use super::pair::{PATIENCE, Pair, until};
+use super::service::folder;
+
+#[test]
+fn a_leader_that_was_paused_acknowledges_nothing_any_more() {
+    let place = folder("standby-paused");
+    let broker = Broker::start(&place);
+    let mut pair = Pair::start(&place, &broker.url());
+    let old = pair.server(0).address();
+    let load = Load::start(old, "before");
+    until("orders are acknowledged", || load.acknowledged() >= 20);
+    pair.server(0).signal("STOP");
+    // What lies in its sockets is found there when it goes on.
+    let mut late = TcpStream::connect(old).unwrap();
+    late.set_read_timeout(Some(PATIENCE)).unwrap();
+    late.write_all(order(old, "late").as_bytes()).unwrap();
+    pair.lead(1);
+    let after = Load::start(pair.server(1).address(), "after");
+    until("orders are acknowledged", || after.acknowledged() >= 20);
+    pair.server(0).signal("CONT");
+    assert!(!is_acknowledged(&mut late), "another leads");
+    let acknowledged = load.end();
+    pair.stand_by(0);
+    pair.follow(0);
+    pair.kill(1);
+    let acknowledged = [acknowledged, after.end()].concat();
+    pair.lead(0);
+    let (orders, _) = pair.known(0);
+    for id in &acknowledged {
+        assert_eq!(orders.iter().filter(|(known, _)| known == id).count(), 1, "{id}");
+    }
+    assert!(!orders.iter().any(|(known, _)| known == "late"));
+}
+
+#[test]
+fn a_broker_that_forgot_everything_is_told_again() {
+    let place = folder("standby-forgotten");
+    let mut broker = Broker::start(&place);
+    let mut pair = Pair::start(&place, &broker.url());
+    let load = Load::start(pair.server(0).address(), "before");
+    until("orders are acknowledged", || load.acknowledged() >= 20);
+    broker.kill();
+    fs::remove_dir_all(place.join("broker")).unwrap();
+    broker.restart();
+    // The one that led is the only one that knows all of it.
+    let acknowledged = load.end();
+    pair.stand_by(0);
+    pair.lead(0);
+    pair.follow(1);
+    pair.kill(0);
+    pair.lead(1);
+    let (orders, _) = pair.known(1);
+    for id in &acknowledged {
+        assert_eq!(orders.iter().filter(|(known, _)| known == id).count(), 1, "{id}");
+    }
+}

@@ -1,0 +1,107 @@
+//! Whoever leads is killed in the midst of orders over REST and FIX; the other takes over, and the one that was killed follows it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
+
+use pitlane_engine::chance::Chance;
+
+use super::broker::Broker;
+use super::client::{Client, Message, now};
+use super::load::Load;
+use super::pair::{Pair, until};
+use super::service::folder;
+
+/// Kills in the short form, and in the whole (`make faults`).
+const KILLS: u64 = 3;
+const KILLS_FULL: u64 = 50;
+
+#[test]
+fn nothing_acknowledged_is_lost_whenever_the_leader_is_killed() {
+    let full = std::env::var("PITLANE_FAULTS").is_ok_and(|word| word == "full");
+    let kills = if full { KILLS_FULL } else { KILLS };
+    let place = folder("standby-kills");
+    let broker = Broker::start(&place);
+    let mut pair = Pair::start(&place, &broker.url());
+    let mut dice = Chance::new(5);
+    let mut client = Client::new("KEEP1");
+    let (mut rest, mut stays) = (Vec::new(), BTreeSet::new());
+    let begun = Instant::now();
+    for kill in 0..kills {
+        let (leader, other) = ((kill % 2) as usize, (1 - kill % 2) as usize);
+        let load = Load::start(pair.server(leader).address(), &format!("k{kill}"));
+        client.connect(pair.fix(leader));
+        client.log_on(false);
+        let heard = client.heard.len();
+        let acts = 1 + dice.below(30);
+        stays.extend((0..acts).filter_map(|act| send(&mut client, &mut dice, &format!("F{kill}-{act}"))));
+        client.hear(heard + dice.below(acts + 1) as usize);
+        let enough = dice.below(60) as usize;
+        until("orders are acknowledged", || load.acknowledged() >= enough);
+        pair.kill(leader);
+        while client.next().is_some() {}
+        client.disconnect();
+        rest.extend(load.end());
+        pair.lead(other);
+        check(&pair, other, &rest, &stays, &client.heard);
+        pair.launch(leader);
+        pair.follow(leader);
+    }
+    let took = begun.elapsed();
+    let (leader, other) = ((kills % 2) as usize, (1 - kills % 2) as usize);
+    client.connect(pair.fix(leader));
+    client.log_on(false);
+    client.settle();
+    let compared = check(&pair, leader, &rest, &stays, &client.heard);
+    assert!(compared > 0, "some orders over FIX stayed");
+    client.disconnect();
+    // In good order the other is told to go on, and knows exactly the same.
+    let before = pair.known(leader);
+    let service = pair.servers[leader].take().unwrap();
+    service.signal("TERM");
+    let ended = service.end();
+    assert!(ended.is_orderly(), "{}\n{}", ended.said, ended.complaints);
+    pair.lead(other);
+    assert_eq!(pair.known(other), before);
+    println!(
+        "{kills} kills in {took:?}: {} orders over REST and {} reports over FIX compared",
+        rest.len(),
+        client.heard.len()
+    );
+}
+
+/// An order that is filled, or one that stays: then its id.
+fn send(client: &mut Client, dice: &mut Chance, id: &str) -> Option<String> {
+    if dice.below(3) == 0 {
+        let body = format!("11={id}|55=AAPL|54={}|38=10|40=1|59=0|60={}|", 1 + dice.below(2), now());
+        client.send("D", &body);
+        return None;
+    }
+    client.order(id, "AAPL", 1, 10, "1.25");
+    Some(id.to_string())
+}
+
+/// Every order that somebody was told of is there, once, with all that he was told. Answers with how many that were over FIX.
+fn check(pair: &Pair, at: usize, rest: &[String], stays: &BTreeSet<String>, heard: &[Message]) -> usize {
+    let (orders, _) = pair.known(at);
+    let open: BTreeMap<&str, u64> = orders.iter().map(|(id, filled)| (id.as_str(), *filled)).collect();
+    assert_eq!(open.len(), orders.len(), "an id is given once");
+    for id in rest {
+        assert!(open.contains_key(id.as_str()), "{id} was acknowledged and is gone");
+    }
+    let mut fills: BTreeSet<&str> = BTreeSet::new();
+    let mut filled: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut told: BTreeSet<&str> = BTreeSet::new();
+    for report in heard.iter().filter(|message| message.get(35) == "8") {
+        // As after a loss of power a report may come twice, under its own name.
+        if report.get(150) == "F" && fills.insert(report.get(17)) {
+            let sum = filled.entry(report.get(37)).or_default();
+            *sum += report.get(32).parse::<u64>().unwrap();
+            assert_eq!(*sum, report.get(14).parse::<u64>().unwrap(), "a fill is missing: {}", report.text());
+        }
+        told.extend(stays.get(report.get(37)).map(String::as_str));
+    }
+    for id in &told {
+        assert!(open.contains_key(id), "{id} was reported and is gone");
+    }
+    told.len()
+}

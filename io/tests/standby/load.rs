@@ -1,0 +1,70 @@
+//! Orders over REST, one after the other, until nobody answers.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
+
+use super::pair::PATIENCE;
+
+/// A client that sends limit orders far from the market, which stay open.
+pub struct Load {
+    acknowledged: Arc<AtomicUsize>,
+    thread: JoinHandle<Vec<String>>,
+}
+
+impl Load {
+    /// Ids begin with `name`.
+    pub fn start(address: SocketAddr, name: &str) -> Load {
+        let acknowledged = Arc::new(AtomicUsize::new(0));
+        let (count, name) = (acknowledged.clone(), name.to_string());
+        let thread = thread::spawn(move || {
+            let mut ids = Vec::new();
+            let Ok(mut socket) = TcpStream::connect(address) else { return ids };
+            socket.set_read_timeout(Some(PATIENCE)).unwrap();
+            loop {
+                let id = format!("{name}-{}", ids.len());
+                let sent = socket.write_all(order(address, &id).as_bytes());
+                if sent.is_err() || !is_acknowledged(&mut socket) {
+                    return ids;
+                }
+                ids.push(id);
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        Load { acknowledged, thread }
+    }
+
+    pub fn acknowledged(&self) -> usize {
+        self.acknowledged.load(Ordering::Relaxed)
+    }
+
+    /// Whatever was acknowledged, when nobody answers any more.
+    pub fn end(self) -> Vec<String> {
+        self.thread.join().unwrap()
+    }
+}
+
+/// A request for an order that nothing meets.
+pub fn order(address: SocketAddr, id: &str) -> String {
+    let body =
+        format!(r#"{{"intId":"{id}","securityId":1,"side":"BUY","quantity":1,"limit":1.25,"tif":"GTC"}}"#);
+    format!(
+        "POST /rest/execution/order/limit HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+/// Whether the answer is that the order was entered; any other, or none, is no.
+pub fn is_acknowledged(socket: &mut TcpStream) -> bool {
+    let mut answer = Vec::new();
+    let mut buffer = [0; 4_096];
+    while !answer.windows(4).any(|end| end == b"\r\n\r\n") {
+        match socket.read(&mut buffer) {
+            Ok(0) | Err(_) => return false,
+            Ok(more) => answer.extend_from_slice(&buffer[..more]),
+        }
+    }
+    answer.starts_with(b"HTTP/1.1 200 ")
+}

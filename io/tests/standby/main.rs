@@ -1,0 +1,24 @@
+//! Two servers and a broker, real processes: whoever leads is killed, paused and cut off, and nothing that was acknowledged is lost.
+
+#![allow(clippy::unwrap_used, reason = "tests may")]
+
+#[path = "../strategies/broker.rs"]
+#[allow(dead_code, reason = "each test uses its part")]
+mod broker;
+
+#[path = "../fix/client.rs"]
+#[allow(dead_code, reason = "each test uses its part")]
+mod client;
+
+#[path = "../http_client/mod.rs"]
+mod http_client;
+
+#[path = "../server/service.rs"]
+#[allow(dead_code, reason = "each test uses its part")]
+mod service;
+
+mod fences;
+mod kills;
+mod load;
+mod pair;
+mod partition;

@@ -1,0 +1,162 @@
+//! Two servers of one group.
+
+use std::io::BufReader;
+use std::net::{SocketAddr, TcpStream};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::http_client::Response;
+use super::service::{Folder, Service, command};
+
+/// If something does not come about in this time it never will.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+/// Short, so that a takeover is quick; long enough for a busy machine.
+const LEASE: &str = "standby.lease_ms=1500";
+
+const CONFIG: &str = r#"
+[[fix.session]]
+SenderCompID = "PITLANE"
+TargetCompID = "KEEP*"
+ResetOnLogon = "N"
+"#;
+
+/// Open orders by id, with what is filled of them.
+pub type Orders = Vec<(String, u64)>;
+/// Quantities by security.
+pub type Positions = Vec<(u64, i64)>;
+
+pub struct Pair {
+    pub place: Folder,
+    pub url: String,
+    pub servers: [Option<Service>; 2],
+}
+
+impl Pair {
+    /// The first leads, and the second has all that it needs to take over.
+    pub fn start(place: &Folder, url: &str) -> Pair {
+        let mut pair = Pair { place: place.clone(), url: url.to_string(), servers: [None, None] };
+        pair.launch(0);
+        pair.lead(0);
+        pair.launch(1);
+        pair.follow(1);
+        pair
+    }
+
+    pub fn command(&self, at: usize) -> Command {
+        let file = self.place.join("settings.toml");
+        std::fs::write(&file, CONFIG).unwrap();
+        let url = format!("nats.url={}", self.url);
+        let settings = [
+            "standby.group=pair",
+            LEASE,
+            &url,
+            "feed.rate=200",
+            "demo.on=false",
+            "risk.strategies.max_orders_per_s=0",
+            "risk.strategies.max_open_orders=0",
+            "fix.store_bytes=1048576",
+            "log.level=warn",
+        ];
+        let mut command = command(&self.place.join(format!("server-{at}")), &settings);
+        command.arg("--config").arg(file).arg("--quiet");
+        command
+    }
+
+    /// Starts one; it says that it stands by, before anything else.
+    pub fn launch(&mut self, at: usize) {
+        let service = Service::on(&self.place, self.command(at));
+        assert!(
+            service.ready.starts_with("standby group=pair"),
+            "{}\n{}",
+            service.ready.clone(),
+            service.end().complaints
+        );
+        self.servers[at] = Some(service);
+    }
+
+    pub fn server(&self, at: usize) -> &Service {
+        self.servers[at].as_ref().unwrap()
+    }
+
+    /// Waits until this one serves.
+    pub fn lead(&mut self, at: usize) {
+        self.say(at, "ready ");
+    }
+
+    /// Waits until this one says that it stands by, as it does whenever it begins.
+    pub fn stand_by(&mut self, at: usize) {
+        self.say(at, "standby ");
+    }
+
+    fn say(&mut self, at: usize, word: &str) {
+        let service = self.servers[at].as_mut().unwrap();
+        while !service.ready.starts_with(word) {
+            service.ready = service.line();
+            if service.ready.is_empty() {
+                let complaints = self.servers[at].take().unwrap().end().complaints;
+                panic!("server {at} ended and did not say {word:?}: {complaints}");
+            }
+        }
+    }
+
+    /// Waits until this one follows and has everything.
+    pub fn follow(&self, at: usize) {
+        let service = self.server(at);
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let (status, body) = service.ask("GET /health/ready");
+            let state: Value = serde_json::from_str(&body).unwrap();
+            let standby = &state["standby"];
+            if status == 503 && standby["stand"] == "FOLLOWING" && standby["complete"] == true {
+                break;
+            }
+            assert!(Instant::now() < end, "it follows: {body}");
+        }
+        assert_eq!(service.ask("GET /health/live").0, 200);
+    }
+
+    pub fn kill(&mut self, at: usize) {
+        let service = self.servers[at].take().unwrap();
+        service.signal("KILL");
+        service.end();
+    }
+
+    pub fn fix(&self, at: usize) -> SocketAddr {
+        let words = &self.server(at).ready;
+        words.split_whitespace().find_map(|word| word.strip_prefix("fix=")).unwrap().parse().unwrap()
+    }
+
+    /// What this one knows.
+    pub fn known(&self, at: usize) -> (Orders, Positions) {
+        let orders = get(self.server(at), "/rest/execution/order");
+        let order = |row: &Value| {
+            (row["intId"].as_str().unwrap().to_string(), row["filledQuantity"].as_u64().unwrap())
+        };
+        let mut orders: Vec<_> = orders.as_array().unwrap().iter().map(order).collect();
+        orders.sort();
+        let positions = get(self.server(at), "/rest/position");
+        let position = |row: &Value| (row["securityId"].as_u64().unwrap(), row["quantity"].as_i64().unwrap());
+        let mut positions: Vec<_> = positions.as_array().unwrap().iter().map(position).collect();
+        positions.sort_unstable();
+        (orders, positions)
+    }
+}
+
+pub fn get(service: &Service, path: &str) -> Value {
+    let mut socket = BufReader::new(TcpStream::connect(service.address()).unwrap());
+    let head = format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", service.address());
+    std::io::Write::write_all(socket.get_mut(), head.as_bytes()).unwrap();
+    let answer = Response::read(&mut socket, false);
+    assert_eq!(answer.status, 200, "{answer:?}");
+    answer.json()
+}
+
+pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < end, "{what}");
+        std::thread::yield_now();
+    }
+}
