@@ -83,6 +83,7 @@ faults: ## loss of power at every write, every byte of a journal flipped, disks 
 	PITLANE_FAULTS=full cargo test --package pitlane-tests $(PROFILE) --test faults
 	PITLANE_FAULTS=full cargo test --package pitlane $(PROFILE) --test server
 	PITLANE_FAULTS=full cargo test --package pitlane $(PROFILE) --test fix kill
+	PITLANE_FAULTS=full cargo test --package pitlane $(PROFILE) --test venue kills
 	PITLANE_FAULTS=full cargo test --package pitlane $(PROFILE) --test strategies kills -- --nocapture
 	PITLANE_FAULTS=full cargo test --package pitlane $(PROFILE) --test standby -- --nocapture
 
