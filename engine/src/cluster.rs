@@ -14,7 +14,7 @@
 //! of their shards, which are the same after a restart. Commands have numbers between two lives, one of each side.
 
 use crate::command::{Body as Told, Command};
-use crate::event::{Body, Event, Refusal, What};
+use crate::event::{Adjustment, Body, Event, Refusal, What};
 use crate::id::{IntId, OrderHandle, PortId, SecurityId, ShardId, Source};
 use crate::image::image;
 use crate::strategy::letters::speaks;
@@ -86,16 +86,26 @@ pub fn is_abroad(event: &Event) -> bool {
     home_of(source.port).is_some()
 }
 
-/// Whether an event can be of this shard: its order lives there.
-pub fn is_at_home(shard: ShardId, event: &Event) -> bool {
-    let order = match &event.body {
-        Body::Order(order) => order.order,
-        Body::Status(report) => report.order,
-        Body::Refused(refusal) => refusal.order,
-        Body::Forgotten { order, .. } => *order,
-        _ => OrderHandle::NONE,
+/// Whether an event can be of this shard, which has so many orders at most. Whoever keeps tables by number relies on it.
+pub fn is_sound(shard: ShardId, orders_max: u32, event: &Event) -> bool {
+    let (order, security) = match &event.body {
+        Body::Order(told) => (told.order, Some(told.terms.security)),
+        Body::Status(told) => (told.order, Some(told.security)),
+        Body::Refused(told) => (told.order, None),
+        Body::Forgotten { order, .. } => (*order, None),
+        Body::Booked(booking) => (OrderHandle::NONE, booking.security),
+        Body::Adjusted { what: Adjustment::Position { security, .. }, .. } => {
+            (OrderHandle::NONE, Some(*security))
+        }
+        Body::Tick(tick) => (OrderHandle::NONE, Some(tick.security)),
+        Body::Depth(depth) => (OrderHandle::NONE, Some(depth.security)),
+        Body::Subscription { security, .. }
+        | Body::Halt { security, .. }
+        | Body::Restrict { security, .. } => (OrderHandle::NONE, Some(*security)),
+        _ => (OrderHandle::NONE, None),
     };
-    order == OrderHandle::NONE || order.shard() == shard
+    let is_there = order.shard() == shard && order.slot() < orders_max;
+    (order == OrderHandle::NONE || is_there) && security.is_none_or(|security| security.0 <= SecurityId::MAX)
 }
 
 /// How the answer to a command is known.

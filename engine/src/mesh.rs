@@ -125,7 +125,7 @@ impl ShardMask {
     }
 
     pub fn contains(self, shard: ShardId) -> bool {
-        self.0 >> shard.0 & 1 == 1
+        self.0.checked_shr(shard.0 as u32).is_some_and(|rest| rest & 1 == 1)
     }
 
     /// The shards of this set, lowest first.

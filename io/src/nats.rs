@@ -6,6 +6,9 @@
 //! pitlane.<installation>.life                phases of all strategies, as JSON                 core NATS
 //! pitlane.<installation>.events.<strategy>   what shards say of one strategy, numbered         core NATS
 //! pitlane.<installation>.ask.<strategy>      its requests, each with an answer                 core NATS
+//! pitlane.<cluster>.call.<member>            what a server of a cluster says to all others     core NATS
+//! pitlane.<cluster>.letter.<member>          what one of them says to this one                 core NATS
+//! pitlane.<cluster>.again.<member>           calls that it has missed                          core NATS
 //! ```
 //!
 //! Who guarantees what: what an order becomes is in the server's journal, numbered, and whoever missed some of it asks the server; the broker

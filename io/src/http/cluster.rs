@@ -44,6 +44,8 @@ pub use self::peer::{Counts, Phase};
 const OUT_MAX: usize = 4_096;
 /// Commands of our ports taken in one turn, by shard.
 const COMMANDS_PER_TURN_MAX: usize = 256;
+/// After a command was passed on this thread does not lie down for so long: on one machine, or in one hall, the answer comes before.
+const NEAR_NS: u64 = 2 * NS_PER_MS;
 /// Orders in doubt that are named.
 const DOUBTS_SHOWN_MAX: usize = 100;
 
@@ -56,6 +58,8 @@ pub struct ClusterParts {
     pub bells: Arc<Bells>,
     /// A sum over what all members must have alike.
     pub map: u64,
+    /// Of each shard.
+    pub orders_max: u32,
     /// By shard: what the journal told of orders of others.
     pub past: Vec<Past>,
     /// By shard of others: the last event that all our FIX sessions have reported; None: there are none.
@@ -78,6 +82,7 @@ impl ClusterParts {
             far,
             bells: bells.clone(),
             map: map_of(config, reference),
+            orders_max: config.shard.orders_max,
             past: Vec::new(),
             heard: None,
         })
@@ -99,8 +104,9 @@ impl ClusterParts {
 /// What members must have alike, as one number.
 fn map_of(config: &Config, reference: &RefData) -> u64 {
     let members: Vec<_> = config.members.iter().map(|member| (&member.name, &member.shards)).collect();
-    let (shards, instance) = (config.topology.shards, config.service.instance);
-    let words = format!("{shards} {instance} {:016x} {members:?}", journal::name_of(reference));
+    let (shards, instance, orders) =
+        (config.topology.shards, config.service.instance, config.shard.orders_max);
+    let words = format!("{shards} {instance} {orders} {:016x} {members:?}", journal::name_of(reference));
     xxh3_64(words.as_bytes())
 }
 
@@ -128,6 +134,8 @@ pub struct Cluster {
     /// There is something to go out.
     pub work: Notify,
     up: Cell<bool>,
+    /// When a command was passed on last.
+    passed_on: Cell<Timestamp>,
     pub misread: Cell<u64>,
 }
 
@@ -148,7 +156,7 @@ struct Inner {
 impl Cluster {
     pub fn new(parts: ClusterParts, started: Timestamp) -> Cluster {
         let member = parts.own();
-        let ClusterParts { nats, settings, members, far, bells, map, past, heard } = parts;
+        let ClusterParts { nats, settings, members, far, bells, map, orders_max, past, heard } = parts;
         let card = Card { member, life: started.0, map };
         let own: ShardMask = members[member as usize].shards.iter().map(|shard| ShardId(*shard)).collect();
         let bounds = (settings.window_bytes, settings.events_kept);
@@ -162,8 +170,13 @@ impl Cluster {
                 return None;
             }
             let is_its = |end: &mut pitlane_engine::mesh::ShardEnd| row.shards.contains(&end.id().0);
-            let mut peer =
-                Peer::new(row.name.clone(), at as MemberId, card, ends.extract_if(.., is_its).collect());
+            let mut peer = Peer::new(
+                row.name.clone(),
+                at as MemberId,
+                card,
+                ends.extract_if(.., is_its).collect(),
+                orders_max,
+            );
             let heard = |shard: &u8| {
                 let heard = heard.as_ref()?.get(*shard as usize).copied().unwrap_or(0);
                 Some((ShardId(*shard), heard))
@@ -187,7 +200,8 @@ impl Cluster {
         };
         let prefix = format!("{}.{}.", nats.prefix, settings.name);
         let (inner, work, up) = (RefCell::new(inner), Notify::new(), Cell::new(false));
-        Cluster { nats, settings, prefix, inner, work, up, misread: Cell::new(0) }
+        let passed_on = Cell::new(Timestamp::ZERO);
+        Cluster { nats, settings, prefix, inner, work, up, passed_on, misread: Cell::new(0) }
     }
 
     /// What owners say to all.
@@ -218,15 +232,22 @@ impl Cluster {
         let mut inner = self.inner.borrow_mut();
         let (mut work, shards) = inner.owner.poll();
         inner.bells.wake_shards(shards);
+        let mut passes_on = !shards.is_empty();
         let mut called = PortMask::NONE;
         let patience_is_over = now >= inner.patience;
         let Inner { peers, bells, lease_ns, .. } = &mut *inner;
         for peer in peers.iter_mut().flatten() {
             work += peer.poll(&mut called);
+            let before = peer.counts.routed;
             work += take_commands(now, peer, floor);
+            passes_on |= peer.counts.routed > before;
             let is_heard = self.up.get() && now <= peer.heard_at.plus(*lease_ns);
             if peer.phase != Phase::Here && is_heard && peer.is_caught_up() {
-                settle(now, peer, &floor.view());
+                // The read model must know it all before anybody is told by it.
+                let view = floor.view();
+                if peer.shards.iter().all(|shard| view.seq(shard.id()) >= shard.read) {
+                    settle(now, peer, &view);
+                }
             }
             if patience_is_over && peer.phase != Phase::Here {
                 peer.shards.iter_mut().for_each(|shard| shard.excuse(now));
@@ -235,10 +256,18 @@ impl Cluster {
         }
         bells.wake_ports(called);
         drop(inner);
+        if passes_on {
+            self.passed_on.set(now);
+        }
         if work > 0 {
             self.work.notify_one();
         }
         work
+    }
+
+    /// Whether something was passed on a moment ago, so that the answer is near.
+    pub fn is_expecting(&self, now: Timestamp) -> bool {
+        now < self.passed_on.get().plus(NEAR_NS)
     }
 
     /// The next message to go out.

@@ -198,9 +198,14 @@ impl House {
         far + self.floor.poll() + self.reception.poll() + self.acts.poll() + self.cache.poll() + told
     }
 
-    /// There is something for this thread to look at.
+    /// There is something for this thread to look at, now.
     pub fn ring(&self) {
-        self.remote.bell().wake();
+        self.remote.bell().call();
+    }
+
+    /// Whether somebody at another server, or here, waits for what this thread passes on.
+    pub fn is_between_servers(&self) -> bool {
+        self.cluster.as_ref().is_some_and(|cluster| cluster.is_expecting(self.now()))
     }
 
     /// Tells everybody with clients what this thread has to say.

@@ -47,7 +47,9 @@ pub async fn take_turns(house: Rc<House>, remote: Remote) {
                 remote.bell().rise();
             }
             // Whoever waits for an answer shall not wait for a moment; and a shard whose lane is full calls.
-            1..MANY if house.floor.waiting_len() == 0 => _ = timeout(MOMENT, remote.rung()).await,
+            1..MANY if house.floor.waiting_len() == 0 && !house.is_between_servers() => {
+                _ = timeout(MOMENT, remote.rung()).await
+            }
             _ => yield_now().await,
         }
     }

@@ -63,6 +63,7 @@ pub fn start(
     let Store {
         mut born,
         reference,
+        configured,
         staff,
         numbers,
         rest_numbers,
@@ -108,7 +109,7 @@ pub fn start(
             outposts.pace = Some(pace);
         }
     }
-    let mut cluster = ClusterParts::of(config, &reference, parts.far, &bells);
+    let mut cluster = ClusterParts::of(config, &configured, parts.far, &bells);
     if let Some(cluster) = &mut cluster {
         (cluster.past, cluster.heard) = (far_past, acceptor.least_heard()?);
     }

@@ -54,6 +54,8 @@ pub struct Store {
     pub born: Vec<Born>,
     /// The configured ones, and all that vanished since the journal began.
     pub reference: Arc<RefData>,
+    /// The configured ones alone.
+    pub configured: Arc<RefData>,
     /// None: nothing is kept.
     pub staff: Option<Staff>,
     /// For ids of the demo trader's orders, never given before.
@@ -126,6 +128,7 @@ impl Store {
                 let reference = reference.clone();
                 return Ok(Store {
                     born,
+                    configured: reference.clone(),
                     reference,
                     staff: None,
                     numbers,
@@ -164,6 +167,7 @@ impl Store {
         let (rest_numbers, supply) = Supply::begin(notes)?;
         let supply = Some(supply);
         Ok(Store {
+            configured: reference.clone(),
             rest_numbers,
             supply,
             outpost_numbers,
@@ -217,6 +221,7 @@ impl Store {
         let supply = None;
         Store {
             born,
+            configured: reference.clone(),
             reference,
             staff,
             numbers,

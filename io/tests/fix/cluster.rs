@@ -1,6 +1,7 @@
 //! Several servers as one: the real binary twice and a real broker between. Shard 0 is of server `a`, shard 1 of server `b`, so that even
 //! security ids belong to `a` and odd ones to `b`.
 
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
 
 use serde_json::Value;
@@ -25,6 +26,8 @@ const AAPL: u32 = 1;
 /// Kills in the short form, and in the whole (`make faults`).
 const KILLS: u64 = 5;
 const KILLS_FULL: u64 = 100;
+/// Messages that are garbled.
+const GARBLED: usize = 600;
 
 /// Two servers, and what they need to be started again.
 struct Pair {
@@ -329,4 +332,49 @@ fn a_partition_leaves_each_side_its_own_and_what_was_under_way_comes_once() {
         ids == ids_of(&serde_json::from_str(&b("GET", OPEN, "").1).expect("a list"))
     });
     assert_eq!(ids, ["a-own", "b-own", "before", "doubtful"], "what was under way is there, once");
+}
+
+/// Whoever is on the broker: hears all that is said there, and says it again, a little other than it was.
+#[test]
+fn whatever_is_said_between_the_servers_ends_none_of_them() {
+    let pair = Pair::start("garbled");
+    let mut stranger = std::net::TcpStream::connect(("127.0.0.1", pair.broker.port)).expect("it listens");
+    stranger
+        .write_all(b"CONNECT {\"verbose\":false,\"echo\":false}\r\nSUB pitlane.test.> 1\r\nPING\r\n")
+        .expect("it reads");
+    let mut heard = BufReader::new(stranger.try_clone().expect("a socket"));
+    let mut dice = Chance::new(5);
+    let (mut line, mut told) = (String::new(), 0);
+    while told < GARBLED {
+        line.clear();
+        heard.read_line(&mut line).expect("it speaks");
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let ["MSG", subject, _, length] = words[..] else { continue };
+        let mut payload = vec![0; length.parse().expect("a length")];
+        heard.read_exact(&mut payload).expect("the whole message");
+        // Something to speak of.
+        if told % 50 == 0 {
+            submit(pair.at(told / 50 % 2), [MSFT, AAPL][told / 100 % 2], "");
+        }
+        told += 1;
+        for _ in 0..1 + dice.below(3) {
+            let at = dice.below(payload.len() as u64) as usize;
+            payload[at] = dice.below(256) as u8;
+        }
+        payload.truncate(if dice.below(8) == 0 {
+            dice.below(payload.len() as u64) as usize
+        } else {
+            payload.len()
+        });
+        let mut bytes = format!("PUB {subject} {}\r\n", payload.len()).into_bytes();
+        bytes.extend(payload);
+        bytes.extend(b"\r\n");
+        stranger.write_all(&bytes).expect("it reads");
+    }
+    for service in pair.services.into_iter().flatten() {
+        assert_eq!(get(&service, "/health/live").status, 200);
+        service.signal("TERM");
+        let ended = service.end();
+        assert!(ended.is_orderly(), "{}\n{}", ended.said, ended.complaints);
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use pitlane_engine::cluster::{Item, MemberId, Reader, is_at_home, seen_here, source_of};
+use pitlane_engine::cluster::{Item, MemberId, Reader, is_sound, seen_here, source_of};
 use pitlane_engine::command::{Body as Told, Command};
 use pitlane_engine::event::{Body, Event};
 use pitlane_engine::id::{Origin, PortId, PortMask, ShardId};
@@ -11,13 +11,16 @@ use pitlane_engine::reason::Reason;
 use pitlane_engine::time::Timestamp;
 
 use super::audience::Audience;
+use crate::platform::{CONTROL, HTTP};
 
 #[derive(Debug)]
 pub struct FarShard {
     end: ShardEnd,
+    orders_max: u32,
     pub audience: Audience,
-    /// Number of the last event that was told.
+    /// Number of the last event that was told, and of the last one on the read model's lane.
     seq: u64,
+    pub read: u64,
     /// What could not be told to these yet. A snapshot's begin may have an end before it.
     slots: VecDeque<(PortMask, Event)>,
     /// Who is being told a snapshot, and who was told one.
@@ -35,11 +38,13 @@ pub struct FarShard {
 }
 
 impl FarShard {
-    pub fn new(end: ShardEnd) -> FarShard {
+    pub fn new(end: ShardEnd, orders_max: u32) -> FarShard {
         FarShard {
             end,
+            orders_max,
             audience: Audience::default(),
             seq: 0,
+            read: 0,
             slots: VecDeque::new(),
             telling: PortMask::NONE,
             told: PortMask::NONE,
@@ -73,6 +78,9 @@ impl FarShard {
         while let Some((ports, event)) = self.slots.front_mut() {
             for port in ports.ports() {
                 if self.end.send(port, *event).is_ok() {
+                    if port == HTTP {
+                        self.read = event.seq;
+                    }
                     *ports = ports.without(PortMask::one(port));
                     *called = called.with(PortMask::one(port));
                 }
@@ -88,11 +96,15 @@ impl FarShard {
     /// Tells what the owner said, and gives it as we see it. Only when everything before is settled.
     pub fn tell(&mut self, from: MemberId, own: MemberId, item: &Item) -> Option<Event> {
         let mut event = item.event;
-        if !is_at_home(self.id(), &event) {
+        if !is_sound(self.id(), self.orders_max, &event) {
             return None;
         }
         if let Some(source) = source_of(&mut event) {
             source.port = seen_here(source.port, from, own);
+        }
+        // Prices come their own way, and may be newer than what comes on the other: they have no say in its numbers.
+        if item.to == Reader::All && matches!(event.body, Body::Tick(_) | Body::Depth(_)) {
+            event.seq = self.seq;
         }
         let ports = match item.to {
             Reader::All => self.audience.hearers(&mut event),
@@ -149,7 +161,7 @@ impl FarShard {
     /// Whether a transaction was not told before; all else is.
     fn is_news(&mut self, event: &Event) -> bool {
         let Body::Booked(booking) = &event.body else { return true };
-        let (ledger, number) = (booking.id.0 >> 32, booking.id.0 + 1);
+        let (ledger, number) = (booking.id.0 >> 32, booking.id.0.saturating_add(1));
         let last = self.booked.entry(ledger).or_default();
         let is_news = number > *last;
         *last = number.max(*last);
@@ -200,7 +212,7 @@ impl FarShard {
             | Told::Session { .. }
             | Told::TradingDay { .. }
             | Told::Reference { .. } => {}
-            _ if command.source.port == crate::platform::CONTROL => {}
+            _ if command.source.port == CONTROL => {}
             _ => return (Some(command), false),
         }
         let (source, token, reason) = (command.source, command.token, Reason::None);

@@ -257,8 +257,9 @@ impl Owner {
     fn take(&mut self, member: MemberId, first: u64, commands: Vec<(ShardId, Command)>) -> u64 {
         let Owner { followers, own, shards, .. } = self;
         let follower = &mut followers[member as usize];
-        for (number, (shard, mut command)) in (first..).zip(commands) {
-            if number != follower.taken + 1 {
+        for (at, (shard, mut command)) in (0..).zip(commands) {
+            let number = follower.taken + 1;
+            if first.checked_add(at) != Some(number) {
                 continue;
             }
             if follower.inbox.len() >= INBOX_MAX {

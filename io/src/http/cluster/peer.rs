@@ -98,7 +98,7 @@ pub struct Counts {
 }
 
 impl Peer {
-    pub fn new(name: String, member: MemberId, own: Card, ends: Vec<ShardEnd>) -> Peer {
+    pub fn new(name: String, member: MemberId, own: Card, ends: Vec<ShardEnd>, orders_max: u32) -> Peer {
         Peer {
             name,
             member,
@@ -110,7 +110,7 @@ impl Peer {
             last: 0,
             stash: BTreeMap::new(),
             items: VecDeque::new(),
-            shards: ends.into_iter().map(FarShard::new).collect(),
+            shards: ends.into_iter().map(|end| FarShard::new(end, orders_max)).collect(),
             heard_at: Timestamp::ZERO,
             has_left: false,
             asked_at: Timestamp::ZERO,
@@ -201,7 +201,7 @@ impl Peer {
         }
         match *letter {
             Letter::Joined { after, complete, .. } if self.next.is_none() => {
-                self.next = Some(after + 1);
+                self.next = Some(after.saturating_add(1));
                 self.stash.retain(|number, _| *number > after);
                 self.counts.snapshots += 1;
                 let heard = self.heard_before.take();
@@ -240,7 +240,7 @@ impl Peer {
             while self.items.len() < ITEMS_MAX
                 && let Some(post) = self.next.and_then(|next| self.stash.remove(&next))
             {
-                self.next = Some(post.number + 1);
+                self.next = Some(post.number.saturating_add(1));
                 self.items.extend(post.items);
             }
             let settled =
@@ -270,7 +270,7 @@ impl Peer {
         }
         let next = self.next?;
         // A whole answer has come, or none.
-        let may_ask = is_due || next >= self.asked_from + AGAIN_MAX;
+        let may_ask = is_due || next >= self.asked_from.saturating_add(AGAIN_MAX);
         let is_missing = next <= self.last && !self.stash.contains_key(&next);
         if is_missing && may_ask && self.items.len() < ITEMS_MAX {
             (self.asked_at, self.asked_from) = (now, next);
@@ -325,7 +325,7 @@ impl Peer {
 
     /// Whether it has told all it has: then it is here.
     pub fn is_caught_up(&self) -> bool {
-        !self.has_left
+        !(self.has_left || self.is_stranger)
             && self.next.is_some_and(|next| next > self.last)
             && self.items.is_empty()
             && self.shards.iter().all(|shard| shard.is_complete)
