@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use async_nats::jetstream::Message;
 use async_nats::jetstream::consumer::pull::Ordered;
+use bytes::Bytes;
 use futures_util::StreamExt;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
@@ -31,6 +32,10 @@ const AGAIN: Duration = Duration::from_millis(50);
 
 /// How often it is looked how far behind this one is.
 const LOOK: Duration = Duration::from_secs(1);
+
+/// Messages without a gap after which many are asked for at once; and how many at most, of half a megabyte each.
+const RUN_MIN: u64 = 8;
+const RUN_MAX: u64 = 64;
 
 /// What is needed to follow.
 #[derive(Debug)]
@@ -77,15 +82,6 @@ enum Ended {
     Again(&'static str),
     /// The folder lacks something that the stream has.
     Lacking,
-}
-
-/// What came of asking for the lead.
-enum Asked {
-    Ended(Ended),
-    /// There is something to be read before.
-    Behind,
-    /// The broker did not answer, or somebody was quicker.
-    InVain,
 }
 
 impl Follower {
@@ -201,14 +197,17 @@ impl Reading {
     }
 
     async fn run(&mut self, follower: &Follower) -> io::Result<Ended> {
-        let mut messages = None;
+        let mut bell = None;
         let mut looks = interval(LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut risen = follower.weather.risen();
         loop {
-            if messages.is_none() {
-                match follower.stream.read(self.position + 1).await {
-                    Ok(found) => messages = Some(found),
+            if let Some(ended) = self.catch_up(follower).await? {
+                return Ok(ended);
+            }
+            if bell.is_none() {
+                match follower.stream.bell(self.position + 1).await {
+                    Ok(found) => bell = Some(found),
                     Err(error) => {
                         tracing::debug!(%error, "the stream of the standby cannot be read");
                         sleep(AGAIN).await;
@@ -219,17 +218,11 @@ impl Reading {
             let due = self.due(follower);
             tokio::select! {
                 biased;
-                next = next_of(&mut messages) => match next {
-                    Some(Ok(message)) => if let Some(ended) = self.hear(follower, &message)? {
-                        return Ok(ended);
-                    },
-                    Some(Err(_)) | None => messages = None,
+                rung = next_of(&mut bell) => if !matches!(rung, Some(Ok(_))) {
+                    bell = None;
                 },
-                () = until(due) => match self.ask(follower).await? {
-                    Asked::Ended(ended) => return Ok(ended),
-                    // There is more, and it does not come: somebody else must be asked for it.
-                    Asked::Behind if self.heard.elapsed() > follower.lease => messages = None,
-                    Asked::Behind | Asked::InVain => {}
+                () = until(due) => if let Some(ended) = self.ask(follower).await? {
+                    return Ok(ended);
                 },
                 _ = looks.tick() => if let Ok(end) = follower.stream.end().await {
                     follower.state.behind.set(end.seq.saturating_sub(self.position));
@@ -238,11 +231,32 @@ impl Reading {
                     if std::mem::replace(&mut risen, follower.weather.risen()) != follower.weather.risen() {
                         // Who was silent because the broker was away has not been silent; and it may not know us any more.
                         self.heard = Instant::now();
-                        messages = None;
+                        bell = None;
                     }
                 }
             }
         }
+    }
+
+    /// Reads what there is: one by one, or many at once where one follows the other without a gap.
+    async fn catch_up(&mut self, follower: &Follower) -> io::Result<Option<Ended>> {
+        let mut run: u64 = 0;
+        while let Ok(Some(next)) = follower.stream.next(self.position).await {
+            run = if next.0 == self.position + 1 { (2 * run).clamp(1, RUN_MAX) } else { 0 };
+            let more = match run >= RUN_MIN {
+                true => follower.stream.some(next.0 + 1, run).await,
+                false => Vec::new(),
+            };
+            if run >= RUN_MIN && (more.len() as u64) < run {
+                run = 0;
+            }
+            for (seq, bytes) in [next].into_iter().chain(more) {
+                if let Some(ended) = self.hear(follower, seq, &bytes)? {
+                    return Ok(Some(ended));
+                }
+            }
+        }
+        Ok(None)
     }
 
     /// When the lead may be asked for, as things are.
@@ -257,10 +271,8 @@ impl Reading {
         Some(due.max(self.not_before))
     }
 
-    fn hear(&mut self, follower: &Follower, message: &Message) -> io::Result<Option<Ended>> {
-        let Ok(info) = message.info() else { return Ok(Some(Ended::Again("a message without a number"))) };
-        let seq = info.stream_sequence;
-        let Some(Parcel { epoch, what }) = Parcel::decode(&message.payload) else {
+    fn hear(&mut self, follower: &Follower, seq: u64, bytes: &Bytes) -> io::Result<Option<Ended>> {
+        let Some(Parcel { epoch, what }) = Parcel::decode(bytes) else {
             return Ok(Some(Ended::Again("a message of another version, or of somebody else")));
         };
         self.heard = Instant::now();
@@ -289,27 +301,28 @@ impl Reading {
         self.position = seq;
         follower.state.set_epoch(epoch);
         follower.state.set_complete(self.manifest.complete);
-        follower.state.count(message.payload.len());
+        follower.state.count(bytes.len());
         Ok(None)
     }
 
     /// Asks for the lead: it is had if nothing was stored behind what was read.
-    async fn ask(&mut self, follower: &Follower) -> io::Result<Asked> {
+    async fn ask(&mut self, follower: &Follower) -> io::Result<Option<Ended>> {
         self.not_before = Instant::now() + AGAIN;
-        let Ok(end) = follower.stream.end().await else { return Ok(Asked::InVain) };
+        let Ok(end) = follower.stream.end().await else { return Ok(None) };
         if end.epoch.is_some() && end.seq > self.position {
-            return Ok(Asked::Behind);
+            // It is read first.
+            return Ok(None);
         }
         if end.epoch != self.epoch || end.epoch.is_some() && end.seq < self.position {
-            return Ok(Asked::Ended(Ended::Again("the broker has forgotten what it had")));
+            return Ok(Some(Ended::Again("the broker has forgotten what it had")));
         }
         let member = &follower.member;
         if self.counts == Counts::Ours {
             if self.leader.is_some_and(|leader| leader.node != member.node) {
-                return Ok(Asked::Ended(Ended::Again("another server was quicker")));
+                return Ok(Some(Ended::Again("another server was quicker")));
             }
             if !self.manifest.is_within(&follower.data)? {
-                return Ok(Asked::Ended(Ended::Lacking));
+                return Ok(Some(Ended::Lacking));
             }
         }
         let led = if let Role::Leads { epoch } = member.role { epoch } else { 0 };
@@ -321,11 +334,11 @@ impl Reading {
             Err(error) => Err(error),
         };
         match kept {
-            Ok(ack) => Ok(Asked::Ended(Ended::Won { epoch, seq: ack.sequence, at })),
+            Ok(ack) => Ok(Some(Ended::Won { epoch, seq: ack.sequence, at })),
             Err(error) => {
                 // Whether it was stored after all will be read.
                 tracing::debug!(%error, "the lead could not be had");
-                Ok(Asked::InVain)
+                Ok(None)
             }
         }
     }

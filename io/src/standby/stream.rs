@@ -20,10 +20,12 @@ use async_nats::jetstream::consumer::pull::{Ordered, OrderedConfig};
 use async_nats::jetstream::context::PublishError;
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::publish::PublishAck;
+use async_nats::jetstream::stream::LastRawMessageErrorKind::NoMessageFound;
 use async_nats::jetstream::stream::{Config as StreamConfig, DiscardPolicy, StorageType};
 use async_nats::jetstream::{self, Context};
 use async_nats::{Client, HeaderMap};
 use bytes::Bytes;
+use futures_util::future::join_all;
 
 use super::parcel::{Parcel, What};
 use crate::nats::subjects::segment;
@@ -139,7 +141,6 @@ impl Stream {
 
     /// Who led last; none: nobody ever did.
     pub async fn leader(&self) -> Result<Option<Leader>, String> {
-        use async_nats::jetstream::stream::LastRawMessageErrorKind::NoMessageFound;
         let found = self.stream.get_last_raw_message_by_subject(&format!("{}lead", self.prefix)).await;
         match found {
             Ok(message) => match Parcel::decode(&message.payload) {
@@ -153,10 +154,30 @@ impl Stream {
         }
     }
 
-    /// Every message from this one on, in order, without a gap.
-    pub async fn read(&self, from: u64) -> Result<Ordered, String> {
+    /// The next message behind this one that is still there.
+    ///
+    /// One after the other, by number: a consumer of the broker passes over messages that it has not told yet when others are purged (seen with
+    /// nats-server 2.9.10), and nothing would tell.
+    pub async fn next(&self, after: u64) -> Result<Option<(u64, Bytes)>, String> {
+        let all = format!("{}>", self.prefix);
+        match self.stream.get_first_raw_message_by_subject(all, after + 1).await {
+            Ok(message) => Ok(Some((message.sequence, message.payload))),
+            Err(error) if error.kind() == NoMessageFound => Ok(None),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// These messages, as far as they are there: in their order, up to the first that is not.
+    pub async fn some(&self, from: u64, count: u64) -> Vec<(u64, Bytes)> {
+        let asked = (from..from + count).map(|seq| self.stream.get_raw_message(seq));
+        let answers = join_all(asked).await.into_iter();
+        answers.map_while(|found| found.ok().map(|message| (message.sequence, message.payload))).collect()
+    }
+
+    /// Rings for messages from this one on, with the number of each but without what is in it.
+    pub async fn bell(&self, from: u64) -> Result<Ordered, String> {
         let deliver_policy = DeliverPolicy::ByStartSequence { start_sequence: from.max(1) };
-        let config = OrderedConfig { deliver_policy, ..OrderedConfig::default() };
+        let config = OrderedConfig { deliver_policy, headers_only: true, ..OrderedConfig::default() };
         let consumer = self.stream.create_consumer(config).await.map_err(|error| error.to_string())?;
         consumer.messages().await.map_err(|error| error.to_string())
     }
