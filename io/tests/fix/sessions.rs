@@ -1,6 +1,6 @@
 //! Sessions over real sockets: logon, orders, passwords, addresses, several gateways, TLS, and the end of the service.
 
-use crate::client::{Client, now, tls};
+use crate::client::{Client, Message, now, tls};
 use crate::service::{Service, folder};
 use crate::{address, fix, pitlane, start};
 
@@ -303,6 +303,33 @@ fn fix_is_spoken_over_tls() {
     client.log_on(false);
     client.order("a", "AAPL", 1, 10, "150");
     assert!(client.hear(2));
+    service.signal("KILL");
+    service.end();
+}
+
+/// Once both were done, and the reports of the second stood under the id of the first: its own was never answered.
+#[test]
+fn of_two_replacements_at_once_the_second_is_refused() {
+    let service = start(&folder("fix-two-replacements"), &["feed.on=false"]);
+    let mut client = Client::new("CLIENT1");
+    client.connect(fix(&service));
+    client.log_on(true);
+    client.order("a", "AAPL", 1, 10, "100");
+    assert!(client.hear(2), "it rests");
+    let mut both = Vec::new();
+    for (id, qty) in [("b", 15), ("c", 16)] {
+        let body = format!("11={id}|41=a|55=AAPL|54=1|38={qty}|40=2|44=100|59=1|60={}|", now());
+        both.extend(client.frame("G", client.next_out, "", &body));
+        client.next_out += 1;
+    }
+    client.write(&both);
+    assert!(client.hear(5), "one is done, the other refused");
+    client.settle();
+    let told = |kind: &str, id: &str| {
+        let of_it = |message: &&Message| message.get(35) == kind && message.get(11) == id;
+        client.heard[2..].iter().filter(of_it).count()
+    };
+    assert_eq!((told("8", "b"), told("9", "c"), client.heard.len()), (2, 1, 5));
     service.signal("KILL");
     service.end();
 }

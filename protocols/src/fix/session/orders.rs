@@ -168,14 +168,16 @@ impl Session {
         let id = order.cl_ord_id.unwrap_or_default();
         let orig = order.orig_cl_ord_id.unwrap_or_default();
         // A cancel may name the replacement that is on its way: it is meant for what becomes of it.
-        let named = orig == known.cl_ord_id || asked == Asked::Cancel && orig == known.replace;
-        if !named {
-            let pending = asked == Asked::Replace && orig == known.replace;
-            let reason = if pending { Reason::RequestPending } else { Reason::UnknownOrder };
-            return Err(reason.into());
+        let (named, renamed) = (orig == known.cl_ord_id, orig == known.replace);
+        if !named && !renamed {
+            return Err(Reason::UnknownOrder.into());
         }
         if known.status.is_finished() {
             return Err(Reason::OrderFinished.into());
+        }
+        // Of two replacements on their way we could not tell whose reports are whose.
+        if asked == Asked::Replace && !known.replace.is_none() {
+            return Err(Reason::RequestPending.into());
         }
         match asked {
             Asked::Cancel => {
