@@ -1,6 +1,7 @@
 //! Holds what everybody was told against what the platform knows, and its books against themselves: over REST, as anybody could.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 
 use pitlane_engine::number::{ContractSize, Money, Notional, Price};
 use serde_json::Value;
@@ -8,7 +9,7 @@ use serde_json::Value;
 use crate::findings::{Findings, Kind};
 use crate::http_client::Client;
 use crate::people::{Doors, wire};
-use crate::told::{FINAL, Standing, Told, qty, text};
+use crate::told::{Depth, FINAL, OPEN, Standing, Told, qty, text};
 
 /// Orders trade on while the books are read; they are read again until they agree, at most so often.
 const READS_MAX: usize = 50;
@@ -18,24 +19,22 @@ pub struct Audit<'a> {
     client: Client,
     /// Which life, for the findings.
     place: &'a str,
-    findings: &'a mut Findings,
+    findings: Findings,
 }
 
 impl Audit<'_> {
-    pub fn look(doors: &Doors, told: &[&Told], place: &str, findings: &mut Findings) {
-        let Ok(socket) = wire(doors.http) else {
-            return findings.add(Kind::Broken, format!("{place}: nobody listens"));
-        };
-        let mut audit = Audit { client: Client::new(socket), place, findings };
-        let orders = audit.orders();
+    /// What is found; an error, if the service was gone before all was looked at: then nothing can be said.
+    pub fn look(doors: &Doors, told: &[&Told], how: Depth, place: &str) -> io::Result<Findings> {
+        let mut audit =
+            Audit { client: Client::new(wire(doors.http)?), place, findings: Findings::default() };
+        let orders = audit.orders()?;
+        let transactions = audit.transactions()?;
         for told in told {
-            audit.check_orders(&orders, told);
-        }
-        let transactions = audit.transactions();
-        for told in told {
+            audit.check_orders(&orders, told, how)?;
             audit.check_transactions(&transactions, told);
         }
-        audit.check_books();
+        audit.check_books()?;
+        Ok(audit.findings)
     }
 
     fn find(&mut self, kind: Kind, what: String) {
@@ -43,29 +42,27 @@ impl Audit<'_> {
         self.findings.add(kind, format!("{place}: {what}"));
     }
 
-    fn rows(&mut self, path: &str) -> Vec<Value> {
+    fn rows(&mut self, path: &str) -> io::Result<Vec<Value>> {
         let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
-        let answer = self.client.send_bytes(request.as_bytes()).and_then(|()| self.client.try_receive(false));
-        match answer {
-            Ok(answer) if answer.status == 200 => match answer.json() {
+        self.client.send_bytes(request.as_bytes())?;
+        let answer = self.client.try_receive(false)?;
+        match answer.status {
+            200 => Ok(match answer.json() {
                 Value::Array(rows) => rows,
                 row => vec![row],
-            },
-            Ok(answer) if answer.status == 404 => Vec::new(),
-            other => {
-                self.find(Kind::Broken, format!("{path}: {other:?}"));
-                Vec::new()
-            }
+            }),
+            404 => Ok(Vec::new()),
+            _ => Err(io::Error::other(format!("{path}: {answer:?}"))),
         }
     }
 
     /// All orders by their present id.
-    fn orders(&mut self) -> BTreeMap<String, Value> {
+    fn orders(&mut self) -> io::Result<BTreeMap<String, Value>> {
         let mut orders = BTreeMap::new();
         // An order that ends between the two is in both.
         for path in ["/rest/execution/order", "/rest/ext/order/history"] {
             let mut ids = BTreeSet::new();
-            for row in self.rows(path) {
+            for row in self.rows(path)? {
                 let id = text(&row, "intId");
                 if !ids.insert(id.clone()) {
                     self.find(Kind::Doubled, format!("order {id} in {path}"));
@@ -73,12 +70,19 @@ impl Audit<'_> {
                 orders.insert(id, row);
             }
         }
-        orders
+        Ok(orders)
     }
 
-    fn check_orders(&mut self, orders: &BTreeMap<String, Value>, told: &Told) {
-        for (id, standing) in &told.orders {
-            match self.order(orders, id) {
+    fn check_orders(&mut self, orders: &BTreeMap<String, Value>, told: &Told, how: Depth) -> io::Result<()> {
+        for (id, standing) in told.orders(how) {
+            let mut found = self.order(orders, id)?;
+            for alias in told.aliases(id) {
+                if found.is_some() {
+                    break;
+                }
+                found = self.order(orders, alias)?;
+            }
+            match found {
                 Some(row) => self.check_order(&row, id, standing),
                 // A refusal is told, and need not be kept.
                 None if standing.status == "REJECTED" => {}
@@ -86,25 +90,24 @@ impl Audit<'_> {
             }
         }
         for id in &told.cancelled {
-            let open = ["NEW", "PARTIALLY_FILLED"];
-            if let Some(row) =
-                self.order(orders, id).filter(|row| open.contains(&text(row, "status").as_str()))
-            {
+            let row = self.order(orders, id)?;
+            if let Some(row) = row.filter(|row| OPEN.contains(&text(row, "status").as_str())) {
                 self.find(Kind::Lost, format!("the cancel of {id}: {row}"));
             }
         }
+        Ok(())
     }
 
     /// By the id it has, or any that it had.
-    fn order(&mut self, orders: &BTreeMap<String, Value>, id: &str) -> Option<Value> {
+    fn order(&mut self, orders: &BTreeMap<String, Value>, id: &str) -> io::Result<Option<Value>> {
         if let Some(row) = orders.get(id) {
-            return Some(row.clone());
+            return Ok(Some(row.clone()));
         }
-        let mut found = self.rows(&format!("/rest/execution/order/{id}"));
+        let mut found = self.rows(&format!("/rest/execution/order/{id}"))?;
         if found.len() > 1 {
             self.find(Kind::Doubled, format!("order {id}: {found:?}"));
         }
-        found.pop()
+        Ok(found.pop())
     }
 
     fn check_order(&mut self, row: &Value, id: &str, told: &Standing) {
@@ -115,7 +118,7 @@ impl Audit<'_> {
         }
     }
 
-    fn transactions(&mut self) -> Vec<Value> {
+    fn transactions(&mut self) -> io::Result<Vec<Value>> {
         self.rows("/rest/transaction/daily")
     }
 
@@ -138,31 +141,32 @@ impl Audit<'_> {
     }
 
     /// By security.
-    fn contract_sizes(&mut self) -> BTreeMap<u64, ContractSize> {
+    fn contract_sizes(&mut self) -> io::Result<BTreeMap<u64, ContractSize>> {
         let size = |row: Value| {
             let size = ContractSize::parse(row["contractSize"].to_string().as_bytes()).ok()?;
             Some((row["id"].as_u64()?, size))
         };
-        self.rows("/rest/security").into_iter().filter_map(size).collect()
+        Ok(self.rows("/rest/security")?.into_iter().filter_map(size).collect())
     }
 
     /// Positions and cash are the sums of transactions, and so is what is filled of an order.
-    fn check_books(&mut self) {
-        let sizes = self.contract_sizes();
+    fn check_books(&mut self) -> io::Result<()> {
+        let sizes = self.contract_sizes()?;
         let mut differences = Vec::new();
         for _ in 0..READS_MAX {
-            let transactions = self.transactions();
-            let positions = self.rows("/rest/position");
-            let cash = self.rows("/rest/ext/cash-balance");
-            let orders = self.orders();
+            let transactions = self.transactions()?;
+            let positions = self.rows("/rest/position")?;
+            let cash = self.rows("/rest/ext/cash-balance")?;
+            let orders = self.orders()?;
             differences = Books::of(&transactions, &sizes).differ(&positions, &cash, &orders);
             if differences.is_empty() {
-                return;
+                break;
             }
         }
         for difference in differences {
             self.find(Kind::Unbalanced, difference);
         }
+        Ok(())
     }
 }
 

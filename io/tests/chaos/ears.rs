@@ -6,9 +6,10 @@ use std::net::SocketAddr;
 use serde_json::Value;
 
 use crate::people::{Doors, wire};
+use crate::rest_trader;
 use crate::stomp::client::{Client, body, header};
 use crate::stomp::socket::WebSocket;
-use crate::told::{Told, qty, text};
+use crate::told::{FINAL, Told, qty, text};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Over {
@@ -46,8 +47,19 @@ impl Ear {
                 heard.transaction(&row);
                 self.told.transaction(&row);
             } else {
-                self.told.order(&text(&row, "intId"), &text(&row, "status"), qty(&row, "filledQuantity"));
+                self.hear_status(&row);
             }
+        }
+    }
+}
+
+impl Ear {
+    /// What is modified has another id the next time; only what has ended and what is never modified is held against the platform.
+    fn hear_status(&mut self, row: &Value) {
+        let (id, status) = (text(row, "intId"), text(row, "status"));
+        match FINAL.contains(&status.as_str()) || id.starts_with(rest_trader::PREFIX) {
+            true => self.told.order(&id, &status, qty(row, "filledQuantity")),
+            false => self.told.forget(&id),
         }
     }
 }

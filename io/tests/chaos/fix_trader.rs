@@ -115,12 +115,12 @@ impl FixTrader {
                 Err(Broken::Repeated(_)) if self.forgives_repeats => {}
                 Err(Broken::Repeated(told)) => findings.add(Kind::Doubled, format!("FIX says again {told}")),
                 Err(Broken::Missing(told)) => {
-                    findings.add(Kind::Lost, format!("FIX says nothing before {told}"))
+                    findings.add(Kind::Lost, format!("FIX says nothing before {told}"));
                 }
             }
-        }
-        self.taken = self.client.heard.len();
-        for (id, last) in &self.known.last {
+            let id = message.get(37);
+            self.told.alias(id, message.get(11));
+            let Some(last) = self.known.last.get(id) else { continue };
             let status = match last.get(39) {
                 "2" => "FILLED",
                 "4" => "CANCELED",
@@ -130,6 +130,7 @@ impl FixTrader {
             };
             self.told.order(id, status, Qty::parse(last.get(14).as_bytes()).unwrap_or_default());
         }
+        self.taken = self.client.heard.len();
     }
 
     /// Every request it sent and was never told of, when nothing is missing any more.

@@ -1,5 +1,6 @@
 //! Lives one after the other on the same data, with the same people. Each begins with a look at what the last one left.
 
+use std::io;
 use std::os::unix::process::ExitStatusExt;
 
 use pitlane_engine::chance::Chance;
@@ -10,6 +11,7 @@ use crate::people::{Doors, People};
 use crate::place::Place;
 use crate::plan::{End, Life};
 use crate::service::{Ended, Service};
+use crate::told::Depth;
 use crate::trouble::Scene;
 
 const SIGKILL: i32 = 9;
@@ -36,7 +38,12 @@ impl Line {
         let name = format!("seed {}, life {}, {life:?}", self.seed, self.lives);
         eprintln!("{name}");
         let service = self.place.start(life);
-        if !self.look(&service, &name) {
+        if let Err(error) = self.look(&service, &name) {
+            // It may have killed itself before anybody could look; the next one is looked at.
+            if !matches!(life.end, End::KillAtWrite(_)) {
+                self.findings.add(Kind::Broken, format!("{name}: {error}"));
+            }
+            service.signal("KILL");
             return self.check_end(service.end(), life, &name);
         }
         let doors = Doors::of(&service);
@@ -88,30 +95,37 @@ impl Line {
         for id in people.fix.unheard() {
             self.findings.add(Kind::Lost, format!("{name}: order {id} of FIX was never reported"));
         }
-        Audit::look(&doors, &people.told(), &name, &mut self.findings);
+        match Audit::look(&doors, &people.told(), Depth::All, &name) {
+            Ok(findings) => self.findings.take(findings),
+            Err(error) => self.findings.add(Kind::Broken, format!("{name}: {error}")),
+        }
         service.signal("TERM");
         let ended = service.end();
         if !ended.is_orderly() {
             self.findings.add(Kind::Broken, format!("{name}: {}", ended.complaints));
+        }
+        if !self.findings.is_clean() {
+            self.place.keep();
         }
     }
 
     /// One more start, only to look.
     pub fn look_back(&mut self) {
         let service = self.place.still();
-        self.look(&service, "looking back");
+        self.look(&service, "looking back").expect("it goes on while it is looked at");
         service.signal("KILL");
         service.end();
     }
 
-    /// What is there after the start. False: it did not start.
-    fn look(&mut self, service: &Service, name: &str) -> bool {
+    /// What is there after the start; an error, if it did not start or is gone.
+    fn look(&mut self, service: &Service, name: &str) -> io::Result<()> {
         if !service.is_ready() {
-            return false;
+            return Err(io::Error::other("it did not start"));
         }
-        let people = self.people.as_ref().expect("they are at home");
-        Audit::look(&Doors::of(service), &people.told(), name, &mut self.findings);
-        true
+        let people = self.people.as_mut().expect("they are at home");
+        self.findings.take(Audit::look(&Doors::of(service), &people.told(), Depth::Fresh, name)?);
+        people.are_known();
+        Ok(())
     }
 
     fn check_end(&mut self, ended: Ended, life: &Life, name: &str) {

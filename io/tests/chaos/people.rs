@@ -70,6 +70,13 @@ impl People {
         told
     }
 
+    /// All that they were told was looked at.
+    pub fn are_known(&mut self) {
+        self.rest.told.is_known();
+        self.fix.told.is_known();
+        self.ears.iter_mut().for_each(|ear| ear.told.is_known());
+    }
+
     /// All of them begin; each act is told to whoever holds the crowd.
     pub fn go(self, doors: Doors) -> Crowd {
         let over = Arc::new(AtomicBool::new(false));

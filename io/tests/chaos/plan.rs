@@ -6,7 +6,7 @@ use pitlane_engine::chance::Chance;
 use crate::trouble::{Abilities, Trouble};
 
 /// Acts of clients in a life, at least and at most.
-const ACTS: (u64, u64) = (40, 160);
+const ACTS: (u64, u64) = (30, 120);
 /// Farthest write at which a process kills itself: some two hundred commands come before the first order.
 const WRITES_MAX: u64 = 1_500;
 

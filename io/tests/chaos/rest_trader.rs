@@ -12,6 +12,8 @@ use crate::told::Told;
 /// Orders that cancels aim at: the last so many.
 const AIMS: usize = 20;
 const LATER: u16 = 503;
+/// Its ids begin so; none of its orders is ever modified.
+pub const PREFIX: char = 'r';
 
 #[derive(Clone, Debug)]
 struct Request {
@@ -115,7 +117,7 @@ impl RestTrader {
 
     fn next(&mut self) -> Request {
         self.sent += 1;
-        let id = format!("r{}", self.sent);
+        let id = format!("{PREFIX}{}", self.sent);
         let security = 1 + self.dice.below(4);
         let side = ["BUY", "SELL"][self.dice.below(2) as usize];
         let quantity = 1 + self.dice.below(20);

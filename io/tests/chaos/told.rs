@@ -1,12 +1,23 @@
 //! What a client was told, as far as it must still hold after the next start.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pitlane_engine::number::Qty;
 use serde_json::Value;
 
-/// Statuses that do not change any more.
-pub const FINAL: [&str; 4] = ["FILLED", "CANCELED", "REJECTED", "EXPIRED"];
+/// Statuses that do not change any more. What was refused may be asked for again under the same id, and be taken then.
+pub const FINAL: [&str; 3] = ["FILLED", "CANCELED", "EXPIRED"];
+
+/// Statuses from which a cancel leads away.
+pub const OPEN: [&str; 2] = ["NEW", "PARTIALLY_FILLED"];
+
+/// How much is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// Orders that something was told of since the last look.
+    Fresh,
+    All,
+}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {
@@ -18,7 +29,10 @@ pub struct Standing {
 #[derive(Clone, Debug, Default)]
 pub struct Told {
     /// By any id the order has had.
-    pub orders: BTreeMap<String, Standing>,
+    orders: BTreeMap<String, Standing>,
+    /// Those of which something was told since the last look.
+    fresh: BTreeSet<String>,
+    aliases: BTreeMap<String, Vec<String>>,
     /// Orders whose cancel was taken: they are open no more.
     pub cancelled: Vec<String>,
     /// Quantity and price by UUID, as they were written.
@@ -28,14 +42,42 @@ pub struct Told {
 impl Told {
     /// Tells of an order; what was told earlier about it does not count any more.
     pub fn order(&mut self, id: &str, status: &str, filled: Qty) {
+        self.fresh.insert(id.to_string());
         self.orders.insert(id.to_string(), Standing { status: status.to_string(), filled });
+    }
+
+    /// What was told of it does not hold any more.
+    pub fn forget(&mut self, id: &str) {
+        self.orders.remove(id);
+    }
+
+    /// Another id that an order has had, the newest last: who is modified again and again is known by the last two only.
+    pub fn alias(&mut self, id: &str, other: &str) {
+        let aliases = self.aliases.entry(id.to_string()).or_default();
+        if id != other && aliases.last().is_none_or(|last| last != other) {
+            aliases.push(other.to_string());
+        }
+    }
+
+    /// The other ids, the newest first.
+    pub fn aliases(&self, id: &str) -> impl Iterator<Item = &String> {
+        self.aliases.get(id).into_iter().flatten().rev()
     }
 
     /// That it is there, whatever became of it.
     pub fn is_there(&mut self, id: &str) {
-        self.orders
-            .entry(id.to_string())
-            .or_insert(Standing { status: String::new(), filled: Qty::default() });
+        if !self.orders.contains_key(id) {
+            self.order(id, "", Qty::default());
+        }
+    }
+
+    pub fn orders(&self, how: Depth) -> impl Iterator<Item = (&String, &Standing)> {
+        self.orders.iter().filter(move |(id, _)| how == Depth::All || self.fresh.contains(*id))
+    }
+
+    /// All of it was looked at.
+    pub fn is_known(&mut self) {
+        self.fresh.clear();
     }
 
     pub fn transaction(&mut self, row: &Value) {

@@ -204,6 +204,9 @@ impl Client {
         if !self.number(message) {
             return false;
         }
+        if message.get(35) == "5" {
+            self.say("5", "");
+        }
         let is_application = matches!(message.get(35), "8" | "9" | "j");
         if is_application {
             self.heard.push(message.clone());

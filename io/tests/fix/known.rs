@@ -41,7 +41,7 @@ impl Known {
 
     fn report(&mut self, message: &Message) -> Result<(), Broken> {
         if !self.exec_ids.insert(message.get(17).to_string()) {
-            return Err(Broken::Repeated(message.text()));
+            return Err(Broken::Repeated(format!("ExecID of {}", message.text())));
         }
         let root = message.get(37).to_string();
         if matches!(message.get(150), "A" | "6" | "E") {
@@ -66,7 +66,7 @@ impl Known {
         *count += 1;
         match *count {
             1 => Ok(()),
-            _ => Err(Broken::Repeated(message.text())),
+            _ => Err(Broken::Repeated(format!("answer {}", message.text()))),
         }
     }
 }
