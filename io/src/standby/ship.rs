@@ -39,6 +39,8 @@ const WINDOW_BYTES_MAX: usize = 8 << 20;
 const TICK: Duration = Duration::from_millis(50);
 /// Of these, how many until it is looked for what was removed.
 const TICKS_PER_SWEEP: u64 = 20;
+/// Removed files of which the stream says so: more than anybody misses who follows.
+const REMOVED_MAX: usize = 1_000;
 /// Between two tries of something that the broker did not answer.
 const AGAIN: Duration = Duration::from_millis(20);
 /// He who leads speaks so often within his lease.
@@ -94,6 +96,8 @@ pub struct Shipper {
     window: VecDeque<Sent>,
     window_bytes: usize,
     spoke: Instant,
+    /// Files that were removed, oldest first, of which the stream still says so.
+    removed: VecDeque<String>,
     cargo: Option<Cargo>,
     bells: Vec<Bell>,
     /// Told once, when all of the folder is with the broker.
@@ -147,6 +151,7 @@ impl Shipper {
             window: VecDeque::new(),
             window_bytes: 0,
             spoke: at,
+            removed: VecDeque::new(),
             cargo: None,
             bells: Vec::new(),
             shipped: None,
@@ -293,14 +298,22 @@ impl Shipper {
         }
     }
 
-    /// Tells of a file that was removed, and has the broker forget it.
+    /// Tells of files that were removed, and has the broker forget those of long ago.
     async fn sweep(&mut self, cargo: &Cargo) {
         while self.has_room()
             && let Some(path) = cargo.scan.gone(&self.manifest).map(str::to_string)
         {
             self.send(What::Removed(path.clone()), None).await;
-            let stream = self.stream.clone();
-            tokio::spawn(async move { stream.forget(&path).await });
+            self.removed.push_back(path);
+        }
+        while self.removed.len() > REMOVED_MAX
+            && let Some(path) = self.removed.pop_front()
+        {
+            // Reference data may have come back under their name.
+            if !self.manifest.has(&path) {
+                let stream = self.stream.clone();
+                tokio::spawn(async move { stream.forget(&path).await });
+            }
         }
     }
 

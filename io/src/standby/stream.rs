@@ -6,8 +6,7 @@
 //! ```text
 //! PREFIX.lead                 who leads, and that he ended               the last ones are kept
 //! PREFIX.beat  .complete      that he lives; that all is there           the last one is kept
-//! PREFIX.gone                 names of files that were removed           the last one is kept
-//! PREFIX.file.PATH            a file, piece by piece                     all of it, until the file is removed
+//! PREFIX.file.PATH            a file, piece by piece                     all of it, until it is removed: then that
 //! PREFIX.page.PATH.OFFSET     a page of a file that changes in place     the last one is kept
 //! ```
 
@@ -103,7 +102,8 @@ impl Stream {
             What::Lead { .. } | What::Release { .. } => (format!("{prefix}lead"), false),
             What::Beat => (format!("{prefix}beat"), true),
             What::Complete => (format!("{prefix}complete"), true),
-            What::Removed(_) => (format!("{prefix}gone"), true),
+            // It takes the place of all that was sent of the file.
+            What::Removed(path) => (self.file(path), true),
             What::Append(piece) | What::Whole(piece) => (self.file(&piece.path), piece.offset == 0),
             What::Page(piece) => (format!("{prefix}page.{}.{}", segment(&piece.path), piece.offset), true),
         }
@@ -113,7 +113,7 @@ impl Stream {
         format!("{}file.{}", self.prefix, segment(path))
     }
 
-    /// Forgets a file that was removed. If it fails only room is lost.
+    /// Forgets that a file was removed, long after. If it fails only a little room is lost.
     pub async fn forget(&self, path: &str) {
         if let Err(error) = self.stream.purge().filter(self.file(path)).await {
             tracing::debug!(path, %error, "the broker keeps a file that is gone");
