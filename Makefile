@@ -7,6 +7,7 @@ DOCFLAGS := -D warnings -A rustdoc::private_intra_doc_links
 # A fuzz run: which target, and for how long.
 TARGET ?= commands
 FOR ?= 60
+FUZZ_TARGETS := $(patsubst tests/fuzz/fuzz_targets/%.rs,%,$(sort $(wildcard tests/fuzz/fuzz_targets/*.rs)))
 # What a build is compared with.
 BASE ?= HEAD~1
 # What is looked at for a flame graph.
@@ -111,8 +112,10 @@ attack: $(ATTACK_ENV)/bin/sslyze ## sslyze on every listener with TLS and slowht
 	$(if $(BINARY),,cargo build $(PROFILE) --package pitlane)
 	tests/tools/attack $(or $(BINARY),$(BUILT)/sim/pitlane) $<
 
-fuzz: ## any input into any state (TARGET=commands FOR=60); TARGET=rest: requests made up from the description of REST
-ifeq ($(TARGET),rest)
+fuzz: ## any input into any state (TARGET=commands FOR=60); TARGET=all: each in turn; TARGET=rest: requests made up from the description of REST
+ifeq ($(TARGET),all)
+	@for target in $(FUZZ_TARGETS); do $(MAKE) --no-print-directory fuzz TARGET=$$target || exit 1; done
+else ifeq ($(TARGET),rest)
 	PITLANE_REST_FUZZ=$(FOR) cargo test --package pitlane $(PROFILE) --test description -- --nocapture the_service_is
 else
 	@command -v cargo-fuzz >/dev/null || cargo install cargo-fuzz --locked

@@ -1,11 +1,15 @@
-//! Any bytes into a shard, into the codecs and sessions of FIX and STOMP: no panic, and the rules hold. The corpus of each
-//! fuzz target is replayed, then bytes at random.
+//! Any bytes into a shard, into every codec, session and reader of files: no panic, and the rules hold. The corpus of each fuzz target is
+//! replayed, then bytes at random.
+
+mod limits;
 
 use std::path::Path;
 
 use pitlane_tests::dice::Dice;
 use pitlane_tests::stomp::fuzz as stomp;
-use pitlane_tests::{decode, fix_fuzz, seeds, websocket_fuzz};
+use pitlane_tests::{
+    decode, files_fuzz, fix_fuzz, journal_fuzz, letters_fuzz, rest_fuzz, seeds, websocket_fuzz,
+};
 
 /// Length of a random input: some hundred commands.
 const BYTES: u64 = 4_000;
@@ -13,12 +17,58 @@ const BYTES: u64 = 4_000;
 /// Length of a random script for a FIX session.
 const SCRIPT_BYTES: usize = 300;
 
+type Play = fn(&[u8]);
+
+/// Every fuzz target, under its name, and what it plays.
+const TARGETS: [(&str, Play); 18] = [
+    ("commands", decode::play),
+    ("fix_decode", fix_fuzz::decode),
+    ("fix_session", fix_fuzz::session),
+    ("fix_venue", fix_fuzz::venue),
+    ("stomp_decode", stomp::decode),
+    ("stomp_broker", stomp::play),
+    ("stomp_websocket", stomp::websocket),
+    ("websocket", websocket_fuzz::receive),
+    ("rest_body", rest_fuzz::body),
+    ("rest_query", rest_fuzz::query),
+    ("settings", files_fuzz::settings),
+    ("reference", files_fuzz::reference),
+    ("ticks", files_fuzz::ticks),
+    ("parquet", files_fuzz::parquet),
+    ("books", files_fuzz::books),
+    ("audit", files_fuzz::audit),
+    ("journal", journal_fuzz::read),
+    ("letters", letters_fuzz::read),
+];
+
+#[test]
+fn every_target_is_played_here() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/fuzz_targets");
+    let mut names: Vec<String> = std::fs::read_dir(folder)
+        .expect("the targets are part of the repository")
+        .map(|entry| entry.expect("a readable folder").path().with_extension(""))
+        .filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
+        .collect();
+    let mut played: Vec<&str> = TARGETS.iter().map(|(name, _)| *name).collect();
+    names.sort();
+    played.sort_unstable();
+    assert_eq!(names, played);
+}
+
+#[test]
+fn every_corpus_is_survived() {
+    for (target, play) in TARGETS {
+        replay(target, play);
+    }
+}
+
 /// Plays everything that a fuzz target has kept.
-fn replay(target: &str, play: fn(&[u8])) {
+fn replay(target: &str, play: Play) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
     let mut count = 0;
     for entry in std::fs::read_dir(&folder).expect("the corpus is part of the repository") {
         let path = entry.expect("a readable folder").path();
+        println!("{}", path.display());
         play(&std::fs::read(&path).expect("a readable file"));
         count += 1;
     }
@@ -36,23 +86,12 @@ fn at_random(count: u64, play: impl Fn(&[u8]) + Sync) {
 }
 
 #[test]
-fn the_corpus_is_survived() {
-    replay("commands", decode::play);
-}
-
-#[test]
 fn bytes_at_random_are_survived() {
     at_random(400, decode::play);
-}
-
-#[test]
-fn the_corpus_of_the_fix_codec_is_survived() {
-    replay("fix_decode", fix_fuzz::decode);
-}
-
-#[test]
-fn the_corpus_of_the_fix_session_is_survived() {
-    replay("fix_session", fix_fuzz::session);
+    at_random(200, letters_fuzz::read);
+    at_random(200, files_fuzz::parquet);
+    at_random(200, |bytes| journal_fuzz::read(&bytes[..bytes.len().min(SCRIPT_BYTES)]));
+    at_random(400, |bytes| fix_fuzz::venue(&bytes[..bytes.len().min(SCRIPT_BYTES)]));
 }
 
 #[test]
@@ -61,23 +100,8 @@ fn scripts_at_random_are_survived_by_a_fix_session() {
 }
 
 #[test]
-fn the_corpus_of_the_stomp_decoder_is_survived() {
-    replay("stomp_decode", stomp::decode);
-}
-
-#[test]
-fn the_corpus_of_the_stomp_broker_is_survived() {
-    replay("stomp_broker", stomp::play);
-}
-
-#[test]
 fn deeds_at_random_are_survived_by_the_stomp_broker() {
     at_random(400, stomp::play);
-}
-
-#[test]
-fn the_corpus_of_the_websocket_is_survived() {
-    replay("websocket", websocket_fuzz::receive);
 }
 
 /// Heads that are nearly right, short payloads, and now and then a byte that is anything.

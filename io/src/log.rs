@@ -30,7 +30,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::{Layer, fmt as text, registry};
 
 pub use events::{EVENTS_MAX, EventLayer, Events, LogEvent, Severity};
-pub use fence::fenced;
+pub use fence::{fenced, spare_fenced};
 pub use lines::{LINE_BYTES_MAX, LINES_MAX, Lines};
 pub use panic::abort_on_panic;
 

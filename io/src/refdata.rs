@@ -69,7 +69,8 @@ pub fn shipped() -> Result<RefData, Faults> {
     parse(&built_in(), &[])
 }
 
-fn built_in() -> [Source; 5] {
+/// What the built-in set is read from.
+pub fn built_in() -> [Source; 5] {
     SHIPPED.map(|(name, text)| Source { name: name.to_string(), bytes: text.as_bytes().to_vec() })
 }
 

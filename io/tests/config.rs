@@ -46,6 +46,23 @@ fn complaints(name: &str, text: &str) -> Vec<String> {
     faults.to_string().lines().map(|line| line.replace(&folder, "")).collect()
 }
 
+#[test]
+fn what_is_too_much_for_settings_is_refused() {
+    let large = format!("# {}\n", "x".repeat(1 << 20));
+    let told = complaints("limits-large.toml", &large);
+    assert!(told[0].contains("it is larger than 1048576 bytes"), "{told:?}");
+    let at_the_end = &large[..1 << 20];
+    assert!(load(&file("limits-size.toml", at_the_end)).is_ok(), "as large as it may be");
+    let many = format!("[topology]\nshard_cores = [{}]\n", "1,".repeat(10_001));
+    let told = complaints("limits-many.toml", &many);
+    assert!(told[0].contains("it may have 10000 items, not 10001"), "{told:?}");
+    let long = complaints("limits-long.toml", &format!("[service]\nname = \"{}\"\n", "x".repeat(5_000)));
+    assert!(long[0].contains("service.name"), "{long:?}");
+    let names = format!("[[fix.session]]\nSenderCompID = \"A\"\nTargetCompID = \"{}\"\n", "B".repeat(33));
+    let told = complaints("limits-names.toml", &names);
+    assert!(told[0].contains("TargetCompID"), "{told:?}");
+}
+
 /// Every plain setting of a document, dotted, as text.
 fn flat(at: &str, value: &toml::Value, out: &mut Vec<(String, String)>) {
     let dotted = |key: &str| if at.is_empty() { key.to_string() } else { format!("{at}.{key}") };

@@ -189,7 +189,14 @@ const ANSWERS: [&str; 22] = [
     "35=9|11=$|41=$|39=0|434=2|102=1",
 ];
 
-/// A script for a session that calls a venue.
+/// The same for a session that calls a venue.
+pub fn venue(script: &[u8]) {
+    let mut script = script.iter().copied();
+    if let Some(flags) = script.next() {
+        with_venue(flags, script);
+    }
+}
+
 fn with_venue(flags: u8, mut script: impl Iterator<Item = u8>) {
     let mut settings = venue::settings();
     settings.reset_on_logon = flags & 1 != 0;

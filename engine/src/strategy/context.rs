@@ -283,3 +283,66 @@ impl Book {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::refdata::sample;
+    use crate::strategy::orders::OPEN_MAX;
+
+    fn with(look: impl FnOnce(&mut Context<'_>)) {
+        let mut book = Book::new(StrategyId(1));
+        let reference = RefData::check(sample::sound()).unwrap();
+        look(&mut Context {
+            now: Timestamp(1),
+            phase: Phase::Running,
+            operation: Operation::RealTime,
+            book: &mut book,
+            market: &Market::default(),
+            reference: &reference,
+            numbers: &mut IdBlock { next: 1, end: 10_000 },
+        });
+    }
+
+    #[test]
+    fn a_strategy_asks_for_no_more_than_there_is_room_for() {
+        with(|context| {
+            for _ in 0..ASKS_MAX {
+                assert_eq!(context.send_generic("a", b"1"), Ok(()));
+            }
+            assert_eq!(context.send_generic("a", b"1"), Err(Reason::LaneFull));
+        });
+        with(|context| {
+            for timer in 0..TIMERS_MAX as u32 {
+                assert_eq!(context.set_timer(timer, Timestamp(5)), Ok(()));
+            }
+            assert_eq!(context.set_timer(TIMERS_MAX as u32, Timestamp(5)), Err(Reason::Overflow));
+            assert_eq!(context.set_timer(0, Timestamp(6)), Ok(()), "one that is set again moves");
+        });
+        with(|context| {
+            for interval in 1..=BARS_MAX as u64 {
+                assert_eq!(context.subscribe_bars(SecurityId(1), interval), Ok(()));
+            }
+            assert_eq!(context.subscribe_bars(SecurityId(1), 1_000), Err(Reason::Overflow));
+        });
+        with(|context| {
+            let terms = Terms::default();
+            for number in 0..OPEN_MAX as u64 {
+                assert!(context.book.orders.has_room());
+                context.book.orders.submit(IntId::numbered(b's', number), &terms);
+            }
+            assert!(!context.book.orders.has_room());
+        });
+    }
+
+    #[test]
+    fn an_event_for_others_has_a_name_and_a_length() {
+        with(|context| {
+            let (name, body) = ("n".repeat(GENERIC_NAME_BYTES_MAX), vec![b'1'; GENERIC_BODY_BYTES_MAX]);
+            assert_eq!(context.send_generic(&name, &body), Ok(()));
+            for (name, body) in [("", 1), ("a", body.len() + 1), (&(name.clone() + "n"), 1)] {
+                assert_eq!(context.send_generic(name, &vec![b'1'; body]), Err(Reason::Overflow));
+            }
+        });
+    }
+}

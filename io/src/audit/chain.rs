@@ -140,7 +140,8 @@ fn facts(line: &str) -> Result<Facts, &'static str> {
         return Err("its hash is wrong");
     }
     let line: serde_json::Value = serde_json::from_str(line).map_err(|_| "it is not JSON")?;
-    let seq = line["seq"].as_u64().ok_or("it has no number")?;
+    // The first is one, and there is always a next.
+    let seq = line["seq"].as_u64().filter(|seq| (1..u64::MAX).contains(seq)).ok_or("it has no number")?;
     let prev = line["prev"].as_str().ok_or("it holds no line before")?.to_string();
     Ok(Facts { seq, prev, link })
 }

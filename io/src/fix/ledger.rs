@@ -141,6 +141,16 @@ mod tests {
     }
 
     #[test]
+    fn a_gateway_has_so_many_sessions() {
+        let mut ledger = Ledger::open(None, 0).unwrap();
+        for number in 1..=SESSIONS_MAX {
+            assert_eq!(ledger.number(&format!("PITLANE-C{number}")).unwrap(), Some(number as u16));
+        }
+        assert_eq!(ledger.number("PITLANE-MORE").unwrap(), None);
+        assert_eq!(ledger.number("PITLANE-C7").unwrap(), Some(7), "who is known stays");
+    }
+
+    #[test]
     fn what_could_lead_out_of_a_folder_is_no_name() {
         assert!(is_plain("PITLANE-BENCH17"));
         for name in ["", "a/b", "a b", "a\n", "é", "a\0"] {

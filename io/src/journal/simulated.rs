@@ -151,6 +151,11 @@ impl Simulated {
         Ok(world.inodes[*inode].cache.clone())
     }
 
+    /// All files.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        self.world().names.keys().cloned().collect()
+    }
+
     pub fn list(&self, folder: &Path) -> Vec<String> {
         let world = self.world();
         let inside = world.names.keys().filter(|path| path.parent() == Some(folder));

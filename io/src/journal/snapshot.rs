@@ -97,7 +97,8 @@ impl Snapshot {
         Ok(snapshot)
     }
 
-    fn decode(bytes: &[u8]) -> Result<Snapshot, (usize, What)> {
+    /// Of a file as it lies there: where something is wrong with it, and what.
+    pub fn decode(bytes: &[u8]) -> Result<Snapshot, (usize, What)> {
         let damaged = |words: &str| What::StateDamaged(words.into());
         let Some((head, body)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
             return Err((0, damaged("the snapshot is cut short")));

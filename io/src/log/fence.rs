@@ -23,6 +23,16 @@ pub fn fenced(call: &mut dyn FnMut()) -> Result<(), String> {
     })
 }
 
+/// From now on the panic hook in force, whosever it is, hears of no panic within a fence.
+pub fn spare_fenced() {
+    let hook = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        if !takes(info) {
+            hook(info);
+        }
+    }));
+}
+
 /// For the panic hook: notes what is said, if it is said within the fence.
 pub(super) fn takes(info: &PanicHookInfo<'_>) -> bool {
     if !FENCED.get() {

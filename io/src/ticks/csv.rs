@@ -111,7 +111,8 @@ impl CsvFile {
     #[inline]
     fn next_line(&mut self) -> Result<Option<(usize, usize)>, DataError> {
         loop {
-            if let Some(length) = memchr(b'\n', &self.block[self.from..self.to]) {
+            let end = memchr(b'\n', &self.block[self.from..self.to]);
+            if let Some(length) = end.filter(|length| *length <= LINE_BYTES_MAX) {
                 return Ok(Some(self.take_line(length, 1)));
             }
             let left = self.to - self.from;
@@ -315,6 +316,18 @@ mod tests {
         assert_eq!(rows[1], Row { at, security, body: Body::Trade { security, trade } });
         let Body::Tick { quote, trade, .. } = rows[2].body else { panic!("{:?}", rows[2]) };
         assert_eq!((quote.ask_size, trade.size, rows[2].security), (Qty::ZERO, Qty::ZERO, SecurityId(2)));
+    }
+
+    #[test]
+    fn a_line_is_not_longer_than_it_may_be() {
+        let row = |len: usize| {
+            let row = "1000,1,232.50,100,232.51,200,,";
+            format!("{TICKS}\n{}{row}\n", " ".repeat(len - row.len()))
+        };
+        let at_the_end = read(&row(LINE_BYTES_MAX)).unwrap_err();
+        assert!(!at_the_end.problem.contains("more than"), "{at_the_end:?}");
+        let beyond = read(&row(2 * LINE_BYTES_MAX)).unwrap_err();
+        assert!(beyond.problem.contains("more than"), "{beyond:?}");
     }
 
     #[test]

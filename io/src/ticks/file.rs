@@ -56,7 +56,6 @@ impl DataFile {
     }
 
     /// Of a file that is open.
-    #[cfg(test)]
     pub fn of_csv(file: CsvFile, reference: &Arc<RefData>, bars: BarPath) -> DataFile {
         DataFile { format: Format::Csv(file), bars: Unfolding::new(bars, reference.clone()) }
     }

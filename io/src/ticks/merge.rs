@@ -111,6 +111,19 @@ mod tests {
     use crate::ticks::csv::TICKS;
 
     #[test]
+    fn there_are_so_many_files_at_once() {
+        let reference = Arc::new(refdata::shipped().unwrap());
+        let bars = BarPath { interval_ns: 1, volume_bp: 1 };
+        let paths = vec![PathBuf::from("/nowhere.csv"); FILES_MAX + 1];
+        let opened = |count: usize| {
+            let range = (Timestamp::ZERO, Timestamp::MAX);
+            open(&paths[..count], &reference, bars, range).map(|_| ()).unwrap_err().problem
+        };
+        assert_eq!(opened(FILES_MAX + 1), format!("there are more than {FILES_MAX} files"));
+        assert!(opened(FILES_MAX).contains("No such file"), "they are looked for");
+    }
+
+    #[test]
     fn rows_of_several_files_come_in_the_order_of_time() {
         let folder = std::env::temp_dir().join(format!("pitlane-merge-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();

@@ -102,6 +102,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_query_has_so_many_parameters() {
+        let names: Vec<String> = (0..=PARAMETERS_MAX).map(|number| format!("p{number}")).collect();
+        let known: Vec<&str> = names.iter().map(String::as_str).collect();
+        let query = |count: usize| known[..count].join("=1&");
+        assert!(Query::parse(&query(PARAMETERS_MAX), &known).is_ok());
+        assert_eq!(Query::parse(&query(PARAMETERS_MAX + 1), &known), Err(BadQuery::TooMany));
+    }
+
+    #[test]
     fn a_query_is_read_strictly() {
         let known = ["strategy", "limit", "query"];
         let query = Query::parse("strategy=a%20b&limit=10&query=x+y%2Bz", &known).unwrap();

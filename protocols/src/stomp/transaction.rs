@@ -92,7 +92,7 @@ mod tests {
             transactions.add("0", ack.clone()).unwrap();
         }
         assert_eq!(transactions.add("0", ack.clone()), Err(TransactionError::TooLarge));
-        let send = Deed::Send { name: String::new(), body: vec![0; 60_000] };
+        let send = Deed::Send { name: String::new(), body: vec![0; EVENT_BYTES_MAX / 4] };
         for _ in 0..4 {
             transactions.add("1", send.clone()).unwrap();
         }

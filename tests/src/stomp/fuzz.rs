@@ -12,6 +12,7 @@ use pitlane_protocols::stomp::frame::Version;
 use pitlane_protocols::stomp::payload::system::{Level, LogEvent};
 use pitlane_protocols::stomp::session::{Close, State, Transport};
 use pitlane_protocols::stomp::settings::{Limits, Settings};
+use pitlane_protocols::websocket::{Receiver, State as Heard};
 
 use super::wire;
 use crate::world;
@@ -127,6 +128,30 @@ pub fn play(bytes: &[u8]) {
         }
         rest = rest.get(1..).unwrap_or_default();
         scene.look();
+    }
+}
+
+/// Any bytes over a WebSocket into a broker, joined as the service joins them. The first byte chooses where they are cut, and whether
+/// one must log in.
+pub fn websocket(bytes: &[u8]) {
+    let Some((&choice, stream)) = bytes.split_first() else { return };
+    // The first client comes by WebSocket.
+    let mut scene = Scene::new(choice & !1 | choice >> 7);
+    let mut receiver = Receiver::default();
+    for piece in stream.chunks(1 + choice as usize / 2).take(DEEDS_MAX) {
+        let (mut piece, mut payload) = (piece.to_vec(), Vec::new());
+        let state = receiver.handle_bytes(&mut piece, |heard| payload.extend_from_slice(heard));
+        scene.say(0, &payload);
+        scene.look();
+        scene.verdict(choice);
+        scene.take(0, usize::MAX);
+        scene.look();
+        let mut pong = Vec::new();
+        receiver.poll_pong(&mut pong);
+        assert!(pong.len() <= 2 + 125, "a pong is as long as its ping");
+        if let Heard::Closing(_) = state {
+            return;
+        }
     }
 }
 

@@ -12,6 +12,9 @@ use pitlane_engine::terms::Terms;
 /// Ids that are remembered after their answer, by strategy. A strategy asks again within seconds; older orders are in the view.
 const ANSWERED_MAX: usize = 65_536;
 
+/// Requests under way at once, by strategy: as many as its process waits for. Whoever asks for more is to ask again.
+const UNDER_WAY_MAX: usize = 16_384;
+
 /// A request, as far as it tells one from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
@@ -89,6 +92,11 @@ impl Asked {
         self.under_way.insert(id, (request, reply));
     }
 
+    /// Whether there is no room for another request.
+    pub fn is_full(&self) -> bool {
+        self.under_way.len() >= UNDER_WAY_MAX
+    }
+
     pub fn is_idle(&self) -> bool {
         self.under_way.is_empty()
     }
@@ -137,6 +145,26 @@ mod tests {
             terms,
         };
         Event { seq: 1, at: Timestamp(1), body: Body::Order(order) }
+    }
+
+    #[test]
+    fn so_many_requests_are_under_way_and_so_many_answers_are_remembered() {
+        let (mut asked, terms) = (Asked::default(), Terms::default());
+        let id = |number: usize| IntId::numbered(b's', number as u64);
+        let request = Request::Submit(core_of(&terms));
+        for number in 0..UNDER_WAY_MAX {
+            assert!(!asked.is_full());
+            asked.sent(id(number), request, None);
+        }
+        assert!(asked.is_full());
+        asked.hear(&entered(id(0), terms));
+        assert!(!asked.is_full(), "what was answered makes room");
+        for number in 1..=ANSWERED_MAX {
+            asked.hear(&entered(id(number), terms));
+        }
+        assert_eq!((asked.answered.len(), asked.order.len()), (ANSWERED_MAX, ANSWERED_MAX));
+        assert_eq!(asked.judge(&id(0), request, None), Verdict::New, "the oldest was forgotten");
+        assert_eq!(asked.judge(&id(1), request, None), Verdict::Answered);
     }
 
     #[test]

@@ -276,6 +276,7 @@ impl Inner {
             return declined(Reason::BadId);
         }
         match seat.asked.judge(&id, request, reply) {
+            Verdict::New if seat.asked.is_full() => return Some(Reply::Busy),
             Verdict::New => {}
             Verdict::UnderWay => return None,
             Verdict::Answered => return Some(Reply::Told),

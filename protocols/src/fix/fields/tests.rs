@@ -24,6 +24,17 @@ fn fault(body: &str) -> Option<(RejectReason, u32)> {
 }
 
 #[test]
+fn a_message_has_so_many_fields() {
+    // The type is not one of them.
+    let fields =
+        |count: usize| (0..count).fold("35=B|".to_string(), |body, at| format!("{body}{}=x|", 10_000 + at));
+    check(&fields(FIELDS_MAX), |message| assert_eq!((message.fault, message.len()), (None, FIELDS_MAX)));
+    let beyond = fields(FIELDS_MAX + 1);
+    assert_eq!(fault(&beyond), Some((RejectReason::Other, 0)));
+    check(&beyond, |message| assert_eq!(message.len(), FIELDS_MAX));
+}
+
+#[test]
 fn fields_are_borrowed_as_they_stand() {
     check("35=D|49=C|56=S|34=7|43=Y|52=T|11=a=b|58= x |7001=5|", |message| {
         assert_eq!(message.fault, None);

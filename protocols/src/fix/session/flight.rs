@@ -75,6 +75,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn there_are_so_many_without_an_answer() {
+        let mut flight = Flight::default();
+        for number in 1..=IN_FLIGHT_MAX as u64 {
+            assert!(!flight.is_full());
+            flight.begin(number);
+        }
+        assert!(flight.is_full());
+        flight.decide(None);
+        assert!(!flight.is_full());
+    }
+
+    #[test]
     fn the_first_without_an_answer_holds_the_number() {
         let id = |number| IntId::numbered(b'o', number);
         let mut flight = Flight::default();

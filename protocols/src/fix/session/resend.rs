@@ -183,3 +183,22 @@ fn range(message: &Message) -> Result<(u64, u64), Fault> {
         range => Ok(range),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_asks_again_and_again_is_told_by_the_number_and_the_time() {
+        let (mut resend, now) = (Resend::default(), Timestamp(WINDOW_NS * 5));
+        for _ in 0..SAME_REQUESTS_MAX {
+            assert!(!resend.is_flood(now, (1, 9)));
+        }
+        assert!(resend.is_flood(now, (1, 9)), "the same once more");
+        for other in SAME_REQUESTS_MAX + 1..REQUESTS_MAX {
+            assert!(!resend.is_flood(now, (other as u64, 9)));
+        }
+        assert!(resend.is_flood(now, (1_000, 9)), "too many within the time");
+        assert!(!resend.is_flood(now.plus(WINDOW_NS + 1), (1_001, 9)), "which is over");
+    }
+}

@@ -1,0 +1,153 @@
+//! Any bytes in the files that an operator gives us: settings, reference data, ticks, users and tokens, the audit log. No panic, and what is wrong is
+//! told with its file.
+
+use std::fs;
+use std::io::Cursor;
+use std::path::PathBuf;
+use std::sync::{Arc, Once, OnceLock};
+
+use pitlane::audit::verify;
+use pitlane::auth::book::{Book, Kind};
+use pitlane::config::{self, Machine, Setting, Sources};
+use pitlane::log::spare_fenced;
+use pitlane::refdata::{self, Source};
+use pitlane::ticks::csv::CsvFile;
+use pitlane::ticks::file::DataFile;
+use pitlane::ticks::{BarPath, DataError};
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::time::{NS_PER_S, Timestamp};
+
+/// Rows looked at of one file: longer ones find nothing new.
+const ROWS_MAX: usize = 10_000;
+/// Bars of a minute, of whose volume a tenth can be traded against.
+const BARS: BarPath = BarPath { interval_ns: 60 * NS_PER_S, volume_bp: 1_000 };
+
+/// Layers of settings, each with a first byte for where it stands: a file, the environment, the command line.
+pub fn settings(bytes: &[u8]) {
+    let mut sources = Sources::default();
+    let mut files = Vec::new();
+    for layer in bytes.split(|byte| *byte == 0) {
+        let Some((&place, text)) = layer.split_first() else { continue };
+        let text = String::from_utf8_lossy(text).into_owned();
+        match place % 4 {
+            0 | 1 => files.push(text),
+            2 => {
+                let (name, value) = text.split_once('=').unwrap_or((&text, ""));
+                sources.environment.push((format!("PITLANE_{name}"), value.to_string()));
+            }
+            _ => sources.options.extend(Setting::parse(&text)),
+        }
+    }
+    for (number, text) in files.iter().enumerate().take(2) {
+        let path = scratch(&format!("settings-{number}.toml"));
+        fs::write(&path, text).expect("a place for files");
+        sources.files.push(path.display().to_string());
+    }
+    let machine = Machine { cores: vec![0, 1], cores_usable: 2 };
+    match config::load(&sources, &machine) {
+        Ok(loaded) => {
+            // What was taken can be shown, and used with the shipped market.
+            assert!(loaded.params.iter().count() > 0);
+            let _ = loaded.config.check_names(shipped(), &loaded.params);
+        }
+        Err(faults) => assert!(!faults.to_string().is_empty(), "a fault has words"),
+    }
+}
+
+/// The five tables, with a byte of zero between them; a table that is missing is the shipped one.
+pub fn reference(bytes: &[u8]) {
+    let mut tables = bytes.split(|byte| *byte == 0);
+    let sources = refdata::built_in().map(|shipped| match tables.next() {
+        Some(table) if !table.is_empty() => Source { bytes: table.to_vec(), ..shipped },
+        _ => shipped,
+    });
+    match refdata::parse(&sources, &["VENUE"]) {
+        Ok(reference) => {
+            let mut image = Vec::new();
+            reference.save(&mut image);
+            let again = RefData::load(&image).expect("what was checked can be kept");
+            assert_eq!(again, reference);
+        }
+        Err(faults) => assert!(!faults.to_string().is_empty(), "a fault has words"),
+    }
+}
+
+/// Ticks or bars as CSV.
+pub fn ticks(bytes: &[u8]) {
+    let reference = shipped();
+    let Ok(file) = CsvFile::new("ticks.csv".to_string(), Cursor::new(bytes.to_vec()), reference) else {
+        return;
+    };
+    rows(DataFile::of_csv(file, reference, BARS));
+}
+
+/// A file by whose first bytes it is Parquet or CSV.
+pub fn parquet(bytes: &[u8]) {
+    // The decoder is not ours: its panics are faults of the file.
+    static SPARED: Once = Once::new();
+    SPARED.call_once(spare_fenced);
+    let path = scratch("ticks.parquet");
+    fs::write(&path, bytes).expect("a place for files");
+    let range = (Timestamp::ZERO, Timestamp::MAX);
+    if let Ok(file) = DataFile::open(&path, shipped(), BARS, range) {
+        rows(file);
+    }
+}
+
+fn rows(mut file: DataFile) {
+    let mut last = Timestamp::ZERO;
+    for _ in 0..ROWS_MAX {
+        match file.next_row() {
+            Ok(Some(row)) => {
+                assert!(row.at >= last, "rows are in their order");
+                last = row.at;
+            }
+            Ok(None) => return,
+            Err(DataError { problem, .. }) => return assert!(!problem.is_empty(), "a fault has words"),
+        }
+    }
+}
+
+/// Files of users and of tokens.
+pub fn books(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    for kind in [Kind::Users, Kind::Tokens] {
+        if let Ok(book) = Book::parse(kind, "book", text) {
+            assert!(book.changes_to("user", &book).is_empty(), "it is as it is");
+        }
+    }
+}
+
+/// An audit log of up to two files: it is sound, or it is told where it is not.
+pub fn audit(bytes: &[u8]) {
+    let data = scratch("audit-of-fuzz");
+    let folder = data.join("audit");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).expect("a place for files");
+    for (number, file) in bytes.splitn(2, |byte| *byte == 0).enumerate() {
+        fs::write(folder.join(format!("{:06}.jsonl", number + 1)), file).expect("a place for files");
+    }
+    let mut said = Vec::new();
+    let is_sound = verify::verify(&data, &mut said).expect("it can be read");
+    let said = String::from_utf8(said).expect("it speaks in text");
+    assert_eq!(is_sound, said.lines().any(|line| line.starts_with("ok: ")), "{said}");
+}
+
+fn shipped() -> &'static Arc<RefData> {
+    static SHIPPED: OnceLock<Arc<RefData>> = OnceLock::new();
+    SHIPPED.get_or_init(|| Arc::new(refdata::shipped().expect("the shipped market is sound")))
+}
+
+/// A path of this thread, which is used over and over.
+fn scratch(name: &str) -> PathBuf {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    let folder = FOLDER.get_or_init(|| {
+        let memory = PathBuf::from("/dev/shm");
+        let root = if memory.is_dir() { memory } else { std::env::temp_dir() };
+        let folder = root.join(format!("pitlane-fuzz-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a place for files");
+        folder
+    });
+    let thread = format!("{:?}", std::thread::current().id());
+    folder.join(format!("{}-{name}", thread.replace(['(', ')'], "")))
+}

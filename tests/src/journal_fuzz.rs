@@ -1,0 +1,171 @@
+//! A journal that somebody has changed: bytes of any of its files, whole records and states under sums that are right. It is read, or refused with file
+//! and place; no panic.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use pitlane::journal::disk::Disk;
+use pitlane::journal::header::{HEADER_BYTES, Header};
+use pitlane::journal::record::{Found, Record, bytes_of, kind};
+use pitlane::journal::simulated::Simulated;
+use pitlane::journal::snapshot::Snapshot;
+use pitlane::journal::{self, JournalSettings, Level, NotTaken, Setup};
+use pitlane_engine::command::Command;
+use pitlane_engine::outbox::Outbox;
+use pitlane_engine::settings::ShardSettings;
+use pitlane_engine::time::{NS_PER_S, Timestamp};
+
+use crate::dice::Dice;
+use crate::pair::source;
+use crate::workload::{Deed, Profile, Workload};
+use crate::world;
+
+const DATA: &str = "data";
+/// Deeds of the life whose journal is changed.
+const DEEDS: usize = 900;
+/// Rounds after them, in which the snapshot is finished.
+const ROUNDS: usize = 200;
+/// Changes of one input.
+const CHANGES_MAX: usize = 16;
+
+/// Changes, one after the other: a byte for the file, one for what is done, two for the place, one for a length, and so many bytes.
+pub fn read(bytes: &[u8]) {
+    let (disk, paths) = kept();
+    let disk = disk.kill();
+    let mut rest = bytes;
+    for _ in 0..CHANGES_MAX {
+        let [file, deed, low, high, length, behind @ ..] = rest else { break };
+        let place = u16::from_le_bytes([*low, *high]) as usize;
+        let (said, behind) = behind.split_at((*length as usize).min(behind.len()));
+        rest = behind;
+        let path = &paths[*file as usize % paths.len()];
+        match deed % 4 {
+            0 => disk.meddle(path, |bytes| overwrite(bytes, place, said)),
+            1 => disk.meddle(path, |bytes| bytes.truncate(place)),
+            2 => disk.meddle(path, |bytes| append(bytes, *deed, place as u64, said)),
+            _ => disk.meddle(path, |bytes| reseal(path, bytes, place, said)),
+        }
+    }
+    if let Err(fault) = journal::read_back(&Disk::Simulated(disk), Path::new(DATA)) {
+        assert!(!fault.to_string().is_empty(), "a fault has words");
+    }
+}
+
+fn overwrite(bytes: &mut [u8], place: usize, said: &[u8]) {
+    let Some(from) = place.checked_rem(bytes.len()) else { return };
+    let end = bytes.len().min(from + said.len());
+    bytes[from..end].copy_from_slice(&said[..end - from]);
+}
+
+/// One more record in a segment, as if we had written it.
+fn append(bytes: &mut [u8], deed: u8, time: u64, said: &[u8]) {
+    let Ok((_, salt)) = Header::decode(bytes) else { return };
+    let (mut at, mut last) = (HEADER_BYTES, (0, 0));
+    while let Some(Found::Record { record, bytes, .. }) =
+        bytes.get(at..).map(|rest| Record::decode(salt, rest))
+    {
+        (at, last) = (at + bytes, (record.seq, record.time));
+    }
+    let kind = if deed & 4 == 0 { kind::COMMAND } else { kind::START };
+    let record = Record { seq: last.0 + 1, time: last.1 + time, lag: 0, kind, payload: said };
+    let end = at + bytes_of(said.len());
+    if let Some(room) = bytes.get_mut(at..end) {
+        record.encode(salt, room);
+    }
+}
+
+/// The state of a snapshot with some bytes changed, under sums that are right.
+fn reseal(path: &Path, bytes: &mut Vec<u8>, place: usize, said: &[u8]) {
+    let Ok(mut snapshot) = Snapshot::decode(bytes) else { return };
+    assert!(path.extension().is_some_and(|ending| ending == "snap"), "nothing else is one");
+    overwrite(&mut snapshot.state, place, said);
+    *bytes = snapshot.encode();
+}
+
+/// A journal with segments, a snapshot and reference data, and where its files are.
+fn kept() -> &'static (Simulated, Vec<PathBuf>) {
+    static KEPT: OnceLock<(Simulated, Vec<PathBuf>)> = OnceLock::new();
+    KEPT.get_or_init(|| {
+        let disk = Simulated::new(1);
+        live(&disk);
+        let disk = disk.kill();
+        let paths = disk.paths();
+        assert!(
+            paths.iter().any(|path| path.extension().is_some_and(|ending| ending == "snap")),
+            "{paths:?}"
+        );
+        (disk, paths)
+    })
+}
+
+fn live(disk: &Simulated) {
+    let handle = Disk::Simulated(disk.clone());
+    let journal = JournalSettings {
+        level: Level::Os,
+        segment_bytes: journal::SEGMENT_BYTES_MIN,
+        spares: 2,
+        sync_interval_ns: NS_PER_S / 100,
+        snapshot_bytes: journal::SEGMENT_BYTES_MIN as u64,
+        keep_days: 0,
+        ..JournalSettings::default()
+    };
+    let settings = ShardSettings {
+        orders_max: 200,
+        transactions_max: 64,
+        executions_max: 200,
+        ..ShardSettings::default()
+    };
+    let setup = Setup {
+        disk: &handle,
+        data: Path::new(DATA),
+        journal,
+        shards: 1,
+        reference: (*world::reference()).clone(),
+        settings,
+        unheard: Default::default(),
+    };
+    let mut now = world::start();
+    let mut opened = journal::open(setup, now, &mut |_| {}).expect("a new journal");
+    let mut life = opened.shards.remove(0);
+    let mut out = Outbox::new(life.event);
+    let mut dice = Dice::new(5);
+    let profile = Profile::random(&mut dice);
+    let mut workload = Workload::new(dice, profile);
+    let mut opening = Workload::opening();
+    opening.reverse();
+    for token in 0..DEEDS {
+        now = now.plus(NS_PER_S / 10);
+        let Deed::Plain(body) = opening.pop().unwrap_or_else(|| workload.next(now)) else { continue };
+        let command = Command { source: source(), token: token as u32, body };
+        while let Err(refused) = life.writer.offer(now, &command, &life.shard) {
+            assert_eq!(refused, NotTaken::Wait, "the disk is a good one");
+            tend(&mut life.writer, &mut opened.keeper, &mut opened.steward, now);
+        }
+        life.shard.apply(now, &command, &mut out);
+        out.clear();
+        while life.shard.has_work() {
+            life.shard.resume(&mut out);
+            out.clear();
+        }
+        tend(&mut life.writer, &mut opened.keeper, &mut opened.steward, now);
+    }
+    opened.steward.ask_for_snapshots();
+    for _ in 0..ROUNDS {
+        now = now.plus(NS_PER_S);
+        tend(&mut life.writer, &mut opened.keeper, &mut opened.steward, now);
+    }
+    let is_there = disk.paths().iter().any(|path| path.extension().is_some_and(|ending| ending == "snap"));
+    assert!(is_there, "there is a snapshot: {:?}", life.writer.health().report());
+}
+
+fn tend(
+    writer: &mut journal::Writer,
+    keeper: &mut journal::Keeper,
+    steward: &mut journal::Steward,
+    now: Timestamp,
+) {
+    writer.tend();
+    keeper.poll(now);
+    writer.tend();
+    steward.poll(now);
+}

@@ -1,0 +1,95 @@
+//! Any bytes as the body, the query or the path of a request: no panic, nothing is taken in two ways, and what is refused is told in
+//! words that are not longer than what was sent by much.
+
+use pitlane_engine::id::SecurityId;
+use pitlane_protocols::json;
+use pitlane_protocols::rest::{
+    AnyOrderVO, Decimal, LimitOrderChangeVO, LimitOrderVO, LimitsVO, MarketDataSubscriptionVO,
+    MarketOrderChangeVO, MarketOrderVO, Moment, PhaseVO, Query, RatesVO, Search, StopLimitOrderChangeVO,
+    StopLimitOrderVO, StopOrderChangeVO, StopOrderVO, TransactionRequestVO, account_id, parse_uuid,
+    percent_decoded, quantity, read,
+};
+
+use crate::world;
+
+/// What a fault adds to the words it is about: names of fields, places, what would have been right.
+const WORDS_BYTES_MAX: usize = 2_000;
+
+/// One body for every call that takes one.
+pub fn body(bytes: &[u8]) {
+    macro_rules! read_as {
+        ($($kind:ty),+) => {$(
+            match read::<$kind>(bytes) {
+                // Whoever was understood has said JSON.
+                Ok(value) => assert!(json::is_json(bytes), "{value:?}"),
+                Err(bad) => {
+                    let words = bad.to_string();
+                    assert!(words.len() <= 8 * bytes.len() + WORDS_BYTES_MAX, "{} bytes", words.len());
+                }
+            }
+        )+};
+    }
+    read_as!(
+        AnyOrderVO,
+        LimitOrderVO,
+        LimitOrderChangeVO,
+        MarketOrderVO,
+        MarketOrderChangeVO,
+        StopOrderVO,
+        StopOrderChangeVO,
+        StopLimitOrderVO,
+        StopLimitOrderChangeVO,
+        TransactionRequestVO,
+        LimitsVO,
+        MarketDataSubscriptionVO,
+        PhaseVO,
+        RatesVO
+    );
+    let _ = quantity(bytes);
+    let _ = account_id(bytes);
+}
+
+/// The parameters that any call knows.
+const KNOWN: [&str; 6] = ["query", "strategy", "limit", "security", "status", "from"];
+
+/// A query string, and the small grammars that stand in paths and parameters.
+pub fn query(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    match Query::parse(text, &KNOWN) {
+        Ok(query) => {
+            for name in KNOWN {
+                let _ = query.count(name);
+                let _ = query.required(name);
+            }
+            search(query.get("query").unwrap_or_default().as_bytes());
+        }
+        Err(bad) => assert!(bad.to_string().len() <= text.len() + WORDS_BYTES_MAX),
+    }
+    if let Some(decoded) = percent_decoded(text) {
+        assert!(decoded.len() <= text.len(), "it becomes no longer");
+    }
+    let _ = parse_uuid(text);
+    if let Ok(decimal) = Decimal::parse(text) {
+        let said = decimal.to_string();
+        assert_eq!(Decimal::parse(&said).map(|again| again.to_string()), Ok(said.clone()), "{text}");
+    }
+    let _ = Moment::parse(text);
+}
+
+/// The search for securities, over the small market of the tests.
+pub fn search(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let reference = world::reference();
+    match Search::parse(text) {
+        Ok(search) => {
+            let found = reference.securities().iter().filter(|row| search.matches(row, &reference)).count();
+            assert!(found <= reference.securities().len());
+            let one = reference.security(SecurityId(1)).map(|row| search.matches(row, &reference));
+            assert_eq!(one, reference.security(SecurityId(1)).map(|row| search.matches(row, &reference)));
+        }
+        Err(error) => {
+            let characters = text.chars().count();
+            assert!(error.position >= 1 && error.position <= characters.max(text.len()) + 1, "{error}");
+        }
+    }
+}
