@@ -6,6 +6,8 @@ mod owner;
 mod peer;
 mod prices;
 pub mod shown;
+#[cfg(test)]
+mod tests;
 mod window;
 pub mod wire;
 

@@ -1,0 +1,239 @@
+//! An owner and a member, and between them a network that loses, doubles and delays whatever is said.
+
+use std::collections::VecDeque;
+
+use pitlane_engine::chance::Chance;
+use pitlane_engine::cluster::{Call, Card, Letter};
+use pitlane_engine::command::{Body as Told, Command, Watch};
+use pitlane_engine::event::{Body, Event};
+use pitlane_engine::id::{Origin, PortId, PortMask, SecurityId, ShardId, Source};
+use pitlane_engine::mesh::{Depths, PortClass, PortEnd, ShardEnd, link, mesh};
+use pitlane_engine::reason::Reason;
+use pitlane_engine::time::{Day, NS_PER_MS, Timestamp};
+
+use super::owner::Owner;
+use super::peer::{Peer, Phase};
+
+const SHARD: ShardId = ShardId(1);
+const DEPTHS: Depths = Depths { commands: 8, events: 8 };
+const ASKER: Source = Source { origin: Origin::Rest, port: PortId(1), session: 0 };
+
+/// What a shard is to those who only pass on what it hears and says.
+struct Shard {
+    end: ShardEnd,
+    seq: u64,
+    applied: Vec<u32>,
+    waiting: VecDeque<(PortMask, Event)>,
+}
+
+impl Shard {
+    fn say(&mut self, to: PortMask, body: Body) {
+        self.seq += 1;
+        self.waiting.push_back((to, Event { seq: self.seq, at: Timestamp(self.seq), body }));
+    }
+
+    fn show(&mut self, body: Body) {
+        let seq = self.seq | Event::IMAGE;
+        self.waiting.push_back((PortMask::one(PortId::LINK), Event { seq, at: Timestamp(1), body }));
+    }
+
+    fn poll(&mut self) {
+        while let Some((to, event)) = self.waiting.front() {
+            if to.ports().any(|port| self.end.send(port, *event).is_err()) {
+                return;
+            }
+            self.waiting.pop_front();
+        }
+        let Some(Command { source, token, body }) = self.end.poll_command() else { return };
+        match body {
+            Told::Snapshot { port } => {
+                self.show(Body::SnapshotBegin { port });
+                self.show(Body::TradingDay { day: Day(self.seq as i32) });
+                self.show(Body::SnapshotEnd { port });
+            }
+            Told::Watch { .. } => {}
+            _ => {
+                self.applied.push(token);
+                let link = PortMask::one(PortId::LINK);
+                self.say(link, Body::TradingDay { day: Day(token as i32) });
+                self.say(PortMask::one(source.port), Body::Done { source, token, reason: Reason::None });
+            }
+        }
+    }
+}
+
+struct World {
+    dice: Chance,
+    now: Timestamp,
+    /// Of a hundred messages so many are lost, and as many doubled.
+    loss: u64,
+    shard: Shard,
+    owner: Owner,
+    peer: Peer,
+    asker: PortEnd,
+    calls: VecDeque<Call>,
+    letters: VecDeque<Letter>,
+    back: VecDeque<Letter>,
+    /// What the asker has heard: numbers of events, tokens that are done.
+    heard: Vec<u64>,
+    done: Vec<u32>,
+    snapshots: u32,
+}
+
+impl World {
+    fn new(seed: u64, window: usize) -> World {
+        let (_, mut ends) = mesh(&[PortClass::Client], 2, DEPTHS);
+        let far = link(&mut ends, DEPTHS);
+        let shard = Shard { end: ends.remove(1), seq: 0, applied: Vec::new(), waiting: VecDeque::new() };
+        let card = |member| Card { member, life: 5 + u64::from(member), map: 1 };
+        let owner = Owner::new(card(1), far, [SHARD].into_iter().collect(), 2, (window, 1_024));
+        let (mut ports, mut ends) = mesh(&[PortClass::Client; 2], 2, DEPTHS);
+        let peer = Peer::new("b".to_string(), 1, card(0), vec![ends.remove(1)], 1_000);
+        let mut asker = ports.remove(1);
+        let port = asker.id();
+        for body in [Told::Watch { port, what: Watch::Everything, on: true }, Told::Snapshot { port }] {
+            asker.send(SHARD, Command { source: ASKER, token: u32::MAX, body }).expect("there is room");
+        }
+        World {
+            dice: Chance::new(seed),
+            now: Timestamp(1),
+            loss: 0,
+            shard,
+            owner,
+            peer,
+            asker,
+            calls: VecDeque::new(),
+            letters: VecDeque::new(),
+            back: VecDeque::new(),
+            heard: Vec::new(),
+            done: Vec::new(),
+            snapshots: 0,
+        }
+    }
+
+    /// How often a message arrives.
+    fn copies(&mut self) -> usize {
+        match self.dice.below(100) {
+            roll if roll < self.loss => 0,
+            roll if roll < 2 * self.loss => 2,
+            _ => 1,
+        }
+    }
+
+    fn step(&mut self) {
+        self.now = self.now.plus(self.dice.below(50) * NS_PER_MS);
+        self.shard.poll();
+        self.owner.poll();
+        while let Some(post) = self.owner.window.take() {
+            for _ in 0..self.copies() {
+                self.calls.push_back(Call::decode(&post).expect("our own words"));
+            }
+        }
+        if self.dice.below(4) == 0 {
+            let card = Card { member: 1, life: 6, map: 1 };
+            self.calls.push_back(Call::Beat { card, last: self.owner.window.last() });
+        }
+        while let Some(letter) = self.peer.next_letter(self.now) {
+            for _ in 0..self.copies() {
+                self.letters.push_back(letter.clone());
+            }
+        }
+        for _ in 0..self.dice.below(4) {
+            if let Some(call) = self.calls.pop_front() {
+                self.peer.handle_call(self.now, call);
+            }
+            if let Some(letter) = self.back.pop_front() {
+                self.peer.handle_letter(&letter);
+            }
+            let Some(letter) = self.letters.pop_front() else { continue };
+            let mut again = Vec::new();
+            let answer = self.owner.handle(letter, &mut |post| again.push(post));
+            self.calls.extend(again.iter().map(|post| Call::decode(post).expect("our own words")));
+            for _ in 0..self.copies() {
+                self.back.extend(answer.clone());
+            }
+        }
+        self.take_commands();
+        self.peer.poll(&mut PortMask::default());
+        if self.peer.is_caught_up() {
+            self.peer.phase = Phase::Here;
+        }
+        self.listen();
+    }
+
+    fn take_commands(&mut self) {
+        let (peer, now) = (&mut self.peer, self.now);
+        while let Some(command) = peer.shards[0].poll_command() {
+            if let (Some(command), _) = peer.shards[0].handle_here(now, command) {
+                assert!(peer.ask(SHARD, command));
+            }
+        }
+    }
+
+    fn listen(&mut self) {
+        while let Some((_, Event { seq, body, .. })) = self.asker.poll_event() {
+            assert!(self.heard.last().is_none_or(|last| seq >= *last), "numbers never go back");
+            match body {
+                Body::Done { token: u32::MAX, .. } => {}
+                Body::Done { token, .. } => self.done.push(token),
+                Body::SnapshotEnd { .. } => self.snapshots += 1,
+                _ => {}
+            }
+            self.heard.push(seq);
+        }
+    }
+
+    fn ask(&mut self, token: u32) {
+        let body = Told::Halt { security: SecurityId(1), on: true };
+        if self.peer.is_here() && self.asker.has_room(SHARD) {
+            self.asker.send(SHARD, Command { source: ASKER, token, body }).expect("there is room");
+        }
+    }
+}
+
+#[test]
+fn whatever_the_network_does_each_command_is_taken_once_and_each_answer_heard_once() {
+    for seed in 0..40 {
+        let mut world = World::new(seed, 1 << 20);
+        world.loss = seed % 40;
+        let mut sent = 0;
+        while sent < 200 {
+            let room = world.asker.has_room(SHARD) && world.peer.is_here();
+            world.ask(sent);
+            sent += u32::from(room);
+            world.step();
+        }
+        world.loss = 0;
+        for _ in 0..4_000 {
+            world.step();
+        }
+        let all: Vec<u32> = (0..sent).collect();
+        assert_eq!(world.shard.applied, all, "in their order, each once; seed {seed}");
+        assert_eq!(world.done, all, "seed {seed}");
+        assert!(world.peer.asked.is_empty() && world.snapshots >= 1);
+        assert_eq!(world.peer.shards[0].seq(), world.shard.seq, "and nothing is missing; seed {seed}");
+    }
+}
+
+#[test]
+fn what_is_no_longer_kept_is_made_up_for_by_a_snapshot() {
+    let mut world = World::new(3, 200);
+    while !world.peer.is_here() {
+        world.step();
+    }
+    // Nobody hears it for a while.
+    world.loss = 100;
+    for seq in 0..50 {
+        world.shard.say(PortMask::one(PortId::LINK), Body::TradingDay { day: Day(seq) });
+        world.step();
+        world.calls.clear();
+    }
+    let before = world.snapshots;
+    world.loss = 0;
+    for _ in 0..2_000 {
+        world.step();
+    }
+    assert!(world.snapshots > before);
+    assert_eq!(world.peer.shards[0].seq(), world.shard.seq);
+    assert!(world.peer.is_here());
+}
