@@ -16,9 +16,11 @@
 use std::path::Path;
 
 use pitlane_engine::command::Session as Hours;
-use pitlane_engine::id::SecurityId;
+use pitlane_engine::event::{Body, Event, Refusal, Request};
+use pitlane_engine::id::{IntId, OrderHandle, SecurityId};
+use pitlane_engine::reason::Reason;
 use pitlane_engine::settings::ShardSettings;
-use pitlane_engine::terms::OrderKind;
+use pitlane_engine::terms::{OrderKind, Status};
 use pitlane_engine::time::TimeOfDay;
 use pitlane_protocols::decoded::Decoded;
 use pitlane_protocols::fix::fields::{Fields, read};
@@ -84,6 +86,34 @@ fn a_second_connection_is_refused_and_the_first_goes_on() {
     assert!(!stage.session.connect(stage.now), "there is one already");
     stage.bytes(&frame_of("35=1|112=x", 2, stage.now));
     assert!(stage.said()[0].contains("|112=x|"));
+}
+
+/// Once a cancel was refused, the process killed before the refusal was told, and both the start and the client's repetition told it.
+#[test]
+fn a_refusal_that_nobody_heard_before_a_restart_is_told_once() {
+    let settings = SessionSettings { reset_on_logon: false, ..settings() };
+    let refusal = Refusal {
+        order: OrderHandle::NONE,
+        id: IntId::NONE,
+        request_id: IntId::parse(b"b").expect("an id"),
+        source: settings.source,
+        request: Request::Cancel,
+        status: Status::Rejected,
+        reason: Reason::UnknownOrder,
+    };
+    let mut stage = Stage::new(settings);
+    let now = stage.now;
+    stage.missed(&Event { seq: 1_000, at: now, body: Body::Refused(refusal) });
+    stage.connect();
+    stage.bytes(&frame_of("35=A|98=0|108=0", 3, now));
+    assert!(stage.said()[0].contains("|34=2|"), "the refusal has the number before");
+    for (number, id) in [(1, "b"), (2, "c")] {
+        let again = format!("35=F|43=Y|122=20261116-08:00:00|11={id}|41=a|55=S8|54=1|60=20261116-08:00:00");
+        stage.bytes(&frame_of(&again, number, now));
+    }
+    let said = stage.said();
+    let refused: Vec<_> = said.iter().filter(|message| message.contains("|35=9|")).collect();
+    assert!(refused.len() == 1 && refused[0].contains("|11=c|"), "{said:?}");
 }
 
 /// A dialogue on its way.

@@ -10,7 +10,7 @@ use pitlane_engine::command::{
     Body as Told, Command, ExecRef, Phase, Quote, Report, Session as Hours, Watch,
 };
 use pitlane_engine::desk::{Desk, DeskSettings, IdBlock};
-use pitlane_engine::event::{Body, What};
+use pitlane_engine::event::{Body, Event, What};
 use pitlane_engine::id::{IntId, OrderHandle, Origin, PortId, SecurityId, ShardId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
 use pitlane_engine::reason::Reason;
@@ -183,6 +183,11 @@ impl Stage {
         };
         self.desk = Desk::new(desk, IdBlock { next: 1_000_000, end: 2_000_000 });
         self.tell(CONTROL, Told::Snapshot { port: CLIENT });
+    }
+
+    /// What the shard said before a restart and nobody heard.
+    pub fn missed(&mut self, event: &Event) {
+        self.session.handle_missed(self.now, ShardId(0), event, &self.desk);
     }
 
     pub fn tell(&mut self, port: PortId, body: Told) {

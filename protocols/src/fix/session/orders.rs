@@ -270,6 +270,9 @@ impl Session {
 
     fn report_event(&mut self, now: Timestamp, shard: ShardId, event: &Event, desk: &Desk, missed: bool) {
         if let Body::Refused(refusal) = &event.body {
+            if missed && refusal.source == self.settings.source {
+                self.flight.recall(refusal.request_id);
+            }
             return self.handle_refusal(now, refusal, desk);
         }
         if let Body::Order(told) = &event.body
