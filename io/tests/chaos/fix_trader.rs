@@ -16,6 +16,8 @@ use crate::told::Told;
 const BURST_MAX: u64 = 8;
 /// Orders that cancels and replacements aim at: the last so many.
 const AIMS: usize = 20;
+/// Questions before something counts as missing: each is a way there and back.
+const QUESTIONS_MAX: usize = 1_000;
 const SYMBOLS: [(&str, &str); 4] = [("AAPL", "200"), ("MSFT", "400"), ("NVDA", "120"), ("AMZN", "190")];
 
 pub struct FixTrader {
@@ -56,12 +58,17 @@ impl FixTrader {
         }
     }
 
-    /// Logs on and takes in all that it has missed; then it goes away.
-    pub fn catch_up(&mut self, doors: &Doors) -> io::Result<()> {
+    /// Logs on and takes in all that it has missed; then it goes away. What it says again is answered later than the session's own questions,
+    /// so it asks until nothing is missing, a bounded number of times.
+    pub fn catch_up(&mut self, doors: &Doors, findings: &mut Findings) -> io::Result<()> {
         self.log_on(doors)?;
-        // What it says again is answered after the first.
-        self.client.try_settle()?;
-        self.client.try_settle()?;
+        for _ in 0..QUESTIONS_MAX {
+            self.client.try_settle()?;
+            self.reckon(findings);
+            if self.unheard().is_empty() {
+                break;
+            }
+        }
         self.client.disconnect();
         Ok(())
     }

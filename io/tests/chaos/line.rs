@@ -85,13 +85,12 @@ impl Line {
         let doors = Doors::of(&service);
         let people = self.people.as_mut().expect("they are at home");
         let tries = 0..TRIES_MAX;
-        if !tries.clone().any(|_| people.fix.catch_up(&doors).is_ok()) {
+        if !tries.clone().any(|_| people.fix.catch_up(&doors, &mut self.findings).is_ok()) {
             self.findings.add(Kind::Broken, format!("{name}: the FIX client cannot log on"));
         }
         if !tries.clone().any(|_| people.rest.catch_up(&doors).is_ok()) {
             self.findings.add(Kind::Broken, format!("{name}: the REST client is not answered"));
         }
-        people.fix.reckon(&mut self.findings);
         for id in people.fix.unheard() {
             self.findings.add(Kind::Lost, format!("{name}: order {id} of FIX was never reported"));
         }

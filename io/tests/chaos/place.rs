@@ -1,7 +1,7 @@
 //! Where the lives of one line take place: a data folder, on a file system of its own where that is possible.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use pitlane::clock::Clock;
@@ -31,10 +31,13 @@ const IMAGE_SIZE: &str = "192M";
 /// What the kernel says which start of the machine it is.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 const DAY_S: u64 = 86_400;
+/// Tries to copy a disk while nothing is written to it.
+const COPIES_MAX: usize = 20;
 
 pub struct Place {
-    root: Folder,
+    /// Before the folder it is mounted in, which is removed after it.
     disk: Option<Mounted>,
+    root: Folder,
     /// Losses of power that this place has seen.
     boots: u32,
     rollover: String,
@@ -48,7 +51,7 @@ impl Place {
             true => Some(Mounted::new(&root.join("disk-0.img"), IMAGE_SIZE, root.join("disk-0"))?),
             false => None,
         };
-        Some(Place { root, disk, boots: 0, rollover: opposite() })
+        Some(Place { disk, root, boots: 0, rollover: opposite() })
     }
 
     pub fn data(&self) -> PathBuf {
@@ -120,7 +123,13 @@ impl Place {
         let image = |boot: u32| self.root.join(format!("disk-{boot}.img"));
         let (from, to) = (image(before), image(self.boots));
         service.signal("STOP");
-        assert!(sh(&format!("cp --sparse=always {} {}", from.display(), to.display())), "the disk is copied");
+        // The kernel writes on by itself. Only a copy during which it did not is of one moment.
+        let one_moment = (0..COPIES_MAX).any(|_| {
+            let before = written_to(&from);
+            let copied = sh(&format!("cp --sparse=always {} {}", from.display(), to.display()));
+            copied && written_to(&from) == before
+        });
+        assert!(one_moment, "the disk is copied while nothing is written");
         service.signal("KILL");
     }
 
@@ -148,6 +157,13 @@ impl Place {
             false => Err(String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()),
         }
     }
+}
+
+/// What the kernel has counted of the device that an image is mounted by.
+fn written_to(image: &Path) -> String {
+    let script = format!("cat /sys/block/$(basename $(losetup -nO NAME -j {}))/stat", image.display());
+    let output = Command::new("sh").args(["-c", &script]).output().expect("there is a shell");
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// A time of day as far from now as can be: no day ends while we look.
