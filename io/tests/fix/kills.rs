@@ -100,7 +100,8 @@ pub fn check(client: &mut Client, orders: &[String]) {
             }
             must(known.take(&message));
         };
-        let last = known.last.get(id).unwrap_or_else(|| panic!("{id} was never reported")).clone();
+        let last = known.last.get(id).unwrap_or_else(|| panic!("{id} was never reported: {}", status.text()));
+        let last = last.clone();
         if status.get(150) != "I" {
             // Finished and forgotten by its shard: it is taken for a new one.
             assert!(

@@ -149,9 +149,10 @@ impl FarShard {
                 }
             }
             Body::SnapshotEnd { .. } => {
+                // Before the end, since what happened meanwhile waits for it.
+                self.tell_late();
                 self.end_snapshot(event);
                 (self.is_complete, self.is_anew) = (true, false);
-                self.tell_late();
             }
             Body::Booked(_) if !self.is_news(&event) => self.say(self.telling.without(self.told), event),
             _ => self.say(self.telling, event),

@@ -17,7 +17,7 @@ mod watch;
 use std::sync::Arc;
 
 use pitlane_engine::desk::{Desk, DeskSettings};
-use pitlane_engine::event::{Body, Event};
+use pitlane_engine::event::{Body, Event, Refusal, What};
 use pitlane_engine::id::{Origin, PortId, ShardId, Source};
 use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::reason::Reason;
@@ -94,6 +94,18 @@ pub struct FixRoom {
     watch: Watch,
     /// What the other threads are to be told. A few for each session, taken in every round.
     notes: Vec<Note>,
+    /// Until every shard has told how it stands: what is said meanwhile. Reports go out in the order of their events, and those of the last
+    /// life were before. No client is here yet, so it is little: what a shard had left to do when the last life ended.
+    early: Option<Vec<Early>>,
+}
+
+/// An event that waits for those before it, and what the desk made of it for its session.
+#[derive(Debug)]
+struct Early {
+    shard: ShardId,
+    event: Event,
+    refusal: Option<Refusal>,
+    number: u16,
 }
 
 /// Orders of one gateway's sessions, finished ones included, and the ids they are found by.
@@ -156,6 +168,7 @@ impl FixRoom {
             ending: None,
             watch: Watch::default(),
             notes: Vec::new(),
+            early: Some(Vec::new()),
             settings: settings.clone(),
         };
         let singles = settings.families.iter().filter_map(|family| family.name(family.single()?));
@@ -225,6 +238,11 @@ impl FixRoom {
         }
         let refusal = self.desk.handle_event(event);
         let Some(number) = source.map(|source| source.session) else { return };
+        if let Some(early) = &mut self.early
+            && !is_image(event)
+        {
+            return early.push(Early { shard, event: *event, refusal, number });
+        }
         let FixRoom { clients, desk, watch, .. } = self;
         let Some(client) = client_of(clients, number) else { return };
         let mut recorder = recorder;
@@ -243,10 +261,20 @@ impl FixRoom {
         self.report_missed(now, shard, &event);
     }
 
-    /// Every shard has told how it stands: what was said before the restart and not reported is reported now.
+    /// Every shard has told how it stands: what was said before the restart and not reported is reported now, and then what has been
+    /// said since.
     pub fn complete(&mut self, now: Timestamp) {
         for Unreported { shard, event } in self.past.take_missed(self.port) {
             self.report_missed(now, shard, &event);
+        }
+        for Early { shard, event, refusal, number } in self.early.take().unwrap_or_default() {
+            let FixRoom { clients, desk, .. } = self;
+            let Some(client) = client_of(clients, number) else { continue };
+            client.session.handle_event(now, shard, &event, desk);
+            if let Some(refusal) = refusal {
+                client.session.handle_refusal(now, &refusal, desk);
+            }
+            self.wake(number);
         }
     }
 
@@ -590,6 +618,16 @@ impl FixRoom {
 
     fn number_of(&self, id: ConnectionId) -> Option<u16> {
         self.seats.get(id.slot()).copied().flatten().filter(|(seat, _)| *seat == id).map(|(_, number)| number)
+    }
+}
+
+/// Whether it tells how something stands, and not that it has happened.
+fn is_image(event: &Event) -> bool {
+    match &event.body {
+        Body::Order(order) => order.what == What::Image,
+        Body::Status(report) => report.what == What::Image,
+        Body::Refused(_) => false,
+        _ => true,
     }
 }
 
