@@ -1,13 +1,13 @@
 //! Where the lives of one line take place: a data folder, on a file system of its own where that is possible.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use pitlane::clock::Clock;
 use pitlane_engine::time::NS_PER_S;
 
-use crate::image::{Mounted, sh};
+use crate::image::{Mounted, copy_of_one_moment};
 use crate::plan::{End, Life};
 use crate::service::{Folder, Service, command};
 
@@ -31,8 +31,6 @@ const IMAGE_SIZE: &str = "192M";
 /// What the kernel says which start of the machine it is.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 const DAY_S: u64 = 86_400;
-/// Tries to copy a disk while nothing is written to it.
-const COPIES_MAX: usize = 20;
 
 pub struct Place {
     /// Before the folder it is mounted in, which is removed after it.
@@ -123,13 +121,7 @@ impl Place {
         let image = |boot: u32| self.root.join(format!("disk-{boot}.img"));
         let (from, to) = (image(before), image(self.boots));
         service.signal("STOP");
-        // The kernel writes on by itself. Only a copy during which it did not is of one moment.
-        let one_moment = (0..COPIES_MAX).any(|_| {
-            let before = written_to(&from);
-            let copied = sh(&format!("cp --sparse=always {} {}", from.display(), to.display()));
-            copied && written_to(&from) == before
-        });
-        assert!(one_moment, "the disk is copied while nothing is written");
+        assert!(copy_of_one_moment(&from, &to), "the disk is copied while nothing is written");
         service.signal("KILL");
     }
 
@@ -157,13 +149,6 @@ impl Place {
             false => Err(String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()),
         }
     }
-}
-
-/// What the kernel has counted of the device that an image is mounted by.
-fn written_to(image: &Path) -> String {
-    let script = format!("cat /sys/block/$(basename $(losetup -nO NAME -j {}))/stat", image.display());
-    let output = Command::new("sh").args(["-c", &script]).output().expect("there is a shell");
-    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// A time of day as far from now as can be: no day ends while we look.

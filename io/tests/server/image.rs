@@ -3,6 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// Tries to copy a disk while nothing is written to it.
+const COPIES_MAX: usize = 20;
+
 /// An image that is mounted for as long as this lives.
 pub struct Mounted(pub PathBuf);
 
@@ -23,6 +26,23 @@ impl Drop for Mounted {
     fn drop(&mut self) {
         sh(&format!("umount {}", self.0.display()));
     }
+}
+
+/// Copies an image that is mounted. The kernel writes to it by itself, whoever else stands still: only a copy during which it did not is
+/// of one moment. Whether there was one.
+pub fn copy_of_one_moment(from: &Path, to: &Path) -> bool {
+    (0..COPIES_MAX).any(|_| {
+        let before = written_to(from);
+        let copied = sh(&format!("cp --sparse=always {} {}", from.display(), to.display()));
+        copied && written_to(from) == before
+    })
+}
+
+/// What the kernel has counted of the device that an image is mounted by.
+fn written_to(image: &Path) -> String {
+    let script = format!("cat /sys/block/$(basename $(losetup -nO NAME -j {}))/stat", image.display());
+    let output = Command::new("sh").args(["-c", &script]).output().expect("there is a shell");
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 pub fn sh(script: &str) -> bool {

@@ -4,7 +4,7 @@
 //! Only in the full form, and only where images may be mounted.
 
 use crate::LIVELY;
-use crate::image::{Mounted, sh};
+use crate::image::{Mounted, copy_of_one_moment};
 use crate::lives::{Witness, is_full, state};
 use crate::service::{Service, command, folder};
 
@@ -29,9 +29,8 @@ fn what_was_told_at_level_disk_is_there_after_a_power_cut() {
     for _ in 0..LINES {
         witness.hear(&service.line());
     }
-    // Nothing more is written while the image is copied, so that the copy is of one moment.
     service.signal("STOP");
-    assert!(sh(&format!("cp {} {}", image.display(), cut.display())));
+    assert!(copy_of_one_moment(&image, &cut), "the disk is copied while nothing is written");
     service.signal("KILL");
     service.end();
     drop(disk);
