@@ -294,7 +294,7 @@ fn a_partition_leaves_each_side_its_own_and_what_was_under_way_comes_once() {
     let broker = Broker::start_at(&places[0], wire.here());
     let pair = Pair::on(broker, places, Some(wire));
     let (a, wire) = (pair.at(0), pair.wire.as_ref().expect("it is laid"));
-    let b = |method: &str, path: &str, json: &str| wire.ask(pair.at(1), method, path, json);
+    let b = |method: &str, path: &str, json: &str| wire.ask(pair.at(1), method, path, json, 20);
     let order_of = |security: u32, id: &str| {
         format!(
             r#"{{"securityId":{security},"side":"BUY","quantity":5,"limit":1.25,"tif":"GTC","intId":"{id}"}}"#

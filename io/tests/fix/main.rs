@@ -26,6 +26,7 @@ mod sessions;
 mod stomp_client;
 #[path = "../../../tests/src/fix/words.rs"]
 mod words;
+#[path = "../wire/mod.rs"]
 mod wire;
 
 use std::net::SocketAddr;

@@ -4,6 +4,10 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::time::Duration;
+
+/// Who has not answered by now never will.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 pub struct Client {
     socket: BufReader<TcpStream>,
@@ -11,6 +15,7 @@ pub struct Client {
 
 impl Client {
     pub fn new(socket: TcpStream) -> Client {
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
         Client { socket: BufReader::new(socket) }
     }
 

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -12,6 +13,9 @@ mod folder;
 use crate::client::{Client, Response};
 
 pub use folder::Folder;
+
+/// What has not come about by now never will.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Nothing moves by itself, small files so that a start is quick, any free port, and no limit that tests would run into.
 const SETTINGS: [&str; 12] = [
@@ -127,11 +131,13 @@ impl Service {
 
     /// Asks again and again until something holds: what others do takes its time.
     pub fn until(&mut self, path: &str, holds: impl Fn(&Value) -> bool) -> Value {
+        let end = Instant::now() + PATIENCE;
         loop {
             let value = self.read(path);
             if holds(&value) {
                 return value;
             }
+            assert!(Instant::now() < end, "{path}: {value}");
         }
     }
 

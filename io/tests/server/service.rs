@@ -4,7 +4,11 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Mutex;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 #[path = "../folder/mod.rs"]
 mod folder;
@@ -22,6 +26,9 @@ const SETTINGS: [&str; 8] = [
     "journal.reserve_segments=2",
     "shard.orders_max=100000",
 ];
+
+/// Whoever says nothing for so long, or gives no answer, never will: the test fails instead of waiting for ever.
+const SILENCE_MAX: Duration = Duration::from_secs(120);
 
 /// A folder for one test's data, empty.
 pub fn folder(name: &str) -> Folder {
@@ -47,7 +54,10 @@ pub fn dump(data: &Path) -> String {
 
 pub struct Service {
     child: Child,
-    out: BufReader<ChildStdout>,
+    /// What it prints, line by line; so kept that several threads may ask the service.
+    out: Mutex<Receiver<String>>,
+    /// All that it complains about. It is read as it comes, or the service would wait for its reader one day.
+    complaints: Option<JoinHandle<String>>,
     /// The first line.
     pub ready: String,
     /// Not removed before it has ended.
@@ -81,10 +91,30 @@ impl Service {
     pub fn spawn(mut command: Command) -> Service {
         let mut child =
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
-        let mut out = BufReader::new(child.stdout.take().expect("its output is ours"));
-        let mut ready = String::new();
-        out.read_line(&mut ready).expect("it prints text");
-        Service { child, out, ready, _data: None }
+        let mut printed = BufReader::new(child.stdout.take().expect("its output is ours"));
+        let (told, out) = mpsc::channel();
+        thread::spawn(move || {
+            let mut line = String::new();
+            while printed.read_line(&mut line).expect("it prints text") > 0
+                && told.send(std::mem::take(&mut line)).is_ok()
+            {}
+        });
+        let mut err = child.stderr.take().expect("its complaints are ours");
+        let complaints = thread::spawn(move || {
+            let mut text = Vec::new();
+            // Cut off in the midst of a letter if it was killed so.
+            let _ = err.read_to_end(&mut text);
+            String::from_utf8_lossy(&text).into_owned()
+        });
+        let mut service = Service {
+            child,
+            out: Mutex::new(out),
+            complaints: Some(complaints),
+            ready: String::new(),
+            _data: None,
+        };
+        service.ready = service.line();
+        service
     }
 
     pub fn is_ready(&self) -> bool {
@@ -102,9 +132,19 @@ impl Service {
 
     /// The next line; empty at the end.
     pub fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.out.read_line(&mut line).expect("it prints text");
-        line
+        match self.out.get_mut().expect("nobody panics with it").recv_timeout(SILENCE_MAX) {
+            Ok(line) => line,
+            Err(RecvTimeoutError::Disconnected) => String::new(),
+            Err(RecvTimeoutError::Timeout) => {
+                let _ = self.child.kill();
+                panic!("it has said nothing for {SILENCE_MAX:?}, but complained: {}", self.complaints());
+            }
+        }
+    }
+
+    /// Once, when it has ended.
+    fn complaints(&mut self) -> String {
+        self.complaints.take().expect("nobody asks twice").join().expect("they are read")
     }
 
     /// The shell has its own `kill`, so nothing needs to be installed.
@@ -116,6 +156,7 @@ impl Service {
     /// Status and body of one request.
     pub fn ask(&self, request: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(self.address()).expect("it listens");
+        stream.set_read_timeout(Some(SILENCE_MAX)).expect("a time");
         let address = self.address();
         let head = format!(
             "{request} HTTP/1.1\r\nHost: {address}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
@@ -139,10 +180,13 @@ impl Service {
     /// hundredths of a second.
     pub fn end(mut self) -> Ended {
         let mut said = String::new();
-        self.out.read_to_string(&mut said).expect("it prints text");
-        let mut complaints = String::new();
-        let mut err = self.child.stderr.take().expect("its complaints are ours");
-        err.read_to_string(&mut complaints).expect("it complains in text");
+        loop {
+            match self.line() {
+                line if line.is_empty() => break,
+                line => said += &line,
+            }
+        }
+        let complaints = self.complaints();
         // Nobody has waited for it, so its numbers are still there.
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.id())).unwrap_or_default();
         let fields: Vec<&str> =

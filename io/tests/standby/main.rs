@@ -17,6 +17,9 @@ mod http_client;
 #[allow(dead_code, reason = "each test uses its part")]
 mod service;
 
+#[path = "../wire/mod.rs"]
+mod wire;
+
 mod fences;
 mod kills;
 mod load;

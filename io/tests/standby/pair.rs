@@ -1,13 +1,12 @@
 //! Two servers of one group.
 
-use std::io::BufReader;
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::http_client::Response;
+use super::http_client::Client;
 use super::service::{Folder, Service, command};
 
 /// If something does not come about in this time it never will.
@@ -145,10 +144,9 @@ impl Pair {
 }
 
 pub fn get(service: &Service, path: &str) -> Value {
-    let mut socket = BufReader::new(TcpStream::connect(service.address()).unwrap());
-    let head = format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", service.address());
-    std::io::Write::write_all(socket.get_mut(), head.as_bytes()).unwrap();
-    let answer = Response::read(&mut socket, false);
+    let mut client = Client::new(TcpStream::connect(service.address()).unwrap());
+    client.send(&format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", service.address()));
+    let answer = client.receive(false);
     assert_eq!(answer.status, 200, "{answer:?}");
     answer.json()
 }

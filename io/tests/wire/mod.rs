@@ -1,5 +1,6 @@
 //! A network of its own for one process, joined to ours by a wire that can be cut.
 
+use std::net::TcpListener;
 use std::process::{Command, Output};
 
 use crate::service::Service;
@@ -11,7 +12,8 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// Lays a wire to a new network; or says why that cannot be done, as a rule since one must be root for it.
+    /// Lays a wire to a new network; or says why that cannot be done: as a rule since one must be root for it, or since nothing but
+    /// loopback is let through here.
     pub fn lay(name: &str) -> Result<Wire, String> {
         let process = std::process::id();
         let wire = Wire {
@@ -30,7 +32,21 @@ impl Wire {
             ip(&["-n", space, "link", "set", link, "up"])?;
         }
         ip(&["-n", space, "addr", "add", &there, "dev", &inner])?;
+        wire.probe()?;
         Ok(wire)
+    }
+
+    /// Whether something comes through.
+    fn probe(&self) -> Result<(), String> {
+        let listener = TcpListener::bind((self.here(), 0)).map_err(|error| error.to_string())?;
+        let port = listener.local_addr().map_err(|error| error.to_string())?.port();
+        let mut knock = Command::new("timeout");
+        knock.args(["5", "bash", "-c", &format!("exec 3<>/dev/tcp/{}/{port}", self.here())]);
+        let knocked = self.beyond(&knock).output().map_err(|error| error.to_string())?;
+        match knocked.status.success() {
+            true => Ok(()),
+            false => Err("it is laid, and nothing comes through".to_string()),
+        }
     }
 
     /// Our address on it.
@@ -53,26 +69,21 @@ impl Wire {
         ip(&["link", "set", &self.end, "up"]).expect("it is ours");
     }
 
-    /// Status and body of a request to a service there, whether the wire is cut or not.
-    pub fn ask(&self, service: &Service, method: &str, path: &str, json: &str) -> (u16, String) {
+    /// Status and body of a request to a service there, whether the wire is cut or not. 0: there was no answer in so many seconds.
+    pub fn ask(
+        &self,
+        service: &Service,
+        method: &str,
+        path: &str,
+        json: &str,
+        seconds: u32,
+    ) -> (u16, String) {
         let url = format!("http://{}{path}", service.address());
-        let output = Command::new("ip")
-            .args([
-                "netns",
-                "exec",
-                &self.space,
-                "curl",
-                "-s",
-                "-m",
-                "20",
-                "-w",
-                "\n%{http_code}",
-                "-X",
-                method,
-            ])
-            .args(["-H", "Content-Type: application/json", "--data-binary", json, &url])
-            .output()
-            .expect("curl: apt install curl");
+        let mut curl = Command::new("curl");
+        curl.args(["--silent", "--max-time", &seconds.to_string(), "--write-out", "\n%{http_code}"]);
+        curl.args(["--request", method, "--header", "Content-Type: application/json"]);
+        curl.args(["--data-binary", json, &url]);
+        let output = self.beyond(&curl).output().expect("curl: apt install curl");
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let (body, status) = text.rsplit_once('\n').expect("a status behind the body");
         (status.parse().expect("a number"), body.to_string())
