@@ -24,11 +24,14 @@ use super::member::{Member, Role};
 use super::parcel::{Parcel, What};
 use super::replica::Replica;
 use super::state::{Stand, State};
-use super::stream::{Leader, Stream};
+use super::stream::{Behind, Leader, Place, Stream};
 use crate::nats::link::Weather;
 
 /// Between two tries of something that the broker did not answer, or that another server has just done.
 const AGAIN: Duration = Duration::from_millis(50);
+
+/// The longest pause before a stream is read once more that cannot be read to its end.
+const AGAIN_MOST: Duration = Duration::from_secs(5);
 
 /// How often it is looked how far behind this one is.
 const LOOK: Duration = Duration::from_secs(1);
@@ -88,6 +91,7 @@ impl Follower {
     /// Until this server leads. An error is for the operator.
     pub async fn follow(mut self) -> Result<Won, String> {
         let (mut lacking, mut told_empty) = (false, false);
+        let mut pause = AGAIN;
         loop {
             self.state.set_stand(Stand::Joining);
             let leader = match self.stream.leader().await {
@@ -120,6 +124,7 @@ impl Follower {
             };
             let mut reading = Reading::new(counts, replica);
             self.state.set_stand(if counts == Counts::Ours { Stand::Joining } else { Stand::Following });
+            let begun = Instant::now();
             match reading.run(&self).await.map_err(|error| told(&error))? {
                 Ended::Won { epoch, seq, at } => {
                     let Reading { manifest, replica, released, .. } = reading;
@@ -127,8 +132,10 @@ impl Follower {
                     return Ok(Won { epoch, seq, at, manifest, member, replica, released });
                 }
                 Ended::Again(why) => {
-                    tracing::warn!(why, "the stream is read from its beginning");
-                    sleep(AGAIN).await;
+                    tracing::warn!(why, position = reading.position, "the stream is read from its beginning");
+                    let was_long = begun.elapsed() > AGAIN_MOST;
+                    pause = if was_long { AGAIN } else { (2 * pause).min(AGAIN_MOST) };
+                    sleep(pause).await;
                 }
                 Ended::Lacking => {
                     tracing::warn!("the stream has something that this folder lacks: it counts");
@@ -329,7 +336,8 @@ impl Reading {
         let epoch = self.epoch.unwrap_or(0).max(led) + 1;
         let parcel = Parcel { epoch, what: What::Lead { node: member.node } };
         let at = Instant::now();
-        let kept = match follower.stream.send(&parcel, parcel.encode(), end.seq).await {
+        let place = Place { node: member.node, seq: end.seq + 1, behind: Behind::Stored };
+        let kept = match follower.stream.send(&parcel, parcel.encode(), place).await {
             Ok(kept) => kept.await,
             Err(error) => Err(error),
         };

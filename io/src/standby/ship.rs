@@ -27,7 +27,7 @@ use super::manifest::Manifest;
 use super::parcel::{Parcel, Piece, What};
 use super::scan::Scan;
 use super::state::{Stand, State};
-use super::stream::{Kept, Stream};
+use super::stream::{Behind, Kept, Place, Stream};
 use crate::journal::Health;
 use crate::nats::link::Weather;
 use crate::wake::Bell;
@@ -272,7 +272,7 @@ impl Shipper {
         }
         self.load_pages(cargo).await;
         if is_due {
-            cargo.tick(&self.manifest, &written)?;
+            cargo.tick(&self.manifest)?;
             self.state.behind.set(cargo.behind());
             if cargo.ticks.is_multiple_of(TICKS_PER_SWEEP) {
                 self.sweep(cargo).await;
@@ -344,8 +344,10 @@ impl Shipper {
         assert!(fits.is_ok(), "what is sent follows from what was sent: {what:?}");
         let parcel = Parcel { epoch: self.epoch, what };
         let bytes = parcel.encode();
-        let kept = self.stream.send(&parcel, bytes.clone(), self.seq).await.ok();
         self.seq += 1;
+        let behind = if self.window.is_empty() { Behind::Stored } else { Behind::Sent };
+        let place = Place { node: self.node, seq: self.seq, behind };
+        let kept = self.stream.send(&parcel, bytes.clone(), place).await.ok();
         self.window_bytes += bytes.len();
         self.spoke = Instant::now();
         self.window.push_back(Sent { parcel, bytes, seq: self.seq, at: self.spoke, mark, kept });
@@ -401,8 +403,11 @@ impl Shipper {
             while self.window.front().is_some_and(|sent| sent.seq <= end.seq) {
                 self.settle(true);
             }
+            let mut behind = Behind::Stored;
             for sent in &mut self.window {
-                sent.kept = self.stream.send(&sent.parcel, sent.bytes.clone(), sent.seq - 1).await.ok();
+                let place = Place { node: self.node, seq: sent.seq, behind };
+                sent.kept = self.stream.send(&sent.parcel, sent.bytes.clone(), place).await.ok();
+                behind = Behind::Sent;
             }
             return Ok(());
         }
@@ -434,7 +439,8 @@ impl Shipper {
                 yield_now().await;
             }
             let parcel = Parcel { epoch: self.epoch, what: What::Release { node: self.node } };
-            if let Ok(kept) = self.stream.send(&parcel, parcel.encode(), self.seq).await {
+            let place = Place { node: self.node, seq: self.seq + 1, behind: Behind::Stored };
+            if let Ok(kept) = self.stream.send(&parcel, parcel.encode(), place).await {
                 let _ = kept.await;
             }
         };
@@ -460,7 +466,7 @@ impl Cargo {
     }
 
     /// Looks at what nobody rings for.
-    fn tick(&mut self, sent: &Manifest, written: &[u64]) -> io::Result<()> {
+    fn tick(&mut self, sent: &Manifest) -> io::Result<()> {
         self.tick = Instant::now() + TICK;
         self.ticks += 1;
         self.scan.find_snapshots(self.healths.len(), sent)?;
@@ -469,7 +475,6 @@ impl Cargo {
             // What a store tells of was written before.
             self.pages_after = self.healths.iter().map(|health| health.appended()).collect();
         }
-        debug_assert_eq!(written.len(), self.healths.len());
         Ok(())
     }
 

@@ -3,6 +3,10 @@
 //! Everything is sent under the condition that nothing was stored since the sender last looked (`Nats-Expected-Last-Sequence`). So the order
 //! has one writer at a time: whoever takes the lead has stored something, and whoever led before is refused from then on.
 //!
+//! A number alone says so only if the message with that number is known to be the sender's. Of several that are under way it is not: whoever
+//! takes the lead may have got the number of the first that was lost, and the second would fit behind that. So each has an id too, and what is
+//! sent behind something that is not acknowledged yet names the id of that (`Nats-Expected-Last-Msg-Id`).
+//!
 //! ```text
 //! PREFIX.lead                 who leads, and that he ended               the last ones are kept
 //! PREFIX.beat  .complete      that he lives; that all is there           the last one is kept
@@ -14,6 +18,7 @@ use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::time::Duration;
 
+use async_nats::Client;
 use async_nats::jetstream::consumer::DeliverPolicy;
 use async_nats::jetstream::consumer::pull::{Ordered, OrderedConfig};
 use async_nats::jetstream::context::PublishError;
@@ -22,7 +27,6 @@ use async_nats::jetstream::publish::PublishAck;
 use async_nats::jetstream::stream::LastRawMessageErrorKind::NoMessageFound;
 use async_nats::jetstream::stream::{Config as StreamConfig, DiscardPolicy, StorageType};
 use async_nats::jetstream::{self, Context};
-use async_nats::{Client, HeaderMap};
 use bytes::Bytes;
 use futures_util::future::join_all;
 
@@ -32,6 +36,8 @@ use crate::nats::subjects::segment;
 /// Leaders that the stream remembers: far more than anybody follows late.
 const LEADS_MAX: u64 = 1_000;
 const ROLLUP: &str = "Nats-Rollup";
+/// For so long the broker knows the ids of messages: much longer than one is under way.
+const IDS_KEPT: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug)]
 pub struct Stream {
@@ -55,6 +61,25 @@ pub struct Leader {
     pub node: u128,
 }
 
+/// Where something is to be stored, and nowhere else.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// Of the sender.
+    pub node: u128,
+    /// Its number.
+    pub seq: u64,
+    pub behind: Behind,
+}
+
+/// What is known of the message before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Behind {
+    /// It is stored.
+    Stored,
+    /// It is the sender's own, of the same epoch, and not acknowledged yet.
+    Sent,
+}
+
 /// What became of something that was sent.
 pub type Kept = Pin<Box<dyn Future<Output = Result<PublishAck, PublishError>> + Send>>;
 
@@ -76,22 +101,27 @@ impl Stream {
             // It never forgets by itself: whoever leads removes what a snapshot has made needless.
             discard: DiscardPolicy::New,
             allow_rollup: true,
+            duplicate_window: IDS_KEPT,
             ..StreamConfig::default()
         };
         let stream = context.get_or_create_stream(config).await.map_err(|error| error.to_string())?;
         Ok(Stream { context, stream, prefix })
     }
 
-    /// Sends a parcel, to be stored behind this message and nowhere else. What comes back tells whether it was.
-    pub async fn send(&self, parcel: &Parcel, bytes: Bytes, after: u64) -> Result<Kept, PublishError> {
+    /// Sends a parcel. What comes back tells whether it was stored.
+    pub async fn send(&self, parcel: &Parcel, bytes: Bytes, place: Place) -> Result<Kept, PublishError> {
         let (subject, replaces) = self.subject(&parcel.what);
-        let mut message = PublishMessage::build().payload(bytes);
+        let Place { node, seq, behind } = place;
+        // Two who ask for the same lead must not have the same id: the second would be told that it is stored.
+        let id = |seq: u64| format!("{node:x}.{}.{seq}", parcel.epoch);
+        let mut message = PublishMessage::build().payload(bytes).message_id(id(seq));
         if replaces {
-            let mut headers = HeaderMap::new();
-            headers.insert(ROLLUP, "sub");
-            message = message.headers(headers);
+            message = message.header(ROLLUP, "sub");
         }
-        let sent = self.context.send_publish(subject, message.expected_last_sequence(after)).await?;
+        if behind == Behind::Sent {
+            message = message.expected_last_message_id(id(seq - 1));
+        }
+        let sent = self.context.send_publish(subject, message.expected_last_sequence(seq - 1)).await?;
         Ok(sent.into_future())
     }
 

@@ -8,6 +8,7 @@ use super::broker::Broker;
 use super::load::{Load, is_acknowledged, order};
 use super::pair::{PATIENCE, Pair, until};
 use super::service::folder;
+use super::sluice::Sluice;
 
 #[test]
 fn a_leader_that_was_paused_acknowledges_nothing_any_more() {
@@ -38,6 +39,49 @@ fn a_leader_that_was_paused_acknowledges_nothing_any_more() {
         assert_eq!(orders.iter().filter(|(known, _)| known == id).count(), 1, "{id}");
     }
     assert!(!orders.iter().any(|(known, _)| known == "late"));
+}
+
+/// What the first one sent and nobody has got yet has the numbers that the second one gives to its own.
+#[test]
+fn what_an_old_leader_had_under_way_is_not_stored_behind_the_new_one() {
+    let place = folder("standby-under-way");
+    let broker = Broker::start(&place);
+    let sluice = Sluice::before(broker.port);
+    let mut pair = Pair { place: place.clone(), url: sluice.url(), servers: [None, None] };
+    pair.launch(0);
+    pair.lead(0);
+    pair.url = broker.url();
+    pair.launch(1);
+    pair.follow(1);
+    let load = Load::start(pair.server(0).address(), "before");
+    until("orders are acknowledged", || load.acknowledged() >= 20);
+    sluice.shut();
+    // Many at once, each a message of its own if need be: none of them is acknowledged.
+    let address = pair.server(0).address();
+    let mut late: Vec<TcpStream> = (0..32)
+        .map(|at| {
+            let mut socket = TcpStream::connect(address).unwrap();
+            socket.set_read_timeout(Some(PATIENCE)).unwrap();
+            socket.write_all(order(address, &format!("late-{at}")).as_bytes()).unwrap();
+            socket
+        })
+        .collect();
+    pair.lead(1);
+    sluice.open();
+    pair.stand_by(0);
+    assert!(!late.iter_mut().any(is_acknowledged), "another leads");
+    let after = Load::start(pair.server(1).address(), "after");
+    until("orders are acknowledged", || after.acknowledged() >= 20);
+    // Whoever reads the stream from its beginning can go on with it.
+    pair.follow(0);
+    pair.kill(1);
+    let acknowledged = [load.end(), after.end()].concat();
+    pair.lead(0);
+    let (orders, _) = pair.known(0);
+    for id in &acknowledged {
+        assert_eq!(orders.iter().filter(|(known, _)| known == id).count(), 1, "{id}");
+    }
+    assert!(!orders.iter().any(|(known, _)| known.starts_with("late")));
 }
 
 #[test]

@@ -25,3 +25,4 @@ mod kills;
 mod load;
 mod pair;
 mod partition;
+mod sluice;

@@ -1,0 +1,66 @@
+//! A way to the broker that can be held up: what was sent on it meanwhile arrives when it is let go, however long ago its sender died.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+
+pub struct Sluice {
+    address: SocketAddr,
+    gate: Arc<Gate>,
+}
+
+#[derive(Default)]
+struct Gate {
+    is_shut: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Sluice {
+    /// In front of a broker on this port.
+    pub fn before(port: u16) -> Sluice {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let gate = Arc::new(Gate::default());
+        let passage = gate.clone();
+        // Threads that wait for a socket end with the process, at the latest.
+        thread::spawn(move || {
+            for near in listener.incoming().map_while(Result::ok) {
+                let Ok(far) = TcpStream::connect(("127.0.0.1", port)) else { continue };
+                let back = (far.try_clone().unwrap(), near.try_clone().unwrap());
+                for (from, to) in [(near, far), back] {
+                    let gate = passage.clone();
+                    thread::spawn(move || flow(from, to, &gate));
+                }
+            }
+        });
+        Sluice { address, gate }
+    }
+
+    pub fn url(&self) -> String {
+        format!("nats://{}", self.address)
+    }
+
+    pub fn shut(&self) {
+        *self.gate.is_shut.lock().unwrap() = true;
+    }
+
+    pub fn open(&self) {
+        *self.gate.is_shut.lock().unwrap() = false;
+        self.gate.opened.notify_all();
+    }
+}
+
+/// Everything that comes is passed on, at the latest when the gate opens; and the end of it too.
+fn flow(mut from: TcpStream, mut to: TcpStream, gate: &Gate) {
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        let length = from.read(&mut buffer).unwrap_or(0);
+        let is_shut = gate.is_shut.lock().unwrap();
+        drop(gate.opened.wait_while(is_shut, |is_shut| *is_shut).unwrap());
+        if length == 0 || to.write_all(&buffer[..length]).is_err() {
+            let _ = to.shutdown(std::net::Shutdown::Write);
+            return;
+        }
+    }
+}
