@@ -235,3 +235,39 @@ impl Company {
         self.guests.get_mut(session.slot())?.as_mut().filter(|guest| guest.session == session)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pitlane_engine::refdata::Rows;
+
+    use super::*;
+
+    #[test]
+    fn so_many_notes_wait_to_be_passed_on_and_those_beyond_are_counted() {
+        let now = Timestamp(1);
+        let guest = Some(Access { may_send: true, ..Access::default() });
+        let settings = Settings { guest, ..Settings::default() };
+        let reference = Arc::new(RefData::check(Rows::default()).unwrap());
+        let mut company = Company::new(settings, reference, Transport::Tcp, None);
+        let session = company.enter(now, SocketAddr::from(([127, 0, 0, 1], 1))).unwrap();
+        company.broker.handle_bytes(now, session, b"CONNECT\naccept-version:1.2\nhost:x\n\n\0");
+        let send = |company: &mut Company, n: usize| {
+            let frame = format!("SEND\ndestination:/topic/generic-event.a\n\n{n}\0");
+            company.broker.handle_bytes(now, session, frame.as_bytes());
+            company.obey(now, |_, _| false);
+        };
+        (0..NOTES_MAX).for_each(|n| send(&mut company, n));
+        assert_eq!((company.notes.len(), company.dropped()), (NOTES_MAX, 0));
+        send(&mut company, NOTES_MAX);
+        assert_eq!((company.notes.len(), company.dropped()), (NOTES_MAX, 1));
+        // What waits comes in its order, and then there is room again.
+        let text = |note| match note {
+            Some(Note::Generic { body, .. }) => String::from_utf8(body.to_vec()).unwrap(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(text(company.take_note()), "0");
+        send(&mut company, NOTES_MAX + 1);
+        assert_eq!((company.notes.len(), company.dropped()), (NOTES_MAX, 1));
+        assert_eq!(text(company.notes.pop_back()), (NOTES_MAX + 1).to_string());
+    }
+}

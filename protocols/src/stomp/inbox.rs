@@ -99,3 +99,23 @@ impl Inbox {
 fn broken(decoder: &Decoder, bytes: &[u8], error: FrameError) -> Broken {
     Broken { error, receipt: decoder.receipt(bytes).map(Cow::into_owned) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_one_keeps_so_much_memory_and_no_more() {
+        for (body, kept) in [(100, 1..=KEEP_BYTES_MAX), (60_000, 0..=KEEP_BYTES_MAX)] {
+            let mut inbox = Inbox::new(FrameLimits::default());
+            inbox.speak(Version::V12);
+            let frame = [b"SEND\ndestination:/topic/a\n\n", vec![b'x'; body].as_slice(), b"\0"].concat();
+            let (first, mut rest) = frame.split_at(frame.len() - 1);
+            assert_eq!(inbox.next(&mut &*first), Ok(None));
+            assert!(inbox.kept.capacity() >= first.len(), "the rest of a cut frame is kept");
+            assert!(matches!(inbox.next(&mut rest), Ok(Some(frame)) if frame.body.len() == body));
+            assert_eq!(inbox.next(&mut &b""[..]), Ok(None));
+            assert!(kept.contains(&inbox.kept.capacity()), "{}", inbox.kept.capacity());
+        }
+    }
+}

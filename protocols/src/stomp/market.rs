@@ -8,6 +8,7 @@ use pitlane_engine::id::SecurityId;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 
+use super::bars::SIZES;
 use super::encode;
 use super::frame::Escaping;
 use super::index::{Index, Subscriber};
@@ -15,8 +16,9 @@ use super::pattern::Pattern;
 use super::payload::market_data::{self, Bar};
 use super::topic::{Naming, Topic};
 
-/// One per security, twice over, and some bars. Each takes about 1 KiB when it has a message.
-pub const TOPICS_MAX: usize = 1 << 20;
+/// As many as there can be: ticks, book and bars of each security, so that one more bar never leaves a security without ticks. Each
+/// takes about 1 KiB once it has a message; how many that are is up to the reference data.
+pub const TOPICS_MAX: usize = (SecurityId::MAX as usize + 1) * (2 + SIZES.len());
 
 #[derive(Debug, Default)]
 pub struct Market {
@@ -67,16 +69,13 @@ pub enum Origin {
 }
 
 impl Market {
-    /// The topic of a security's ticks; None if there is no room for one more.
+    /// The topic of a security's ticks; None if there can be no such security.
     pub fn tick_topic(&mut self, security: SecurityId, reference: &RefData) -> Option<u32> {
         let place = security.0 as usize;
         if let Some(topic) = self.ticks.get(place).and_then(|number| number.checked_sub(1)) {
             return Some(topic);
         }
-        if security.0 > SecurityId::MAX {
-            return None;
-        }
-        let topic = self.topic(&Topic::Tick(security))?;
+        let topic = self.topic(security, &Topic::Tick(security))?;
         market_data::fixed_members(&mut self.entries[topic as usize].fixed, security, reference);
         if self.ticks.len() <= place {
             self.ticks.resize(place + 1, 0);
@@ -87,7 +86,7 @@ impl Market {
 
     /// The topic of a security's book.
     pub fn book_topic(&mut self, security: SecurityId, reference: &RefData) -> Option<u32> {
-        let topic = self.topic(&Topic::Book(security))?;
+        let topic = self.topic(security, &Topic::Book(security))?;
         let fixed = &mut self.entries[topic as usize].fixed;
         if fixed.is_empty() {
             market_data::fixed_members(fixed, security, reference);
@@ -95,17 +94,23 @@ impl Market {
         Some(topic)
     }
 
-    /// The topic of a bar, or any other by its name.
-    pub fn topic(&mut self, topic: &Topic) -> Option<u32> {
+    /// The topic of a security's bars of one of the [`SIZES`].
+    pub fn bar_topic(&mut self, security: SecurityId, size: &str) -> Option<u32> {
+        SIZES.iter().find(|(known, _)| *known == size)?;
+        self.topic(security, &Topic::Bar { security, size })
+    }
+
+    fn topic(&mut self, security: SecurityId, topic: &Topic) -> Option<u32> {
+        if security.0 > SecurityId::MAX {
+            return None;
+        }
         self.name.clear();
         topic.push_name(&Naming::default(), &mut self.name);
         let name = std::str::from_utf8(&self.name).expect("names are made of texts");
         if let Some(&number) = self.by_name.get(name) {
             return Some(number);
         }
-        if self.entries.len() == TOPICS_MAX {
-            return None;
-        }
+        assert!(self.entries.len() < TOPICS_MAX, "there is room for every topic there can be");
         let number = self.entries.len() as u32;
         self.by_name.insert(name.to_string(), number);
         self.entries.push(Entry {
@@ -226,5 +231,33 @@ impl Market {
         // Names of market data are plain: numbers, and sizes of bars.
         encode::message_tail(&mut entry.tail, name, at, &self.body, Escaping::None);
         (entry.at, entry.is_rendered) = (Some(at), true);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pitlane_engine::refdata::Rows;
+
+    use super::*;
+
+    fn topics(market: &mut Market, security: SecurityId) -> Vec<Option<u32>> {
+        let reference = RefData::check(Rows::default()).unwrap();
+        let bars: Vec<_> = SIZES.iter().map(|(size, _)| market.bar_topic(security, size)).collect();
+        let others = [market.tick_topic(security, &reference), market.book_topic(security, &reference)];
+        others.into_iter().chain(bars).collect()
+    }
+
+    #[test]
+    fn each_security_there_can_be_has_room_for_its_topics_and_there_are_no_others() {
+        let mut market = Market::default();
+        let each = TOPICS_MAX / (SecurityId::MAX as usize + 1);
+        for security in [0, 1, SecurityId::MAX] {
+            let first = topics(&mut market, SecurityId(security));
+            assert!(first.len() == each && first.iter().all(Option::is_some), "{first:?}");
+            assert_eq!(topics(&mut market, SecurityId(security)), first, "they are found again");
+        }
+        assert_eq!(topics(&mut market, SecurityId(SecurityId::MAX + 1)), vec![None; each]);
+        assert_eq!(market.bar_topic(SecurityId(1), "2s"), None);
+        assert_eq!(market.entries.len(), 3 * each);
     }
 }

@@ -98,7 +98,7 @@ impl Outbox {
             self.bytes.clear();
             self.taken = 0;
             if self.bytes.capacity() > KEEP_BYTES_MAX {
-                self.bytes = Vec::new();
+                (self.bytes, self.frames) = (Vec::new(), VecDeque::new());
             }
         } else if self.taken >= COMPACT_BYTES && self.taken * 2 >= self.bytes.len() {
             self.bytes.drain(..std::mem::take(&mut self.taken));
@@ -138,5 +138,21 @@ mod tests {
             }
         }
         assert!(outbox.bytes.capacity() < 1_000_000, "{}", outbox.bytes.capacity());
+    }
+
+    #[test]
+    fn an_empty_one_keeps_so_much_memory_and_no_more() {
+        let mut outbox = Outbox::default();
+        let mut write = |count: usize| {
+            outbox.frame(|out| {
+                out.reserve_exact(count);
+                out.resize(count, 7);
+            });
+            outbox.take(count);
+            (outbox.bytes.capacity(), outbox.frames.capacity())
+        };
+        let (bytes, frames) = write(KEEP_BYTES_MAX);
+        assert!(bytes == KEEP_BYTES_MAX && frames > 0, "what a usual turn needs is kept");
+        assert_eq!(write(KEEP_BYTES_MAX + 1), (0, 0));
     }
 }

@@ -393,3 +393,92 @@ fn named(message: &Message) -> Option<RefusedMessage> {
     let (order, cl_ord_id) = (order_of(id)?, IntId::parse(id).ok()?);
     Some(RefusedMessage { order, cl_ord_id, msg_type: *message.msg_type.first()? })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    use pitlane_engine::id::{AdapterId, Origin, PortId, Source};
+    use pitlane_engine::refdata::{RefData, Rows};
+    use pitlane_engine::terms::Terms;
+
+    use super::super::initiator::Touch;
+    use super::super::{SessionSettings, State};
+    use super::*;
+    use crate::fix::store::MemoryStore;
+    use crate::fix::venue::VenueSettings;
+
+    const NOW: Timestamp = Timestamp(1_800_000_000_000_000_000);
+
+    /// In touch with its venue.
+    fn session() -> Session {
+        let source = Source { origin: Origin::Server, port: PortId(1), session: 1 };
+        let settings = SessionSettings::new("PITLANE", "VENUE", source);
+        let (venue, store) = (VenueSettings::new(1), Box::new(MemoryStore::new(NOW)));
+        let reference = Arc::new(RefData::check(Rows::default()).unwrap());
+        let mut session = Session::initiator(settings, venue, store, reference, BTreeSet::new());
+        session.state = State::LoggedOn;
+        initiator(&mut session).touch = Touch::Full;
+        session
+    }
+
+    fn initiator(session: &mut Session) -> &mut Initiator {
+        session.initiator.as_mut().expect("it calls a venue")
+    }
+
+    fn order(slot: usize) -> OrderHandle {
+        OrderHandle::new(ShardId(0), 1, slot as u32)
+    }
+
+    /// What is said to the venue, and what the shard is told, because of this.
+    fn ask(session: &mut Session, ask: Ask, slot: usize) -> (u64, Option<Report>) {
+        let (id, request_id) = (IntId::numbered(b'o', slot as u64), IntId::numbered(b'r', slot as u64));
+        let terms = Terms::default();
+        let instruction =
+            Instruction { adapter: AdapterId(1), order: order(slot), ask, id, request_id, terms };
+        let before = session.numbers.outgoing;
+        session.handle_instruction(NOW, ShardId(0), slot as u64, &instruction);
+        let count = session.poll_transmit().len();
+        session.handle_transmitted(NOW, count);
+        let report = initiator(session).reports.pop_front().map(|told| told.report);
+        (session.numbers.outgoing - before, report)
+    }
+
+    #[test]
+    fn a_venue_has_so_many_orders_and_the_next_is_refused() {
+        let mut session = session();
+        initiator(&mut session).known.extend((1..KNOWN_MAX).map(order));
+        assert_eq!(ask(&mut session, Ask::New, 0), (1, None));
+        let refused = Some(Report::Rejected(Reason::VenueUnavailable));
+        assert_eq!(ask(&mut session, Ask::New, KNOWN_MAX), (0, refused));
+        assert_eq!(initiator(&mut session).known.len(), KNOWN_MAX);
+        // Those who are there go on, and one that is over makes room.
+        assert_eq!(ask(&mut session, Ask::Cancel, 0), (1, None));
+        initiator(&mut session).forget(order(0));
+        assert_eq!(ask(&mut session, Ask::New, KNOWN_MAX), (1, None));
+    }
+
+    #[test]
+    fn so_many_requests_have_no_answer_and_the_next_is_refused() {
+        let mut session = session();
+        for slot in 0..ASKED_MAX {
+            assert_eq!(ask(&mut session, Ask::Cancel, slot), (1, None));
+        }
+        let refused = |ask| match ask {
+            Ask::Replace => Some(Report::ReplaceRefused(Reason::VenueUnavailable)),
+            _ => Some(Report::CancelRefused(Reason::VenueUnavailable)),
+        };
+        for kind in [Ask::Cancel, Ask::Replace] {
+            assert_eq!(ask(&mut session, kind, ASKED_MAX), (0, refused(kind)));
+        }
+        assert_eq!(initiator(&mut session).asked.len(), ASKED_MAX);
+        assert_eq!(
+            ask(&mut session, Ask::Cancel, 0),
+            (0, None),
+            "what was asked is there, and its answer comes"
+        );
+        initiator(&mut session).forget(order(0));
+        assert_eq!(ask(&mut session, Ask::Cancel, ASKED_MAX), (1, None));
+    }
+}

@@ -280,7 +280,8 @@ pub(super) struct OwnIds {
     ids: BTreeMap<OrderHandle, IntId>,
 }
 
-/// Known at once, 64 octets each. Of more the first are forgotten, and the end of their cancel is told under the request's id.
+/// Known at once, 64 octets each. Of more those with the lowest handles are forgotten, and the end of their cancel is told under the
+/// request's id.
 const OWN_IDS_MAX: usize = 1 << 18;
 
 impl OwnIds {
@@ -310,5 +311,55 @@ impl OwnIds {
 
     fn forget(&mut self, order: OrderHandle) {
         self.ids.remove(&order);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pitlane_engine::id::{AccountId, PortId, Source};
+    use pitlane_engine::number::{Price, Qty};
+    use pitlane_engine::reason::Reason;
+    use pitlane_engine::terms::{OrderKind, Side, Status, Tif};
+
+    use super::*;
+
+    #[test]
+    fn ids_of_so_many_orders_are_known_and_then_the_lowest_are_forgotten() {
+        let order = |slot| OrderHandle::new(ShardId(0), 1, slot);
+        let canceled = |slot| OrderReport {
+            what: What::Canceled,
+            order: order(slot),
+            id: IntId::numbered(b'c', slot as u64),
+            orig_id: IntId::NONE,
+            qty: Qty::ZERO,
+            cum_qty: Qty::ZERO,
+            avg_price: Price::ZERO,
+            last_qty: Qty::ZERO,
+            last_price: Price::ZERO,
+            source: Source { origin: Origin::Rest, port: PortId(0), session: 0 },
+            security: SecurityId(1),
+            strategy: StrategyId::SERVER,
+            account: AccountId(1),
+            status: Status::New,
+            reason: Reason::None,
+            side: Side::Buy,
+            kind: OrderKind::Limit,
+            tif: Tif::Day,
+            in_doubt: false,
+        };
+        let own = |slot| IntId::numbered(b'o', slot as u64);
+        let mut own_ids = OwnIds::default();
+        let last = OWN_IDS_MAX as u32;
+        (0..last).for_each(|slot| own_ids.set(order(slot), own(slot)));
+        assert_eq!(own_ids.of(&canceled(0)).0, own(0), "all that fit are known");
+        own_ids.set(order(last), own(last));
+        assert_eq!(own_ids.ids.len(), OWN_IDS_MAX);
+        assert_eq!(own_ids.of(&canceled(0)).0, canceled(0).id, "under the id of the request");
+        for slot in [1, last] {
+            assert_eq!(own_ids.of(&canceled(slot)).0, own(slot));
+        }
+        // Whoever is finished makes room.
+        own_ids.forget(order(last));
+        assert_eq!(own_ids.ids.len(), OWN_IDS_MAX - 1);
     }
 }

@@ -46,8 +46,7 @@ impl Broker {
     }
 
     pub fn publish_bar(&mut self, now: Timestamp, at: Timestamp, bar: &Bar<'_>) {
-        let name = Topic::Bar { security: bar.security, size: bar.size };
-        let Some(topic) = self.market.topic(&name) else { return };
+        let Some(topic) = self.market.bar_topic(bar.security, bar.size) else { return };
         let (seq, reference) = (self.next_seq(), self.reference.clone());
         self.publish_market_data(now, at, topic, |market| market.set_bar(topic, seq, at, bar, &reference));
     }
