@@ -54,7 +54,7 @@ use crate::ticks::pace::Pace;
 const EVENTS_PER_POST_MAX: usize = 64;
 /// Replies that wait to go out; beyond them whoever asked asks again.
 const REPLIES_MAX: usize = 4_096;
-/// Events between strategies that wait to go out; beyond them the newest are dropped and counted.
+/// Events between strategies that wait to go out; beyond them the newest are dropped and counted. Of phases it is the oldest.
 const GENERICS_MAX: usize = 1_024;
 /// Ids given to one process, and to this server for cancels of its own.
 const NUMBERS_EACH: u64 = 1 << 28;
@@ -138,6 +138,8 @@ struct Inner {
     /// Commands to all shards that are awaited: by token, how many are left and who asked.
     done: BTreeMap<u32, Awaited>,
     token: u32,
+    /// Replies and phases without room.
+    dropped: u64,
     numbers: IdBlock,
     /// The image of the reference data, made when it is first wanted.
     reference: Option<(Arc<RefData>, Bytes)>,
@@ -209,6 +211,7 @@ impl Outposts {
             phases: VecDeque::new(),
             done: BTreeMap::new(),
             token: 0,
+            dropped: 0,
             numbers,
             reference: None,
             lease_ns: keeping.lease_ms as u64 * NS_PER_MS,
@@ -284,13 +287,13 @@ impl Outposts {
 
     pub fn reply(&self, to: Option<Subject>, reply: &Reply) {
         let Some(to) = to else { return };
-        let mut inner = self.inner.borrow_mut();
-        if inner.replies.len() < REPLIES_MAX {
-            inner.replies.push_back((to, reply.encode().into()));
-            self.work.notify_one();
-        } else {
-            count(&self.counts.dropped);
-        }
+        self.inner.borrow_mut().answer(to, reply);
+        self.work.notify_one();
+    }
+
+    /// Replies and notes that did not go out.
+    pub fn dropped(&self) -> u64 {
+        self.counts.dropped.get() + self.inner.borrow().dropped
     }
 
     /// Whoever is no strategy of ours.
@@ -482,6 +485,7 @@ impl Inner {
         self.phases.push_back(told.to_string().into());
         if self.phases.len() > GENERICS_MAX {
             self.phases.pop_front();
+            self.dropped += 1;
         }
     }
 
@@ -512,6 +516,8 @@ impl Inner {
     fn answer(&mut self, to: Subject, reply: &Reply) {
         if self.replies.len() < REPLIES_MAX {
             self.replies.push_back((to, reply.encode().into()));
+        } else {
+            self.dropped += 1;
         }
     }
 
@@ -578,5 +584,71 @@ fn section_of(strategy: &Strategy, reference: &RefData) -> Section {
         parameters: strategy.parameters.clone().into_iter().collect(),
         start: strategy.start,
         cancel_on_failure: strategy.cancel_on_failure,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pitlane_engine::refdata::Rows;
+
+    use super::*;
+
+    fn outposts() -> Outposts {
+        let reference = RefData::check(Rows::default()).unwrap();
+        let strategy = Strategy {
+            name: reference.strategies()[0].name.clone(),
+            kind: String::new(),
+            securities: Vec::new(),
+            start: true,
+            cancel_on_failure: true,
+            parameters: BTreeMap::new(),
+        };
+        let mut parts =
+            OutpostParts::of(&Config::default(), Vec::new(), Vec::new(), IdBlock { next: 1, end: 9 });
+        parts.strategies = vec![strategy];
+        let outposts = Outposts::new(parts, PortId(1), 1, Timestamp(1), &reference);
+        outposts.up.set(true);
+        outposts
+    }
+
+    #[test]
+    fn so_many_replies_wait_and_those_beyond_are_counted() {
+        let outposts = outposts();
+        let reply = |n: usize| outposts.reply(Some(n.to_string().into()), &Reply::Told);
+        (0..REPLIES_MAX).for_each(reply);
+        assert_eq!(outposts.dropped(), 0);
+        reply(REPLIES_MAX);
+        // Shards answer the same way.
+        outposts.inner.borrow_mut().answer("late".into(), &Reply::Told);
+        assert_eq!(outposts.dropped(), 2);
+        let taken: Vec<String> =
+            std::iter::from_fn(|| outposts.take()).map(|(to, _)| to.to_string()).collect();
+        assert!(
+            taken.into_iter().eq((0..REPLIES_MAX).map(|n| n.to_string())),
+            "those that wait go out in their order"
+        );
+        reply(0);
+        assert!(outposts.take().is_some() && outposts.dropped() == 2, "there is room again");
+    }
+
+    #[test]
+    fn so_many_events_and_phases_wait_and_those_beyond_are_counted() {
+        let outposts = outposts();
+        let say = |n: usize| outposts.hear_generic("a", n.to_string().as_bytes());
+        (0..=GENERICS_MAX).for_each(say);
+        assert_eq!(outposts.dropped(), 1);
+        assert_eq!(outposts.inner.borrow().generics.len(), GENERICS_MAX);
+        assert_eq!(outposts.next_generic().map(|said| said.body), Some("0".into()), "the newest was dropped");
+        outposts.generic_is_out();
+        say(GENERICS_MAX);
+        assert_eq!(outposts.dropped(), 1, "there is room again");
+        for n in 0..=GENERICS_MAX {
+            let phase = if n == 0 { Phase::Stop } else { Phase::Running };
+            outposts.inner.borrow_mut().tell_phase(StrategyId::SERVER, phase);
+        }
+        assert_eq!(outposts.dropped(), 2);
+        let phases: Vec<Bytes> = std::iter::from_fn(|| outposts.take()).map(|(_, bytes)| bytes).collect();
+        assert_eq!(phases.len(), GENERICS_MAX);
+        assert!(!phases.iter().any(|bytes| *bytes != phases[0]), "the oldest was dropped");
     }
 }

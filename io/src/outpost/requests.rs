@@ -17,7 +17,8 @@ use pitlane_engine::time::{NS_PER_MS, Timestamp};
 /// A server without room has some after this time.
 const BUSY_NS: u64 = 5 * NS_PER_MS;
 
-/// Letters whose answer is looked for; beyond them those go whose request was answered otherwise.
+/// Letters whose answer is looked for: several of each request. Beyond them those go whose request was answered otherwise, then the
+/// oldest; the request is sent again, and the answer to that is heard.
 const NUMBERS_MAX: usize = 16_384;
 
 /// What came of a letter.
@@ -96,15 +97,18 @@ impl Requests {
         mut number: impl FnMut() -> u64,
         out: &mut VecDeque<(u64, Letter)>,
     ) {
-        if self.numbers.len() > NUMBERS_MAX {
-            let orders = &self.orders;
-            self.numbers.retain(|_, id| orders.contains_key(id));
-        }
         for (id, sent) in self.orders.iter_mut().filter(|(_, sent)| sent.due <= now) {
             let number = number();
             sent.due = again;
             self.numbers.insert(number, *id);
             out.push_back((number, sent.letter.clone()));
+        }
+        if self.numbers.len() > NUMBERS_MAX {
+            let orders = &self.orders;
+            self.numbers.retain(|_, id| orders.contains_key(id));
+        }
+        while self.numbers.len() > NUMBERS_MAX {
+            self.numbers.pop_first();
         }
         let is_due = self.rest_sent.is_none_or(|(_, due)| due <= now);
         if let Some(letter) = self.rest.front().filter(|_| is_due) {
@@ -189,5 +193,74 @@ fn id_of(command: &Command) -> Option<IntId> {
     match command.body {
         Told::Submit { id, .. } | Told::Modify { id, .. } | Told::Cancel { id, .. } => Some(id),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A strategy with so many requests under way.
+    fn requests(count: u64) -> Requests {
+        let mut requests = Requests::default();
+        for n in 0..count {
+            let body = Told::Cancel { order: OrderHandle::NONE, id: IntId::numbered(b'c', n) };
+            requests.order(1, Command { source: Default::default(), token: 0, body });
+        }
+        requests
+    }
+
+    #[test]
+    fn answers_of_so_many_letters_are_looked_for_however_often_a_server_is_asked_in_vain() {
+        const COUNT: u64 = 1_000;
+        let (mut requests, mut out, mut last) = (requests(COUNT), VecDeque::new(), 0);
+        let turns = NUMBERS_MAX as u64 / COUNT + 1;
+        for turn in 1..=2 * turns {
+            let (now, again) = (Timestamp(turn), Timestamp(turn + 1));
+            requests.poll(
+                now,
+                again,
+                || {
+                    last += 1;
+                    last
+                },
+                &mut out,
+            );
+            assert_eq!(last, turn * COUNT, "each is sent again");
+            assert_eq!(requests.numbers.len() as u64, last.min(NUMBERS_MAX as u64));
+        }
+        let first_kept = last - NUMBERS_MAX as u64 + 1;
+        let declined = Answer::Declined(Reason::OwnerAway);
+        assert!(requests.handle_answer(Timestamp(9), first_kept - 1, declined).is_none(), "forgotten");
+        assert!(requests.handle_answer(Timestamp(9), first_kept, declined).is_some());
+        assert!(requests.handle_answer(Timestamp(9), last, declined).is_some());
+        assert_eq!(requests.orders.len() as u64, COUNT - 2, "the others are under way still");
+    }
+
+    #[test]
+    fn what_was_answered_otherwise_goes_before_what_is_awaited() {
+        let (mut requests, mut out, mut last) = (requests(2), VecDeque::new(), 0);
+        let mut poll = |requests: &mut Requests, turn: u64| {
+            requests.poll(
+                Timestamp(turn),
+                Timestamp(turn + 1),
+                || {
+                    last += 1;
+                    last
+                },
+                &mut out,
+            )
+        };
+        poll(&mut requests, 1);
+        requests.is_answered(&IntId::numbered(b'c', 0));
+        (2..=NUMBERS_MAX as u64).for_each(|turn| poll(&mut requests, turn));
+        assert_eq!(
+            requests.numbers.len(),
+            NUMBERS_MAX,
+            "letter 1 is of a request that was answered, and gone"
+        );
+        let declined = Answer::Declined(Reason::OwnerAway);
+        assert!(requests.handle_answer(Timestamp(9), 1, declined).is_none());
+        assert!(requests.handle_answer(Timestamp(9), 2, declined).is_some());
     }
 }

@@ -348,9 +348,7 @@ impl Wire<'_> {
                 tracing::warn!("an event for other strategies was dropped: its name or its body is none");
                 continue;
             };
-            if self.said.try_send(said).is_err() {
-                tracing::warn!("an event for other strategies was dropped: the broker takes none");
-            }
+            hand_on(&self.said, said);
         }
     }
 
@@ -358,6 +356,15 @@ impl Wire<'_> {
         let _ = self.ask(&Letter::Bye { life: stage.life() }).await;
         let _ = timeout(ANSWER_MAX, self.client.flush()).await;
     }
+}
+
+/// False: it is dropped, since as many wait as may.
+fn hand_on(said: &mpsc::Sender<Generic>, generic: Generic) -> bool {
+    let taken = said.try_send(generic).is_ok();
+    if !taken {
+        tracing::warn!("an event for other strategies was dropped: the broker takes none");
+    }
+    taken
 }
 
 /// Each until it is kept, in their order.
@@ -392,5 +399,22 @@ async fn hear_generics(
             }
         }
         sleep(AGAIN * 5).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_events_for_others_wait_for_the_broker_and_the_newest_are_dropped() {
+        let (said, mut to_say) = mpsc::channel(GENERICS_MAX);
+        let generic = |n: usize| Generic::new("a", n.to_string().into(), "A").unwrap();
+        for n in 0..GENERICS_MAX {
+            assert!(hand_on(&said, generic(n)));
+        }
+        assert!(!hand_on(&said, generic(GENERICS_MAX)));
+        assert_eq!(to_say.try_recv().map(|said| said.body), Ok("0".into()), "the first is still the first");
+        assert!(hand_on(&said, generic(GENERICS_MAX + 1)));
     }
 }

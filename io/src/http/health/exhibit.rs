@@ -199,7 +199,7 @@ fn outposts(house: &House, out: &mut Exposition) {
         ("pitlane_outpost_prices_total", "Messages with prices to them.", counts.prices.get()),
         ("pitlane_outpost_conflated_total", "Prices replaced by newer ones before.", outposts.conflated()),
         ("pitlane_outpost_deaths_total", "Processes that were silent for a lease.", counts.deaths.get()),
-        ("pitlane_outpost_dropped_total", "Replies and notes without room.", counts.dropped.get()),
+        ("pitlane_outpost_dropped_total", "Replies and notes without room.", outposts.dropped()),
     ];
     for (name, help, value) in totals {
         out.single(name, C, help, value);
