@@ -11,7 +11,7 @@ use std::time::Duration;
 use net_world::{Manners, World, at_loopback, connect, on_each_driver, take};
 use pitlane::net::Net;
 use pitlane::net::happening::{Happening, Why};
-use pitlane::net::listener::Listener;
+use pitlane::net::listener::{Listener, ListenerId};
 use pitlane::net::settings::{Call, Limits, ListenerSettings, NetSettings};
 use pitlane::net::sockets::SendError;
 use socket2::{SockRef, Socket};
@@ -400,6 +400,29 @@ fn a_port_in_use_is_told_at_once() {
     let first = Listener::bind(at_loopback()).unwrap();
     let again = ListenerSettings::at(first.address());
     assert_eq!(Listener::bind(again).unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
+}
+
+#[test]
+fn a_thread_has_so_many_listeners_and_one_more_is_a_bug() {
+    on_each_driver(|driver| {
+        let mut world = World::new(driver);
+        // One is there already.
+        let mut last = None;
+        for number in 1..63 {
+            let listener = Listener::bind(at_loopback()).unwrap();
+            last = Some(listener.address());
+            assert_eq!(world.net.listen(listener), ListenerId(number));
+        }
+        // It is told from the first connection, whose token comes right behind.
+        let (mut first, mut client) = (connect(world.address), connect(last.unwrap()));
+        for who in [&mut first, &mut client] {
+            who.write_all(b"hello\n").unwrap();
+            assert_eq!(world.read(who, 6), b"hello\n");
+        }
+        let one_more = Listener::bind(at_loopback()).unwrap();
+        let told = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| world.net.listen(one_more)));
+        assert!(told.is_err(), "it is not taken for a connection");
+    });
 }
 
 #[test]

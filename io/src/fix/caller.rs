@@ -131,8 +131,12 @@ impl Caller {
 /// At least one.
 fn addresses_of(host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
     let found = (host, port).to_socket_addrs().map_err(|error| format!("{host}: {error}"))?;
-    let found: Vec<SocketAddr> = found.take(ADDRESSES_MAX).collect();
-    if found.is_empty() { Err(format!("{host}: it has no address")) } else { Ok(found) }
+    tried_of(found).ok_or_else(|| format!("{host}: it has no address"))
+}
+
+fn tried_of(found: impl Iterator<Item = SocketAddr>) -> Option<Vec<SocketAddr>> {
+    let tried: Vec<SocketAddr> = found.take(ADDRESSES_MAX).collect();
+    (!tried.is_empty()).then_some(tried)
 }
 
 /// How to know that it is the venue.
@@ -154,4 +158,22 @@ fn tls_to(host: &str, path: &std::path::Path) -> Result<(Arc<ClientConfig>, Serv
         .with_no_client_auth();
     let name = ServerName::try_from(host.to_string()).map_err(|_| format!("{host} is no name for TLS"))?;
     Ok((Arc::new(config), name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_addresses_of_a_host_are_tried() {
+        let found = |count: usize| (0..count).map(|n| SocketAddr::from(([10, 0, 0, n as u8], 9_880)));
+        for (count, tried) in [(1, 1), (ADDRESSES_MAX, ADDRESSES_MAX), (ADDRESSES_MAX + 1, ADDRESSES_MAX)] {
+            assert_eq!(
+                tried_of(found(count)),
+                Some(found(tried).collect()),
+                "the first of them, in their order"
+            );
+        }
+        assert_eq!(tried_of(found(0)), None);
+    }
 }

@@ -20,6 +20,7 @@ mod distributed;
 mod embedded;
 mod entry;
 mod kills;
+mod link;
 mod replay;
 mod simulation;
 mod strangers;
