@@ -66,8 +66,9 @@ impl Scribe {
         match self.trail.write(&page.lines, page.end) {
             Ok(()) => true,
             Err(error) => {
+                // Of a folder that is full nothing was written: there is room again when older files are put away.
+                self.has_failed = !matches!(error, AuditError::Full(_));
                 tracing::error!(%error, "the audit log cannot be written: administrative acts are refused from now on");
-                self.has_failed = true;
                 false
             }
         }

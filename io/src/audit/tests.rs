@@ -6,7 +6,7 @@ use pitlane_engine::time::{NS_PER_S, Timestamp};
 
 use super::chain::{End, Entry, LINE_BYTES_MAX};
 use super::pen::{Failed, SLIPS_MAX};
-use super::trail::{FILE_BYTES_MAX, Trail};
+use super::trail::{FILE_BYTES_MAX, FILES_MAX, Trail};
 use super::*;
 use crate::wake::Bell;
 
@@ -186,20 +186,52 @@ fn two_processes_do_not_write_one_log() {
     folder.scribe();
 }
 
+/// Lines of a first file, as many as make this size or a little more.
+fn lines_of(bytes: u64) -> String {
+    let (mut lines, mut end) = (String::new(), End::default());
+    while (lines.len() as u64) < bytes {
+        let (line, next) = end.append(NOW, &Entry::Remark("x".repeat(2_000)));
+        lines.push_str(&line);
+        lines.push('\n');
+        end = next;
+    }
+    lines
+}
+
+#[test]
+fn there_are_so_many_files_and_no_act_without_room_for_it() {
+    let folder = Folder::new();
+    drop(folder.scribe());
+    fs::write(folder.file(1), lines_of(FILE_BYTES_MAX - 5_000)).unwrap();
+    let (mut scribe, mut pen) = folder.scribe();
+    // The second is still to come.
+    let others = 3..FILES_MAX as u32 + 2;
+    others.clone().for_each(|number| fs::write(folder.file(number), "").unwrap());
+    while fs::metadata(folder.file(1)).unwrap().len() < FILE_BYTES_MAX {
+        perform(&mut scribe, &mut pen, "a");
+    }
+    for _ in 0..2 {
+        pen.note(4, act("b")).unwrap();
+        scribe.poll(NOW);
+        assert_eq!(pen.poll(), Some((4, Err(Failed))));
+    }
+    // When an older one is put away there is room again, and the chain goes on.
+    fs::remove_file(folder.file(3)).unwrap();
+    perform(&mut scribe, &mut pen, "c");
+    assert!(folder.file(2).exists());
+    drop((scribe, pen));
+    others.skip(1).for_each(|number| fs::remove_file(folder.file(number)).unwrap());
+    let (sound, told) = folder.verify();
+    assert!(sound && told.contains("in 2 files"), "{told}");
+}
+
 #[test]
 fn when_it_cannot_be_written_nothing_may_be_done() {
     let folder = Folder::new();
     let (mut scribe, mut pen) = folder.scribe();
     perform(&mut scribe, &mut pen, "a");
     drop((scribe, pen));
-    let (mut lines, mut end) = (String::new(), End::default());
-    while (lines.len() as u64) < FILE_BYTES_MAX {
-        let (line, next) = end.append(NOW, &Entry::Remark("x".repeat(2_000)));
-        lines.push_str(&line);
-        lines.push('\n');
-        end = next;
-    }
-    fs::write(folder.file(1), lines).unwrap();
+    fs::write(folder.file(1), lines_of(FILE_BYTES_MAX)).unwrap();
     let (mut scribe, mut pen) = folder.scribe();
     // The file is full, and the folder takes no other.
     fs::remove_dir_all(folder.0.join("audit")).unwrap();
