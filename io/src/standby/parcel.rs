@@ -216,4 +216,19 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn a_path_has_its_bound() {
+        let removed = |bytes: usize| {
+            let path = format!("notes/{}", "x".repeat(bytes - 6));
+            Parcel { epoch: 1, what: What::Removed(path) }
+        };
+        let longest = removed(PATH_BYTES_MAX);
+        let mut bytes = longest.encode().to_vec();
+        assert_eq!(Parcel::decode(&bytes.clone().into()), Some(longest));
+        // One letter more, which no server of ours would send.
+        bytes.push(b'x');
+        bytes[10..12].copy_from_slice(&(PATH_BYTES_MAX as u16 + 1).to_le_bytes());
+        assert_eq!(Parcel::decode(&bytes.into()), None);
+    }
 }

@@ -46,8 +46,10 @@ impl Porch {
     pub async fn receive(self, state: Arc<State>) {
         let mut visits = JoinSet::new();
         loop {
+            let accepted = self.listener.accept().await;
+            // Only now: whoever left since the last one came has made room.
             while visits.try_join_next().is_some() {}
-            match self.listener.accept().await {
+            match accepted {
                 Ok((socket, _)) if visits.len() < CONNECTIONS_MAX => {
                     let state = state.clone();
                     visits.spawn(async move { timeout(VISIT_MAX, visit(socket, &state)).await });
@@ -95,6 +97,8 @@ fn metrics(state: &State) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
     use super::*;
     use crate::standby::state::Stand;
 
@@ -110,5 +114,36 @@ mod tests {
         let order = answer("/rest/order", &state);
         assert_eq!(order.status(), StatusCode::SERVICE_UNAVAILABLE);
         assert!(answer("/metrics", &state).body().contains("pitlane_standby_epoch 3\n"));
+    }
+
+    /// What it answers; nothing if it hangs up.
+    async fn ask(socket: &mut TcpStream) -> String {
+        let mut heard = String::new();
+        // Whoever was turned away may hear of it as he speaks.
+        let _ = socket.write_all(b"GET /health/live HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        let _ = socket.read_to_string(&mut heard).await;
+        heard
+    }
+
+    #[test]
+    fn so_many_are_received_at_once_and_the_next_is_turned_away() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let porch = Porch::open(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
+            let address = porch.address().unwrap();
+            let receiving = tokio::spawn(porch.receive(Arc::default()));
+            let mut silent = Vec::new();
+            for _ in 0..CONNECTIONS_MAX {
+                silent.push(TcpStream::connect(address).await.unwrap());
+            }
+            let mut one_more = TcpStream::connect(address).await.unwrap();
+            assert_eq!(ask(&mut one_more).await, "");
+            // Those who are there are answered; then there is room.
+            let mut first = silent.remove(0);
+            assert!(ask(&mut first).await.starts_with("HTTP/1.1 200 OK"));
+            let mut next = TcpStream::connect(address).await.unwrap();
+            assert!(ask(&mut next).await.starts_with("HTTP/1.1 200 OK"));
+            receiving.abort();
+        });
     }
 }

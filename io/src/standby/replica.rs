@@ -120,3 +120,34 @@ impl Replica {
         folders.iter().try_for_each(|folder| File::open(folder)?.sync_all())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn so_many_files_are_held_open_and_one_more_is_written_as_well() {
+        let data = std::env::temp_dir().join(format!("pitlane-replica-{}", std::process::id()));
+        let mut replica = Replica::new(&data);
+        let path = |n: usize| format!("venue/{n}");
+        let append = |replica: &mut Replica, n: usize, offset: u64| {
+            let bytes = Bytes::from(format!("{n:03}"));
+            let piece = Piece { path: path(n), offset, total: offset + 3, bytes };
+            replica.apply(&What::Append(piece)).unwrap();
+        };
+        (0..OPEN_MAX).for_each(|n| append(&mut replica, n, 0));
+        assert_eq!(replica.open.len(), OPEN_MAX);
+        // The others are closed, and opened again when they grow.
+        append(&mut replica, OPEN_MAX, 0);
+        assert!(replica.open.len() <= OPEN_MAX);
+        (0..=OPEN_MAX).for_each(|n| append(&mut replica, n, 3));
+        assert!(replica.open.len() <= OPEN_MAX);
+        replica.finish(true).unwrap();
+        for n in 0..=OPEN_MAX {
+            assert_eq!(fs::read_to_string(data.join(path(n))).unwrap(), format!("{n:03}{n:03}"));
+        }
+        fs::remove_dir_all(data).unwrap();
+    }
+}

@@ -267,3 +267,23 @@ fn is_unfinished(path: &Path) -> bool {
 fn has_ending(path: &Path, ending: &str) -> bool {
     path.extension().is_some_and(|found| found == ending)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_piece_is_no_larger_than_fits_into_a_parcel() {
+        for (bytes, pieces) in [
+            (0, vec![0]),
+            (BYTES_MAX, vec![BYTES_MAX]),
+            (BYTES_MAX + 1, vec![BYTES_MAX, 1]),
+            (3 * BYTES_MAX, vec![BYTES_MAX; 3]),
+        ] {
+            let cut = in_pieces("notes/a.note", &vec![7; bytes].into());
+            assert_eq!(cut.iter().map(|piece| piece.bytes.len()).collect::<Vec<_>>(), pieces);
+            assert!(cut.iter().all(|piece| piece.total == bytes as u64));
+            assert_eq!(cut.last().map(Piece::end), Some(bytes as u64));
+        }
+    }
+}
