@@ -63,6 +63,26 @@ fn what_is_too_much_for_settings_is_refused() {
     assert!(told[0].contains("TargetCompID"), "{told:?}");
 }
 
+#[test]
+fn a_cluster_has_so_many_members_and_keeps_so_much_for_them() {
+    let settings = |members: usize, window_mb: usize| {
+        let mut text = format!(
+            "[nats]\nurl = \"nats://127.0.0.1:4222\"\n[topology]\nshards = {members}\n\
+             [cluster]\nname = \"c\"\nmember = \"m0\"\nwindow_mb = {window_mb}\n"
+        );
+        for n in 0..members {
+            text += &format!("[[member]]\nname = \"m{n}\"\nshards = [{n}]\n");
+        }
+        text
+    };
+    let loaded = load(&file("cluster-most.toml", &settings(7, 4_096))).unwrap();
+    assert_eq!((loaded.config.members.len(), loaded.config.cluster.window_bytes), (7, 4_096 << 20));
+    let told = complaints("cluster-more.toml", &settings(8, 4_096));
+    assert!(told[0].contains("a cluster has 2 to 7 tables [[member]]"), "{told:?}");
+    let told = complaints("cluster-larger.toml", &settings(7, 4_097));
+    assert!(told[0].contains("cluster.window_mb"), "{told:?}");
+}
+
 /// Every plain setting of a document, dotted, as text.
 fn flat(at: &str, value: &toml::Value, out: &mut Vec<(String, String)>) {
     let dotted = |key: &str| if at.is_empty() { key.to_string() } else { format!("{at}.{key}") };

@@ -1,6 +1,8 @@
 #![doc = include_str!("cluster/README.md")]
 
 mod audience;
+#[cfg(test)]
+mod caps;
 mod far_shard;
 mod owner;
 mod peer;

@@ -1,0 +1,123 @@
+//! What waits here for other servers, at its bounds.
+
+use pitlane_engine::cluster::{Item, Reader};
+use pitlane_engine::command::Command;
+use pitlane_engine::event::{Body, Event};
+use pitlane_engine::id::{Origin, PortId, SecurityId, Source};
+use pitlane_engine::mesh::{Depths, PortClass, ShardEnd, link, mesh};
+use pitlane_engine::time::Day;
+
+use super::owner::AGAIN_MAX;
+use super::*;
+
+const OTHER: Card = Card { member: 1, life: 9, map: 1 };
+const LIFE: u64 = 5;
+const DEPTHS: Depths = Depths { commands: 8, events: 8 };
+
+/// The first of two servers, and its shard's end of the lanes.
+fn cluster() -> (Cluster, ShardEnd) {
+    let member = |name: &str, shard| Member { name: name.to_string(), shards: vec![shard] };
+    let config = Config::default();
+    let (_, mut ends) = mesh(&[PortClass::Client; 2], 2, DEPTHS);
+    let far = Far { link: link(&mut ends, DEPTHS), shards: vec![ends.remove(1)] };
+    let parts = ClusterParts {
+        nats: config.nats.clone(),
+        settings: Settings { name: "c".to_string(), member: "a".to_string(), ..config.cluster.clone() },
+        members: vec![member("a", 0), member("b", 1)],
+        far,
+        bells: Arc::new(Bells::silent(2, 2)),
+        map: OTHER.map,
+        orders_max: 1_000,
+        past: Vec::new(),
+        heard: None,
+    };
+    let cluster = Cluster::new(parts, Timestamp(LIFE));
+    cluster.set_up(true);
+    (cluster, ends.remove(0))
+}
+
+/// So many posts are kept.
+fn say(cluster: &Cluster, posts: u64) {
+    let window = &mut cluster.inner.borrow_mut().owner.window;
+    for seq in 1..=posts {
+        let event = Event { seq, at: Timestamp(1), body: Body::TradingDay { day: Day(1) } };
+        window.add(Item { shard: ShardId(0), to: Reader::All, event });
+        window.close();
+    }
+    window.pass();
+}
+
+fn fetch(cluster: &Cluster, from: u64) {
+    cluster.handle_letter(&Letter::Fetch { card: OTHER, life: LIFE, from }.encode());
+}
+
+/// Numbers of the posts that go out again.
+fn posts_again(cluster: &Cluster) -> Vec<u64> {
+    let mut numbers = Vec::new();
+    while let Some((subject, bytes)) = cluster.take(Timestamp(1)) {
+        if subject.contains(".again.") {
+            let Ok(Call::Post(post)) = Call::decode(&bytes) else { panic!("only posts are said again") };
+            numbers.push(post.number);
+        }
+    }
+    numbers
+}
+
+#[test]
+fn so_many_posts_are_sent_again_at_once_and_whoever_lacks_more_asks_again() {
+    let (cluster, _shard) = cluster();
+    say(&cluster, AGAIN_MAX + 10);
+    fetch(&cluster, 1);
+    assert!(posts_again(&cluster).into_iter().eq(1..=AGAIN_MAX));
+    fetch(&cluster, AGAIN_MAX + 1);
+    assert!(posts_again(&cluster).into_iter().eq(AGAIN_MAX + 1..=AGAIN_MAX + 10));
+}
+
+#[test]
+fn so_many_messages_wait_to_go_out_and_whoever_asked_asks_again() {
+    let (cluster, _shard) = cluster();
+    say(&cluster, AGAIN_MAX);
+    for _ in 0..OUT_MAX as u64 / AGAIN_MAX {
+        fetch(&cluster, 1);
+    }
+    assert_eq!(cluster.inner.borrow().out.len(), OUT_MAX);
+    fetch(&cluster, 1);
+    assert_eq!(cluster.inner.borrow().out.len(), OUT_MAX);
+    assert_eq!(posts_again(&cluster).len(), OUT_MAX);
+    fetch(&cluster, 1);
+    assert!(posts_again(&cluster).into_iter().eq(1..=AGAIN_MAX), "it was asked again");
+}
+
+#[test]
+fn so_many_commands_of_a_member_wait_and_the_next_is_not_acknowledged() {
+    /// As `owner.rs` has it.
+    const INBOX: u64 = 4_096;
+    let (cluster, mut shard) = cluster();
+    let source = Source { origin: Origin::Rest, port: PortId(1), session: 0 };
+    let body = Told::Halt { security: SecurityId(2), on: true };
+    let send = |first: u64, count: u64| {
+        let command = |number| (ShardId(0), Command { source, token: number as u32, body });
+        let commands = (first..first + count).map(command).collect();
+        let letter = Letter::Commands { card: OTHER, life: LIFE, first, commands };
+        let answer = cluster.inner.borrow_mut().owner.handle(letter, &mut |_| {});
+        let Some(Letter::Taken { number, .. }) = answer else { panic!("{answer:?}") };
+        number
+    };
+    for first in (1..INBOX).step_by(64) {
+        assert_eq!(send(first, 64), first + 63);
+    }
+    assert_eq!(send(INBOX + 1, 64), INBOX, "they come again");
+    // As far as the shard takes them there is room for more, and each is taken once.
+    let (mut taken, mut tokens) = (INBOX, Vec::new());
+    while tokens.len() < INBOX as usize + 64 {
+        cluster.inner.borrow_mut().owner.poll();
+        while let Some(command) = shard.poll_command() {
+            if matches!(command.body, Told::Halt { .. }) {
+                tokens.push(command.token);
+            }
+        }
+        taken = send(INBOX + 1, 64);
+    }
+    assert_eq!(taken, INBOX + 64);
+    assert!(tokens.into_iter().eq(1..=INBOX as u32 + 64));
+}
