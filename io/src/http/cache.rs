@@ -21,8 +21,15 @@ use crate::wake::Bell;
 #[derive(Debug)]
 pub struct Rereads {
     answers: Consumer<Result<Reread, String>>,
-    gateways: Vec<Producer<Reread>>,
-    bells: Vec<Bell>,
+    gateways: Vec<Gateway>,
+}
+
+#[derive(Debug)]
+struct Gateway {
+    lane: Producer<Reread>,
+    /// The newest ones, if there was no room for them yet.
+    waiting: Option<Reread>,
+    bell: Bell,
 }
 
 impl Rereads {
@@ -31,7 +38,23 @@ impl Rereads {
         gateways: Vec<Producer<Reread>>,
         bells: Vec<Bell>,
     ) -> Rereads {
-        Rereads { answers, gateways, bells }
+        let gateways = gateways.into_iter().zip(bells);
+        let gateways = gateways.map(|(lane, bell)| Gateway { lane, waiting: None, bell }).collect();
+        Rereads { answers, gateways }
+    }
+}
+
+impl Gateway {
+    /// Hands on what waits, if there is room. Says how much that was.
+    fn poll(&mut self) -> usize {
+        if self.lane.is_full() {
+            return 0;
+        }
+        let Some(reread) = self.waiting.take() else { return 0 };
+        let pushed = self.lane.push(reread);
+        assert!(pushed.is_ok(), "there was room and nobody else writes");
+        self.bell.wake();
+        1
     }
 }
 
@@ -52,10 +75,12 @@ impl Cache {
     /// Takes over what main has read.
     pub fn poll(&self) -> usize {
         let mut rereads = self.rereads.borrow_mut();
-        let Some(answer) = rereads.as_mut().and_then(|rereads| rereads.answers.pop().ok()) else { return 0 };
+        let Some(Rereads { answers, gateways }) = rereads.as_mut() else { return 0 };
+        let handed_on: usize = gateways.iter_mut().map(Gateway::poll).sum();
+        let Ok(answer) = answers.pop() else { return handed_on };
         *self.answer.borrow_mut() = Some(answer);
         self.come.notify_one();
-        1
+        handed_on + 1
     }
 
     async fn read_again(&self, house: &House) -> Result<Reread, Problem> {
@@ -77,15 +102,13 @@ impl Cache {
         })
     }
 
-    /// Tells every gateway; all shards know already.
+    /// Tells every gateway; all shards know already. One without room is told in a later turn, and then of the newest.
     fn hand_on(&self, reread: &Reread) {
         let mut rereads = self.rereads.borrow_mut();
-        let Some(Rereads { gateways, bells, .. }) = rereads.as_mut() else { return };
-        for (lane, bell) in gateways.iter_mut().zip(bells) {
-            if lane.push(reread.clone()).is_err() {
-                tracing::warn!("a gateway has not taken the last reference data yet; it goes on with those");
-            }
-            bell.wake();
+        let Some(Rereads { gateways, .. }) = rereads.as_mut() else { return };
+        for gateway in gateways {
+            gateway.waiting = Some(reread.clone());
+            gateway.poll();
         }
     }
 }
@@ -118,5 +141,36 @@ struct ReadyAgain<'a>(&'a Cell<bool>);
 impl Drop for ReadyAgain<'_> {
     fn drop(&mut self) {
         self.0.set(false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use pitlane_engine::refdata::{RefData, Rows};
+    use rtrb::RingBuffer;
+
+    use super::*;
+    use crate::platform::control::Briefing;
+    use crate::platform::reread::REREADS_MAX;
+
+    #[test]
+    fn a_gateway_that_takes_none_for_a_while_has_the_newest_in_the_end() {
+        let reference = Arc::new(RefData::check(Rows::default()).unwrap());
+        let reread =
+            |name| Reread { name, reference: reference.clone(), briefing: Arc::<Briefing>::default() };
+        let (_answered, answers) = RingBuffer::new(REREADS_MAX);
+        let (lane, mut news) = RingBuffer::new(REREADS_MAX);
+        let cache = Cache::new(Some(Rereads::new(answers, vec![lane], vec![Bell::new(|| {})])));
+        let last = REREADS_MAX as u64 + 2;
+        (1..=last).for_each(|name| cache.hand_on(&reread(name)));
+        let mut taken = Vec::new();
+        for _ in 0..last {
+            taken.extend(news.pop().map(|reread| reread.name));
+            cache.poll();
+        }
+        assert_eq!(taken, [1, 2, last], "of those that waited the newest");
+        assert_eq!(cache.poll(), 0);
     }
 }

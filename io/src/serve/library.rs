@@ -96,3 +96,47 @@ pub fn read_anew(settings: &ServeSettings, current: &Arc<RefData>) -> Arc<RefDat
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rtrb::RingBuffer;
+
+    use super::*;
+    use crate::platform::reread::REREADS_MAX;
+
+    #[test]
+    fn who_asks_before_the_shards_have_taken_the_last_ones_is_told_so() {
+        let mut config = Config::default();
+        config.journal.level = Some(Durability::None);
+        let (lane, mut news) = RingBuffer::new(REREADS_MAX);
+        let (answers, mut answered) = RingBuffer::new(REREADS_MAX);
+        let mut library = Library {
+            config,
+            params: Params::default(),
+            current: Arc::new(refdata::shipped().unwrap()),
+            asked: Arc::default(),
+            shards: vec![lane],
+            shard_bells: vec![Bell::new(|| {})],
+            answers,
+            remote: Remote::new(),
+        };
+        let mut ask = || {
+            library.asked.store(true, Ordering::Release);
+            library.look();
+            answered.pop().unwrap().map(|reread| reread.name)
+        };
+        for _ in 0..REREADS_MAX {
+            assert!(ask().is_ok());
+        }
+        assert!(ask().is_err_and(|told| told.contains("try again")));
+        news.pop().unwrap();
+        assert!(ask().is_ok());
+        // Answers that nobody takes are not kept for the next who asks.
+        for _ in 0..=REREADS_MAX {
+            news.pop().unwrap();
+            library.asked.store(true, Ordering::Release);
+            library.look();
+        }
+        assert_eq!(answered.slots(), REREADS_MAX);
+    }
+}
