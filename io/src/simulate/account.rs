@@ -263,3 +263,66 @@ impl Account {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pitlane_engine::command::MovementKind;
+    use pitlane_engine::event::PositionState;
+    use pitlane_engine::id::{AccountId, IntId, OrderHandle, TransactionId};
+
+    use super::*;
+
+    const STRATEGY: StrategyId = StrategyId(1);
+
+    fn account() -> Account {
+        let reference = Arc::new(crate::refdata::shipped().unwrap());
+        let mut account = Account::new(&Config::default(), reference, 1);
+        account.lines = vec![Line { strategy: STRATEGY, ..Line::default() }];
+        account
+    }
+
+    #[test]
+    fn a_curve_has_so_many_samples_and_is_thinned_out_beyond() {
+        let mut account = account();
+        let every_ns = account.sample_ns;
+        let at = |n: usize| Timestamp(n as u64 * every_ns);
+        account.lines[0].equity = (0..SAMPLES_MAX - 2).map(|n| (at(n), Money::ZERO)).collect();
+        account.sample(at(SAMPLES_MAX - 2));
+        assert_eq!((account.lines[0].equity.len(), account.sample_ns), (SAMPLES_MAX - 1, every_ns));
+        account.sample(at(SAMPLES_MAX - 1));
+        assert_eq!((account.lines[0].equity.len(), account.sample_ns), (SAMPLES_MAX / 2, 2 * every_ns));
+        let times = account.lines[0].equity.iter().map(|(at, _)| *at);
+        assert!(times.eq((0..SAMPLES_MAX).step_by(2).map(at)), "every second one is left");
+        assert_eq!(account.sample_at(), at(SAMPLES_MAX), "and they are taken half as often");
+    }
+
+    #[test]
+    fn so_many_trades_are_listed_and_all_are_counted() {
+        let mut account = account();
+        let book = |account: &mut Account, n: usize| {
+            let realized = Money::from_raw(n as i64 + 1);
+            let booking = Booking {
+                id: TransactionId(n as u64),
+                order: OrderHandle::NONE,
+                order_id: IntId::NONE,
+                exec: Default::default(),
+                kind: MovementKind::Buy,
+                strategy: STRATEGY,
+                account: AccountId(1),
+                security: Some(SecurityId(1)),
+                qty: Qty::ZERO,
+                price: Price::ZERO,
+                commission: Money::ZERO,
+                currency: Currency::default(),
+                position: PositionState { realized, ..PositionState::default() },
+                cash: Money::ZERO,
+            };
+            account.book(Timestamp(n as u64), SecurityId(1), &booking);
+        };
+        (0..TRADES_MAX).for_each(|n| book(&mut account, n));
+        assert_eq!((account.deals().len(), account.deals_more()), (TRADES_MAX, 0));
+        book(&mut account, TRADES_MAX);
+        assert_eq!((account.deals().len(), account.deals_more()), (TRADES_MAX, 1));
+        assert_eq!(account.lines[0].wins, TRADES_MAX as u64 + 1);
+    }
+}

@@ -240,8 +240,8 @@ impl Performance {
 
 /// Not more points than a plot can show, the last among them.
 pub fn thinned<T>(points: &[T]) -> impl Iterator<Item = &T> {
-    let step = points.len().div_ceil(POINTS_MAX).max(1);
     let last = points.len().saturating_sub(1);
+    let step = last.div_ceil(POINTS_MAX - 1).max(1);
     points.iter().enumerate().filter(move |(at, _)| at % step == 0 || *at == last).map(|(_, point)| point)
 }
 
@@ -310,4 +310,23 @@ fn venue_rows(name: &str, venue: &VenueSettings) -> Vec<(String, String)> {
         ("feed delay", us(delays.feed_ns, 0)),
     ];
     rows.map(|(what, value)| (format!("{name}: {what}"), value)).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_curve_has_so_many_points_and_its_ends_among_them() {
+        let lengths = [0, 1, 2, POINTS_MAX - 1, POINTS_MAX, POINTS_MAX + 1];
+        let longer =
+            (2..9).flat_map(|times| [times * POINTS_MAX - 1, times * POINTS_MAX, times * POINTS_MAX + 1]);
+        for length in lengths.into_iter().chain(longer) {
+            let points: Vec<usize> = (0..length).collect();
+            let shown: Vec<usize> = thinned(&points).copied().collect();
+            assert!(shown.len() <= POINTS_MAX, "{} of {length}", shown.len());
+            assert!(shown.len() >= length.min(POINTS_MAX / 2), "{} of {length}", shown.len());
+            assert_eq!((shown.first(), shown.last()), (points.first(), points.last()));
+        }
+    }
 }
