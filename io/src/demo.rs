@@ -13,7 +13,7 @@ use pitlane_engine::time::{NS_PER_S, Timestamp};
 use pitlane_engine::view::{Order, View};
 
 /// Open orders from which on it only cancels, so that the list stays readable and memory bounded.
-const OPEN_MAX: usize = 40;
+pub const OPEN_MAX: usize = 40;
 /// How far from the market its prices are, in ticks.
 const REACH_TICKS: u64 = 6;
 const LOTS_MAX: u64 = 10;

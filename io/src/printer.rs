@@ -23,11 +23,16 @@ pub struct Printer {
 impl Printer {
     /// Starts the thread. It ends when the printer is dropped and all is written.
     pub fn start(life: Arc<Life>) -> io::Result<(Printer, JoinHandle<()>)> {
-        let (texts, received) = sync_channel(WAITING_MAX);
+        let (printer, received) = Printer::pair();
         let thread = thread::Builder::new()
             .name("printer".to_string())
             .spawn(move || write(&received, &mut io::stdout(), &life))?;
-        Ok((Printer { texts, left_out: 0 }, thread))
+        Ok((printer, thread))
+    }
+
+    fn pair() -> (Printer, Receiver<String>) {
+        let (texts, received) = sync_channel(WAITING_MAX);
+        (Printer { texts, left_out: 0 }, received)
     }
 
     /// Takes the lines, each with its end, and never waits. The text is empty afterwards.
@@ -77,14 +82,14 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_counted_and_told() {
-        let (texts, received) = sync_channel(1);
-        let mut printer = Printer { texts, left_out: 0 };
-        for text in ["a\n", "b\nc\n", "d\n"] {
-            let mut lines = text.to_string();
+        let (mut printer, received) = Printer::pair();
+        let fitting = (0..WAITING_MAX).map(|n| format!("{n}\n"));
+        for text in fitting.clone().chain(["b\nc\n", "d\n"].map(str::to_string)) {
+            let mut lines = text;
             printer.print(&mut lines);
             assert!(lines.is_empty());
         }
-        assert_eq!(received.recv().unwrap(), "a\n");
+        assert!(received.try_iter().eq(fitting), "all that fits is there");
         printer.print(&mut "e\n".to_string());
         assert_eq!(received.recv().unwrap(), "… 3 lines left out: the output is read too slowly\ne\n");
         printer.print(&mut "f\n".to_string());

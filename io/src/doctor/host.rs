@@ -57,3 +57,21 @@ impl Host {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_entries_of_a_folder_are_looked_at() {
+        let root = std::env::temp_dir().join(format!("pitlane-host-{}", std::process::id()));
+        fs::create_dir_all(root.join("sys")).unwrap();
+        let make = |n: usize| fs::File::create(root.join(format!("sys/{n}"))).map(drop).unwrap();
+        (0..ENTRIES_MAX).for_each(make);
+        let host = Host::at(&root);
+        assert_eq!(host.names("sys").len(), ENTRIES_MAX);
+        make(ENTRIES_MAX);
+        assert_eq!(host.names("sys").len(), ENTRIES_MAX);
+        fs::remove_dir_all(root).unwrap();
+    }
+}

@@ -375,3 +375,38 @@ impl Hear for Replay {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pitlane_engine::event::{Ask, Instruction};
+    use pitlane_engine::id::{IntId, OrderHandle, PortId, PortMask};
+
+    use pitlane_engine::terms::Terms;
+
+    use super::*;
+
+    #[test]
+    fn so_many_events_are_kept_for_those_who_missed_them_and_the_oldest_are_given_up() {
+        let adapter = AdapterId(1);
+        // The first two were heard.
+        let unheard = Unheard { venues: [(adapter, vec![2])].into(), ..Unheard::default() };
+        let mut echo = Echo { unheard, ..Echo::default() };
+        let mut outbox = Outbox::new(0);
+        let mut say = |echo: &mut Echo| {
+            let (order, id) = (OrderHandle::NONE, IntId::NONE);
+            let (ask, terms) = (Ask::New, Terms::default());
+            let instruction = Instruction { adapter, order, ask, id, request_id: id, terms };
+            outbox.say(PortMask::one(PortId(1)), Timestamp(1), Body::ToVenue(instruction));
+            echo.hear(ShardId(0), &outbox);
+            outbox.clear();
+        };
+        let numbers = |echo: &Echo| {
+            (echo.events.front().map(|event| event.seq), echo.events.back().map(|event| event.seq))
+        };
+        let last = ECHO_MAX as u64 + 2;
+        (0..last).for_each(|_| say(&mut echo));
+        assert_eq!((echo.events.len(), numbers(&echo)), (ECHO_MAX, (Some(3), Some(last))));
+        say(&mut echo);
+        assert_eq!((echo.events.len(), numbers(&echo)), (ECHO_MAX, (Some(4), Some(last + 1))));
+    }
+}

@@ -122,3 +122,60 @@ impl Trader {
         self.port.take_called()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pitlane_engine::command::{Command, Phase, Quote};
+    use pitlane_engine::id::SecurityId;
+    use pitlane_engine::mesh::{Depths, PortClass, mesh};
+    use pitlane_engine::number::{Price, Qty};
+    use pitlane_engine::settings::ShardSettings;
+    use pitlane_engine::shard::Shard;
+    use pitlane_engine::worker::Worker;
+
+    use super::*;
+    use crate::demo::OPEN_MAX;
+
+    #[test]
+    fn it_has_so_many_open_orders_and_remembers_so_much() {
+        let reference = Arc::new(crate::refdata::shipped().unwrap());
+        let strategies: Vec<StrategyId> = reference.strategies().iter().map(|row| row.id).collect();
+        let (mut ports, mut ends) = mesh(&[PortClass::Client, PortClass::Feed], 1, Depths::default());
+        let shard = Shard::new(ShardId(0), 1, reference.clone(), ShardSettings::default());
+        let mut worker = Worker::new(shard, ends.remove(0));
+        let mut feed = ports.remove(1);
+        let numbers = IdBlock { next: 1, end: 1_000_000 };
+        let mut trader = Trader::new(ports.remove(0), reference, strategies.clone(), (7, 1), numbers);
+        let mut now = Timestamp(1_800_000_000_000_000_000);
+        let source = Source { origin: Origin::Server, port: feed.id(), session: 0 };
+        let mut tell = |now, worker: &mut Worker, body| {
+            feed.send(ShardId(0), Command { source, token: 0, body }).unwrap();
+            worker.poll(now);
+            while feed.poll_event().is_some() {}
+        };
+        for strategy in strategies {
+            tell(now, &mut worker, Body::Phase { strategy, phase: Phase::Running });
+        }
+        let (mut open_most, mut finished_most) = (0, 0);
+        for turn in 0..40_000_i64 {
+            now = now.plus(1_000_000);
+            if turn % 50 == 0 {
+                // Orders wait behind a market that moves, and are met by it.
+                let bid = Price::from_raw((100 + turn / 50 % 3) * 100_000_000);
+                let ask = Price::from_raw(bid.raw() + 100_000_000);
+                let size = Qty::whole(1_000).unwrap();
+                let quote = Quote { bid, bid_size: size, ask, ask_size: size, at: now };
+                tell(now, &mut worker, Body::Quote { security: SecurityId(1), quote });
+            }
+            trader.poll(now, true, None);
+            worker.poll(now);
+            trader.hear(None);
+            open_most = open_most.max(trader.view.open_orders_len());
+            finished_most = finished_most.max(trader.view.finished_orders_len());
+        }
+        assert_eq!(open_most, OPEN_MAX);
+        assert_eq!(finished_most, HISTORY_MAX as usize);
+        let transactions = trader.view.transactions(None).count();
+        assert!(transactions <= HISTORY_MAX as usize, "{transactions}");
+    }
+}

@@ -35,13 +35,16 @@ pub struct Recorder {
 /// Opens the file and starts the thread, which ends when the recorder is gone and all is written.
 pub fn start(path: &Path) -> io::Result<(Recorder, JoinHandle<()>)> {
     let mut to = Paper::open(path)?;
-    let (texts, received) = sync_channel(WAITING_MAX);
+    let (recorder, received) = pair();
     let thread =
         thread::Builder::new().name("record".to_string()).spawn(move || write(&received, &mut to))?;
-    Ok((
-        Recorder { texts, rows: String::new(), before: BTreeMap::new(), last: Timestamp::ZERO, left_out: 0 },
-        thread,
-    ))
+    Ok((recorder, thread))
+}
+
+fn pair() -> (Recorder, Receiver<String>) {
+    let (texts, received) = sync_channel(WAITING_MAX);
+    let (rows, before) = (String::new(), BTreeMap::new());
+    (Recorder { texts, rows, before, last: Timestamp::ZERO, left_out: 0 }, received)
 }
 
 fn write(texts: &Receiver<String>, to: &mut Paper) {
@@ -171,5 +174,34 @@ mod tests {
         assert!(!row(&mut out, &traded, Some(&traded)));
         assert!(row(&mut out, &moved, Some(&traded)));
         assert_eq!(out, "5,7,1.5,3,,,,\n5,7,,,,,1.5,2\n9,7,1.5,3,2,1,1.5,2\n");
+    }
+
+    #[test]
+    fn so_many_texts_wait_for_the_disk_and_rows_beyond_are_counted() {
+        let (mut recorder, received) = pair();
+        let mut number = 0;
+        // Until a text is handed on, or left out; gives its rows.
+        let mut fill = |recorder: &mut Recorder| {
+            for rows in 1.. {
+                number += 1;
+                let (bid, bid_size) = (Price::from_raw(number), Qty::whole(1).unwrap());
+                let at = Timestamp(number as u64);
+                let tick = Tick { security: SecurityId(7), bid, bid_size, at, ..Tick::default() };
+                recorder.hear(&Event { seq: 1, at, body: Body::Tick(tick) });
+                if recorder.rows.is_empty() {
+                    return rows;
+                }
+            }
+            0
+        };
+        let fitting: Vec<u64> = (0..WAITING_MAX).map(|_| fill(&mut recorder)).collect();
+        assert_eq!(recorder.left_out, 0);
+        let beyond = fill(&mut recorder) + fill(&mut recorder);
+        assert_eq!(recorder.left_out, beyond);
+        let count = |text: String| text.lines().count() as u64;
+        assert!(received.try_iter().map(count).eq(fitting), "all that fits is there");
+        // The disk goes on, and so does the recording.
+        let rows = fill(&mut recorder);
+        assert_eq!((received.try_recv().map(count), recorder.left_out), (Ok(rows), 0));
     }
 }

@@ -168,3 +168,21 @@ impl TickWriter {
         Err(io::Error::other(format!("{stem}: all numbers are taken")))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_have_so_many_numbers_and_then_it_ends_with_a_reason() {
+        let stem = std::env::temp_dir().join(format!("pitlane-numbers-{}", std::process::id()));
+        let mut writer = TickWriter::new(&stem.with_extension("parquet"));
+        writer.number = FILES_MAX - 1;
+        let row = "1,7,1.5,3,,,,";
+        writer.push(row).and_then(|()| writer.close()).unwrap();
+        let last = format!("{}-{FILES_MAX}.parquet", stem.display());
+        fs::remove_file(last).unwrap();
+        let told = writer.push(row).and_then(|()| writer.close()).map_err(|error| error.to_string());
+        assert!(told.is_err_and(|told| told.ends_with("all numbers are taken")));
+    }
+}
