@@ -451,6 +451,7 @@ const ELSEWHERE: &[(Reason, &str)] = &[
         Reason::OwnerAway,
         "of a server of a cluster, when another owns the security; see the tests of clusters",
     ),
+    (Reason::ReportLost, "no refusal: of a server of a cluster, when the owner tells no more what it said"),
 ];
 
 #[test]

@@ -35,14 +35,22 @@ impl Event {
     pub fn exec_id(&self, instance: u64, shard: ShardId) -> Uuid {
         let instance = instance ^ (shard.0 as u64) << 48;
         match &self.body {
-            // This answer was given in the shard's place, and has no number of its own.
-            Body::Order(order) if order.reason.is_in_its_place() => {
+            Body::Order(order) if self.is_in_its_place() => {
                 let words = order.id.padded().as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
                 let stir =
                     |sum: u64, word: u64| (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
                 Uuid::derived(instance, 2, words.fold(self.at.0, stir))
             }
             _ => Uuid::derived(instance, 0, self.seq),
+        }
+    }
+
+    /// Whether it was said in the shard's place: then it has no number of its own.
+    pub fn is_in_its_place(&self) -> bool {
+        match &self.body {
+            Body::Order(order) => order.reason.is_in_its_place(),
+            Body::Refused(refusal) => refusal.reason.is_in_its_place(),
+            _ => false,
         }
     }
 

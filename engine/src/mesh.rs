@@ -116,8 +116,16 @@ impl FromIterator<ShardId> for ShardMask {
 }
 
 impl ShardMask {
+    pub fn one(shard: ShardId) -> ShardMask {
+        ShardMask(1 << shard.0)
+    }
+
     pub fn with(self, other: ShardMask) -> ShardMask {
         ShardMask(self.0 | other.0)
+    }
+
+    pub fn without(self, other: ShardMask) -> ShardMask {
+        ShardMask(self.0 & !other.0)
     }
 
     pub fn is_empty(self) -> bool {

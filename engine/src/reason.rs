@@ -119,12 +119,13 @@ reasons! {
     StorageFailed = "storage-failed", "the platform cannot store it now, so it did not take it";
     BrokerLost = "broker-lost", "the way to the server is lost: the message broker or the server is away";
     OwnerAway = "owner-away", "the server that owns the security is away";
+    ReportLost = "report-lost", "it was taken, and the report of it was lost while the server that owns the security was away";
 }
 
 impl Reason {
-    /// Whether whoever says so speaks in a shard's place: the shard itself was never asked, and the answer has no number.
+    /// Whether whoever says so speaks in a shard's place: then what it says has no number.
     pub fn is_in_its_place(self) -> bool {
-        matches!(self, Reason::StorageFailed | Reason::OwnerAway)
+        matches!(self, Reason::StorageFailed | Reason::OwnerAway | Reason::ReportLost)
     }
 }
 

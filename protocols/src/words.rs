@@ -304,7 +304,8 @@ pub fn ord_rej_reason(reason: Reason) -> u32 {
         | Reason::BadTransaction
         | Reason::UnknownScope
         | Reason::InDoubt
-        | Reason::Adjusted => OTHER,
+        | Reason::Adjusted
+        | Reason::ReportLost => OTHER,
     }
 }
 

@@ -21,7 +21,7 @@ use async_nats::Subject;
 use bytes::Bytes;
 use pitlane_engine::cluster::{Call, Card, Letter, MemberId};
 use pitlane_engine::command::{Body as Told, Command};
-use pitlane_engine::event::{Body, Refusal, Request, What};
+use pitlane_engine::event::{Body, OrderTerms, Refusal, Request, What};
 use pitlane_engine::id::{IntId, PortMask, ShardId};
 use pitlane_engine::mesh::ShardMask;
 use pitlane_engine::reason::Reason;
@@ -487,6 +487,7 @@ fn refused(
 fn settle(now: Timestamp, peer: &mut Peer, view: &View) {
     tracing::info!(member = peer.name, "a member is here");
     peer.phase = Phase::Here;
+    peer.heard_before = None;
     for Asked { shard, command, .. } in peer.take_lost() {
         let order = match command.body {
             Told::Submit { id, .. } | Told::Close { id, .. } => {
@@ -497,7 +498,10 @@ fn settle(now: Timestamp, peer: &mut Peer, view: &View) {
         match order {
             // It was taken, and the report of it was lost with the owner's life.
             Some(order) => {
-                let entered = super::outposts::terms_of(&order, What::Entered);
+                let entered = OrderTerms {
+                    reason: Reason::ReportLost,
+                    ..super::outposts::terms_of(&order, What::Entered)
+                };
                 if let Some(shard) = peer.shard_mut(shard) {
                     shard.answer(command.source.port, now, Body::Order(entered));
                 }

@@ -132,13 +132,15 @@ const ECHO_MAX: usize = 1 << 18;
 
 impl Echo {
     fn hear(&mut self, shard: ShardId, outbox: &Outbox) {
+        // What other servers were shown was never said, and is marked in its number.
+        let said = || outbox.waiting().iter().filter(|(_, event)| event.seq & Event::IMAGE == 0);
         if self.unheard.wants_past() {
-            outbox.waiting().iter().for_each(|(_, event)| self.past.hear(&self.unheard, event));
+            said().for_each(|(_, event)| self.past.hear(&self.unheard, event));
         }
         if self.unheard.is_empty() {
             return;
         }
-        for (_, event) in outbox.waiting().iter().filter(|(_, event)| self.unheard.wants(shard, event)) {
+        for (_, event) in said().filter(|(_, event)| self.unheard.wants(shard, event)) {
             if self.events.len() == ECHO_MAX {
                 self.events.pop_front();
             }

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use pitlane_engine::command::{Body, Watch};
 use pitlane_engine::errands::Errands;
 use pitlane_engine::event::{Body as Said, Event};
-use pitlane_engine::id::{Origin, Source};
+use pitlane_engine::id::{Origin, ShardId, Source};
 use pitlane_engine::mesh::{PortEnd, ShardMask};
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 use rtrb::Consumer;
@@ -55,8 +55,8 @@ pub struct Gateway {
     venue: Option<Box<VenueRoom>>,
     /// What the rooms must know before anybody comes in.
     errands: Errands,
-    /// Shards whose snapshot is not complete.
-    untold: u8,
+    /// Shards that have not told yet how they stand.
+    untold: ShardMask,
     pub control: Option<Control>,
     pub market: Option<Market>,
     pub trader: Option<Trader>,
@@ -100,7 +100,7 @@ impl Gateway {
             fix: None,
             venue: None,
             errands,
-            untold: 0,
+            untold: ShardMask::default(),
             control: None,
             market: None,
             trader: None,
@@ -134,7 +134,7 @@ impl Gateway {
                 self.errands.tell_all(Body::Watch { port, what: Watch::Orders, on: true });
             }
             self.errands.tell_all(Body::Snapshot { port });
-            self.untold = self.port.shards();
+            self.untold = (0..self.port.shards()).map(ShardId).collect();
         }
     }
 
@@ -194,8 +194,9 @@ impl Gateway {
                 && port == own
             {
                 // Another server that was away tells its state once more.
-                let was_untold = std::mem::replace(untold, untold.saturating_sub(1));
-                if was_untold == 1
+                let was_untold = std::mem::replace(untold, untold.without(ShardMask::one(shard)));
+                if !was_untold.is_empty()
+                    && untold.is_empty()
                     && let Some(fix) = fix
                 {
                     fix.complete(now);
@@ -434,7 +435,7 @@ impl Gateway {
 
     pub fn is_done(&self, course: Course) -> bool {
         match course {
-            Course::Opening => self.untold == 0 && self.control.as_ref().is_none_or(Control::is_ready),
+            Course::Opening => self.untold.is_empty() && self.control.as_ref().is_none_or(Control::is_ready),
             Course::Open | Course::Draining => true,
             Course::Closing => {
                 self.trader.as_ref().is_none_or(|trader| !trader.is_waiting())

@@ -32,9 +32,18 @@ pub struct FarShard {
     pub is_complete: bool,
     /// The next snapshot is for everybody who reads.
     is_anew: bool,
-    /// We have just begun: what our FIX clients missed is told when they know how everything stands.
-    is_first: bool,
-    late: Vec<Event>,
+    /// A snapshot has begun since we joined; what comes before is the rest of one that began for others.
+    is_begun: bool,
+    /// Until the first snapshot of our life has ended: what FIX clients of ours have missed, then what is said to them meanwhile. They are told
+    /// when they know how everything stands, in the order of the numbers: a report that is made counts for all before it.
+    early: Option<Vec<Early>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Early {
+    event: Event,
+    /// It was said before we began.
+    is_late: bool,
 }
 
 impl FarShard {
@@ -51,8 +60,8 @@ impl FarShard {
             booked: BTreeMap::new(),
             is_complete: false,
             is_anew: true,
-            is_first: true,
-            late: Vec::new(),
+            is_begun: false,
+            early: Some(Vec::new()),
         }
     }
 
@@ -66,7 +75,7 @@ impl FarShard {
 
     /// From the next snapshot on all is as it says.
     pub fn begin_anew(&mut self) {
-        (self.is_complete, self.is_anew) = (false, true);
+        (self.is_complete, self.is_anew, self.is_begun) = (false, true, false);
     }
 
     pub fn poll_command(&mut self) -> Option<Command> {
@@ -102,37 +111,55 @@ impl FarShard {
         if let Some(source) = source_of(&mut event) {
             source.port = seen_here(source.port, from, own);
         }
-        // Prices come their own way, and may be newer than what comes on the other: they have no say in its numbers.
-        if item.to == Reader::All && matches!(event.body, Body::Tick(_) | Body::Depth(_)) {
+        // Prices come their own way, and may be newer than what comes on the other; and who speaks in the owner's place has no numbers: they
+        // have no say in them.
+        let is_price = item.to == Reader::All && matches!(event.body, Body::Tick(_) | Body::Depth(_));
+        let is_numbered = !is_price && !event.is_in_its_place();
+        if !is_numbered {
             event.seq = self.seq;
         }
         let ports = match item.to {
-            Reader::All => self.audience.hearers(&mut event),
             Reader::Joining => {
                 self.tell_image(event);
                 return None;
             }
-            // Whoever lacks it is who sent the order.
-            Reader::Late(member) if member == own && self.is_first => {
-                self.late.push(event);
-                return None;
+            Reader::All if is_numbered && self.keep_early(event, false) => {
+                self.audience.hearers(&mut event).without(asker(&mut event))
             }
-            Reader::Late(member) if member == own => asker(&mut event),
-            Reader::Late(_) => return None,
+            Reader::All => self.audience.hearers(&mut event),
+            // Whoever lacks it is who sent the order.
+            Reader::Late(member) if member != own || self.keep_early(event, true) => return None,
+            // He was told, when we asked for it twice.
+            Reader::Late(_) if event.seq <= self.seq => return None,
+            Reader::Late(_) => asker(&mut event),
         };
         self.is_news(&event);
         self.say(ports, event);
         Some(event)
     }
 
-    /// What FIX clients of an earlier life of ours have missed: their sessions know what they have reported.
-    fn tell_late(&mut self) {
-        self.is_first = false;
-        for mut event in std::mem::take(&mut self.late) {
-            let is_fix = source_of(&mut event).is_some_and(|source| source.origin == Origin::Fix);
+    /// Keeps what must not be told yet, once: an owner that is asked again says it again.
+    fn keep_early(&mut self, mut event: Event, is_late: bool) -> bool {
+        let Some(early) = &mut self.early else { return false };
+        let is_fix = source_of(&mut event).is_some_and(|source| source.origin == Origin::Fix);
+        if !is_fix || !is_report(&event) || asker(&mut event).is_empty() {
+            // Of those who are not FIX sessions nobody is here any more who would miss it.
+            return is_late;
+        }
+        if early.last().is_none_or(|last| last.event.seq < event.seq) {
+            early.push(Early { event, is_late });
+        }
+        true
+    }
+
+    fn tell_early(&mut self) {
+        for Early { mut event, is_late } in self.early.take().unwrap_or_default() {
             let ports = asker(&mut event).and(self.end.ports());
-            if is_fix && !ports.is_empty() {
-                self.slots.push_back((ports, Event { seq: event.seq | Event::IMAGE, ..event }));
+            if is_late {
+                event.seq |= Event::IMAGE;
+            }
+            if !ports.is_empty() {
+                self.slots.push_back((ports, event));
             }
         }
     }
@@ -142,17 +169,19 @@ impl FarShard {
             Body::SnapshotBegin { .. } => {
                 // One that was broken off ends before the next begins.
                 self.end_snapshot(event);
+                self.is_begun = true;
                 let waiting = std::mem::take(&mut self.audience.waiting);
                 self.telling = if self.is_anew { self.audience.readers } else { waiting };
                 for port in self.telling.ports() {
                     self.say(PortMask::one(port), Event { body: Body::SnapshotBegin { port }, ..event });
                 }
             }
+            _ if !self.is_begun => {}
             Body::SnapshotEnd { .. } => {
                 // Before the end, since what happened meanwhile waits for it.
-                self.tell_late();
+                self.tell_early();
                 self.end_snapshot(event);
-                (self.is_complete, self.is_anew) = (true, false);
+                (self.is_complete, self.is_anew, self.is_begun) = (true, false, false);
             }
             Body::Booked(_) if !self.is_news(&event) => self.say(self.telling.without(self.told), event),
             _ => self.say(self.telling, event),
@@ -236,4 +265,9 @@ impl FarShard {
 fn asker(event: &mut Event) -> PortMask {
     let source = source_of(event).map(|source| source.port);
     source.filter(|port| *port < PortId::LINK).map_or(PortMask::NONE, PortMask::one)
+}
+
+/// Whether sessions make a report of it.
+fn is_report(event: &Event) -> bool {
+    matches!(event.body, Body::Order(_) | Body::Status(_) | Body::Refused(_))
 }

@@ -138,7 +138,7 @@ impl Owner {
     /// Keeps what happened to an order of another server for him.
     fn note(&mut self, shard: ShardId, event: &Event) {
         let mut event = *event;
-        if !is_abroad(&event) {
+        if !is_abroad(&event) || event.is_in_its_place() {
             return;
         }
         let Some((member, _)) = source_of(&mut event).and_then(|source| home_of(source.port)) else { return };

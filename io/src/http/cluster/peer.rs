@@ -82,7 +82,7 @@ pub struct Peer {
     untaken: VecDeque<(ShardId, Command)>,
     pub asked: BTreeMap<Key, Asked>,
     wants_told: bool,
-    /// By shard, before our own restart: what its clients have heard.
+    /// By shard, before our own restart: what its clients have heard. Until it is here for the first time.
     pub heard_before: Option<Vec<(ShardId, u64)>>,
     pub counts: Counts,
 }
@@ -204,9 +204,10 @@ impl Peer {
                 self.next = Some(after.saturating_add(1));
                 self.stash.retain(|number, _| *number > after);
                 self.counts.snapshots += 1;
-                let heard = self.heard_before.take();
-                let is_new =
-                    heard.is_some_and(|heard| heard.iter().all(|(_, seq)| matches!(*seq, 0 | u64::MAX)));
+                let is_new = self
+                    .heard_before
+                    .as_ref()
+                    .is_some_and(|heard| heard.iter().all(|(_, seq)| matches!(*seq, 0 | u64::MAX)));
                 if !complete && !is_new {
                     tracing::warn!(
                         member = self.name,

@@ -3,12 +3,13 @@
 use std::collections::VecDeque;
 
 use pitlane_engine::chance::Chance;
-use pitlane_engine::cluster::{Call, Card, Letter};
+use pitlane_engine::cluster::{Call, Card, Letter, abroad};
 use pitlane_engine::command::{Body as Told, Command, Watch};
-use pitlane_engine::event::{Body, Event};
-use pitlane_engine::id::{Origin, PortId, PortMask, SecurityId, ShardId, Source};
+use pitlane_engine::event::{Body, Event, Refusal, Request};
+use pitlane_engine::id::{IntId, OrderHandle, Origin, PortId, PortMask, SecurityId, ShardId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, ShardEnd, link, mesh};
 use pitlane_engine::reason::Reason;
+use pitlane_engine::terms::Status;
 use pitlane_engine::time::{Day, NS_PER_MS, Timestamp};
 
 use super::owner::Owner;
@@ -62,6 +63,18 @@ impl Shard {
     }
 }
 
+/// A member, and one of its ports that reads all.
+fn member(card: Card) -> (Peer, PortEnd) {
+    let (mut ports, mut ends) = mesh(&[PortClass::Client; 2], 2, DEPTHS);
+    let peer = Peer::new("b".to_string(), 1, card, vec![ends.remove(1)], 1_000);
+    let mut asker = ports.remove(1);
+    let port = asker.id();
+    for body in [Told::Watch { port, what: Watch::Everything, on: true }, Told::Snapshot { port }] {
+        asker.send(SHARD, Command { source: ASKER, token: u32::MAX, body }).expect("there is room");
+    }
+    (peer, asker)
+}
+
 struct World {
     dice: Chance,
     now: Timestamp,
@@ -78,6 +91,9 @@ struct World {
     heard: Vec<u64>,
     done: Vec<u32>,
     snapshots: u32,
+    /// Numbers of events that a FIX session of the asker was told: those it keeps over its server's death.
+    reported: Vec<u64>,
+    lives: u64,
 }
 
 impl World {
@@ -87,13 +103,7 @@ impl World {
         let shard = Shard { end: ends.remove(1), seq: 0, applied: Vec::new(), waiting: VecDeque::new() };
         let card = |member| Card { member, life: 5 + u64::from(member), map: 1 };
         let owner = Owner::new(card(1), far, [SHARD].into_iter().collect(), 2, (window, 1_024));
-        let (mut ports, mut ends) = mesh(&[PortClass::Client; 2], 2, DEPTHS);
-        let peer = Peer::new("b".to_string(), 1, card(0), vec![ends.remove(1)], 1_000);
-        let mut asker = ports.remove(1);
-        let port = asker.id();
-        for body in [Told::Watch { port, what: Watch::Everything, on: true }, Told::Snapshot { port }] {
-            asker.send(SHARD, Command { source: ASKER, token: u32::MAX, body }).expect("there is room");
-        }
+        let (peer, asker) = member(card(0));
         World {
             dice: Chance::new(seed),
             now: Timestamp(1),
@@ -108,7 +118,28 @@ impl World {
             heard: Vec::new(),
             done: Vec::new(),
             snapshots: 0,
+            reported: Vec::new(),
+            lives: 1,
         }
+    }
+
+    /// The member dies, and begins again with what its sessions have kept. What was on its way to it is gone, what it said is not.
+    fn restart(&mut self) {
+        self.lives += 1;
+        (self.peer, self.asker) = member(Card { member: 0, life: 5 + self.lives, map: 1 });
+        self.peer.heard_before = Some(vec![(SHARD, self.reported.last().copied().unwrap_or(0))]);
+        self.heard.clear();
+        self.calls.clear();
+        self.back.clear();
+    }
+
+    /// Something happens to an order of the member's FIX session.
+    fn report(&mut self) {
+        let source = Source { origin: Origin::Fix, port: abroad(0, ASKER.port), session: 1 };
+        let (order, id) = (OrderHandle::NONE, IntId::NONE);
+        let (request, status, reason) = (Request::Cancel, Status::Rejected, Reason::None);
+        let refusal = Refusal { order, id, request_id: id, source, request, status, reason };
+        self.shard.say(PortMask::one(PortId::LINK), Body::Refused(refusal));
     }
 
     /// How often a message arrives.
@@ -156,7 +187,9 @@ impl World {
         self.take_commands();
         self.peer.poll(&mut PortMask::default());
         if self.peer.is_caught_up() {
-            self.peer.phase = Phase::Here;
+            (self.peer.phase, self.peer.heard_before) = (Phase::Here, None);
+        } else if self.dice.below(8) == 0 {
+            self.peer.shards[0].excuse(self.now);
         }
         self.listen();
     }
@@ -172,6 +205,14 @@ impl World {
 
     fn listen(&mut self) {
         while let Some((_, Event { seq, body, .. })) = self.asker.poll_event() {
+            if let Body::Refused(_) = body {
+                let (is_missed, seq) = (seq & Event::IMAGE != 0, seq & !Event::IMAGE);
+                // As a session does: what was missed before a restart is told unless something behind it was.
+                if !is_missed || self.reported.last().is_none_or(|last| seq > *last) {
+                    self.reported.push(seq);
+                }
+                continue;
+            }
             assert!(self.heard.last().is_none_or(|last| seq >= *last), "numbers never go back");
             match body {
                 Body::Done { token: u32::MAX, .. } => {}
@@ -212,6 +253,30 @@ fn whatever_the_network_does_each_command_is_taken_once_and_each_answer_heard_on
         assert_eq!(world.done, all, "seed {seed}");
         assert!(world.peer.asked.is_empty() && world.snapshots >= 1);
         assert_eq!(world.peer.shards[0].seq(), world.shard.seq, "and nothing is missing; seed {seed}");
+    }
+}
+
+#[test]
+fn a_fix_client_hears_each_report_once_and_in_order_however_often_its_server_begins_again() {
+    for seed in 0..200 {
+        let mut world = World::new(seed, if seed % 3 == 0 { 2_000 } else { 1 << 20 });
+        world.loss = seed % 30;
+        let mut said = Vec::new();
+        for _ in 0..400 {
+            if world.dice.below(3) == 0 {
+                world.report();
+                said.push(world.shard.seq);
+            }
+            if world.dice.below(40) == 0 {
+                world.restart();
+            }
+            world.step();
+        }
+        world.loss = 0;
+        for _ in 0..4_000 {
+            world.step();
+        }
+        assert_eq!(world.reported, said, "seed {seed}, {} lives", world.lives);
     }
 }
 

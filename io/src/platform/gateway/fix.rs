@@ -27,6 +27,8 @@ use pitlane_protocols::fix::session::{Ending, State};
 
 use self::client::{Client, Driven};
 use self::lobby::{Lobby, Whither};
+
+use self::past::Early;
 pub use self::past::{Past, Unreported};
 use self::watch::Watch;
 use crate::auth::{Identity, Lockout, Role, Roll, Seat, Strategies};
@@ -97,15 +99,6 @@ pub struct FixRoom {
     /// Until every shard has told how it stands: what is said meanwhile. Reports go out in the order of their events, and those of the last
     /// life were before. No client is here yet, so it is little: what a shard had left to do when the last life ended.
     early: Option<Vec<Early>>,
-}
-
-/// An event that waits for those before it, and what the desk made of it for its session.
-#[derive(Debug)]
-struct Early {
-    shard: ShardId,
-    event: Event,
-    refusal: Option<Refusal>,
-    number: u16,
 }
 
 /// Orders of one gateway's sessions, finished ones included, and the ids they are found by.
@@ -243,9 +236,20 @@ impl FixRoom {
         {
             return early.push(Early { shard, event: *event, refusal, number });
         }
+        self.report(now, (shard, event), refusal, number, recorder);
+    }
+
+    /// Tells a session what has happened to an order of its own.
+    fn report(
+        &mut self,
+        now: Timestamp,
+        (shard, event): (ShardId, &Event),
+        refusal: Option<Refusal>,
+        number: u16,
+        mut recorder: Option<&mut Recorder>,
+    ) {
         let FixRoom { clients, desk, watch, .. } = self;
         let Some(client) = client_of(clients, number) else { return };
-        let mut recorder = recorder;
         let heard = watch.heard(event, recorder.as_deref_mut());
         client.session.handle_event(now, shard, event, desk);
         watch.encoded(heard, recorder);
@@ -268,13 +272,7 @@ impl FixRoom {
             self.report_missed(now, shard, &event);
         }
         for Early { shard, event, refusal, number } in self.early.take().unwrap_or_default() {
-            let FixRoom { clients, desk, .. } = self;
-            let Some(client) = client_of(clients, number) else { continue };
-            client.session.handle_event(now, shard, &event, desk);
-            if let Some(refusal) = refusal {
-                client.session.handle_refusal(now, &refusal, desk);
-            }
-            self.wake(number);
+            self.report(now, (shard, &event), refusal, number, None);
         }
     }
 

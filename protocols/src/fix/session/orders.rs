@@ -503,9 +503,8 @@ impl Session {
 /// Whether an event has a number of its own: what is answered in a shard's place has none.
 fn has_number(event: &Event) -> bool {
     match &event.body {
-        Body::Order(told) => !told.reason.is_in_its_place(),
+        Body::Order(_) | Body::Refused(_) => !event.is_in_its_place(),
         Body::Status(told) => told.what != What::Image,
-        Body::Refused(told) => !told.reason.is_in_its_place(),
         _ => false,
     }
 }

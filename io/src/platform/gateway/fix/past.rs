@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pitlane_engine::event::Event;
+use pitlane_engine::event::{Event, Refusal};
 use pitlane_engine::id::{PortId, ShardId};
 use pitlane_engine::time::Timestamp;
 use pitlane_protocols::fix::store::{MemoryStore, Store};
@@ -19,6 +19,15 @@ use crate::journal::{Fault, Level};
 pub struct Unreported {
     pub shard: ShardId,
     pub event: Event,
+}
+
+/// An event of this life that waits for those before it, and what the desk made of it for its session.
+#[derive(Debug)]
+pub struct Early {
+    pub shard: ShardId,
+    pub event: Event,
+    pub refusal: Option<Refusal>,
+    pub number: u16,
 }
 
 #[derive(Clone, Debug)]
