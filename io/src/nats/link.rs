@@ -1,8 +1,8 @@
 //! The connection to the broker: opened once, opened again by itself for ever, and whether it is there.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_nats::{Client, ConnectOptions, Event};
@@ -21,6 +21,8 @@ const TRY_MOST: Duration = Duration::from_millis(500);
 /// How often a broker that says nothing is asked whether it lives; the second question without an answer ends the connection.
 const PING: Duration = Duration::from_secs(2);
 const CONNECT_MAX: Duration = Duration::from_secs(5);
+/// Different complaints that are told while the broker cannot be had.
+const COMPLAINTS_MAX: usize = 8;
 
 /// Whether the broker is there, for whoever asks and whoever waits.
 #[derive(Debug, Default)]
@@ -29,6 +31,8 @@ pub struct Weather {
     /// Times it came up.
     risen: AtomicU64,
     changed: Notify,
+    /// What was complained of since it was last there: it is tried twice a second, and once is enough to read it.
+    complaints: Mutex<Vec<String>>,
 }
 
 impl Weather {
@@ -43,6 +47,16 @@ impl Weather {
     /// Until it is another than it was; one task waits.
     pub async fn changed(&self) {
         self.changed.notified().await;
+    }
+
+    /// Whether nobody has said this since the broker was last there.
+    fn is_new(&self, complaint: String) -> bool {
+        let mut complaints = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = complaints.len() < COMPLAINTS_MAX && !complaints.contains(&complaint);
+        if is_new {
+            complaints.push(complaint);
+        }
+        is_new
     }
 
     fn set(&self, up: bool) {
@@ -110,6 +124,7 @@ fn note(weather: &Weather, event: &Event) {
     match event {
         Event::Connected => {
             tracing::info!("connected to the broker");
+            weather.complaints.lock().unwrap_or_else(PoisonError::into_inner).clear();
             weather.set(true);
         }
         Event::Disconnected | Event::Closed => {
@@ -122,6 +137,25 @@ fn note(weather: &Weather, event: &Event) {
         }
         Event::SlowConsumer(_) => tracing::warn!("messages of the broker were dropped: they came too fast"),
         Event::LameDuckMode | Event::Draining => tracing::info!(%event, "the broker ends"),
-        Event::ServerError(_) | Event::ClientError(_) => tracing::warn!(%event, "the broker"),
+        Event::ServerError(_) | Event::ClientError(_) if weather.is_new(event.to_string()) => {
+            tracing::warn!(%event, "the broker");
+        }
+        Event::ServerError(_) | Event::ClientError(_) => tracing::debug!(%event, "the broker"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_complaint_is_told_once_until_the_broker_is_there_again() {
+        let weather = Weather::default();
+        assert!(weather.is_new("who are you".to_string()));
+        assert!(!weather.is_new("who are you".to_string()));
+        note(&weather, &Event::Connected);
+        assert!(weather.is_new("who are you".to_string()));
+        let told = (0..100).filter(|at| weather.is_new(at.to_string())).count();
+        assert_eq!(told, COMPLAINTS_MAX - 1, "others beside it, and then no more");
     }
 }
