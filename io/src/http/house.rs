@@ -74,6 +74,8 @@ pub struct House {
     stages: RefCell<Box<dyn FnMut() -> Vec<StageSummary> + Send>>,
     clock: RefCell<Clock>,
     remote: Remote,
+    /// Whether this thread looks only now and then at what is said.
+    pub rests: Cell<bool>,
     /// Rung when connections are to finish.
     pub leaving: Notify,
     requests: Cell<u64>,
@@ -151,6 +153,7 @@ impl House {
             stages: RefCell::new(stages),
             clock: RefCell::new(Clock::new()),
             remote,
+            rests: Cell::new(false),
             leaving: Notify::new(),
             requests: Cell::new(0),
             request_prefix,
@@ -206,6 +209,22 @@ impl House {
     /// Whether somebody at another server, or here, waits for what this thread passes on.
     pub fn is_between_servers(&self) -> bool {
         self.cluster.as_ref().is_some_and(|cluster| cluster.is_expecting(self.now()))
+    }
+
+    /// Whether nobody listens here and nobody waits for an answer.
+    pub fn is_alone(&self) -> bool {
+        self.outposts.is_none()
+            && self.cluster.is_none()
+            && !self.hall.has_guests()
+            && self.floor.waiting_len() == 0
+    }
+
+    /// Somebody comes: if this thread rests, it takes in what has been said meanwhile before he is shown anything.
+    pub fn receive(&self) {
+        if self.rests.replace(false) {
+            self.floor.poll();
+            self.ring();
+        }
     }
 
     /// Tells everybody with clients what this thread has to say.

@@ -50,6 +50,7 @@ const PAGE_POLICY: HeaderValue = HeaderValue::from_static(
 
 pub async fn answer(house: &Rc<House>, visit: &Visit, request: Request<Incoming>) -> Response<Reply> {
     visit.link.begin();
+    house.receive();
     let (mut head, body) = request.into_parts();
     let mut cors = Cors::Listed;
     let mut headers = HeaderMap::with_capacity(HEADERS_USUAL);

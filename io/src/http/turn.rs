@@ -2,7 +2,8 @@
 //!
 //! A sleeping thread must be called, and a call costs the shard that makes it microseconds on the road of an order. So after
 //! some events this thread does not sleep at once: it looks again a moment later, and only when nothing came in that moment
-//! does it ask to be called. Under load it is never called, idle it never looks.
+//! does it ask to be called. Under load it is never called, idle it never looks. While little happens and nobody listens it looks
+//! only now and then; whoever comes has it look first.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -18,6 +19,10 @@ use super::remote::Remote;
 const MOMENT: Duration = Duration::from_millis(1);
 /// From so many events in a turn on, more are on their way already.
 const MANY: usize = 64;
+/// Up to so many in a turn, a feed that ticks along: the next may wait for others.
+const FEW: usize = 8;
+/// How long they wait while nobody would hear of them. A shard whose lane is full calls sooner.
+const WHILE: Duration = Duration::from_millis(20);
 
 /// Between two looks at what other threads have counted: as often as they hand it over.
 const COLLECT: Duration = Duration::from_secs(1);
@@ -45,6 +50,11 @@ pub async fn take_turns(house: Rc<House>, remote: Remote) {
                     remote.rung().await;
                 }
                 remote.bell().rise();
+            }
+            1..=FEW if house.is_alone() => {
+                house.rests.set(true);
+                _ = timeout(WHILE, remote.rung()).await;
+                house.rests.set(false);
             }
             // Whoever waits for an answer shall not wait for a moment; and a shard whose lane is full calls.
             1..MANY if house.floor.waiting_len() == 0 && !house.is_between_servers() => {

@@ -19,6 +19,9 @@ const SIGABRT: i32 = 6;
 /// Tries of a client to catch up: its last connection may still be there.
 const TRIES_MAX: u32 = 1_000;
 
+/// What a service says that cannot make safe what it must before it starts.
+const FAULTS: [&str; 2] = ["asked for by PITLANE_FAULT", "Input/output error"];
+
 pub struct Line {
     pub place: Place,
     /// With somebody, but while they are at work.
@@ -38,6 +41,14 @@ impl Line {
         let name = format!("seed {}, life {}, {life:?}", self.seed, self.lives);
         eprintln!("{name}");
         let service = self.place.start(life);
+        if !service.is_ready() && life.trouble.may_prevent_a_start() {
+            let ended = service.end();
+            let is_told = FAULTS.iter().any(|fault| ended.complaints.contains(fault));
+            if ended.status.code() != Some(1) || !is_told {
+                self.findings.add(Kind::Broken, format!("{name}: it did not start: {}", ended.complaints));
+            }
+            return;
+        }
         if let Err(error) = self.look(&service, &name) {
             // It may have killed itself before anybody could look; the next one is looked at.
             if !matches!(life.end, End::KillAtWrite(_)) {

@@ -122,6 +122,11 @@ impl Trouble {
         matches!(self, Trouble::AddressSpace | Trouble::Memory)
     }
 
+    /// Whether it may happen so early that nothing is begun: then the service says why, and ends.
+    pub fn may_prevent_a_start(self) -> bool {
+        matches!(self, Trouble::BadSync(_))
+    }
+
     /// Lets it happen. What is given back lasts until the life ends.
     pub fn strike(self, scene: &Scene<'_>, dice: &mut Chance) -> Aftermath {
         let doors = &scene.doors;
