@@ -293,6 +293,8 @@ impl Reading {
                 self.released = false;
             }
             What::Release { .. } => self.released = true,
+            // Who led long ago is forgotten, and what he sent may still be there.
+            _ if self.leader.is_none() && self.epoch.is_none_or(|before| epoch >= before) => {}
             _ if self.epoch.is_some_and(|before| epoch != before) => {
                 return Ok(Some(Ended::Again("a message of an epoch of which the beginning was not heard")));
             }
@@ -301,6 +303,8 @@ impl Reading {
         if self.manifest.note(&what).is_err() {
             return Ok(Some(Ended::Again("a piece of a file that does not fit")));
         }
+        // Whoever leads has the broker forget them.
+        while self.manifest.next_forgotten().is_some() {}
         if let Some(replica) = &mut self.replica {
             replica.apply(&what)?;
         }

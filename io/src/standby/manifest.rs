@@ -1,6 +1,6 @@
 //! The manifest: what the stream holds of every file. Whoever leads sends what differs from it; it comes from the parcels alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -10,9 +10,14 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 use super::parcel::{Piece, What};
 use crate::journal::disk::PAGE_BYTES;
 
+/// Removed files of which the stream says so: more than anybody misses who follows.
+const REMOVED_MAX: usize = 1_000;
+
 #[derive(Clone, Debug, Default)]
 pub struct Manifest {
     files: BTreeMap<String, Held>,
+    /// Files that were removed, the first one first, of which the stream still says so.
+    removed: VecDeque<String>,
     /// Whether all of a folder is there.
     pub complete: bool,
 }
@@ -64,7 +69,10 @@ impl Manifest {
             What::Append(piece) => return self.append(piece),
             What::Whole(piece) => return self.renew(piece),
             What::Page(piece) => return self.turn_page(piece),
-            What::Removed(path) => _ = self.files.remove(path),
+            What::Removed(path) => {
+                self.files.remove(path);
+                self.removed.push_back(path.clone());
+            }
         }
         Ok(())
     }
@@ -155,6 +163,11 @@ impl Manifest {
         }
     }
 
+    /// A file that was removed before so many others that the stream need not say so any longer.
+    pub fn next_forgotten(&mut self) -> Option<String> {
+        if self.removed.len() > REMOVED_MAX { self.removed.pop_front() } else { None }
+    }
+
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         self.files.keys().map(String::as_str)
     }
@@ -228,5 +241,19 @@ mod tests {
         for wrong in [piece(1, total, b"x"), piece(total, total, b"")] {
             assert_eq!(manifest.note(&What::Page(wrong)), Err(Misfit));
         }
+    }
+
+    #[test]
+    fn so_many_removed_files_are_remembered_and_then_the_first_are_forgotten() {
+        let mut manifest = Manifest::default();
+        let mut remove = |n: usize| {
+            manifest.note(&What::Removed(format!("notes/{n}"))).unwrap();
+            manifest.next_forgotten()
+        };
+        for n in 0..REMOVED_MAX {
+            assert_eq!(remove(n), None);
+        }
+        assert_eq!(remove(REMOVED_MAX).as_deref(), Some("notes/0"));
+        assert_eq!(manifest.removed.len(), REMOVED_MAX);
     }
 }

@@ -3,7 +3,7 @@
 //! Whoever sends looks for changed small files before he sends records: so whatever a record builds on (numbers that were noted as taken,
 //! reference data) is in the stream before it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -36,6 +36,8 @@ pub struct Scan {
     data: PathBuf,
     /// Small files as they were when they were last found to be in the stream.
     seen: BTreeMap<String, Stamp>,
+    /// Stores that the stream knew nothing of when their folder was last looked at.
+    new_stores: BTreeSet<String>,
     /// Stores that are still to be looked at in this round.
     stores: VecDeque<String>,
     /// Rounds through all stores.
@@ -66,6 +68,7 @@ impl Scan {
         Scan {
             data: data.to_path_buf(),
             seen: BTreeMap::new(),
+            new_stores: BTreeSet::new(),
             stores: VecDeque::new(),
             rounds: 0,
             sending: None,
@@ -73,19 +76,23 @@ impl Scan {
         }
     }
 
-    /// Pages of stores that the stream knows nothing of: of a session that has just been made.
-    pub fn new_stores(&mut self, sent: &Manifest) -> io::Result<Vec<Piece>> {
-        let mut pages = Vec::new();
+    /// Pages of a store that the stream knows nothing of: of a session that has just been made.
+    pub fn next_new_store(&mut self, sent: &Manifest) -> io::Result<Option<Vec<Piece>>> {
         for folder in STORES {
             let Some(stamp) = found(Stamp::of(&self.data.join(folder)))? else { continue };
             if self.seen.insert(folder.to_string(), stamp) == Some(stamp) {
                 continue;
             }
-            for path in self.list_stores(folder)?.into_iter().filter(|path| !sent.has(path)) {
-                pages.extend(self.pages_of(&path, sent)?);
+            let stores = self.list_stores(folder)?.into_iter().filter(|path| !sent.has(path));
+            self.new_stores.extend(stores);
+        }
+        while let Some(path) = self.new_stores.pop_first() {
+            let pages = self.pages_of(&path, sent)?;
+            if !pages.is_empty() {
+                return Ok(Some(pages));
             }
         }
-        Ok(pages)
+        Ok(None)
     }
 
     /// A small file that is not in the stream as it is now, in pieces.

@@ -39,8 +39,6 @@ const WINDOW_BYTES_MAX: usize = 8 << 20;
 const TICK: Duration = Duration::from_millis(50);
 /// Of these, how many until it is looked for what was removed.
 const TICKS_PER_SWEEP: u64 = 20;
-/// Removed files of which the stream says so: more than anybody misses who follows.
-const REMOVED_MAX: usize = 1_000;
 /// Between two tries of something that the broker did not answer.
 const AGAIN: Duration = Duration::from_millis(20);
 /// He who leads speaks so often within his lease.
@@ -93,15 +91,36 @@ pub struct Shipper {
     manifest: Manifest,
     /// The last message that was sent.
     seq: u64,
-    window: VecDeque<Sent>,
-    window_bytes: usize,
+    window: Window,
     spoke: Instant,
-    /// Files that were removed, oldest first, of which the stream still says so.
-    removed: VecDeque<String>,
     cargo: Option<Cargo>,
     bells: Vec<Bell>,
     /// Told once, when all of the folder is with the broker.
     shipped: Option<Box<dyn FnOnce() + Send>>,
+}
+
+/// What was sent and not acknowledged, the first one first. Files that are sent as a whole may go beyond its bounds by one of them.
+#[derive(Default)]
+struct Window {
+    sent: VecDeque<Sent>,
+    bytes: usize,
+}
+
+impl Window {
+    fn has_room(&self) -> bool {
+        self.sent.len() < WINDOW_MAX && self.bytes < WINDOW_BYTES_MAX
+    }
+
+    fn push(&mut self, sent: Sent) {
+        self.bytes += sent.bytes.len();
+        self.sent.push_back(sent);
+    }
+
+    fn pop(&mut self) -> Option<Sent> {
+        let sent = self.sent.pop_front()?;
+        self.bytes -= sent.bytes.len();
+        Some(sent)
+    }
 }
 
 /// A message on its way.
@@ -124,6 +143,8 @@ struct Cargo {
     /// Pages that have changed; they go when the records that they may tell of have gone.
     pages: VecDeque<Piece>,
     pages_after: Vec<u64>,
+    /// There was no room for a file that others build on.
+    is_held_up: bool,
     tick: Instant,
     ticks: u64,
 }
@@ -148,10 +169,8 @@ impl Shipper {
             state: Arc::default(),
             manifest,
             seq,
-            window: VecDeque::new(),
-            window_bytes: 0,
+            window: Window::default(),
             spoke: at,
-            removed: VecDeque::new(),
             cargo: None,
             bells: Vec::new(),
             shipped: None,
@@ -194,7 +213,7 @@ impl Shipper {
             }
             let due = self.due();
             let acked = async {
-                match self.window.front_mut().and_then(|sent| sent.kept.as_mut()) {
+                match self.window.sent.front_mut().and_then(|sent| sent.kept.as_mut()) {
                     Some(kept) => Some(kept.await),
                     None => std::future::pending().await,
                 }
@@ -217,7 +236,7 @@ impl Shipper {
     }
 
     fn has_room(&self) -> bool {
-        self.window.len() < WINDOW_MAX && self.window_bytes < WINDOW_BYTES_MAX
+        self.window.has_room()
     }
 
     fn due(&self) -> Instant {
@@ -248,16 +267,13 @@ impl Shipper {
         let written: Vec<u64> = cargo.healths.iter().map(|health| health.appended()).collect();
         let is_due = Instant::now() >= cargo.tick;
         let is_new = cargo.cursors.iter().zip(&written).any(|(cursor, written)| cursor.seq < *written);
-        if !is_due && !is_new && !cargo.scan.has_snapshots() && cargo.pages.is_empty() {
+        let is_idle = !cargo.scan.has_snapshots() && cargo.pages.is_empty() && !cargo.is_held_up;
+        if !is_due && !is_new && is_idle {
             return Ok(());
         }
-        while let Some(pieces) = cargo.scan.next_small(&self.manifest)? {
-            for piece in pieces {
-                self.send(What::Whole(piece), None).await;
-            }
-        }
-        for page in cargo.scan.new_stores(&self.manifest)? {
-            self.send(What::Page(page), None).await;
+        cargo.is_held_up = !self.load_small(cargo).await? || !self.load_new_stores(cargo).await?;
+        if cargo.is_held_up {
+            return Ok(());
         }
         for (shard, cursor) in cargo.cursors.iter_mut().enumerate() {
             while self.has_room()
@@ -287,6 +303,28 @@ impl Shipper {
         Ok(())
     }
 
+    /// Small files that have changed. False: there is no room for more, and what builds on them has to wait.
+    async fn load_small(&mut self, cargo: &mut Cargo) -> io::Result<bool> {
+        while self.has_room() {
+            let Some(pieces) = cargo.scan.next_small(&self.manifest)? else { return Ok(true) };
+            for piece in pieces {
+                self.send(What::Whole(piece), None).await;
+            }
+        }
+        Ok(false)
+    }
+
+    /// Stores of sessions that have just been made, in the same way.
+    async fn load_new_stores(&mut self, cargo: &mut Cargo) -> io::Result<bool> {
+        while self.has_room() {
+            let Some(pages) = cargo.scan.next_new_store(&self.manifest)? else { return Ok(true) };
+            for page in pages {
+                self.send(What::Page(page), None).await;
+            }
+        }
+        Ok(false)
+    }
+
     async fn load_pages(&mut self, cargo: &mut Cargo) {
         let is_told =
             cargo.cursors.iter().zip(&cargo.pages_after).all(|(cursor, after)| cursor.seq >= *after);
@@ -303,12 +341,9 @@ impl Shipper {
         while self.has_room()
             && let Some(path) = cargo.scan.gone(&self.manifest).map(str::to_string)
         {
-            self.send(What::Removed(path.clone()), None).await;
-            self.removed.push_back(path);
+            self.send(What::Removed(path), None).await;
         }
-        while self.removed.len() > REMOVED_MAX
-            && let Some(path) = self.removed.pop_front()
-        {
+        while let Some(path) = self.manifest.next_forgotten() {
             // Reference data may have come back under their name.
             if !self.manifest.has(&path) {
                 let stream = self.stream.clone();
@@ -329,11 +364,12 @@ impl Shipper {
         }
         if !self.manifest.complete {
             self.send(What::Complete, None).await;
-            self.stream.forget_leaders().await;
         }
-        if self.window.is_empty()
+        if self.window.sent.is_empty()
             && let Some(shipped) = self.shipped.take()
         {
+            let stream = self.stream.clone();
+            tokio::spawn(async move { stream.forget_leaders().await });
             self.state.set_complete(true);
             shipped();
         }
@@ -345,18 +381,17 @@ impl Shipper {
         let parcel = Parcel { epoch: self.epoch, what };
         let bytes = parcel.encode();
         self.seq += 1;
-        let behind = if self.window.is_empty() { Behind::Stored } else { Behind::Sent };
+        let behind = if self.window.sent.is_empty() { Behind::Stored } else { Behind::Sent };
         let place = Place { node: self.node, seq: self.seq, behind };
         let kept = self.stream.send(&parcel, bytes.clone(), place).await.ok();
-        self.window_bytes += bytes.len();
         self.spoke = Instant::now();
-        self.window.push_back(Sent { parcel, bytes, seq: self.seq, at: self.spoke, mark, kept });
+        self.window.push(Sent { parcel, bytes, seq: self.seq, at: self.spoke, mark, kept });
     }
 
     /// Takes every answer that is there. An error: something was not stored, or nobody knows.
     fn settle_ready(&mut self) -> Result<(), ()> {
         loop {
-            let Some(sent) = self.window.front_mut() else { return Ok(()) };
+            let Some(sent) = self.window.sent.front_mut() else { return Ok(()) };
             match sent.kept.as_mut().map(|kept| kept.now_or_never()) {
                 Some(None) => return Ok(()),
                 Some(Some(Ok(_))) => _ = self.settle(true),
@@ -370,8 +405,7 @@ impl Shipper {
         if !stored {
             return false;
         }
-        let Some(sent) = self.window.pop_front() else { return true };
-        self.window_bytes -= sent.bytes.len();
+        let Some(sent) = self.window.pop() else { return true };
         self.lease_until = self.lease_until.max(sent.at + self.lease);
         self.state.count(sent.bytes.len());
         if let (Some((shard, seq)), Some(cargo)) = (sent.mark, &self.cargo) {
@@ -392,7 +426,7 @@ impl Shipper {
                 sleep(AGAIN).await;
                 continue;
             };
-            let acked = self.window.front().map_or(self.seq, |sent| sent.seq - 1);
+            let acked = self.window.sent.front().map_or(self.seq, |sent| sent.seq - 1);
             match end.epoch {
                 Some(epoch) if epoch > self.epoch => {
                     return Err(format!("another server has taken the lead in epoch {epoch}"));
@@ -400,11 +434,11 @@ impl Shipper {
                 Some(epoch) if epoch == self.epoch && end.seq >= acked => {}
                 Some(_) | None => return Err("the broker has lost what it had acknowledged".to_string()),
             }
-            while self.window.front().is_some_and(|sent| sent.seq <= end.seq) {
+            while self.window.sent.front().is_some_and(|sent| sent.seq <= end.seq) {
                 self.settle(true);
             }
             let mut behind = Behind::Stored;
-            for sent in &mut self.window {
+            for sent in &mut self.window.sent {
                 let place = Place { node: self.node, seq: sent.seq, behind };
                 sent.kept = self.stream.send(&sent.parcel, sent.bytes.clone(), place).await.ok();
                 behind = Behind::Sent;
@@ -424,7 +458,7 @@ impl Shipper {
             loop {
                 self.cargo.iter_mut().for_each(|cargo| cargo.tick = Instant::now());
                 let worked = self.cycle().await.unwrap_or(false);
-                while let Some(sent) = self.window.front_mut() {
+                while let Some(sent) = self.window.sent.front_mut() {
                     let stored = match sent.kept.as_mut() {
                         Some(kept) => kept.await.is_ok(),
                         None => false,
@@ -460,6 +494,7 @@ impl Cargo {
             scan: Scan::new(data),
             pages: VecDeque::new(),
             pages_after: Vec::new(),
+            is_held_up: false,
             tick: Instant::now(),
             ticks: 0,
         }
@@ -486,5 +521,31 @@ impl Cargo {
     /// Records that were written and not acknowledged.
     fn behind(&self) -> u64 {
         self.healths.iter().map(|health| health.appended().saturating_sub(health.shipped())).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(bytes: usize) -> Sent {
+        let parcel = Parcel { epoch: 1, what: What::Beat };
+        Sent { parcel, bytes: vec![0; bytes].into(), seq: 1, at: Instant::now(), mark: None, kept: None }
+    }
+
+    #[test]
+    fn so_much_is_on_its_way_and_the_rest_waits() {
+        for (bytes, count) in [(0, WINDOW_MAX), (WINDOW_BYTES_MAX / 16, 16)] {
+            let mut window = Window::default();
+            for _ in 0..count {
+                assert!(window.has_room());
+                window.push(sent(bytes));
+            }
+            assert!(!window.has_room());
+            window.pop();
+            assert!(window.has_room(), "what was acknowledged makes room");
+            while window.pop().is_some() {}
+            assert_eq!(window.bytes, 0);
+        }
     }
 }

@@ -22,6 +22,7 @@ mod wire;
 
 mod fences;
 mod kills;
+mod limits;
 mod load;
 mod pair;
 mod partition;

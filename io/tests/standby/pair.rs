@@ -35,12 +35,21 @@ pub struct Pair {
 impl Pair {
     /// The first leads, and the second has all that it needs to take over.
     pub fn start(place: &Folder, url: &str) -> Pair {
-        let mut pair = Pair { place: place.clone(), url: url.to_string(), servers: [None, None] };
-        pair.launch(0);
-        pair.lead(0);
-        pair.launch(1);
-        pair.follow(1);
+        let mut pair = Pair::at(place, url);
+        pair.begin();
         pair
+    }
+
+    /// Nobody is started yet.
+    pub fn at(place: &Folder, url: &str) -> Pair {
+        Pair { place: place.clone(), url: url.to_string(), servers: [None, None] }
+    }
+
+    pub fn begin(&mut self) {
+        self.launch(0);
+        self.lead(0);
+        self.launch(1);
+        self.follow(1);
     }
 
     pub fn command(&self, at: usize) -> Command {

@@ -1,0 +1,143 @@
+//! What a stream holds has its end: files that were removed and leaders of long ago are forgotten; and whatever does not fit into
+//! one window is sent all the same.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use async_nats::jetstream::stream::{Config, DiscardPolicy, StorageType, Stream};
+use async_nats::jetstream::{self, Context};
+use futures_util::TryStreamExt;
+use tokio::runtime::{Builder, Runtime};
+
+use super::broker::Broker;
+use super::pair::{Pair, until};
+use super::service::folder;
+
+const STREAM: &str = "PITLANE_PITLANE_STANDBY_pair";
+const PREFIX: &str = "pitlane.pitlane.standby.pair.";
+/// As `io/src/standby` has them.
+const REMOVED_MAX: usize = 1_000;
+const LEADS_MAX: usize = 1_000;
+
+/// The broker as we see it beside the servers.
+struct Beside {
+    runtime: Runtime,
+    context: Context,
+}
+
+impl Beside {
+    fn new(broker: &Broker) -> Beside {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let context = async { jetstream::new(async_nats::connect(broker.url()).await.unwrap()) };
+        Beside { context: runtime.block_on(context), runtime }
+    }
+
+    fn stream(&self) -> Stream {
+        self.runtime.block_on(self.context.get_stream(STREAM)).unwrap()
+    }
+
+    /// By subject that begins so, how many messages there are.
+    fn subjects(&self, beginning: &str) -> Vec<(String, usize)> {
+        let stream = self.stream();
+        let found = async {
+            let info = stream.info_with_subjects(format!("{PREFIX}>")).await.unwrap();
+            info.try_collect::<Vec<_>>().await.unwrap()
+        };
+        let beginning = format!("{PREFIX}{beginning}");
+        let mut found = self.runtime.block_on(found);
+        found.retain(|(subject, _)| subject.starts_with(&beginning));
+        found
+    }
+
+    /// Stores a message, as a leader of this epoch would.
+    fn store(&self, subject: &str, epoch: u64, kind: u8, path: &str, rest: &[u8]) {
+        let mut bytes = vec![1, kind];
+        bytes.extend_from_slice(&epoch.to_le_bytes());
+        bytes.extend_from_slice(&(path.len() as u16).to_le_bytes());
+        bytes.extend_from_slice(path.as_bytes());
+        bytes.extend_from_slice(rest);
+        let stored = async {
+            let sent = self.context.publish(format!("{PREFIX}{subject}"), bytes.into()).await;
+            sent.unwrap().await.unwrap()
+        };
+        self.runtime.block_on(stored);
+    }
+}
+
+#[test]
+fn a_folder_larger_than_a_window_is_sent_whole_and_of_removed_files_the_first_are_forgotten() {
+    const COUNT: usize = REMOVED_MAX + 5;
+    let place = folder("standby-limits-files");
+    let broker = Broker::start(&place);
+    let beside = Beside::new(&broker);
+    let mut pair = Pair::at(&place, &broker.url());
+    // Far more messages, and more bytes, than are on their way at once.
+    let data = |at: usize| place.join(format!("server-{at}"));
+    let name = |n: usize| format!("notes/filler-{n:04}");
+    let text = |n: usize| vec![n as u8; if n < 300 { 64 << 10 } else { 16 }];
+    let notes: PathBuf = data(0).join("notes");
+    fs::create_dir_all(&notes).unwrap();
+    (0..COUNT).for_each(|n| fs::write(data(0).join(name(n)), text(n)).unwrap());
+    pair.begin();
+    for n in 0..COUNT {
+        assert_eq!(fs::read(data(1).join(name(n))).ok(), Some(text(n)), "{n}");
+    }
+    (0..COUNT).for_each(|n| fs::remove_file(data(0).join(name(n))).unwrap());
+    let mut told = Vec::new();
+    until("all but the last are forgotten", || {
+        told = beside.subjects("file.notes%2Ffiller-");
+        told.len() <= REMOVED_MAX
+    });
+    assert!(told.iter().all(|(_, messages)| *messages == 1), "that they were removed");
+    let subjects: Vec<&str> = told.iter().map(|(subject, _)| subject.as_str()).collect();
+    let last = format!("{PREFIX}file.notes%2Ffiller-{:04}", COUNT - 1);
+    assert!(subjects.len() == REMOVED_MAX && subjects.contains(&last.as_str()), "{}", subjects.len());
+    until("they are gone there too", || !data(1).join(name(COUNT - 1)).exists());
+    assert!((0..COUNT).all(|n| !data(1).join(name(n)).exists()));
+    // Whoever follows has all that it needs.
+    pair.kill(0);
+    pair.lead(1);
+}
+
+#[test]
+fn of_many_leaders_the_first_are_forgotten_and_what_they_sent_is_read() {
+    let place = folder("standby-limits-leaders");
+    let broker = Broker::start(&place);
+    let beside = Beside::new(&broker);
+    let made = beside.context.create_stream(Config {
+        name: STREAM.to_string(),
+        subjects: vec![format!("{PREFIX}>")],
+        storage: StorageType::File,
+        discard: DiscardPolicy::New,
+        allow_rollup: true,
+        duplicate_window: Duration::from_secs(10),
+        ..Config::default()
+    });
+    beside.runtime.block_on(made).unwrap();
+    let last = LEADS_MAX as u64 + 5;
+    for epoch in 1..=last {
+        let node = [&[0; 16][..], &u128::from(epoch).to_le_bytes()].concat();
+        beside.store("lead", epoch, 1, "", &node);
+        // Some have left something, and it stays.
+        if epoch < 4 {
+            let path = format!("notes/old-{epoch}");
+            beside.store(&format!("file.notes%2Fold-{epoch}"), epoch, 8, &path, &[]);
+        }
+        if epoch == last {
+            beside.store("complete", epoch, 4, "", &[]);
+            beside.store("lead", epoch, 2, "", &node);
+        }
+    }
+    let leads = || beside.subjects("lead").first().map(|(_, messages)| *messages);
+    assert!(leads() > Some(LEADS_MAX));
+    let mut pair = Pair::at(&place, &broker.url());
+    pair.launch(0);
+    pair.lead(0);
+    until("the first are forgotten", || leads() == Some(LEADS_MAX));
+    assert_eq!(beside.subjects("file.notes%2Fold-").len(), 3);
+    pair.launch(1);
+    pair.follow(1);
+    pair.kill(0);
+    pair.lead(1);
+}
