@@ -40,6 +40,8 @@ const LOOK: Duration = Duration::from_secs(1);
 const RUN_MIN: u64 = 8;
 const RUN_MAX: u64 = 64;
 
+const FORGOTTEN: &str = "the broker has forgotten what it had";
+
 /// What is needed to follow.
 #[derive(Debug)]
 pub struct Follower {
@@ -248,10 +250,17 @@ impl Reading {
     /// Reads what there is: one by one, or many at once where one follows the other without a gap.
     async fn catch_up(&mut self, follower: &Follower) -> io::Result<Option<Ended>> {
         let mut run: u64 = 0;
-        while let Ok(Some(next)) = follower.stream.next(self.position).await {
+        // Nobody asks for what is behind the end: nats-server 2.9.10 was seen to die of that when the stream had just been made anew.
+        let Ok(last) = follower.stream.last().await else { return Ok(None) };
+        if last < self.position {
+            return Ok(Some(Ended::Again(FORGOTTEN)));
+        }
+        while self.position < last
+            && let Ok(Some(next)) = follower.stream.next(self.position).await
+        {
             run = if next.0 == self.position + 1 { (2 * run).clamp(1, RUN_MAX) } else { 0 };
             let more = match run >= RUN_MIN {
-                true => follower.stream.some(next.0 + 1, run).await,
+                true => follower.stream.some(next.0 + 1, run.min(last.saturating_sub(next.0))).await,
                 false => Vec::new(),
             };
             if run >= RUN_MIN && (more.len() as u64) < run {
@@ -325,7 +334,7 @@ impl Reading {
             return Ok(None);
         }
         if end.epoch != self.epoch || end.epoch.is_some() && end.seq < self.position {
-            return Ok(Some(Ended::Again("the broker has forgotten what it had")));
+            return Ok(Some(Ended::Again(FORGOTTEN)));
         }
         let member = &follower.member;
         if self.counts == Counts::Ours {

@@ -157,6 +157,12 @@ impl Stream {
         }
     }
 
+    /// The number of the last message, whether it is still there or not.
+    pub async fn last(&self) -> Result<u64, String> {
+        let info = self.stream.get_info().await.map_err(|error| error.to_string())?;
+        Ok(info.state.last_sequence)
+    }
+
     /// What was stored last.
     pub async fn end(&self) -> Result<End, String> {
         let info = self.stream.get_info().await.map_err(|error| error.to_string())?;
