@@ -19,6 +19,7 @@ NEVER = {
     "triggered",
     "stop-here",
     "late-fill",
+    "report-lost",
     "overfill",
     "bust",
     "correction",
