@@ -65,6 +65,15 @@ fn perform(scribe: &mut Scribe, pen: &mut Pen, what: &str) -> u64 {
     seq
 }
 
+/// It takes no act, however often it is asked.
+fn refuse(scribe: &mut Scribe, pen: &mut Pen) {
+    for _ in 0..2 {
+        pen.note(4, act("b")).unwrap();
+        scribe.poll(NOW);
+        assert_eq!(pen.poll(), Some((4, Err(Failed))));
+    }
+}
+
 #[test]
 fn an_act_is_on_disk_before_its_number_is_told_and_its_outcome_follows() {
     let folder = Folder::new();
@@ -210,11 +219,7 @@ fn there_are_so_many_files_and_no_act_without_room_for_it() {
     while fs::metadata(folder.file(1)).unwrap().len() < FILE_BYTES_MAX {
         perform(&mut scribe, &mut pen, "a");
     }
-    for _ in 0..2 {
-        pen.note(4, act("b")).unwrap();
-        scribe.poll(NOW);
-        assert_eq!(pen.poll(), Some((4, Err(Failed))));
-    }
+    refuse(&mut scribe, &mut pen);
     // When an older one is put away there is room again, and the chain goes on.
     fs::remove_file(folder.file(3)).unwrap();
     perform(&mut scribe, &mut pen, "c");
@@ -235,11 +240,7 @@ fn when_it_cannot_be_written_nothing_may_be_done() {
     let (mut scribe, mut pen) = folder.scribe();
     // The file is full, and the folder takes no other.
     fs::remove_dir_all(folder.0.join("audit")).unwrap();
-    for _ in 0..2 {
-        pen.note(4, act("b")).unwrap();
-        scribe.poll(NOW);
-        assert_eq!(pen.poll(), Some((4, Err(Failed))));
-    }
+    refuse(&mut scribe, &mut pen);
 }
 
 #[test]

@@ -271,7 +271,8 @@ impl Shipper {
         if !is_due && !is_new && is_idle {
             return Ok(());
         }
-        cargo.is_held_up = !self.load_small(cargo).await? || !self.load_new_stores(cargo).await?;
+        cargo.is_held_up = !(self.load_files(cargo, Scan::next_small, What::Whole).await?
+            && self.load_files(cargo, Scan::next_new_store, What::Page).await?);
         if cargo.is_held_up {
             return Ok(());
         }
@@ -303,23 +304,17 @@ impl Shipper {
         Ok(())
     }
 
-    /// Small files that have changed. False: there is no room for more, and what builds on them has to wait.
-    async fn load_small(&mut self, cargo: &mut Cargo) -> io::Result<bool> {
+    /// Files that have changed or were made, one after the other. False: there is no room for more, and what builds on them has to wait.
+    async fn load_files(
+        &mut self,
+        cargo: &mut Cargo,
+        next: fn(&mut Scan, &Manifest) -> io::Result<Option<Vec<Piece>>>,
+        what: fn(Piece) -> What,
+    ) -> io::Result<bool> {
         while self.has_room() {
-            let Some(pieces) = cargo.scan.next_small(&self.manifest)? else { return Ok(true) };
+            let Some(pieces) = next(&mut cargo.scan, &self.manifest)? else { return Ok(true) };
             for piece in pieces {
-                self.send(What::Whole(piece), None).await;
-            }
-        }
-        Ok(false)
-    }
-
-    /// Stores of sessions that have just been made, in the same way.
-    async fn load_new_stores(&mut self, cargo: &mut Cargo) -> io::Result<bool> {
-        while self.has_room() {
-            let Some(pages) = cargo.scan.next_new_store(&self.manifest)? else { return Ok(true) };
-            for page in pages {
-                self.send(What::Page(page), None).await;
+                self.send(what(piece), None).await;
             }
         }
         Ok(false)

@@ -25,7 +25,7 @@ use async_nats::jetstream::context::PublishError;
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::publish::PublishAck;
 use async_nats::jetstream::stream::LastRawMessageErrorKind::NoMessageFound;
-use async_nats::jetstream::stream::{Config as StreamConfig, DiscardPolicy, StorageType};
+use async_nats::jetstream::stream::{Config as StreamConfig, DiscardPolicy, State, StorageType};
 use async_nats::jetstream::{self, Context};
 use bytes::Bytes;
 use futures_util::future::join_all;
@@ -159,15 +159,17 @@ impl Stream {
 
     /// The number of the last message, whether it is still there or not.
     pub async fn last(&self) -> Result<u64, String> {
-        let info = self.stream.get_info().await.map_err(|error| error.to_string())?;
-        Ok(info.state.last_sequence)
+        Ok(self.state().await?.last_sequence)
+    }
+
+    async fn state(&self) -> Result<State, String> {
+        Ok(self.stream.get_info().await.map_err(|error| error.to_string())?.state)
     }
 
     /// What was stored last.
     pub async fn end(&self) -> Result<End, String> {
-        let info = self.stream.get_info().await.map_err(|error| error.to_string())?;
-        let seq = info.state.last_sequence;
-        if info.state.messages == 0 {
+        let State { last_sequence: seq, messages, .. } = self.state().await?;
+        if messages == 0 {
             return Ok(End { seq, epoch: None });
         }
         let last = self.stream.get_raw_message(seq).await.map_err(|error| error.to_string())?;

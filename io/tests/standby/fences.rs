@@ -6,7 +6,7 @@ use std::net::TcpStream;
 
 use super::broker::Broker;
 use super::load::{Load, is_acknowledged, order};
-use super::pair::{PATIENCE, Pair, until};
+use super::pair::{Orders, PATIENCE, Pair, until};
 use super::service::folder;
 use super::sluice::Sluice;
 
@@ -35,9 +35,7 @@ fn a_leader_that_was_paused_acknowledges_nothing_any_more() {
     let acknowledged = [acknowledged, after.end()].concat();
     pair.lead(0);
     let (orders, _) = pair.known(0);
-    for id in &acknowledged {
-        assert_eq!(orders.iter().filter(|(known, _)| known == id).count(), 1, "{id}");
-    }
+    assert_each_once(&orders, &acknowledged);
     assert!(!orders.iter().any(|(known, _)| known == "late"));
 }
 
@@ -47,7 +45,7 @@ fn what_an_old_leader_had_under_way_is_not_stored_behind_the_new_one() {
     let place = folder("standby-under-way");
     let broker = Broker::start(&place);
     let sluice = Sluice::before(broker.port);
-    let mut pair = Pair { place: place.clone(), url: sluice.url(), servers: [None, None] };
+    let mut pair = Pair::at(&place, &sluice.url());
     pair.launch(0);
     pair.lead(0);
     pair.url = broker.url();
@@ -78,9 +76,7 @@ fn what_an_old_leader_had_under_way_is_not_stored_behind_the_new_one() {
     let acknowledged = [load.end(), after.end()].concat();
     pair.lead(0);
     let (orders, _) = pair.known(0);
-    for id in &acknowledged {
-        assert_eq!(orders.iter().filter(|(known, _)| known == id).count(), 1, "{id}");
-    }
+    assert_each_once(&orders, &acknowledged);
     assert!(!orders.iter().any(|(known, _)| known.starts_with("late")));
 }
 
@@ -102,7 +98,11 @@ fn a_broker_that_forgot_everything_is_told_again() {
     pair.kill(0);
     pair.lead(1);
     let (orders, _) = pair.known(1);
-    for id in &acknowledged {
+    assert_each_once(&orders, &acknowledged);
+}
+
+fn assert_each_once(orders: &Orders, acknowledged: &[String]) {
+    for id in acknowledged {
         assert_eq!(orders.iter().filter(|(known, _)| known == id).count(), 1, "{id}");
     }
 }

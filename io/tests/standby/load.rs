@@ -46,10 +46,14 @@ impl Load {
     }
 }
 
-/// A request for an order that nothing meets.
+/// An order that nothing meets, as REST takes it.
+pub fn terms(id: &str) -> String {
+    format!(r#"{{"intId":"{id}","securityId":1,"side":"BUY","quantity":1,"limit":1.25,"tif":"GTC"}}"#)
+}
+
+/// A request for it.
 pub fn order(address: SocketAddr, id: &str) -> String {
-    let body =
-        format!(r#"{{"intId":"{id}","securityId":1,"side":"BUY","quantity":1,"limit":1.25,"tif":"GTC"}}"#);
+    let body = terms(id);
     format!(
         "POST /rest/execution/order/limit HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()

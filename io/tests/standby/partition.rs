@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::broker::Broker;
+use super::load::terms;
 use super::pair::{Pair, until};
 use super::service::{Service, folder};
 use super::wire::Wire;
@@ -11,9 +12,7 @@ const LIMIT: &str = "/rest/execution/order/limit";
 
 /// The status of an order sent to somebody at the other end.
 fn order(wire: &Wire, service: &Service, id: &str, seconds: u32) -> u16 {
-    let body =
-        format!(r#"{{"intId":"{id}","securityId":1,"side":"BUY","quantity":1,"limit":1.25,"tif":"GTC"}}"#);
-    wire.ask(service, "POST", LIMIT, &body, seconds).0
+    wire.ask(service, "POST", LIMIT, &terms(id), seconds).0
 }
 
 #[test]
@@ -24,7 +23,7 @@ fn a_leader_that_is_cut_off_answers_nothing_and_follows_when_it_is_back() {
     };
     let place = folder("standby-partition");
     let broker = Broker::start_at(&place, wire.here());
-    let mut pair = Pair { place: place.clone(), url: broker.url(), servers: [None, None] };
+    let mut pair = Pair::at(&place, &broker.url());
     pair.servers[0] = Some(Service::on(&place, wire.beyond(&pair.command(0))));
     pair.lead(0);
     pair.launch(1);

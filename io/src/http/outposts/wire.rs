@@ -12,8 +12,8 @@ use pitlane_protocols::stomp::payload::system::Link;
 use tokio::task::spawn_local;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
+use super::Outposts;
 use super::letters::News;
-use super::{Outposts, count};
 use crate::bulletin::Note;
 use crate::http::floor::Outcome;
 use crate::http::house::House;
@@ -99,7 +99,7 @@ async fn publish(outposts: Rc<Outposts>, client: Client) {
         match outposts.take() {
             Some((subject, bytes)) => {
                 if client.publish(subject, bytes).await.is_err() {
-                    count(&outposts.counts.dropped);
+                    outposts.is_dropped();
                 }
             }
             None => outposts.work.notified().await,
