@@ -84,11 +84,12 @@ impl Tls {
         };
         let mut config = config.with_cert_resolver(shelf.clone());
         config.alpn_protocols = vec![];
-        if mutual {
-            // A resumed session is not verified again; a client whose issuer was struck off must not slip in.
-            config.session_storage = Arc::new(NoServerSessionStorage {});
-            config.send_tls13_tickets = 0;
-        }
+        // Nobody resumes a session. A resumed one is not verified again, so a client whose issuer was struck off might slip in; and
+        // the ticket for it comes on the heels of a handshake, while clients that read and write in two threads say their first
+        // words: OpenSSL bears no writing beside the reading of a ticket, and what such a client said (stomp.py's STOMP frame) is
+        // lost every few dozen times.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
         Ok(Tls { settings, shelf, config: Arc::new(config) })
     }
 

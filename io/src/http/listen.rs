@@ -15,6 +15,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::connection::{Stream, serve};
 use super::house::House;
+use crate::net::listener::acknowledge;
 
 /// After the system had no descriptor or memory for a connection: until some have ended.
 const BREATH: Duration = Duration::from_millis(50);
@@ -76,7 +77,10 @@ fn admit(house: &Rc<House>, socket: TcpStream, peer: SocketAddr, tls: Option<Tls
 /// The deadline is that of a head: whoever needs longer for either has no good intentions, or no line.
 async fn shake_hands(house: &House, socket: TcpStream, tls: TlsAcceptor) -> Option<Stream> {
     match timeout(house.settings.head_timeout.min(house.settings.drain_timeout), tls.accept(socket)).await {
-        Ok(Ok(stream)) => Some(Stream::Tls(Box::new(stream))),
+        Ok(Ok(stream)) => {
+            acknowledge(stream.get_ref().0);
+            Some(Stream::Tls(Box::new(stream)))
+        }
         Ok(Err(_)) => {
             house.meter.handshakes_failed.one_more();
             None

@@ -273,6 +273,7 @@ impl Sockets {
             let first_byte = self.doors[usize::from(listener.0)].settings.first_byte;
             connection.phase = Phase::Fresh;
             connection.guard = Some(after(self.now, first_byte));
+            connection.stream.acknowledge();
             self.schedule(id);
             handle(self, Happening::Accepted { id, listener, peer });
         }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::wake::Bell;
 
 use super::epoll::{self, Epoll};
+use super::listener::acknowledge;
 use super::settings::DriverKind;
 #[cfg(all(feature = "uring", target_os = "linux"))]
 use super::uring::{self, Uring};
@@ -174,6 +175,12 @@ pub(super) enum Stream {
 }
 
 impl Stream {
+    pub(super) fn acknowledge(&self) {
+        if let Stream::Epoll(stream) = self {
+            acknowledge(stream);
+        }
+    }
+
     /// We have said everything. The peer hears of it.
     pub(super) fn shutdown_write(&mut self) {
         match self {

@@ -162,3 +162,16 @@ pub(super) fn prepare(stream: &TcpStream, settings: &NetSettings) -> io::Result<
     }
     Ok(())
 }
+
+/// The peer hears at once that its words have come. Unless it has asked not to (Nagle), it waits for that before it says more, and where
+/// nothing is answered the system lets it wait for 40 ms: after the last word of a handshake, for one.
+pub(crate) fn acknowledge<'a, S>(stream: &'a S)
+where
+    SockRef<'a>: From<&'a S>,
+{
+    #[cfg(target_os = "linux")]
+    {
+        // Without it the connection is as good, only not as quick.
+        _ = SockRef::from(stream).set_tcp_quickack(true);
+    }
+}

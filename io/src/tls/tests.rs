@@ -81,6 +81,11 @@ impl Client {
 
 /// Says a word each way; gives the certificate the server showed.
 fn talk(tls: &Tls, client: Client, name: &str) -> Result<CertificateDer<'static>, String> {
+    let connection = connect(tls, Arc::new(client.config()), name)?;
+    Ok(connection.peer_certificates().unwrap()[0].clone().into_owned())
+}
+
+fn connect(tls: &Tls, client: Arc<ClientConfig>, name: &str) -> Result<ClientConnection, String> {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let config = tls.config();
@@ -94,17 +99,16 @@ fn talk(tls: &Tls, client: Client, name: &str) -> Result<CertificateDer<'static>
     });
     let mut socket = TcpStream::connect(address).unwrap();
     let name = ServerName::try_from(name.to_string()).unwrap();
-    let mut connection = ClientConnection::new(Arc::new(client.config()), name).unwrap();
+    let mut connection = ClientConnection::new(client, name).unwrap();
     let mut stream = Stream::new(&mut connection, &mut socket);
     let mut echo = [0; 4];
     let talked = stream.write_all(b"ping").and_then(|()| stream.read_exact(&mut echo));
-    let shown = connection.peer_certificates().map(|chain| chain[0].clone().into_owned());
     drop(socket);
     let served = server.join().unwrap();
     talked.map_err(|error| error.to_string())?;
     served.map_err(|error| error.to_string())?;
     assert_eq!(&echo, b"ping");
-    Ok(shown.unwrap())
+    Ok(connection)
 }
 
 #[test]
@@ -135,6 +139,21 @@ fn both_versions_are_spoken() {
     for versions in rustls::ALL_VERSIONS.chunks(1) {
         let client = Client { versions, ..Client::trusting(authority(&folder)) };
         talk(&tls, client, "localhost").unwrap();
+    }
+}
+
+/// A client that reads in one thread and writes in another loses its first words to a ticket.
+#[test]
+fn nobody_resumes_a_session_and_no_ticket_follows_a_handshake() {
+    let folder = Folder::new();
+    let tls = Tls::open(self_signed(&folder), real_now()).unwrap();
+    for versions in rustls::ALL_VERSIONS.chunks(1) {
+        let client = Arc::new(Client { versions, ..Client::trusting(authority(&folder)) }.config());
+        for _ in 0..2 {
+            let connection = connect(&tls, client.clone(), "localhost").unwrap();
+            assert_ne!(connection.handshake_kind(), Some(rustls::HandshakeKind::Resumed));
+            assert_eq!(connection.tls13_tickets_received(), 0);
+        }
     }
 }
 

@@ -5,6 +5,9 @@
 
 #[path = "../http_client/mod.rs"]
 mod client;
+#[path = "../server/service.rs"]
+#[allow(dead_code, reason = "the suites of the server use all of it")]
+mod process;
 mod service;
 
 mod cache;

@@ -84,7 +84,7 @@ fn who_came_over_tls_is_led_to_tls() {
     let listen = ["https.listen=127.0.0.1:0", "stomp.tls_listen=127.0.0.1:0"];
     let mut service = Service::with(&data, &listen);
     let port = |name: &str| {
-        let address = service.ready.split_whitespace().find_map(|word| word.strip_prefix(name)).unwrap();
+        let address = service.ready().split_whitespace().find_map(|word| word.strip_prefix(name)).unwrap();
         address.rsplit(':').next().unwrap().to_string()
     };
     let (https, stomp, stomp_tls) = (port("https="), port("stomp="), port("stomp+tls="));

@@ -1,32 +1,20 @@
-//! The real binary as a child process, and requests to it.
+//! The real binary, and requests to it.
 
-use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-#[path = "../folder/mod.rs"]
-mod folder;
-
 use crate::client::{Client, Response};
-
-pub use folder::Folder;
+use crate::process::{self, Folder};
 
 /// What has not come about by now never will.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Nothing moves by itself, small files so that a start is quick, any free port, and no limit that tests would run into.
-const SETTINGS: [&str; 12] = [
-    "http.listen=127.0.0.1:0",
-    "https.listen=",
-    "stomp.listen=127.0.0.1:0",
-    "stomp.tls_listen=",
+/// Nothing moves by itself, and no limit that tests would run into.
+const SETTINGS: [&str; 6] = [
     "fix.listen=",
     "feed.on=false",
-    "journal.segment_bytes=1048576",
-    "journal.reserve_segments=2",
     "shard.orders_max=200000",
     "risk.strategies.max_orders_per_s=0",
     "risk.strategies.max_open_orders=0",
@@ -39,12 +27,8 @@ pub fn folder(name: &str) -> Folder {
 }
 
 pub struct Service {
-    child: Child,
-    out: BufReader<ChildStdout>,
-    pub ready: String,
+    process: process::Service,
     client: Client,
-    /// Not removed before it has ended.
-    _data: Folder,
 }
 
 impl Service {
@@ -54,26 +38,23 @@ impl Service {
 
     /// On a data folder, with further settings.
     pub fn with(data: &Folder, settings: &[&str]) -> Service {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_pitlane"));
-        command.arg("serve").arg("--quiet").arg("--data").arg(&**data);
-        for setting in SETTINGS.iter().chain(settings) {
-            command.args(["--set", setting]);
+        let mut command = process::command(data, &[&SETTINGS, settings].concat());
+        command.arg("--quiet");
+        let process = process::Service::on(data, command);
+        if !process.is_ready() {
+            panic!("it did not start: {}", process.end().complaints);
         }
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut out = BufReader::new(child.stdout.take().unwrap());
-        let mut ready = String::new();
-        out.read_line(&mut ready).unwrap();
-        if !ready.starts_with("ready ") {
-            let mut complaints = String::new();
-            child.stderr.take().unwrap().read_to_string(&mut complaints).unwrap();
-            panic!("it did not start: {ready}{complaints}");
-        }
-        let client = Client::new(TcpStream::connect(address_in(&ready)).unwrap());
-        Service { child, out, ready, client, _data: data.clone() }
+        let client = Client::new(TcpStream::connect(process.address()).unwrap());
+        Service { process, client }
     }
 
     pub fn address(&self) -> SocketAddr {
-        address_in(&self.ready)
+        self.process.address()
+    }
+
+    /// The line that it began with.
+    pub fn ready(&self) -> &str {
+        &self.process.ready
     }
 
     pub fn connect(&self) -> Client {
@@ -163,30 +144,15 @@ impl Service {
         self.until(&path, |found| found[0]["status"] == "FILLED");
     }
 
-    pub fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+    pub fn kill(self) {
+        self.process.signal("KILL");
+        self.process.end();
     }
 
     /// Waits for the end: whether it was in good order.
-    pub fn ends_well(mut self) -> bool {
-        let mut said = String::new();
-        self.out.read_to_string(&mut said).unwrap();
-        let status = self.child.wait().unwrap();
-        status.code() == Some(0) && said.lines().last().is_some_and(|line| line.starts_with("stopped "))
+    pub fn ends_well(self) -> bool {
+        self.process.end().is_orderly()
     }
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn address_in(ready: &str) -> SocketAddr {
-    let word = ready.split_whitespace().find_map(|word| word.strip_prefix("http="));
-    word.unwrap().parse().unwrap()
 }
 
 /// A request; a body is JSON.
