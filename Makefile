@@ -56,7 +56,7 @@ web-test: page ## the page: its types, its stores, and journeys with a browser a
 	@command -v chromium >/dev/null || web/test/install-chromium
 	cd web && npm run --silent check && npm test --silent
 	cargo build $(PROFILE) --package pitlane
-	cd web && timeout 110 node --test --test-concurrency=1 --test-reporter=spec test/journeys.test.mjs
+	cd web && timeout 300 node --test --test-concurrency=1 --test-reporter=spec test/journeys.test.mjs
 	$(if $(FULL),cd web && node test/measure.mjs)
 
 # Wheels only: nothing of it is compiled here.
@@ -68,7 +68,7 @@ $(CLIENT_ENV)/.stamp: $(CLIENT_SOURCES)
 client-test: $(CLIENT_ENV)/.stamp ## the Python client: its types, and its tests and examples against the real binary (BINARY=… takes another)
 	$(if $(BINARY),,cargo build $(PROFILE) --package pitlane)
 	cd $(CLIENT) && $(CLIENT_ENV)/bin/python -m mypy --cache-dir $(CLIENT_ENV)/mypy
-	cd $(CLIENT) && $(if $(BINARY),BINARY=$(abspath $(BINARY))) PYTHONDONTWRITEBYTECODE=1 timeout 110 $(CLIENT_ENV)/bin/python -m pytest -p no:cacheprovider
+	cd $(CLIENT) && $(if $(BINARY),BINARY=$(abspath $(BINARY))) PYTHONDONTWRITEBYTECODE=1 timeout 300 $(CLIENT_ENV)/bin/python -m pytest -p no:cacheprovider
 
 # In the profile of the tests, so that what both need (build scripts, macros, C) is built once.
 check: pure ## format, lints, documentation, purity
