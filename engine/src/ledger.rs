@@ -46,8 +46,14 @@ impl OpenQty {
     }
 
     pub fn add(&mut self, side: Side, qty: Qty) {
+        self.checked_add(side, qty).expect("headroom is checked on submission");
+    }
+
+    /// None, and nothing is added, where the sum would be larger than any quantity.
+    pub fn checked_add(&mut self, side: Side, qty: Qty) -> Option<()> {
         let place = self.place(side);
-        *place = place.checked_add(qty).expect("headroom is checked on submission");
+        *place = place.checked_add(qty)?;
+        Some(())
     }
 
     pub fn take(&mut self, side: Side, qty: Qty) {
@@ -466,7 +472,7 @@ impl Ledger {
         let flat = self.positions.iter().flatten().all(|p| !p.state.qty.is_zero() || p.state.cost.is_zero());
         let sums = self.contras.iter().enumerate().all(|(at, contra)| {
             let ours = self.cash.iter().filter(|cash| cash.contra == at as u32);
-            ours.map(|cash| cash.amount.raw() as i128).sum::<i128>() + contra.amount == 0
+            ours.map(|cash| cash.amount.raw() as i128).sum::<i128>().checked_add(contra.amount) == Some(0)
         });
         flat && sums
     }

@@ -1,7 +1,8 @@
 //! What must hold between commands, counted again from the orders themselves. Costs a walk over everything, so it is for
-//! tests and for the end of a recovery, not for the way of an order.
+//! tests and for the two ends of a recovery, not for the way of an order.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 
 use super::Shard;
 use crate::command::{BudgetKind, Scope};
@@ -11,42 +12,73 @@ use crate::order::{NIL, Order};
 use crate::settings::Delays;
 use crate::terms::Tif;
 
+/// By security, and within it by place, as the ledger has them.
 #[derive(Default)]
 struct Counted {
-    positions: BTreeMap<(u32, u16), (OpenQty, Qty)>,
-    exposures: BTreeMap<(u32, u16), OpenQty>,
+    positions: Vec<Vec<(OpenQty, Qty)>>,
+    exposures: Vec<Vec<OpenQty>>,
     open: BTreeMap<Scope, i64>,
     dated: usize,
 }
 
+/// In words, if it does not hold.
+type Verdict = Result<(), String>;
+
+fn holds(is_so: bool, what: &str) -> Verdict {
+    if is_so { Ok(()) } else { Err(what.to_string()) }
+}
+
+fn agree<T: PartialEq + Debug>(held: T, counted: T, what: &str) -> Verdict {
+    if held == counted { Ok(()) } else { Err(format!("{what}: {held:?}, counted {counted:?}")) }
+}
+
+const OVERFLOW: &str = "open quantities can be counted";
+
 impl Shard {
     /// Panics with words if something does not add up.
     pub fn audit(&self) {
-        let mut counted = Counted::default();
+        if let Err(words) = self.verify() {
+            panic!("{words}");
+        }
+    }
+
+    /// Says what does not add up.
+    pub(super) fn verify(&self) -> Verdict {
+        let locals = 0..self.directory.locals.len() as u32;
+        let mut counted = Counted {
+            positions: locals
+                .clone()
+                .map(|at| vec![Default::default(); self.ledger.positions(at).len()])
+                .collect(),
+            exposures: locals
+                .clone()
+                .map(|at| vec![Default::default(); self.ledger.exposures(at).len()])
+                .collect(),
+            ..Counted::default()
+        };
         for slot in 0..self.orders.len() {
             let order = self.orders.get(slot);
             if !self.orders.in_use(slot) || order.base.is_finished() {
-                assert_eq!(self.venue.remaining(slot), None, "nothing that has ended is at the venue");
+                agree(self.venue.remaining(slot), None, "nothing that has ended is at the venue")?;
             }
             if !self.orders.in_use(slot) {
                 continue;
             }
-            self.audit_order(slot, order);
+            self.verify_order(slot, order)?;
             if !order.base.is_finished() {
-                self.count(slot, order, &mut counted);
+                self.count(slot, order, &mut counted).ok_or(OVERFLOW)?;
             }
         }
-        assert!(self.ledger.is_balanced(), "both sides of every booking add up to zero");
-        assert_eq!(self.dated, counted.dated, "open orders with a date");
-        for local in 0..self.directory.locals.len() as u32 {
-            for (at, held) in self.ledger.positions(local).iter().enumerate() {
-                let (open, reducing) = counted.positions.remove(&(local, at as u16)).unwrap_or_default();
-                assert_eq!(held.open, open, "open quantities of a position");
-                assert_eq!(held.reducing, reducing, "what reduces a position");
+        holds(self.ledger.is_balanced(), "both sides of every booking add up to zero")?;
+        agree(self.dated, counted.dated, "open orders with a date")?;
+        for local in locals {
+            let at = local as usize;
+            for (held, (open, reducing)) in self.ledger.positions(local).iter().zip(&counted.positions[at]) {
+                agree(held.open, *open, "open quantities of a position")?;
+                agree(held.reducing, *reducing, "what reduces a position")?;
             }
-            for (at, held) in self.ledger.exposures(local).iter().enumerate() {
-                let open = counted.exposures.remove(&(local, at as u16)).unwrap_or_default();
-                assert_eq!(held.open, open, "open quantities of an account");
+            for (held, open) in self.ledger.exposures(local).iter().zip(&counted.exposures[at]) {
+                agree(held.open, *open, "open quantities of an account")?;
             }
         }
         let strategies =
@@ -54,8 +86,9 @@ impl Shard {
         let accounts = self.directory.accounts.iter().map(|entry| (Scope::Account(entry.id), &entry.guard));
         for (scope, guard) in strategies.chain(accounts) {
             let open = counted.open.get(&scope).copied().unwrap_or(0);
-            assert_eq!(guard.share(BudgetKind::OpenOrders).used, open, "open orders of {scope:?}");
+            agree(guard.share(BudgetKind::OpenOrders).used, open, "open orders of a strategy or an account")?;
         }
+        Ok(())
     }
 
     /// Open orders of a strategy or an account in this shard.
@@ -73,37 +106,42 @@ impl Shard {
             .count() as u32
     }
 
-    fn audit_order(&self, slot: u32, order: &Order) {
+    fn verify_order(&self, slot: u32, order: &Order) -> Verdict {
         let finished = order.base.is_finished();
-        assert_eq!(order.leaves().is_zero(), finished, "nothing is left exactly when an order has ended");
-        assert!(!order.cum.is_negative(), "what is filled is not below zero");
-        assert!(finished || order.cum <= order.terms.qty, "an open order is not overfilled");
-        assert_eq!(order.counted, !finished, "an order counts as open while it is");
-        assert!(!finished || self.orders.requests(slot).is_none(), "an ended order has no request left");
+        agree(order.leaves().is_zero(), finished, "nothing is left exactly when an order has ended")?;
+        holds(!order.cum.is_negative(), "what is filled is not below zero")?;
+        holds(finished || order.cum <= order.terms.qty, "an open order is not overfilled")?;
+        agree(order.counted, !finished, "an order counts as open while it is")?;
+        holds(!finished || self.orders.requests(slot).is_none(), "an ended order has no request left")?;
         if finished || order.local == NIL || !self.is_simulated(order.local) {
-            return;
+            return Ok(());
         }
         if order.at_venue && self.delays(order.local) == Delays::default() {
-            assert_eq!(
+            agree(
                 self.venue.remaining(slot),
                 Some(order.leaves()),
-                "the venue has what is left of an order"
-            );
+                "the venue has what is left of an order",
+            )?;
         }
+        Ok(())
     }
 
-    fn count(&self, slot: u32, order: &Order, counted: &mut Counted) {
+    /// None where a sum is larger than any quantity.
+    fn count(&self, slot: u32, order: &Order, counted: &mut Counted) -> Option<()> {
         let grown =
             self.orders.requests(slot).and_then(|requests| requests.replace).map_or(Qty::ZERO, |r| r.grown);
-        let open = order.leaves().checked_add(grown).expect("headroom was checked");
-        let (position, reducing) = counted.positions.entry((order.local, order.position)).or_default();
-        position.add(order.terms.side, open);
+        let open = order.leaves().checked_add(grown)?;
+        let (position, reducing) =
+            counted.positions.get_mut(order.local as usize)?.get_mut(order.position as usize)?;
+        position.checked_add(order.terms.side, open)?;
         if order.terms.reduce_only {
-            *reducing = reducing.checked_add(order.leaves()).expect("headroom was checked");
+            *reducing = reducing.checked_add(order.leaves())?;
         }
-        counted.exposures.entry((order.local, order.exposure)).or_default().add(order.terms.side, open);
+        let exposure = counted.exposures.get_mut(order.local as usize)?.get_mut(order.exposure as usize)?;
+        exposure.checked_add(order.terms.side, open)?;
         *counted.open.entry(Scope::Strategy(order.terms.strategy)).or_default() += 1;
         *counted.open.entry(Scope::Account(order.terms.account)).or_default() += 1;
         counted.dated += (order.terms.tif == Tif::Gtd) as usize;
+        Some(())
     }
 }

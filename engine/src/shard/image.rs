@@ -3,8 +3,8 @@
 //! the depth of which book, are not in it.
 //!
 //! Loading is quick: tables come back whole, and what follows from them (indices, ladders, sums) is made again. It checks
-//! that every index leads somewhere and every list ends, so that no damage can make it panic or ask for more memory than
-//! there are bytes for. Whether the amounts add up is [`Shard::audit`]'s to say.
+//! that every index leads somewhere, every list ends and the amounts add up, so that no damage can make it panic, now or at the
+//! next order, or ask for more memory than there are bytes for.
 
 use std::sync::Arc;
 
@@ -138,6 +138,7 @@ impl Shard {
         let sound = shard.setup_sum() == setup_sum && shard.orders_are_sound() && shard.line_up_stops(&stops);
         from.check(sound, Problem::Contradiction)?;
         shard.count_up();
+        from.check(shard.verify().is_ok(), Problem::Contradiction)?;
         Ok(shard)
     }
 
