@@ -1,9 +1,11 @@
 //! Lines for people on the standard output, written by a thread of their own: whoever reads slowly, or not at all, delays
-//! nobody but this thread. What does not fit is left out, and how much that was is told.
+//! nobody but this thread. What does not fit is left out, and how much that was is told. The first line is that of the start; whatever
+//! happens before it, such as an order that expired while nobody was there, is told after it.
 
 use std::io::{self, ErrorKind, Write};
 use std::mem;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
 
@@ -11,11 +13,15 @@ use crate::topology::life::{Life, Stop};
 
 /// Texts that wait to be written. Each holds the lines of one round, a hundred kilobytes at most.
 const WAITING_MAX: usize = 64;
+/// What is kept for after the first line.
+const EARLY_BYTES_MAX: usize = 100_000;
 
 /// Where lines are put. Its clones write to the same output.
 #[derive(Clone, Debug)]
 pub struct Printer {
     texts: SyncSender<String>,
+    /// The first line is out.
+    has_begun: Arc<AtomicBool>,
     /// Lines left out since the last text that went through.
     left_out: usize,
 }
@@ -32,11 +38,26 @@ impl Printer {
 
     fn pair() -> (Printer, Receiver<String>) {
         let (texts, received) = sync_channel(WAITING_MAX);
-        (Printer { texts, left_out: 0 }, received)
+        (Printer { texts, has_begun: Arc::default(), left_out: 0 }, received)
     }
 
-    /// Takes the lines, each with its end, and never waits. The text is empty afterwards.
+    /// The first line, with its end.
+    pub fn begin(&mut self, mut line: String) {
+        self.hand_over(&mut line);
+        self.has_begun.store(true, Ordering::Release);
+    }
+
+    /// Takes the lines, each with its end, and never waits. What comes before the first line stays in the text for the next time.
     pub fn print(&mut self, lines: &mut String) {
+        if self.has_begun.load(Ordering::Acquire) {
+            self.hand_over(lines);
+        } else if lines.len() > EARLY_BYTES_MAX {
+            self.left_out += lines.lines().count();
+            lines.clear();
+        }
+    }
+
+    fn hand_over(&mut self, lines: &mut String) {
         if lines.is_empty() {
             return;
         }
@@ -83,6 +104,8 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_counted_and_told() {
         let (mut printer, received) = Printer::pair();
+        printer.begin("ready\n".to_string());
+        assert_eq!(received.recv().unwrap(), "ready\n");
         let fitting = (0..WAITING_MAX).map(|n| format!("{n}\n"));
         for text in fitting.clone().chain(["b\nc\n", "d\n"].map(str::to_string)) {
             let mut lines = text;
@@ -94,6 +117,35 @@ mod tests {
         assert_eq!(received.recv().unwrap(), "… 3 lines left out: the output is read too slowly\ne\n");
         printer.print(&mut "f\n".to_string());
         assert_eq!(received.recv().unwrap(), "f\n");
+    }
+
+    #[test]
+    fn whatever_comes_early_is_told_after_the_first_line() {
+        let (mut printer, received) = Printer::pair();
+        let (mut reporter, mut lines) = (printer.clone(), String::new());
+        for _ in 0..2 {
+            lines += "expired\n";
+            reporter.print(&mut lines);
+            assert_eq!(received.try_iter().count(), 0);
+        }
+        printer.begin("ready\n".to_string());
+        reporter.print(&mut lines);
+        assert!(received.try_iter().eq(["ready\n", "expired\nexpired\n"].map(str::to_string)));
+    }
+
+    #[test]
+    fn what_is_kept_for_after_the_first_line_is_bounded() {
+        let (mut printer, received) = Printer::pair();
+        let (mut reporter, mut lines) = (printer.clone(), "a\n".repeat(EARLY_BYTES_MAX / 2));
+        reporter.print(&mut lines);
+        assert_eq!(lines.len(), EARLY_BYTES_MAX);
+        lines += "b\n";
+        reporter.print(&mut lines);
+        assert!(lines.is_empty());
+        printer.begin("ready\n".to_string());
+        reporter.print(&mut "c\n".to_string());
+        let told = received.try_iter().collect::<String>();
+        assert!(told.ends_with("\nc\n") && told.contains("… 50001 lines left out"), "{told}");
     }
 
     #[test]

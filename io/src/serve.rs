@@ -216,8 +216,7 @@ impl Running {
         if is_open() {
             // Whoever reads the line may ask at once; and what is traded comes after the line.
             self.standing.set_phase(Phase::Running);
-            let mut ready = format!("{}\n", self.ready);
-            self.printer.print(&mut ready);
+            self.printer.begin(format!("{}\n", self.ready));
             self.enter(life, Course::Open);
             let until = wait.time.map(|time| Instant::now() + time);
             self.wait(&mut main, until, || wait.is_over(life))?;
