@@ -16,8 +16,8 @@ use crate::config::IdleBy;
 
 /// Rounds without work before a thread goes to sleep, at most: some tens of microseconds.
 const PATIENCE_MAX: u32 = 250;
-/// And at least: what one event brings about in several threads takes some rounds.
-const PATIENCE_MIN: u32 = 8;
+/// And at least: what one event brings about takes a round or two; where it takes longer, the call that comes soon teaches that.
+const PATIENCE_MIN: u32 = 3;
 /// Of its patience it spins four fifths and yields the rest.
 const SPINS_OF_FIVE: u32 = 4;
 /// Work that comes so soon after it lay down would have been worth staying up for: about what going to sleep and being woken
@@ -115,7 +115,7 @@ mod tests {
     fn who_waited_in_vain_stays_up_less_and_who_was_called_soon_stays_up_again() {
         let (mut idle, mut now) = (Idle::new(IdleBy::Adaptive), START);
         let rare: Vec<_> = (0..8).map(|_| stays_up(&mut idle, &mut now, 8_000_000)).collect();
-        assert_eq!(rare, [250, 125, 62, 31, 15, 8, 8, 8]);
+        assert_eq!(rare, [250, 125, 62, 31, 15, 7, 3, 3]);
         assert_eq!(stays_up(&mut idle, &mut now, SOON_NS), PATIENCE_MIN);
         assert_eq!(stays_up(&mut idle, &mut now, SOON_NS + 1), PATIENCE_MAX);
     }

@@ -20,9 +20,9 @@ const MOMENT: Duration = Duration::from_millis(1);
 /// From so many events in a turn on, more are on their way already.
 const MANY: usize = 64;
 /// Up to so many in a turn, a feed that ticks along: the next may wait for others.
-const FEW: usize = 8;
+const FEW: usize = 16;
 /// How long they wait while nobody would hear of them. A shard whose lane is full calls sooner.
-const WHILE: Duration = Duration::from_millis(20);
+const WHILE: Duration = Duration::from_millis(50);
 
 /// Between two looks at what other threads have counted: as often as they hand it over.
 const COLLECT: Duration = Duration::from_secs(1);
