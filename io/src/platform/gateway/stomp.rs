@@ -27,6 +27,8 @@ use crate::net::happening::Happening;
 use crate::net::sockets::Sockets;
 use crate::stomp::{Company, Logins};
 
+/// Who is written to in one turn, at most: each costs a call of the system, and whoever has sent an order over FIX meanwhile waits for all of them.
+const SESSIONS_PER_TURN_MAX: usize = 16;
 /// How long the last words of all sessions may take when the service stops; then they are cut off.
 const WIND_DOWN_NS_MAX: u64 = 1_500 * NS_PER_MS;
 
@@ -105,7 +107,7 @@ impl StompRoom {
         self.company.rows()
     }
 
-    /// Does what is due, and writes to everybody who has something to hear. Commands leave first: whoever reads a receipt
+    /// Does what is due, and writes to those who have something to hear, in turn. Commands leave first: whoever reads a receipt
     /// finds them sent. While the shards take commands, `port` is there. `send` takes what everybody else must hear.
     pub fn poll(
         &mut self,
@@ -124,11 +126,16 @@ impl StompRoom {
             send(note);
         }
         let mut work = verdicts + port.map_or(0, |port| company.poll_watches(port));
-        // Whoever has more to say than one turn allows is listed again, for the next.
+        // Whoever has more to say than one turn allows is listed again, for the next; and so is whoever takes nothing, which costs no call.
+        let mut written = 0;
         for _ in 0..self.company.broker.active_len() {
+            if written == SESSIONS_PER_TURN_MAX {
+                break;
+            }
             let Some(session) = self.company.broker.poll_active() else { break };
-            work += self.write(now, sockets, session);
+            written += self.write(now, sockets, session);
         }
+        work += written;
         self.listen_again(sockets);
         self.cut_off(now, sockets);
         work
@@ -243,3 +250,6 @@ fn put<T: Clone>(table: &mut Vec<Option<T>>, at: usize, value: T) {
     }
     table[at] = Some(value);
 }
+
+#[cfg(test)]
+mod tests;
