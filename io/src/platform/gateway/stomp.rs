@@ -29,6 +29,8 @@ use crate::stomp::{Company, Logins};
 
 /// Who is written to in one turn, at most: each costs a call of the system, and whoever has sent an order over FIX meanwhile waits for all of them.
 const SESSIONS_PER_TURN_MAX: usize = 16;
+/// From so many events in a turn on everybody is written to: what comes so quickly would pile up with those who wait.
+const MANY: usize = 16;
 /// How long the last words of all sessions may take when the service stops; then they are cut off.
 const WIND_DOWN_NS_MAX: u64 = 1_500 * NS_PER_MS;
 
@@ -39,6 +41,8 @@ pub struct StompRoom {
     seats: Vec<Option<Seat>>,
     /// By slot of the session.
     connections: Vec<Option<ConnectionId>>,
+    /// Events since the last turn.
+    heard: usize,
     /// Connections that are not read until their session wants bytes again.
     deaf: Vec<ConnectionId>,
     /// Since when everybody is being sent away.
@@ -63,6 +67,7 @@ impl StompRoom {
             company: Company::new(settings, reference, Transport::Tcp, logins.roll()),
             seats: Vec::new(),
             connections: Vec::new(),
+            heard: 0,
             deaf: Vec::new(),
             ending: None,
             logins,
@@ -89,6 +94,7 @@ impl StompRoom {
     }
 
     pub fn hear(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
+        self.heard += 1;
         self.company.hear(now, shard, event);
     }
 
@@ -127,9 +133,10 @@ impl StompRoom {
         }
         let mut work = verdicts + port.map_or(0, |port| company.poll_watches(port));
         // Whoever has more to say than one turn allows is listed again, for the next; and so is whoever takes nothing, which costs no call.
-        let mut written = 0;
+        let many = std::mem::take(&mut self.heard) >= MANY;
+        let (mut written, most) = (0, if many { usize::MAX } else { SESSIONS_PER_TURN_MAX });
         for _ in 0..self.company.broker.active_len() {
-            if written == SESSIONS_PER_TURN_MAX {
+            if written == most {
                 break;
             }
             let Some(session) = self.company.broker.poll_active() else { break };
