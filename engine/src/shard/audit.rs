@@ -1,5 +1,5 @@
 //! What must hold between commands, counted again from the orders themselves. Costs a walk over everything, so it is for
-//! tests and for the two ends of a recovery, not for the way of an order.
+//! tests, for whoever verifies a journal and for a state that is loaded, not for the way of an order.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -32,8 +32,6 @@ fn agree<T: PartialEq + Debug>(held: T, counted: T, what: &str) -> Verdict {
     if held == counted { Ok(()) } else { Err(format!("{what}: {held:?}, counted {counted:?}")) }
 }
 
-const OVERFLOW: &str = "open quantities can be counted";
-
 impl Shard {
     /// Panics with words if something does not add up.
     pub fn audit(&self) {
@@ -45,17 +43,11 @@ impl Shard {
     /// Says what does not add up.
     pub(super) fn verify(&self) -> Verdict {
         let locals = 0..self.directory.locals.len() as u32;
-        let mut counted = Counted {
-            positions: locals
-                .clone()
-                .map(|at| vec![Default::default(); self.ledger.positions(at).len()])
-                .collect(),
-            exposures: locals
-                .clone()
-                .map(|at| vec![Default::default(); self.ledger.exposures(at).len()])
-                .collect(),
-            ..Counted::default()
-        };
+        let mut counted = Counted::default();
+        for local in locals.clone() {
+            counted.positions.push(vec![Default::default(); self.ledger.positions(local).len()]);
+            counted.exposures.push(vec![Default::default(); self.ledger.exposures(local).len()]);
+        }
         for slot in 0..self.orders.len() {
             let order = self.orders.get(slot);
             if !self.orders.in_use(slot) || order.base.is_finished() {
@@ -66,7 +58,7 @@ impl Shard {
             }
             self.verify_order(slot, order)?;
             if !order.base.is_finished() {
-                self.count(slot, order, &mut counted).ok_or(OVERFLOW)?;
+                self.count(slot, order, &mut counted).ok_or("open quantities cannot be counted")?;
             }
         }
         holds(self.ledger.is_balanced(), "both sides of every booking add up to zero")?;
@@ -86,7 +78,7 @@ impl Shard {
         let accounts = self.directory.accounts.iter().map(|entry| (Scope::Account(entry.id), &entry.guard));
         for (scope, guard) in strategies.chain(accounts) {
             let open = counted.open.get(&scope).copied().unwrap_or(0);
-            agree(guard.share(BudgetKind::OpenOrders).used, open, "open orders of a strategy or an account")?;
+            agree((scope, guard.share(BudgetKind::OpenOrders).used), (scope, open), "open orders")?;
         }
         Ok(())
     }
@@ -126,7 +118,7 @@ impl Shard {
         Ok(())
     }
 
-    /// None where a sum is larger than any quantity.
+    /// None where an open order has no place in the ledger, or a sum is larger than any quantity.
     fn count(&self, slot: u32, order: &Order, counted: &mut Counted) -> Option<()> {
         let grown =
             self.orders.requests(slot).and_then(|requests| requests.replace).map_or(Qty::ZERO, |r| r.grown);
