@@ -141,7 +141,10 @@ pub fn smoke(site: &Site) -> Result<Verdicts, Failure> {
     add(recovery(5_000, None)?);
     add(simulation(20_000, 2)?);
     add(broker(site, &Broker { ticks: 5_000, ms: 50, out: None, check: false })?);
-    add(isolation(site, &Attacked { rate: 500, attacks: 200, ms: 40, rounds: 1, check: false })?);
+    add(isolation(
+        site,
+        &Attacked { rate: 500, attacks: 200, ms: 40, rounds: 1, tries: 1, only: String::new(), check: false },
+    )?);
     let scenario = ["s1", "s100", "move"].map(String::from).to_vec();
     let rounds =
         Rounds { workload: None, scenario, ops: Some(5_000), rounds: 1, engine: Vec::new(), check: false };

@@ -121,7 +121,7 @@ impl Floor {
             reference: RefCell::new(reference),
             desk: RefCell::new(Desk::new(desk, numbers.take().unwrap_or_default())),
             numbers: RefCell::new(numbers),
-            receipts: RefCell::new(Receipts::new(orders_max as usize)),
+            receipts: RefCell::new(Receipts::new(orders_max, view.seed)),
             bells,
             waiting: Rc::new(RefCell::new(Waiting::default())),
             opening: RefCell::new(opening.into()),

@@ -28,9 +28,9 @@ use crate::net::sockets::Sockets;
 use crate::stomp::{Company, Logins};
 
 /// Who is written to in one turn, at most: each costs a call of the system, and whoever has sent an order over FIX meanwhile waits for all of them.
-const SESSIONS_PER_TURN_MAX: usize = 16;
-/// From so many events in a turn on everybody is written to: what comes so quickly would pile up with those who wait.
-const MANY: usize = 16;
+const SESSIONS_PER_TURN_MAX: usize = 4;
+/// From so many events in a turn on everybody is written to: what comes so quickly would pile up with those who wait. More than a market moves at once.
+const MANY: usize = 64;
 /// How long the last words of all sessions may take when the service stops; then they are cut off.
 const WIND_DOWN_NS_MAX: u64 = 1_500 * NS_PER_MS;
 
