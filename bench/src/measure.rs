@@ -126,6 +126,14 @@ pub fn median(values: &[f64]) -> f64 {
     if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 }
 }
 
+/// The value that a quarter of them do not exceed: where others only ever add to what is measured, nearer to it than the middle.
+pub fn lower_quartile(values: &[f64]) -> f64 {
+    assert!(!values.is_empty(), "a quartile of something");
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted[(sorted.len() - 1) / 4]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,5 +142,11 @@ mod tests {
     fn a_median_is_the_middle() {
         assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
+    }
+
+    #[test]
+    fn a_quarter_is_below_the_lower_quartile() {
+        assert_eq!(lower_quartile(&[5.0, 1.0, 2.0, 4.0, 3.0]), 2.0);
+        assert_eq!(lower_quartile(&[7.0]), 7.0);
     }
 }
