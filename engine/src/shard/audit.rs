@@ -10,7 +10,7 @@ use crate::ledger::OpenQty;
 use crate::number::Qty;
 use crate::order::{NIL, Order};
 use crate::settings::Delays;
-use crate::terms::Tif;
+use crate::terms::{Terms, Tif};
 
 /// By security, and within it by place, as the ledger has them.
 #[derive(Default)]
@@ -105,7 +105,18 @@ impl Shard {
         holds(finished || order.cum <= order.terms.qty, "an open order is not overfilled")?;
         agree(order.counted, !finished, "an order counts as open while it is")?;
         holds(!finished || self.orders.requests(slot).is_none(), "an ended order has no request left")?;
-        if finished || order.local == NIL || !self.is_simulated(order.local) {
+        if finished || order.local == NIL {
+            return Ok(());
+        }
+        let replaced = self.orders.requests(slot).and_then(|requests| requests.replace);
+        let is_on_grid = |terms: &Terms| {
+            let grid = &self.directory.locals[order.local as usize].ticks;
+            (!terms.kind.has_limit() || grid.steps(terms.limit.raw()).is_some())
+                && (!terms.kind.has_stop() || grid.steps(terms.stop.raw()).is_some())
+        };
+        holds(is_on_grid(&order.terms), "the prices of an open order are on the grid")?;
+        holds(replaced.is_none_or(|replace| is_on_grid(&replace.terms)), "and so are those it asks for")?;
+        if !self.is_simulated(order.local) {
             return Ok(());
         }
         if order.at_venue && self.delays(order.local) == Delays::default() {
