@@ -120,7 +120,7 @@ impl Place {
         self.boots += 1;
         let image = |boot: u32| self.root.join(format!("disk-{boot}.img"));
         let (from, to) = (image(before), image(self.boots));
-        service.signal("STOP");
+        service.pause();
         assert!(copy_of_one_moment(&from, &to), "the disk is copied while nothing is written");
         service.signal("KILL");
     }

@@ -134,7 +134,7 @@ impl Trouble {
         match self {
             Trouble::Nothing | Trouble::Clock(_) | Trouble::BadSync(_) => {}
             Trouble::Pause(ms) => {
-                scene.service.signal("STOP");
+                scene.service.pause();
                 scene.crowd.idle(Duration::from_millis(ms));
                 scene.service.signal("CONT");
             }

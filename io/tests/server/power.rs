@@ -29,7 +29,7 @@ fn what_was_told_at_level_disk_is_there_after_a_power_cut() {
     for _ in 0..LINES {
         witness.hear(&service.line());
     }
-    service.signal("STOP");
+    service.pause();
     assert!(copy_of_one_moment(&image, &cut), "the disk is copied while nothing is written");
     service.signal("KILL");
     service.end();

@@ -1,14 +1,14 @@
 //! The real binary as a child process, and what a client sees of it.
 
-use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::fs::{self, DirEntry};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Mutex;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[path = "../folder/mod.rs"]
 mod folder;
@@ -151,6 +151,22 @@ impl Service {
     pub fn signal(&self, signal: &str) {
         let kill = format!("kill -{signal} {}", self.id());
         assert!(Command::new("sh").args(["-c", &kill]).status().expect("there is a shell").success());
+    }
+
+    /// Stops it as it stands. The system lets one of its threads stop the others, so they run on until that one has had its turn.
+    pub fn pause(&self) {
+        self.signal("STOP");
+        let tasks = format!("/proc/{}/task", self.id());
+        let is_stopped = |task: io::Result<DirEntry>| {
+            let stat = task.and_then(|task| fs::read_to_string(task.path().join("stat"))).unwrap_or_default();
+            // Behind the name, which is in brackets: stopped, or ended.
+            stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with(['T', 'Z', 'X']))
+        };
+        let late = Instant::now() + SILENCE_MAX;
+        while !fs::read_dir(&tasks).expect("it is there").all(is_stopped) {
+            assert!(Instant::now() < late, "it does not stop");
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Status and body of one request.

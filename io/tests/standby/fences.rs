@@ -18,7 +18,7 @@ fn a_leader_that_was_paused_acknowledges_nothing_any_more() {
     let old = pair.server(0).address();
     let load = Load::start(old, "before");
     until("orders are acknowledged", || load.acknowledged() >= 20);
-    pair.server(0).signal("STOP");
+    pair.server(0).pause();
     // What lies in its sockets is found there when it goes on.
     let mut late = TcpStream::connect(old).unwrap();
     late.set_read_timeout(Some(PATIENCE)).unwrap();
