@@ -8,7 +8,7 @@ use super::Shard;
 use crate::command::{BudgetKind, Scope};
 use crate::ledger::OpenQty;
 use crate::number::Qty;
-use crate::order::{NIL, Order};
+use crate::order::{NIL, Order, Replace};
 use crate::settings::Delays;
 use crate::terms::{Terms, Tif};
 
@@ -108,17 +108,19 @@ impl Shard {
         if finished || order.local == NIL {
             return Ok(());
         }
-        let replaced = self.orders.requests(slot).and_then(|requests| requests.replace);
         let is_on_grid = |terms: &Terms| {
             let grid = &self.directory.locals[order.local as usize].ticks;
             (!terms.kind.has_limit() || grid.steps(terms.limit.raw()).is_some())
                 && (!terms.kind.has_stop() || grid.steps(terms.stop.raw()).is_some())
         };
         holds(is_on_grid(&order.terms), "the prices of an open order are on the grid")?;
-        holds(replaced.is_none_or(|replace| is_on_grid(&replace.terms)), "and so are those it asks for")?;
         if !self.is_simulated(order.local) {
             return Ok(());
         }
+        // One that asks for no more than is filled ends the order, whatever else it says.
+        let replaced = self.orders.requests(slot).and_then(|requests| requests.replace);
+        let is_sound = |replace: Replace| replace.terms.qty <= order.cum || is_on_grid(&replace.terms);
+        holds(replaced.is_none_or(is_sound), "and so are those that it is to have")?;
         if order.at_venue && self.delays(order.local) == Delays::default() {
             agree(
                 self.venue.remaining(slot),
