@@ -25,6 +25,7 @@ impl Scribe {
         if scribe.trail.dropped > 0 {
             let text = format!("a line was cut off and never acted upon: {} bytes", scribe.trail.dropped);
             let (line, end) = scribe.trail.end.append(now, &Entry::Remark(text));
+            // The folder may be full: this line is written all the same, like an outcome.
             scribe.trail.write(&format!("{line}\n"), end)?;
         }
         let End { seq, link } = scribe.trail.end;
@@ -42,53 +43,69 @@ impl Scribe {
     }
 
     pub fn poll(&mut self, now: Timestamp) -> usize {
-        let mut page = Page { end: self.trail.end, lines: String::new(), noted: Vec::new(), work: 0 };
+        if self.inkwells.iter().all(|inkwell| inkwell.slips.is_empty()) {
+            return 0;
+        }
+        let takes_acts = !self.has_failed && self.make_room();
+        let mut page = Page { end: self.trail.end, takes_acts, ..Page::default() };
         for (at, inkwell) in self.inkwells.iter_mut().enumerate() {
             for _ in 0..SLIPS_MAX {
                 let Ok(slip) = inkwell.slips.pop() else { break };
                 page.take(now, at, slip);
             }
         }
-        if page.work == 0 {
-            return 0;
-        }
         let is_kept = !self.has_failed && self.keep(&page);
         for (at, ticket, seq) in page.noted {
             let inkwell = &mut self.inkwells[at];
-            let noted = if is_kept { Ok(seq) } else { Err(Failed) };
+            let noted = seq.filter(|_| is_kept).ok_or(Failed);
             inkwell.noted.push((ticket, noted)).expect("a pen has no more acts on their way than fit");
             inkwell.bell.wake();
         }
         page.work
     }
 
+    /// Whether there is room for acts. What came of acts that were noted before is written in any case.
+    fn make_room(&mut self) -> bool {
+        let room = self.trail.make_room();
+        room.map_err(|error| self.fail(&error)).is_ok()
+    }
+
     fn keep(&mut self, page: &Page) -> bool {
-        match self.trail.write(&page.lines, page.end) {
-            Ok(()) => true,
-            Err(error) => {
-                // Of a folder that is full nothing was written: there is room again when older files are put away.
-                self.has_failed = !matches!(error, AuditError::Full(_));
-                tracing::error!(%error, "the audit log cannot be written: administrative acts are refused from now on");
-                false
-            }
+        if page.lines.is_empty() {
+            return true;
         }
+        let written = self.trail.write(&page.lines, page.end);
+        written.map_err(|error| self.fail(&error)).is_ok()
+    }
+
+    fn fail(&mut self, error: &AuditError) {
+        // Of a folder that is full nothing was written: there is room again when older files are put away.
+        self.has_failed = !matches!(error, AuditError::Full(_));
+        tracing::error!(%error, "the audit log cannot be written: administrative acts are refused from now on");
     }
 }
 
 /// What is written in one go.
+#[derive(Default)]
 struct Page {
     end: End,
     lines: String,
-    /// Whom to tell: the pen, its ticket, the number of the line.
-    noted: Vec<(usize, u64, u64)>,
+    /// Whether acts are written; otherwise they are refused, and only outcomes are.
+    takes_acts: bool,
+    /// Whom to tell: the pen, its ticket, the number of the line; none if it was refused.
+    noted: Vec<(usize, u64, Option<u64>)>,
     work: usize,
 }
 
 impl Page {
     fn take(&mut self, now: Timestamp, from: usize, slip: Slip) {
+        self.work += 1;
         let entry = match slip {
+            Slip::Act { ticket, .. } if !self.takes_acts => {
+                return self.noted.push((from, ticket, None));
+            }
             Slip::Act { ticket, act } => {
-                self.noted.push((from, ticket, self.end.seq + 1));
+                self.noted.push((from, ticket, Some(self.end.seq + 1)));
                 Entry::Act(act)
             }
             Slip::Outcome { of, outcome } => Entry::Outcome { of, outcome },
@@ -97,6 +114,5 @@ impl Page {
         self.lines.push_str(&line);
         self.lines.push('\n');
         self.end = end;
-        self.work += 1;
     }
 }

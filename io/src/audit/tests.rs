@@ -112,6 +112,7 @@ fn the_chain_goes_on_after_a_restart_and_in_the_next_file() {
             let (line, next) = end.append(NOW, &long);
             (lines, end) = (lines + &line + "\n", next);
         }
+        trail.make_room().unwrap();
         trail.write(&lines, end).unwrap();
     }
     assert!(fs::metadata(folder.file(1)).unwrap().len() >= FILE_BYTES_MAX);
@@ -216,10 +217,18 @@ fn there_are_so_many_files_and_no_act_without_room_for_it() {
     // The second is still to come.
     let others = 3..FILES_MAX as u32 + 2;
     others.clone().for_each(|number| fs::write(folder.file(number), "").unwrap());
+    pen.note(3, act("slow")).unwrap();
+    scribe.poll(NOW);
+    let Some((3, Ok(slow))) = pen.poll() else { panic!("there is room for it") };
     while fs::metadata(folder.file(1)).unwrap().len() < FILE_BYTES_MAX {
         perform(&mut scribe, &mut pen, "a");
     }
+    // What came of an act is written even beside one that is refused.
+    pen.conclude(slow, "204");
     refuse(&mut scribe, &mut pen);
+    let text = fs::read_to_string(folder.file(1)).unwrap();
+    let last: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    assert_eq!((&last["of"], &last["outcome"]), (&slow.into(), &"204".into()));
     // When an older one is put away there is room again, and the chain goes on.
     fs::remove_file(folder.file(3)).unwrap();
     perform(&mut scribe, &mut pen, "c");

@@ -88,11 +88,14 @@ impl Trail {
         Ok(Trail { folder, path, file, bytes: 0, end, dropped: 0 })
     }
 
-    /// Writes lines that lead to this end, and syncs. When it fails nothing may be written to this file any more.
+    /// Begins the next file if this one is complete.
+    pub fn make_room(&mut self) -> Result<(), AuditError> {
+        if self.bytes >= FILE_BYTES_MAX { self.turn_over() } else { Ok(()) }
+    }
+
+    /// Writes lines that lead to this end, and syncs. When it fails nothing may be written to this file any more. Without
+    /// [`Trail::make_room`] before it the file may grow beyond its size.
     pub fn write(&mut self, lines: &str, end: End) -> Result<(), AuditError> {
-        if self.bytes >= FILE_BYTES_MAX {
-            self.turn_over()?;
-        }
         let written = fault::before_note()
             .and_then(|()| self.file.write_all(lines.as_bytes()))
             .and_then(|()| self.file.sync_data());
