@@ -48,6 +48,30 @@ fn the_order_is_in_the_answer_for_whoever_prefers_that() {
 }
 
 #[test]
+fn a_modification_to_what_is_filled_ends_the_order_and_succeeds() {
+    let mut service = Service::start("stop-here");
+    for (id, quantity) in [("at", 3), ("below", 2)] {
+        let sell = format!(
+            r#"{{"intId":"{id}","securityId":1,"side":"SELL","quantity":9,"limit":100.5,"strategyName":"PAIRS"}}"#
+        );
+        service.must_post(LIMIT, &sell);
+        service.must_post(LIMIT, r#"{"securityId":1,"side":"BUY","quantity":3,"limit":100.5}"#);
+        service.until(&format!("/rest/execution/order/{id}"), |found| found[0]["filledQuantity"] == 3);
+        let change = format!(r#"{{"intId":"{id}","quantity":{quantity},"newIntId":"{id}-2"}}"#);
+        for _ in 0..2 {
+            let answer = service.ask("POST", MODIFY, "Prefer: return=representation\r\n", &change);
+            assert_eq!(answer.status, 200, "{}", answer.body);
+            let order = answer.json();
+            assert_eq!((&order["status"], &order["filledQuantity"]), (&json!("FILLED"), &json!(3)));
+            assert_eq!(
+                (&order["intId"], &order["remainingQuantity"]),
+                (&json!(format!("{id}-2")), &json!(0))
+            );
+        }
+    }
+}
+
+#[test]
 fn every_type_has_its_own_body() {
     let mut service = Service::start("types");
     let cases = [
