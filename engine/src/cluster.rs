@@ -71,6 +71,7 @@ pub fn source_of(event: &mut Event) -> Option<&mut Source> {
         | Body::Budget(_)
         | Body::SnapshotBegin { .. }
         | Body::SnapshotEnd { .. } => None,
+        Body::UsedIds(used) => Some(&mut used.source),
     }
 }
 

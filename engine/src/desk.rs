@@ -7,9 +7,10 @@
 //!                              handle_event ───┘◄── PortEnd ◄── shard
 //! ```
 //!
-//! An id is unique within its source: the port and the session. It stays used until the desk forgets its order:
-//! at the end of the trading day if the order is finished, or earlier when more than `finished_max` are; then the id may be
-//! used again. A request that is declined here leaves no trace.
+//! An id is unique within its source: the port and the session. It finds its order until the desk forgets that one: at the
+//! end of the trading day if the order is finished, or earlier when more than `finished_max` are. It stays used to the end of
+//! the trading day, across restarts, within the bound of [`crate::used_ids`]; then it may be used again. A request that is
+//! declined here leaves no trace.
 
 mod events;
 mod names;
@@ -30,9 +31,10 @@ use crate::reason::Reason;
 use crate::shard::shard_of;
 use crate::terms::{Changes, Status, Terms};
 use crate::time::Day;
+use crate::used_ids::{USED_IDS_MAX, UsedIdSet};
 
-/// Ids remembered for one order; a client that modifies without end makes the desk forget the oldest but the first,
-/// rather than fill the table for everybody.
+/// Ids by which one order is found; a client that modifies without end makes the desk forget the oldest but the first,
+/// rather than fill the table for everybody. What is forgotten stays used.
 pub const NAMES_PER_ORDER_MAX: u32 = 64;
 
 /// Cancels that wait for a handle or for room in a lane. More than ever are in flight in good order; the next is
@@ -41,6 +43,9 @@ pub const HELD_MAX: usize = 1_024;
 
 /// Ids of our own shape that a session may have used before us, one after the other, in one search for a new one.
 const MADE_ID_TRIES_MAX: u32 = 64;
+
+/// Ids that stay used, for each that a desk can find an order by: a small desk needs no large table.
+const USED_IDS_PER_ID: usize = 16;
 
 /// Orders forgotten in one poll after the end of a day, so that it takes no longer than others.
 pub const FORGET_PER_POLL_MAX: u32 = 64;
@@ -119,6 +124,8 @@ impl From<Reason> for Declined {
 pub struct Desk {
     settings: DeskSettings,
     names: Names,
+    /// Ids of this day that are no names any more, or were used before a restart.
+    used: UsedIdSet,
     roster: Roster,
     numbers: IdBlock,
     spare: IdBlock,
@@ -134,6 +141,19 @@ pub struct Desk {
     last: Cell<u32>,
 }
 
+fn used_ids_max(settings: &DeskSettings) -> usize {
+    (settings.ids_max as usize).saturating_mul(USED_IDS_PER_ID).clamp(1, USED_IDS_MAX)
+}
+
+/// What becomes of the ids of an order that is forgotten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ids {
+    /// Nobody may use them again today.
+    StayUsed,
+    /// The day is over, or there never was an order.
+    Free,
+}
+
 /// Requests.
 impl Desk {
     pub fn new(settings: DeskSettings, numbers: IdBlock) -> Desk {
@@ -141,6 +161,7 @@ impl Desk {
         Desk {
             settings,
             names: Names::new(settings.ids_max, settings.seed),
+            used: UsedIdSet::new(used_ids_max(&settings), settings.seed),
             roster: Roster::new(settings.orders_max),
             numbers,
             spare: IdBlock::default(),
@@ -293,6 +314,7 @@ impl Desk {
     /// Has memory brought near for a new order of this id.
     pub fn foresee(&self, session: u16, id: &IntId) {
         self.names.foresee(session, id);
+        self.used.foresee(session, id);
     }
 
     /// An id made here that nobody in the session has used, for a request that is sent past the desk. None when the
@@ -307,7 +329,7 @@ impl Desk {
             }
             let id = IntId::numbered(self.settings.prefix, self.numbers.next);
             self.numbers.next += 1;
-            if self.names.find(session, &id).is_none() {
+            if !self.is_used(session, &id) {
                 return Some(id);
             }
         }
@@ -324,6 +346,21 @@ impl Desk {
     pub fn give_numbers(&mut self, block: IdBlock) {
         assert!(self.spare.next >= self.spare.end, "one block in use and one in spare");
         self.spare = block;
+    }
+
+    /// Whether an id was used in this trading day, as far back as the bound of [`crate::used_ids`] reaches.
+    pub fn is_used(&self, session: u16, id: &IntId) -> bool {
+        self.names.find(session, id).is_some() || self.used.contains(session, id)
+    }
+
+    /// Remembers the id of a request that is sent past the desk.
+    pub fn note_used(&mut self, session: u16, id: &IntId) {
+        self.used.insert(session, id);
+    }
+
+    /// Ids of this trading day that were forgotten for want of room since the start: they could be used again.
+    pub fn ids_dropped(&self) -> u64 {
+        self.used.dropped()
     }
 
     /// Orders known, finished ones included.
@@ -350,8 +387,8 @@ impl Desk {
     fn new_id(&mut self, ticket: &Ticket, modified: Option<u32>) -> Result<IntId, Reason> {
         let session = ticket.source.session;
         if !ticket.id.is_none() {
-            let used = self.names.find(session, &ticket.id).is_some();
-            return if used { Err(Reason::DuplicateId) } else { Ok(ticket.id) };
+            let is_used = self.is_used(session, &ticket.id);
+            return if is_used { Err(Reason::DuplicateId) } else { Ok(ticket.id) };
         }
         let version = modified.and_then(|number| self.next_version(number));
         version.or_else(|| self.make_id(session)).ok_or(Reason::LaneFull)
@@ -362,7 +399,7 @@ impl Desk {
         let mut id = name.id.next_version()?;
         // Refused modifications have used up some versions.
         for _ in 0..NAMES_PER_ORDER_MAX {
-            if self.names.find(name.session, &id).is_none() {
+            if !self.is_used(name.session, &id) {
                 return Some(id);
             }
             id = id.next_version()?;
@@ -412,6 +449,8 @@ impl Desk {
         if self.names.at(before).next == entry.current {
             before = entry.current;
         }
+        let Name { id, session, .. } = *self.names.at(self.names.at(before).next);
+        self.used.insert(session, &id);
         let next = self.names.remove(self.names.at(before).next);
         self.names.at_mut(before).next = next;
         entry.names -= 1;
@@ -421,15 +460,20 @@ impl Desk {
     fn make_room(&mut self, entry: bool) -> bool {
         while !self.names.has_room() || entry && !self.roster.has_room() {
             let Some(oldest) = self.roster.finished_first() else { return false };
-            self.forget(oldest);
+            self.forget(oldest, Ids::StayUsed);
         }
         true
     }
 
-    /// An order and all its names are as if they had never been.
-    fn forget(&mut self, number: u32) {
+    /// Removes an order and all its names.
+    fn forget(&mut self, number: u32, ids: Ids) {
         let mut name = self.roster.at(number).root;
         while name != NIL {
+            // Of a day that is over no id is remembered.
+            if ids == Ids::StayUsed && self.stale == 0 {
+                let Name { id, session, .. } = *self.names.at(name);
+                self.used.insert(session, &id);
+            }
             name = self.names.remove(name);
         }
         if self.roster.at(number).stage == Stage::Finished {

@@ -13,6 +13,7 @@ use crate::number::{Money, Price, Qty};
 use crate::reason::Reason;
 use crate::terms::{OrderKind, Side, Status, Terms, Tif};
 use crate::time::{Day, Timestamp};
+use crate::used_ids::UsedIds;
 
 /// Most events one step of a shard makes. Larger work is done in several steps, see [`crate::shard`].
 pub const EVENTS_PER_COMMAND_MAX: usize = 128;
@@ -83,7 +84,8 @@ impl Event {
             | Body::Budget(_)
             | Body::Done { .. }
             | Body::SnapshotBegin { .. }
-            | Body::SnapshotEnd { .. } => None,
+            | Body::SnapshotEnd { .. }
+            | Body::UsedIds(_) => None,
         }
     }
 }
@@ -173,6 +175,8 @@ pub enum Body {
     SnapshotEnd {
         port: PortId,
     },
+    /// Ids that were used in this trading day, for the desk that owns them. Part of a snapshot.
+    UsedIds(UsedIds),
 }
 
 /// The terms of an order, and where it stands as they take effect.

@@ -30,8 +30,12 @@ use crate::command::Command;
 pub const FORMAT: u32 = 1;
 
 /// The same for the state of a shard, which changes more often and can be made again from the commands. It goes up with [`FORMAT`] too.
-/// Of 1, orders came back without the reason, time and fill that were last told of them.
-pub const STATE_FORMAT: u32 = 2;
+/// Of 1, orders came back without the reason, time and fill that were last told of them. Before 3 there were no used ids, and
+/// of a modified order only the id before its last modification was kept.
+pub const STATE_FORMAT: u32 = 3;
+
+/// The oldest format of a shard's state that is still read: whatever it lacks has its default.
+pub const STATE_FORMAT_MIN: u32 = 2;
 
 /// No command takes more: as many bytes as it has in memory. The longest, a submission, takes 105.
 pub const COMMAND_BYTES_MAX: usize = 128;
@@ -155,11 +159,22 @@ impl Sink for Fold {
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
+    format: u32,
 }
 
 impl<'a> Reader<'a> {
     pub fn new(bytes: &'a [u8]) -> Reader<'a> {
-        Reader { bytes, at: 0 }
+        Reader { bytes, at: 0, format: STATE_FORMAT }
+    }
+
+    /// Reads the state of a shard that was written in this format.
+    pub fn of_format(bytes: &'a [u8], format: u32) -> Reader<'a> {
+        Reader { bytes, at: 0, format }
+    }
+
+    /// Which [`STATE_FORMAT`] a shard's state was written in.
+    pub fn format(&self) -> u32 {
+        self.format
     }
 
     #[inline]

@@ -18,6 +18,8 @@ pub mod image;
 // One shard, from its parts to the whole.
 pub mod settings;
 mod ahead;
+mod scatter;
+pub mod used_ids;
 pub mod order;
 pub mod orders;
 pub mod ledger;
@@ -35,7 +37,6 @@ pub mod shard;
 pub mod lane;
 pub mod mesh;
 pub mod worker;
-mod scatter;
 pub mod index;
 pub mod errands;
 pub mod desk;

@@ -22,6 +22,15 @@ pub struct Execution {
     next: u32,
 }
 
+/// What a modified order was called before.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FormerIds {
+    /// Its first id, by which it is known for life.
+    pub first: IntId,
+    /// The one before the id it has now.
+    pub last: IntId,
+}
+
 /// Finished orders, oldest first, linked by their slots.
 #[derive(Clone, Copy, Debug)]
 struct Line {
@@ -46,7 +55,7 @@ pub struct Orders {
     held: u32,
     /// Of simulated and of outside venues.
     finished: [Line; 2],
-    orig_ids: Vec<IntId>,
+    orig_ids: Vec<FormerIds>,
     orig_ids_free: Vec<u32>,
     requests: Vec<Requests>,
     requests_free: u32,
@@ -246,7 +255,16 @@ impl Orders {
         const NONE: &IntId = &IntId::NONE;
         match self.slots[slot as usize].orig_id {
             NIL => NONE,
-            at => &self.orig_ids[at as usize],
+            at => &self.orig_ids[at as usize].last,
+        }
+    }
+
+    /// The id an order was submitted with.
+    pub fn first_id(&self, slot: u32) -> &IntId {
+        let order = &self.slots[slot as usize];
+        match order.orig_id {
+            NIL => &order.id,
+            at => &self.orig_ids[at as usize].first,
         }
     }
 
@@ -255,13 +273,14 @@ impl Orders {
         let order = &mut self.slots[slot as usize];
         if order.orig_id == NIL {
             order.orig_id = self.orig_ids_free.pop().unwrap_or_else(|| {
-                self.orig_ids.push(IntId::NONE);
+                self.orig_ids.push(FormerIds::default());
                 // Giving it back must never need more room than there is.
                 self.orig_ids_free.reserve(self.orig_ids.len());
                 self.orig_ids.len() as u32 - 1
             });
+            self.orig_ids[order.orig_id as usize].first = order.id;
         }
-        self.orig_ids[order.orig_id as usize] = order.id;
+        self.orig_ids[order.orig_id as usize].last = order.id;
         order.id = *id;
     }
 
@@ -532,6 +551,7 @@ mod tests {
         assert_eq!((orders.get(slot).id, *orders.orig_id(slot)), (id(2), id(1)));
         orders.rename(slot, &id(3));
         assert_eq!((orders.get(slot).id, *orders.orig_id(slot)), (id(3), id(2)));
+        assert_eq!(*orders.first_id(slot), id(1));
         orders.finish(slot);
         orders.forget_oldest(false);
         let slot = orders.insert(order(4));

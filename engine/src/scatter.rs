@@ -17,6 +17,12 @@ impl Scatter {
     /// Of an id within a session: its words, two by two, multiplied under the keys and folded (the way of wyhash).
     #[inline]
     pub fn hash(&self, session: u16, id: &IntId) -> u32 {
+        self.hash_wide(session, id) as u32
+    }
+
+    /// The same with all its bits.
+    #[inline]
+    pub fn hash_wide(&self, session: u16, id: &IntId) -> u64 {
         let [begin, first, last, end] = self.keys;
         let mut hash = begin ^ session as u64;
         for pair in id.padded().as_chunks::<16>().0 {
@@ -27,13 +33,13 @@ impl Scatter {
             }
             hash = fold(pair as u64 ^ first, (pair >> 64) as u64 ^ hash);
         }
-        fold(hash ^ last, end) as u32
+        fold(hash ^ last, end)
     }
 }
 
 /// Both halves of a product, in one.
 #[inline]
-fn fold(a: u64, b: u64) -> u64 {
+pub(crate) fn fold(a: u64, b: u64) -> u64 {
     let product = a as u128 * b as u128;
     product as u64 ^ (product >> 64) as u64
 }

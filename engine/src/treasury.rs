@@ -113,7 +113,8 @@ impl Treasury {
             | Body::Alert { .. }
             | Body::ToVenue(_)
             | Body::SnapshotBegin { .. }
-            | Body::SnapshotEnd { .. } => {}
+            | Body::SnapshotEnd { .. }
+            | Body::UsedIds(_) => {}
         }
     }
 

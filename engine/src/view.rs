@@ -153,7 +153,7 @@ impl View {
             Body::SnapshotEnd { .. } => self.snapshot_ends(shard),
             // For others: adapters, the treasury, whoever waits for an answer.
             // What books look like is for those who watch them.
-            Body::Depth(_) | Body::ToVenue(_) | Body::Budget(_) | Body::Done { .. } => {}
+            Body::Depth(_) | Body::ToVenue(_) | Body::Budget(_) | Body::Done { .. } | Body::UsedIds(_) => {}
         }
     }
 

@@ -40,7 +40,8 @@ impl Heard {
             | Body::Budget(_)
             | Body::Done { .. }
             | Body::SnapshotBegin { .. }
-            | Body::SnapshotEnd { .. } => {}
+            | Body::SnapshotEnd { .. }
+            | Body::UsedIds(_) => {}
         }
         match event.report().map(|report| report.what) {
             Some(What::Entered) => self.orders += 1,

@@ -112,7 +112,8 @@ impl Checker {
             | Body::Budget(_)
             | Body::Done { .. }
             | Body::SnapshotBegin { .. }
-            | Body::SnapshotEnd { .. } => Ok(()),
+            | Body::SnapshotEnd { .. }
+            | Body::UsedIds(_) => Ok(()),
         }
     }
 

@@ -286,7 +286,8 @@ impl Pair {
             | Body::ToVenue(_)
             | Body::Budget(_)
             | Body::SnapshotBegin { .. }
-            | Body::SnapshotEnd { .. } => None,
+            | Body::SnapshotEnd { .. }
+            | Body::UsedIds(_) => None,
         }
     }
 }

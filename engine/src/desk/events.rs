@@ -2,7 +2,7 @@
 
 use super::names::NIL;
 use super::roster::{Entry, Stage};
-use super::{Desk, FORGET_PER_POLL_MAX};
+use super::{Desk, FORGET_PER_POLL_MAX, Ids};
 use crate::command::{Body as Told, Command};
 use crate::event::{Body, Event, OrderReport, OrderTerms, Refusal, Request, What};
 use crate::id::{IntId, OrderHandle, Source};
@@ -10,6 +10,7 @@ use crate::mesh::PortEnd;
 use crate::reason::Reason;
 use crate::terms::Status;
 use crate::time::Day;
+use crate::used_ids::UsedIds;
 
 /// Entries in flight that are looked at before the index is asked: more than one where several shards answer.
 const NEAR_MAX: usize = 4;
@@ -56,6 +57,10 @@ impl Desk {
                 self.handle_day(*day);
                 None
             }
+            Body::UsedIds(used) => {
+                self.handle_used(used);
+                None
+            }
             Body::Booked(_)
             | Body::Adjusted { .. }
             | Body::Tick(_)
@@ -90,7 +95,7 @@ impl Desk {
         }
         for _ in 0..self.stale.min(FORGET_PER_POLL_MAX) {
             let Some(oldest) = self.roster.finished_first() else { break };
-            self.forget(oldest);
+            self.forget(oldest, Ids::Free);
             work += 1;
         }
         work
@@ -241,7 +246,7 @@ impl Desk {
         if self.roster.finished() > self.settings.finished_max
             && let Some(oldest) = self.roster.finished_first()
         {
-            self.forget(oldest);
+            self.forget(oldest, Ids::StayUsed);
         }
     }
 
@@ -276,6 +281,13 @@ impl Desk {
         }
     }
 
+    /// Ids of before a restart, whose orders a shard may have forgotten.
+    fn handle_used(&mut self, used: &UsedIds) {
+        if used.source.port == self.settings.port {
+            used.hashes().iter().for_each(|hash| self.used.insert_hash(*hash));
+        }
+    }
+
     /// A command of ours was refused before there was an order, so there is nothing to keep.
     fn handle_done(&mut self, source: Source, token: u32, reason: Reason) -> Option<Refusal> {
         if source.port != self.settings.port || reason == Reason::None {
@@ -288,7 +300,7 @@ impl Desk {
         };
         let number = self.roster.in_flight().find(is_meant)?;
         let refusal = self.release(number);
-        self.forget(number);
+        self.forget(number, Ids::Free);
         refusal
     }
 
@@ -296,6 +308,7 @@ impl Desk {
     fn handle_day(&mut self, day: Day) {
         if self.day.is_some_and(|known| known < day) {
             self.stale = self.roster.finished();
+            self.used.clear();
         }
         self.day = self.day.max(Some(day));
     }

@@ -5,6 +5,7 @@ use crate::event::{Body, Event, OrderTerms, Refusal, Request, What};
 use crate::id::Origin;
 use crate::mesh::{Depths, PortClass, ShardEnd, mesh};
 use crate::time::Timestamp;
+use crate::used_ids::UsedIdLog;
 
 const PORT: PortId = PortId(1);
 
@@ -365,7 +366,8 @@ fn one_order_keeps_its_first_its_present_and_its_latest_ids() {
     }
     assert_eq!(table.known("A"), table.known("B"));
     assert_eq!(table.submit("m199"), Err(Reason::DuplicateId));
-    assert!(table.submit("m100").is_ok(), "forgotten long ago");
+    assert_eq!(table.submit("m100"), Err(Reason::DuplicateId), "it finds no order and stays used");
+    assert_eq!(table.known("m100"), None);
     // The shard confirms one whose name has been dropped.
     table.hear(order, ("m0", "B"), What::Replaced, Status::New);
     assert_eq!(table.known("A").unwrap().1, "m0");
@@ -380,7 +382,11 @@ fn the_oldest_finished_orders_are_forgotten_first() {
     }
     assert_eq!(table.known("A"), None);
     assert!(table.known("B").is_some() && table.known("C").is_some());
-    assert!(table.submit("A").is_ok(), "its id may be used again");
+    assert_eq!(table.submit("A"), Err(Reason::DuplicateId), "its id stays used today");
+    table.desk.handle_event(&event(Body::TradingDay { day: Day(1) }));
+    assert_eq!(table.submit("A"), Err(Reason::DuplicateId), "the day of a start ends nothing");
+    table.desk.handle_event(&event(Body::TradingDay { day: Day(2) }));
+    assert!(table.submit("A").is_ok(), "tomorrow it may be used again");
 }
 
 #[test]
@@ -388,6 +394,7 @@ fn a_late_word_about_a_former_owner_of_the_id_is_not_taken_for_the_new_one() {
     let mut table = table_with(DeskSettings { finished_max: 0, ..settings() }, 16);
     let old = table.working("A");
     table.hear(old, ("A", ""), What::Filled, Status::Filled);
+    (1..3).for_each(|day| _ = table.desk.handle_event(&event(Body::TradingDay { day: Day(day) })));
     table.submit("A").unwrap();
     table.hear(old, ("A", ""), What::Corrected, Status::Filled);
     assert_eq!(table.known("A").unwrap().2, Status::PendingNew);
@@ -508,6 +515,40 @@ fn a_snapshot_brings_the_orders_back() {
     table.hear(handle(4), ("A", ""), What::Image, Status::New);
     table.hear(handle(2), ("A", "B.1"), What::Replaced, Status::New);
     assert_eq!(table.desk.untracked(), 2);
+}
+
+#[test]
+fn ids_of_before_a_restart_stay_used_whatever_became_of_their_orders() {
+    let mut log = UsedIdLog::new(100);
+    log.push(source(0), &id("A"));
+    log.push(Source { port: PortId(0), ..source(0) }, &id("B"));
+    log.push(source(1), &id("C"));
+    let mut table = table();
+    for port in [PORT, PortId(0)] {
+        table.desk.handle_event(&event(Body::UsedIds(log.batch(0, port).0)));
+    }
+    assert_eq!(table.submit("A"), Err(Reason::DuplicateId));
+    assert_eq!(table.known("A"), None);
+    assert!(table.submit("B").is_ok() && table.submit("C").is_ok(), "those are of another port and session");
+    let order = table.enter("B");
+    assert_eq!(reason(table.modify("B", "A")), Reason::DuplicateId);
+    assert_eq!(reason(table.cancel("B", "A")), Reason::DuplicateId);
+    // An order whose id is among them is found by it all the same.
+    table.hear(order, ("B", ""), What::Accepted, Status::New);
+    table.hear(OrderHandle::new(ShardId(1), 1, 77), ("A", ""), What::Image, Status::New);
+    assert!(table.known("A").is_some() && table.cancel("A", "").is_ok());
+}
+
+#[test]
+fn a_snapshot_brings_the_first_id_of_an_order_that_was_modified_twice() {
+    let mut table = table();
+    let order = OrderHandle::new(ShardId(1), 3, 1);
+    table.hear(order, ("B", "A"), What::Image, Status::New);
+    table.hear(order, ("C", "B"), What::Image, Status::New);
+    for text in ["A", "B", "C"] {
+        assert_eq!(table.known(text).unwrap(), ("A".into(), "C".into(), Status::New, false));
+        assert_eq!(table.submit(text), Err(Reason::DuplicateId));
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::event::{
     OrderTerms, Refusal, Request, What,
 };
 use crate::terms::Status;
+use crate::used_ids::UsedIds;
 
 image!(Event { seq, at, body });
 image!(enum Body {
@@ -32,6 +33,7 @@ image!(enum Body {
     20 = Done { source, token, reason },
     21 = SnapshotBegin { port },
     22 = SnapshotEnd { port },
+    23 = UsedIds(used),
 });
 image!(OrderTerms { order, id, orig_id, source, what, status, reason, terms });
 image!(OrderReport {
@@ -122,6 +124,25 @@ impl Image for Depth {
     }
 }
 
+impl Image for UsedIds {
+    fn encode(&self, out: &mut impl Sink) {
+        self.source.encode(out);
+        out.put(&[self.hashes().len() as u8]);
+        self.hashes().iter().for_each(|hash| hash.encode(out));
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<UsedIds, Damage> {
+        let source = Image::decode(from)?;
+        let [count] = from.array()?;
+        from.check(count as usize <= UsedIds::COUNT_MAX, Problem::Value)?;
+        let mut hashes = [0; UsedIds::COUNT_MAX];
+        for hash in &mut hashes[..count as usize] {
+            *hash = Image::decode(from)?;
+        }
+        Ok(UsedIds { hashes, source, count })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,6 +187,7 @@ mod tests {
             Body::Depth(Depth { levels, security: SecurityId(4), side: Side::Sell, count: 1 }),
             Body::Subscription { strategy: StrategyId(1), security: SecurityId(4), on: true, subscribers: 2 },
             Body::Done { source, token: 9, reason: Reason::PositionFlat },
+            Body::UsedIds(UsedIds { hashes: std::array::from_fn(|n| n as u64), source, count: 20 }),
         ]
     }
 

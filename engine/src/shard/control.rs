@@ -188,6 +188,9 @@ impl Shard {
     }
 
     fn trading_day(&mut self, day: Day) -> Result<(), Reason> {
+        if self.day.is_some_and(|known| known < day) {
+            self.used_ids.clear();
+        }
         self.day = Some(day);
         self.ledger.fold_all();
         for local in 0..self.directory.locals.len() as u32 {

@@ -15,7 +15,7 @@ use super::stops::Stops;
 use super::{AdapterState, Audience, Shard};
 use crate::directory::Directory;
 use crate::id::{AdapterId, ShardId};
-use crate::image::{Damage, Fold, Image, Problem, Reader, image};
+use crate::image::{Damage, Fold, Image, Problem, Reader, STATE_FORMAT, image};
 use crate::ledger::Ledger;
 use crate::nodes::{Node, Place};
 use crate::order::{Base, NIL, Order};
@@ -25,6 +25,7 @@ use crate::settings::{Delays, ShardSettings};
 use crate::terms::Tif;
 use crate::time::Timestamp;
 use crate::timers::{Timers, Way};
+use crate::used_ids::{USED_IDS_MAX, UsedIdLog};
 use crate::venue::Venue;
 
 image!(AdapterState { connected, killed, ports });
@@ -49,6 +50,7 @@ impl Shard {
         self.venue.save(out);
         self.ways.iter().flatten().for_each(|way| way.encode(out));
         self.timers.encode(out);
+        self.used_ids.save(out);
     }
 
     /// The shard that is exactly these bytes. Reference data and settings are those it had when it was saved; with others
@@ -60,8 +62,20 @@ impl Shard {
         reference: Arc<RefData>,
         settings: ShardSettings,
     ) -> Result<Shard, Damage> {
+        Shard::load_format(bytes, STATE_FORMAT, id, shards, reference, settings)
+    }
+
+    /// The same of bytes that were written in an earlier format, down to [`crate::image::STATE_FORMAT_MIN`].
+    pub fn load_format(
+        bytes: &[u8],
+        format: u32,
+        id: ShardId,
+        shards: u8,
+        reference: Arc<RefData>,
+        settings: ShardSettings,
+    ) -> Result<Shard, Damage> {
         assert!(id.0 < shards, "a shard is one of its number");
-        let mut from = Reader::new(bytes);
+        let mut from = Reader::of_format(bytes, format);
         let shard = Shard::decode(&mut from, id, shards, reference, settings)?;
         from.finish()?;
         Ok(shard)
@@ -111,6 +125,10 @@ impl Shard {
             ways.push([Way::decode(from)?, Way::decode(from)?]);
         }
         let timers = Timers::decode(from)?;
+        let used_ids = match from.format() {
+            ..3 => UsedIdLog::new(USED_IDS_MAX),
+            3.. => UsedIdLog::load(from, USED_IDS_MAX)?,
+        };
         let mut shard = Shard {
             id,
             shards,
@@ -134,6 +152,7 @@ impl Shard {
             snapshots: Snapshots::default(),
             depths: Depths::default(),
             staged: None,
+            used_ids,
         };
         let sound = shard.setup_sum() == setup_sum && shard.orders_are_sound() && shard.line_up_stops(&stops);
         from.check(sound, Problem::Contradiction)?;

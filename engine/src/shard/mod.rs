@@ -43,6 +43,7 @@ use crate::settings::{Delays, ShardSettings};
 use crate::terms::Status;
 use crate::time::{Day, Timestamp};
 use crate::timers::{Timers, Way};
+use crate::used_ids::{USED_IDS_MAX, UsedIdLog};
 use crate::venue::{BookSpec, Venue};
 
 use agenda::Agenda;
@@ -135,6 +136,7 @@ pub struct Shard {
     depths: Depths,
     /// Reference data that the next [`Body::Reference`] is about; no part of the state.
     staged: Option<(u64, Arc<RefData>)>,
+    used_ids: UsedIdLog,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -180,6 +182,7 @@ impl Shard {
             snapshots: Snapshots::default(),
             depths: Depths::default(),
             staged: None,
+            used_ids: UsedIdLog::new(USED_IDS_MAX),
             settings,
             directory,
         };
@@ -234,10 +237,20 @@ impl Shard {
         self.now = now;
         let source = command.source;
         match &command.body {
-            Body::Submit { id, terms } => self.submit(source, id, terms, out),
-            Body::Modify { order, id, changes } => self.modify(source, *order, id, changes, out),
-            Body::Cancel { order, id } => self.cancel(source, *order, id, out),
+            Body::Submit { id, terms } => {
+                self.used_ids.push(source, id);
+                self.submit(source, id, terms, out)
+            }
+            Body::Modify { order, id, changes } => {
+                self.used_ids.push(source, id);
+                self.modify(source, *order, id, changes, out)
+            }
+            Body::Cancel { order, id } => {
+                self.used_ids.push(source, id);
+                self.cancel(source, *order, id, out)
+            }
             Body::Close { id, strategy, account, security, qty } => {
+                self.used_ids.push(source, id);
                 self.close(source, id, *strategy, *account, *security, *qty, out)
             }
             Body::Quote { security, quote } => self.tick(*security, Some(quote), None),

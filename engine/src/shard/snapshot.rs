@@ -3,7 +3,7 @@
 
 use super::Shard;
 use crate::command::Scope;
-use crate::event::{Adjustment, Body as Said, Booking, What};
+use crate::event::{Adjustment, Body as Said, Booking, OrderTerms, What};
 use crate::id::{AdapterId, PortId, PortMask};
 use crate::ledger::Cash;
 use crate::outbox::Outbox;
@@ -38,6 +38,8 @@ enum Stage {
     Transactions(u64),
     Positions(u32, u16),
     Cash(usize),
+    /// By the place in the log.
+    UsedIds(usize),
     End,
 }
 
@@ -120,6 +122,7 @@ impl Shard {
             Stage::Transactions(number) => Some(self.tell_transaction(number, teller)),
             Stage::Positions(local, at) => Some(self.tell_position(local, at, teller)),
             Stage::Cash(at) => Some(self.tell_cash(at, teller)),
+            Stage::UsedIds(at) => Some(self.tell_used_ids(at, port, teller)),
             Stage::End => {
                 teller.say(Said::SnapshotEnd { port });
                 None
@@ -206,7 +209,20 @@ impl Shard {
         Stage::Securities(at, row + 1)
     }
 
-    /// The terms at the time the order was submitted, then how it has stood since something was last said of it.
+    /// Tells a port of the ids that its sources have used, whatever became of their orders.
+    fn tell_used_ids(&self, at: usize, port: PortId, teller: &mut Teller<'_>) -> Stage {
+        if at >= self.used_ids.len() {
+            return Stage::End;
+        }
+        let (batch, next) = self.used_ids.batch(at, port);
+        if batch.count > 0 {
+            teller.say(Said::UsedIds(batch));
+        }
+        Stage::UsedIds(next)
+    }
+
+    /// The terms at the time the order was submitted, then how it has stood since something was last said of it. An order
+    /// that was modified more than once is first told under its earlier ids, so that each of them finds it.
     fn tell_order(&self, slot: u32, teller: &mut Teller<'_>) -> Stage {
         if slot >= self.orders.len() {
             return Stage::Transactions(0);
@@ -214,6 +230,11 @@ impl Shard {
         if self.orders.in_use(slot) {
             let terms = self.terms_image(slot, What::Image, Reason::None);
             let (order, fill) = (self.orders.get(slot), self.orders.last_fill(slot));
+            let first = self.orders.first_id(slot);
+            if !terms.orig_id.is_none() && terms.orig_id != *first {
+                let earlier = OrderTerms { id: terms.orig_id, orig_id: *first, ..terms };
+                teller.say_at(order.submitted, Said::Order(earlier));
+            }
             teller.say_at(order.submitted, Said::Order(terms));
             let report = self.image(
                 slot,
@@ -270,7 +291,7 @@ impl Shard {
 
     fn tell_cash(&self, at: usize, teller: &mut Teller<'_>) -> Stage {
         let Some(cash) = self.ledger.cash().get(at) else {
-            return Stage::End;
+            return Stage::UsedIds(0);
         };
         if cash.moved {
             let what = Adjustment::Cash { currency: cash.currency, before: cash.amount, after: cash.amount };

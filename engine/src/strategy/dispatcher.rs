@@ -230,7 +230,8 @@ impl Dispatcher {
             | Body::Budget(_)
             | Body::Done { .. }
             | Body::SnapshotBegin { .. }
-            | Body::SnapshotEnd { .. } => {}
+            | Body::SnapshotEnd { .. }
+            | Body::UsedIds(_) => {}
         }
     }
 

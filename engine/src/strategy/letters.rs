@@ -301,7 +301,8 @@ pub fn concerns(strategy: Source, event: &Event) -> bool {
         | Body::Budget(_)
         | Body::Done { .. }
         | Body::SnapshotBegin { .. }
-        | Body::SnapshotEnd { .. } => false,
+        | Body::SnapshotEnd { .. }
+        | Body::UsedIds(_) => false,
     }
 }
 

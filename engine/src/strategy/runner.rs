@@ -259,7 +259,8 @@ impl Runner {
             | Body::Budget(_)
             | Body::Done { .. }
             | Body::SnapshotBegin { .. }
-            | Body::SnapshotEnd { .. } => {}
+            | Body::SnapshotEnd { .. }
+            | Body::UsedIds(_) => {}
         }
     }
 

@@ -95,7 +95,11 @@ impl Orders {
         live.reason = told.reason;
         live.updated = live.updated.max(at);
         live.epoch = mark.epoch;
-        self.rename(index, told.id);
+        // A snapshot tells an order that was modified more than once under an earlier id first.
+        let is_former = told.what == What::Image && self.ids.find(&told.id).any(|found| found == index);
+        if !is_former {
+            self.rename(index, told.id);
+        }
         self.set_status(index, told.status);
     }
 

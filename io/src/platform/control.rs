@@ -291,6 +291,7 @@ impl Control {
             | Said::Status(_)
             | Said::Refused(_)
             | Said::Forgotten { .. }
+            | Said::UsedIds(_)
             | Said::Booked(_)
             | Said::Adjusted { .. }
             | Said::Tick(_)

@@ -49,6 +49,61 @@ fn orders_and_ids_outlive_the_process() {
     }
 }
 
+/// The shard forgets finished orders, here all but four; their ids stay used for the day.
+#[test]
+fn an_id_of_this_day_makes_no_second_order_after_a_restart() {
+    let data = folder("used-ids");
+    let settings = ["shard.finished_max=4", "view.finished_max=4"];
+    let mut service = Service::with(&data, &settings);
+    for n in 0..20 {
+        let id = format!("done-{n}");
+        service.must_post(LIMIT, &order(&id));
+        service.must_post(MODIFY, &format!(r#"{{"intId":"{id}","limit":99,"newIntId":"{id}-b"}}"#));
+        assert_eq!(service.delete(&format!("/rest/execution/order/{id}-b")).status, 200);
+    }
+    for kill in [true, false] {
+        for n in 0..20 {
+            for id in [format!("done-{n}"), format!("done-{n}-b")] {
+                let other = order(&id).replace("100", "98");
+                service.refuse("POST", LIMIT, &other, 422, "duplicate-order-id");
+            }
+        }
+        assert!(service.read("/rest/execution/order").as_array().unwrap().is_empty());
+        if kill {
+            service.kill();
+        } else {
+            service.must_post("/rest/runtime/exit-vm", "");
+            assert!(service.ends_well());
+        }
+        service = Service::with(&data, &settings);
+    }
+    service.refuse("POST", LIMIT, &order("done-0"), 422, "duplicate-order-id");
+}
+
+#[test]
+fn every_id_of_an_order_is_known_after_a_restart_however_often_it_was_modified() {
+    let data = folder("modified-twice");
+    let mut service = Service::with(&data, &[]);
+    service.must_post(LIMIT, &order("a"));
+    for (old, new) in [("a", "b"), ("b", "c"), ("c", "d")] {
+        service.must_post(MODIFY, &format!(r#"{{"intId":"{old}","limit":99,"newIntId":"{new}"}}"#));
+    }
+    for _ in 0..2 {
+        service.kill();
+        service = Service::with(&data, &[]);
+        for id in ["a", "b", "c", "d"] {
+            let other = order(id).replace("100", "98");
+            service.refuse("POST", LIMIT, &other, 422, "duplicate-order-id");
+        }
+        for id in ["a", "c", "d"] {
+            assert_eq!(service.order(id)["intId"], "d", "{id} finds it");
+        }
+        assert_eq!(service.read("/rest/execution/order").as_array().unwrap().len(), 1);
+    }
+    assert_eq!(service.delete("/rest/execution/order/a").status, 200);
+    service.until("/rest/execution/order/d", |found| found[0]["status"] == "CANCELED");
+}
+
 #[test]
 fn what_was_refused_stays_refused() {
     let data = folder("refused-before");

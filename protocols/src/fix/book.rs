@@ -24,6 +24,8 @@ pub struct Order {
     pub replace: IntId,
     /// Whether a cancel of ours is on its way, because the client was away.
     pub house_cancel: bool,
+    /// Whether it is known from a snapshot, after a restart.
+    pub is_recalled: bool,
     pub terms: Terms,
     pub cum_qty: Qty,
     pub avg_price: Price,
@@ -41,6 +43,7 @@ impl Order {
             cancel: IntId::NONE,
             replace: IntId::NONE,
             house_cancel: false,
+            is_recalled: false,
             terms,
             cum_qty: Qty::ZERO,
             avg_price: Price::ZERO,

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use pitlane_engine::command::{Body as Told, Command};
 use pitlane_engine::desk::{Desk, DeskSettings, IdBlock, Ticket};
-use pitlane_engine::id::{IntId, Origin, PortId};
+use pitlane_engine::event::Body;
+use pitlane_engine::id::{IntId, OrderHandle, Origin, PortId};
 use pitlane_engine::mesh::PortEnd;
 
 use super::{Finding, source};
@@ -20,22 +22,36 @@ pub(super) struct Client {
     pub(super) asleep: u64,
     token: u32,
     pub(super) heard: u64,
+    /// Snapshots that have ended, one for each shard.
+    pub(super) snapshots: u8,
 }
 
 impl Client {
     pub(super) fn new(port: PortId, origin: Origin, shards: u8) -> Client {
-        let settings = DeskSettings {
-            port,
-            shards,
-            orders_max: 4_096,
-            ids_max: 16_384,
-            finished_max: 4_096,
-            prefix: b'd',
-            seed: 1,
-        };
-        let numbers = IdBlock { next: 1, end: 1_000_000 };
-        let desk = Desk::new(settings, numbers);
-        Client { desk, origin, port, sent: BTreeMap::new(), asleep: 0, token: 0, heard: 0 }
+        let desk = new_desk(port, shards);
+        let (sent, snapshots) = (BTreeMap::new(), 0);
+        Client { desk, origin, port, sent, asleep: 0, token: 0, heard: 0, snapshots }
+    }
+
+    /// The thread begins anew and knows nothing.
+    pub(super) fn restart(&mut self, shards: u8) -> Command {
+        self.desk = new_desk(self.port, shards);
+        self.snapshots = 0;
+        let body = Told::Snapshot { port: self.port };
+        Command { source: source(self.port, self.origin), token: u32::MAX, body }
+    }
+
+    /// Every id that the shards were given today is used, and each open order is found by its first.
+    pub(super) fn remembers(&self, used: &[IntId], open: &[(IntId, OrderHandle)]) -> Finding {
+        if let Some(id) = used.iter().find(|id| !self.desk.is_used(1, id)) {
+            return Err(format!("after a restart {id} can be used again"));
+        }
+        for (id, handle) in open {
+            if self.desk.order(1, id).map(|known| known.order) != Some(*handle) {
+                return Err(format!("after a restart {id} does not find its order"));
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn ticket(&mut self, id: IntId) -> Ticket {
@@ -49,6 +65,7 @@ impl Client {
         while work < most {
             let Some((_, event)) = port.poll_event() else { break };
             self.heard += 1;
+            self.snapshots += u8::from(event.body == Body::SnapshotEnd { port: self.port });
             work += 1;
             self.desk.handle_event(&event);
         }
@@ -76,4 +93,17 @@ impl Client {
         }
         Ok(())
     }
+}
+
+fn new_desk(port: PortId, shards: u8) -> Desk {
+    let settings = DeskSettings {
+        port,
+        shards,
+        orders_max: 4_096,
+        ids_max: 16_384,
+        finished_max: 4_096,
+        prefix: b'd',
+        seed: 1,
+    };
+    Desk::new(settings, IdBlock { next: 1, end: 1_000_000 })
 }

@@ -1,12 +1,14 @@
 //! Settling: everybody moves until nothing is left to do; then all must agree.
 
 use pitlane_engine::command::{Body as Told, Command};
-use pitlane_engine::id::{Origin, ShardId};
+use pitlane_engine::id::{IntId, OrderHandle, Origin, PortId, ShardId};
 use pitlane_engine::mesh::Broadcast;
 use pitlane_engine::shard::Shard;
+use pitlane_engine::time::Day;
 use pitlane_engine::view::{Order, View, ViewSettings};
 use pitlane_engine::worker::Worker;
 
+use super::client::Client;
 use super::{FEED, Finding, LATECOMER, Platform, SETTLING_ROUNDS_MAX, Storage, source};
 use crate::keep::{self, Entry};
 use crate::outside;
@@ -64,7 +66,42 @@ impl Platform {
             client.agrees(&self.checkers)?;
         }
         self.view_agrees()?;
-        self.journals_agree()
+        self.journals_agree()?;
+        self.restarted_desks_agree()
+    }
+
+    /// A desk that starts now from a snapshot refuses every id that its client has used today, whatever became of it.
+    fn restarted_desks_agree(&mut self) -> Finding {
+        let shards = self.shards;
+        let commands: Vec<_> = self.clients.iter_mut().map(|client| client.restart(shards)).collect();
+        let mut broadcasts: Vec<_> = commands.into_iter().map(Broadcast::new).collect();
+        for _ in 0..SETTLING_ROUNDS_MAX {
+            for (client, broadcast) in self.clients.iter().zip(&mut broadcasts) {
+                self.ports[client.port.0 as usize].send_all(broadcast);
+            }
+            self.round()?;
+            if self.clients.iter().all(|client| client.snapshots == shards) {
+                let check = |client: &Client| {
+                    client.remembers(&self.used_ids(client.port), &self.open_orders(client.port))
+                };
+                return self.clients.iter().try_for_each(check);
+            }
+        }
+        Err("the snapshots of the desks do not end".to_string())
+    }
+
+    /// Ids that the shards were given in this trading day. One that has not heard of it is in another.
+    fn used_ids(&self, port: PortId) -> Vec<IntId> {
+        let by_shard = self.journals.iter().map(|journal| used_ids_of(&journal.entries, port));
+        let by_shard: Vec<_> = by_shard.collect();
+        let today = by_shard.iter().map(|(day, _)| *day).max().flatten();
+        by_shard.into_iter().filter(|(day, _)| *day == today).flat_map(|(_, ids)| ids).collect()
+    }
+
+    /// The first ids of open orders, by the view that has heard of them from their beginning.
+    fn open_orders(&self, port: PortId) -> Vec<(IntId, OrderHandle)> {
+        let own = self.view.open_orders().filter(|order| order.source.port == port);
+        own.map(|order| (order.first_id, order.handle)).collect()
     }
 
     /// Every journal, played to a new shard, gives the shard there is.
@@ -105,17 +142,15 @@ impl Platform {
                 return Err(format!("the view has no snapshot of shard {shard}"));
             }
         }
-        // Of the ids before the last modification a shard knows one only.
-        let told = |order: Order| Order { first_id: order.id, ..order };
         let open = |view: &View| {
-            let mut list: Vec<_> = view.open_orders().map(told).collect();
+            let mut list: Vec<Order> = view.open_orders().collect();
             list.sort_by_key(|order| order.handle);
             list
         };
         differ("open orders", &open(&self.view), &open(fresh))?;
         for order in fresh.finished_orders() {
-            let kept = self.view.order(order.handle).map(told);
-            differ("a finished order", &kept, &Some(told(order)))?;
+            let kept = self.view.order(order.handle);
+            differ("a finished order", &kept, &Some(order))?;
         }
         let held: usize =
             self.checkers.iter().map(|c| c.orders.values().filter(|o| !o.status.is_finished()).count()).sum();
@@ -159,6 +194,32 @@ impl Platform {
     pub fn heard(&self) -> u64 {
         self.clients.iter().map(|client| client.heard).sum()
     }
+}
+
+/// The trading day of a shard, and the ids it was given in it by the clients of a port.
+fn used_ids_of(entries: &[Entry], port: PortId) -> (Option<Day>, Vec<IntId>) {
+    let (mut day, mut used) = (None, Vec::new());
+    for entry in entries {
+        let Entry::Told(_, command) = entry else { continue };
+        match command.body {
+            Told::TradingDay { day: next } => {
+                if day.is_some_and(|day| day < next) {
+                    used.clear();
+                }
+                day = Some(next);
+            }
+            Told::Submit { id, .. }
+            | Told::Close { id, .. }
+            | Told::Modify { id, .. }
+            | Told::Cancel { id, .. }
+                if command.source.port == port && !id.is_none() =>
+            {
+                used.push(id)
+            }
+            _ => {}
+        }
+    }
+    (day, used)
 }
 
 fn differ<T: PartialEq + std::fmt::Debug>(what: &str, kept: &T, fresh: &T) -> Finding {

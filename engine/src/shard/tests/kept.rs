@@ -209,3 +209,41 @@ fn books_go_on_under_their_new_settings() {
     let (_, said) = bench.submit(limit(Side::Buy, 1, "4", "10"));
     assert_eq!(story(&said).last().unwrap().1, Status::Filled, "an account may now meet itself");
 }
+
+/// Ids told to a port after a restart.
+fn used_ids(said: &[Said]) -> usize {
+    let told = said.iter().map(|body| if let Said::UsedIds(used) = body { used.hashes().len() } else { 0 });
+    told.sum()
+}
+
+#[test]
+fn the_ids_of_the_day_and_the_first_id_of_each_order_are_told_after_a_restart() {
+    let mut bench = Bench::with(ShardSettings { finished_max: 2, ..ShardSettings::default() });
+    bench.send(Body::TradingDay { day: Day(1) });
+    let (order, _) = bench.submit(limit(Side::Buy, 1, "3", "9"));
+    for p in ["8", "7", "6"] {
+        bench.modify(order, Changes::default().with_limit(price(p)));
+    }
+    for _ in 0..50 {
+        let (done, _) = bench.submit(limit(Side::Buy, 1, "1", "5"));
+        bench.cancel(done);
+    }
+    bench.shard = bench.load(&bench.image()).unwrap();
+    bench.begin(bench.shard.settings().clone());
+    let said = bench.send(Body::Snapshot { port: PortId(0) });
+    assert_eq!(used_ids(&said), 104, "an order, three modifications, fifty orders with their cancels");
+    let ids: Vec<(String, String)> = said
+        .iter()
+        .filter_map(|body| match body {
+            Said::Order(told) if told.order == order => Some((told.id.to_string(), told.orig_id.to_string())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(ids, [("o3".into(), "o1".into()), ("o4".into(), "o3".into())]);
+    assert_eq!(used_ids(&bench.send(Body::Snapshot { port: PortId(3) })), 0, "nobody there has used one");
+    // The same day again ends nothing, the next one does.
+    bench.send(Body::TradingDay { day: Day(1) });
+    assert_eq!(used_ids(&bench.send(Body::Snapshot { port: PortId(0) })), 104);
+    bench.send(Body::TradingDay { day: Day(2) });
+    assert_eq!(used_ids(&bench.send(Body::Snapshot { port: PortId(0) })), 0);
+}

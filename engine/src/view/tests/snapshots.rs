@@ -1,6 +1,28 @@
 use super::*;
 
 #[test]
+fn an_order_that_was_modified_twice_is_found_by_each_id_and_listed_once() {
+    let mut desk = Desk::new(1);
+    let image = |orig: &str, now: &str| {
+        let told =
+            OrderTerms { what: What::Image, id: id(now), orig_id: id(orig), ..entered(handle(0, 0, 2), now) };
+        Body::Order(told)
+    };
+    // The same snapshot again changes nothing.
+    for _ in 0..2 {
+        desk.begin(0);
+        desk.say(0, image("a", "b"));
+        desk.say(0, image("b", "c"));
+        desk.end(0);
+        for name in ["a", "b", "c"] {
+            let found = desk.view.orders_with_id(&id(name));
+            assert_eq!(found.len(), 1, "{name}");
+            assert_eq!((found[0].id, found[0].orig_id, found[0].first_id), (id("c"), id("b"), id("a")));
+        }
+    }
+}
+
+#[test]
 fn a_view_is_complete_when_the_first_snapshot_has_ended() {
     let mut desk = Desk::new(2);
     desk.begin(1);

@@ -58,9 +58,11 @@ impl Audience {
             }
             Body::Depth(depth) => self.depths.get(&depth.security).copied().unwrap_or_default(),
             Body::Done { .. } => own,
-            Body::ToVenue(_) | Body::Budget(_) | Body::SnapshotBegin { .. } | Body::SnapshotEnd { .. } => {
-                PortMask::NONE
-            }
+            Body::ToVenue(_)
+            | Body::Budget(_)
+            | Body::SnapshotBegin { .. }
+            | Body::SnapshotEnd { .. }
+            | Body::UsedIds(_) => PortMask::NONE,
             Body::Order(_)
             | Body::Status(_)
             | Body::Refused(_)

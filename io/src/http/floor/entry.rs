@@ -91,9 +91,14 @@ impl Floor {
         self.desk.borrow_mut().make_id(SESSION)
     }
 
-    /// Whether an id has been used.
+    /// Whether an id was used today.
     pub fn knows(&self, id: &IntId) -> bool {
-        self.desk.borrow().order(SESSION, id).is_some()
+        self.desk.borrow().is_used(SESSION, id)
+    }
+
+    /// Ids of the trading day that were forgotten for want of room.
+    pub fn ids_forgotten(&self) -> u64 {
+        self.desk.borrow().ids_dropped()
     }
 
     /// What was asked under an id that a client gave.
@@ -132,14 +137,13 @@ impl Floor {
         let Ticket { source, token, id } = ticket;
         let id = match id.is_none() {
             true => self.make_id().ok_or(Reason::LaneFull)?,
-            false if self.desk.borrow().order(SESSION, &id).is_some() => {
-                return Err(Reason::DuplicateId.into());
-            }
+            false if self.knows(&id) => return Err(Reason::DuplicateId.into()),
             false => id,
         };
         let command = Command { source, token, body: body(id) };
         let sent = self.port.borrow_mut().send(order.handle.shard(), command);
         sent.map_err(|_full| Reason::LaneFull)?;
+        self.desk.borrow_mut().note_used(SESSION, &id);
         Ok(id)
     }
 

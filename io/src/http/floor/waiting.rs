@@ -172,7 +172,8 @@ impl Waiting {
             | Body::ToVenue(_)
             | Body::Budget(_)
             | Body::SnapshotBegin { .. }
-            | Body::SnapshotEnd { .. } => {}
+            | Body::SnapshotEnd { .. }
+            | Body::UsedIds(_) => {}
         }
     }
 

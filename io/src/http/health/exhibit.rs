@@ -167,6 +167,9 @@ fn http(house: &House, out: &mut Exposition) {
     out.single("pitlane_http_handshakes_failed_total", C, "TLS handshakes that failed.", failed);
     let slow = meter.timed_out.get();
     out.single("pitlane_http_timed_out_total", C, "Connections closed for being slow or idle.", slow);
+    let forgotten = house.floor.ids_forgotten();
+    let help = "Order ids of the trading day forgotten for want of room: they could be used again.";
+    out.single("pitlane_http_order_ids_forgotten_total", C, help, forgotten);
     let waiting = house.floor.waiting_len();
     out.single("pitlane_http_waiting", G, "Requests that wait for the answer of a shard.", waiting);
     out.family(

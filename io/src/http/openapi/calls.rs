@@ -306,12 +306,12 @@ pub fn about(call: Call) -> About {
             ..write(ORDERS, "Cancel an order", None, Output::Order)
         },
         Call::OrderSubmit(kind) => About {
-            more: "Idempotent on `intId`: the same body again gives the same answer and no second order.",
+            more: "Idempotent on `intId`: the same body again gives the same answer and no second order. An id stays used to the end of the trading day, also after a restart.",
             headers: &[PREFER],
             ..submit(kind)
         },
         Call::OrderModify(kind) => About {
-            more: "What is absent stays as it is. The order's id becomes `newIntId`, or one that the service makes.",
+            more: "What is absent stays as it is. The order's id becomes `newIntId`, or one that the service makes. A quantity at or below what is filled ends the order as FILLED.",
             headers: &[PREFER],
             refusals: &[404, 409, 422],
             ..modify(kind)

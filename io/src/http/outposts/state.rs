@@ -19,7 +19,13 @@ pub fn state_of(view: &View, strategy: Source, shards: u8) -> Vec<Placed> {
     }
     for order in view.open_orders().filter(|order| order.source == strategy) {
         let shard = order.handle.shard();
-        place(shard, order.submitted, Body::Order(terms_of(&order, What::Image)));
+        let terms = terms_of(&order, What::Image);
+        // As a shard does: the order is first shown under its earlier ids, so that the first finds it.
+        if !order.orig_id.is_none() && order.orig_id != order.first_id {
+            let earlier = OrderTerms { id: order.orig_id, orig_id: order.first_id, ..terms };
+            place(shard, order.submitted, Body::Order(earlier));
+        }
+        place(shard, order.submitted, Body::Order(terms));
         place(shard, order.updated, Body::Status(report_of(&order)));
     }
     for position in view.positions().filter(|position| position.id.strategy() == id) {

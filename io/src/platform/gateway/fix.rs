@@ -223,7 +223,7 @@ impl FixRoom {
             Body::Status(report) => Some(report.source),
             Body::Refused(refusal) => Some(refusal.source),
             Body::Forgotten { source, .. } | Body::Done { source, .. } => Some(*source),
-            Body::TradingDay { .. } => None,
+            Body::TradingDay { .. } | Body::UsedIds(_) => None,
             _ => return,
         };
         if source.is_some_and(|source| source.port != self.port || source.origin != Origin::Fix) {

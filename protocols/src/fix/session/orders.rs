@@ -375,9 +375,15 @@ impl Session {
     fn remember(&mut self, told: &pitlane_engine::event::OrderTerms, at: Timestamp, desk: &Desk) {
         let Some(key) = self.key_of(&told.id, &told.orig_id, told.order, desk) else { return };
         match self.book.get_mut(&key) {
-            Some(order) => order.terms = told.terms,
+            Some(order) => {
+                order.terms = told.terms;
+                // An order that was modified more than once is first shown under its earlier ids.
+                if order.is_recalled && order.cl_ord_id == told.orig_id {
+                    order.cl_ord_id = told.id;
+                }
+            }
             None => {
-                self.book.recall(order_of(told, key.root, at));
+                self.book.recall(Order { is_recalled: true, ..order_of(told, key.root, at) });
                 if told.status.is_finished() {
                     self.book.finish(&key);
                 }

@@ -62,7 +62,8 @@ impl Broker {
             | Body::Budget(_)
             | Body::Done { .. }
             | Body::SnapshotBegin { .. }
-            | Body::SnapshotEnd { .. } => {}
+            | Body::SnapshotEnd { .. }
+            | Body::UsedIds(_) => {}
         }
     }
 

@@ -1,0 +1,411 @@
+//! Ids that were used in this trading day, in eight bytes each, so that no id makes a second order after a restart or
+//! after its order was forgotten.
+//!
+//! ```text
+//! command ─► Shard: UsedIdLog ── image ──► restart ── Body::UsedIds, part of a snapshot ──► Desk: UsedIdSet
+//! ```
+//!
+//! A shard logs the id of every order, modification, close and cancel that it applies; the log is part of its state. A
+//! desk has a set of the ids whose orders it no longer knows: those it forgot itself, and those of before a restart, which
+//! the shards tell it. An id is kept as a hash of 56 bits. Two different ids with the same hash are one in 10^16 pairs: then
+//! a new id is refused as a duplicate, and a duplicate is never taken for a new id.
+//!
+//! Both have the bound [`USED_IDS_MAX`]. Beyond it the oldest ids are forgotten and counted; the newest are always known.
+
+use crate::ahead;
+use crate::id::{IntId, PortId, Source};
+use crate::image::{Damage, Image, Problem, Reader, Sink};
+use crate::scatter::{Scatter, fold};
+
+/// Ids of the trading day that a shard and a large desk remember at least; a small desk has 16 for each id by which it can find an
+/// order. They take 32 MB in a shard and in its snapshots, and 64 MB in a desk that needs them, 128 MB when it has had more. A
+/// source that sends 140 orders a second does not reach the bound in a day of eight hours; at 200,000 a second it covers the last
+/// 20 seconds, which is what a client repeats after a lost answer.
+pub const USED_IDS_MAX: usize = 1 << 22;
+
+/// The hash must be the same in every process that reads a journal, so its seed is no secret. Whoever finds two ids with
+/// the same hash can have one of them refused, and nothing else.
+const HASH_SEED: u64 = 0x7573_6564_2069_6473;
+
+const PORT_SHIFT: u32 = 56;
+const HASH_MASK: u64 = (1 << PORT_SHIFT) - 1;
+
+/// Hashes ids within their session to 56 bits.
+#[derive(Clone, Copy, Debug)]
+struct Hasher(Scatter);
+
+impl Hasher {
+    fn new() -> Hasher {
+        Hasher(Scatter::new(HASH_SEED))
+    }
+
+    #[inline]
+    fn hash(&self, session: u16, id: &IntId) -> u64 {
+        self.0.hash_wide(session, id) & HASH_MASK
+    }
+}
+
+/// All ids that a shard was given in this trading day, oldest first; a ring once it is full.
+#[derive(Debug)]
+pub struct UsedIdLog {
+    /// Port in the upper byte, hash below it.
+    ids: Vec<u64>,
+    /// Where the next one goes when the log is full.
+    next: usize,
+    max: usize,
+    hasher: Hasher,
+}
+
+impl UsedIdLog {
+    /// An empty log for at most `max` ids. Its memory is reserved now, and used as ids come.
+    pub fn new(max: usize) -> UsedIdLog {
+        assert!(max > 0, "a log without room remembers nothing");
+        UsedIdLog { ids: Vec::with_capacity(max), next: 0, max, hasher: Hasher::new() }
+    }
+
+    /// Logs an id. Does not look whether it is there already: its desk has.
+    #[inline]
+    pub fn push(&mut self, source: Source, id: &IntId) {
+        if id.is_none() {
+            return;
+        }
+        let entry = (source.port.0 as u64) << PORT_SHIFT | self.hasher.hash(source.session, id);
+        if self.ids.len() < self.max {
+            return self.ids.push(entry);
+        }
+        self.ids[self.next] = entry;
+        self.next = (self.next + 1) % self.max;
+    }
+
+    /// Begins a new trading day.
+    pub fn clear(&mut self) {
+        self.ids.clear();
+        self.next = 0;
+    }
+
+    pub fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+
+    /// Takes the next batch for a port from entry `at` on, and says where to go on. Ports of other servers are behind
+    /// [`PortId::LINK`]; a batch is of one of them.
+    pub fn batch(&self, at: usize, to: PortId) -> (UsedIds, usize) {
+        // The log may have been emptied since the last batch.
+        let at = at.min(self.ids.len());
+        let end = self.ids.len().min(at + SCAN_MAX);
+        let mut batch = UsedIds { hashes: [0; UsedIds::COUNT_MAX], source: Source::default(), count: 0 };
+        for (entry, place) in self.ids[at..end].iter().zip(at..) {
+            let port = PortId((entry >> PORT_SHIFT) as u8);
+            if port.0.min(PortId::MAX) != to.0 {
+                continue;
+            }
+            let is_full = batch.count as usize == UsedIds::COUNT_MAX;
+            if is_full || batch.count > 0 && batch.source.port != port {
+                return (batch, place);
+            }
+            batch.source.port = port;
+            batch.hashes[batch.count as usize] = entry & HASH_MASK;
+            batch.count += 1;
+        }
+        (batch, end)
+    }
+
+    pub(crate) fn save(&self, out: &mut impl Sink) {
+        let (newer, older) = self.ids.split_at(self.next);
+        (self.ids.len() as u32).encode(out);
+        older.iter().chain(newer).for_each(|entry| entry.encode(out));
+    }
+
+    /// The log of an image, which may be of a version that had another bound.
+    pub(crate) fn load(from: &mut Reader<'_>, max: usize) -> Result<UsedIdLog, Damage> {
+        let count = u32::decode(from)? as usize;
+        from.check(count <= max, Problem::Value)?;
+        from.check(count.saturating_mul(size_of::<u64>()) <= from.left(), Problem::Short)?;
+        let mut log = UsedIdLog::new(max);
+        for _ in 0..count {
+            log.ids.push(u64::decode(from)?);
+        }
+        Ok(log)
+    }
+}
+
+/// Entries of the log looked at for one batch, so that a step of a snapshot has its bound.
+const SCAN_MAX: usize = 512;
+
+/// Some ids that were used by the sources of one port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UsedIds {
+    /// The first `count` of them.
+    pub hashes: [u64; UsedIds::COUNT_MAX],
+    /// Only its port means something: it is seen by each server in its own way.
+    pub source: Source,
+    pub count: u8,
+}
+
+impl UsedIds {
+    /// As many as fit into an event.
+    pub const COUNT_MAX: usize = 20;
+
+    pub fn hashes(&self) -> &[u64] {
+        &self.hashes[..(self.count as usize).min(UsedIds::COUNT_MAX)]
+    }
+}
+
+/// The ids that a desk remembers beside those of the orders it knows. It holds the newest `max` at least and twice as many
+/// at most, in two tables: when the newer is full, the older is emptied and becomes the newer.
+#[derive(Debug)]
+pub struct UsedIdSet {
+    newer: Table,
+    older: Table,
+    max: usize,
+    /// Of the places in the tables; clients should not know it.
+    seed: u64,
+    hasher: Hasher,
+    dropped: u64,
+}
+
+impl UsedIdSet {
+    /// An empty set. All its memory is reserved now; pages never touched cost nothing.
+    pub fn new(max: usize, seed: u64) -> UsedIdSet {
+        assert!(max > 0, "a set without room remembers nothing");
+        UsedIdSet {
+            newer: Table::new(max),
+            older: Table::new(max),
+            max,
+            seed,
+            hasher: Hasher::new(),
+            dropped: 0,
+        }
+    }
+
+    /// Ids forgotten for want of room since the start.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    pub fn contains(&self, session: u16, id: &IntId) -> bool {
+        !self.is_empty() && self.contains_hash(self.hasher.hash(session, id))
+    }
+
+    pub fn insert(&mut self, session: u16, id: &IntId) {
+        self.insert_hash(self.hasher.hash(session, id));
+    }
+
+    /// Adds an id by what a shard keeps of it.
+    pub fn insert_hash(&mut self, hash: u64) {
+        if self.contains_hash(hash) {
+            return;
+        }
+        if self.newer.len == self.max {
+            self.dropped += self.older.len as u64;
+            std::mem::swap(&mut self.newer, &mut self.older);
+            self.newer.clear();
+        }
+        self.newer.insert(self.home(hash), hash);
+    }
+
+    /// Forgets all: a new trading day.
+    pub fn clear(&mut self) {
+        self.newer.clear();
+        self.older.clear();
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.newer.len == 0 && self.older.len == 0
+    }
+
+    /// Has memory brought near for an id that will be asked for soon.
+    #[inline]
+    pub fn foresee(&self, session: u16, id: &IntId) {
+        if self.newer.len > 0 {
+            let home = self.home(self.hasher.hash(session, id));
+            ahead::fetch(&self.newer.slots[home as usize & (self.newer.slots.len() - 1)]);
+        }
+    }
+
+    fn contains_hash(&self, hash: u64) -> bool {
+        let home = self.home(hash);
+        self.newer.contains(home, hash) || self.older.contains(home, hash)
+    }
+
+    #[inline]
+    fn home(&self, hash: u64) -> u64 {
+        fold(hash ^ self.seed, 0x9e37_79b9_7f4a_7c15)
+    }
+}
+
+/// Open addressing without removal. A slot holds a tag of 16 bits and 48 bits of the hash. Slots with another tag than the
+/// table's are empty, so the table is emptied by taking the next tag.
+#[derive(Debug)]
+struct Table {
+    slots: Vec<u64>,
+    tag: u64,
+    len: usize,
+}
+
+const TAG_SHIFT: u32 = 48;
+const TAG_MAX: u64 = u16::MAX as u64;
+
+impl Table {
+    /// A table for so many hashes, which then take at most half of its slots. On small pages: with large ones a hundred ids
+    /// would already touch all of its memory.
+    fn new(max: usize) -> Table {
+        Table { slots: vec![0; (max * 2).next_power_of_two()], tag: 1, len: 0 }
+    }
+
+    fn contains(&self, home: u64, hash: u64) -> bool {
+        if self.len == 0 {
+            return false;
+        }
+        let entry = self.entry(hash);
+        let mut at = self.place(home);
+        while self.slots[at] >> TAG_SHIFT == self.tag {
+            if self.slots[at] == entry {
+                return true;
+            }
+            at = self.place(at as u64 + 1);
+        }
+        false
+    }
+
+    /// Adds a hash that is not there. At most half of the slots are in use, so there is an empty one.
+    fn insert(&mut self, home: u64, hash: u64) {
+        let mut at = self.place(home);
+        while self.slots[at] >> TAG_SHIFT == self.tag {
+            at = self.place(at as u64 + 1);
+        }
+        self.slots[at] = self.entry(hash);
+        self.len += 1;
+    }
+
+    fn clear(&mut self) {
+        if self.len == 0 {
+            return;
+        }
+        self.len = 0;
+        self.tag += 1;
+        if self.tag > TAG_MAX {
+            // Once in 65,535 times: some 10 ms.
+            self.slots.fill(0);
+            self.tag = 1;
+        }
+    }
+
+    fn entry(&self, hash: u64) -> u64 {
+        self.tag << TAG_SHIFT | hash & ((1 << TAG_SHIFT) - 1)
+    }
+
+    fn place(&self, at: u64) -> usize {
+        at as usize & (self.slots.len() - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::Origin;
+
+    fn id(number: u64) -> IntId {
+        IntId::numbered(b'n', number)
+    }
+
+    fn source(port: u8) -> Source {
+        Source { origin: Origin::Rest, port: PortId(port), session: 3 }
+    }
+
+    fn told(log: &UsedIdLog, to: PortId) -> Vec<(PortId, u64)> {
+        let (mut at, mut told) = (0, Vec::new());
+        while at < log.len() {
+            let (batch, next) = log.batch(at, to);
+            assert!(next > at && next - at <= SCAN_MAX, "a batch has its bound and an end");
+            told.extend(batch.hashes().iter().map(|hash| (batch.source.port, *hash)));
+            at = next;
+        }
+        told
+    }
+
+    #[test]
+    fn a_log_keeps_the_newest_ids_in_their_order() {
+        let mut log = UsedIdLog::new(4);
+        (0..6).for_each(|number| log.push(source(1), &id(number)));
+        log.push(source(1), &IntId::NONE);
+        let mut bytes = Vec::new();
+        log.save(&mut bytes);
+        let again = UsedIdLog::load(&mut Reader::new(&bytes), 4).unwrap();
+        let expected: Vec<_> = (2..6).map(|number| (PortId(1), log.hasher.hash(3, &id(number)))).collect();
+        assert_eq!(told(&again, PortId(1)), expected);
+        // Both go on alike.
+        let (mut log, mut again) = (log, again);
+        log.push(source(1), &id(9));
+        again.push(source(1), &id(9));
+        let saved = |log: &UsedIdLog| {
+            let mut bytes = Vec::new();
+            log.save(&mut bytes);
+            bytes
+        };
+        assert_eq!(saved(&log), saved(&again));
+        log.clear();
+        assert!(log.is_empty() && told(&log, PortId(1)).is_empty());
+    }
+
+    #[test]
+    fn each_port_is_told_of_its_own_ids_and_the_link_of_those_of_other_servers() {
+        let mut log = UsedIdLog::new(10_000);
+        let ports = [1, 2, 40, 70];
+        for number in 0..4_000 {
+            log.push(source(ports[number as usize % 4]), &id(number));
+        }
+        for (to, expected) in [(1, vec![1]), (2, vec![2]), (7, vec![]), (PortId::MAX, vec![40, 70])] {
+            let told = told(&log, PortId(to));
+            assert_eq!(told.len(), expected.len() * 1_000);
+            assert!(told.iter().all(|(port, _)| expected.contains(&port.0)), "port {to}");
+        }
+    }
+
+    #[test]
+    fn damaged_logs_are_refused_without_asking_for_memory() {
+        for bytes in [vec![255; 4], vec![9, 0, 0, 0, 1], vec![1, 0, 0]] {
+            assert!(UsedIdLog::load(&mut Reader::new(&bytes), USED_IDS_MAX).is_err(), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_set_knows_at_least_the_newest_and_counts_what_it_forgot() {
+        let mut set = UsedIdSet::new(100, 7);
+        for number in 0..1_000 {
+            assert!(!set.contains(0, &id(number)), "{number} is new");
+            set.insert(0, &id(number));
+            set.insert(0, &id(number));
+            let oldest = number.saturating_sub(99);
+            assert!((oldest..=number).all(|number| set.contains(0, &id(number))));
+            assert!(!set.contains(1, &id(number)), "another session");
+        }
+        assert_eq!(set.dropped(), 800);
+        assert!(!set.contains(0, &id(0)));
+    }
+
+    #[test]
+    fn an_emptied_set_knows_nothing_however_often_it_was_emptied() {
+        let mut set = UsedIdSet::new(2, 7);
+        for number in 0..TAG_MAX + 10 {
+            set.insert(0, &id(number % 5));
+            assert!(set.contains(0, &id(number % 5)));
+            set.clear();
+            assert!(set.is_empty() && (0..5).all(|number| !set.contains(0, &id(number))));
+        }
+    }
+
+    #[test]
+    fn a_desk_finds_what_a_shard_logged() {
+        let mut log = UsedIdLog::new(10);
+        log.push(source(1), &id(5));
+        let (batch, _) = log.batch(0, PortId(1));
+        let mut set = UsedIdSet::new(10, 99);
+        batch.hashes().iter().for_each(|hash| set.insert_hash(*hash));
+        assert!(set.contains(3, &id(5)) && !set.contains(3, &id(6)));
+    }
+}
