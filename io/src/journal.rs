@@ -9,6 +9,7 @@
 //!                       000000000002.seg     made ahead of need, all zeroes: the next
 //!                       00000000000000120000.snap   the state after record 120,000
 //!              shard-01/…
+//!              marks/shard-00      up to which record it was on disk for certain, see `mark`
 //! DATA/notes/KEY.note              what else must be remembered, see `notes`
 //! ```
 //!
@@ -38,6 +39,8 @@
 //! | a sync fails | never repeated on that file: what it should have kept is written again into a fresh segment, and synced there. Entry is shut until restart |
 //! | that fails too | nothing is taken any more |
 //! | the end is torn | dropped and told, see `trail` for how the end is told from damage |
+//! | the newest segment is missing or full of something else, or a whole folder is | refused: the mark tells |
+//! | of an earlier version, see [`header::RULES`] | taken if the digests come out the same, else refused with instructions |
 //! | damage inside, a segment missing or foreign, another state than was written down | refused, with file, place and advice. Nothing is changed |
 //! | the newest snapshot is damaged | passed over with a warning: the one before it, and more to replay |
 
@@ -46,7 +49,9 @@ pub mod disk;
 mod fault;
 pub mod header;
 mod health;
+mod identity;
 mod keeper;
+pub mod mark;
 pub mod notes;
 mod offer;
 pub mod record;
@@ -60,7 +65,6 @@ pub mod trail;
 pub mod verbs;
 mod writer;
 
-use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -77,6 +81,7 @@ use rtrb::RingBuffer;
 
 pub use fault::{Fault, What};
 pub use health::{Door, Health, Level, Report};
+pub use identity::{Identity, read_identity};
 pub use keeper::Keeper;
 pub use offer::class_of;
 pub use recovery::{Progress, Recovered};
@@ -88,6 +93,8 @@ pub use writer::{Class, NotTaken, Writer};
 
 use disk::{Disk, PAGE_BYTES};
 use header::Owner;
+use identity::identify;
+use mark::Marker;
 use record::kind;
 use recovery::recover;
 use writer::TURNS_MAX;
@@ -150,6 +157,19 @@ impl Folders {
 
     pub fn references(&self) -> PathBuf {
         self.journal().join("refdata")
+    }
+
+    pub fn marks(&self) -> PathBuf {
+        self.journal().join("marks")
+    }
+
+    /// The high-water mark of a shard.
+    pub fn mark(&self, shard: u16) -> PathBuf {
+        self.marks().join(format!("shard-{shard:02}"))
+    }
+
+    fn notes(&self) -> PathBuf {
+        self.data.join("notes")
     }
 
     fn boot(&self) -> PathBuf {
@@ -292,69 +312,6 @@ fn take_lock(disk: &Disk, folders: &Folders) -> Result<Lock, Fault> {
     }
 }
 
-/// Reads whose journal this is, or makes it ours.
-fn identify(setup: &Setup<'_>, folders: &Folders) -> Result<u128, Fault> {
-    let path = folders.identity();
-    let asked = (setup.settings.instance, setup.shards as u16);
-    let Some(found) = read_identity(setup.disk, folders)? else {
-        let identity = setup.disk.random();
-        let text = write_identity(identity, asked.0, asked.1);
-        setup.disk.put(&path, text.as_bytes()).map_err(Fault::io(&path))?;
-        return Ok(identity);
-    };
-    if found.shards != asked.1 {
-        return Err(Fault::new(&path, 0, What::Shards { journal: found.shards, asked: asked.1 }));
-    }
-    if found.instance != asked.0 {
-        return Err(Fault::new(&path, 0, What::Instance { journal: found.instance, asked: asked.0 }));
-    }
-    Ok(found.identity)
-}
-
-/// Whose a journal is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Identity {
-    pub identity: u128,
-    pub instance: u64,
-    pub shards: u16,
-}
-
-fn write_identity(identity: u128, instance: u64, shards: u16) -> String {
-    let mut text =
-        format!("pitlane journal\nidentity {identity:032x}\ninstance {instance}\nshards {shards}\n");
-    let sum = crc32c::crc32c(text.as_bytes());
-    let _ = writeln!(text, "sum {sum:08x}");
-    text
-}
-
-/// None if there is no journal.
-pub fn read_identity(disk: &Disk, folders: &Folders) -> Result<Option<Identity>, Fault> {
-    let path = folders.identity();
-    let bytes = match disk.read(&path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            // A journal that lost its identity is not an empty one.
-            let segments = disk.list(&folders.shard(0)).map_err(Fault::io(&path))?;
-            return match segments.iter().any(|name| trail::segment_number(name).is_some()) {
-                true => Err(Fault::new(&path, 0, What::IdentityDamaged)),
-                false => Ok(None),
-            };
-        }
-        Err(error) => return Err(Fault::new(&path, 0, What::Io(error))),
-    };
-    let parsed = std::str::from_utf8(&bytes).ok().and_then(parse_identity);
-    parsed.map(Some).ok_or_else(|| Fault::new(&path, 0, What::IdentityDamaged))
-}
-
-fn parse_identity(text: &str) -> Option<Identity> {
-    let mut lines = text.lines().skip(1);
-    let mut value = |key: &str| lines.next()?.strip_prefix(key)?.strip_prefix(' ');
-    let identity = u128::from_str_radix(value("identity")?, 16).ok()?;
-    let instance = value("instance")?.parse().ok()?;
-    let shards = value("shards")?.parse().ok()?;
-    (text == write_identity(identity, instance, shards)).then_some(Identity { identity, instance, shards })
-}
-
 /// The configured reference data, with all that the shards knew before.
 fn succeed(new: &RefData, recovered: &[Recovered], folders: &Folders) -> Result<RefData, Fault> {
     let mut reference = new.clone();
@@ -419,6 +376,7 @@ impl Parts {
         self.keepers.push(keeper::Shard::new(
             settings.level,
             settings.sync_interval_ns,
+            Marker::new(life.setup.disk, life.folders, &life.owner),
             ends,
             health.clone(),
         ));
@@ -464,6 +422,7 @@ impl Opened {
         now: Timestamp,
     ) -> Result<(), Fault> {
         self.steward.prepare(now)?;
+        setup.disk.make_folder(&folders.marks()).map_err(Fault::io(&folders.marks()))?;
         // Not before what an earlier start of the machine left torn is out of the way.
         let (path, boot) = (folders.boot(), setup.disk.boot());
         if recovery::last_boot(setup.disk, folders) != Some(boot) {
@@ -486,7 +445,8 @@ impl Opened {
             replay::begin(&mut opened.shard, time, reference, setup.settings.clone(), &mut outbox, past);
             (opened.event, opened.now) = (outbox.seq(), time);
         }
-        self.keeper.poll(now);
+        // On disk at every level, so that the mark may name the segment.
+        self.keeper.finish(now);
         for opened in &self.shards {
             let health = opened.writer.health();
             if let Some(words) = health.report().last_error {

@@ -7,6 +7,7 @@ use pitlane::journal::simulated::Simulated;
 use pitlane_engine::id::ShardId;
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::shard::Shard;
+use pitlane_tests::dice::Dice;
 use pitlane_tests::keep::Entry;
 use pitlane_tests::keep::image;
 
@@ -159,11 +160,48 @@ fn a_segment_that_is_missing_swapped_or_old_is_found() {
             let outcome = sample.outcome(&disk, &format!("segment {other} in the place of {at}"));
             assert!(outcome.is_none() || at == other, "segment {other} in the place of {at} was taken");
         }
-        // The oldest may be gone only if a snapshot stands for it, and the newest leaves a clean beginning.
+        // The oldest may be gone only if a snapshot stands for it; the newest is missed by the mark.
         let disk = sample.disk.kill();
         disk.meddle(&sample.files[at], |old| old.clear());
         let outcome = sample.outcome(&disk, &format!("segment {at} emptied"));
-        assert!(outcome.is_none() || at + 1 == used, "segment {at} was not missed");
+        assert!(outcome.is_none(), "segment {at} was not missed");
+    }
+}
+
+/// Each file of the data folder is lost or overwritten in turn, and each shard's folder as a whole: the start is refused, or
+/// nothing that was acknowledged is missing.
+#[test]
+fn no_file_is_lost_or_overwritten_without_a_refusal_or_a_whole_state() {
+    for (level, reboot, snapshot_bytes) in [
+        (Level::Os, false, u64::MAX),
+        (Level::Os, false, 1),
+        (Level::Disk, true, u64::MAX),
+        (Level::Disk, true, 1),
+        (Level::Disk, false, 1),
+    ] {
+        let sample = sample(level, snapshot_bytes);
+        let again = || if reboot { sample.disk.power_loss() } else { sample.disk.kill() };
+        let mut refused = 0;
+        let mut check = |disk: Simulated, what: String| {
+            let outcome = sample.outcome(&disk, &what);
+            assert!(outcome.is_none_or(|seq| seq == sample.last()), "{what}: {outcome:?}");
+            refused += usize::from(outcome.is_none());
+        };
+        for path in sample.disk.paths() {
+            let disk = again();
+            disk.lose(&path);
+            check(disk, format!("{level}: {} lost", path.display()));
+            for seed in 0..2 {
+                let disk = again();
+                let mut dice = Dice::new(seed);
+                disk.meddle(&path, |bytes| bytes.iter_mut().for_each(|byte| *byte = dice.below(256) as u8));
+                check(disk, format!("{level}: {} overwritten", path.display()));
+            }
+        }
+        let disk = again();
+        sample.files.iter().for_each(|path| disk.lose(path));
+        check(disk, format!("{level}: the whole folder lost"));
+        assert!(refused > 5, "{refused} refused");
     }
 }
 

@@ -34,6 +34,18 @@ pub enum What {
     Missing {
         number: u64,
     },
+    /// The journal ends before a record that was on disk.
+    Behind {
+        segment: u64,
+        record: u64,
+        found: u64,
+    },
+    /// There are notes of earlier starts, and no journal.
+    JournalMissing,
+    /// Of an earlier version, and by this version's rules its commands give another state.
+    OldRules {
+        seq: u64,
+    },
     /// It does not fit to the one it continues.
     Chain {
         number: u64,
@@ -101,6 +113,17 @@ impl fmt::Display for What {
                 write!(f, "the journal is that of instance {journal}, and {asked} is configured")
             }
             What::Missing { number } => write!(f, "it continues segment {number}, which is missing"),
+            What::Behind { segment, record, found } => write!(
+                f,
+                "the journal ends with record {found}, and record {record} was on disk: segment {segment} or its end is missing"
+            ),
+            What::JournalMissing => {
+                write!(f, "there is no journal here, and the notes beside it tell of one")
+            }
+            What::OldRules { seq } => write!(
+                f,
+                "written by an earlier version, whose rules differ: by this version's rules the state after record {seq} is another than its clients were told"
+            ),
             What::Chain { number } => write!(f, "it does not fit to segment {number}, which it continues"),
             What::RecordDamaged { after } => {
                 write!(f, "the record after number {after} is damaged, and it was whole once")
@@ -136,6 +159,15 @@ impl What {
             What::Instance { .. } => "configure the same instance as before, or choose its data folder",
             What::Digest { .. } => {
                 "keep the folder and report it: `pitlane journal replay` shows the state, `pitlane journal dump` the commands"
+            }
+            What::OldRules { .. } => {
+                "start the version that wrote it, cancel the open orders, note positions and cash, and stop it; then begin with an empty data folder and book positions and cash there as transactions. Nothing was changed"
+            }
+            What::Behind { .. } => {
+                "put the missing file back, or restore the folder from a copy. To go on without it, remove `journal/marks`: what the missing records did is then lost. Nothing was changed"
+            }
+            What::JournalMissing => {
+                "put the folder `journal` back, or restore the data folder from a copy; to begin anew, choose an empty data folder. Nothing was changed"
             }
             What::HeaderDamaged
             | What::Foreign

@@ -8,7 +8,7 @@
 //!  80 last sequence known to be on disk (8)
 //!  88 number of the segment it continues, zero: none (8)     96 where that one ends (8)
 //! 104 CRC32C of that one's header (4)  108 chain of that one's records (4)
-//! 112 shard (2)        114 shards (2)  116 reference data in force (8)        124 zeroes (4)
+//! 112 shard (2)        114 shards (2)  116 reference data in force (8)        124 rules (4)
 //! ```
 //!
 //! The chain is the CRC32C of the sums of all records up to there. So a segment that is missing, foreign, swapped or
@@ -18,6 +18,9 @@ pub const HEADER_BYTES: usize = 128;
 const MAGIC: [u8; 8] = *b"PITLANEJ";
 /// Of header and records. What a payload holds has a format of its own.
 pub const FORMAT: u32 = 1;
+/// Of what a shard makes of its commands. It goes up when the same commands may give another state: then what was written by
+/// an earlier version is taken only if its digests still come out. 0 until the trading day's end, busts and stops changed.
+pub const RULES: u32 = 1;
 
 /// Who writes: the same in all headers of one shard's journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +66,8 @@ pub struct Header {
     pub after: Link,
     /// Name of the reference data that the first record is about.
     pub reference: u64,
+    /// The [`RULES`] by which its records were applied.
+    pub rules: u32,
 }
 
 impl Header {
@@ -90,6 +95,7 @@ impl Header {
         out[112..114].copy_from_slice(&self.owner.shard.to_le_bytes());
         out[114..116].copy_from_slice(&self.owner.shards.to_le_bytes());
         out[116..124].copy_from_slice(&self.reference.to_le_bytes());
+        out[124..128].copy_from_slice(&self.rules.to_le_bytes());
         let sum = crc32c::crc32c(&out);
         out[12..16].copy_from_slice(&sum.to_le_bytes());
         (out, sum)
@@ -134,6 +140,7 @@ impl Header {
             durable: word(80),
             after: Link { number: word(88), end: word(96), header_sum: half(104), chain: half(108) },
             reference: word(116),
+            rules: half(124),
         };
         Ok((header, sum))
     }
@@ -168,6 +175,7 @@ mod tests {
             durable: 990,
             after: Link { number: 2, end: 4_096, header_sum: 1, chain: 2 },
             reference: 99,
+            rules: 5,
         }
     }
 

@@ -18,6 +18,7 @@ use rtrb::{Consumer, Producer};
 
 use super::disk::{File, Region};
 use super::health::{Doing, Health, Level};
+use super::mark::{Mark, Marker};
 use super::writer::{Left, Turn};
 use crate::wake::Bell;
 
@@ -39,6 +40,7 @@ pub(super) struct Shard {
     due: Timestamp,
     /// Files in the order in which they are written: left, current, spare.
     files: VecDeque<(u64, File)>,
+    marker: Marker,
     /// Those of them that were left and not yet synced.
     left: VecDeque<Left>,
     /// Synced, and waiting for their region.
@@ -106,13 +108,21 @@ impl Keeper {
         for shard in &mut self.shards {
             shard.due = now;
             shard.poll(now);
+            shard.mark();
         }
     }
 }
 
 impl Shard {
-    pub(super) fn new(level: Level, interval_ns: u64, ends: Ends, health: Arc<Health>) -> Shard {
+    pub(super) fn new(
+        level: Level,
+        interval_ns: u64,
+        marker: Marker,
+        ends: Ends,
+        health: Arc<Health>,
+    ) -> Shard {
         Shard {
+            marker,
             level,
             interval_ns,
             due: Timestamp::MAX,
@@ -216,6 +226,8 @@ impl Shard {
         {
             return self.fail(&error);
         }
+        // Before anybody is told that it is on disk.
+        self.note_mark(seq, false);
         let keeper = &self.health.keeper;
         let ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
         keeper.sync_ns_max.fetch_max(ns, Ordering::Relaxed);
@@ -224,6 +236,20 @@ impl Shard {
         keeper.synced.store(seq, Ordering::Release);
         if let Some(bell) = &self.bell {
             bell.wake();
+        }
+    }
+
+    /// Writes the mark again, so that it names the last record.
+    fn mark(&mut self) {
+        if self.state == State::Sound {
+            self.note_mark(self.health.keeper.synced.load(Ordering::Relaxed), true);
+        }
+    }
+
+    fn note_mark(&mut self, record: u64, now: bool) {
+        if let Some((segment, _)) = self.files.front() {
+            // The older mark stays, and is tried again with the next sync: a full disk must not stop what needs no room.
+            let _ = self.marker.note(Mark { segment: *segment, record }, now);
         }
     }
 

@@ -6,6 +6,7 @@ use super::Folders;
 use super::disk::Disk;
 use super::fault::{Fault, What};
 use super::header::Owner;
+use super::mark::Mark;
 use super::record::Record;
 use super::replay::{Replay, ReplayCounts, Restored, Unheard};
 use super::snapshot::{Snapshot, snapshots_in};
@@ -49,8 +50,10 @@ pub fn recover(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Recovered, Fault> {
     let folder = folders.shard(owner.shard);
-    let trail = trail::survey(disk, &folder, owner, last_boot(disk, folders) != Some(boot))?;
     let mut warnings = Vec::new();
+    // Before anything else is read: of a journal that is being written it must not be ahead.
+    let mark = Mark::read(disk, folders, owner, &mut warnings)?;
+    let trail = trail::survey(disk, &folder, owner, last_boot(disk, folders) != Some(boot))?;
     let (mut replay, snapshots) = newest_state(disk, folders, owner, &mut warnings)?;
     let snapshot = (replay.seq() > 0).then_some(replay.seq());
     // Somebody elsewhere may ask for what was said before the newest snapshot.
@@ -70,6 +73,14 @@ pub fn recover(
     if walked.position.seq < snapshot.unwrap_or(0) {
         // The snapshot was made from segments that are no longer here.
         return Err(Fault::new(&folder, 0, What::Missing { number: trail.number + 1 }));
+    }
+    mark.map_or(Ok(()), |mark| mark.check(folders, owner, &walked.position))?;
+    let old = replay.counts().old_segments;
+    if old > 0 {
+        warnings.push(format!(
+            "{old} segments of an earlier version were applied by this version's rules: {} digests came out the same; what the last segment holds has none: compare open orders and positions",
+            replay.counts().digests
+        ));
     }
     if let Some(torn) = &walked.torn {
         warnings.push(format!(

@@ -18,7 +18,7 @@ use pitlane_engine::time::Timestamp;
 
 use super::disk::Disk;
 use super::fault::{Fault, What};
-use super::header::Owner;
+use super::header::{Owner, RULES};
 use super::record::{Record, kind};
 use super::reference;
 use super::snapshot::{Snapshot, snapshot_path};
@@ -163,6 +163,8 @@ pub struct ReplayCounts {
     pub commands: u64,
     pub starts: u64,
     pub segments: u64,
+    /// Those of them that another version wrote, whose rules were others.
+    pub old_segments: u64,
     /// Digests in segment headers that were found to be right.
     pub digests: u64,
 }
@@ -211,8 +213,13 @@ impl Replay {
         let settings = ShardSettings::load(&snapshot.settings).map_err(damaged)?;
         let mut replay = Replay::new(disk, references, snapshot.owner);
         let (id, shards) = replay.place();
-        let shard = Shard::load(&snapshot.state, id, shards, reference, settings.clone()).map_err(damaged)?;
-        check_digest(&path, snapshot.seq, snapshot.digest, &shard)?;
+        let (state, format) = (&snapshot.state, snapshot.format);
+        let shard = Shard::load_format(state, format, id, shards, reference, settings.clone());
+        let shard = shard.map_err(damaged)?;
+        // The digest of an earlier format may have been taken over other parts; the hash over the file was right.
+        if format == image::STATE_FORMAT {
+            check_digest(&path, snapshot.seq, snapshot.digest, &shard)?;
+        }
         let outbox = Outbox::new(snapshot.event);
         replay.state = Some(State { shard, outbox, settings, reference: snapshot.reference });
         (replay.seq, replay.time) = (snapshot.seq, snapshot.time);
@@ -242,7 +249,8 @@ impl Replay {
     /// Whether this snapshot, of the same record, is of the same state.
     pub fn check(&self, snapshot: &Snapshot) -> Result<(), Fault> {
         let Some(ours) = self.snapshot() else { return Ok(()) };
-        if ours == *snapshot {
+        let is_earlier = snapshot.format != ours.format;
+        if is_earlier || ours == *snapshot {
             return Ok(());
         }
         let what = What::Digest { seq: ours.seq, told: snapshot.digest, found: ours.digest };
@@ -259,6 +267,7 @@ impl Replay {
             event: outbox.seq(),
             digest: shard.digest(),
             reference: *reference,
+            format: image::STATE_FORMAT,
             settings: Vec::new(),
             state: Vec::new(),
         };
@@ -339,10 +348,15 @@ impl Hear for Replay {
             && header.first == self.seq + 1
             && header.digest != 0
         {
-            check_digest(&piece.path, self.seq, header.digest, &state.shard)?;
+            let is_same = check_digest(&piece.path, self.seq, header.digest, &state.shard);
+            if is_same.is_err() && header.rules != RULES {
+                return Err(Fault::new(&piece.path, 72, What::OldRules { seq: self.seq }));
+            }
+            is_same?;
             self.counts.digests += 1;
         }
         self.counts.segments += 1;
+        self.counts.old_segments += u64::from(header.rules != RULES);
         Ok(())
     }
 

@@ -132,6 +132,13 @@ impl Simulated {
         self.world().used()
     }
 
+    /// Loses a file behind everybody's back.
+    pub fn lose(&self, path: &Path) {
+        let mut world = self.world();
+        world.names.remove(path);
+        world.names_kept.remove(path);
+    }
+
     /// Changes bytes on the medium behind everybody's back.
     pub fn meddle(&self, path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
         let mut world = self.world();

@@ -13,10 +13,12 @@
 
 use std::path::{Path, PathBuf};
 
+use pitlane_engine::image::COMMAND_BYTES_MAX;
+
 use super::disk::Disk;
 use super::fault::{Fault, What};
 use super::header::{HEADER_BYTES, Header, Link, NoHeader, Owner};
-use super::record::{Found, Record};
+use super::record::{Found, PAYLOAD_BYTES_MAX, Record, bytes_of};
 use super::writer::{Position, chained};
 
 /// Ending of a segment's file name.
@@ -102,6 +104,10 @@ pub fn survey(disk: &Disk, folder: &Path, owner: &Owner, rebooted: bool) -> Resu
 /// A header is written before its records, so if there is one of these the header was there; and if one of them knows that
 /// another was on disk, so was the header.
 fn had_header(salt: u32, bytes: &[u8], rebooted: bool) -> bool {
+    // While the machine has not been started again, nothing but a header that was being written can be torn.
+    if !rebooted && bytes.iter().skip(HEADER_BYTES).any(|byte| *byte != 0) {
+        return true;
+    }
     let mut first = None;
     records_behind(salt, bytes, 0).any(|record| {
         let first = *first.get_or_insert(record.seq);
@@ -279,11 +285,18 @@ fn judge(
         torn.records += 1;
     }
     torn.bytes = bytes[read.at..].iter().rposition(|&byte| byte != 0).map_or(0, |last| last as u64 + 1);
-    if !rest.is_empty() && same_boot(&piece.header) {
+    if same_boot(&piece.header) && (!rest.is_empty() || torn.bytes > torn_bytes_max(read)) {
         return Err(fault());
     }
     let (records, bytes) = count_later(disk, rest, lost)?.ok_or_else(fault)?;
     Ok(Torn { records: torn.records + records, bytes: torn.bytes + bytes, ..torn })
+}
+
+/// Bytes that a process which was killed can have torn: of the one record that it was writing. The first of a segment may be
+/// that of a start, which is longer than a command.
+fn torn_bytes_max(read: &Read) -> u64 {
+    let payload = if read.at == HEADER_BYTES { PAYLOAD_BYTES_MAX } else { COMMAND_BYTES_MAX };
+    bytes_of(payload) as u64
 }
 
 /// Records and bytes of segments behind a lost record; none if one of them knows that it was on disk.

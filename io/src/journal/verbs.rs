@@ -14,6 +14,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::disk::Disk;
 use super::fault::Fault;
 use super::header::Owner;
+use super::mark::Mark;
 use super::record::{Record, kind};
 use super::recovery::{check_beginning, last_boot, recover};
 use super::replay::{Replay, decode_start};
@@ -144,7 +145,13 @@ fn verify_shard(
     out: &mut impl Write,
 ) -> Result<(), VerbError> {
     let folder = folders.shard(owner.shard);
+    let mut doubts = Vec::new();
+    let mark = Mark::read(disk, folders, owner, &mut doubts)?;
     let trail = survey(disk, folders, owner)?;
+    for doubt in doubts {
+        all.warnings += 1;
+        writeln!(out, "shard {}: {doubt}", owner.shard)?;
+    }
     for path in &trail.void {
         all.warnings += 1;
         writeln!(
@@ -180,7 +187,9 @@ fn verify_shard(
     let counts = check.replay.counts();
     all.segments += counts.segments;
     all.digests += counts.digests + check.met;
-    if let Some(torn) = walked?.torn {
+    let walked = walked?;
+    mark.map_or(Ok(()), |mark| mark.check(folders, owner, &walked.position))?;
+    if let Some(torn) = walked.torn {
         all.warnings += 1;
         let (path, at) = (torn.path.display(), torn.offset);
         writeln!(out, "shard {}: {path} at {at}: the end is torn, or being written", owner.shard)?;

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use rtrb::{Consumer, Producer};
 
 use super::disk::Region;
-use super::header::{HEADER_BYTES, Header, Link, Owner};
+use super::header::{HEADER_BYTES, Header, Link, Owner, RULES};
 use super::health::{Door, Health, Level};
 use super::record::{Found, Record, bytes_of};
 use crate::wake::Bell;
@@ -346,6 +346,7 @@ impl Writer {
             durable: self.synced(),
             after,
             reference: self.reference,
+            rules: RULES,
         };
         let (bytes, header_sum) = header.encode();
         spare.region.write(0, &bytes);

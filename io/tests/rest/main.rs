@@ -12,6 +12,7 @@ mod service;
 
 mod cache;
 mod decimals;
+mod earlier;
 mod hostile;
 mod lives;
 mod lists;

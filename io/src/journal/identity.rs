@@ -1,0 +1,80 @@
+//! Whose a journal is: a small file at its top, made with the first start.
+
+use std::fmt::Write as _;
+
+use super::disk::Disk;
+use super::fault::{Fault, What};
+use super::{Folders, Setup, trail};
+
+/// Reads whose journal this is, or makes it ours.
+pub(super) fn identify(setup: &Setup<'_>, folders: &Folders) -> Result<u128, Fault> {
+    let path = folders.identity();
+    let asked = (setup.settings.instance, setup.shards as u16);
+    let Some(found) = read_identity(setup.disk, folders)? else {
+        check_absence(setup.disk, folders)?;
+        let identity = setup.disk.random();
+        let text = write_identity(identity, asked.0, asked.1);
+        setup.disk.put(&path, text.as_bytes()).map_err(Fault::io(&path))?;
+        return Ok(identity);
+    };
+    if found.shards != asked.1 {
+        return Err(Fault::new(&path, 0, What::Shards { journal: found.shards, asked: asked.1 }));
+    }
+    if found.instance != asked.0 {
+        return Err(Fault::new(&path, 0, What::Instance { journal: found.instance, asked: asked.0 }));
+    }
+    Ok(found.identity)
+}
+
+/// A journal comes before all notes, so where there are notes, there was one.
+fn check_absence(disk: &Disk, folders: &Folders) -> Result<(), Fault> {
+    let notes = disk.list(&folders.notes()).map_err(Fault::io(&folders.notes()))?;
+    match notes.iter().any(|name| name.ends_with(".note")) {
+        true => Err(Fault::new(&folders.journal(), 0, What::JournalMissing)),
+        false => Ok(()),
+    }
+}
+
+/// Whose a journal is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    pub identity: u128,
+    pub instance: u64,
+    pub shards: u16,
+}
+
+fn write_identity(identity: u128, instance: u64, shards: u16) -> String {
+    let mut text =
+        format!("pitlane journal\nidentity {identity:032x}\ninstance {instance}\nshards {shards}\n");
+    let sum = crc32c::crc32c(text.as_bytes());
+    let _ = writeln!(text, "sum {sum:08x}");
+    text
+}
+
+/// None if there is no journal.
+pub fn read_identity(disk: &Disk, folders: &Folders) -> Result<Option<Identity>, Fault> {
+    let path = folders.identity();
+    let bytes = match disk.read(&path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            // A journal that lost its identity is not an empty one.
+            let segments = disk.list(&folders.shard(0)).map_err(Fault::io(&path))?;
+            return match segments.iter().any(|name| trail::segment_number(name).is_some()) {
+                true => Err(Fault::new(&path, 0, What::IdentityDamaged)),
+                false => Ok(None),
+            };
+        }
+        Err(error) => return Err(Fault::new(&path, 0, What::Io(error))),
+    };
+    let parsed = std::str::from_utf8(&bytes).ok().and_then(parse_identity);
+    parsed.map(Some).ok_or_else(|| Fault::new(&path, 0, What::IdentityDamaged))
+}
+
+fn parse_identity(text: &str) -> Option<Identity> {
+    let mut lines = text.lines().skip(1);
+    let mut value = |key: &str| lines.next()?.strip_prefix(key)?.strip_prefix(' ');
+    let identity = u128::from_str_radix(value("identity")?, 16).ok()?;
+    let instance = value("instance")?.parse().ok()?;
+    let shards = value("shards")?.parse().ok()?;
+    (text == write_identity(identity, instance, shards)).then_some(Identity { identity, instance, shards })
+}

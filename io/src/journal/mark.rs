@@ -1,0 +1,142 @@
+//! The high-water mark of a shard's journal: which record was on disk for certain, and in which segment. It lies outside the
+//! shard's folder, so that the loss of the newest segment, or of the whole folder, is noticed at the next start.
+//!
+//! ```text
+//! DATA/journal/marks/shard-00      segment (8), record (8), identity of the journal (16), CRC32C (4)
+//! ```
+//!
+//! The keeper writes it after the first sync of each segment and at the end of a process: once in 16 MB, not per record. A
+//! segment that is named here had been synced, so a loss of power cannot have taken its header. A journal that is copied to a
+//! standby has no mark until that server leads.
+
+use std::io;
+use std::path::PathBuf;
+
+use super::Folders;
+use super::disk::Disk;
+use super::fault::{Fault, What};
+use super::header::{Owner, array};
+use super::writer::Position;
+
+const BYTES: usize = 36;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mark {
+    /// The newest segment that was synced.
+    pub segment: u64,
+    /// The last record that was synced when this was written.
+    pub record: u64,
+}
+
+impl Mark {
+    /// The mark of a shard; none if it has none, with a warning if it should have one.
+    pub fn read(
+        disk: &Disk,
+        folders: &Folders,
+        owner: &Owner,
+        warnings: &mut Vec<String>,
+    ) -> Result<Option<Mark>, Fault> {
+        let path = folders.mark(owner.shard);
+        let bytes = match disk.read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Fault::new(&path, 0, What::Io(error))),
+        };
+        let mark = decode(&bytes, owner);
+        if mark.is_none() {
+            // Nothing that was acknowledged is lost by that.
+            warnings.push(format!("{}: the mark is damaged and is written again", path.display()));
+        }
+        Ok(mark)
+    }
+
+    /// Refuses a journal that ends before what was on disk.
+    pub fn check(&self, folders: &Folders, owner: &Owner, end: &Position) -> Result<(), Fault> {
+        if end.seq >= self.record {
+            return Ok(());
+        }
+        let what = What::Behind { segment: self.segment, record: self.record, found: end.seq };
+        Err(Fault::new(&folders.shard(owner.shard), 0, what))
+    }
+}
+
+fn decode(bytes: &[u8], owner: &Owner) -> Option<Mark> {
+    let bytes: &[u8; BYTES] = bytes.try_into().ok()?;
+    let sum = u32::from_le_bytes(array(&bytes[32..]));
+    let identity = u128::from_le_bytes(array(&bytes[16..32]));
+    let word = |at: usize| u64::from_le_bytes(array(&bytes[at..at + 8]));
+    let is_ours = crc32c::crc32c(&bytes[..32]) == sum && identity == owner.identity;
+    is_ours.then(|| Mark { segment: word(0), record: word(8) })
+}
+
+/// Writes the mark of one shard.
+#[derive(Debug)]
+pub(super) struct Marker {
+    disk: Disk,
+    path: PathBuf,
+    identity: u128,
+    mark: Mark,
+}
+
+impl Marker {
+    pub(super) fn new(disk: &Disk, folders: &Folders, owner: &Owner) -> Marker {
+        let (disk, path) = (disk.clone(), folders.mark(owner.shard));
+        Marker { disk, path, identity: owner.identity, mark: Mark::default() }
+    }
+
+    /// Says that all records up to this one are on disk, the last of them in this segment. Written if the segment is another
+    /// than before, or `now`. An error changes nothing: the older mark is true as well, and the next sync tries again.
+    pub(super) fn note(&mut self, mark: Mark, now: bool) -> io::Result<()> {
+        if mark == self.mark || mark.segment == self.mark.segment && !now {
+            return Ok(());
+        }
+        let mut bytes = [0; BYTES];
+        bytes[0..8].copy_from_slice(&mark.segment.to_le_bytes());
+        bytes[8..16].copy_from_slice(&mark.record.to_le_bytes());
+        bytes[16..32].copy_from_slice(&self.identity.to_le_bytes());
+        let sum = crc32c::crc32c(&bytes[..32]);
+        bytes[32..].copy_from_slice(&sum.to_le_bytes());
+        self.disk.put(&self.path, &bytes)?;
+        self.mark = mark;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::simulated::Simulated;
+    use super::*;
+
+    #[test]
+    fn a_mark_is_read_as_it_was_written_and_no_flipped_bit_goes_unseen() {
+        let simulated = Simulated::new(1);
+        let (disk, folders) = (Disk::Simulated(simulated.clone()), Folders::new(Path::new("data")));
+        let owner = Owner { identity: 7 << 99, shard: 3, shards: 4 };
+        let read = |owner: &Owner| {
+            let mut warnings = Vec::new();
+            let mark = Mark::read(&disk, &folders, owner, &mut warnings).unwrap();
+            (mark, warnings.len())
+        };
+        assert_eq!(read(&owner), (None, 0));
+        let mut marker = Marker::new(&disk, &folders, &owner);
+        let (first, later) = (Mark { segment: 2, record: 10 }, Mark { segment: 2, record: 20 });
+        marker.note(first, false).unwrap();
+        marker.note(later, false).unwrap();
+        assert_eq!(read(&owner), (Some(first), 0), "once for each segment");
+        marker.note(later, true).unwrap();
+        assert_eq!(read(&owner), (Some(later), 0));
+        assert_eq!(read(&Owner { identity: 8, ..owner }), (None, 1), "of another journal");
+        for bit in 0..BYTES * 8 {
+            let flip = |bytes: &mut Vec<u8>| bytes[bit / 8] ^= 1 << (bit % 8);
+            simulated.meddle(&folders.mark(3), flip);
+            assert_eq!(read(&owner), (None, 1), "bit {bit}");
+            simulated.meddle(&folders.mark(3), flip);
+        }
+        let end = |seq| Position { seq, ..Position::default() };
+        assert!(later.check(&folders, &owner, &end(20)).is_ok());
+        let fault = later.check(&folders, &owner, &end(19)).unwrap_err().to_string();
+        assert!(fault.contains("segment 2") && fault.contains("20"), "{fault}");
+    }
+}
