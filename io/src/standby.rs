@@ -41,13 +41,18 @@ mod cursor;
 mod follow;
 mod manifest;
 mod member;
+mod overlap;
 mod parcel;
 mod porch;
+mod position;
+mod reading;
 mod replica;
 mod scan;
 mod ship;
 pub mod state;
 mod stream;
+mod verdict;
+pub mod verbs;
 
 use std::io;
 use std::path::PathBuf;
@@ -61,9 +66,8 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::sleep;
 
 use self::follow::{Follower, Won};
-use self::member::{Member, Role};
+use self::member::{Member, Taken};
 use self::porch::Porch;
-use self::replica::Replica;
 use self::ship::{Order, Over, Shipper};
 use self::state::State;
 use self::stream::Stream;
@@ -107,10 +111,10 @@ enum News {
 #[derive(Debug)]
 struct Lead {
     epoch: u64,
+    /// The message that says so.
+    seq: u64,
     member: Member,
-    replica: Option<Replica>,
-    /// Whether the one before has ended in good order.
-    released: bool,
+    how: Taken,
 }
 
 /// How far it has come, for whoever waits.
@@ -166,11 +170,8 @@ impl Post {
         match self.news.try_recv() {
             Ok(News::Follows(address)) => Ok(Progress::Follows(address)),
             Ok(News::Leads(lead)) => {
-                let Lead { epoch, mut member, replica, released } = *lead;
-                if let Some(replica) = replica {
-                    replica.finish(released)?;
-                }
-                member.set_role(Role::Leads { epoch })?;
+                let Lead { epoch, seq, mut member, how } = *lead;
+                member.lead(epoch, seq, how)?;
                 tracing::info!(epoch, "this server leads");
                 self.member = Some(member);
                 Ok(Progress::Leads)
@@ -246,19 +247,20 @@ impl Office {
                 None => std::future::pending().await,
             }
         };
-        let (stream, mut won) = tokio::select! {
-            won = following => won?,
+        let won = tokio::select! {
+            won = following => Some(won?),
             () = receiving => return Err("nobody is received any more".to_string()),
             // Only to end can be asked for before.
-            _ = orders.recv() => return Ok(Over::Ended),
+            _ = orders.recv() => None,
+        };
+        let Some((stream, won)) = won else {
+            // Then the next start goes on with the copy, though the machine may have started anew.
+            let synced = replica::sync(&self.data).and_then(|()| position::mark_synced(&self.data));
+            return synced.map(|()| Over::Ended).map_err(|error| error.to_string());
         };
         let node = won.member.node;
-        let lead = Lead {
-            epoch: won.epoch,
-            member: won.member,
-            replica: won.replica.take(),
-            released: won.released,
-        };
+        let how = Taken { is_copy: won.is_copy, restores: won.restores, released: won.released };
+        let lead = Lead { epoch: won.epoch, seq: won.seq, member: won.member, how };
         let shipper = Shipper::new(
             ship::Beginning { node, epoch: won.epoch, seq: won.seq, at: won.at, manifest: won.manifest },
             stream,

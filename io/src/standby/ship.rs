@@ -19,16 +19,18 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use tokio::sync::{Notify, mpsc};
-use tokio::task::yield_now;
+use tokio::task::{spawn_blocking, yield_now};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::cursor::Cursor;
 use super::manifest::Manifest;
 use super::parcel::{Parcel, Piece, What};
+use super::position::Acked;
 use super::scan::Scan;
 use super::state::{Stand, State};
 use super::stream::{Behind, Kept, Place, Stream};
 use crate::journal::Health;
+use crate::journal::disk::Disk;
 use crate::nats::link::Weather;
 use crate::wake::Bell;
 
@@ -45,6 +47,8 @@ const AGAIN: Duration = Duration::from_millis(20);
 const BEATS_PER_LEASE: u32 = 3;
 /// How long an end in good order waits for the broker.
 const END_MAX: Duration = Duration::from_secs(2);
+
+const NOT_HEARD: &str = "the broker was not heard for a lease";
 
 /// What main asks of it.
 #[derive(Debug)]
@@ -97,6 +101,11 @@ pub struct Shipper {
     bells: Vec<Bell>,
     /// Told once, when all of the folder is with the broker.
     shipped: Option<Box<dyn FnOnce() + Send>>,
+    /// Whether it was said in this epoch that all of the folder is there.
+    told_complete: bool,
+    acked: Acked,
+    /// What was last written of it; it is kept from when all of the folder is with the broker.
+    acked_written: u64,
 }
 
 /// What was sent and not acknowledged, the first one first. Files that are sent as a whole may go beyond its bounds by one of them.
@@ -174,6 +183,9 @@ impl Shipper {
             cargo: None,
             bells: Vec::new(),
             shipped: None,
+            told_complete: false,
+            acked: Acked { epoch, lead: seq, seq, ends: Vec::new() },
+            acked_written: seq,
         }
     }
 
@@ -194,6 +206,10 @@ impl Shipper {
         let mut risen = self.weather.risen();
         loop {
             bell.doze();
+            // A server that was paused may find a broker that has forgotten who leads since: it sends nothing any more.
+            if Instant::now() >= self.lease_until {
+                return Ok(Over::Deposed(NOT_HEARD.to_string()));
+            }
             let worked =
                 self.cycle().await.map_err(|error| format!("the journal cannot be sent: {error}"))?;
             let settled = self.settle_ready();
@@ -204,7 +220,7 @@ impl Shipper {
                 return Ok(Over::Deposed(why));
             }
             if Instant::now() >= self.lease_until {
-                return Ok(Over::Deposed("the broker was not heard for a lease".to_string()));
+                return Ok(Over::Deposed(NOT_HEARD.to_string()));
             }
             if worked && self.has_room() {
                 // The connection has its turn.
@@ -291,6 +307,7 @@ impl Shipper {
         if is_due {
             cargo.tick(&self.manifest)?;
             self.state.behind.set(cargo.behind());
+            self.keep_acked(cargo.ticks)?;
             if cargo.ticks.is_multiple_of(TICKS_PER_SWEEP) {
                 self.sweep(cargo).await;
             }
@@ -300,8 +317,7 @@ impl Shipper {
         {
             self.send(What::Whole(piece), None).await;
         }
-        self.tell_if_shipped(cargo, &written).await;
-        Ok(())
+        self.tell_if_shipped(cargo, &written).await
     }
 
     /// Files that have changed or were made, one after the other. False: there is no room for more, and what builds on them has to wait.
@@ -348,16 +364,17 @@ impl Shipper {
     }
 
     /// When all that was there at the beginning is on its way, this is said; when it has arrived, whoever waits is told.
-    async fn tell_if_shipped(&mut self, cargo: &Cargo, written: &[u64]) {
+    async fn tell_if_shipped(&mut self, cargo: &Cargo, written: &[u64]) -> io::Result<()> {
         if self.shipped.is_none() {
-            return;
+            return Ok(());
         }
         let is_sent = cargo.cursors.iter().zip(written).all(|(cursor, written)| cursor.seq >= *written);
         // The first round through the stores finds out which there are, the second looks at them.
         if !is_sent || cargo.scan.rounds < 2 || cargo.scan.has_snapshots() || !cargo.pages.is_empty() {
-            return;
+            return Ok(());
         }
-        if !self.manifest.complete {
+        // In each epoch: a server whose folder is longer than the stream waits for it before it compares the two.
+        if !std::mem::replace(&mut self.told_complete, true) {
             self.send(What::Complete, None).await;
         }
         if self.window.sent.is_empty()
@@ -366,8 +383,27 @@ impl Shipper {
             let stream = self.stream.clone();
             tokio::spawn(async move { stream.forget_leaders().await });
             self.state.set_complete(true);
+            self.acked.write(&self.data)?;
+            self.acked_written = self.acked.seq;
             shipped();
         }
+        Ok(())
+    }
+
+    /// Keeps how much was acknowledged, for the day when the broker has lost it. Once all of the folder is with the broker: until then what
+    /// was acknowledged before counts.
+    fn keep_acked(&mut self, ticks: u64) -> io::Result<()> {
+        if self.shipped.is_some() || self.acked_written == self.acked.seq {
+            return Ok(());
+        }
+        self.acked_written = self.acked.seq;
+        if ticks.is_multiple_of(TICKS_PER_SWEEP) {
+            let (path, text) = (Acked::path(&self.data), self.acked.encode());
+            // A sync takes milliseconds, in which records would not be sent.
+            spawn_blocking(move || Disk::Real.put(&path, text.as_bytes()));
+            return Ok(());
+        }
+        self.acked.write(&self.data)
     }
 
     async fn send(&mut self, what: What, mark: Option<(usize, u64)>) {
@@ -376,8 +412,8 @@ impl Shipper {
         let parcel = Parcel { epoch: self.epoch, what };
         let bytes = parcel.encode();
         self.seq += 1;
-        let behind = if self.window.sent.is_empty() { Behind::Stored } else { Behind::Sent };
-        let place = Place { node: self.node, seq: self.seq, behind };
+        // The one before is always ours. After a roll-back another server may have given the same number to another message.
+        let place = Place { node: self.node, seq: self.seq, behind: Behind::Sent };
         let kept = self.stream.send(&parcel, bytes.clone(), place).await.ok();
         self.spoke = Instant::now();
         self.window.push(Sent { parcel, bytes, seq: self.seq, at: self.spoke, mark, kept });
@@ -389,20 +425,25 @@ impl Shipper {
             let Some(sent) = self.window.sent.front_mut() else { return Ok(()) };
             match sent.kept.as_mut().map(|kept| kept.now_or_never()) {
                 Some(None) => return Ok(()),
-                Some(Some(Ok(_))) => _ = self.settle(true),
-                Some(Some(Err(_))) | None => return Err(()),
+                Some(Some(Ok(_))) if self.settle(true) => {}
+                Some(Some(Ok(_) | Err(_))) | None => return Err(()),
             }
         }
     }
 
     /// The first of the window was stored, or not.
     fn settle(&mut self, stored: bool) -> bool {
-        if !stored {
+        // A lease that has run out is not renewed: another server may have led meanwhile.
+        if !stored || Instant::now() >= self.lease_until {
             return false;
         }
         let Some(sent) = self.window.pop() else { return true };
         self.lease_until = self.lease_until.max(sent.at + self.lease);
         self.state.count(sent.bytes.len());
+        self.acked.seq = sent.seq;
+        if let What::Append(piece) = &sent.parcel.what {
+            self.acked.note(&piece.path, piece.end());
+        }
         if let (Some((shard, seq)), Some(cargo)) = (sent.mark, &self.cargo) {
             let health = &cargo.healths[shard];
             // After a failed sync records are written again, and sent again.
@@ -426,11 +467,16 @@ impl Shipper {
                 Some(epoch) if epoch > self.epoch => {
                     return Err(format!("another server has taken the lead in epoch {epoch}"));
                 }
-                Some(epoch) if epoch == self.epoch && end.seq >= acked => {}
-                Some(_) | None => return Err("the broker has lost what it had acknowledged".to_string()),
+                Some(epoch) if epoch == self.epoch && end.seq >= acked && end.node == Some(self.node) => {}
+                Some(_) | None => {
+                    return Err("the broker has lost what it had acknowledged: it is sent again from this server's folder"
+                        .to_string());
+                }
             }
             while self.window.sent.front().is_some_and(|sent| sent.seq <= end.seq) {
-                self.settle(true);
+                if !self.settle(true) {
+                    return Err(NOT_HEARD.to_string());
+                }
             }
             let mut behind = Behind::Stored;
             for sent in &mut self.window.sent {
@@ -440,7 +486,7 @@ impl Shipper {
             }
             return Ok(());
         }
-        Err("the broker was not heard for a lease".to_string())
+        Err(NOT_HEARD.to_string())
     }
 
     /// Sends the rest, and says that the next one may lead.
