@@ -37,6 +37,8 @@
 //! of it was sent. Each server has its own log, certificate, users and
 //! audit trail; reference data come from its own files.
 
+pub mod broker;
+mod cargo;
 mod cursor;
 mod follow;
 mod manifest;
@@ -51,8 +53,9 @@ mod scan;
 mod ship;
 pub mod state;
 mod stream;
-mod verdict;
 pub mod verbs;
+mod verdict;
+mod window;
 
 use std::io;
 use std::path::PathBuf;
@@ -302,6 +305,12 @@ impl Office {
                 }
             }
         };
+        match stream.facts().await {
+            Ok(facts) => facts.warnings(&self.config).into_iter().for_each(|warning| {
+                tracing::warn!(mend = warning.mend, "{}", warning.found);
+            }),
+            Err(error) => tracing::debug!(%error, "the broker does not tell its limits"),
+        }
         let follower = Follower {
             stream: stream.clone(),
             member,

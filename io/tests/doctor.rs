@@ -75,6 +75,7 @@ fn well() -> Probes {
         ring: Ok(()),
         clock_synchronized: Some(true),
         ports: Vec::new(),
+        broker: None,
     }
 }
 

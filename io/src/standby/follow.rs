@@ -118,7 +118,11 @@ impl Follower {
                     return Ok(Won { epoch, seq, at, manifest, member, is_copy, restores, released });
                 }
                 Ended::Again(why) => {
-                    tracing::warn!(why, position = reading.position, "the stream is not what was read: it is compared with this folder");
+                    tracing::warn!(
+                        why,
+                        position = reading.position,
+                        "the stream is not what was read: it is compared with this folder"
+                    );
                     // Once is enough to find out that a copy is no beginning of the stream.
                     distrust = is_resumed || distrust && is_staged;
                     let was_long = begun.elapsed() > AGAIN_MOST;

@@ -69,7 +69,7 @@ impl Manifest {
     /// Takes one more parcel in.
     pub fn note(&mut self, what: &What) -> Result<(), Misfit> {
         match what {
-            What::Lead { .. } | What::Release { .. } | What::Beat => {}
+            What::Lead { .. } | What::Release { .. } | What::Beat | What::Reserve { .. } => {}
             What::Complete => self.complete = true,
             What::Append(piece) => return self.append(piece),
             What::Whole(piece) => return self.renew(piece),
@@ -211,7 +211,8 @@ impl Manifest {
         for (path, held) in &self.files {
             let Held::Growing { bytes, hash } = held else { continue };
             match fs::read(folder.join(path)) {
-                Ok(found) if found.get(..*bytes as usize).is_some_and(|same| xxh3_64(same) == hash.digest()) => {}
+                Ok(found)
+                    if found.get(..*bytes as usize).is_some_and(|same| xxh3_64(same) == hash.digest()) => {}
                 Ok(_) => foreign.push(path.clone()),
                 // That it is gone is told.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -231,7 +232,11 @@ impl Manifest {
                 // It was no longer needed, and the stream has not heard of it yet. Then a later one is there.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     let names = Disk::Real.list(&folder.join(folder_of(path)))?;
-                    if names.iter().filter_map(|name| segment_number(name)).any(|number| number > number_of(path)) {
+                    if names
+                        .iter()
+                        .filter_map(|name| segment_number(name))
+                        .any(|number| number > number_of(path))
+                    {
                         continue;
                     }
                     return Ok(false);

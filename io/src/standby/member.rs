@@ -110,9 +110,14 @@ impl Member {
         }
     }
 
+    /// The last epoch that this server led.
+    pub fn led(&self) -> u64 {
+        if let Role::Leads { epoch } = self.role { epoch } else { 0 }
+    }
+
     /// The highest epoch that it knows of.
     pub fn epoch(&self) -> u64 {
-        let led = if let Role::Leads { epoch } = self.role { epoch } else { 0 };
+        let led = self.led();
         self.position().map_or(led, |position| led.max(position.leader.epoch))
     }
 

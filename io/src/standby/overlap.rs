@@ -80,7 +80,9 @@ fn valid_end(bytes: &[u8], number: u64) -> usize {
     let Ok((header, _)) = Header::decode(bytes.get(..HEADER_BYTES).unwrap_or_default()) else { return 0 };
     let salt = header.owner.salt(number);
     let (mut end, mut valid) = (HEADER_BYTES, 0);
-    while let Some(Found::Record { bytes: taken, .. }) = bytes.get(end..).map(|rest| Record::decode(salt, rest)) {
+    while let Some(Found::Record { bytes: taken, .. }) =
+        bytes.get(end..).map(|rest| Record::decode(salt, rest))
+    {
         end += taken;
         valid = end;
     }
@@ -94,7 +96,8 @@ fn shards(extents: &Extents) -> Vec<&str> {
 }
 
 fn segments(folder: &Path, shard: &str) -> io::Result<Vec<u64>> {
-    let mut numbers: Vec<u64> = Disk::Real.list(&folder.join(shard))?.iter().filter_map(|name| segment_number(name)).collect();
+    let mut numbers: Vec<u64> =
+        Disk::Real.list(&folder.join(shard))?.iter().filter_map(|name| segment_number(name)).collect();
     numbers.sort_unstable();
     Ok(numbers)
 }

@@ -66,7 +66,8 @@ impl Position {
         let Leader { epoch, node, seq } = self.leader;
         let Position { done, reach, complete, boot, .. } = *self;
         let complete = u8::from(complete);
-        let words = format!("{epoch:020} {node:032x} {seq:020} {done:020} {reach:020} {complete} {boot:032x}");
+        let words =
+            format!("{epoch:020} {node:032x} {seq:020} {done:020} {reach:020} {complete} {boot:032x}");
         let sum = crc32c::crc32c(words.as_bytes());
         format!("{words} {sum:08x}\n")
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use async_nats::jetstream::Message;
 use async_nats::jetstream::consumer::pull::Ordered;
+use async_nats::jetstream::context::PublishErrorKind;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
@@ -34,13 +35,18 @@ const RUN_MAX: u64 = 64;
 /// For so many leases a copy that is longer than the stream leaves the lead to the server that led before: that one knows at least as much.
 const RESTORE_LEASES: u32 = 2;
 
+/// Between two tries to lead while the broker has no room.
+const FULL_PAUSE: Duration = Duration::from_millis(500);
+
 const FORGOTTEN: &str = "the broker has forgotten what it had";
 
 /// Where the stream is read to.
 #[derive(Debug)]
 pub enum Into {
     /// Nowhere: it is compared with this folder, which counts.
-    Own { at_once: bool },
+    Own {
+        at_once: bool,
+    },
     Folder(Replica),
     Stage(Replica),
 }
@@ -85,10 +91,11 @@ pub struct Reading {
     restored: Option<u64>,
     /// The message up to which folder and stage were last compared, and when.
     weighed: Option<(u64, Instant)>,
-    /// Whether the folder may lead, as folder and stage were last compared.
-    may_lead: bool,
+    /// How the folder may lead, as folder and stage were last compared.
+    may_lead: Option<Verdict>,
     /// How often the broker had come up when the stream was last known to be what was read.
     risen: u64,
+    told_full: bool,
 }
 
 impl Reading {
@@ -109,8 +116,9 @@ impl Reading {
             removed: 0,
             restored: None,
             weighed: None,
-            may_lead: false,
+            may_lead: None,
             risen: 0,
+            told_full: false,
         }
     }
 
@@ -268,7 +276,7 @@ impl Reading {
             Into::Folder(_) if !self.manifest.complete => return None,
             Into::Own { at_once: false } => self.heard + RESTORE_LEASES * follower.lease,
             Into::Own { .. } | Into::Folder(_) if is_vacant => self.not_before,
-            Into::Stage(_) if self.may_lead && is_vacant && self.leader.is_some() => self.not_before,
+            Into::Stage(_) if self.may_lead == Some(Verdict::LeadNow) => self.not_before,
             Into::Own { .. } | Into::Folder(_) => self.heard + follower.lease,
             Into::Stage(_) => self.heard + RESTORE_LEASES * follower.lease,
         };
@@ -330,7 +338,9 @@ impl Reading {
                 self.parts.remove(path);
                 self.removed += usize::from(self.held_to > 0);
                 if self.removed >= REMOVED_MAX {
-                    return Ok(Some(Ended::Again("so many files were removed that others may have been forgotten")));
+                    return Ok(Some(Ended::Again(
+                        "so many files were removed that others may have been forgotten",
+                    )));
                 }
             }
             _ => {}
@@ -358,7 +368,8 @@ impl Reading {
 
     /// Compares folder and stage when something has come since, at most once a second.
     fn weigh_if_due(&mut self, follower: &mut Follower, is_told: bool) -> io::Result<Option<Ended>> {
-        let is_new = self.weighed.is_none_or(|(position, at)| position != self.position && at.elapsed() >= LOOK);
+        let is_new =
+            self.weighed.is_none_or(|(position, at)| position != self.position && at.elapsed() >= LOOK);
         if !matches!(self.into, Into::Stage(_)) || !is_new {
             return Ok(None);
         }
@@ -374,6 +385,7 @@ impl Reading {
         let last = match self.leader {
             None => LastLeader::Nobody,
             Some(leader) if leader.node == member.node => LastLeader::Us,
+            Some(leader) if leader.epoch < member.led() => LastLeader::Superseded,
             Some(_) => LastLeader::Other,
         };
         let (data, stage) = (&follower.data, member.stage());
@@ -383,8 +395,8 @@ impl Reading {
                 && (is_told || overlap::is_held(data, &stage, &member.told()?)?),
         };
         let verdict = decide(folder, last, overlap, member.choice());
-        let may_lead = matches!(verdict, Verdict::LeadNow | Verdict::LeadWhenSilent);
-        let is_known = std::mem::replace(&mut self.may_lead, may_lead);
+        let may_lead = matches!(verdict, Verdict::LeadNow | Verdict::LeadWhenSilent).then_some(verdict);
+        let is_known = std::mem::replace(&mut self.may_lead, may_lead).is_some();
         match verdict {
             Verdict::LeadNow | Verdict::LeadWhenSilent if is_known => {}
             Verdict::LeadNow | Verdict::LeadWhenSilent => tracing::error!(
@@ -427,7 +439,7 @@ impl Reading {
             Into::Stage(_) => {
                 self.not_before = Instant::now() + follower.lease;
                 let ended = self.weigh(follower, is_told, true)?;
-                if ended.is_some() || !self.may_lead {
+                if ended.is_some() || self.may_lead.is_none() {
                     return Ok(ended);
                 }
             }
@@ -457,6 +469,15 @@ impl Reading {
         };
         match kept {
             Ok(ack) => Ok(Some(Ended::Won { epoch, seq: ack.sequence, at })),
+            Err(error) if error.kind() == PublishErrorKind::Other => {
+                // It has answered: there is no room. What is kept for cancels is enough to begin with.
+                if !std::mem::replace(&mut self.told_full, true) {
+                    tracing::error!(%error, "the broker cannot store that this server leads: it is tried again");
+                }
+                follower.stream.release_reserve().await;
+                self.not_before = Instant::now() + FULL_PAUSE;
+                Ok(None)
+            }
             Err(error) => {
                 // Whether it was stored after all will be read.
                 tracing::debug!(%error, "the lead could not be had");

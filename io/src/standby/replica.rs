@@ -33,7 +33,9 @@ impl Replica {
 
     pub fn apply(&mut self, what: &What) -> io::Result<()> {
         match what {
-            What::Lead { .. } | What::Release { .. } | What::Beat | What::Complete => Ok(()),
+            What::Lead { .. } | What::Release { .. } | What::Beat | What::Reserve { .. } | What::Complete => {
+                Ok(())
+            }
             What::Append(piece) => {
                 let file = self.file(&piece.path)?;
                 // A file that begins anew. Otherwise it only grows, so that whatever is there is right.
@@ -107,7 +109,8 @@ impl Replica {
         if found[..] != piece.bytes[..same as usize] {
             return Ok(Err(Misfit));
         }
-        let rest = Piece { offset: piece.offset + same, bytes: piece.bytes.slice(same as usize..), ..piece.clone() };
+        let rest =
+            Piece { offset: piece.offset + same, bytes: piece.bytes.slice(same as usize..), ..piece.clone() };
         Ok(Ok((!rest.bytes.is_empty()).then_some(rest)))
     }
 }

@@ -10,37 +10,36 @@
 //! Messages are numbered by the stream, one after the other, so what was sent and not acknowledged is known by its number: after a lost
 //! connection the end of the stream says which of it was stored, and the rest is sent again, under the same numbers.
 
-use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
+use async_nats::jetstream::context::{PublishError, PublishErrorKind};
 use futures_util::FutureExt;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::{spawn_blocking, yield_now};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::cursor::Cursor;
+use super::cargo::Cargo;
 use super::manifest::Manifest;
 use super::parcel::{Parcel, Piece, What};
 use super::position::Acked;
 use super::scan::Scan;
 use super::state::{Stand, State};
-use super::stream::{Behind, Kept, Place, Stream};
+use super::stream::{Behind, Place, Stream};
+use super::window::{Sent, Window};
 use crate::journal::Health;
 use crate::journal::disk::Disk;
 use crate::nats::link::Weather;
 use crate::wake::Bell;
 
-/// Messages sent and not acknowledged, and bytes of them: what a line of 10 Gbit/s holds in some milliseconds.
-const WINDOW_MAX: usize = 128;
-const WINDOW_BYTES_MAX: usize = 8 << 20;
-/// How often stores and snapshots are looked at.
-const TICK: Duration = Duration::from_millis(50);
-/// Of these, how many until it is looked for what was removed.
+/// Ticks until it is looked for what was removed.
 const TICKS_PER_SWEEP: u64 = 20;
+/// Messages that keep room for cancels: two megabytes, some thousands of them.
+const RESERVE_MAX: u8 = 16;
+/// Ticks until a broker that was full is tried again.
+const TICKS_PER_TRY: u64 = 40;
 /// Between two tries of something that the broker did not answer.
 const AGAIN: Duration = Duration::from_millis(20);
 /// He who leads speaks so often within his lease.
@@ -106,56 +105,12 @@ pub struct Shipper {
     acked: Acked,
     /// What was last written of it; it is kept from when all of the folder is with the broker.
     acked_written: u64,
-}
-
-/// What was sent and not acknowledged, the first one first. Files that are sent as a whole may go beyond its bounds by one of them.
-#[derive(Default)]
-struct Window {
-    sent: VecDeque<Sent>,
-    bytes: usize,
-}
-
-impl Window {
-    fn has_room(&self) -> bool {
-        self.sent.len() < WINDOW_MAX && self.bytes < WINDOW_BYTES_MAX
-    }
-
-    fn push(&mut self, sent: Sent) {
-        self.bytes += sent.bytes.len();
-        self.sent.push_back(sent);
-    }
-
-    fn pop(&mut self) -> Option<Sent> {
-        let sent = self.sent.pop_front()?;
-        self.bytes -= sent.bytes.len();
-        Some(sent)
-    }
-}
-
-/// A message on its way.
-struct Sent {
-    parcel: Parcel,
-    bytes: Bytes,
-    seq: u64,
-    at: Instant,
-    /// The last record that it brings, by shard.
-    mark: Option<(usize, u64)>,
-    /// None: it could not even be sent.
-    kept: Option<Kept>,
-}
-
-/// What is sent.
-struct Cargo {
-    healths: Vec<Arc<Health>>,
-    cursors: Vec<Cursor>,
-    scan: Scan,
-    /// Pages that have changed; they go when the records that they may tell of have gone.
-    pages: VecDeque<Piece>,
-    pages_after: Vec<u64>,
-    /// There was no room for a file that others build on.
-    is_held_up: bool,
-    tick: Instant,
-    ticks: u64,
+    /// Messages of the reserve that are stored.
+    reserved: u8,
+    /// Whether the broker had no room, and the reserve is not whole again.
+    is_full: bool,
+    /// Why the broker has refused the last message.
+    refused: Option<String>,
 }
 
 impl Shipper {
@@ -186,6 +141,9 @@ impl Shipper {
             told_complete: false,
             acked: Acked { epoch, lead: seq, seq, ends: Vec::new() },
             acked_written: seq,
+            reserved: 0,
+            is_full: false,
+            refused: None,
         }
     }
 
@@ -208,7 +166,7 @@ impl Shipper {
             bell.doze();
             // A server that was paused may find a broker that has forgotten who leads since: it sends nothing any more.
             if Instant::now() >= self.lease_until {
-                return Ok(Over::Deposed(NOT_HEARD.to_string()));
+                return Ok(Over::Deposed(self.silence()));
             }
             let worked =
                 self.cycle().await.map_err(|error| format!("the journal cannot be sent: {error}"))?;
@@ -220,7 +178,7 @@ impl Shipper {
                 return Ok(Over::Deposed(why));
             }
             if Instant::now() >= self.lease_until {
-                return Ok(Over::Deposed(NOT_HEARD.to_string()));
+                return Ok(Over::Deposed(self.silence()));
             }
             if worked && self.has_room() {
                 // The connection has its turn.
@@ -230,16 +188,22 @@ impl Shipper {
             let due = self.due();
             let acked = async {
                 match self.window.sent.front_mut().and_then(|sent| sent.kept.as_mut()) {
-                    Some(kept) => Some(kept.await),
+                    Some(kept) => kept.await,
                     None => std::future::pending().await,
                 }
             };
             tokio::select! {
-                acked = acked => if !self.settle(acked.is_some_and(|acked| acked.is_ok())) && let Err(why) = self.resolve().await {
-                    return Ok(Over::Deposed(why));
+                acked = acked => {
+                    let is_stored = self.is_stored(&acked);
+                    if !self.settle(is_stored) && let Err(why) = self.resolve().await {
+                        return Ok(Over::Deposed(why));
+                    }
                 },
                 order = orders.recv() => match order {
-                    Some(Order::Ship(healths)) => self.cargo = Some(Cargo::new(&self.data, healths)),
+                    Some(Order::Ship(healths)) => {
+                        self.cargo = Some(Cargo::new(&self.data, healths));
+                        self.set_full(self.is_full);
+                    }
                     Some(Order::Ring(bells)) => self.bells = bells,
                     Some(Order::End) | None => return Ok(self.end().await),
                 },
@@ -268,9 +232,14 @@ impl Shipper {
     async fn cycle(&mut self) -> io::Result<bool> {
         let before = self.seq;
         if let Some(mut cargo) = self.cargo.take() {
+            let before = cargo.ticks;
             let done = self.load(&mut cargo).await;
+            let ticks = Some(cargo.ticks).filter(|ticks| *ticks != before);
             self.cargo = Some(cargo);
             done?;
+            if let Some(ticks) = ticks {
+                self.keep_reserve(ticks).await;
+            }
         }
         if Instant::now() >= self.beat_due() && self.has_room() {
             self.send(What::Beat, None).await;
@@ -312,7 +281,9 @@ impl Shipper {
                 self.sweep(cargo).await;
             }
         }
+        // A snapshot would take the room that is left for cancels.
         if self.has_room()
+            && !self.is_full
             && let Some(piece) = cargo.scan.next_of_snapshot()?
         {
             self.send(What::Whole(piece), None).await;
@@ -425,9 +396,79 @@ impl Shipper {
             let Some(sent) = self.window.sent.front_mut() else { return Ok(()) };
             match sent.kept.as_mut().map(|kept| kept.now_or_never()) {
                 Some(None) => return Ok(()),
-                Some(Some(Ok(_))) if self.settle(true) => {}
-                Some(Some(Ok(_) | Err(_))) | None => return Err(()),
+                Some(Some(answer)) => {
+                    let is_stored = self.is_stored(&answer);
+                    if !self.settle(is_stored) {
+                        return Err(());
+                    }
+                }
+                None => return Err(()),
             }
+        }
+    }
+
+    /// Whether the broker has stored the first of the window. What it says if it has not is told, once.
+    fn is_stored<T>(&mut self, answer: &Result<T, PublishError>) -> bool {
+        match answer {
+            Ok(_) => {
+                self.refused = None;
+                true
+            }
+            // It has answered, and not because something stands where this should: there is no room, or no disk.
+            Err(error) if error.kind() == PublishErrorKind::Other => {
+                if self.refused.is_none() && !self.is_full {
+                    tracing::error!(%error, "the broker cannot store the journal for the standby: cancels only, until it can");
+                }
+                self.refused = Some(error.to_string());
+                self.set_full(true);
+                false
+            }
+            Err(_) => false,
+        }
+    }
+
+    fn set_full(&mut self, is_full: bool) {
+        self.is_full = is_full;
+        if let Some(cargo) = &self.cargo {
+            cargo.healths.iter().for_each(|health| health.set_broker_full(is_full));
+        }
+    }
+
+    /// Keeps some room for cancels, one message at a time. When the broker has been full and all of it is stored again, so is everything else.
+    async fn keep_reserve(&mut self, ticks: u64) {
+        if self.shipped.is_some()
+            || !self.window.sent.is_empty()
+            || self.is_full && !ticks.is_multiple_of(TICKS_PER_TRY) && self.reserved == 0
+        {
+            return;
+        }
+        if self.reserved < RESERVE_MAX {
+            self.send(What::Reserve { number: self.reserved }, None).await;
+        } else if self.is_full {
+            self.set_full(false);
+            tracing::warn!("the broker has room again: orders are taken");
+        }
+    }
+
+    /// Gives the reserve back, if the broker has no room. What should have become part of it is not sent again.
+    async fn release_reserve(&mut self) {
+        if self.refused.is_none() {
+            return;
+        }
+        self.stream.release_reserve().await;
+        self.reserved = 0;
+        if self.window.sent.front().is_some_and(Sent::is_reserve) && self.window.sent.len() == 1 {
+            self.window.pop();
+            self.seq -= 1;
+        }
+        sleep(AGAIN).await;
+    }
+
+    /// Why it must not lead any longer, when nothing was stored for a lease.
+    fn silence(&self) -> String {
+        match &self.refused {
+            Some(error) => format!("the broker has stored nothing for a lease: {error}"),
+            None => NOT_HEARD.to_string(),
         }
     }
 
@@ -441,6 +482,7 @@ impl Shipper {
         self.lease_until = self.lease_until.max(sent.at + self.lease);
         self.state.count(sent.bytes.len());
         self.acked.seq = sent.seq;
+        self.reserved += u8::from(sent.is_reserve());
         if let What::Append(piece) = &sent.parcel.what {
             self.acked.note(&piece.path, piece.end());
         }
@@ -475,9 +517,10 @@ impl Shipper {
             }
             while self.window.sent.front().is_some_and(|sent| sent.seq <= end.seq) {
                 if !self.settle(true) {
-                    return Err(NOT_HEARD.to_string());
+                    return Err(self.silence());
                 }
             }
+            self.release_reserve().await;
             let mut behind = Behind::Stored;
             for sent in &mut self.window.sent {
                 let place = Place { node: self.node, seq: sent.seq, behind };
@@ -486,7 +529,7 @@ impl Shipper {
             }
             return Ok(());
         }
-        Err(NOT_HEARD.to_string())
+        Err(self.silence())
     }
 
     /// Sends the rest, and says that the next one may lead.
@@ -501,7 +544,10 @@ impl Shipper {
                 let worked = self.cycle().await.unwrap_or(false);
                 while let Some(sent) = self.window.sent.front_mut() {
                     let stored = match sent.kept.as_mut() {
-                        Some(kept) => kept.await.is_ok(),
+                        Some(kept) => {
+                            let answer = kept.await;
+                            self.is_stored(&answer)
+                        }
                         None => false,
                     };
                     if !self.settle(stored) && self.resolve().await.is_err() {
@@ -524,69 +570,5 @@ impl Shipper {
             () = sleep_until(until) => tracing::warn!("the standby could not be told all: the broker does not answer"),
         }
         Over::Ended
-    }
-}
-
-impl Cargo {
-    fn new(data: &Path, healths: Vec<Arc<Health>>) -> Cargo {
-        Cargo {
-            cursors: (0..healths.len()).map(|shard| Cursor::new(data, shard)).collect(),
-            healths,
-            scan: Scan::new(data),
-            pages: VecDeque::new(),
-            pages_after: Vec::new(),
-            is_held_up: false,
-            tick: Instant::now(),
-            ticks: 0,
-        }
-    }
-
-    /// Looks at what nobody rings for.
-    fn tick(&mut self, sent: &Manifest) -> io::Result<()> {
-        self.tick = Instant::now() + TICK;
-        self.ticks += 1;
-        self.scan.find_snapshots(self.healths.len(), sent)?;
-        if self.pages.is_empty() {
-            self.pages = self.scan.changed_pages(sent)?.into();
-            // What a store tells of was written before.
-            self.pages_after = self.healths.iter().map(|health| health.appended()).collect();
-        }
-        Ok(())
-    }
-
-    /// Whether the whole round is done that was begun at the end.
-    fn is_all_looked_at(&self) -> bool {
-        self.scan.is_whole_round_over() && self.pages.is_empty() && !self.scan.has_snapshots()
-    }
-
-    /// Records that were written and not acknowledged.
-    fn behind(&self) -> u64 {
-        self.healths.iter().map(|health| health.appended().saturating_sub(health.shipped())).sum()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sent(bytes: usize) -> Sent {
-        let parcel = Parcel { epoch: 1, what: What::Beat };
-        Sent { parcel, bytes: vec![0; bytes].into(), seq: 1, at: Instant::now(), mark: None, kept: None }
-    }
-
-    #[test]
-    fn so_much_is_on_its_way_and_the_rest_waits() {
-        for (bytes, count) in [(0, WINDOW_MAX), (WINDOW_BYTES_MAX / 16, 16)] {
-            let mut window = Window::default();
-            for _ in 0..count {
-                assert!(window.has_room());
-                window.push(sent(bytes));
-            }
-            assert!(!window.has_room());
-            window.pop();
-            assert!(window.has_room(), "what was acknowledged makes room");
-            while window.pop().is_some() {}
-            assert_eq!(window.bytes, 0);
-        }
     }
 }

@@ -10,6 +10,7 @@
 //! ```text
 //! PREFIX.lead                 who leads, and that he ended               the last ones are kept
 //! PREFIX.beat  .complete      that he lives; that all is there           the last one is kept
+//! PREFIX.reserve.NUMBER       room for cancels                           removed when there is no other
 //! PREFIX.file.PATH            a file, piece by piece                     all of it, until it is removed: then that
 //! PREFIX.page.PATH.OFFSET     a page of a file that changes in place     the last one is kept
 //! ```
@@ -30,6 +31,7 @@ use async_nats::jetstream::{self, Context};
 use bytes::Bytes;
 use futures_util::future::join_all;
 
+use super::broker::Facts;
 use super::parcel::{Parcel, What};
 use crate::nats::subjects::segment;
 
@@ -146,6 +148,7 @@ impl Stream {
         match what {
             What::Lead { .. } | What::Release { .. } => (format!("{prefix}lead"), false),
             What::Beat => (format!("{prefix}beat"), true),
+            What::Reserve { number } => (format!("{prefix}reserve.{number}"), true),
             What::Complete => (format!("{prefix}complete"), true),
             // It takes the place of all that was sent of the file.
             What::Removed(path) => (self.file(path), true),
@@ -163,6 +166,20 @@ impl Stream {
         if let Err(error) = self.stream.purge().filter(self.file(path)).await {
             tracing::debug!(path, %error, "the broker keeps a file that is gone");
         }
+    }
+
+    /// Gives back the room that is kept for cancels.
+    pub async fn release_reserve(&self) {
+        if let Err(error) = self.stream.purge().filter(format!("{}reserve.*", self.prefix)).await {
+            tracing::debug!(%error, "the broker keeps the reserve");
+        }
+    }
+
+    /// What the broker tells of how it keeps the stream.
+    pub async fn facts(&self) -> Result<Facts, String> {
+        let info = self.stream.get_info().await.map_err(|error| error.to_string())?;
+        let account = self.context.query_account().await.map_err(|error| error.to_string())?;
+        Ok(Facts::of(Some(&info), &account))
     }
 
     /// Forgets who led long ago.

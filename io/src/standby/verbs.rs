@@ -20,11 +20,16 @@ pub fn follow(data: &Path) -> io::Result<&'static str> {
 
 fn decide(data: &Path, choice: Choice) -> io::Result<()> {
     if !data.join("standby").join("member").exists() {
-        return Err(io::Error::other(format!("{}: no server of a standby group has used it", data.display())));
+        return Err(io::Error::other(format!(
+            "{}: no server of a standby group has used it",
+            data.display()
+        )));
     }
     let member = Member::open(data)?;
     match member.role {
-        Role::New => Err(io::Error::other("this folder never belonged to a group: there is nothing to decide")),
+        Role::New => {
+            Err(io::Error::other("this folder never belonged to a group: there is nothing to decide"))
+        }
         Role::Leads { .. } | Role::Follows => member.set_choice(choice),
     }
 }

@@ -36,6 +36,9 @@ pub enum LastLeader {
     Nobody,
     Us,
     Other,
+    /// Another server, in an epoch before one that this server has led: the stream has lost that. The other was refused when this one took
+    /// the lead, so it does not lead.
+    Superseded,
 }
 
 /// Which of folder and stream holds the records of the other.
@@ -85,7 +88,9 @@ pub fn decide(folder: Folder, last: LastLeader, overlap: Overlap, choice: Option
         (Verdict::Refuse(Refusal::Foreign), _) => verdict,
         (Verdict::Refuse(_), Some(Choice::Lead)) => Verdict::LeadWhenSilent,
         // Without a stream there is nothing to follow.
-        (Verdict::Refuse(_) | Verdict::LeadWhenSilent, Some(Choice::Follow)) if last == LastLeader::Nobody => {
+        (Verdict::Refuse(_) | Verdict::LeadWhenSilent, Some(Choice::Follow))
+            if last == LastLeader::Nobody =>
+        {
             Verdict::Wait
         }
         (Verdict::Refuse(_) | Verdict::LeadWhenSilent, Some(Choice::Follow)) => Verdict::Follow,
@@ -104,6 +109,7 @@ fn judge(folder: Folder, last: LastLeader, overlap: Overlap) -> Verdict {
         (Folder::Copy { sound, .. }, LastLeader::Nobody) => lead_if(sound),
         // No other server has led since: its own folder may go on even where the stream holds as much.
         (Folder::Led, LastLeader::Us) if folder_has_stream => Verdict::LeadNow,
+        (Folder::Led, LastLeader::Superseded) if folder_has_stream && !stream_has_folder => Verdict::LeadNow,
         (Folder::Led | Folder::Copy { .. }, _) if stream_has_folder => Verdict::Follow,
         (Folder::Led, _) if folder_has_stream => Verdict::LeadWhenSilent,
         (Folder::Copy { sound, .. }, _) if folder_has_stream => lead_if(sound),
@@ -125,7 +131,8 @@ pub fn next_epoch(stream: Option<u64>, known: u64) -> u64 {
 mod tests {
     use super::*;
 
-    const LASTS: [LastLeader; 3] = [LastLeader::Nobody, LastLeader::Us, LastLeader::Other];
+    const LASTS: [LastLeader; 4] =
+        [LastLeader::Nobody, LastLeader::Us, LastLeader::Other, LastLeader::Superseded];
     const FOLDERS: [Folder; 7] = [
         Folder::Empty,
         Folder::Foreign,
@@ -149,32 +156,38 @@ mod tests {
         let (foreign, diverged, unsound) =
             (Refuse(Refusal::Foreign), Refuse(Refusal::Diverged), Refuse(Refusal::Unsound));
         let table = [
-            // Nobody: the stream is empty, whatever the overlap.
+            // The lines of a folder: nobody led (then the overlap says nothing), this server, another, one that is superseded.
             [LeadNow; 4],
-            // Us, Other.
+            [Follow; 4],
             [Follow; 4],
             [Follow; 4],
             // Foreign.
             [LeadNow; 4],
             [foreign; 4],
             [foreign; 4],
+            [foreign; 4],
             // Led.
             [LeadNow; 4],
             [LeadNow, LeadNow, Follow, diverged],
             [Follow, LeadWhenSilent, Follow, diverged],
+            [Follow, LeadNow, Follow, diverged],
             // A copy that is complete and sound.
             [LeadWhenSilent; 4],
+            [Follow, LeadWhenSilent, Follow, diverged],
             [Follow, LeadWhenSilent, Follow, diverged],
             [Follow, LeadWhenSilent, Follow, diverged],
             // Complete, after a loss of power.
             [unsound; 4],
             [Follow, unsound, Follow, diverged],
             [Follow, unsound, Follow, diverged],
+            [Follow, unsound, Follow, diverged],
             // Never complete: nothing can be led with.
             [Wait; 4],
             [Follow; 4],
             [Follow; 4],
+            [Follow; 4],
             [Wait; 4],
+            [Follow; 4],
             [Follow; 4],
             [Follow; 4],
         ];
@@ -204,10 +217,13 @@ mod tests {
     #[test]
     fn a_shorter_folder_never_leads_unless_an_operator_says_so() {
         for folder in FOLDERS {
-            for last in [LastLeader::Us, LastLeader::Other] {
+            for last in [LastLeader::Us, LastLeader::Other, LastLeader::Superseded] {
                 for overlap in overlaps().filter(|overlap| !overlap.folder_has_stream) {
                     let verdict = decide(folder, last, overlap, None);
-                    assert!(!matches!(verdict, Verdict::LeadNow | Verdict::LeadWhenSilent), "{folder:?} {last:?}");
+                    assert!(
+                        !matches!(verdict, Verdict::LeadNow | Verdict::LeadWhenSilent),
+                        "{folder:?} {last:?}"
+                    );
                 }
             }
         }

@@ -21,13 +21,13 @@ const REMOVED_MAX: usize = 1_000;
 const LEADS_MAX: usize = 1_000;
 
 /// The broker as we see it beside the servers.
-struct Beside {
+pub struct Beside {
     runtime: Runtime,
     context: Context,
 }
 
 impl Beside {
-    fn new(broker: &Broker) -> Beside {
+    pub fn new(broker: &Broker) -> Beside {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         let context = async { jetstream::new(async_nats::connect(broker.url()).await.unwrap()) };
         Beside { context: runtime.block_on(context), runtime }
@@ -35,6 +35,16 @@ impl Beside {
 
     fn stream(&self) -> Stream {
         self.runtime.block_on(self.context.get_stream(STREAM)).unwrap()
+    }
+
+    /// The number of the last message.
+    pub fn last(&self) -> u64 {
+        self.stream().cached_info().state.last_sequence
+    }
+
+    /// Removes the stream.
+    pub fn remove(&self) {
+        self.runtime.block_on(self.context.delete_stream(STREAM)).unwrap();
     }
 
     /// By subject that begins so, how many messages there are.

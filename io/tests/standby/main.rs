@@ -26,4 +26,5 @@ mod limits;
 mod load;
 mod pair;
 mod partition;
+mod rollback;
 mod sluice;
