@@ -17,10 +17,26 @@
 //!   lead when it has read everything and heard nothing for a lease; the leader stops when nothing of its was stored for a lease, counted
 //!   from when it was sent. No two clocks are compared, and what is safe depends on the fence alone.
 //! - **The journal is the record.** It is on the leader's own disk as with level `disk`; the stream is a copy. A leader that comes back
-//!   and finds that nobody has led since goes on with its own folder, and sends what the stream lacks. If somebody has, it puts its
-//!   folder aside (`DATA/standby/before`) and follows.
+//!   and finds that no other server has led since goes on with its own folder, and sends what the stream lacks. If another has, it reads
+//!   the stream beside its folder, and follows once the stream holds all that it had acknowledged; the folder is then in
+//!   `DATA/standby/before`.
+//! - **A copy is kept until the stream holds it.** A broker may come back with older data, or with none. Then the copy of a follower, or the
+//!   folder of the last leader, is longer than the stream: it leads and restores the stream. The server that led before goes first;
+//!   a follower waits two leases for it. Where each holds records that the other lacks, the server ends with instructions, and an operator
+//!   decides with `pitlane standby`. [`verdict`] has the table. A follower that starts again goes on from the position of its copy, if
+//!   the stream still has the same history up to there.
 //!
 //! A leader that must not go on starts itself anew, as if it had been killed: nothing that was not acknowledged leaves it.
+//!
+//! **What the broker must do.** It acknowledges a message when it has written it, and by default syncs its files every two minutes
+//! (`sync_interval`). `sync_interval: always` (nats-server 2.10 or later) syncs before the acknowledgement; three replicas
+//! (`standby.replicas`) make it unlikely that all lose the same message. A client sees replicas, storage and limits of the stream, not
+//! `sync_interval`: so the start and `pitlane doctor` warn of a single replica at level `replicated` until the operator confirms
+//! `standby.broker_syncs`. [`broker`] has the checks.
+//!
+//! **When the broker's storage is full** its error is logged, orders are refused and cancels are taken: two megabytes of the stream are
+//! kept in reserve for them. When there is room again orders are taken again. If not even a cancel can be stored for a lease, the leader
+//! stops, and leads again when it can store that it does.
 //!
 //! What is lost when, beside what `journal` says:
 //!
@@ -29,8 +45,11 @@
 //! | the leader, or its machine | nothing that was acknowledged | what was not sent yet: some milliseconds |
 //! | the way from the leader to the broker | nothing; it answers nothing any more and stops after a lease | the same as above |
 //! | the broker for a while | nothing; nobody serves until it is back, then the same server leads | the same |
-//! | the broker forgets its last minutes (power; it syncs every two minutes unless told otherwise) | nothing: the leader sends them again. If the leader is lost at the same time and for good: what the follower had not read | the same as above |
-//! | the broker's disk | nothing: whoever led last starts first and makes the stream anew; one that followed does not lead by itself | the same |
+//! | the broker comes back with older data, or none | nothing: the leader sends it again | the same |
+//! | the same, and the leader is gone | what the follower had not read: some milliseconds. The follower leads; the old leader asks an operator when it is back | the same as above |
+//!
+//! This holds for two servers. In a group of more, a follower that lags may lead before one with a longer copy; the latter then asks an
+//! operator.
 //!
 //! Of FIX sessions the follower has what was sent some ten milliseconds ago. So it begins as after a loss of power: with
 //! numbers further on, which a gap fill explains, and reports that may be told twice; unless the leader has ended in good order, when all

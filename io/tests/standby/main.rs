@@ -21,6 +21,7 @@ mod service;
 mod wire;
 
 mod fences;
+mod full;
 mod kills;
 mod limits;
 mod load;
