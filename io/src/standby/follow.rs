@@ -184,6 +184,8 @@ impl Follower {
         match plan {
             Plan::Own { at_once } => Ok(Reading::new(Into::Own { at_once })),
             Plan::Folder { from: Some(position) } => {
+                // Nothing has to be decided any more.
+                self.member.forget_choice()?;
                 let manifest = Manifest::of_copy(&self.data, position.complete)?;
                 tracing::info!(position = position.done, "the copy that is here is gone on with");
                 self.state.set_stand(Stand::Following);

@@ -10,15 +10,16 @@
 //! Messages are numbered by the stream, one after the other, so what was sent and not acknowledged is known by its number: after a lost
 //! connection the end of the stream says which of it was stored, and the rest is sent again, under the same numbers.
 
+mod reserve;
+
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_nats::jetstream::context::{PublishError, PublishErrorKind};
 use futures_util::FutureExt;
 use tokio::sync::{Notify, mpsc};
-use tokio::task::{spawn_blocking, yield_now};
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::cargo::Cargo;
@@ -30,16 +31,11 @@ use super::state::{Stand, State};
 use super::stream::{Behind, Place, Stream};
 use super::window::{Sent, Window};
 use crate::journal::Health;
-use crate::journal::disk::Disk;
 use crate::nats::link::Weather;
 use crate::wake::Bell;
 
 /// Ticks until it is looked for what was removed.
 const TICKS_PER_SWEEP: u64 = 20;
-/// Messages that keep room for cancels: two megabytes, some thousands of them.
-const RESERVE_MAX: u8 = 16;
-/// Ticks until a broker that was full is tried again.
-const TICKS_PER_TRY: u64 = 40;
 /// Between two tries of something that the broker did not answer.
 const AGAIN: Duration = Duration::from_millis(20);
 /// He who leads speaks so often within his lease.
@@ -105,6 +101,8 @@ pub struct Shipper {
     acked: Acked,
     /// What was last written of it; it is kept from when all of the folder is with the broker.
     acked_written: u64,
+    /// What was last synced of it.
+    acked_synced: u64,
     /// Messages of the reserve that are stored.
     reserved: u8,
     /// Whether the broker had no room, and the reserve is not whole again.
@@ -141,6 +139,7 @@ impl Shipper {
             told_complete: false,
             acked: Acked { epoch, lead: seq, seq, ends: Vec::new() },
             acked_written: seq,
+            acked_synced: seq,
             reserved: 0,
             is_full: false,
             refused: None,
@@ -361,22 +360,6 @@ impl Shipper {
         Ok(())
     }
 
-    /// Keeps how much was acknowledged, for the day when the broker has lost it. Once all of the folder is with the broker: until then what
-    /// was acknowledged before counts.
-    fn keep_acked(&mut self, ticks: u64) -> io::Result<()> {
-        if self.shipped.is_some() || self.acked_written == self.acked.seq {
-            return Ok(());
-        }
-        self.acked_written = self.acked.seq;
-        if ticks.is_multiple_of(TICKS_PER_SWEEP) {
-            let (path, text) = (Acked::path(&self.data), self.acked.encode());
-            // A sync takes milliseconds, in which records would not be sent.
-            spawn_blocking(move || Disk::Real.put(&path, text.as_bytes()));
-            return Ok(());
-        }
-        self.acked.write(&self.data)
-    }
-
     async fn send(&mut self, what: What, mark: Option<(usize, u64)>) {
         let fits = self.manifest.note(&what);
         assert!(fits.is_ok(), "what is sent follows from what was sent: {what:?}");
@@ -404,71 +387,6 @@ impl Shipper {
                 }
                 None => return Err(()),
             }
-        }
-    }
-
-    /// Whether the broker has stored the first of the window. What it says if it has not is told, once.
-    fn is_stored<T>(&mut self, answer: &Result<T, PublishError>) -> bool {
-        match answer {
-            Ok(_) => {
-                self.refused = None;
-                true
-            }
-            // It has answered, and not because something stands where this should: there is no room, or no disk.
-            Err(error) if error.kind() == PublishErrorKind::Other => {
-                if self.refused.is_none() && !self.is_full {
-                    tracing::error!(%error, "the broker cannot store the journal for the standby: cancels only, until it can");
-                }
-                self.refused = Some(error.to_string());
-                self.set_full(true);
-                false
-            }
-            Err(_) => false,
-        }
-    }
-
-    fn set_full(&mut self, is_full: bool) {
-        self.is_full = is_full;
-        if let Some(cargo) = &self.cargo {
-            cargo.healths.iter().for_each(|health| health.set_broker_full(is_full));
-        }
-    }
-
-    /// Keeps some room for cancels, one message at a time. When the broker has been full and all of it is stored again, so is everything else.
-    async fn keep_reserve(&mut self, ticks: u64) {
-        if self.shipped.is_some()
-            || !self.window.sent.is_empty()
-            || self.is_full && !ticks.is_multiple_of(TICKS_PER_TRY) && self.reserved == 0
-        {
-            return;
-        }
-        if self.reserved < RESERVE_MAX {
-            self.send(What::Reserve { number: self.reserved }, None).await;
-        } else if self.is_full {
-            self.set_full(false);
-            tracing::warn!("the broker has room again: orders are taken");
-        }
-    }
-
-    /// Gives the reserve back, if the broker has no room. What should have become part of it is not sent again.
-    async fn release_reserve(&mut self) {
-        if self.refused.is_none() {
-            return;
-        }
-        self.stream.release_reserve().await;
-        self.reserved = 0;
-        if self.window.sent.front().is_some_and(Sent::is_reserve) && self.window.sent.len() == 1 {
-            self.window.pop();
-            self.seq -= 1;
-        }
-        sleep(AGAIN).await;
-    }
-
-    /// Why it must not lead any longer, when nothing was stored for a lease.
-    fn silence(&self) -> String {
-        match &self.refused {
-            Some(error) => format!("the broker has stored nothing for a lease: {error}"),
-            None => NOT_HEARD.to_string(),
         }
     }
 
