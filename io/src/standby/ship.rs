@@ -105,6 +105,8 @@ pub struct Shipper {
     acked_synced: u64,
     /// Messages of the reserve that are stored.
     reserved: u8,
+    /// Whether the reserve of the leader before was given back.
+    has_cleared: bool,
     /// Whether the broker had no room, and the reserve is not whole again.
     is_full: bool,
     /// Why the broker has refused the last message.
@@ -141,6 +143,7 @@ impl Shipper {
             acked_written: seq,
             acked_synced: seq,
             reserved: 0,
+            has_cleared: false,
             is_full: false,
             refused: None,
         }

@@ -148,7 +148,7 @@ impl Stream {
         match what {
             What::Lead { .. } | What::Release { .. } => (format!("{prefix}lead"), false),
             What::Beat => (format!("{prefix}beat"), true),
-            What::Reserve { number } => (format!("{prefix}reserve.{number}"), true),
+            What::Reserve { number } => (format!("{prefix}reserve.{number}"), false),
             What::Complete => (format!("{prefix}complete"), true),
             // It takes the place of all that was sent of the file.
             What::Removed(path) => (self.file(path), true),
@@ -168,10 +168,20 @@ impl Stream {
         }
     }
 
-    /// Gives back the room that is kept for cancels.
+    /// Gives back the room that is kept for cancels. Message by message: nats-server 2.9.10 was seen to count what was purged by subject
+    /// until it is started again.
     pub async fn release_reserve(&self) {
-        if let Err(error) = self.stream.purge().filter(format!("{}reserve.*", self.prefix)).await {
-            tracing::debug!(%error, "the broker keeps the reserve");
+        let reserve = format!("{}reserve.*", self.prefix);
+        let Ok(last) = self.last().await else { return };
+        let mut seq = 0;
+        while seq < last {
+            let Ok(message) = self.stream.get_first_raw_message_by_subject(&reserve, seq + 1).await else {
+                return;
+            };
+            seq = message.sequence;
+            if let Err(error) = self.stream.delete_message(seq).await {
+                return tracing::debug!(%error, "the broker keeps the reserve");
+            }
         }
     }
 

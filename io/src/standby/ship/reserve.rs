@@ -73,6 +73,10 @@ impl Shipper {
         {
             return;
         }
+        if !std::mem::replace(&mut self.has_cleared, true) {
+            // What the server that led before has kept.
+            self.stream.release_reserve().await;
+        }
         if self.reserved < RESERVE_MAX {
             self.send(What::Reserve { number: self.reserved }, None).await;
         } else if self.is_full {
