@@ -6,9 +6,9 @@
 
 use std::time::Duration;
 
-use async_nats::jetstream;
-use async_nats::jetstream::account::Account;
 use async_nats::jetstream::stream::{DiscardPolicy, Info, StorageType};
+use async_nats::jetstream::{self, Context};
+use serde::Deserialize;
 use tokio::runtime::Builder;
 use tokio::time::timeout;
 
@@ -32,6 +32,28 @@ pub struct Facts {
     pub room: Option<u64>,
 }
 
+/// What the broker tells of our account. Fields beyond these differ between its versions.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub struct AccountUse {
+    storage: u64,
+    limits: AccountLimits,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+struct AccountLimits {
+    /// Negative: none.
+    max_storage: i64,
+}
+
+impl AccountUse {
+    pub async fn of(context: &Context) -> Result<AccountUse, String> {
+        let answer: serde_json::Value =
+            context.request("INFO", b"").await.map_err(|error| error.to_string())?;
+        serde_json::from_value(answer)
+            .map_err(|_| "it has no JetStream, or does not tell its limits".to_string())
+    }
+}
+
 /// Something that should be mended, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
@@ -40,11 +62,11 @@ pub struct Warning {
 }
 
 impl Facts {
-    pub fn of(stream: Option<&Info>, account: &Account) -> Facts {
+    pub fn of(stream: Option<&Info>, account: AccountUse) -> Facts {
         let left = |limit: i64, used: u64| {
             u64::try_from(limit).ok().filter(|limit| *limit > 0).map(|limit| limit.saturating_sub(used))
         };
-        let by_account = account.limits.max_storage.and_then(|limit| left(limit, account.storage));
+        let by_account = left(account.limits.max_storage, account.storage);
         let by_stream = stream.and_then(|info| left(info.config.max_bytes, info.state.bytes));
         let config = stream.map(|info| &info.config);
         Facts {
@@ -126,9 +148,9 @@ pub fn probe(config: &Config) -> Result<Facts, String> {
         let (client, _) = opened.map_err(|error| error.to_string())?;
         let mut context = jetstream::new(client);
         context.set_timeout(ANSWER_MAX);
-        let account = context.query_account().await.map_err(|error| error.to_string())?;
+        let account = AccountUse::of(&context).await?;
         let stream = context.get_stream(subjects.standby(&group).0).await.ok();
-        Ok(Facts::of(stream.as_ref().map(|stream| stream.cached_info()), &account))
+        Ok(Facts::of(stream.as_ref().map(|stream| stream.cached_info()), account))
     };
     runtime.block_on(async {
         timeout(ANSWER_MAX, asked).await.unwrap_or_else(|_| Err("it does not answer".to_string()))
@@ -149,6 +171,21 @@ mod tests {
 
     fn words(facts: Facts, config: &Config) -> Vec<String> {
         facts.warnings(config).into_iter().map(|warning| warning.found).collect()
+    }
+
+    #[test]
+    fn what_a_broker_tells_of_an_account_is_read_whatever_its_version() {
+        for (text, room) in [
+            (
+                r#"{"memory":0,"storage":5,"limits":{"max_memory":-1,"max_storage":-1},"api":{"total":1}}"#,
+                None,
+            ),
+            (r#"{"storage":5,"reserved_storage":1,"limits":{"max_storage":12}}"#, Some(7)),
+            (r#"{"storage":15,"limits":{"max_storage":12}}"#, Some(0)),
+        ] {
+            let account: AccountUse = serde_json::from_str(text).unwrap();
+            assert_eq!(Facts::of(None, account).room, room);
+        }
     }
 
     #[test]

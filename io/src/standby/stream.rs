@@ -31,7 +31,7 @@ use async_nats::jetstream::{self, Context};
 use bytes::Bytes;
 use futures_util::future::join_all;
 
-use super::broker::Facts;
+use super::broker::{AccountUse, Facts};
 use super::parcel::{Parcel, What};
 use crate::nats::subjects::segment;
 
@@ -188,8 +188,7 @@ impl Stream {
     /// What the broker tells of how it keeps the stream.
     pub async fn facts(&self) -> Result<Facts, String> {
         let info = self.stream.get_info().await.map_err(|error| error.to_string())?;
-        let account = self.context.query_account().await.map_err(|error| error.to_string())?;
-        Ok(Facts::of(Some(&info), &account))
+        Ok(Facts::of(Some(&info), AccountUse::of(&self.context).await?))
     }
 
     /// Forgets who led long ago.

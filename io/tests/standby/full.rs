@@ -39,17 +39,28 @@ fn fill(pair: &Pair) -> usize {
     fillers
 }
 
+/// Enters orders until one is taken, and answers with its id. One that was refused stays so.
+fn enter_until_taken(pair: &Pair) -> String {
+    let mut tries = 0;
+    until("orders are taken again", || {
+        tries += 1;
+        enter(pair, 0, &format!("again-{tries}"))
+    });
+    format!("again-{tries}")
+}
+
 /// Kills the first server; the second leads with all that was acknowledged, and without what was not.
-fn check(mut pair: Pair, error: &str) {
+fn check(mut pair: Pair, again: &str, error: &str) {
     let service = pair.servers[0].take().unwrap();
     service.signal("KILL");
     let complaints = service.end().complaints;
+    assert!(complaints.contains("no client can see when it syncs"), "it warns when it starts: {complaints}");
     assert!(complaints.contains("the broker cannot store the journal for the standby"), "{complaints}");
     assert!(complaints.contains(error), "the broker's error: {complaints}");
     assert!(complaints.contains("the broker has room again"), "{complaints}");
     pair.lead(1);
     let ids: Vec<String> = pair.known(1).0.into_iter().map(|(id, _)| id).collect();
-    assert!(["b", "c", "again"].iter().all(|id| ids.iter().any(|known| known == id)), "{ids:?}");
+    assert!(["b", "c", again].iter().all(|id| ids.iter().any(|known| known == id)), "{ids:?}");
     assert!(!ids.iter().any(|id| id == "a" || id == "refused"), "{ids:?}");
 }
 
@@ -67,8 +78,8 @@ fn with_a_full_stream_cancels_go_on_and_orders_do_when_something_was_removed() {
     for filler in 0..fillers {
         fs::remove_file(place.join(format!("server-0/notes/filler-{filler}"))).unwrap();
     }
-    until("orders are taken again", || enter(&pair, 0, "again"));
-    check(pair, "maximum bytes exceeded");
+    let again = enter_until_taken(&pair);
+    check(pair, &again, "maximum bytes exceeded");
 }
 
 #[test]
@@ -84,6 +95,6 @@ fn with_a_full_broker_cancels_go_on_and_orders_do_when_it_has_more_room() {
     fs::write(place.join("broker.conf"), settings(8 * ROOM)).unwrap();
     broker.stop();
     broker.restart();
-    until("orders are taken again", || enter(&pair, 0, "again"));
-    check(pair, "insufficient resources");
+    let again = enter_until_taken(&pair);
+    check(pair, &again, "insufficient resources");
 }
