@@ -92,6 +92,9 @@ pub enum Verb {
     /// Look into the journal
     #[command(subcommand)]
     Journal(JournalVerb),
+    /// Decide when the folder of a standby server and the stream have diverged
+    #[command(subcommand)]
+    Standby(StandbyVerb),
     /// Who may log in with a password
     #[command(subcommand)]
     User(UserVerb),
@@ -347,6 +350,19 @@ impl DataFolder {
         sources.options.extend(self.data.as_ref().map(|dir| data_setting(dir)));
         sources
     }
+}
+
+/// What `pitlane standby` can do. The server that has the folder must not run; the decision holds for its next start, once.
+#[derive(Clone, Debug, Subcommand)]
+pub enum StandbyVerb {
+    /// Lead with this folder, and make the stream from it: what only the stream has is given up
+    #[command(after_help = "Example:
+  pitlane standby lead --data /var/lib/pitlane")]
+    Lead(DataFolder),
+    /// Follow the stream: this folder is put aside, in standby/before
+    #[command(after_help = "Example:
+  pitlane standby follow --data /var/lib/pitlane")]
+    Follow(DataFolder),
 }
 
 /// What `pitlane user` can do. A running service hears of it on SIGHUP.

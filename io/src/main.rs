@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::{CommandFactory, Parser};
 use pitlane::args::{
     AuditVerb, Check, Cli, Completions, ConfigVerb, CredentialFile, DataFolder, Doctor, Health, JournalVerb,
-    Man, Serve, Show, Simulate, StrategyArgs, TokenVerb, UserVerb, Verb,
+    Man, Serve, Show, Simulate, StandbyVerb, StrategyArgs, TokenVerb, UserVerb, Verb,
 };
 use pitlane::audit::{AuditError, verify};
 use pitlane::auth::Auth;
@@ -28,6 +28,7 @@ use pitlane::refdata;
 use pitlane::serve::{self, ServeError, ServeSettings};
 use pitlane::simulate::progress::Progress;
 use pitlane::simulate::{self, SimulateError};
+use pitlane::standby;
 use pitlane_engine::refdata::RefData;
 
 /// How long the last lines of the log may take.
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         Verb::Doctor(doctor) => run_doctor(&doctor),
         Verb::Health(health) => run_health(&health),
         Verb::Journal(verb) => run_journal(&verb),
+        Verb::Standby(verb) => run_standby(&verb),
         Verb::User(verb) => run_user(&verb),
         Verb::Token(verb) => run_token(&verb),
         Verb::Audit(AuditVerb::Verify(folder)) => run_audit(&folder),
@@ -73,6 +75,7 @@ enum Trouble {
     Credentials(credentials::VerbError),
     Audit(AuditError),
     Health(Unwell),
+    Standby(io::Error),
     Output(io::Error),
 }
 
@@ -88,7 +91,7 @@ impl std::fmt::Display for Trouble {
             Trouble::Serve(error) => write!(f, "pitlane: {error}"),
             Trouble::Strategy(error) => write!(f, "pitlane: {error}"),
             Trouble::Simulate(error) => write!(f, "pitlane: {error}"),
-            Trouble::Output(error) => write!(f, "pitlane: {error}"),
+            Trouble::Standby(error) | Trouble::Output(error) => write!(f, "pitlane: {error}"),
         }
     }
 }
@@ -303,6 +306,17 @@ fn run_audit(folder: &DataFolder) -> Result<ExitCode, Trouble> {
     let config = config::load(&folder.sources(), &Machine::of(Path::new(ROOT)))?.config;
     let is_sound = verify::verify(&config.service.data_dir, &mut io::stdout().lock())?;
     Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn run_standby(verb: &StandbyVerb) -> Result<ExitCode, Trouble> {
+    let (StandbyVerb::Lead(folder) | StandbyVerb::Follow(folder)) = verb;
+    let config = config::load(&folder.sources(), &Machine::of(Path::new(ROOT)))?.config;
+    let decide = match verb {
+        StandbyVerb::Lead(_) => standby::verbs::lead,
+        StandbyVerb::Follow(_) => standby::verbs::follow,
+    };
+    writeln!(io::stdout(), "{}", decide(&config.service.data_dir).map_err(Trouble::Standby)?)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn run_user(verb: &UserVerb) -> Result<ExitCode, Trouble> {

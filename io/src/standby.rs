@@ -17,10 +17,26 @@
 //!   lead when it has read everything and heard nothing for a lease; the leader stops when nothing of its was stored for a lease, counted
 //!   from when it was sent. No two clocks are compared, and what is safe depends on the fence alone.
 //! - **The journal is the record.** It is on the leader's own disk as with level `disk`; the stream is a copy. A leader that comes back
-//!   and finds that nobody has led since goes on with its own folder, and sends what the stream lacks. If somebody has, it puts its
-//!   folder aside (`DATA/standby/before`) and follows.
+//!   and finds that no other server has led since goes on with its own folder, and sends what the stream lacks. If another has, it reads
+//!   the stream beside its folder, and follows once the stream holds all that it had acknowledged; the folder is then in
+//!   `DATA/standby/before`.
+//! - **A copy is kept until the stream holds it.** A broker may come back with older data, or with none. Then the copy of a follower, or the
+//!   folder of the last leader, is longer than the stream: it leads and restores the stream. The server that led before goes first;
+//!   a follower waits two leases for it. Where each holds records that the other lacks, the server ends with instructions, and an operator
+//!   decides with `pitlane standby`. [`verdict`] has the table. A follower that starts again goes on from the position of its copy, if
+//!   the stream still has the same history up to there.
 //!
 //! A leader that must not go on starts itself anew, as if it had been killed: nothing that was not acknowledged leaves it.
+//!
+//! **What the broker must do.** It acknowledges a message when it has written it, and by default syncs its files every two minutes
+//! (`sync_interval`). `sync_interval: always` (nats-server 2.10 or later) syncs before the acknowledgement; three replicas
+//! (`standby.replicas`) make it unlikely that all lose the same message. A client sees replicas, storage and limits of the stream, not
+//! `sync_interval`: so the start and `pitlane doctor` warn of a single replica at level `replicated` until the operator confirms
+//! `standby.broker_syncs`. [`broker`] has the checks.
+//!
+//! **When the broker's storage is full** its error is logged, orders are refused and cancels are taken: two megabytes of the stream are
+//! kept in reserve for them. When there is room again orders are taken again. If not even a cancel can be stored for a lease, the leader
+//! stops, and leads again when it can store that it does.
 //!
 //! What is lost when, beside what `journal` says:
 //!
@@ -29,25 +45,36 @@
 //! | the leader, or its machine | nothing that was acknowledged | what was not sent yet: some milliseconds |
 //! | the way from the leader to the broker | nothing; it answers nothing any more and stops after a lease | the same as above |
 //! | the broker for a while | nothing; nobody serves until it is back, then the same server leads | the same |
-//! | the broker forgets its last minutes (power; it syncs every two minutes unless told otherwise) | nothing: the leader sends them again. If the leader is lost at the same time and for good: what the follower had not read | the same as above |
-//! | the broker's disk | nothing: whoever led last starts first and makes the stream anew; one that followed does not lead by itself | the same |
+//! | the broker comes back with older data, or none | nothing: the leader sends it again | the same |
+//! | the same, and the leader is gone | what the follower had not read: some milliseconds. The follower leads; the old leader asks an operator when it is back | the same as above |
+//!
+//! This holds for two servers. In a group of more, a follower that lags may lead before one with a longer copy; the latter then asks an
+//! operator.
 //!
 //! Of FIX sessions the follower has what was sent some ten milliseconds ago. So it begins as after a loss of power: with
 //! numbers further on, which a gap fill explains, and reports that may be told twice; unless the leader has ended in good order, when all
 //! of it was sent. Each server has its own log, certificate, users and
 //! audit trail; reference data come from its own files.
 
+pub mod broker;
+mod cargo;
 mod cursor;
 mod follow;
 mod manifest;
 mod member;
+mod overlap;
 mod parcel;
 mod porch;
+mod position;
+mod reading;
 mod replica;
 mod scan;
 mod ship;
 pub mod state;
 mod stream;
+pub mod verbs;
+mod verdict;
+mod window;
 
 use std::io;
 use std::path::PathBuf;
@@ -61,9 +88,8 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::sleep;
 
 use self::follow::{Follower, Won};
-use self::member::{Member, Role};
+use self::member::{Member, Taken};
 use self::porch::Porch;
-use self::replica::Replica;
 use self::ship::{Order, Over, Shipper};
 use self::state::State;
 use self::stream::Stream;
@@ -107,10 +133,10 @@ enum News {
 #[derive(Debug)]
 struct Lead {
     epoch: u64,
+    /// The message that says so.
+    seq: u64,
     member: Member,
-    replica: Option<Replica>,
-    /// Whether the one before has ended in good order.
-    released: bool,
+    how: Taken,
 }
 
 /// How far it has come, for whoever waits.
@@ -166,11 +192,8 @@ impl Post {
         match self.news.try_recv() {
             Ok(News::Follows(address)) => Ok(Progress::Follows(address)),
             Ok(News::Leads(lead)) => {
-                let Lead { epoch, mut member, replica, released } = *lead;
-                if let Some(replica) = replica {
-                    replica.finish(released)?;
-                }
-                member.set_role(Role::Leads { epoch })?;
+                let Lead { epoch, seq, mut member, how } = *lead;
+                member.lead(epoch, seq, how)?;
                 tracing::info!(epoch, "this server leads");
                 self.member = Some(member);
                 Ok(Progress::Leads)
@@ -246,19 +269,20 @@ impl Office {
                 None => std::future::pending().await,
             }
         };
-        let (stream, mut won) = tokio::select! {
-            won = following => won?,
+        let won = tokio::select! {
+            won = following => Some(won?),
             () = receiving => return Err("nobody is received any more".to_string()),
             // Only to end can be asked for before.
-            _ = orders.recv() => return Ok(Over::Ended),
+            _ = orders.recv() => None,
+        };
+        let Some((stream, won)) = won else {
+            // Then the next start goes on with the copy, though the machine may have started anew.
+            let synced = replica::sync(&self.data).and_then(|()| position::mark_synced(&self.data));
+            return synced.map(|()| Over::Ended).map_err(|error| error.to_string());
         };
         let node = won.member.node;
-        let lead = Lead {
-            epoch: won.epoch,
-            member: won.member,
-            replica: won.replica.take(),
-            released: won.released,
-        };
+        let how = Taken { is_copy: won.is_copy, restores: won.restores, released: won.released };
+        let lead = Lead { epoch: won.epoch, seq: won.seq, member: won.member, how };
         let shipper = Shipper::new(
             ship::Beginning { node, epoch: won.epoch, seq: won.seq, at: won.at, manifest: won.manifest },
             stream,
@@ -300,6 +324,12 @@ impl Office {
                 }
             }
         };
+        match stream.facts().await {
+            Ok(facts) => facts.warnings(&self.config).into_iter().for_each(|warning| {
+                tracing::warn!(mend = warning.mend, "{}", warning.found);
+            }),
+            Err(error) => tracing::debug!(%error, "the broker does not tell its limits"),
+        }
         let follower = Follower {
             stream: stream.clone(),
             member,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use pitlane::config::{self, Config, Machine, Setting, Sources};
 use pitlane::doctor::{self, Finding, Port, Probes, Verdict};
+use pitlane::standby::broker::Facts;
 
 #[path = "folder/mod.rs"]
 mod folder;
@@ -75,6 +76,7 @@ fn well() -> Probes {
         ring: Ok(()),
         clock_synchronized: Some(true),
         ports: Vec::new(),
+        broker: None,
     }
 }
 
@@ -215,6 +217,26 @@ fn a_ring_is_needed_by_whoever_asked_for_one() {
         finding.found.ends_with("Operation not permitted") && finding.mend.contains("seccomp"),
         "{finding}"
     );
+}
+
+#[test]
+fn a_broker_that_cannot_keep_the_promise_of_a_standby_is_told() {
+    let root = machine("broker", &[]);
+    let words = ["standby.group=pair", "nats.url=nats://127.0.0.1:1"];
+    let told = |broker: Result<Facts, String>, words: &[&str]| {
+        let probes = Probes { broker: Some(broker), ..well() };
+        let findings = doctor::examine(&pinned(words), &root, &probes);
+        findings.into_iter().find(|finding| finding.check == "broker").unwrap()
+    };
+    let alone = Facts { replicas: Some(1), is_in_memory: false, forgets: false, room: None };
+    let finding = told(Ok(alone), &words);
+    assert_eq!(finding.verdict, Verdict::Unfit);
+    assert!(finding.mend.contains("sync_interval: always"), "{finding}");
+    let confirmed = [&words[..], &["standby.broker_syncs=true"]].concat();
+    assert_eq!(told(Ok(alone), &confirmed).verdict, Verdict::Fit);
+    assert_eq!(told(Err("it does not answer".to_string()), &words).verdict, Verdict::Unfit);
+    let without = doctor::examine(&pinned(&[]), &root, &well());
+    assert!(without.iter().all(|finding| finding.check != "broker"), "there is no standby");
 }
 
 #[test]

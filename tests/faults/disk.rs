@@ -43,7 +43,7 @@ fn after_a_failed_sync_nothing_is_lost_and_only_cancels_go_on() {
                 rig.settle();
                 assert_eq!(rig.told, rig.history.len() as u64, "{point}: all that was taken is safe");
             }
-            door @ (Door::Full | Door::Shut) => panic!("{point}: {door}"),
+            door @ (Door::Full | Door::BrokerFull | Door::Shut) => panic!("{point}: {door}"),
         }
         let disk = rig.disk.power_loss();
         let mut again = Rig::begin(disk, settings(Level::Disk), rig.history, rig.told, point)

@@ -12,6 +12,8 @@ pub struct Standby {
     pub lease_ms: u32,
     /// Copies of the stream within a cluster of the broker.
     pub replicas: usize,
+    /// Whether the operator confirms that the broker syncs before it acknowledges.
+    pub broker_syncs: bool,
 }
 
 impl Standby {
@@ -20,6 +22,7 @@ impl Standby {
             group: section.optional_name("group", 32),
             lease_ms: section.number("lease_ms", 300..=LEASE_MS_MAX),
             replicas: section.number("replicas", 1..=5),
+            broker_syncs: section.flag("broker_syncs"),
         }
     }
 }

@@ -11,6 +11,7 @@ use pitlane_engine::time::NS_PER_S;
 
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::standby::broker::{self, Facts};
 
 /// A block as the journal writes it, how many are written, and the longest it may take.
 const BLOCK_BYTES: usize = 4_096;
@@ -28,6 +29,8 @@ pub struct Probes {
     pub ring: Result<(), String>,
     pub clock_synchronized: Option<bool>,
     pub ports: Vec<Port>,
+    /// How the broker keeps the stream of the standby; none: there is no standby.
+    pub broker: Option<Result<Facts, String>>,
 }
 
 /// A listener, and what keeps it from listening.
@@ -48,6 +51,7 @@ impl Probes {
             ring: make_ring(),
             clock_synchronized: clock_synchronized(),
             ports: config.listeners().into_iter().map(|(key, address, _)| try_port(key, address)).collect(),
+            broker: config.standby.group.is_some().then(|| broker::probe(config)),
             data_dir,
         }
     }

@@ -17,10 +17,32 @@ const REMOTE: [&str; 6] = ["nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs"];
 
 const KIND: Check = Check { name: "file-system", why: "the journal is only as durable as what it lies on" };
 const ROOM: Check = Check { name: "free-space", why: "a full disk stops order entry" };
+const BROKER: Check =
+    Check { name: "broker", why: "at level replicated an order is acknowledged when the broker has it" };
 const SPEED: Check = Check { name: "sync-speed", why: "at level disk each answer waits for a sync" };
 
 pub fn check(config: &Config, host: &Host, probes: &Probes) -> Vec<Finding> {
-    vec![kind(config, host, probes), room(config, probes), speed(config, probes)]
+    let mut findings = vec![kind(config, host, probes), room(config, probes), speed(config, probes)];
+    findings.extend(broker(config, probes));
+    findings
+}
+
+/// What the standby's promise depends on, as far as a client sees it.
+fn broker(config: &Config, probes: &Probes) -> Vec<Finding> {
+    match &probes.broker {
+        None => Vec::new(),
+        Some(Err(error)) => {
+            vec![BROKER.unfit(format!("the broker of nats.url: {error}"), "start nats-server with -js")]
+        }
+        Some(Ok(facts)) => {
+            let warnings = facts.warnings(config);
+            let found = "the broker can keep what level replicated promises, as far as a client sees it";
+            if warnings.is_empty() {
+                return vec![BROKER.fit(found)];
+            }
+            warnings.into_iter().map(|warning| BROKER.unfit(warning.found, warning.mend)).collect()
+        }
+    }
 }
 
 fn kind(config: &Config, host: &Host, probes: &Probes) -> Finding {

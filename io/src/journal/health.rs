@@ -45,6 +45,8 @@ pub enum Door {
     Open,
     /// No room for another segment. Cancels and control only, until there is.
     Full,
+    /// The broker has no room for what the standby needs. Cancels and control only, until it has.
+    BrokerFull,
     /// A sync has failed, and what it should have kept was written again elsewhere. Cancels and control only, until the
     /// process is started again.
     Failed,
@@ -57,6 +59,7 @@ impl fmt::Display for Door {
         f.write_str(match self {
             Door::Open => "open",
             Door::Full => "the disk is full: cancels only",
+            Door::BrokerFull => "the broker's storage is full: cancels only",
             Door::Failed => "the disk failed: cancels only, until restart",
             Door::Shut => "the journal cannot be written",
         })
@@ -146,6 +149,8 @@ pub(super) struct StewardPart {
 struct ShipperPart {
     /// Last record that the broker has for the standby.
     shipped: AtomicU64,
+    /// Whether the broker has no room for more.
+    full: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -210,6 +215,11 @@ impl Health {
         self.shipper.shipped.store(seq, Ordering::Release);
     }
 
+    /// Whether the broker has no room for more; from the same thread.
+    pub fn set_broker_full(&self, full: bool) {
+        self.shipper.full.store(full, Ordering::Relaxed);
+    }
+
     #[inline]
     pub fn door(&self) -> Door {
         if self.keeper.shut.load(Ordering::Relaxed) {
@@ -218,6 +228,8 @@ impl Health {
             Door::Failed
         } else if self.steward.full.load(Ordering::Relaxed) {
             Door::Full
+        } else if self.shipper.full.load(Ordering::Relaxed) {
+            Door::BrokerFull
         } else {
             Door::Open
         }

@@ -234,7 +234,7 @@ impl Writer {
             return Ok(());
         }
         match self.health.door() {
-            Door::Open | Door::Full | Door::Failed => {}
+            Door::Open | Door::Full | Door::BrokerFull | Door::Failed => {}
             Door::Shut => return Err(NotTaken::Refused(Door::Shut)),
         }
         let before = std::mem::replace(&mut self.reference, reference);
@@ -273,9 +273,11 @@ impl Writer {
     ) -> Result<(), NotTaken> {
         match self.health.door() {
             Door::Open => {}
-            Door::Full if class == Class::Needed => {}
+            Door::Full | Door::BrokerFull if class == Class::Needed => {}
             Door::Failed if class == Class::Needed => {}
-            door @ (Door::Full | Door::Failed | Door::Shut) => return Err(NotTaken::Refused(door)),
+            door @ (Door::Full | Door::BrokerFull | Door::Failed | Door::Shut) => {
+                return Err(NotTaken::Refused(door));
+            }
         }
         if self.health.keeper.faults.load(Ordering::Acquire) != self.faults {
             self.move_on();

@@ -94,12 +94,12 @@ impl Watch {
     fn tell(&self, door: Door, error: Option<&str>) {
         self.standing.set_journaling(match door {
             Door::Open => Journaling::Sound,
-            Door::Full => Journaling::Full,
+            Door::Full | Door::BrokerFull => Journaling::Full,
             Door::Failed | Door::Shut => Journaling::Failed,
         });
         match door {
             Door::Open => tracing::info!("the journal takes everything again"),
-            Door::Full | Door::Failed | Door::Shut => tracing::error!(error, "{door}"),
+            Door::Full | Door::BrokerFull | Door::Failed | Door::Shut => tracing::error!(error, "{door}"),
         }
     }
 }

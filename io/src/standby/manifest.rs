@@ -7,11 +7,16 @@ use std::path::Path;
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
+use super::overlap::{folder_of, number_of};
 use super::parcel::{Piece, What};
-use crate::journal::disk::PAGE_BYTES;
+use super::replica::{PART, files};
+use super::scan::STORES;
+use crate::fix::store;
+use crate::journal::disk::{Disk, PAGE_BYTES};
+use crate::journal::trail::segment_number;
 
 /// Removed files of which the stream says so: more than anybody misses who follows.
-const REMOVED_MAX: usize = 1_000;
+pub const REMOVED_MAX: usize = 1_000;
 
 #[derive(Clone, Debug, Default)]
 pub struct Manifest {
@@ -64,7 +69,7 @@ impl Manifest {
     /// Takes one more parcel in.
     pub fn note(&mut self, what: &What) -> Result<(), Misfit> {
         match what {
-            What::Lead { .. } | What::Release { .. } | What::Beat => {}
+            What::Lead { .. } | What::Release { .. } | What::Beat | What::Reserve { .. } => {}
             What::Complete => self.complete = true,
             What::Append(piece) => return self.append(piece),
             What::Whole(piece) => return self.renew(piece),
@@ -172,14 +177,70 @@ impl Manifest {
         self.files.keys().map(String::as_str)
     }
 
+    /// What a copy holds, by its files. An unfinished one is begun anew.
+    pub fn of_copy(data: &Path, complete: bool) -> io::Result<Manifest> {
+        let mut manifest = Manifest { complete, ..Manifest::default() };
+        for file in files(data)? {
+            let Some(path) = file.strip_prefix(data).ok().and_then(Path::to_str) else { continue };
+            if file.extension().is_some_and(|ending| ending == PART) {
+                fs::remove_file(&file)?;
+                continue;
+            }
+            let bytes = fs::read(&file)?;
+            let held = if number_of(path) > 0 {
+                let mut hash: Box<Xxh3> = Box::default();
+                hash.update(&bytes);
+                Held::Growing { bytes: bytes.len() as u64, hash }
+            } else if STORES.iter().any(|folder| folder_of(path) == *folder)
+                && file.extension().is_some_and(|ending| ending == store::ENDING)
+            {
+                let pages = bytes.chunks(PAGE_BYTES).map(page_hash).collect();
+                Held::Paged { total: bytes.len() as u64, pages }
+            } else {
+                Held::Whole { hash: xxh3_64(&bytes) }
+            };
+            manifest.files.insert(path.to_string(), held);
+        }
+        Ok(manifest)
+    }
+
+    /// Forgets files that grow and are others in this folder, so that they are sent from their beginning: an operator has decided that
+    /// this folder counts.
+    pub fn drop_foreign(&mut self, folder: &Path) -> io::Result<()> {
+        let mut foreign = Vec::new();
+        for (path, held) in &self.files {
+            let Held::Growing { bytes, hash } = held else { continue };
+            match fs::read(folder.join(path)) {
+                Ok(found)
+                    if found.get(..*bytes as usize).is_some_and(|same| xxh3_64(same) == hash.digest()) => {}
+                Ok(_) => foreign.push(path.clone()),
+                // That it is gone is told.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        foreign.iter().for_each(|path| _ = self.files.remove(path));
+        Ok(())
+    }
+
     /// Whether the files that grow are in this folder as far as the stream has them: then the folder knows all that the stream does.
     pub fn is_within(&self, folder: &Path) -> io::Result<bool> {
         for (path, held) in &self.files {
             let Held::Growing { bytes, hash } = held else { continue };
             let found = match fs::read(folder.join(path)) {
                 Ok(found) => found,
-                // It was no longer needed, and the stream has not heard of it yet.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                // It was no longer needed, and the stream has not heard of it yet. Then a later one is there.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    let names = Disk::Real.list(&folder.join(folder_of(path)))?;
+                    if names
+                        .iter()
+                        .filter_map(|name| segment_number(name))
+                        .any(|number| number > number_of(path))
+                    {
+                        continue;
+                    }
+                    return Ok(false);
+                }
                 Err(error) => return Err(error),
             };
             let Some(same) = found.get(..*bytes as usize) else { return Ok(false) };

@@ -3,14 +3,27 @@
 //! ```text
 //! DATA/standby/member     node, epoch, whether it leads or follows
 //!              lock       held while a process has the folder
-//!              before/    what the folder held before it began to follow: never acknowledged, or a journal of others
+//!              before/    what the folder held before it began to follow: in the stream as far as it was acknowledged
+//!              next/      the stream, read anew beside a folder that is kept until then
+//!              adopt      while `next/` takes the folder's place
+//!              decision   what an operator has decided: `pitlane standby`
 //! ```
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::overlap::{self, Extents};
+use super::position::{Acked, POSITION, Position, PositionFile};
+use super::replica;
+use super::verdict::{Choice, Folder};
 use crate::journal::disk::Disk;
+
+const ADOPT: &str = "adopt";
+const DECISION: &str = "decision";
+/// Where a folder goes that `next/` takes the place of, and which holds nothing that the other lacks.
+const OLD: &str = "old";
+const BEFORE: &str = "before";
 
 /// What a stream makes a copy of.
 pub const REPLICATED: [&str; 4] = ["journal", "notes", "fix", "venue"];
@@ -21,6 +34,17 @@ pub struct Member {
     pub node: u128,
     pub role: Role,
     _lock: fs::File,
+}
+
+/// How the lead was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// The folder is a copy.
+    pub is_copy: bool,
+    /// The folder may hold more than the stream.
+    pub restores: bool,
+    /// The server before has ended in good order.
+    pub released: bool,
 }
 
 /// What the folder is worth.
@@ -51,7 +75,157 @@ impl Member {
             Err(error) if error.kind() == io::ErrorKind::NotFound => (Disk::Real.random(), Role::New),
             Err(error) => return Err(error),
         };
-        Ok(Member { data: data.to_path_buf(), node, role, _lock: lock })
+        let mut member = Member { data: data.to_path_buf(), node, role, _lock: lock };
+        if member.file(ADOPT).exists() {
+            member.go_on_adopting()?;
+        }
+        Ok(member)
+    }
+
+    /// What the folder is worth.
+    pub fn folder(&self) -> Folder {
+        match (self.role, self.position()) {
+            (Role::New, _) if self.has_journal() => Folder::Foreign,
+            (Role::New, _) => Folder::Empty,
+            (Role::Leads { .. }, _) => Folder::Led,
+            (Role::Follows, Some(position)) => {
+                Folder::Copy { complete: position.complete, sound: position.is_sound() }
+            }
+            // An earlier version wrote none.
+            (Role::Follows, None) => Folder::Copy { complete: self.has_journal(), sound: false },
+        }
+    }
+
+    pub fn position(&self) -> Option<Position> {
+        Position::read(&self.file(POSITION))
+    }
+
+    /// The records that may have been told to a client.
+    pub fn told(&self) -> io::Result<Extents> {
+        match (self.role, Acked::read(&self.data)) {
+            (Role::Leads { .. }, Some(acked)) => overlap::acknowledged(&self.data, &acked),
+            // A leader of an earlier version kept none.
+            (Role::Leads { .. }, None) if !Acked::path(&self.data).exists() => Ok(Extents::new()),
+            (Role::New | Role::Leads { .. } | Role::Follows, _) => overlap::extents(&self.data),
+        }
+    }
+
+    /// The last epoch that this server led.
+    pub fn led(&self) -> u64 {
+        if let Role::Leads { epoch } = self.role { epoch } else { 0 }
+    }
+
+    /// The highest epoch that it knows of.
+    pub fn epoch(&self) -> u64 {
+        let led = self.led();
+        self.position().map_or(led, |position| led.max(position.leader.epoch))
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.data.join("standby").join(name)
+    }
+
+    pub fn position_path(&self) -> PathBuf {
+        self.file(POSITION)
+    }
+
+    /// Where the stream is read anew.
+    pub fn stage(&self) -> PathBuf {
+        self.file("next")
+    }
+
+    /// An empty place to read the stream into, beside the folder.
+    pub fn clear_stage(&self) -> io::Result<()> {
+        remove_folder(&self.stage())?;
+        REPLICATED.iter().try_for_each(|name| Disk::Real.make_folder(&self.stage().join(name)))
+    }
+
+    /// What the operator has decided.
+    pub fn choice(&self) -> Option<Choice> {
+        match fs::read_to_string(self.file(DECISION)).ok()?.trim() {
+            "lead" => Some(Choice::Lead),
+            "follow" => Some(Choice::Follow),
+            _ => None,
+        }
+    }
+
+    pub fn set_choice(&self, choice: Choice) -> io::Result<()> {
+        let word = match choice {
+            Choice::Lead => "lead\n",
+            Choice::Follow => "follow\n",
+        };
+        Disk::Real.put(&self.file(DECISION), word.as_bytes())
+    }
+
+    /// A decision holds once.
+    pub fn forget_choice(&self) -> io::Result<()> {
+        remove_file(&self.file(DECISION))
+    }
+
+    /// Makes this the folder of the leader of an epoch, which began with message `seq`. Safe when it returns; interrupted, the folder is a
+    /// copy as before.
+    pub fn lead(&mut self, epoch: u64, seq: u64, how: Taken) -> io::Result<()> {
+        if how.is_copy {
+            if let Some(position) = self.position() {
+                // From here on it is more than was read: it must be compared before it is gone on with.
+                PositionFile::open(&self.file(POSITION))?.write(&Position { reach: u64::MAX, ..position })?;
+            }
+            replica::finish(&self.data, how.released)?;
+            if how.restores {
+                // All of it may have been acknowledged, and is in the stream only when that is restored.
+                let mut acked = Acked { epoch, lead: seq, seq: u64::MAX, ends: Vec::new() };
+                let extents = overlap::extents(&self.data)?;
+                extents.iter().filter(|(_, end)| **end > 0).for_each(|(path, end)| acked.note(path, *end));
+                Disk::Real.put(&Acked::path(&self.data), acked.encode().as_bytes())?;
+            }
+        }
+        self.set_role(Role::Leads { epoch })?;
+        self.forget_choice()?;
+        self.forget_position()?;
+        remove_folder(&self.stage())
+    }
+
+    /// A copy that is written to by a leader is at no position any more.
+    pub fn forget_position(&self) -> io::Result<()> {
+        remove_file(&self.file(POSITION))?;
+        Disk::Real.sync_folder(&self.data.join("standby"))
+    }
+
+    /// The stage, which is on disk, takes the place of the folder. `keep`: the folder holds something that the stage lacks, and is put
+    /// aside.
+    pub fn adopt(&mut self, keep: bool) -> io::Result<()> {
+        Disk::Real.put(&self.file(ADOPT), if keep { BEFORE.as_bytes() } else { OLD.as_bytes() })?;
+        self.go_on_adopting()
+    }
+
+    /// Each step may have been done before a crash.
+    fn go_on_adopting(&mut self) -> io::Result<()> {
+        let aside = match fs::read_to_string(self.file(ADOPT))?.as_str() {
+            BEFORE => self.file(BEFORE),
+            _ => self.file(OLD),
+        };
+        Disk::Real.make_folder(&aside)?;
+        for name in REPLICATED {
+            let (here, next, aside) = (self.data.join(name), self.stage().join(name), aside.join(name));
+            if !next.exists() {
+                continue;
+            }
+            if here.exists() {
+                remove_folder(&aside)?;
+                fs::rename(&here, &aside)?;
+            }
+            fs::rename(&next, &here)?;
+        }
+        Disk::Real.sync_folder(&aside)?;
+        Disk::Real.sync_folder(&self.data)?;
+        if self.stage().join(POSITION).exists() {
+            fs::rename(self.stage().join(POSITION), self.file(POSITION))?;
+        }
+        self.set_role(Role::Follows)?;
+        remove_file(&self.file(ADOPT))?;
+        remove_file(&self.file(DECISION))?;
+        remove_folder(&self.stage())?;
+        remove_folder(&self.file(OLD))
     }
 
     /// Safe when this returns.
@@ -76,10 +250,9 @@ impl Member {
         self.data.join("journal").join("identity").exists()
     }
 
-    /// An empty folder to follow into. What a leader had is put aside, once: another server has led since, so it was never acknowledged
-    /// as far as it is not in the stream.
+    /// An empty folder to follow into, for a server that has nothing worth keeping: it is new, or its copy was never complete.
     pub fn clear(&mut self) -> io::Result<()> {
-        let aside = self.data.join("standby").join("before");
+        let aside = self.file(BEFORE);
         if self.role != Role::Follows {
             // One that was interrupted goes on.
             if self.data.join(REPLICATED[0]).exists() {
@@ -94,12 +267,20 @@ impl Member {
             }
             self.set_role(Role::Follows)?;
         }
+        self.forget_position()?;
         REPLICATED.iter().try_for_each(|name| remove_folder(&self.data.join(name)))
     }
 }
 
 fn remove_folder(folder: &Path) -> io::Result<()> {
     match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn remove_file(file: &Path) -> io::Result<()> {
+    match fs::remove_file(file) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
@@ -147,5 +328,44 @@ mod tests {
         }
         assert_eq!(fs::read_to_string(data.join("standby/before/journal/identity")).unwrap(), "led");
         fs::remove_dir_all(&data).unwrap();
+    }
+
+    #[test]
+    fn the_stage_takes_the_place_of_the_folder_wherever_it_is_interrupted() {
+        // After how many of the renames it is interrupted; and whether the folder is kept.
+        for (interrupted, keep) in (0..=8).flat_map(|after| [(after, true), (after, false)]) {
+            let name = format!("pitlane-adopt-{}-{interrupted}-{keep}", std::process::id());
+            let data = std::env::temp_dir().join(name);
+            let _ = fs::remove_dir_all(&data);
+            let mut member = Member::open(&data).unwrap();
+            member.set_role(Role::Leads { epoch: 1 }).unwrap();
+            member.clear_stage().unwrap();
+            for name in REPLICATED {
+                fs::create_dir_all(data.join(name)).unwrap();
+                fs::write(data.join(name).join("a"), "old").unwrap();
+                fs::write(member.stage().join(name).join("a"), "new").unwrap();
+            }
+            let aside = if keep { BEFORE } else { OLD };
+            Disk::Real.put(&member.file(ADOPT), aside.as_bytes()).unwrap();
+            fs::create_dir_all(member.file(aside)).unwrap();
+            for step in 0..interrupted {
+                let name = REPLICATED[step / 2];
+                let (here, aside) = (data.join(name), member.file(aside).join(name));
+                match step % 2 {
+                    0 => fs::rename(&here, &aside).unwrap(),
+                    _ => fs::rename(member.stage().join(name), &here).unwrap(),
+                }
+            }
+            drop(member);
+            let member = Member::open(&data).unwrap();
+            assert_eq!(member.role, Role::Follows);
+            for name in REPLICATED {
+                assert_eq!(fs::read_to_string(data.join(name).join("a")).unwrap(), "new");
+                let before = fs::read_to_string(member.file(BEFORE).join(name).join("a")).ok();
+                assert_eq!(before.as_deref(), keep.then_some("old"), "{interrupted}");
+            }
+            assert!(!member.stage().exists() && !member.file(OLD).exists());
+            fs::remove_dir_all(&data).unwrap();
+        }
     }
 }

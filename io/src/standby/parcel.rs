@@ -17,6 +17,8 @@ const PLACE_BYTES: usize = 16;
 const PATH_BYTES_MAX: usize = 240;
 /// Bytes of a file in one parcel: half of what a broker takes in a message unless told otherwise.
 pub const BYTES_MAX: usize = 512 << 10;
+/// Bytes of a parcel that only keeps room: it is on its way alone, so it is short.
+pub const RESERVE_BYTES: usize = 128 << 10;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parcel {
@@ -37,6 +39,11 @@ pub enum What {
     },
     /// Nothing but that it lives.
     Beat,
+    /// Room that is given back when the broker's storage is full, so that cancels can still be stored. It is read as a [`What::Beat`], by
+    /// earlier versions too.
+    Reserve {
+        number: u8,
+    },
     /// From here on the parcels up to any place are a folder that can be gone on with.
     Complete,
     /// Bytes behind those that the file has.
@@ -76,6 +83,10 @@ impl Parcel {
             What::Beat | What::Complete => {
                 place = None;
                 ("", &[])
+            }
+            What::Reserve { .. } => {
+                place = None;
+                ("", &[0; RESERVE_BYTES])
             }
             What::Append(piece) | What::Whole(piece) | What::Page(piece) => {
                 place = Some((piece.offset, piece.total));
@@ -137,7 +148,7 @@ impl Parcel {
         match &self.what {
             What::Lead { .. } => 1,
             What::Release { .. } => 2,
-            What::Beat => 3,
+            What::Beat | What::Reserve { .. } => 3,
             What::Complete => 4,
             What::Append(_) => 5,
             What::Whole(_) => 6,
@@ -187,6 +198,13 @@ mod tests {
         for parcel in all() {
             assert_eq!(Parcel::decode(&parcel.encode()), Some(parcel));
         }
+    }
+
+    #[test]
+    fn what_only_keeps_room_is_read_as_a_beat() {
+        let reserve = Parcel { epoch: 9, what: What::Reserve { number: 3 } }.encode();
+        assert!(reserve.len() > RESERVE_BYTES);
+        assert_eq!(Parcel::decode(&reserve), Some(Parcel { epoch: 9, what: What::Beat }));
     }
 
     #[test]

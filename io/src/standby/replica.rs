@@ -1,5 +1,5 @@
-//! The follower's copy: what the parcels say, written into its own data folder. Nothing of it is asked for before this server takes over;
-//! then all of it is put on disk.
+//! The follower's copy: what the parcels say, written into its own data folder, or into a stage beside it. Nothing of it is synced
+//! before this server takes over, or ends; then all of it is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -7,6 +7,8 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use super::manifest::Misfit;
+use super::member::REPLICATED;
 use super::parcel::{Piece, What};
 use super::scan::STORES;
 use crate::fix::store;
@@ -15,26 +17,34 @@ use crate::journal::disk::Disk;
 /// Files held open: the segments that grow, and some stores.
 const OPEN_MAX: usize = 64;
 /// Beside a file of which the last piece is missing.
-const PART: &str = "part";
+pub const PART: &str = "part";
 
 #[derive(Debug)]
 pub struct Replica {
     data: PathBuf,
     open: BTreeMap<String, File>,
-    /// What was written and not yet synced.
-    unsynced: BTreeSet<PathBuf>,
 }
 
 impl Replica {
-    /// Into this folder, of which [`super::member::Member::clear`] has made room.
+    /// Into this folder, which is empty or holds what was read before.
     pub fn new(data: &Path) -> Replica {
-        Replica { data: data.to_path_buf(), open: BTreeMap::new(), unsynced: BTreeSet::new() }
+        Replica { data: data.to_path_buf(), open: BTreeMap::new() }
     }
 
     pub fn apply(&mut self, what: &What) -> io::Result<()> {
         match what {
-            What::Lead { .. } | What::Release { .. } | What::Beat | What::Complete => Ok(()),
-            What::Append(piece) | What::Page(piece) => {
+            What::Lead { .. } | What::Release { .. } | What::Beat | What::Reserve { .. } | What::Complete => {
+                Ok(())
+            }
+            What::Append(piece) => {
+                let file = self.file(&piece.path)?;
+                // A file that begins anew. Otherwise it only grows, so that whatever is there is right.
+                if piece.offset == 0 {
+                    file.set_len(0)?;
+                }
+                file.write_all_at(&piece.bytes, piece.offset)
+            }
+            What::Page(piece) => {
                 let file = self.file(&piece.path)?;
                 if file.metadata()?.len() != piece.total {
                     file.set_len(piece.total)?;
@@ -44,9 +54,7 @@ impl Replica {
             What::Whole(piece) => self.renew(piece),
             What::Removed(path) => {
                 self.open.remove(path);
-                let path = self.data.join(path);
-                self.unsynced.remove(&path);
-                match fs::remove_file(path) {
+                match fs::remove_file(self.data.join(path)) {
                     Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
                     _ => Ok(()),
                 }
@@ -65,8 +73,6 @@ impl Replica {
             self.open.remove(&part);
             let (from, to) = (self.data.join(&part), self.data.join(&piece.path));
             fs::rename(&from, &to)?;
-            self.unsynced.remove(&from);
-            self.unsynced.insert(to);
         }
         Ok(())
     }
@@ -89,36 +95,73 @@ impl Replica {
                 .open(&full)?;
             self.open.insert(path.to_string(), file);
         }
-        self.unsynced.insert(full);
         Ok(self.open.get(path).expect("it was just put there"))
     }
 
-    /// Puts all of it on disk, as the folder of a server that takes over. Unless the one before has ended in good order, what sessions sent
-    /// last may have been lost on the way, as with the power.
-    pub fn finish(mut self, in_good_order: bool) -> io::Result<()> {
-        self.open.clear();
-        let boot = if in_good_order { Disk::Real.boot() } else { 0 };
-        let mut folders = BTreeSet::new();
-        for path in &self.unsynced {
-            if path.extension().is_some_and(|ending| ending == PART) {
-                fs::remove_file(path)?;
-                continue;
-            }
-            if path.extension().is_some_and(|ending| ending == store::ENDING) {
-                store::set_boot(path, boot)?;
-            }
-            File::open(path)?.sync_all()?;
-            // Of the file, and of all folders up to ours.
-            let above = path.ancestors().skip(1).take_while(|folder| folder.starts_with(&self.data));
-            folders.extend(above.map(Path::to_path_buf));
+    /// What is left to write of a piece of which `held` bytes of the file are there already; an error of the second kind: they differ.
+    pub fn trim(&mut self, piece: &Piece, held: u64) -> io::Result<Result<Option<Piece>, Misfit>> {
+        if held <= piece.offset {
+            return Ok(Ok(Some(piece.clone())));
         }
-        for folder in STORES.iter().filter(|_| !in_good_order) {
-            let folder = self.data.join(folder);
-            Disk::Real.make_folder(&folder)?;
-            Disk::Real.put(&folder.join(store::TAKEN_OVER), &[])?;
+        let same = held.min(piece.end()) - piece.offset;
+        let mut found = vec![0; same as usize];
+        self.file(&piece.path)?.read_exact_at(&mut found, piece.offset)?;
+        if found[..] != piece.bytes[..same as usize] {
+            return Ok(Err(Misfit));
         }
-        folders.iter().try_for_each(|folder| File::open(folder)?.sync_all())
+        let rest =
+            Piece { offset: piece.offset + same, bytes: piece.bytes.slice(same as usize..), ..piece.clone() };
+        Ok(Ok((!rest.bytes.is_empty()).then_some(rest)))
     }
+}
+
+/// Makes a copy the folder of a server that takes over, all of it on disk. Unless the one before has ended in good order, what sessions
+/// sent last may have been lost on the way, as with the power.
+pub fn finish(data: &Path, in_good_order: bool) -> io::Result<()> {
+    let boot = if in_good_order { Disk::Real.boot() } else { 0 };
+    for path in files(data)? {
+        if has_ending(&path, PART) {
+            fs::remove_file(path)?;
+        } else if has_ending(&path, store::ENDING) {
+            store::set_boot(&path, boot)?;
+        }
+    }
+    for folder in STORES.iter().filter(|_| !in_good_order) {
+        let folder = data.join(folder);
+        Disk::Real.make_folder(&folder)?;
+        Disk::Real.put(&folder.join(store::TAKEN_OVER), &[])?;
+    }
+    sync(data)
+}
+
+/// Puts all files of a copy on disk.
+pub fn sync(data: &Path) -> io::Result<()> {
+    let mut folders = BTreeSet::new();
+    for path in files(data)? {
+        File::open(&path)?.sync_all()?;
+        // Of the file, and of all folders up to ours.
+        let above = path.ancestors().skip(1).take_while(|folder| folder.starts_with(data));
+        folders.extend(above.map(Path::to_path_buf));
+    }
+    folders.iter().try_for_each(|folder| File::open(folder)?.sync_all())
+}
+
+/// All files of a copy.
+pub fn files(data: &Path) -> io::Result<Vec<PathBuf>> {
+    let (mut folders, mut files): (Vec<PathBuf>, _) =
+        (REPLICATED.iter().map(|name| data.join(name)).collect(), Vec::new());
+    while let Some(folder) = folders.pop() {
+        for name in Disk::Real.list(&folder)? {
+            let path = folder.join(name);
+            if path.is_dir() { folders.push(path) } else { files.push(path) }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn has_ending(path: &Path, ending: &str) -> bool {
+    path.extension().is_some_and(|found| found == ending)
 }
 
 #[cfg(test)]
@@ -144,10 +187,30 @@ mod tests {
         assert!(replica.open.len() <= OPEN_MAX);
         (0..=OPEN_MAX).for_each(|n| append(&mut replica, n, 3));
         assert!(replica.open.len() <= OPEN_MAX);
-        replica.finish(true).unwrap();
+        finish(&data, true).unwrap();
         for n in 0..=OPEN_MAX {
             assert_eq!(fs::read_to_string(data.join(path(n))).unwrap(), format!("{n:03}{n:03}"));
         }
+        fs::remove_dir_all(data).unwrap();
+    }
+
+    #[test]
+    fn of_a_piece_only_what_is_not_there_is_written() {
+        let data = std::env::temp_dir().join(format!("pitlane-trim-{}", std::process::id()));
+        let mut replica = Replica::new(&data);
+        let piece = |offset: u64, text: &'static str| Piece {
+            path: "venue/a".to_string(),
+            offset,
+            total: offset + text.len() as u64,
+            bytes: Bytes::from_static(text.as_bytes()),
+        };
+        replica.apply(&What::Append(piece(0, "abcdef"))).unwrap();
+        let mut trim = |offset, text| replica.trim(&piece(offset, text), 6).unwrap();
+        assert_eq!(trim(0, "abc"), Ok(None));
+        assert_eq!(trim(3, "def"), Ok(None));
+        assert_eq!(trim(3, "defg"), Ok(Some(piece(6, "g"))));
+        assert_eq!(trim(6, "g"), Ok(Some(piece(6, "g"))));
+        assert_eq!(trim(3, "dxf"), Err(Misfit));
         fs::remove_dir_all(data).unwrap();
     }
 }

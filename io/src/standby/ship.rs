@@ -10,34 +10,31 @@
 //! Messages are numbered by the stream, one after the other, so what was sent and not acknowledged is known by its number: after a lost
 //! connection the end of the stream says which of it was stored, and the rest is sent again, under the same numbers.
 
-use std::collections::VecDeque;
+mod reserve;
+
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures_util::FutureExt;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::cursor::Cursor;
+use super::cargo::Cargo;
 use super::manifest::Manifest;
 use super::parcel::{Parcel, Piece, What};
+use super::position::Acked;
 use super::scan::Scan;
 use super::state::{Stand, State};
-use super::stream::{Behind, Kept, Place, Stream};
+use super::stream::{Behind, Place, Stream};
+use super::window::{Sent, Window};
 use crate::journal::Health;
 use crate::nats::link::Weather;
 use crate::wake::Bell;
 
-/// Messages sent and not acknowledged, and bytes of them: what a line of 10 Gbit/s holds in some milliseconds.
-const WINDOW_MAX: usize = 128;
-const WINDOW_BYTES_MAX: usize = 8 << 20;
-/// How often stores and snapshots are looked at.
-const TICK: Duration = Duration::from_millis(50);
-/// Of these, how many until it is looked for what was removed.
+/// Ticks until it is looked for what was removed.
 const TICKS_PER_SWEEP: u64 = 20;
 /// Between two tries of something that the broker did not answer.
 const AGAIN: Duration = Duration::from_millis(20);
@@ -45,6 +42,8 @@ const AGAIN: Duration = Duration::from_millis(20);
 const BEATS_PER_LEASE: u32 = 3;
 /// How long an end in good order waits for the broker.
 const END_MAX: Duration = Duration::from_secs(2);
+
+const NOT_HEARD: &str = "the broker was not heard for a lease";
 
 /// What main asks of it.
 #[derive(Debug)]
@@ -97,56 +96,21 @@ pub struct Shipper {
     bells: Vec<Bell>,
     /// Told once, when all of the folder is with the broker.
     shipped: Option<Box<dyn FnOnce() + Send>>,
-}
-
-/// What was sent and not acknowledged, the first one first. Files that are sent as a whole may go beyond its bounds by one of them.
-#[derive(Default)]
-struct Window {
-    sent: VecDeque<Sent>,
-    bytes: usize,
-}
-
-impl Window {
-    fn has_room(&self) -> bool {
-        self.sent.len() < WINDOW_MAX && self.bytes < WINDOW_BYTES_MAX
-    }
-
-    fn push(&mut self, sent: Sent) {
-        self.bytes += sent.bytes.len();
-        self.sent.push_back(sent);
-    }
-
-    fn pop(&mut self) -> Option<Sent> {
-        let sent = self.sent.pop_front()?;
-        self.bytes -= sent.bytes.len();
-        Some(sent)
-    }
-}
-
-/// A message on its way.
-struct Sent {
-    parcel: Parcel,
-    bytes: Bytes,
-    seq: u64,
-    at: Instant,
-    /// The last record that it brings, by shard.
-    mark: Option<(usize, u64)>,
-    /// None: it could not even be sent.
-    kept: Option<Kept>,
-}
-
-/// What is sent.
-struct Cargo {
-    healths: Vec<Arc<Health>>,
-    cursors: Vec<Cursor>,
-    scan: Scan,
-    /// Pages that have changed; they go when the records that they may tell of have gone.
-    pages: VecDeque<Piece>,
-    pages_after: Vec<u64>,
-    /// There was no room for a file that others build on.
-    is_held_up: bool,
-    tick: Instant,
-    ticks: u64,
+    /// Whether it was said in this epoch that all of the folder is there.
+    told_complete: bool,
+    acked: Acked,
+    /// What was last written of it; it is kept from when all of the folder is with the broker.
+    acked_written: u64,
+    /// What was last synced of it.
+    acked_synced: u64,
+    /// Messages of the reserve that are stored.
+    reserved: u8,
+    /// Whether the reserve of the leader before was given back.
+    has_cleared: bool,
+    /// Whether the broker had no room, and the reserve is not whole again.
+    is_full: bool,
+    /// Why the broker has refused the last message.
+    refused: Option<String>,
 }
 
 impl Shipper {
@@ -174,6 +138,14 @@ impl Shipper {
             cargo: None,
             bells: Vec::new(),
             shipped: None,
+            told_complete: false,
+            acked: Acked { epoch, lead: seq, seq, ends: Vec::new() },
+            acked_written: seq,
+            acked_synced: seq,
+            reserved: 0,
+            has_cleared: false,
+            is_full: false,
+            refused: None,
         }
     }
 
@@ -194,6 +166,10 @@ impl Shipper {
         let mut risen = self.weather.risen();
         loop {
             bell.doze();
+            // A server that was paused may find a broker that has forgotten who leads since: it sends nothing any more.
+            if Instant::now() >= self.lease_until {
+                return Ok(Over::Deposed(self.silence()));
+            }
             let worked =
                 self.cycle().await.map_err(|error| format!("the journal cannot be sent: {error}"))?;
             let settled = self.settle_ready();
@@ -204,7 +180,7 @@ impl Shipper {
                 return Ok(Over::Deposed(why));
             }
             if Instant::now() >= self.lease_until {
-                return Ok(Over::Deposed("the broker was not heard for a lease".to_string()));
+                return Ok(Over::Deposed(self.silence()));
             }
             if worked && self.has_room() {
                 // The connection has its turn.
@@ -214,16 +190,22 @@ impl Shipper {
             let due = self.due();
             let acked = async {
                 match self.window.sent.front_mut().and_then(|sent| sent.kept.as_mut()) {
-                    Some(kept) => Some(kept.await),
+                    Some(kept) => kept.await,
                     None => std::future::pending().await,
                 }
             };
             tokio::select! {
-                acked = acked => if !self.settle(acked.is_some_and(|acked| acked.is_ok())) && let Err(why) = self.resolve().await {
-                    return Ok(Over::Deposed(why));
+                acked = acked => {
+                    let is_stored = self.is_stored(&acked);
+                    if !self.settle(is_stored) && let Err(why) = self.resolve().await {
+                        return Ok(Over::Deposed(why));
+                    }
                 },
                 order = orders.recv() => match order {
-                    Some(Order::Ship(healths)) => self.cargo = Some(Cargo::new(&self.data, healths)),
+                    Some(Order::Ship(healths)) => {
+                        self.cargo = Some(Cargo::new(&self.data, healths));
+                        self.set_full(self.is_full);
+                    }
                     Some(Order::Ring(bells)) => self.bells = bells,
                     Some(Order::End) | None => return Ok(self.end().await),
                 },
@@ -252,9 +234,14 @@ impl Shipper {
     async fn cycle(&mut self) -> io::Result<bool> {
         let before = self.seq;
         if let Some(mut cargo) = self.cargo.take() {
+            let before = cargo.ticks;
             let done = self.load(&mut cargo).await;
+            let ticks = Some(cargo.ticks).filter(|ticks| *ticks != before);
             self.cargo = Some(cargo);
             done?;
+            if let Some(ticks) = ticks {
+                self.keep_reserve(ticks).await;
+            }
         }
         if Instant::now() >= self.beat_due() && self.has_room() {
             self.send(What::Beat, None).await;
@@ -291,17 +278,19 @@ impl Shipper {
         if is_due {
             cargo.tick(&self.manifest)?;
             self.state.behind.set(cargo.behind());
+            self.keep_acked(cargo.ticks)?;
             if cargo.ticks.is_multiple_of(TICKS_PER_SWEEP) {
                 self.sweep(cargo).await;
             }
         }
+        // A snapshot would take the room that is left for cancels.
         if self.has_room()
+            && !self.is_full
             && let Some(piece) = cargo.scan.next_of_snapshot()?
         {
             self.send(What::Whole(piece), None).await;
         }
-        self.tell_if_shipped(cargo, &written).await;
-        Ok(())
+        self.tell_if_shipped(cargo, &written).await
     }
 
     /// Files that have changed or were made, one after the other. False: there is no room for more, and what builds on them has to wait.
@@ -348,16 +337,17 @@ impl Shipper {
     }
 
     /// When all that was there at the beginning is on its way, this is said; when it has arrived, whoever waits is told.
-    async fn tell_if_shipped(&mut self, cargo: &Cargo, written: &[u64]) {
+    async fn tell_if_shipped(&mut self, cargo: &Cargo, written: &[u64]) -> io::Result<()> {
         if self.shipped.is_none() {
-            return;
+            return Ok(());
         }
         let is_sent = cargo.cursors.iter().zip(written).all(|(cursor, written)| cursor.seq >= *written);
         // The first round through the stores finds out which there are, the second looks at them.
         if !is_sent || cargo.scan.rounds < 2 || cargo.scan.has_snapshots() || !cargo.pages.is_empty() {
-            return;
+            return Ok(());
         }
-        if !self.manifest.complete {
+        // In each epoch: a server whose folder is longer than the stream waits for it before it compares the two.
+        if !std::mem::replace(&mut self.told_complete, true) {
             self.send(What::Complete, None).await;
         }
         if self.window.sent.is_empty()
@@ -366,8 +356,11 @@ impl Shipper {
             let stream = self.stream.clone();
             tokio::spawn(async move { stream.forget_leaders().await });
             self.state.set_complete(true);
+            self.acked.write(&self.data)?;
+            self.acked_written = self.acked.seq;
             shipped();
         }
+        Ok(())
     }
 
     async fn send(&mut self, what: What, mark: Option<(usize, u64)>) {
@@ -376,8 +369,8 @@ impl Shipper {
         let parcel = Parcel { epoch: self.epoch, what };
         let bytes = parcel.encode();
         self.seq += 1;
-        let behind = if self.window.sent.is_empty() { Behind::Stored } else { Behind::Sent };
-        let place = Place { node: self.node, seq: self.seq, behind };
+        // The one before is always ours. After a roll-back another server may have given the same number to another message.
+        let place = Place { node: self.node, seq: self.seq, behind: Behind::Sent };
         let kept = self.stream.send(&parcel, bytes.clone(), place).await.ok();
         self.spoke = Instant::now();
         self.window.push(Sent { parcel, bytes, seq: self.seq, at: self.spoke, mark, kept });
@@ -389,20 +382,31 @@ impl Shipper {
             let Some(sent) = self.window.sent.front_mut() else { return Ok(()) };
             match sent.kept.as_mut().map(|kept| kept.now_or_never()) {
                 Some(None) => return Ok(()),
-                Some(Some(Ok(_))) => _ = self.settle(true),
-                Some(Some(Err(_))) | None => return Err(()),
+                Some(Some(answer)) => {
+                    let is_stored = self.is_stored(&answer);
+                    if !self.settle(is_stored) {
+                        return Err(());
+                    }
+                }
+                None => return Err(()),
             }
         }
     }
 
     /// The first of the window was stored, or not.
     fn settle(&mut self, stored: bool) -> bool {
-        if !stored {
+        // A lease that has run out is not renewed: another server may have led meanwhile.
+        if !stored || Instant::now() >= self.lease_until {
             return false;
         }
         let Some(sent) = self.window.pop() else { return true };
         self.lease_until = self.lease_until.max(sent.at + self.lease);
         self.state.count(sent.bytes.len());
+        self.acked.seq = sent.seq;
+        self.reserved += u8::from(sent.is_reserve());
+        if let What::Append(piece) = &sent.parcel.what {
+            self.acked.note(&piece.path, piece.end());
+        }
         if let (Some((shard, seq)), Some(cargo)) = (sent.mark, &self.cargo) {
             let health = &cargo.healths[shard];
             // After a failed sync records are written again, and sent again.
@@ -426,12 +430,18 @@ impl Shipper {
                 Some(epoch) if epoch > self.epoch => {
                     return Err(format!("another server has taken the lead in epoch {epoch}"));
                 }
-                Some(epoch) if epoch == self.epoch && end.seq >= acked => {}
-                Some(_) | None => return Err("the broker has lost what it had acknowledged".to_string()),
+                Some(epoch) if epoch == self.epoch && end.seq >= acked && end.node == Some(self.node) => {}
+                Some(_) | None => {
+                    return Err("the broker has lost what it had acknowledged: it is sent again from this server's folder"
+                        .to_string());
+                }
             }
             while self.window.sent.front().is_some_and(|sent| sent.seq <= end.seq) {
-                self.settle(true);
+                if !self.settle(true) {
+                    return Err(self.silence());
+                }
             }
+            self.release_reserve().await;
             let mut behind = Behind::Stored;
             for sent in &mut self.window.sent {
                 let place = Place { node: self.node, seq: sent.seq, behind };
@@ -440,7 +450,7 @@ impl Shipper {
             }
             return Ok(());
         }
-        Err("the broker was not heard for a lease".to_string())
+        Err(self.silence())
     }
 
     /// Sends the rest, and says that the next one may lead.
@@ -455,7 +465,10 @@ impl Shipper {
                 let worked = self.cycle().await.unwrap_or(false);
                 while let Some(sent) = self.window.sent.front_mut() {
                     let stored = match sent.kept.as_mut() {
-                        Some(kept) => kept.await.is_ok(),
+                        Some(kept) => {
+                            let answer = kept.await;
+                            self.is_stored(&answer)
+                        }
                         None => false,
                     };
                     if !self.settle(stored) && self.resolve().await.is_err() {
@@ -478,69 +491,5 @@ impl Shipper {
             () = sleep_until(until) => tracing::warn!("the standby could not be told all: the broker does not answer"),
         }
         Over::Ended
-    }
-}
-
-impl Cargo {
-    fn new(data: &Path, healths: Vec<Arc<Health>>) -> Cargo {
-        Cargo {
-            cursors: (0..healths.len()).map(|shard| Cursor::new(data, shard)).collect(),
-            healths,
-            scan: Scan::new(data),
-            pages: VecDeque::new(),
-            pages_after: Vec::new(),
-            is_held_up: false,
-            tick: Instant::now(),
-            ticks: 0,
-        }
-    }
-
-    /// Looks at what nobody rings for.
-    fn tick(&mut self, sent: &Manifest) -> io::Result<()> {
-        self.tick = Instant::now() + TICK;
-        self.ticks += 1;
-        self.scan.find_snapshots(self.healths.len(), sent)?;
-        if self.pages.is_empty() {
-            self.pages = self.scan.changed_pages(sent)?.into();
-            // What a store tells of was written before.
-            self.pages_after = self.healths.iter().map(|health| health.appended()).collect();
-        }
-        Ok(())
-    }
-
-    /// Whether the whole round is done that was begun at the end.
-    fn is_all_looked_at(&self) -> bool {
-        self.scan.is_whole_round_over() && self.pages.is_empty() && !self.scan.has_snapshots()
-    }
-
-    /// Records that were written and not acknowledged.
-    fn behind(&self) -> u64 {
-        self.healths.iter().map(|health| health.appended().saturating_sub(health.shipped())).sum()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sent(bytes: usize) -> Sent {
-        let parcel = Parcel { epoch: 1, what: What::Beat };
-        Sent { parcel, bytes: vec![0; bytes].into(), seq: 1, at: Instant::now(), mark: None, kept: None }
-    }
-
-    #[test]
-    fn so_much_is_on_its_way_and_the_rest_waits() {
-        for (bytes, count) in [(0, WINDOW_MAX), (WINDOW_BYTES_MAX / 16, 16)] {
-            let mut window = Window::default();
-            for _ in 0..count {
-                assert!(window.has_room());
-                window.push(sent(bytes));
-            }
-            assert!(!window.has_room());
-            window.pop();
-            assert!(window.has_room(), "what was acknowledged makes room");
-            while window.pop().is_some() {}
-            assert_eq!(window.bytes, 0);
-        }
     }
 }

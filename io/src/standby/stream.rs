@@ -10,6 +10,7 @@
 //! ```text
 //! PREFIX.lead                 who leads, and that he ended               the last ones are kept
 //! PREFIX.beat  .complete      that he lives; that all is there           the last one is kept
+//! PREFIX.reserve.NUMBER       room for cancels                           removed when there is no other
 //! PREFIX.file.PATH            a file, piece by piece                     all of it, until it is removed: then that
 //! PREFIX.page.PATH.OFFSET     a page of a file that changes in place     the last one is kept
 //! ```
@@ -30,12 +31,14 @@ use async_nats::jetstream::{self, Context};
 use bytes::Bytes;
 use futures_util::future::join_all;
 
+use super::broker::{AccountUse, Facts};
 use super::parcel::{Parcel, What};
 use crate::nats::subjects::segment;
 
 /// Leaders that the stream remembers: far more than anybody follows late.
 const LEADS_MAX: u64 = 1_000;
 const ROLLUP: &str = "Nats-Rollup";
+const MESSAGE_ID: &str = "Nats-Msg-Id";
 /// For so long the broker knows the ids of messages: much longer than one is under way.
 const IDS_KEPT: Duration = Duration::from_secs(10);
 
@@ -52,6 +55,8 @@ pub struct End {
     pub seq: u64,
     /// Of whoever stored it; none: the stream is empty.
     pub epoch: Option<u64>,
+    /// The server that stored it, where its id says so. After a roll-back two servers may have had the same epoch.
+    pub node: Option<u128>,
 }
 
 /// Who leads, by the stream.
@@ -59,6 +64,18 @@ pub struct End {
 pub struct Leader {
     pub epoch: u64,
     pub node: u128,
+    /// The message by which it took the lead.
+    pub seq: u64,
+}
+
+/// What was last said about who leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastLead {
+    pub epoch: u64,
+    pub node: u128,
+    pub seq: u64,
+    /// Whether it has ended in good order.
+    pub is_released: bool,
 }
 
 /// Where something is to be stored, and nowhere else.
@@ -131,6 +148,7 @@ impl Stream {
         match what {
             What::Lead { .. } | What::Release { .. } => (format!("{prefix}lead"), false),
             What::Beat => (format!("{prefix}beat"), true),
+            What::Reserve { number } => (format!("{prefix}reserve.{number}"), false),
             What::Complete => (format!("{prefix}complete"), true),
             // It takes the place of all that was sent of the file.
             What::Removed(path) => (self.file(path), true),
@@ -150,9 +168,32 @@ impl Stream {
         }
     }
 
+    /// Gives back the room that is kept for cancels. Message by message: nats-server 2.9.10 was seen to count what was purged by subject
+    /// until it is started again.
+    pub async fn release_reserve(&self) {
+        let reserve = format!("{}reserve.*", self.prefix);
+        let Ok(last) = self.last().await else { return };
+        let mut seq = 0;
+        while seq < last {
+            let Ok(message) = self.stream.get_first_raw_message_by_subject(&reserve, seq + 1).await else {
+                return;
+            };
+            seq = message.sequence;
+            if let Err(error) = self.stream.delete_message(seq).await {
+                return tracing::debug!(%error, "the broker keeps the reserve");
+            }
+        }
+    }
+
+    /// What the broker tells of how it keeps the stream.
+    pub async fn facts(&self) -> Result<Facts, String> {
+        let info = self.stream.get_info().await.map_err(|error| error.to_string())?;
+        Ok(Facts::of(Some(&info), AccountUse::of(&self.context).await?))
+    }
+
     /// Forgets who led long ago.
     pub async fn forget_leaders(&self) {
-        if let Err(error) = self.stream.purge().filter(format!("{}lead", self.prefix)).keep(LEADS_MAX).await {
+        if let Err(error) = self.stream.purge().filter(self.lead()).keep(LEADS_MAX).await {
             tracing::debug!(%error, "the broker keeps old leaders");
         }
     }
@@ -170,26 +211,61 @@ impl Stream {
     pub async fn end(&self) -> Result<End, String> {
         let State { last_sequence: seq, messages, .. } = self.state().await?;
         if messages == 0 {
-            return Ok(End { seq, epoch: None });
+            return Ok(End { seq, epoch: None, node: None });
         }
         let last = self.stream.get_raw_message(seq).await.map_err(|error| error.to_string())?;
         let parcel = Parcel::decode(&last.payload).ok_or_else(strange)?;
-        Ok(End { seq, epoch: Some(parcel.epoch) })
+        let id = last.headers.get(MESSAGE_ID).map(ToString::to_string);
+        Ok(End { seq, epoch: Some(parcel.epoch), node: id.as_deref().and_then(node_of) })
     }
 
     /// Who led last; none: nobody ever did.
-    pub async fn leader(&self) -> Result<Option<Leader>, String> {
-        let found = self.stream.get_last_raw_message_by_subject(&format!("{}lead", self.prefix)).await;
-        match found {
-            Ok(message) => match Parcel::decode(&message.payload) {
-                Some(Parcel { epoch, what: What::Lead { node } | What::Release { node } }) => {
-                    Ok(Some(Leader { epoch, node }))
-                }
-                Some(_) | None => Err(strange()),
-            },
+    pub async fn leader(&self) -> Result<Option<LastLead>, String> {
+        match self.stream.get_last_raw_message_by_subject(&self.lead()).await {
+            Ok(message) => Ok(Some(decode_lead(message.sequence, &message.payload)?)),
             Err(error) if error.kind() == NoMessageFound => Ok(None),
             Err(error) => Err(error.to_string()),
         }
+    }
+
+    /// Whether the stream still is the one that was read up to message `reach` under this leader: it took the lead at the same place, no
+    /// other did before `reach`, and nothing was lost. A broker that comes back with older data shows here, even if others have
+    /// stored something since.
+    pub async fn has_history(&self, leader: Leader, reach: u64) -> Result<bool, String> {
+        if self.last().await? < reach.max(leader.seq) {
+            return Ok(false);
+        }
+        let Some(mut lead) = self.lead_from(leader.seq).await? else { return Ok(false) };
+        let is_same = |lead: LastLead| (lead.epoch, lead.node) == (leader.epoch, leader.node);
+        if lead.seq != leader.seq || lead.is_released || !is_same(lead) {
+            return Ok(false);
+        }
+        while let Some(next) = self.lead_from(lead.seq + 1).await? {
+            if !next.is_released {
+                return Ok(next.seq > reach);
+            }
+            if !is_same(next) {
+                return Ok(false);
+            }
+            lead = next;
+        }
+        Ok(true)
+    }
+
+    /// What was first said about who leads, from this message on.
+    async fn lead_from(&self, seq: u64) -> Result<Option<LastLead>, String> {
+        if seq > self.last().await? {
+            return Ok(None);
+        }
+        match self.stream.get_first_raw_message_by_subject(self.lead(), seq).await {
+            Ok(message) => Ok(Some(decode_lead(message.sequence, &message.payload)?)),
+            Err(error) if error.kind() == NoMessageFound => Ok(None),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn lead(&self) -> String {
+        format!("{}lead", self.prefix)
     }
 
     /// The next message behind this one that is still there.
@@ -219,6 +295,23 @@ impl Stream {
         let consumer = self.stream.create_consumer(config).await.map_err(|error| error.to_string())?;
         consumer.messages().await.map_err(|error| error.to_string())
     }
+}
+
+fn decode_lead(seq: u64, payload: &Bytes) -> Result<LastLead, String> {
+    match Parcel::decode(payload) {
+        Some(Parcel { epoch, what: What::Lead { node } }) => {
+            Ok(LastLead { epoch, node, seq, is_released: false })
+        }
+        Some(Parcel { epoch, what: What::Release { node } }) => {
+            Ok(LastLead { epoch, node, seq, is_released: true })
+        }
+        Some(_) | None => Err(strange()),
+    }
+}
+
+/// The sender, by the id of a message.
+fn node_of(id: &str) -> Option<u128> {
+    u128::from_str_radix(id.split_once('.')?.0, 16).ok()
 }
 
 fn strange() -> String {

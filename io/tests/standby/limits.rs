@@ -21,13 +21,13 @@ const REMOVED_MAX: usize = 1_000;
 const LEADS_MAX: usize = 1_000;
 
 /// The broker as we see it beside the servers.
-struct Beside {
+pub struct Beside {
     runtime: Runtime,
     context: Context,
 }
 
 impl Beside {
-    fn new(broker: &Broker) -> Beside {
+    pub fn new(broker: &Broker) -> Beside {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         let context = async { jetstream::new(async_nats::connect(broker.url()).await.unwrap()) };
         Beside { context: runtime.block_on(context), runtime }
@@ -35,6 +35,31 @@ impl Beside {
 
     fn stream(&self) -> Stream {
         self.runtime.block_on(self.context.get_stream(STREAM)).unwrap()
+    }
+
+    /// The number of the last message.
+    pub fn last(&self) -> u64 {
+        self.stream().cached_info().state.last_sequence
+    }
+
+    /// Makes the stream as a server would, with a limit.
+    pub fn make(&self, max_bytes: i64) {
+        let made = self.context.create_stream(Config {
+            name: STREAM.to_string(),
+            subjects: vec![format!("{PREFIX}>")],
+            storage: StorageType::File,
+            discard: DiscardPolicy::New,
+            allow_rollup: true,
+            duplicate_window: Duration::from_secs(10),
+            max_bytes,
+            ..Config::default()
+        });
+        self.runtime.block_on(made).unwrap();
+    }
+
+    /// Removes the stream.
+    pub fn remove(&self) {
+        self.runtime.block_on(self.context.delete_stream(STREAM)).unwrap();
     }
 
     /// By subject that begins so, how many messages there are.
@@ -105,16 +130,7 @@ fn of_many_leaders_the_first_are_forgotten_and_what_they_sent_is_read() {
     let place = folder("standby-limits-leaders");
     let broker = Broker::start(&place);
     let beside = Beside::new(&broker);
-    let made = beside.context.create_stream(Config {
-        name: STREAM.to_string(),
-        subjects: vec![format!("{PREFIX}>")],
-        storage: StorageType::File,
-        discard: DiscardPolicy::New,
-        allow_rollup: true,
-        duplicate_window: Duration::from_secs(10),
-        ..Config::default()
-    });
-    beside.runtime.block_on(made).unwrap();
+    beside.make(-1);
     let last = LEADS_MAX as u64 + 5;
     for epoch in 1..=last {
         let node = [&[0; 16][..], &u128::from(epoch).to_le_bytes()].concat();

@@ -21,9 +21,11 @@ mod service;
 mod wire;
 
 mod fences;
+mod full;
 mod kills;
 mod limits;
 mod load;
 mod pair;
 mod partition;
+mod rollback;
 mod sluice;

@@ -49,6 +49,13 @@ impl Broker {
         self.child.wait().unwrap();
     }
 
+    /// Ends it in good order: all that it has is on disk.
+    pub fn stop(&mut self) {
+        let kill = format!("kill -TERM {}", self.child.id());
+        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+        self.child.wait().unwrap();
+    }
+
     /// On the same port, with what it had on disk.
     pub fn restart(&mut self) {
         (self.child, _) = spawn(&self.store, &self.config, &self.address, self.port as i32);

@@ -1,0 +1,218 @@
+//! How far a folder has come in the stream, in small files beside the journal.
+//!
+//! ```text
+//! DATA/standby/position     of a copy: the last message that is in it
+//!              acked        of a leader: the last record of each shard that the broker has acknowledged
+//! ```
+//!
+//! Both are written without a sync, so they outlive the process. `position` counts only while the machine runs on, or after an end in
+//! good order; `acked` is synced once a second, and says at least how much was acknowledged.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use super::stream::Leader;
+use crate::journal::disk::Disk;
+
+pub const POSITION: &str = "position";
+pub const ACKED: &str = "acked";
+
+/// Where a copy stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    pub leader: Leader,
+    /// All messages up to this one are in the copy.
+    pub done: u64,
+    /// Nothing of a message behind this one is in the copy.
+    pub reach: u64,
+    /// Whether the copy can be led with.
+    pub complete: bool,
+    /// Which start of the machine wrote it; zero: all of it is on disk.
+    pub boot: u128,
+}
+
+impl Position {
+    /// None if there is none, or it is damaged.
+    pub fn read(path: &Path) -> Option<Position> {
+        let text = fs::read_to_string(path).ok()?;
+        let (words, sum) = text.trim_end().rsplit_once(' ')?;
+        if u32::from_str_radix(sum, 16).ok()? != crc32c::crc32c(words.as_bytes()) {
+            return None;
+        }
+        let words: Vec<&str> = words.split(' ').collect();
+        let [epoch, node, lead, done, reach, complete, boot] = words[..] else { return None };
+        Some(Position {
+            leader: Leader {
+                epoch: epoch.parse().ok()?,
+                node: u128::from_str_radix(node, 16).ok()?,
+                seq: lead.parse().ok()?,
+            },
+            done: done.parse().ok()?,
+            reach: reach.parse().ok()?,
+            complete: complete == "1",
+            boot: u128::from_str_radix(boot, 16).ok()?,
+        })
+    }
+
+    /// Whether what was written is there.
+    pub fn is_sound(&self) -> bool {
+        self.boot == 0 || self.boot == Disk::Real.boot()
+    }
+
+    /// Of one length, so that it is written over in its place.
+    fn encode(&self) -> String {
+        let Leader { epoch, node, seq } = self.leader;
+        let Position { done, reach, complete, boot, .. } = *self;
+        let complete = u8::from(complete);
+        let words =
+            format!("{epoch:020} {node:032x} {seq:020} {done:020} {reach:020} {complete} {boot:032x}");
+        let sum = crc32c::crc32c(words.as_bytes());
+        format!("{words} {sum:08x}\n")
+    }
+}
+
+/// The file of a position, held open.
+#[derive(Debug)]
+pub struct PositionFile {
+    file: File,
+}
+
+impl PositionFile {
+    pub fn open(path: &Path) -> io::Result<PositionFile> {
+        let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        Ok(PositionFile { file })
+    }
+
+    pub fn write(&self, position: &Position) -> io::Result<()> {
+        self.file.write_all_at(position.encode().as_bytes(), 0)
+    }
+}
+
+/// Says that all of the copy in a data folder is on disk, when it is.
+pub fn mark_synced(data: &Path) -> io::Result<()> {
+    let path = data.join("standby").join(POSITION);
+    match Position::read(&path) {
+        // What was lost before stays so.
+        Some(position) if !position.is_sound() => Ok(()),
+        Some(position) => Disk::Real.put(&path, Position { boot: 0, ..position }.encode().as_bytes()),
+        None => Ok(()),
+    }
+}
+
+/// What the broker has acknowledged to a leader.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Acked {
+    pub epoch: u64,
+    /// The message by which it took the lead.
+    pub lead: u64,
+    /// The last message acknowledged; [`u64::MAX`] while the stream is restored from the folder, when numbers say nothing.
+    pub seq: u64,
+    /// By shard the last segment, and up to where it was acknowledged.
+    pub ends: Vec<(String, u64)>,
+}
+
+impl Acked {
+    pub fn path(data: &Path) -> PathBuf {
+        data.join("standby").join(ACKED)
+    }
+
+    /// None if there is none, or it is damaged.
+    pub fn read(data: &Path) -> Option<Acked> {
+        let text = fs::read_to_string(Acked::path(data)).ok()?;
+        let (text, sum) = text.trim_end().rsplit_once('\n')?;
+        if u32::from_str_radix(sum, 16).ok()? != crc32c::crc32c(text.as_bytes()) {
+            return None;
+        }
+        let mut lines = text.lines();
+        let mut words = lines.next()?.split(' ').map(|word| word.parse().ok());
+        let (epoch, lead, seq) = (words.next()??, words.next()??, words.next()??);
+        let end = |line: &str| {
+            let (path, end) = line.split_once(' ')?;
+            Some((path.to_string(), end.parse().ok()?))
+        };
+        Some(Acked { epoch, lead, seq, ends: lines.map(end).collect::<Option<_>>()? })
+    }
+
+    /// Outlives the process, not a loss of power.
+    pub fn write(&self, data: &Path) -> io::Result<()> {
+        let path = Acked::path(data);
+        let beside = path.with_extension("tmp");
+        fs::write(&beside, self.encode())?;
+        fs::rename(beside, path)
+    }
+
+    pub fn encode(&self) -> String {
+        let mut text = format!("{} {} {}", self.epoch, self.lead, self.seq);
+        for (path, end) in &self.ends {
+            text += &format!("\n{path} {end}");
+        }
+        let sum = crc32c::crc32c(text.as_bytes());
+        format!("{text}\n{sum:08x}\n")
+    }
+
+    /// One more was acknowledged.
+    pub fn note(&mut self, path: &str, end: u64) {
+        let folder = super::overlap::folder_of(path);
+        match self.ends.iter_mut().find(|(last, _)| super::overlap::folder_of(last) == folder) {
+            Some(last) if last.0 == path => last.1 = end,
+            Some(last) => *last = (path.to_string(), end),
+            None => self.ends.push((path.to_string(), end)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("pitlane-position-{name}-{}", std::process::id()));
+        fs::create_dir_all(folder.join("standby")).unwrap();
+        folder
+    }
+
+    #[test]
+    fn a_position_is_read_as_it_was_written_and_damage_is_noticed() {
+        let folder = place("read");
+        let path = folder.join("standby").join(POSITION);
+        assert_eq!(Position::read(&path), None);
+        let leader = Leader { epoch: 3, node: 5 << 100, seq: 17 };
+        let boot = Disk::Real.boot();
+        let first = Position { leader, done: 18, reach: 20, complete: true, boot };
+        let file = PositionFile::open(&path).unwrap();
+        file.write(&first).unwrap();
+        assert_eq!(Position::read(&path), Some(first));
+        assert!(first.is_sound());
+        let next = Position { done: u64::MAX, complete: false, boot: 1, ..first };
+        file.write(&next).unwrap();
+        assert_eq!(Position::read(&path), Some(next));
+        assert!(!next.is_sound(), "another start of the machine");
+        mark_synced(&folder).unwrap();
+        assert!(!Position::read(&path).unwrap().is_sound(), "what was lost stays lost");
+        file.write(&first).unwrap();
+        mark_synced(&folder).unwrap();
+        assert_eq!(Position::read(&path), Some(Position { boot: 0, ..first }));
+        fs::write(&path, fs::read_to_string(&path).unwrap().replace('5', "6")).unwrap();
+        assert_eq!(Position::read(&path), None);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn what_was_acknowledged_is_the_last_of_each_shard() {
+        let folder = place("acked");
+        let mut acked = Acked { epoch: 2, lead: 9, seq: 12, ends: Vec::new() };
+        acked.note("journal/shard-00/000000000001.seg", 200);
+        acked.note("journal/shard-01/000000000001.seg", 300);
+        acked.note("journal/shard-00/000000000002.seg", 400);
+        assert_eq!(acked.ends.len(), 2);
+        assert_eq!(acked.ends[0], ("journal/shard-00/000000000002.seg".to_string(), 400));
+        assert_eq!(Acked::read(&folder), None);
+        fs::write(Acked::path(&folder), acked.encode()).unwrap();
+        assert_eq!(Acked::read(&folder), Some(acked.clone()));
+        fs::write(Acked::path(&folder), acked.encode().replace("400", "500")).unwrap();
+        assert_eq!(Acked::read(&folder), None);
+        fs::remove_dir_all(folder).unwrap();
+    }
+}

@@ -1,0 +1,384 @@
+//! One reading of the stream: into the folder, into a stage beside it, or only to compare.
+
+mod lead;
+
+use std::collections::BTreeMap;
+use std::future::pending;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use async_nats::jetstream::Message;
+use async_nats::jetstream::consumer::pull::Ordered;
+use bytes::Bytes;
+use futures_util::StreamExt;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
+
+use super::follow::{AGAIN, Follower};
+use super::manifest::{Manifest, REMOVED_MAX};
+use super::member::Member;
+use super::parcel::{Parcel, Piece, What};
+use super::position::{Position, PositionFile};
+use super::replica::Replica;
+use super::stream::Leader;
+use super::verdict::{Refusal, Verdict};
+use crate::journal::disk::Disk;
+
+/// How often it is looked how far behind this one is.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Messages without a gap after which many are asked for at once; and how many at most, of half a megabyte each.
+const RUN_MIN: u64 = 8;
+const RUN_MAX: u64 = 64;
+
+/// For so many leases a copy that is longer than the stream leaves the lead to the server that led before: that one knows at least as much.
+const RESTORE_LEASES: u32 = 2;
+
+const FORGOTTEN: &str = "the broker has forgotten what it had";
+
+/// Where the stream is read to.
+#[derive(Debug)]
+pub enum Into {
+    /// Nowhere: it is compared with this folder, which counts.
+    Own {
+        at_once: bool,
+    },
+    Folder(Replica),
+    Stage(Replica),
+}
+
+/// Why a reading ended.
+#[derive(Debug)]
+pub enum Ended {
+    Won {
+        epoch: u64,
+        seq: u64,
+        at: Instant,
+    },
+    /// It must be begun again: what was read is no longer what the stream holds.
+    Again(&'static str),
+    /// The folder lacks something that the stream has.
+    Lacking,
+    /// An operator has to decide.
+    Refused(Refusal),
+}
+
+#[derive(Debug)]
+pub struct Reading {
+    into: Into,
+    pub manifest: Manifest,
+    /// The last message that was read.
+    pub position: u64,
+    epoch: Option<u64>,
+    leader: Option<Leader>,
+    pub released: bool,
+    /// When something was last heard, or the broker came back.
+    heard: Instant,
+    /// Not before this is the lead asked for.
+    not_before: Instant,
+    file: Option<PositionFile>,
+    /// Files of which the last piece is missing, by the message with the first.
+    parts: BTreeMap<String, u64>,
+    /// Up to this message the copy may hold what is read.
+    held_to: u64,
+    /// Files that were removed since the copy was gone on with, until it has caught up.
+    removed: usize,
+    /// Of a leader of this epoch the stream has all of its folder.
+    restored: Option<u64>,
+    /// The message up to which folder and stage were last compared, and when.
+    weighed: Option<(u64, Instant)>,
+    /// How the folder may lead, as folder and stage were last compared.
+    may_lead: Option<Verdict>,
+    /// How often the broker had come up when the stream was last known to be what was read.
+    risen: u64,
+    told_full: bool,
+}
+
+impl Reading {
+    pub fn new(into: Into) -> Reading {
+        let now = Instant::now();
+        Reading {
+            into,
+            manifest: Manifest::default(),
+            position: 0,
+            epoch: None,
+            leader: None,
+            released: false,
+            heard: now,
+            not_before: now,
+            file: None,
+            parts: BTreeMap::new(),
+            held_to: 0,
+            removed: 0,
+            restored: None,
+            weighed: None,
+            may_lead: None,
+            risen: 0,
+            told_full: false,
+        }
+    }
+
+    /// Its position is kept here.
+    pub fn writing(self, position: &Path) -> io::Result<Reading> {
+        Ok(Reading { file: Some(PositionFile::open(position)?), ..self })
+    }
+
+    /// Goes on with a copy.
+    pub fn resumed(
+        into: Into,
+        member: &Member,
+        position: Position,
+        manifest: Manifest,
+        released: bool,
+    ) -> io::Result<Reading> {
+        let reading = Reading {
+            manifest,
+            position: position.done,
+            epoch: Some(position.leader.epoch),
+            leader: Some(position.leader),
+            released,
+            held_to: position.reach,
+            ..Reading::new(into)
+        };
+        reading.writing(&member.position_path())
+    }
+
+    /// Whether the lead was taken with a folder that may hold more than the stream.
+    pub fn restores(&self) -> bool {
+        !matches!(self.into, Into::Folder(_))
+    }
+
+    pub async fn run(&mut self, follower: &mut Follower) -> io::Result<Ended> {
+        let mut bell = None;
+        let mut looks = interval(LOOK);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        self.risen = follower.weather.risen();
+        let is_told = follower.is_all_acknowledged_there().await;
+        loop {
+            if let Some(ended) = self.catch_up(follower).await? {
+                return Ok(ended);
+            }
+            if let Some(ended) = self.weigh_if_due(follower, is_told)? {
+                return Ok(ended);
+            }
+            if bell.is_none() {
+                match follower.stream.bell(self.position + 1).await {
+                    Ok(found) => bell = Some(found),
+                    Err(error) => {
+                        tracing::debug!(%error, "the stream of the standby cannot be read");
+                        sleep(AGAIN).await;
+                        continue;
+                    }
+                }
+            }
+            let due = self.due(follower);
+            tokio::select! {
+                biased;
+                rung = next_of(&mut bell) => if !matches!(rung, Some(Ok(_))) {
+                    bell = None;
+                },
+                () = until(due) => if let Some(ended) = self.ask(follower, is_told).await? {
+                    return Ok(ended);
+                },
+                _ = looks.tick() => if let Ok(end) = follower.stream.end().await {
+                    follower.state.behind.set(end.seq.saturating_sub(self.position));
+                },
+                () = follower.weather.changed() => if self.risen != follower.weather.risen() {
+                    // Who was silent because the broker was away has not been silent; and it may not know us any more.
+                    self.heard = Instant::now();
+                    bell = None;
+                }
+            }
+        }
+    }
+
+    /// Reads what there is: one by one, or many at once where one follows the other without a gap.
+    async fn catch_up(&mut self, follower: &Follower) -> io::Result<Option<Ended>> {
+        let mut run: u64 = 0;
+        // Nobody asks for what is behind the end: nats-server 2.9.10 was seen to die of that when the stream had just been made anew.
+        let Ok(last) = follower.stream.last().await else { return Ok(None) };
+        if last < self.position {
+            return Ok(Some(Ended::Again(FORGOTTEN)));
+        }
+        let before = self.position;
+        if self.risen != follower.weather.risen() {
+            // A broker that came back may have lost messages that others have stored anew since.
+            match self.is_still_there(follower).await {
+                Some(true) => self.risen = follower.weather.risen(),
+                Some(false) => return Ok(Some(Ended::Again(FORGOTTEN))),
+                None => return Ok(None),
+            }
+        }
+        while self.position < last
+            && let Ok(Some(next)) = follower.stream.next(self.position).await
+        {
+            run = if next.0 == self.position + 1 { (2 * run).clamp(1, RUN_MAX) } else { 0 };
+            let more = match run >= RUN_MIN {
+                true => follower.stream.some(next.0 + 1, run.min(last.saturating_sub(next.0))).await,
+                false => Vec::new(),
+            };
+            if run >= RUN_MIN && (more.len() as u64) < run {
+                run = 0;
+            }
+            let messages: Vec<(u64, Bytes)> = [next].into_iter().chain(more).collect();
+            if messages.iter().any(|(_, bytes)| is_lead(bytes)) {
+                match self.is_still_there(follower).await {
+                    Some(true) => {}
+                    Some(false) => return Ok(Some(Ended::Again(FORGOTTEN))),
+                    None => return Ok(None),
+                }
+            }
+            self.note_position(messages.last().map_or(0, |(seq, _)| *seq))?;
+            for (seq, bytes) in messages {
+                if let Some(ended) = self.hear(follower, seq, &bytes)? {
+                    return Ok(Some(ended));
+                }
+            }
+        }
+        if self.position > before {
+            self.note_position(self.position)?;
+        }
+        if self.position >= last {
+            (self.held_to, self.removed) = (0, 0);
+        }
+        Ok(None)
+    }
+
+    /// Whether the stream still has what was read; none: the broker does not say.
+    async fn is_still_there(&self, follower: &Follower) -> Option<bool> {
+        match self.leader {
+            Some(leader) => follower.stream.has_history(leader, self.position.max(self.held_to)).await.ok(),
+            None => Some(true),
+        }
+    }
+
+    /// Up to `reach` something may be in the copy as soon as this was written.
+    fn note_position(&self, reach: u64) -> io::Result<()> {
+        let (Some(file), Some(leader)) = (&self.file, self.leader) else { return Ok(()) };
+        let done = self.parts.values().min().map_or(self.position, |first| self.position.min(first - 1));
+        let reach = reach.max(self.held_to);
+        let boot = Disk::Real.boot();
+        file.write(&Position { leader, done, reach, complete: self.manifest.complete, boot })
+    }
+
+    /// When the lead may be asked for, as things are.
+    fn due(&self, follower: &Follower) -> Option<Instant> {
+        if !follower.weather.is_up() {
+            return None;
+        }
+        // An earlier life of this server does not live: it would have the folder.
+        let is_vacant = self.released || self.leader.is_none_or(|leader| leader.node == follower.member.node);
+        let due = match &self.into {
+            Into::Folder(_) if !self.manifest.complete => return None,
+            Into::Own { at_once: false } => self.heard + RESTORE_LEASES * follower.lease,
+            Into::Own { .. } | Into::Folder(_) if is_vacant => self.not_before,
+            Into::Stage(_) if self.may_lead == Some(Verdict::LeadNow) => self.not_before,
+            Into::Own { .. } | Into::Folder(_) => self.heard + follower.lease,
+            Into::Stage(_) => self.heard + RESTORE_LEASES * follower.lease,
+        };
+        Some(due.max(self.not_before))
+    }
+
+    fn hear(&mut self, follower: &Follower, seq: u64, bytes: &Bytes) -> io::Result<Option<Ended>> {
+        let Some(Parcel { epoch, what }) = Parcel::decode(bytes) else {
+            return Ok(Some(Ended::Again("a message of another version, or of somebody else")));
+        };
+        self.heard = Instant::now();
+        match &what {
+            What::Lead { node } => {
+                if self.epoch.is_some_and(|before| epoch <= before) {
+                    return Ok(Some(Ended::Again("an epoch that is over")));
+                }
+                tracing::info!(epoch, "a server takes the lead");
+                self.leader = Some(Leader { epoch, node: *node, seq });
+                self.released = false;
+            }
+            What::Release { .. } => self.released = true,
+            // Who led long ago is forgotten, and what he sent may still be there.
+            _ if self.leader.is_none() && self.epoch.is_none_or(|before| epoch >= before) => {}
+            _ if self.epoch.is_some_and(|before| epoch != before) => {
+                return Ok(Some(Ended::Again("a message of an epoch of which the beginning was not heard")));
+            }
+            What::Complete => self.restored = Some(epoch),
+            _ => {}
+        }
+        if let Some(ended) = self.take(seq, what)? {
+            return Ok(Some(ended));
+        }
+        // Whoever leads has the broker forget them.
+        while self.manifest.next_forgotten().is_some() {}
+        self.epoch = Some(epoch);
+        self.position = seq;
+        follower.state.set_epoch(epoch);
+        if !matches!(self.into, Into::Stage(_)) {
+            follower.state.set_complete(self.manifest.complete);
+        }
+        follower.state.count(bytes.len());
+        Ok(None)
+    }
+
+    /// Writes what a message brings.
+    fn take(&mut self, seq: u64, what: What) -> io::Result<Option<Ended>> {
+        let what = match what {
+            What::Append(piece) => match self.trim(seq, piece)? {
+                Ok(Some(piece)) => What::Append(piece),
+                Ok(None) => return Ok(None),
+                Err(differs) => return Ok(Some(Ended::Again(differs))),
+            },
+            what => what,
+        };
+        match &what {
+            What::Whole(piece) if piece.end() == piece.total => _ = self.parts.remove(&piece.path),
+            What::Whole(piece) if piece.offset == 0 => _ = self.parts.insert(piece.path.clone(), seq),
+            What::Removed(path) => {
+                self.parts.remove(path);
+                self.removed += usize::from(self.held_to > 0);
+                if self.removed >= REMOVED_MAX {
+                    return Ok(Some(Ended::Again(
+                        "so many files were removed that others may have been forgotten",
+                    )));
+                }
+            }
+            _ => {}
+        }
+        if self.manifest.note(&what).is_err() {
+            return Ok(Some(Ended::Again("a piece of a file that does not fit")));
+        }
+        match &mut self.into {
+            Into::Folder(replica) | Into::Stage(replica) => replica.apply(&what)?,
+            Into::Own { .. } => {}
+        }
+        Ok(None)
+    }
+
+    /// What is not there yet: a copy that is gone on with may hold the last messages already.
+    fn trim(&mut self, seq: u64, piece: Piece) -> io::Result<Result<Option<Piece>, &'static str>> {
+        let held = self.manifest.grown(&piece.path);
+        match &mut self.into {
+            Into::Folder(replica) if seq <= self.held_to => {
+                Ok(replica.trim(&piece, held)?.map_err(|_| "a file that differs from the copy that is here"))
+            }
+            Into::Folder(_) | Into::Stage(_) | Into::Own { .. } => Ok(Ok(Some(piece))),
+        }
+    }
+}
+
+fn is_lead(bytes: &Bytes) -> bool {
+    matches!(Parcel::decode(bytes), Some(Parcel { what: What::Lead { .. }, .. }))
+}
+
+async fn next_of(
+    messages: &mut Option<Ordered>,
+) -> Option<Result<Message, async_nats::jetstream::consumer::pull::OrderedError>> {
+    match messages {
+        Some(messages) => messages.next().await,
+        None => None,
+    }
+}
+
+async fn until(due: Option<Instant>) {
+    match due {
+        Some(due) => sleep_until(due).await,
+        None => pending().await,
+    }
+}

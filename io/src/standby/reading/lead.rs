@@ -1,0 +1,146 @@
+//! Deciding who leads: folder and stage are compared, the stage is adopted, or the lead is asked for.
+
+use std::io;
+use std::time::Duration;
+
+use async_nats::jetstream::context::PublishErrorKind;
+use tokio::time::Instant;
+
+use super::{Ended, FORGOTTEN, Into, LOOK, Reading};
+use crate::standby::follow::{AGAIN, Follower};
+use crate::standby::overlap;
+use crate::standby::parcel::{Parcel, What};
+use crate::standby::position::PositionFile;
+use crate::standby::replica::{self, Replica};
+use crate::standby::state::Stand;
+use crate::standby::stream::{Behind, Leader, Place};
+use crate::standby::verdict::{Folder, LastLeader, Overlap, Verdict, decide, next_epoch};
+
+/// Between two tries to lead while the broker has no room.
+const FULL_PAUSE: Duration = Duration::from_millis(500);
+
+impl Reading {
+    /// Compares folder and stage when something has come since, at most once a second.
+    pub(super) fn weigh_if_due(
+        &mut self,
+        follower: &mut Follower,
+        is_told: bool,
+    ) -> io::Result<Option<Ended>> {
+        let is_new =
+            self.weighed.is_none_or(|(position, at)| position != self.position && at.elapsed() >= LOOK);
+        if !matches!(self.into, Into::Stage(_)) || !is_new {
+            return Ok(None);
+        }
+        // A leader that restores the stream has not sent all of its folder yet.
+        let is_final = self.leader.is_some_and(|leader| self.restored == Some(leader.epoch));
+        self.weigh(follower, is_told, is_final)
+    }
+
+    fn weigh(&mut self, follower: &mut Follower, is_told: bool, is_final: bool) -> io::Result<Option<Ended>> {
+        self.weighed = Some((self.position, Instant::now()));
+        let member = &follower.member;
+        let folder = member.folder();
+        let last = match self.leader {
+            None => LastLeader::Nobody,
+            Some(leader) if leader.node == member.node => LastLeader::Us,
+            Some(leader) if leader.epoch < member.led() => LastLeader::Superseded,
+            Some(_) => LastLeader::Other,
+        };
+        let (data, stage) = (&follower.data, member.stage());
+        let overlap = Overlap {
+            folder_has_stream: overlap::is_held(&stage, data, &overlap::extents(&stage)?)?,
+            stream_has_folder: self.manifest.complete
+                && (is_told || overlap::is_held(data, &stage, &member.told()?)?),
+        };
+        let verdict = decide(folder, last, overlap, member.choice());
+        let may_lead = matches!(verdict, Verdict::LeadNow | Verdict::LeadWhenSilent).then_some(verdict);
+        let is_known = std::mem::replace(&mut self.may_lead, may_lead).is_some();
+        match verdict {
+            Verdict::LeadNow | Verdict::LeadWhenSilent if is_known => {}
+            Verdict::LeadNow | Verdict::LeadWhenSilent => tracing::error!(
+                "the broker has lost records that this server's folder holds: unless the server that led before leads again, this one \
+                 restores the stream from its folder"
+            ),
+            Verdict::Follow if self.manifest.complete => self.adopt(follower, folder)?,
+            Verdict::Refuse(why) if is_final => return Ok(Some(Ended::Refused(why))),
+            Verdict::Follow | Verdict::Wait | Verdict::Refuse(_) => {}
+        }
+        Ok(None)
+    }
+
+    /// The stream holds all that counts: from here on it is read into the folder.
+    fn adopt(&mut self, follower: &mut Follower, folder: Folder) -> io::Result<()> {
+        self.note_position(self.position)?;
+        replica::sync(&follower.member.stage())?;
+        // Of a leader's folder the end, which was never acknowledged, is kept for whoever wants to see it; and what an operator gives up.
+        let keep = folder == Folder::Led || follower.member.choice().is_some();
+        follower.member.adopt(keep)?;
+        self.into = Into::Folder(Replica::new(&follower.data));
+        self.file = Some(PositionFile::open(&follower.member.position_path())?);
+        follower.state.set_stand(Stand::Following);
+        follower.state.set_complete(self.manifest.complete);
+        Ok(())
+    }
+
+    /// Asks for the lead: it is had if nothing was stored behind what was read.
+    pub(super) async fn ask(&mut self, follower: &mut Follower, is_told: bool) -> io::Result<Option<Ended>> {
+        self.not_before = Instant::now() + AGAIN;
+        let Ok(end) = follower.stream.end().await else { return Ok(None) };
+        if end.epoch.is_some() && end.seq > self.position {
+            // It is read first.
+            return Ok(None);
+        }
+        if end.epoch != self.epoch || end.epoch.is_some() && end.seq < self.position {
+            return Ok(Some(Ended::Again(FORGOTTEN)));
+        }
+        match &self.into {
+            Into::Stage(_) => {
+                self.not_before = Instant::now() + follower.lease;
+                let ended = self.weigh(follower, is_told, true)?;
+                if ended.is_some() || self.may_lead.is_none() {
+                    return Ok(ended);
+                }
+            }
+            Into::Own { at_once } => {
+                let is_other = |leader: Leader| leader.node != follower.member.node || !at_once;
+                if self.leader.is_some_and(is_other) {
+                    return Ok(Some(Ended::Again("another server was quicker")));
+                }
+                if !self.manifest.is_within(&follower.data)? {
+                    return Ok(Some(Ended::Lacking));
+                }
+            }
+            Into::Folder(_) => {}
+        }
+        self.take_the_lead(follower, end.seq).await
+    }
+
+    async fn take_the_lead(&mut self, follower: &Follower, last: u64) -> io::Result<Option<Ended>> {
+        let member = &follower.member;
+        let epoch = next_epoch(self.epoch, member.epoch());
+        let parcel = Parcel { epoch, what: What::Lead { node: member.node } };
+        let at = Instant::now();
+        let place = Place { node: member.node, seq: last + 1, behind: Behind::Stored };
+        let kept = match follower.stream.send(&parcel, parcel.encode(), place).await {
+            Ok(kept) => kept.await,
+            Err(error) => Err(error),
+        };
+        match kept {
+            Ok(ack) => Ok(Some(Ended::Won { epoch, seq: ack.sequence, at })),
+            Err(error) if error.kind() == PublishErrorKind::Other => {
+                // It has answered: there is no room. What is kept for cancels is enough to begin with.
+                if !std::mem::replace(&mut self.told_full, true) {
+                    tracing::error!(%error, "the broker cannot store that this server leads: it is tried again");
+                }
+                follower.stream.release_reserve().await;
+                self.not_before = Instant::now() + FULL_PAUSE;
+                Ok(None)
+            }
+            Err(error) => {
+                // Whether it was stored after all will be read.
+                tracing::debug!(%error, "the lead could not be had");
+                Ok(None)
+            }
+        }
+    }
+}
