@@ -5,6 +5,7 @@
 //! happened to it since. [`Event::report`] shows both alike.
 
 use crate::command::{BudgetKind, ExecRef, Limits, MovementKind, Phase, Scope, Session};
+use crate::directive::{Directive, Version};
 use crate::id::{
     AccountId, AdapterId, Currency, ExchangeId, IntId, OrderHandle, PortId, SecurityId, ShardId, Source,
     StrategyId, TransactionId, Uuid,
@@ -78,6 +79,7 @@ impl Event {
             | Body::Limits { .. }
             | Body::Restrict { .. }
             | Body::Kill { .. }
+            | Body::Directed { .. }
             | Body::Alert { .. }
             | Body::ToVenue(_)
             | Body::Budget(_)
@@ -172,6 +174,12 @@ pub enum Body {
     },
     SnapshotEnd {
         port: PortId,
+    },
+    // New ones come last: they are stored by their number.
+    /// The newest directive for its key, as the shard has applied it.
+    Directed {
+        version: Version,
+        directive: Directive,
     },
 }
 

@@ -68,6 +68,7 @@ impl Desk {
             | Body::Limits { .. }
             | Body::Restrict { .. }
             | Body::Kill { .. }
+            | Body::Directed { .. }
             | Body::Alert { .. }
             | Body::ToVenue(_)
             | Body::Budget(_)

@@ -32,6 +32,7 @@ image!(enum Body {
     20 = Done { source, token, reason },
     21 = SnapshotBegin { port },
     22 = SnapshotEnd { port },
+    23 = Directed { version, directive },
 });
 image!(OrderTerms { order, id, orig_id, source, what, status, reason, terms });
 image!(OrderReport {
@@ -125,6 +126,8 @@ impl Image for Depth {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::Scope;
+    use crate::directive::{Directive, Version};
     use crate::id::{IntId, OrderHandle, PortId, SecurityId, Source, StrategyId};
     use crate::image::decode_whole;
     use crate::number::{Price, Qty};
@@ -166,6 +169,10 @@ mod tests {
             Body::Depth(Depth { levels, security: SecurityId(4), side: Side::Sell, count: 1 }),
             Body::Subscription { strategy: StrategyId(1), security: SecurityId(4), on: true, subscribers: 2 },
             Body::Done { source, token: 9, reason: Reason::PositionFlat },
+            Body::Directed {
+                version: Version(9),
+                directive: Directive::Kill { scope: Scope::Strategy(StrategyId(1)), on: true },
+            },
         ]
     }
 
