@@ -76,6 +76,7 @@ impl Audience {
             | Body::Limits { .. }
             | Body::Restrict { .. }
             | Body::Kill { .. }
+            | Body::Directed { .. }
             | Body::Alert { .. } => all.with(own),
         }
     }
