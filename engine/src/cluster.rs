@@ -66,6 +66,7 @@ pub fn source_of(event: &mut Event) -> Option<&mut Source> {
         | Body::Limits { .. }
         | Body::Restrict { .. }
         | Body::Kill { .. }
+        | Body::Directed { .. }
         | Body::Alert { .. }
         | Body::ToVenue(_)
         | Body::Budget(_)

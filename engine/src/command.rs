@@ -1,5 +1,6 @@
 //! What a shard can be told. A closed list: FIX, REST, STOMP, strategies, feeds, venues and the operator all speak it.
 
+use crate::directive::{Directive, Version};
 use crate::id::{
     AccountId, AdapterId, Currency, ExchangeId, IntId, OrderHandle, PortId, SecurityId, Source, StrategyId,
     Uuid,
@@ -139,6 +140,11 @@ pub enum Body {
     /// All checks of a new order, and nothing else: answered with the reason for which it would be refused.
     Validate {
         terms: Terms,
+    },
+    /// A switch, limit or restriction for all shards; nothing happens where a newer version is known for its key.
+    Direct {
+        version: Version,
+        directive: Directive,
     },
 }
 

@@ -5,6 +5,7 @@
 //! happened to it since. [`Event::report`] shows both alike.
 
 use crate::command::{BudgetKind, ExecRef, Limits, MovementKind, Phase, Scope, Session};
+use crate::directive::{Directive, Version};
 use crate::id::{
     AccountId, AdapterId, Currency, ExchangeId, IntId, OrderHandle, PortId, SecurityId, ShardId, Source,
     StrategyId, TransactionId, Uuid,
@@ -79,6 +80,7 @@ impl Event {
             | Body::Limits { .. }
             | Body::Restrict { .. }
             | Body::Kill { .. }
+            | Body::Directed { .. }
             | Body::Alert { .. }
             | Body::ToVenue(_)
             | Body::Budget(_)
@@ -175,8 +177,14 @@ pub enum Body {
     SnapshotEnd {
         port: PortId,
     },
+    // New ones come last: they are stored by their number.
     /// Ids that were used in this trading day, for the desk that owns them. Part of a snapshot.
     UsedIds(UsedIds),
+    /// The newest directive for its key, as the shard has applied it.
+    Directed {
+        version: Version,
+        directive: Directive,
+    },
 }
 
 /// The terms of an order, and where it stands as they take effect.

@@ -12,6 +12,7 @@ pub mod chance;
 pub mod terms;
 pub mod refdata;
 pub mod command;
+pub mod directive;
 pub mod event;
 pub mod image;
 

@@ -31,7 +31,7 @@ use crate::event::{Adjustment, Body, Event};
 use crate::id::{IntId, OrderHandle, ShardId, StrategyId};
 use crate::time::{Day, Timestamp};
 
-pub use board::AlertRecord;
+pub use board::{AlertRecord, SwitchState};
 pub use figures::{Holding, Missing, Portfolio, Valuation};
 pub use ledger::{CashBalance, Position, Transaction};
 pub use order::Order;
@@ -137,6 +137,7 @@ impl View {
             Body::Limits { scope, limits } => self.board.limits_are(*scope, *limits, mark),
             Body::Restrict { scope, security, on } => self.board.restrict(*scope, *security, *on, mark),
             Body::Kill { scope, on } => self.board.kill(*scope, *on, mark),
+            Body::Directed { version, directive } => self.board.directed(*directive, *version, mark),
             Body::Alert { alert, order, security, reason } => {
                 let record = AlertRecord {
                     at,

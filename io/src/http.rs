@@ -69,6 +69,7 @@ use tokio::task::LocalSet;
 
 pub use self::cache::Rereads;
 pub use self::cluster::ClusterParts;
+pub use self::cluster::lives::next_life;
 pub use self::floor::Numbers;
 pub use self::health::StandbyVO;
 use self::house::House;

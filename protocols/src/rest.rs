@@ -33,7 +33,7 @@ pub use self::body::{BadBody, account_id, quantity, read};
 pub use self::decimal::Decimal;
 pub use self::exchange::ExchangeVO;
 pub use self::identity::IdentityVO;
-pub use self::limits::{LimitsVO, RestrictionVO, RiskVO};
+pub use self::limits::{ConfirmationVO, LimitsVO, RestrictionVO, RiskVO, SwitchStateVO, UnconfirmedVO};
 pub use self::moment::Moment;
 pub use self::named::Named;
 pub use self::order::OrderVO;

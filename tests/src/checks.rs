@@ -108,6 +108,7 @@ impl Checker {
             | Body::Limits { .. }
             | Body::Restrict { .. }
             | Body::Kill { .. }
+            | Body::Directed { .. }
             | Body::ToVenue(_)
             | Body::Budget(_)
             | Body::Done { .. }

@@ -7,6 +7,7 @@ use pitlane_engine::command::{
     Body, Budget, BudgetAct, BudgetKind, Command, ExecRef, Limits, Movement, MovementKind, Phase, Quote,
     Report, Scope, Session, Trade, Watch,
 };
+use pitlane_engine::directive::{Directive, Version};
 use pitlane_engine::id::{
     AccountId, AdapterId, Currency, ExchangeId, IntId, OrderHandle, Origin, PortId, SecurityId, Source,
     StrategyId, Uuid,
@@ -292,6 +293,15 @@ impl Bytes<'_> {
         }
     }
 
+    fn directive(&mut self) -> Directive {
+        let scope = self.scope();
+        match self.byte() % 3 {
+            0 => Directive::Limits { scope, limits: self.limits() },
+            1 => Directive::Restrict { scope, security: self.security(), on: self.flag() },
+            _ => Directive::Kill { scope, on: self.flag() },
+        }
+    }
+
     fn limits(&mut self) -> Limits {
         Limits {
             max_order_qty: self.qty(),
@@ -361,7 +371,8 @@ impl Bytes<'_> {
             206 => Body::ResetCash,
             207..=211 => Body::Limits { scope: self.scope(), limits: self.limits() },
             212..=214 => Body::Restrict { scope: self.scope(), security: self.security(), on: self.flag() },
-            215..=217 => Body::Kill { scope: self.scope(), on: self.flag() },
+            215..=216 => Body::Kill { scope: self.scope(), on: self.flag() },
+            217 => Body::Direct { version: Version(self.byte() as u64), directive: self.directive() },
             218..=221 => Body::Phase {
                 strategy: self.strategy(),
                 phase: self.pick(&[Phase::Running, Phase::Running, Phase::Init, Phase::Stop, Phase::Exit]),

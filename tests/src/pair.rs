@@ -283,6 +283,7 @@ impl Pair {
             | Body::Limits { .. }
             | Body::Restrict { .. }
             | Body::Kill { .. }
+            | Body::Directed { .. }
             | Body::ToVenue(_)
             | Body::Budget(_)
             | Body::SnapshotBegin { .. }

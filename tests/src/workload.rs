@@ -7,6 +7,7 @@ use pitlane_engine::command::{
     Body, Budget, BudgetAct, BudgetKind, ExecRef, Limits, Movement, MovementKind, Phase, Quote, Report,
     Scope, Session, Trade,
 };
+use pitlane_engine::directive::{Directive, Version};
 use pitlane_engine::id::{AccountId, Currency, IntId, SecurityId, StrategyId, Uuid};
 use pitlane_engine::number::{Money, Price, Qty};
 use pitlane_engine::reason::Reason;
@@ -111,6 +112,8 @@ pub struct Workload {
     profile: Profile,
     ids: u64,
     execs: u64,
+    /// Directives given so far.
+    directed: u64,
     /// Orders submitted so far, closes included.
     pub submitted: usize,
 }
@@ -118,7 +121,7 @@ pub struct Workload {
 impl Workload {
     pub fn new(mut dice: Dice, profile: Profile) -> Workload {
         let dice = dice.fork();
-        Workload { dice, profile, ids: 0, execs: 0, submitted: 0 }
+        Workload { dice, profile, ids: 0, execs: 0, directed: 0, submitted: 0 }
     }
 
     /// The account's credit, as operator and treasury would set it.
@@ -411,10 +414,25 @@ impl Workload {
         }
     }
 
+    fn directive(&mut self, security: SecurityId) -> Directive {
+        let scope = self.scope();
+        match self.dice.below(3) {
+            0 if self.profile.limits => Directive::Limits { scope, limits: self.limits() },
+            1 => Directive::Restrict { scope, security, on: self.dice.percent(30) },
+            _ => Directive::Kill { scope, on: self.dice.percent(30) },
+        }
+    }
+
     fn operate(&mut self, now: Timestamp) -> Deed {
         let security = self.security();
         let strategy = self.dice.pick(&world::STRATEGIES);
         Deed::Plain(match self.dice.below(12) {
+            0 if self.dice.percent(50) => {
+                // Versions come in any order: the newest stands.
+                let version = Version(1 + self.dice.below(self.directed + 4));
+                self.directed += 1;
+                Body::Direct { version, directive: self.directive(security) }
+            }
             0 => Body::Kill { scope: self.scope(), on: self.dice.percent(30) },
             1 => Body::Restrict { scope: self.scope(), security, on: self.dice.percent(30) },
             2 => Body::Phase {

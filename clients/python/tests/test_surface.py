@@ -19,6 +19,7 @@ from pitlane import (
     Rates,
     Side,
     StopOrder,
+    SwitchState,
     TransactionType,
     requests,
     values,
@@ -144,8 +145,8 @@ def operation(client):
     client.set_limits(Limits(strategy_name="MOMENTUM", max_order_qty=Decimal(7)))
     limits = {row.strategy_name: row for row in client.risk().limits}
     assert limits["MOMENTUM"].max_order_qty == 7
-    client.kill_switch()
-    assert client.health().kill_switch
+    assert client.kill_switch() == values.Confirmation(SwitchState.ALL, ())
+    assert client.health().kill_switch_state is SwitchState.ALL
     client.lift_kill_switch()
     assert client.feeds() == ["SIM"]
     client.unwant_market_data(1)
@@ -169,6 +170,7 @@ NAMES = {
     "AccountVO": values.Account,
     "AdapterVO": values.Adapter,
     "CashBalanceVO": values.CashBalance,
+    "ConfirmationVO": values.Confirmation,
     "DurabilityVO": values.Durability,
     "ExchangeVO": values.Exchange,
     "HoldingVO": values.Holding,
@@ -190,6 +192,7 @@ NAMES = {
     "StageVO": values.Latency,
     "StrategyVO": values.Strategy,
     "TransactionVO": values.Transaction,
+    "UnconfirmedVO": values.Unconfirmed,
     "Version": values.Version,
     "WayVO": values.Way,
     "BrokerVO": values.Broker,
@@ -221,6 +224,7 @@ OTHERS = {
     "Side",
     "StopLimitOrderChangeVO",
     "StopOrderChangeVO",
+    "SwitchStateVO",
     "TimeInForce",
     "TransactionType",
 }

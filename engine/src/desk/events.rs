@@ -73,6 +73,7 @@ impl Desk {
             | Body::Limits { .. }
             | Body::Restrict { .. }
             | Body::Kill { .. }
+            | Body::Directed { .. }
             | Body::Alert { .. }
             | Body::ToVenue(_)
             | Body::Budget(_)

@@ -34,6 +34,7 @@ image!(enum Body {
     21 = SnapshotBegin { port },
     22 = SnapshotEnd { port },
     23 = UsedIds(used),
+    24 = Directed { version, directive },
 });
 image!(OrderTerms { order, id, orig_id, source, what, status, reason, terms });
 image!(OrderReport {
@@ -146,6 +147,8 @@ impl Image for UsedIds {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::Scope;
+    use crate::directive::{Directive, Version};
     use crate::id::{IntId, OrderHandle, PortId, SecurityId, Source, StrategyId};
     use crate::image::decode_whole;
     use crate::number::{Price, Qty};
@@ -188,6 +191,10 @@ mod tests {
             Body::Subscription { strategy: StrategyId(1), security: SecurityId(4), on: true, subscribers: 2 },
             Body::Done { source, token: 9, reason: Reason::PositionFlat },
             Body::UsedIds(UsedIds { hashes: std::array::from_fn(|n| n as u64), source, count: 20 }),
+            Body::Directed {
+                version: Version(9),
+                directive: Directive::Kill { scope: Scope::Strategy(StrategyId(1)), on: true },
+            },
         ]
     }
 

@@ -3,6 +3,7 @@ use crate::command::{
     Body, Budget, BudgetAct, BudgetKind, ExecRef, Limits, Movement, MovementKind, Phase, Quote, Report,
     Scope, Session, Trade, Watch,
 };
+use crate::directive::{Directive, Version};
 use crate::id::{
     AccountId, AdapterId, Currency, ExchangeId, INT_ID_BYTES, IntId, OrderHandle, Origin, PortId, SecurityId,
     Source, StrategyId, Uuid,
@@ -91,6 +92,7 @@ fn longest() -> Vec<Command> {
         Body::Snapshot { port },
         Body::Reference { name: u64::MAX },
         Body::Validate { terms },
+        Body::Direct { version: Version::MAX, directive: Directive::Limits { scope, limits } },
     ];
     let source = Source { origin: Origin::Strategy, port, session: 65_535 };
     bodies.map(|body| Command { source, token: u32::MAX, body }).to_vec()

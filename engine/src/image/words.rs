@@ -99,6 +99,7 @@ image!(enum Body {
     24 = Snapshot { port },
     25 = Reference { name },
     26 = Validate { terms },
+    27 = Direct { version, directive },
 });
 image!(Quote { bid, bid_size, ask, ask_size, at });
 image!(Trade { price, size, at });

@@ -4,6 +4,7 @@
 use super::Shard;
 use super::agenda::Which;
 use crate::command::{Body, Budget, BudgetAct, Command, Limits, Phase, Scope, Session, Watch};
+use crate::directive::{Directive, Version};
 use crate::event::Body as Said;
 use crate::id::{AdapterId, ExchangeId, PortId, PortMask, SecurityId, StrategyId};
 use crate::outbox::Outbox;
@@ -23,6 +24,7 @@ impl Shard {
             Body::Limits { scope, limits } => self.limits(*scope, limits, out),
             Body::Restrict { scope, security, on } => self.restrict(*scope, *security, *on, out),
             Body::Kill { scope, on } => self.kill(*scope, *on, out),
+            Body::Direct { version, directive } => self.direct(*version, directive, out),
             Body::Phase { strategy, phase } => self.phase(*strategy, *phase, out),
             Body::Halt { security, on } => self.halt(*security, *on, out),
             Body::Budget(budget) => self.budget(budget, out),
@@ -90,6 +92,21 @@ impl Shard {
             self.say(Said::Adapter { adapter, connected }, out);
             self.agenda.begin_adapter(adapter, connected);
         }
+        Ok(())
+    }
+
+    /// Applies a directive unless a newer one is known. Either way it is done: what was asked, or what overruled it, holds.
+    fn direct(&mut self, version: Version, directive: &Directive, out: &mut Outbox) -> Result<(), Reason> {
+        if !self.directives.is_newer(directive, version)? {
+            return Ok(());
+        }
+        match directive {
+            Directive::Kill { scope, on } => self.kill(*scope, *on, out)?,
+            Directive::Limits { scope, limits } => self.limits(*scope, limits, out)?,
+            Directive::Restrict { scope, security, on } => self.restrict(*scope, *security, *on, out)?,
+        }
+        self.directives.note(*directive, version);
+        self.say(Said::Directed { version, directive: *directive }, out);
         Ok(())
     }
 

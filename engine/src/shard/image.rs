@@ -42,6 +42,7 @@ impl Shard {
         self.now.encode(out);
         self.day.encode(out);
         self.killed.encode(out);
+        self.directives.encode(out);
         self.adapters.encode(out);
         self.audience.encode(out);
         self.directory.save(out);
@@ -89,6 +90,7 @@ impl Shard {
         self.now.encode(&mut sum);
         self.day.encode(&mut sum);
         self.killed.encode(&mut sum);
+        self.directives.encode(&mut sum);
         (self.dated, (self.timers.len(), self.timers.deadline())).encode(&mut sum);
         self.orders.fold(&mut sum);
         self.ledger.fold(&mut sum);
@@ -112,6 +114,7 @@ impl Shard {
         let now = Image::decode(from)?;
         let day = Image::decode(from)?;
         let killed = Image::decode(from)?;
+        let directives = Image::decode(from)?;
         let adapters: [AdapterState; 256] = Image::decode(from)?;
         from.check(adapters[AdapterId::SIM.0 as usize].connected, Problem::Contradiction)?;
         let audience = Image::decode(from)?;
@@ -147,6 +150,7 @@ impl Shard {
             dated: 0,
             adapters,
             killed,
+            directives,
             audience,
             agenda: Agenda::default(),
             snapshots: Snapshots::default(),

@@ -30,6 +30,7 @@ mod tests;
 use std::sync::Arc;
 
 use crate::command::{Body, Command};
+use crate::directive::Directives;
 use crate::directory::Directory;
 use crate::event::{Body as Said, EVENTS_PER_COMMAND_MAX, OrderReport, OrderTerms, What};
 use crate::id::{AdapterId, IntId, PortMask, SecurityId, ShardId, Source, StrategyId};
@@ -93,6 +94,7 @@ pub fn route(body: &Body, shards: u8) -> Route {
         | Body::Limits { .. }
         | Body::Restrict { .. }
         | Body::Kill { .. }
+        | Body::Direct { .. }
         | Body::Phase { .. }
         | Body::Budget(_)
         | Body::Session { .. }
@@ -130,6 +132,7 @@ pub struct Shard {
     dated: usize,
     adapters: [AdapterState; 256],
     killed: bool,
+    directives: Directives,
     audience: Audience,
     agenda: Agenda,
     snapshots: Snapshots,
@@ -177,6 +180,7 @@ impl Shard {
             dated: 0,
             adapters,
             killed: false,
+            directives: Directives::default(),
             audience: Audience::default(),
             agenda: Agenda::default(),
             snapshots: Snapshots::default(),
@@ -267,6 +271,7 @@ impl Shard {
             | Body::Limits { .. }
             | Body::Restrict { .. }
             | Body::Kill { .. }
+            | Body::Direct { .. }
             | Body::Phase { .. }
             | Body::Halt { .. }
             | Body::Budget(_)

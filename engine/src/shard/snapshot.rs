@@ -28,6 +28,7 @@ pub(super) struct Snapshots {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Begin,
+    Directives(usize),
     Places(usize),
     Adapters(usize),
     Guards(usize),
@@ -111,8 +112,9 @@ impl Shard {
                 if self.killed {
                     teller.say(Said::Kill { scope: Scope::Global, on: true });
                 }
-                Some(Stage::Places(0))
+                Some(Stage::Directives(0))
             }
+            Stage::Directives(at) => Some(self.tell_directive(at, teller)),
             Stage::Places(at) => Some(self.tell_place(at, teller)),
             Stage::Adapters(at) => Some(self.tell_adapter(at, teller)),
             Stage::Guards(at) => Some(self.tell_guard(at, teller)),
@@ -128,6 +130,14 @@ impl Shard {
                 None
             }
         }
+    }
+
+    fn tell_directive(&self, at: usize, teller: &mut Teller<'_>) -> Stage {
+        let Some((directive, version)) = self.directives.get(at) else {
+            return Stage::Places(0);
+        };
+        teller.say(Said::Directed { version, directive });
+        Stage::Directives(at + 1)
     }
 
     fn tell_place(&self, at: usize, teller: &mut Teller<'_>) -> Stage {

@@ -296,6 +296,7 @@ pub fn concerns(strategy: Source, event: &Event) -> bool {
         | Body::Limits { .. }
         | Body::Restrict { .. }
         | Body::Kill { .. }
+        | Body::Directed { .. }
         | Body::Alert { .. }
         | Body::ToVenue(_)
         | Body::Budget(_)

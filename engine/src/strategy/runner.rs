@@ -254,6 +254,7 @@ impl Runner {
             | Body::Limits { .. }
             | Body::Restrict { .. }
             | Body::Kill { .. }
+            | Body::Directed { .. }
             | Body::Alert { .. }
             | Body::ToVenue(_)
             | Body::Budget(_)

@@ -6,10 +6,19 @@ use std::collections::VecDeque;
 
 use super::{Mark, Told, View};
 use crate::command::{Limits, Phase, Scope, Session};
+use crate::directive::{Directive, DirectiveKey, Version};
 use crate::event::Alert;
 use crate::id::{AdapterId, ExchangeId, OrderHandle, SecurityId, ShardId, StrategyId};
 use crate::reason::Reason;
 use crate::time::Timestamp;
+
+/// In how many shards a switch is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SwitchState {
+    None,
+    Some,
+    All,
+}
 
 /// Something a person should look at, as a shard said it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +77,45 @@ impl View {
         distinct(self.board.kills.iter().map(|((scope, _), _)| scope))
     }
 
+    /// Where the kill switch of a scope is on.
+    pub fn switch(&self, scope: Scope) -> SwitchState {
+        let is_on = |shard: u8| self.board.kills.get(&(scope, ShardId(shard))).is_some();
+        let shards = self.shards.len() as u8;
+        match (0..shards).filter(|shard| is_on(*shard)).count() {
+            0 => SwitchState::None,
+            on if on == shards as usize => SwitchState::All,
+            _ => SwitchState::Some,
+        }
+    }
+
+    /// The newest directive for each key, by key.
+    pub fn directives(&self) -> impl Iterator<Item = (Directive, Version)> {
+        let keys = distinct(self.board.directives.iter().map(|((key, _), _)| key));
+        keys.filter_map(|key| self.directive(key))
+    }
+
+    /// The newest directive for a key that any shard has applied.
+    pub fn directive(&self, key: DirectiveKey) -> Option<(Directive, Version)> {
+        let rows = self.board.directives.from((key, ShardId(0)));
+        let rows = rows.take_while(|((other, _), _)| *other == key);
+        rows.map(|(_, row)| *row).max_by_key(|(_, version)| *version)
+    }
+
+    /// Shards that have not applied the newest directive for a key.
+    pub fn unconfirmed(&self, key: DirectiveKey) -> impl Iterator<Item = ShardId> {
+        let newest = self.directive(key).map_or(Version::default(), |(_, version)| version);
+        let version = move |shard| {
+            let row = self.board.directives.get(&(key, shard));
+            row.map_or(Version::default(), |(_, version)| *version)
+        };
+        (0..self.shards.len() as u8).map(ShardId).filter(move |shard| version(*shard) < newest)
+    }
+
+    /// Rises whenever [`View::directives`] may have changed.
+    pub fn directives_seen(&self) -> u64 {
+        self.board.directives_seen
+    }
+
     /// The last alerts, newest first.
     pub fn alerts(&self) -> impl Iterator<Item = &AlertRecord> {
         self.board.alerts.iter().rev()
@@ -89,6 +137,9 @@ pub(super) struct Board {
     restricted: Told<(Scope, SecurityId, ShardId), ()>,
     /// Only what is on.
     kills: Told<(Scope, ShardId), ()>,
+    directives: Told<(DirectiveKey, ShardId), (Directive, Version)>,
+    /// Rises whenever the table of directives may have changed.
+    directives_seen: u64,
     /// Newest last, at most `alerts_max`.
     alerts: VecDeque<AlertRecord>,
     alerts_max: usize,
@@ -104,6 +155,8 @@ impl Board {
             limits: Told::default(),
             restricted: Told::default(),
             kills: Told::default(),
+            directives: Told::default(),
+            directives_seen: 0,
             alerts: VecDeque::new(),
             alerts_max,
             alerts_seen: 0,
@@ -134,6 +187,11 @@ impl Board {
         self.kills.tell_if(on, (scope, mark.shard), (), mark);
     }
 
+    pub(super) fn directed(&mut self, directive: Directive, version: Version, mark: Mark) {
+        self.directives_seen += 1;
+        self.directives.tell((directive.key(), mark.shard), (directive, version), mark);
+    }
+
     pub(super) fn alert(&mut self, record: AlertRecord) {
         self.alerts_seen += 1;
         self.alerts.push_back(record);
@@ -149,6 +207,8 @@ impl Board {
         self.limits.sweep(mark);
         self.restricted.sweep(mark);
         self.kills.sweep(mark);
+        self.directives.sweep(mark);
+        self.directives_seen += 1;
     }
 }
 

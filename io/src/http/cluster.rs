@@ -3,10 +3,15 @@
 mod audience;
 #[cfg(test)]
 mod caps;
+mod directives;
 mod far_shard;
+pub mod lives;
 mod owner;
+#[cfg(test)]
+mod paused;
 mod peer;
 mod prices;
+mod relay;
 pub mod shown;
 #[cfg(test)]
 mod tests;
@@ -20,21 +25,20 @@ use std::sync::Arc;
 use async_nats::Subject;
 use bytes::Bytes;
 use pitlane_engine::cluster::{Call, Card, Letter, MemberId};
-use pitlane_engine::command::{Body as Told, Command};
-use pitlane_engine::event::{Body, OrderTerms, Refusal, Request, What};
+use pitlane_engine::command::Body as Told;
+use pitlane_engine::directive::Version;
 use pitlane_engine::id::{IntId, PortMask, ShardId};
 use pitlane_engine::mesh::ShardMask;
-use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
-use pitlane_engine::terms::Status;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use pitlane_engine::view::View;
-use pitlane_engine::worker::refusal;
 use tokio::sync::Notify;
 use xxhash_rust::xxh3::xxh3_64;
 
+use self::directives::CatchUp;
 use self::owner::Owner;
 use self::peer::{Asked, Peer};
+use self::relay::{settle, take_commands};
 use super::floor::Floor;
 use crate::config::{Cluster as Settings, Config, Member, Nats};
 use crate::journal::{self, Past};
@@ -46,8 +50,6 @@ pub use self::peer::{Counts, Phase};
 
 /// Messages that wait to go out, letters and posts that were asked for again; beyond them whoever asked asks again.
 const OUT_MAX: usize = 4_096;
-/// Commands of our ports taken in one turn, by shard.
-const COMMANDS_PER_TURN_MAX: usize = 256;
 /// After a command was passed on this thread does not lie down for so long: on one machine, or in one hall, the answer comes before.
 const NEAR_NS: u64 = 2 * NS_PER_MS;
 /// Orders in doubt that are named.
@@ -60,6 +62,8 @@ pub struct ClusterParts {
     pub members: Vec<Member>,
     pub far: Far,
     pub bells: Arc<Bells>,
+    /// The number of this start, see [`lives`].
+    pub life: u64,
     /// A sum over what all members must have alike.
     pub map: u64,
     /// Of each shard.
@@ -85,6 +89,7 @@ impl ClusterParts {
             members: config.members.clone(),
             far,
             bells: bells.clone(),
+            life: 0,
             map: map_of(config, reference),
             orders_max: config.shard.orders_max,
             past: Vec::new(),
@@ -152,6 +157,7 @@ struct Inner {
     bells: Arc<Bells>,
     out: VecDeque<(Subject, Bytes)>,
     lease_ns: u64,
+    catch_up: CatchUp,
     /// Until then a start waits for the others.
     patience: Timestamp,
     is_beat_due: bool,
@@ -160,8 +166,9 @@ struct Inner {
 impl Cluster {
     pub fn new(parts: ClusterParts, started: Timestamp) -> Cluster {
         let member = parts.own();
-        let ClusterParts { nats, settings, members, far, bells, map, orders_max, past, heard } = parts;
-        let card = Card { member, life: started.0, map };
+        let ClusterParts { nats, settings, members, far, bells, life, map, orders_max, past, heard } = parts;
+        let card = Card { member, life, map };
+        let lease_ns = settings.lease_ms as u64 * NS_PER_MS;
         let own: ShardMask = members[member as usize].shards.iter().map(|shard| ShardId(*shard)).collect();
         let bounds = (settings.window_bytes, settings.events_kept);
         let mut owner = Owner::new(card, far.link, own, members.len(), bounds);
@@ -179,7 +186,7 @@ impl Cluster {
                 at as MemberId,
                 card,
                 ends.extract_if(.., is_its).collect(),
-                orders_max,
+                (orders_max, lease_ns),
             );
             let heard = |shard: &u8| {
                 let heard = heard.as_ref()?.get(*shard as usize).copied().unwrap_or(0);
@@ -198,7 +205,8 @@ impl Cluster {
             peers,
             bells,
             out: VecDeque::new(),
-            lease_ns: settings.lease_ms as u64 * NS_PER_MS,
+            lease_ns,
+            catch_up: CatchUp::new(own),
             patience: started.plus(settings.join_wait_ms as u64 * NS_PER_MS),
             is_beat_due: true,
         };
@@ -259,7 +267,14 @@ impl Cluster {
             work += peer.poll(&mut called);
         }
         bells.wake_ports(called);
+        let missed = inner.catch_up.missed(now, &floor.view());
         drop(inner);
+        work += missed.len();
+        for (shard, body) in missed {
+            tracing::info!(shard = shard.0, "a switch, limit or restriction was missed: it is applied now");
+            // A full lane is looked at again, as one that has not answered.
+            _ = floor.tell(shard, body);
+        }
         if passes_on {
             self.passed_on.set(now);
         }
@@ -319,12 +334,20 @@ impl Cluster {
         }
     }
 
-    pub fn handle_letter(&self, payload: &[u8]) {
+    /// A version for what an operator decides here: newer than all that this server knows.
+    pub fn next_version(&self, now: Timestamp, view: &View) -> Version {
+        let mut inner = self.inner.borrow_mut();
+        let member = inner.card.member;
+        inner.catch_up.next_version(now, member, view)
+    }
+
+    /// A letter to us. `claim` takes the id of a REST order for one of our shards, and says whether it is new.
+    pub fn handle_letter(&self, now: Timestamp, payload: &[u8], claim: &dyn Fn(&IntId) -> bool) {
         let Ok(letter) = Letter::decode(payload) else { return self.misread.set(self.misread.get() + 1) };
         let mut inner = self.inner.borrow_mut();
         let Inner { card, owner, peers, out, .. } = &mut *inner;
         let Some(Some(peer)) = peers.get_mut(letter.card().member as usize) else { return };
-        if letter.card().map != card.map {
+        if letter.card().map != card.map || !peer.believes(now, letter.card().life) {
             return;
         }
         peer.handle_letter(&letter);
@@ -334,7 +357,7 @@ impl Cluster {
                 out.push_back((subject, bytes));
             }
         };
-        let answer = owner.handle(letter, &mut |post| push(again.clone(), post));
+        let answer = owner.handle(now, letter, &mut |post| push(again.clone(), post), claim);
         if let Some(answer) = answer {
             push(self.called("letter", &segment(&peer.name)).into(), answer.encode().into());
         }
@@ -427,86 +450,5 @@ fn id_of(asked: &Asked) -> Option<IntId> {
         Told::Submit { id, .. } | Told::Close { id, .. } => Some(id),
         Told::Modify { id, .. } | Told::Cancel { id, .. } => Some(id),
         _ => None,
-    }
-}
-
-/// Takes what our ports ask of another server: what is no business of his is done here, the rest goes to him or is refused.
-fn take_commands(now: Timestamp, peer: &mut Peer, floor: &Floor) -> usize {
-    let mut taken = 0;
-    for at in 0..peer.shards.len() {
-        for _ in 0..COMMANDS_PER_TURN_MAX {
-            if peer.is_here() && !peer.has_room() {
-                return taken;
-            }
-            let is_here = peer.is_here();
-            let shard = &mut peer.shards[at];
-            let id = shard.id();
-            let Some(command) = shard.poll_command() else { break };
-            taken += 1;
-            let (for_owner, wants) = shard.handle_here(now, command);
-            if wants {
-                peer.wants_changed();
-            }
-            let Some(command) = for_owner else { continue };
-            if !(is_here && peer.ask(id, command)) {
-                refuse(now, peer, id, &command, &floor.view());
-            }
-        }
-    }
-    taken
-}
-
-/// Answers in the owner's place that he is away.
-fn refuse(now: Timestamp, peer: &mut Peer, shard: ShardId, command: &Command, view: &View) {
-    let reason = Reason::OwnerAway;
-    let source = command.source;
-    let body = match command.body {
-        Told::Modify { order, id, .. } => refused(order, id, Request::Replace, source, view),
-        Told::Cancel { order, id } => refused(order, id, Request::Cancel, source, view),
-        _ => refusal(command, reason),
-    };
-    peer.counts.refused += 1;
-    if let Some(shard) = peer.shard_mut(shard) {
-        shard.answer(source.port, now, body);
-    }
-}
-
-fn refused(
-    order: pitlane_engine::id::OrderHandle,
-    request_id: IntId,
-    request: Request,
-    source: pitlane_engine::id::Source,
-    view: &View,
-) -> Body {
-    let known = view.order(order);
-    let (id, status) = known.map_or((IntId::NONE, Status::Rejected), |known| (known.id, known.status));
-    Body::Refused(Refusal { order, id, request_id, source, request, status, reason: Reason::OwnerAway })
-}
-
-/// The owner is here, and has told all he has. What an earlier life of his was asked and he says nothing of never came to anything.
-fn settle(now: Timestamp, peer: &mut Peer, view: &View) {
-    tracing::info!(member = peer.name, "a member is here");
-    peer.phase = Phase::Here;
-    peer.heard_before = None;
-    for Asked { shard, command, .. } in peer.take_lost() {
-        let order = match command.body {
-            Told::Submit { id, .. } | Told::Close { id, .. } => {
-                view.orders_with_id(&id).into_iter().find(|order| order.source == command.source)
-            }
-            _ => None,
-        };
-        match order {
-            // It was taken, and the report of it was lost with the owner's life.
-            Some(order) => {
-                let entered = OrderTerms {
-                    reason: Reason::ReportLost,
-                    ..super::outposts::terms_of(&order, What::Entered)
-                };
-                if let Some(shard) = peer.shard_mut(shard) {
-                    shard.answer(command.source.port, now, Body::Order(entered));
-                }
-            }
-            None => refuse(now, peer, shard, &command, view),
-        }
     }
 }

@@ -6,7 +6,7 @@ use hyper::header::HeaderValue;
 use pitlane_engine::command::Body;
 use pitlane_engine::desk::Declined;
 use pitlane_engine::event::What;
-use pitlane_engine::id::{AccountId, IntId, SecurityId, StrategyId};
+use pitlane_engine::id::{AccountId, IntId, OrderHandle, SecurityId, StrategyId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::terms::{OrderKind, Status, Terms};
@@ -21,7 +21,7 @@ use tokio::time::{Instant, sleep};
 use super::answer::Answer;
 use super::ask::Ask;
 use super::body::{self, Input};
-use super::floor::{Asked, Outcome, Pending};
+use super::floor::{Asked, Outcome, Pending, is_of_rest};
 use super::house::House;
 use super::orders;
 use super::problem::Problem;
@@ -74,15 +74,27 @@ pub async fn modify(house: &House, ask: &Ask<'_>, kind: OrderKind, body: Input) 
 
 /// Answered when the request was taken; what came of it is told by topic, and by the order's status.
 pub async fn cancel(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer, Problem> {
-    let query = ask.query(&["accountId"])?;
+    let query = ask.query(&["accountId", "handle"])?;
     let account = match query.get("accountId") {
         Some(text) => Some(
             text.parse().map_err(|_| Problem::bad_request("bad-query", "`accountId` is no account's id"))?,
         ),
         None => None,
     };
+    let handle = match query.get("handle") {
+        Some(text) => {
+            let raw = text.parse().map_err(|_| Problem::bad_request("bad-query", "`handle` is no handle"))?;
+            Some(OrderHandle::from_raw(raw))
+        }
+        None => None,
+    };
     body::read_nothing(house, body).await?;
-    let order = the_open_one(his(house, ask, &ask.name()?)?, account)?;
+    let mut found = his(house, ask, &ask.name()?)?;
+    found.retain(|order| handle.is_none_or(|handle| order.handle == handle));
+    if found.is_empty() {
+        return Err(Problem::refused(Reason::UnknownOrder));
+    }
+    let order = the_open_one(found, account)?;
     house.is_open()?;
     let pending = house.floor.cancel(&order).map_err(|declined| Problem::refused(declined.reason))?;
     match house.hear(pending).await? {
@@ -142,7 +154,12 @@ async fn again(house: &House, ask: &Ask<'_>, id: IntId, asked: Asked) -> Result<
     loop {
         let order = own(house, &id);
         let Some(receipt) = house.floor.receipt(&id) else {
-            // From before a restart: the order itself tells what was asked.
+            // Another server has sent it here, and it is not shown yet.
+            if order.is_none() && house.floor.is_on_its_way(&id) && Instant::now() < end {
+                sleep(LOOK).await;
+                continue;
+            }
+            // From before a restart, or of another server: the order itself tells what was asked.
             let order = order.filter(|order| asked == Asked::Submit(order.terms)).ok_or_else(duplicate)?;
             let reason = match order.status {
                 Status::Rejected => order.reason,
@@ -199,7 +216,7 @@ fn own(house: &House, id: &IntId) -> Option<Order> {
     if let Some(Asked::Modify(handle, _)) = house.floor.receipt(id).map(|receipt| receipt.asked) {
         return view.order(handle);
     }
-    found.retain(|order| house.floor.is_from_here(order));
+    found.retain(is_of_rest);
     found.pop()
 }
 
@@ -326,10 +343,15 @@ fn the_open_one(mut found: Vec<Order>, account: Option<u16>) -> Result<Order, Pr
         [] => Err(Problem::refused(Reason::OrderFinished)),
         [order] => Ok(*order),
         several => {
-            let candidates = several
-                .iter()
-                .map(|order| json!({ "intId": order.id.as_str(), "accountId": order.terms.account.0 }));
-            let detail = "several open orders have this id; `accountId` tells which is meant";
+            let candidates = several.iter().map(|order| {
+                json!({
+                    "intId": order.id.as_str(),
+                    "accountId": order.terms.account.0,
+                    "securityId": order.terms.security.0,
+                    "handle": order.handle.raw().to_string(),
+                })
+            });
+            let detail = "several open orders have this id; `accountId` tells which is meant, and to cancel one `handle` always does";
             let candidates: Vec<_> = candidates.collect();
             Err(Problem::conflict("ambiguous-order-id", detail).with("candidates", candidates))
         }

@@ -10,6 +10,7 @@
 //! The desk of REST orders stands between view and waiting: it hears each event after the view. What handlers do with orders
 //! is in `entry`.
 
+mod elsewhere;
 mod entry;
 mod numbers;
 mod receipts;
@@ -30,6 +31,8 @@ use pitlane_engine::shard::{Route, route};
 use pitlane_engine::strategy::letters::is_of_strategy;
 use pitlane_engine::view::{View, ViewSettings};
 
+use self::elsewhere::ElsewhereIds;
+pub use self::entry::is_of_rest;
 pub use self::numbers::Numbers;
 use self::receipts::Receipts;
 pub use self::receipts::{Asked, Receipt};
@@ -74,6 +77,7 @@ pub struct Floor {
     desk: RefCell<Desk>,
     numbers: RefCell<Numbers>,
     receipts: RefCell<Receipts>,
+    elsewhere: RefCell<ElsewhereIds>,
     /// By shard: wakes its thread.
     bells: Vec<Bell>,
     waiting: Rc<RefCell<Waiting>>,
@@ -122,6 +126,7 @@ impl Floor {
             desk: RefCell::new(Desk::new(desk, numbers.take().unwrap_or_default())),
             numbers: RefCell::new(numbers),
             receipts: RefCell::new(Receipts::new(orders_max, view.seed)),
+            elsewhere: RefCell::default(),
             bells,
             waiting: Rc::new(RefCell::new(Waiting::default())),
             opening: RefCell::new(opening.into()),
@@ -346,6 +351,7 @@ fn awaited_order(session: u16, body: &Body) -> Option<Awaited> {
         | Body::Limits { .. }
         | Body::Restrict { .. }
         | Body::Kill { .. }
+        | Body::Direct { .. }
         | Body::Phase { .. }
         | Body::Halt { .. }
         | Body::Budget(_)

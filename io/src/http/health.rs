@@ -5,9 +5,12 @@ mod exhibit;
 use std::collections::BTreeMap;
 
 use hyper::StatusCode;
+use pitlane_engine::command::Scope;
+use pitlane_engine::directive::DirectiveKey;
 use pitlane_engine::id::{AdapterId, ShardId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::time::NS_PER_MS;
+use pitlane_protocols::rest::SwitchStateVO;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -92,7 +95,12 @@ struct Ready {
     ready: bool,
     phase: &'static str,
     durability: DurabilityVO,
+    /// Whether any kill switch is on anywhere.
     kill_switch: bool,
+    /// In which shards the kill switch of the whole platform is on: `ALL`, `SOME` or `NONE`.
+    kill_switch_state: SwitchStateVO,
+    /// Shards that have not applied the newest word on that switch, as their servers were away.
+    kill_switch_unconfirmed: Vec<u8>,
     shards: Vec<ShardVO>,
     adapters: Vec<WayVO>,
     listeners: Vec<ListenerVO>,
@@ -197,6 +205,11 @@ impl Ready {
                 journal: standing.journaling().word(),
             },
             kill_switch: view.kills().next().is_some(),
+            kill_switch_state: view.switch(Scope::Global).into(),
+            kill_switch_unconfirmed: view
+                .unconfirmed(DirectiveKey::Kill(Scope::Global))
+                .map(|shard| shard.0)
+                .collect(),
             shards: shards.collect(),
             adapters: adapters(house),
             listeners: listeners

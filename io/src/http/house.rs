@@ -6,12 +6,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use hyper::StatusCode;
 use hyper::header::HeaderValue;
 use pitlane_engine::command::Body;
+use pitlane_engine::directive::Directive;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::text::write_u64;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
+use pitlane_protocols::rest::{ConfirmationVO, SwitchStateVO};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
@@ -288,10 +291,46 @@ impl House {
         }
     }
 
+    /// Sends what an operator has decided to all shards. It stays decided where a shard cannot be reached: the answer names
+    /// such shards, and they apply it when their servers are back.
+    pub async fn direct(&self, directive: Directive) -> Result<Answer, Problem> {
+        let Some(cluster) = &self.cluster else {
+            self.do_it(plain_body(&directive)).await?;
+            let whole = ConfirmationVO { confirmed: SwitchStateVO::All, unconfirmed_shards: Vec::new() };
+            return Ok(Answer::json(&whole));
+        };
+        let version = cluster.next_version(self.now(), &self.floor.view());
+        // One that does not answer in time may still be reached: it is named as one that was not.
+        let outcome = match self.ask(Body::Direct { version, directive }).await {
+            Ok(Outcome::Done(reason)) => Ok(reason),
+            Ok(Outcome::Order(_) | Outcome::Refused(_)) => unreachable!("it is about no order"),
+            Err(problem) => Err(problem),
+        };
+        let view = self.floor.view();
+        let is_known = view.directive(directive.key()).is_some_and(|(_, newest)| newest >= version);
+        match outcome {
+            Err(problem) if !is_known => return Err(problem),
+            Ok(reason) if !is_known && reason != Reason::None => return Err(Problem::refused(reason)),
+            _ => {}
+        }
+        let confirmation = ConfirmationVO::of(&view, self.floor.shards(), directive.key());
+        let status = if confirmation.is_whole() { StatusCode::OK } else { StatusCode::ACCEPTED };
+        Ok(Answer::json(&confirmation).with_status(status))
+    }
+
     /// Lets connections finish; each ends by itself, in time or at its deadline. Then main is told that all is quiet.
     pub async fn wind_down(&self) {
         self.leaving.notify_waiters();
         self.seats.all_free().await;
         (self.tell)(News::Quiet);
+    }
+}
+
+/// The command of one server alone, which needs no versions.
+fn plain_body(directive: &Directive) -> Body {
+    match *directive {
+        Directive::Kill { scope, on } => Body::Kill { scope, on },
+        Directive::Limits { scope, limits } => Body::Limits { scope, limits },
+        Directive::Restrict { scope, security, on } => Body::Restrict { scope, security, on },
     }
 }

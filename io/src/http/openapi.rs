@@ -138,6 +138,11 @@ fn schema_of(shape: &Shape) -> Value {
 fn responses(about: &About, role: Role, is_open: bool) -> Value {
     let mut responses = Map::new();
     responses.insert("200".to_string(), success(&about.output));
+    if let Output::Confirmation = about.output {
+        let words = "Taken, and applied by the shards that can be reached. The others apply it when their servers are back.";
+        let example = json!({ "confirmed": "SOME", "unconfirmedShards": [1] });
+        responses.insert("202".to_string(), confirmation(words, &example));
+    }
     let mut refusals: Vec<u16> = ALWAYS.iter().chain(about.refusals).copied().collect();
     if !is_open {
         refusals.push(401);
@@ -174,11 +179,23 @@ fn success(output: &Output) -> Value {
             "description": "Found.",
             "content": { "application/json": { "schema": schema_of(shape), "example": example } },
         }),
+        Output::Confirmation => {
+            let example = json!({ "confirmed": "ALL", "unconfirmedShards": [] });
+            confirmation("Applied by every shard.", &example)
+        }
         Output::Text(media) => json!({
             "description": "Text.",
             "content": { (*media): { "schema": { "type": "string" } } },
         }),
     }
+}
+
+fn confirmation(words: &str, example: &Value) -> Value {
+    let schema = schema_of(&Shape::One("ConfirmationVO"));
+    json!({
+        "description": words,
+        "content": { "application/json": { "schema": schema, "example": example } },
+    })
 }
 
 fn problem(status: u16) -> Value {

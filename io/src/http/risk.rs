@@ -1,6 +1,7 @@
 //! Limits before the venue, and the lives of strategies: what an operator turns.
 
 use pitlane_engine::command::{Body, Scope};
+use pitlane_engine::directive::Directive;
 use pitlane_engine::id::StrategyId;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::strategy::life::{self, WrongPhase};
@@ -35,7 +36,7 @@ pub async fn change(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer,
         return Err(Problem::unprocessable("bad-limits", "credit is a limit of accounts"));
     }
     let limits = request.applied_to(&old).map_err(|detail| Problem::unprocessable("bad-limits", detail))?;
-    house.do_it(Body::Limits { scope, limits }).await
+    house.direct(Directive::Limits { scope, limits }).await
 }
 
 fn scope_of(house: &House, request: &LimitsVO) -> Result<Scope, Problem> {

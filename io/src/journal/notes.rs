@@ -51,14 +51,18 @@ impl Notes {
         self.disk.put(&path, &bytes).map_err(Fault::io(&path))
     }
 
+    /// The number that was noted last under this key.
+    pub fn number(&self, key: &str) -> Result<Option<u64>, Fault> {
+        let Some(bytes) = self.get(key)? else { return Ok(None) };
+        let number = bytes.as_slice().try_into().map_err(|_| {
+            Fault::new(&self.path_of(key), 0, What::StateDamaged("the note is not a number".into()))
+        })?;
+        Ok(Some(u64::from_le_bytes(number)))
+    }
+
     /// The next `count` numbers under this key. They are taken when this returns, used or not: nobody gets them again.
     pub fn reserve(&self, key: &str, count: u64) -> Result<IdBlock, Fault> {
-        let next = match self.get(key)? {
-            None => 1,
-            Some(bytes) => u64::from_le_bytes(bytes.as_slice().try_into().map_err(|_| {
-                Fault::new(&self.path_of(key), 0, What::StateDamaged("the note is not a number".into()))
-            })?),
-        };
+        let next = self.number(key)?.unwrap_or(1);
         let end = next.checked_add(count).ok_or_else(|| {
             Fault::new(&self.path_of(key), 0, What::StateDamaged("there are no numbers left".into()))
         })?;

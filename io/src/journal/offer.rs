@@ -31,6 +31,7 @@ pub fn class_of(body: &Body) -> Class {
         | Body::Limits { .. }
         | Body::Restrict { .. }
         | Body::Kill { .. }
+        | Body::Direct { .. }
         | Body::Phase { .. }
         | Body::Halt { .. }
         | Body::Budget(_)

@@ -300,6 +300,7 @@ impl Control {
             | Said::Halt { .. }
             | Said::Adapter { .. }
             | Said::Kill { .. }
+            | Said::Directed { .. }
             | Said::Alert { .. }
             | Said::ToVenue(_)
             | Said::Budget(_)

@@ -20,12 +20,14 @@ use crate::audit::Scribe;
 use crate::auth::{Auth, AuthSettings};
 use crate::bulletin::{Post, posts};
 use crate::clock::Clock;
-use crate::config::{Config, IdleBy, Layout, Mode};
+use crate::config::{Config, Durability, IdleBy, Layout, Mode};
 use crate::http::{
     ClusterParts, Http, HttpSettings, Listener, News, OutpostParts, Parts as HttpParts, Remote, Rereads,
-    Standing,
+    Standing, next_life,
 };
-use crate::journal::header;
+use crate::journal::disk::Disk;
+use crate::journal::notes::Notes;
+use crate::journal::{Fault, header};
 use crate::log::Events;
 use crate::metrics::{Registry, StageSummary};
 use crate::net::settings::NetSettings;
@@ -112,6 +114,7 @@ pub fn start(
     let mut cluster = ClusterParts::of(config, &configured, parts.far, &bells);
     if let Some(cluster) = &mut cluster {
         (cluster.past, cluster.heard) = (far_past, acceptor.least_heard()?);
+        cluster.life = life_of(config, now)?;
     }
     let tls = open_tls(config, now)?;
     let doors = Doors::bind(config, tls.as_deref());
@@ -222,6 +225,17 @@ fn office(auth: Auth, mut scribe: Scribe, core: Option<u32>) -> Member {
 }
 
 /// A certificate, if anybody speaks TLS.
+/// The number of this start among those of a cluster's member.
+fn life_of(config: &Config, now: Timestamp) -> Result<u64, Fault> {
+    let notes = match config.durability() {
+        Durability::None => None,
+        Durability::Os | Durability::Disk | Durability::Replicated => {
+            Some(Notes::open(&Disk::Real, &config.service.data_dir)?)
+        }
+    };
+    next_life(notes.as_ref(), now)
+}
+
 fn open_tls(config: &Config, now: Timestamp) -> Result<Option<Arc<Tls>>, TlsError> {
     if !config.listeners().iter().any(|(_, _, tls)| *tls) {
         return Ok(None);

@@ -17,21 +17,23 @@ use crate::wire::Wire;
 use crate::{CONFIG, address, begin, command_with, fix};
 use pitlane_engine::chance::Chance;
 
-const LIMIT: &str = "/rest/execution/order/limit";
-const OPEN: &str = "/rest/execution/order";
+pub const LIMIT: &str = "/rest/execution/order/limit";
+pub const OPEN: &str = "/rest/execution/order";
 /// Of a, and of b.
-const MSFT: u32 = 2;
-const AAPL: u32 = 1;
+pub const MSFT: u32 = 2;
+pub const AAPL: u32 = 1;
 
 /// Messages that are garbled.
 const GARBLED: usize = 600;
 
 /// Two servers, and what they need to be started again.
-struct Pair {
+pub struct Pair {
     broker: Broker,
     places: [Folder; 2],
     services: [Option<Service>; 2],
     extra: &'static str,
+    /// Of the next one that is started.
+    pub fault: Option<&'static str>,
     /// To `b`, which then lives in a network of its own.
     wire: Option<Wire>,
 }
@@ -39,14 +41,19 @@ struct Pair {
 const NAMES: [&str; 2] = ["a", "b"];
 
 impl Pair {
-    fn start(name: &str) -> Pair {
-        let places = NAMES.map(|member| folder(&format!("cluster-{name}-{member}")));
-        let broker = Broker::start(&places[0]);
-        Pair::on(broker, places, None)
+    pub fn start(name: &str) -> Pair {
+        Pair::start_with(name, "")
     }
 
-    fn on(broker: Broker, places: [Folder; 2], wire: Option<Wire>) -> Pair {
-        let mut pair = Pair { broker, places, services: [None, None], extra: "", wire };
+    /// Both with one more setting.
+    pub fn start_with(name: &str, extra: &'static str) -> Pair {
+        let places = NAMES.map(|member| folder(&format!("cluster-{name}-{member}")));
+        let broker = Broker::start(&places[0]);
+        Pair::on(broker, places, None, extra)
+    }
+
+    fn on(broker: Broker, places: [Folder; 2], wire: Option<Wire>, extra: &'static str) -> Pair {
+        let mut pair = Pair { broker, places, services: [None, None], extra, fault: None, wire };
         pair.spawn(1);
         pair.spawn(0);
         pair.join();
@@ -58,7 +65,7 @@ impl Pair {
         if self.wire.is_some() { 1 } else { 2 }
     }
 
-    fn spawn(&mut self, at: usize) {
+    pub fn spawn(&mut self, at: usize) {
         let config = format!(
             "[cluster]\nname = \"test\"\nmember = \"{}\"\n[[member]]\nname = \"a\"\nshards = [0]\n[[member]]\nname = \"b\"\nshards = [1]\n{CONFIG}",
             NAMES[at]
@@ -70,56 +77,59 @@ impl Pair {
             [&url, "topology.shards=2", "journal.level=os", "cluster.lease_ms=2500", wait, self.extra];
         let settings: Vec<&str> = settings.into_iter().filter(|setting| !setting.is_empty()).collect();
         let mut command = command_with(&self.places[at], &config, &settings);
+        if let Some(fault) = self.fault.take() {
+            command.env("PITLANE_FAULT", fault);
+        }
         if let Some(wire) = self.wire.as_ref().filter(|_| at == 1) {
             command = wire.beyond(&command);
         }
         self.services[at] = Some(begin(&self.places[at], command));
     }
 
-    fn at(&self, at: usize) -> &Service {
+    pub fn at(&self, at: usize) -> &Service {
         self.services[at].as_ref().expect("it runs")
     }
 
-    fn kill(&mut self, at: usize) {
+    pub fn kill(&mut self, at: usize) {
         let service = self.services[at].take().expect("it runs");
         service.signal("KILL");
         service.end();
     }
 
     /// Until both are here to each other.
-    fn join(&self) {
+    pub fn join(&self) {
         until(|| (0..self.visible()).all(|at| self.state(at) == "HERE"));
     }
 
     /// How the other one stands in the eyes of this one.
-    fn state(&self, at: usize) -> String {
+    pub fn state(&self, at: usize) -> String {
         let members = get(self.at(at), "/rest/ext/cluster").json();
         members[0]["state"].as_str().expect("a state").to_string()
     }
 }
 
-fn until(mut holds: impl FnMut() -> bool) {
+pub fn until(mut holds: impl FnMut() -> bool) {
     while !holds() {
         std::thread::yield_now();
     }
 }
 
-fn get(service: &Service, path: &str) -> Response {
+pub fn get(service: &Service, path: &str) -> Response {
     ask(service, "GET", path, "", "")
 }
 
-fn submit(service: &Service, security: u32, id: &str) -> Response {
+pub fn submit(service: &Service, security: u32, id: &str) -> Response {
     let more = if id.is_empty() { String::new() } else { format!(r#","intId":"{id}""#) };
     let body =
         format!(r#"{{"securityId":{security},"side":"BUY","quantity":5,"limit":1.25,"tif":"GTC"{more}}}"#);
     ask(service, "POST", LIMIT, "Prefer: return=representation\r\n", &body)
 }
 
-fn order(service: &Service, id: &str) -> Value {
+pub fn order(service: &Service, id: &str) -> Value {
     get(service, &format!("{OPEN}/{id}")).json()[0].clone()
 }
 
-fn fix_client(service: &Service, sender: &str) -> Client {
+pub fn fix_client(service: &Service, sender: &str) -> Client {
     let mut client = Client::new(sender);
     client.connect(fix(service));
     client.log_on(false);
@@ -312,7 +322,7 @@ fn a_partition_leaves_each_side_its_own_and_what_was_under_way_comes_once() {
     };
     let places = NAMES.map(|member| folder(&format!("cluster-parted-{member}")));
     let broker = Broker::start_at(&places[0], wire.here());
-    let pair = Pair::on(broker, places, Some(wire));
+    let pair = Pair::on(broker, places, Some(wire), "");
     let (a, wire) = (pair.at(0), pair.wire.as_ref().expect("it is laid"));
     let b = |method: &str, path: &str, json: &str| wire.ask(pair.at(1), method, path, json, 20);
     let order_of = |security: u32, id: &str| {
@@ -334,6 +344,9 @@ fn a_partition_leaves_each_side_its_own_and_what_was_under_way_comes_once() {
         (200, "owner-away".into())
     );
     assert_eq!(b("POST", LIMIT, &order_of(AAPL, "b-own")).0, 200);
+    // Of one id on both sides none can know.
+    assert_eq!(submit(a, MSFT, "shared").status, 200);
+    assert_eq!(b("POST", LIMIT, &order_of(AAPL, "shared")).0, 200);
     let (status, refused) = b("POST", LIMIT, &order_of(MSFT, "b-far"));
     assert!(status == 503 && refused.contains("owner-away"), "{refused}");
     wire.mend();
@@ -353,7 +366,13 @@ fn a_partition_leaves_each_side_its_own_and_what_was_under_way_comes_once() {
         ids = ids_of(&mine);
         ids == ids_of(&serde_json::from_str(&b("GET", OPEN, "").1).expect("a list"))
     });
-    assert_eq!(ids, ["a-own", "b-own", "before", "doubtful"], "what was under way is there, once");
+    let all = ["a-own", "b-own", "before", "doubtful", "shared", "shared"];
+    assert_eq!(ids, all, "what was under way is there, once");
+    let shared = ask(a, "DELETE", &format!("{OPEN}/shared"), "", "").json();
+    for candidate in shared["candidates"].as_array().expect("which of them is meant is not clear") {
+        let handle = candidate["handle"].as_str().expect("a handle");
+        assert_eq!(ask(a, "DELETE", &format!("{OPEN}/shared?handle={handle}"), "", "").status, 200);
+    }
 }
 
 /// Whoever is on the broker: hears all that is said there, and says it again, a little other than it was.

@@ -7,6 +7,7 @@ mod broker;
 mod client;
 mod cluster;
 mod dialogues;
+mod directives;
 mod hostile;
 #[path = "../http_client/mod.rs"]
 #[allow(clippy::unwrap_used)]

@@ -99,6 +99,13 @@ impl Service {
         answer
     }
 
+    /// The kill switch is on in every shard.
+    pub fn kill(&mut self) {
+        let answer = self.post("/rest/ext/kill-switch", "");
+        let all = serde_json::json!({ "confirmed": "ALL", "unconfirmedShards": [] });
+        assert_eq!((answer.status, answer.json()), (200, all));
+    }
+
     /// A write that must be refused with this status and code.
     pub fn refuse(&mut self, method: &str, path: &str, body: &str, status: u16, code: &str) -> Value {
         let answer = self.ask(method, path, "", body);

@@ -1,9 +1,10 @@
 //! Pre-trade limits, switches and restrictions.
 
 use pitlane_engine::command::{Limits, Scope};
+use pitlane_engine::directive::{Directive, DirectiveKey};
 use pitlane_engine::id::Currency;
 use pitlane_engine::refdata::RefData;
-use pitlane_engine::view::View;
+use pitlane_engine::view::{SwitchState, View};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -15,9 +16,47 @@ use super::Decimal;
 pub struct RiskVO {
     /// Whether the kill switch of the whole platform is on.
     pub kill_switch: bool,
+    /// In which shards it is on: `ALL`, `SOME` or `NONE`. `SOME` while an owner in the cluster has not heard of it.
+    pub kill_switch_state: SwitchStateVO,
     pub limits: Vec<LimitsVO>,
     /// Securities that a strategy or an account may not trade.
     pub restrictions: Vec<RestrictionVO>,
+    /// What an operator has decided and some shards have not applied yet; empty where one server is alone.
+    pub unconfirmed: Vec<UnconfirmedVO>,
+}
+
+/// In how many shards a switch is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum SwitchStateVO {
+    All,
+    Some,
+    None,
+}
+
+/// A decision that some shards have not applied yet. They will when the servers that own them are back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UnconfirmedVO {
+    /// `KILL_SWITCH`, `LIMITS` or `RESTRICTION`.
+    pub directive: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strategy_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub account_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub security_id: Option<u32>,
+    pub shards: Vec<u8>,
+}
+
+/// How far a decision of an operator has come: the answer to switching and to changed limits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ConfirmationVO {
+    /// Which shards have applied it: `ALL`, or `SOME` while the servers of the others are away.
+    pub confirmed: SwitchStateVO,
+    /// Those that have not. They will when their servers are back, before anything newer is asked of them.
+    pub unconfirmed_shards: Vec<u8>,
 }
 
 /// The limits of one strategy or account. Zero means: no such limit. In a request, what is absent stays as it is.
@@ -77,7 +116,56 @@ impl RiskVO {
             kill_switch: view.kills().any(|scope| scope == Scope::Global),
             limits: view.all_limits().map(|(scope, limits)| LimitsVO::of(scope, limits, reference)).collect(),
             restrictions: restrictions.collect(),
+            kill_switch_state: view.switch(Scope::Global).into(),
+            unconfirmed: view
+                .directives()
+                .filter_map(|(row, _)| UnconfirmedVO::of(&row, view, reference))
+                .collect(),
         }
+    }
+}
+
+impl From<SwitchState> for SwitchStateVO {
+    fn from(state: SwitchState) -> SwitchStateVO {
+        match state {
+            SwitchState::All => SwitchStateVO::All,
+            SwitchState::Some => SwitchStateVO::Some,
+            SwitchState::None => SwitchStateVO::None,
+        }
+    }
+}
+
+impl UnconfirmedVO {
+    /// None if every shard has applied it.
+    fn of(directive: &Directive, view: &View, reference: &RefData) -> Option<UnconfirmedVO> {
+        let shards: Vec<u8> = view.unconfirmed(directive.key()).map(|shard| shard.0).collect();
+        let (word, scope, security) = match *directive {
+            Directive::Kill { scope: Scope::Security(id), .. } => ("KILL_SWITCH", Scope::Global, Some(id.0)),
+            Directive::Kill { scope, .. } => ("KILL_SWITCH", scope, None),
+            Directive::Limits { scope, .. } => ("LIMITS", scope, None),
+            Directive::Restrict { scope, security, .. } => ("RESTRICTION", scope, Some(security.0)),
+        };
+        let (strategy_name, account_name) = names(scope, reference);
+        let row =
+            UnconfirmedVO { directive: word, strategy_name, account_name, security_id: security, shards };
+        (!row.shards.is_empty()).then_some(row)
+    }
+}
+
+impl ConfirmationVO {
+    /// Of the newest directive for a key.
+    pub fn of(view: &View, shards: u8, key: DirectiveKey) -> ConfirmationVO {
+        let unconfirmed_shards: Vec<u8> = view.unconfirmed(key).map(|shard| shard.0).collect();
+        let confirmed = match unconfirmed_shards.len() {
+            0 => SwitchStateVO::All,
+            few if few < shards as usize => SwitchStateVO::Some,
+            _ => SwitchStateVO::None,
+        };
+        ConfirmationVO { confirmed, unconfirmed_shards }
+    }
+
+    pub fn is_whole(&self) -> bool {
+        self.unconfirmed_shards.is_empty()
     }
 }
 

@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pitlane_engine::command::{Body, BudgetKind, Command, ExecRef, Limits, Phase, Scope, Session};
+use pitlane_engine::directive::{DirectiveKey, Version};
 use pitlane_engine::event::{Alert, Request, What};
 use pitlane_engine::id::{AdapterId, ExchangeId, IntId, OrderHandle, SecurityId, Source, StrategyId, Uuid};
 use pitlane_engine::number::{Money, Price, Qty};
@@ -99,6 +100,7 @@ pub struct Twin {
     pub budgets: Budgets,
     pub restricted: Vec<(Scope, SecurityId)>,
     pub killed: Vec<Scope>,
+    directives: BTreeMap<DirectiveKey, Version>,
     pub subscriptions: Vec<(StrategyId, SecurityId)>,
     handles: BTreeMap<OrderHandle, usize>,
     /// Executions of outside venues: order, quantity, price, and whether it still counts.
@@ -127,6 +129,7 @@ impl Twin {
             adapters: BTreeMap::new(),
             limits: BTreeMap::new(),
             budgets: BTreeMap::new(),
+            directives: BTreeMap::new(),
             restricted: Vec::new(),
             killed: Vec::new(),
             subscriptions: Vec::new(),
@@ -163,6 +166,7 @@ impl Twin {
             Body::Limits { scope, limits } => self.set_limits(scope, limits),
             Body::Restrict { scope, security, on } => self.restrict(scope, security, on),
             Body::Kill { scope, on } => self.kill(scope, on),
+            Body::Direct { version, directive } => self.direct(version, directive),
             Body::Phase { strategy, phase } => self.phase(strategy, phase),
             Body::Halt { security, on } => self.halt(security, on),
             Body::Budget(budget) => self.budget(&budget),

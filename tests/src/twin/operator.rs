@@ -1,13 +1,14 @@
 //! Switches, limits, phases, sessions and the clock.
 
 use pitlane_engine::command::{Budget, BudgetAct, BudgetKind, Limits, Phase, Scope, Session};
+use pitlane_engine::directive::{Directive, Version};
 use pitlane_engine::event::{Alert, What};
 use pitlane_engine::id::{AdapterId, ExchangeId, SecurityId, StrategyId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::Tif;
 
-use super::Twin;
 use super::order::{Base, Place};
+use super::{Said, Twin};
 
 impl Twin {
     pub(super) fn subscribe(&mut self, strategy: StrategyId, security: SecurityId, on: bool) {
@@ -39,6 +40,22 @@ impl Twin {
             }
         }
         self.done(Reason::None);
+    }
+
+    /// Of the directives with one key the newest stands, in whatever order they come.
+    pub(super) fn direct(&mut self, version: Version, directive: Directive) {
+        let key = directive.key();
+        if self.directives.get(&key).is_some_and(|known| *known >= version) {
+            return self.done(Reason::None);
+        }
+        match directive {
+            Directive::Kill { scope, on } => self.kill(scope, on),
+            Directive::Limits { scope, limits } => self.set_limits(scope, limits),
+            Directive::Restrict { scope, security, on } => self.restrict(scope, security, on),
+        }
+        if self.said.contains(&Said::Done(Reason::None)) {
+            self.directives.insert(key, version);
+        }
     }
 
     pub(super) fn set_limits(&mut self, scope: Scope, limits: Limits) {

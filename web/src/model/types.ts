@@ -184,6 +184,9 @@ export interface Limits {
   creditCurrency?: string;
 }
 
+/** In how many shards a switch is on. */
+export type SwitchState = 'ALL' | 'SOME' | 'NONE';
+
 export interface Risk {
   killSwitch: boolean;
   limits: Limits[];
@@ -195,6 +198,10 @@ export interface Ready {
   phase: string;
   durability: { level: string; journal: string };
   killSwitch: boolean;
+  /** Absent at servers of an earlier version. */
+  killSwitchState?: SwitchState;
+  /** Shards that have not heard the last word on it, as their servers are away. */
+  killSwitchUnconfirmed?: number[];
   shards: { shard: number; complete: boolean; seq: number }[];
   adapters: { id: number; name: string; connected: boolean }[];
   listeners: { name: string; address: string }[];

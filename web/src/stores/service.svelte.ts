@@ -55,6 +55,11 @@ export class Service {
     return this.ready?.killSwitch ?? false;
   }
 
+  /** Shards that have not applied the last word on the kill switch: their servers are away. */
+  get unconfirmed(): number[] {
+    return this.ready?.killSwitchUnconfirmed ?? [];
+  }
+
   /** Whether orders leave the house: some venue is not the simulated one. */
   get isLive(): boolean {
     return this.ready?.adapters.some((adapter) => adapter.name !== 'SIM') ?? false;

@@ -12,6 +12,7 @@ from . import wire
 from .errors import OutcomeUnknown, Problem, Unintelligible, Unreachable
 from .problems import problem_of
 from .retry import Repeat
+from .values import Confirmation
 
 T = TypeVar("T")
 
@@ -37,6 +38,12 @@ def get(path: str, kind: type[T], **query: Any) -> Call[T]:
 def write(method: str, path: str, body: Any = None, repeat: Repeat = Repeat.FREELY) -> Call[None]:
     """Has something done that is answered without a body."""
     return Call(method, path, nothing, None, None if body is None else wire.render(body), repeat=repeat)
+
+
+def confirmed(method: str, path: str, body: Any = None) -> Call[Confirmation]:
+    """Has something decided that every shard of a cluster is to apply."""
+    rendered = None if body is None else wire.render(body)
+    return Call(method, path, reading(Confirmation), None, rendered, repeat=Repeat.FREELY)
 
 
 def reading(kind: type[T]) -> Callable[[httpx.Response], T]:

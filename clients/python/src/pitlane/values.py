@@ -17,6 +17,7 @@ from .words import (
     Role,
     SecurityType,
     Side,
+    SwitchState,
     TimeInForce,
     TransactionType,
 )
@@ -243,10 +244,36 @@ class Restriction:
 
 
 @dataclass(frozen=True)
+class Unconfirmed:
+    """A decision of an operator that some shards have not applied yet, as their servers are away."""
+
+    directive: str
+    shards: Tuple[int, ...]
+    strategy_name: Optional[str] = None
+    account_name: Optional[str] = None
+    security_id: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """Which shards have applied a switch or limits: all, or some while the servers of the others are away.
+
+    The others apply it when their servers are back.
+    """
+
+    confirmed: SwitchState
+    unconfirmed_shards: Tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Risk:
+    """`kill_switch` is true if the switch is on in any shard; `kill_switch_state` tells in which."""
+
     kill_switch: bool
     limits: Tuple[Limits, ...]
     restrictions: Tuple[Restriction, ...]
+    kill_switch_state: Optional[SwitchState] = None
+    unconfirmed: Tuple[Unconfirmed, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -391,6 +418,8 @@ class Health:
     phase: Optional[str] = None
     durability: Optional[Durability] = None
     kill_switch: Optional[bool] = None
+    kill_switch_state: Optional[SwitchState] = None
+    kill_switch_unconfirmed: Tuple[int, ...] = ()
     shards: Tuple[Shard, ...] = ()
     adapters: Tuple[Way, ...] = ()
     listeners: Tuple[Listener, ...] = ()

@@ -10,6 +10,14 @@ class Word(str, Enum):
         return str(self.value)
 
 
+class SwitchState(Word):
+    """In how many shards something is on, or applied."""
+
+    ALL = "ALL"
+    SOME = "SOME"
+    NONE = "NONE"
+
+
 class Side(Word):
     BUY = "BUY"
     SELL = "SELL"

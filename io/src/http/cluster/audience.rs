@@ -78,6 +78,7 @@ impl Audience {
             | Body::Limits { .. }
             | Body::Restrict { .. }
             | Body::Kill { .. }
+            | Body::Directed { .. }
             | Body::Alert { .. } => all.with(own),
         }
     }

@@ -26,12 +26,13 @@ fn cluster() -> (Cluster, ShardEnd) {
         members: vec![member("a", 0), member("b", 1)],
         far,
         bells: Arc::new(Bells::silent(2, 2)),
+        life: LIFE,
         map: OTHER.map,
         orders_max: 1_000,
         past: Vec::new(),
         heard: None,
     };
-    let cluster = Cluster::new(parts, Timestamp(LIFE));
+    let cluster = Cluster::new(parts, Timestamp(1));
     cluster.set_up(true);
     (cluster, ends.remove(0))
 }
@@ -48,7 +49,7 @@ fn say(cluster: &Cluster, posts: u64) {
 }
 
 fn fetch(cluster: &Cluster, from: u64) {
-    cluster.handle_letter(&Letter::Fetch { card: OTHER, life: LIFE, from }.encode());
+    cluster.handle_letter(Timestamp(1), &Letter::Fetch { card: OTHER, life: LIFE, from }.encode(), &|_| true);
 }
 
 /// Numbers of the posts that go out again.
@@ -99,7 +100,7 @@ fn so_many_commands_of_a_member_wait_and_the_next_is_not_acknowledged() {
         let command = |number| (ShardId(0), Command { source, token: number as u32, body });
         let commands = (first..first + count).map(command).collect();
         let letter = Letter::Commands { card: OTHER, life: LIFE, first, commands };
-        let answer = cluster.inner.borrow_mut().owner.handle(letter, &mut |_| {});
+        let answer = cluster.inner.borrow_mut().owner.handle(Timestamp(1), letter, &mut |_| {}, &|_| true);
         let Some(Letter::Taken { number, .. }) = answer else { panic!("{answer:?}") };
         number
     };

@@ -37,6 +37,11 @@ pub struct FarShard {
     /// Until the first snapshot of our life has ended: what FIX clients of ours have missed, then what is said to them meanwhile. They are told
     /// when they know how everything stands, in the order of the numbers: a report that is made counts for all before it.
     early: Option<Vec<Early>>,
+    /// When the newest event that was told was said; nothing is told after a start.
+    told_at: Timestamp,
+    /// Since events of our clients' orders are lost: how each of these orders stands, gathered from the next snapshot. FIX clients are told at
+    /// its end. At most as many as the shard has orders.
+    standing: Option<Vec<Event>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +67,8 @@ impl FarShard {
             is_anew: true,
             is_begun: false,
             early: Some(Vec::new()),
+            told_at: Timestamp::ZERO,
+            standing: None,
         }
     }
 
@@ -76,6 +83,11 @@ impl FarShard {
     /// From the next snapshot on all is as it says.
     pub fn begin_anew(&mut self) {
         (self.is_complete, self.is_anew, self.is_begun) = (false, true, false);
+    }
+
+    /// Events of our clients' orders are lost: after the next snapshot FIX clients are told how their orders stand.
+    pub fn owe_standing(&mut self) {
+        self.standing = Some(Vec::new());
     }
 
     pub fn poll_command(&mut self) -> Option<Command> {
@@ -133,6 +145,9 @@ impl FarShard {
             Reader::Late(_) if event.seq <= self.seq => return None,
             Reader::Late(_) => asker(&mut event),
         };
+        if is_numbered {
+            self.told_at = self.told_at.max(event.at);
+        }
         self.is_news(&event);
         self.say(ports, event);
         Some(event)
@@ -170,6 +185,7 @@ impl FarShard {
                 // One that was broken off ends before the next begins.
                 self.end_snapshot(event);
                 self.is_begun = true;
+                self.standing.iter_mut().for_each(Vec::clear);
                 let waiting = std::mem::take(&mut self.audience.waiting);
                 self.telling = if self.is_anew { self.audience.readers } else { waiting };
                 for port in self.telling.ports() {
@@ -180,11 +196,37 @@ impl FarShard {
             Body::SnapshotEnd { .. } => {
                 // Before the end, since what happened meanwhile waits for it.
                 self.tell_early();
+                self.tell_standing();
                 self.end_snapshot(event);
                 (self.is_complete, self.is_anew, self.is_begun) = (true, false, false);
             }
             Body::Booked(_) if !self.is_news(&event) => self.say(self.telling.without(self.told), event),
-            _ => self.say(self.telling, event),
+            _ => {
+                self.gather_standing(&event);
+                self.say(self.telling, event);
+            }
+        }
+    }
+
+    /// Keeps the image of an order whose FIX client may have missed something: one that is open, or has ended since the last event
+    /// that was told.
+    fn gather_standing(&mut self, event: &Event) {
+        let (Some(standing), Body::Status(report)) = (&mut self.standing, &event.body) else { return };
+        let is_fix = report.source.origin == Origin::Fix && report.source.port < PortId::LINK;
+        let is_wanted = !report.status.is_finished() || event.at > self.told_at;
+        if is_fix && is_wanted && standing.len() < self.orders_max as usize {
+            standing.push(*event);
+        }
+    }
+
+    /// Behind everything that was said before the snapshot.
+    fn tell_standing(&mut self) {
+        for mut event in self.standing.take().unwrap_or_default() {
+            let ports = asker(&mut event).and(self.end.ports());
+            event.seq |= Event::IMAGE;
+            if !ports.is_empty() {
+                self.slots.push_back((ports, event));
+            }
         }
     }
 

@@ -15,9 +15,12 @@ use bytes::Bytes;
 use pitlane_engine::cluster::{Card, Item, Letter, MemberId, Reader, abroad, home_of, is_abroad, source_of};
 use pitlane_engine::command::{Body as Told, Command, Watch};
 use pitlane_engine::event::{Body, Event};
-use pitlane_engine::id::{Origin, PortId, SecurityId, ShardId, Source};
+use pitlane_engine::id::{IntId, Origin, PortId, SecurityId, ShardId, Source};
 use pitlane_engine::mesh::{PortEnd, ShardMask};
+use pitlane_engine::reason::Reason;
 use pitlane_engine::shard::{Route, route, shard_of};
+use pitlane_engine::time::Timestamp;
+use pitlane_engine::worker::refusal;
 
 use super::prices::Prices;
 use super::window::Window;
@@ -197,14 +200,19 @@ impl Owner {
         sent
     }
 
-    /// A letter to us as the owner; the answer, if there is one. Posts that are asked for again go through `again`.
-    pub fn handle(&mut self, letter: Letter, again: &mut impl FnMut(Bytes)) -> Option<Letter> {
+    /// A letter to us as the owner; the answer, if there is one. Posts that are asked for again go through `again`; `claim` takes the id
+    /// of a REST order and says whether it is new.
+    pub fn handle(
+        &mut self,
+        now: Timestamp,
+        letter: Letter,
+        again: &mut impl FnMut(Bytes),
+        claim: &dyn Fn(&IntId) -> bool,
+    ) -> Option<Letter> {
         let card = letter.card();
         let follower = self.followers.get_mut(card.member as usize)?;
-        if card.life < follower.life {
-            return None;
-        }
-        if card.life > follower.life {
+        // Whether this life is the one to be believed was judged before.
+        if card.life != follower.life {
             (follower.life, follower.taken) = (card.life, 0);
             follower.inbox.clear();
         }
@@ -213,7 +221,7 @@ impl Owner {
             Letter::Join { life, heard, .. } if life == own.life => Some(self.join(card.member, &heard)),
             Letter::Fetch { life, from, .. } if life == own.life => self.fetch(from, again),
             Letter::Commands { life, first, commands, .. } if life == own.life => {
-                let number = self.take(card.member, first, commands);
+                let number = self.take(now, card.member, first, commands, claim);
                 Some(Letter::Taken { card: own, life: card.life, number })
             }
             Letter::Wants { life, ticks, depths, .. } if life == own.life => {
@@ -254,8 +262,15 @@ impl Owner {
     }
 
     /// Takes commands in their order, each once. Gives the number of the last one taken.
-    fn take(&mut self, member: MemberId, first: u64, commands: Vec<(ShardId, Command)>) -> u64 {
-        let Owner { followers, own, shards, .. } = self;
+    fn take(
+        &mut self,
+        now: Timestamp,
+        member: MemberId,
+        first: u64,
+        commands: Vec<(ShardId, Command)>,
+        claim: &dyn Fn(&IntId) -> bool,
+    ) -> u64 {
+        let Owner { followers, own, shards, window, .. } = self;
         let follower = &mut followers[member as usize];
         for (at, (shard, mut command)) in (0..).zip(commands) {
             let number = follower.taken + 1;
@@ -271,8 +286,15 @@ impl Owner {
                 Route::One(right) => right == shard,
                 Route::All => true,
             };
-            if own.contains(shard) && is_right && may_come(&command.body) {
+            if !own.contains(shard) || !is_right || !may_come(&command.body) {
+                continue;
+            }
+            // Ids of REST orders are decided here, where those of all servers for our shards pass.
+            if rest_id(&command).is_none_or(|id| claim(&id)) {
                 follower.inbox.push_back((shard, command));
+            } else {
+                let body = refusal(&command, Reason::DuplicateId);
+                window.add(Item { shard, to: Reader::All, event: Event { seq: 0, at: now, body } });
             }
         }
         follower.taken
@@ -291,6 +313,14 @@ impl Owner {
             }
         }
         self.depths = depths;
+    }
+}
+
+/// The id that a REST client has given its order.
+fn rest_id(command: &Command) -> Option<IntId> {
+    match command.body {
+        Told::Submit { id, .. } if command.source.origin == Origin::Rest => Some(id),
+        _ => None,
     }
 }
 
@@ -313,6 +343,7 @@ pub fn may_come(body: &Told) -> bool {
         | Told::Limits { .. }
         | Told::Restrict { .. }
         | Told::Kill { .. }
+        | Told::Direct { .. }
         | Told::Phase { .. }
         | Told::Halt { .. }
         | Told::Validate { .. } => true,

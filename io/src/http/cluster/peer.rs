@@ -20,6 +20,7 @@ use pitlane_engine::mesh::ShardEnd;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 
 use super::far_shard::FarShard;
+use super::lives::{Lives, Verdict};
 use super::owner::AGAIN_MAX;
 
 /// Posts that came before one that is missing; of more the newest are dropped and asked for again.
@@ -57,7 +58,8 @@ pub struct Peer {
     member: MemberId,
     own: Card,
     pub phase: Phase,
-    life: u64,
+    lives: Lives,
+    lease_ns: u64,
     /// It has other settings or reference data than we; then nothing of it is believed.
     pub is_stranger: bool,
     /// Number of the next post; none until it has answered our joining.
@@ -98,13 +100,21 @@ pub struct Counts {
 }
 
 impl Peer {
-    pub fn new(name: String, member: MemberId, own: Card, ends: Vec<ShardEnd>, orders_max: u32) -> Peer {
+    /// With the bounds of its shards: how many orders each has, and how long it may be silent.
+    pub fn new(
+        name: String,
+        member: MemberId,
+        own: Card,
+        ends: Vec<ShardEnd>,
+        (orders_max, lease_ns): (u32, u64),
+    ) -> Peer {
         Peer {
             name,
             member,
             own,
             phase: Phase::Away,
-            life: 0,
+            lives: Lives::default(),
+            lease_ns,
             is_stranger: false,
             next: None,
             last: 0,
@@ -147,11 +157,8 @@ impl Peer {
         if self.is_stranger {
             return self.lose();
         }
-        if card.life < self.life {
+        if !self.believes(now, card.life) {
             return;
-        }
-        if card.life > self.life {
-            self.begin_life(card.life);
         }
         self.heard_at = now;
         match call {
@@ -177,9 +184,46 @@ impl Peer {
         }
     }
 
+    /// Whether a message of this life is to be looked at. A new life begins with its first message.
+    pub fn believes(&mut self, now: Timestamp, life: u64) -> bool {
+        let before = self.lives.current();
+        match self.lives.judge(now, life, self.lease_ns) {
+            Verdict::Current => true,
+            Verdict::New => {
+                self.begin_life();
+                true
+            }
+            Verdict::Lower => {
+                tracing::warn!(
+                    member = self.name,
+                    life,
+                    before,
+                    "a member has begun again with a lower number: its data folder is new or an older copy"
+                );
+                self.begin_life();
+                true
+            }
+            Verdict::Ignored { is_first } => {
+                if is_first {
+                    tracing::warn!(
+                        member = self.name,
+                        life,
+                        current = before,
+                        "messages of an earlier start are ignored until the later one is silent for cluster.lease_ms"
+                    );
+                }
+                false
+            }
+        }
+    }
+
+    fn life(&self) -> u64 {
+        self.lives.current()
+    }
+
     /// It has been started again: what we know of its numbers is over.
-    fn begin_life(&mut self, life: u64) {
-        (self.life, self.next, self.last, self.has_left) = (life, None, 0, false);
+    fn begin_life(&mut self) {
+        (self.next, self.last, self.has_left) = (None, 0, false);
         self.stash.clear();
         // What it said before is told before what it says now.
         self.untaken.clear();
@@ -196,7 +240,7 @@ impl Peer {
 
     /// A letter of it as the owner.
     pub fn handle_letter(&mut self, letter: &Letter) {
-        if letter.card().life != self.life || self.life == 0 {
+        if letter.card().life != self.life() || self.life() == 0 {
             return;
         }
         match *letter {
@@ -204,15 +248,13 @@ impl Peer {
                 self.next = Some(after.saturating_add(1));
                 self.stash.retain(|number, _| *number > after);
                 self.counts.snapshots += 1;
-                let is_new = self
-                    .heard_before
-                    .as_ref()
-                    .is_some_and(|heard| heard.iter().all(|(_, seq)| matches!(*seq, 0 | u64::MAX)));
-                if !complete && !is_new {
+                if !complete {
+                    // Which sessions have missed something is not known: those that never traded have heard nothing either.
                     tracing::warn!(
                         member = self.name,
-                        "order events were missed and are not kept: clients are not told of them"
+                        "order events are not kept any more: FIX clients are told how their orders stand"
                     );
+                    self.shards.iter_mut().for_each(FarShard::owe_standing);
                 }
             }
             Letter::Gone { .. } => self.rejoin(),
@@ -260,7 +302,7 @@ impl Peer {
 
     /// What is to be asked or sent now.
     pub fn next_letter(&mut self, now: Timestamp) -> Option<Letter> {
-        if self.life == 0 || self.is_stranger {
+        if self.life() == 0 || self.is_stranger {
             return None;
         }
         let is_due = now >= self.asked_at.plus(AGAIN_NS);
@@ -276,7 +318,7 @@ impl Peer {
         if is_missing && may_ask && self.items.len() < ITEMS_MAX {
             (self.asked_at, self.asked_from) = (now, next);
             self.counts.gaps += 1;
-            return Some(Letter::Fetch { card: self.own, life: self.life, from: next });
+            return Some(Letter::Fetch { card: self.own, life: self.life(), from: next });
         }
         if !std::mem::replace(&mut self.wants_told, true) {
             return Some(self.wants());
@@ -290,7 +332,7 @@ impl Peer {
         }
         let heard = |shard: &FarShard| (shard.id(), shard.seq());
         let heard = self.heard_before.clone().unwrap_or_else(|| self.shards.iter().map(heard).collect());
-        Letter::Join { card: self.own, life: self.life, heard }
+        Letter::Join { card: self.own, life: self.life(), heard }
     }
 
     fn next_commands(&mut self, now: Timestamp) -> Option<Letter> {
@@ -306,7 +348,7 @@ impl Peer {
         let first = self.sent + 1;
         self.sent += batch.len() as u64;
         self.sent_at = now;
-        Some(Letter::Commands { card: self.own, life: self.life, first, commands: batch })
+        Some(Letter::Commands { card: self.own, life: self.life(), first, commands: batch })
     }
 
     pub fn wants_changed(&mut self) {
@@ -321,7 +363,7 @@ impl Peer {
             ticks.extend(some_ticks);
             depths.extend(some_depths);
         }
-        Letter::Wants { card: self.own, life: self.life, ticks, depths }
+        Letter::Wants { card: self.own, life: self.life(), ticks, depths }
     }
 
     /// Whether it has told all it has: then it is here.
@@ -339,7 +381,7 @@ impl Peer {
         }
         self.number += 1;
         self.untaken.push_back((shard, command));
-        let asked = Asked { shard, command, life: self.life };
+        let asked = Asked { shard, command, life: self.life() };
         self.asked.insert(Key::of_command(&command), asked);
         self.counts.routed += 1;
         true
@@ -347,7 +389,7 @@ impl Peer {
 
     /// What an earlier life of the owner was asked and nobody has answered.
     pub fn take_lost(&mut self) -> Vec<Asked> {
-        let life = self.life;
+        let life = self.life();
         let lost: Vec<Key> =
             self.asked.iter().filter(|(_, asked)| asked.life != life).map(|(key, _)| *key).collect();
         lost.iter().filter_map(|key| self.asked.remove(key)).collect()
@@ -359,116 +401,4 @@ impl Peer {
 }
 
 #[cfg(test)]
-mod tests {
-    use pitlane_engine::command::{Body as Told, Watch};
-    use pitlane_engine::event::{Body, Event};
-    use pitlane_engine::id::{Origin, PortId, Source};
-    use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
-    use pitlane_engine::time::Day;
-
-    use super::*;
-
-    const SHARD: ShardId = ShardId(1);
-    const OWN: Card = Card { member: 0, life: 5, map: 1 };
-    const THEIRS: Card = Card { member: 1, life: 6, map: 1 };
-    const NOW: Timestamp = Timestamp(1);
-
-    /// A member that has answered our joining, and a port that hears all it says.
-    fn joined() -> (Peer, PortEnd) {
-        let (mut ports, mut ends) = mesh(&[PortClass::Client; 2], 2, Depths { commands: 8, events: 8 });
-        let mut peer = Peer::new("b".to_string(), 1, OWN, vec![ends.remove(1)], 1_000);
-        peer.shards[0].audience.watch(PortId(1), Watch::Everything, true);
-        peer.handle_call(NOW, Call::Beat { card: THEIRS, last: 0 });
-        peer.handle_letter(&Letter::Joined { card: THEIRS, after: 0, complete: true });
-        peer.phase = Phase::Here;
-        (peer, ports.remove(1))
-    }
-
-    /// The post of this number, with one event for all of so many.
-    fn post(number: u64, count: u64) -> Call {
-        let item = |at| {
-            let body = Body::TradingDay { day: Day(number as i32) };
-            let event = Event { seq: (number - 1) * count + at, at: NOW, body };
-            Item { shard: SHARD, to: Reader::All, event }
-        };
-        Call::Post(Post { card: THEIRS, number, items: (1..=count).map(item).collect() })
-    }
-
-    fn command(token: u32) -> Command {
-        let source = Source { origin: Origin::Rest, port: PortId(1), session: 0 };
-        Command { source, token, body: Told::Halt { security: SecurityId(1), on: true } }
-    }
-
-    /// Everything that can be heard is, and gives the numbers.
-    fn listen(peer: &mut Peer, port: &mut PortEnd) -> Vec<u64> {
-        let mut heard = Vec::new();
-        loop {
-            peer.poll(&mut PortMask::default());
-            let before = heard.len();
-            heard.extend(std::iter::from_fn(|| port.poll_event()).map(|(_, event)| event.seq));
-            if heard.len() == before {
-                return heard;
-            }
-        }
-    }
-
-    #[test]
-    fn so_many_posts_wait_for_one_that_is_missing_and_the_newest_are_asked_for_again() {
-        let (mut peer, mut port) = joined();
-        let last = STASH_MAX as u64 + 2;
-        (2..=last).for_each(|number| peer.handle_call(NOW, post(number, 1)));
-        assert_eq!(peer.stash.len(), STASH_MAX);
-        peer.handle_call(NOW, post(1, 1));
-        assert!(listen(&mut peer, &mut port).into_iter().eq(1..last), "what was kept is told in its order");
-        let fetch = std::iter::from_fn(|| peer.next_letter(NOW.plus(AGAIN_NS)))
-            .find(|letter| matches!(letter, Letter::Fetch { .. }));
-        assert_eq!(fetch, Some(Letter::Fetch { card: OWN, life: THEIRS.life, from: last }));
-        peer.handle_call(NOW, post(last, 1));
-        assert_eq!(listen(&mut peer, &mut port), [last]);
-    }
-
-    #[test]
-    fn so_many_items_wait_for_whoever_does_not_listen_and_no_further_post_is_opened() {
-        let (mut peer, mut port) = joined();
-        let (each, posts) = (100, ITEMS_MAX as u64 / 100 + 20);
-        for number in 1..=posts {
-            peer.handle_call(NOW, post(number, each));
-            peer.poll(&mut PortMask::default());
-        }
-        assert!((ITEMS_MAX..ITEMS_MAX + each as usize).contains(&peer.items.len()), "{}", peer.items.len());
-        assert!(peer.stash.len() > 10);
-        // Prices are newer by then.
-        let before = peer.items.len();
-        let Call::Post(Post { items: events, .. }) = post(1, each) else { unreachable!() };
-        peer.handle_call(NOW, Call::Prices { card: THEIRS, events });
-        assert_eq!(peer.items.len(), before);
-        assert!(listen(&mut peer, &mut port).into_iter().eq(1..=posts * each), "nothing is lost");
-    }
-
-    #[test]
-    fn so_many_commands_are_on_their_way_and_so_many_answers_awaited() {
-        let (mut peer, _port) = joined();
-        for token in 0..UNTAKEN_MAX as u32 {
-            assert!(peer.has_room() && peer.ask(SHARD, command(token)));
-        }
-        assert!(!peer.has_room(), "the rest stays in our lanes");
-        let taken = |number| Letter::Taken { card: THEIRS, life: OWN.life, number };
-        peer.handle_letter(&taken(1));
-        assert!(peer.has_room());
-        for token in UNTAKEN_MAX as u32..ASKED_MAX as u32 {
-            assert!(peer.ask(SHARD, command(token)));
-            peer.handle_letter(&taken(token as u64 + 1));
-        }
-        assert_eq!(peer.untaken.len(), 0);
-        assert!(!peer.ask(SHARD, command(ASKED_MAX as u32)), "it is refused");
-        assert_eq!((peer.asked.len(), peer.untaken.len()), (ASKED_MAX, 0));
-        // An answer makes room.
-        let (source, reason) = (command(0).source, pitlane_engine::reason::Reason::None);
-        let source = Source { port: pitlane_engine::cluster::abroad(OWN.member, source.port), ..source };
-        let event = Event { seq: 1, at: NOW, body: Body::Done { source, token: 0, reason } };
-        let items = vec![Item { shard: SHARD, to: Reader::All, event }];
-        peer.handle_call(NOW, Call::Post(Post { card: THEIRS, number: 1, items }));
-        peer.poll(&mut PortMask::default());
-        assert!(peer.ask(SHARD, command(ASKED_MAX as u32)));
-    }
-}
+mod tests;

@@ -66,7 +66,7 @@ impl Shard {
 /// A member, and one of its ports that reads all.
 fn member(card: Card) -> (Peer, PortEnd) {
     let (mut ports, mut ends) = mesh(&[PortClass::Client; 2], 2, DEPTHS);
-    let peer = Peer::new("b".to_string(), 1, card, vec![ends.remove(1)], 1_000);
+    let peer = Peer::new("b".to_string(), 1, card, vec![ends.remove(1)], (1_000, 1_500 * NS_PER_MS));
     let mut asker = ports.remove(1);
     let port = asker.id();
     for body in [Told::Watch { port, what: Watch::Everything, on: true }, Told::Snapshot { port }] {
@@ -178,7 +178,7 @@ impl World {
             }
             let Some(letter) = self.letters.pop_front() else { continue };
             let mut again = Vec::new();
-            let answer = self.owner.handle(letter, &mut |post| again.push(post));
+            let answer = self.owner.handle(self.now, letter, &mut |post| again.push(post), &|_| true);
             self.calls.extend(again.iter().map(|post| Call::decode(post).expect("our own words")));
             for _ in 0..self.copies() {
                 self.back.extend(answer.clone());

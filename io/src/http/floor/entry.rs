@@ -1,6 +1,7 @@
 //! Orders of REST clients on their way to the shards: through the desk if they are its own, past it if they are another
 //! source's. Nothing here waits; each gives what will be the answer.
 
+use pitlane_engine::cluster::home_of;
 use pitlane_engine::command::{Body, Command};
 use pitlane_engine::desk::{Closing, Declined, Ticket};
 use pitlane_engine::id::{AdapterId, IntId, Origin, ShardId, Source};
@@ -9,8 +10,9 @@ use pitlane_engine::shard::{Route, route};
 use pitlane_engine::terms::{Changes, Terms};
 use pitlane_engine::view::Order;
 
-use super::waiting::{Awaited, Pending, Waiting};
+use super::waiting::{Awaited, NOBODY, Pending, Waiting};
 use super::{Asked, Busy, Floor, Receipt};
+use crate::platform::HTTP;
 
 /// All REST clients are one session: an id means the same order to each of them.
 pub const SESSION: u16 = 0;
@@ -18,6 +20,9 @@ pub const SESSION: u16 = 0;
 impl Floor {
     /// Sends a new order, under its own id or under one we make.
     pub fn submit(&self, id: IntId, terms: Terms) -> Result<(IntId, Pending), Declined> {
+        if self.is_taken_elsewhere(&id) {
+            return Err(Reason::DuplicateId.into());
+        }
         let pending = Waiting::admit(&self.waiting).ok_or(Reason::LaneFull)?;
         let ticket = self.ticket(&pending, id);
         let made = self.desk.borrow_mut().submit(&mut self.port.borrow_mut(), ticket, terms)?;
@@ -40,6 +45,9 @@ impl Floor {
     /// Asks to modify an order, which then has this id or one we make. With the simulated venue the answer is that it has been
     /// replaced, so that the order is found under its new id; a venue elsewhere may take its time, and the answer is that it was asked.
     pub fn modify(&self, order: &Order, id: IntId, changes: Changes) -> Result<(IntId, Pending), Declined> {
+        if self.is_taken_elsewhere(&id) {
+            return Err(Reason::DuplicateId.into());
+        }
         let pending = Waiting::admit(&self.waiting).ok_or(Reason::LaneFull)?;
         let ticket = self.ticket(&pending, id);
         let made = match self.is_ours(order) {
@@ -68,6 +76,15 @@ impl Floor {
         Ok(pending)
     }
 
+    /// Tells one shard something whose answer is not awaited.
+    pub fn tell(&self, shard: ShardId, body: Body) -> Result<(), Busy> {
+        let source = Source { origin: Origin::Server, port: self.port.borrow().id(), session: SESSION };
+        let command = Command { source, token: NOBODY, body };
+        self.port.borrow_mut().send(shard, command).map_err(|_full| Busy)?;
+        self.ring();
+        Ok(())
+    }
+
     /// Sends a command of somebody elsewhere to its shard, or to all; says to how many. What comes of it he hears among the events.
     pub fn forward(&self, command: Command) -> Result<u8, Busy> {
         let shards = match route(&command.body, self.shards()) {
@@ -93,12 +110,35 @@ impl Floor {
 
     /// Whether an id was used today.
     pub fn knows(&self, id: &IntId) -> bool {
-        self.desk.borrow().is_used(SESSION, id)
+        self.desk.borrow().is_used(SESSION, id) || self.is_taken_elsewhere(id)
     }
 
     /// Ids of the trading day that were forgotten for want of room.
     pub fn ids_forgotten(&self) -> u64 {
         self.desk.borrow().ids_dropped()
+    }
+
+    /// Whether a REST client of another server has used an id, as far as is known here.
+    fn is_taken_elsewhere(&self, id: &IntId) -> bool {
+        if id.is_none() {
+            return false;
+        }
+        let is_other = |order: &Order| is_of_rest(order) && !self.is_from_here(order);
+        self.is_on_its_way(id) || self.view().orders_with_id(id).iter().any(is_other)
+    }
+
+    /// Whether an order of this id was sent to a shard of ours by another server; the read model may not show it yet.
+    pub fn is_on_its_way(&self, id: &IntId) -> bool {
+        self.elsewhere.borrow().contains(id)
+    }
+
+    /// Takes an id for an order that another server sends to a shard of ours. False: it has been used.
+    pub fn claim(&self, id: &IntId) -> bool {
+        let is_used = self.knows(id) || self.view().orders_with_id(id).iter().any(is_of_rest);
+        if !is_used {
+            self.elsewhere.borrow_mut().add(*id);
+        }
+        !is_used
     }
 
     /// What was asked under an id that a client gave.
@@ -169,4 +209,11 @@ impl Floor {
         let called = self.port.borrow_mut().take_called();
         called.shards().for_each(|shard| self.bells[shard.0 as usize].wake());
     }
+}
+
+/// Whether an order came over REST, at whichever server.
+pub fn is_of_rest(order: &Order) -> bool {
+    let Source { origin, port, session } = order.source;
+    let port = home_of(port).map_or(port, |(_, port)| port);
+    origin == Origin::Rest && session == SESSION && port == HTTP
 }

@@ -168,6 +168,7 @@ impl Waiting {
             | Body::Limits { .. }
             | Body::Restrict { .. }
             | Body::Kill { .. }
+            | Body::Directed { .. }
             | Body::Alert { .. }
             | Body::ToVenue(_)
             | Body::Budget(_)

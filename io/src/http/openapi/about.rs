@@ -61,6 +61,8 @@ pub enum Output {
     /// What order writes answer.
     Order,
     Json(Shape, Value),
+    /// What an operator's decisions answer.
+    Confirmation,
     /// Of this media type.
     Text(&'static str),
 }
@@ -105,6 +107,12 @@ pub const ACCOUNT: Param = Param {
     about: "Which account is meant, where that is not clear.",
     required: false,
     kind: Kind::Count(0, 1),
+};
+pub const HANDLE: Param = Param {
+    name: "handle",
+    about: "Which order is meant, where several open ones have the id: as the refusal lists it.",
+    required: false,
+    kind: Kind::Text("72057594037927936"),
 };
 pub const PREFER: Param = Param {
     name: "Prefer",

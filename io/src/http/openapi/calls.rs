@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::super::routes::Call;
 use super::about::{
-    ACCOUNT, About, HEALTH, INT_ID, Input, Kind, LIMIT, MARKET, ORDERS, Output, PAGES, POSITION_ID,
+    ACCOUNT, About, HANDLE, HEALTH, INT_ID, Input, Kind, LIMIT, MARKET, ORDERS, Output, PAGES, POSITION_ID,
     POSITIONS, PREFER, Param, RISK, SERVICE, SESSION_ID, STRATEGIES, STRATEGY, Shape, id, input, media,
     number_or, plain, ready, reference, text, text_list, write,
 };
@@ -299,9 +299,9 @@ pub fn about(call: Call) -> About {
             )
         },
         Call::OrderCancel => About {
-            more: "Answered when the request was taken; what came of it is told by topic, and by the order's status.",
+            more: "Answered when the request was taken; what came of it is told by topic, and by the order's status. Where several open orders have the id, the refusal lists them with their handles.",
             path: &[INT_ID],
-            query: &[ACCOUNT],
+            query: &[ACCOUNT, HANDLE],
             headers: &[PREFER],
             ..write(ORDERS, "Cancel an order", None, Output::Order)
         },
@@ -339,7 +339,13 @@ pub fn about(call: Call) -> About {
             )
         },
         Call::Risk => {
-            let example = json!({ "killSwitch": false, "limits": [limits()], "restrictions": [{ "strategyName": "PAIRS", "securityId": 1 }] });
+            let example = json!({
+                "killSwitch": false,
+                "killSwitchState": "NONE",
+                "limits": [limits()],
+                "restrictions": [{ "strategyName": "PAIRS", "securityId": 1 }],
+                "unconfirmed": [{ "directive": "LIMITS", "strategyName": "PAIRS", "shards": [1] }],
+            });
             plain(RISK, "Limits, switches and restrictions", Output::Json(Shape::One("RiskVO"), example))
         }
         Call::RiskChange => About {
@@ -348,11 +354,13 @@ pub fn about(call: Call) -> About {
                 RISK,
                 "Change limits",
                 input("LimitsVO", json!({ "strategyName": "PAIRS", "maxOrderQty": 500 })),
-                Output::Empty,
+                Output::Confirmation,
             )
         },
-        Call::KillSwitchOn => write(RISK, "Cancel every open order and refuse new ones", None, Output::Empty),
-        Call::KillSwitchOff => write(RISK, "Lift the kill switch", None, Output::Empty),
+        Call::KillSwitchOn => {
+            write(RISK, "Cancel every open order and refuse new ones", None, Output::Confirmation)
+        }
+        Call::KillSwitchOff => write(RISK, "Lift the kill switch", None, Output::Confirmation),
     }
 }
 

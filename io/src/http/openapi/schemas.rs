@@ -1,9 +1,9 @@
 //! The value types as schemas, by name.
 
 use pitlane_protocols::rest::{
-    AccountVO, AdapterVO, AnyOrderVO, CashBalanceVO, ExchangeVO, ForexVO, IdentityVO, LimitOrderChangeVO,
-    LimitOrderVO, LimitsVO, MarketDataSubscriptionVO, MarketOrderChangeVO, MarketOrderVO, OrderVO, PhaseVO,
-    PortfolioVO, PositionVO, RatesVO, RiskVO, SecurityFamilyVO, SecurityVO, SessionVO,
+    AccountVO, AdapterVO, AnyOrderVO, CashBalanceVO, ConfirmationVO, ExchangeVO, ForexVO, IdentityVO,
+    LimitOrderChangeVO, LimitOrderVO, LimitsVO, MarketDataSubscriptionVO, MarketOrderChangeVO, MarketOrderVO,
+    OrderVO, PhaseVO, PortfolioVO, PositionVO, RatesVO, RiskVO, SecurityFamilyVO, SecurityVO, SessionVO,
     StopLimitOrderChangeVO, StopLimitOrderVO, StopOrderChangeVO, StopOrderVO, StrategyVO,
     TransactionRequestVO, TransactionVO,
 };
@@ -53,6 +53,7 @@ pub fn all() -> Value {
     gathered.said::<PortfolioVO<'_>>();
     gathered.said::<PositionVO<'_>>();
     gathered.said::<RiskVO>();
+    gathered.said::<ConfirmationVO>();
     gathered.said::<SecurityFamilyVO<'_>>();
     gathered.said::<SecurityVO<'_>>();
     gathered.said::<SessionVO>();

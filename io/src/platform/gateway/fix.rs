@@ -18,7 +18,7 @@ mod watch;
 use std::sync::Arc;
 
 use pitlane_engine::desk::{Desk, DeskSettings};
-use pitlane_engine::event::{Body, Event, Refusal, What};
+use pitlane_engine::event::{Body, Event, OrderReport, Refusal, What};
 use pitlane_engine::id::{Origin, PortId, ShardId};
 use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::reason::Reason;
@@ -262,7 +262,19 @@ impl FixRoom {
     /// What a shard of another server said while we were not here, after it has told how it stands.
     pub fn hear_missed(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
         let event = Event { seq: event.seq & !Event::IMAGE, ..*event };
-        self.report_missed(now, shard, &event);
+        match &event.body {
+            Body::Status(report) if report.what == What::Image => self.report_standing(now, report),
+            _ => self.report_missed(now, shard, &event),
+        }
+    }
+
+    /// How an order stands whose events are lost.
+    fn report_standing(&mut self, now: Timestamp, report: &OrderReport) {
+        let FixRoom { clients, desk, .. } = self;
+        if let Some(client) = client_of(clients, report.source.session) {
+            client.session.report_standing(now, report, desk);
+            self.wake(report.source.session);
+        }
     }
 
     /// Every shard has told how it stands: what was said before the restart and not reported is reported now, and then what has been

@@ -261,6 +261,17 @@ impl Session {
         }
     }
 
+    /// How an order stands, told unasked: what happened to it is lost. The book has heard it before.
+    pub fn report_standing(&mut self, now: Timestamp, told: &OrderReport, desk: &Desk) {
+        if told.source != self.settings.source {
+            return;
+        }
+        let known = desk.order_of(told).map(Key::from).or_else(|| self.missed_key(told));
+        if let Some(order) = known.and_then(|key| self.book.get(&key).copied()) {
+            self.report_status(now, &order);
+        }
+    }
+
     /// A report and the number of its event are kept together.
     fn take_event(&mut self, now: Timestamp, shard: ShardId, event: &Event, desk: &Desk, missed: bool) {
         self.cause = has_number(event).then_some(Cause { shard, seq: event.seq });

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Mapping
 
-from ..call import Call, get, segment, text, write
+from ..call import Call, confirmed, get, segment, text, write
 from ..problems import UnknownSession
 from ..retry import ONCE, Repeat
-from ..values import Adapter, Health, Identity, Latency, Limits, Member, Rates, Risk, Session, Version
+from ..values import Adapter, Confirmation, Health, Identity, Latency, Limits, Member, Rates, Risk, Session, Version
 from .caller import AsyncCaller
 
 SERVER = "SERVER"
@@ -72,16 +72,19 @@ class AsyncOperation(AsyncCaller):
         """Limits, switches and restrictions."""
         return await self._run(get("/rest/ext/risk", Risk))
 
-    async def set_limits(self, limits: Limits) -> None:
+    async def set_limits(self, limits: Limits) -> Confirmation:
         """Changes limits of the strategy or account that they name, until the next start."""
-        await self._run(write("PUT", "/rest/ext/risk", limits))
+        return await self._run(confirmed("PUT", "/rest/ext/risk", limits))
 
-    async def kill_switch(self) -> None:
-        """Cancels every open order and has new ones refused."""
-        await self._run(write("POST", "/rest/ext/kill-switch"))
+    async def kill_switch(self) -> Confirmation:
+        """Cancels every open order and has new ones refused.
 
-    async def lift_kill_switch(self) -> None:
-        await self._run(write("DELETE", "/rest/ext/kill-switch"))
+        In a cluster the answer names the shards whose servers are away: they still trade, until they are back and hear of it.
+        """
+        return await self._run(confirmed("POST", "/rest/ext/kill-switch"))
+
+    async def lift_kill_switch(self) -> Confirmation:
+        return await self._run(confirmed("DELETE", "/rest/ext/kill-switch"))
 
     async def feeds(self) -> list[str]:
         """Names of the market data feeds."""

@@ -125,10 +125,16 @@ class AsyncOrders(AsyncCaller):
         except (DuplicateOrderId, OrderFinished, RequestPending) as problem:
             return await self._modified_before(new_id, problem)
 
-    async def cancel(self, order: Order | str, *, account_id: int | None = None) -> None:
-        """Has an open order cancelled. Taken is not done: what came of it is told by `orders()` and by `order(int_id)`."""
+    async def cancel(
+        self, order: Order | str, *, account_id: int | None = None, handle: str | None = None
+    ) -> None:
+        """Has an open order cancelled. Taken is not done: what came of it is told by `orders()` and by `order(int_id)`.
+
+        Where several open orders have the id, the refusal has `candidates`, each with its `handle`.
+        """
         int_id = order if isinstance(order, str) else order.int_id
-        query = {} if account_id is None else {"accountId": account_id}
+        asked = {"accountId": account_id, "handle": handle}
+        query = {name: value for name, value in asked.items() if value is not None}
         try:
             await self._run(Call("DELETE", f"/rest/execution/order/{segment(int_id)}", nothing, query))
         except OutcomeUnknown as unknown:

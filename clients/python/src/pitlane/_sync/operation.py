@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import Any, Mapping
 
-from ..call import Call, get, segment, text, write
+from ..call import Call, confirmed, get, segment, text, write
 from ..problems import UnknownSession
 from ..retry import ONCE, Repeat
-from ..values import Adapter, Health, Identity, Latency, Limits, Member, Rates, Risk, Session, Version
+from ..values import Adapter, Confirmation, Health, Identity, Latency, Limits, Member, Rates, Risk, Session, Version
 from .caller import Caller
 
 SERVER = "SERVER"
@@ -73,16 +73,19 @@ class Operation(Caller):
         """Limits, switches and restrictions."""
         return self._run(get("/rest/ext/risk", Risk))
 
-    def set_limits(self, limits: Limits) -> None:
+    def set_limits(self, limits: Limits) -> Confirmation:
         """Changes limits of the strategy or account that they name, until the next start."""
-        self._run(write("PUT", "/rest/ext/risk", limits))
+        return self._run(confirmed("PUT", "/rest/ext/risk", limits))
 
-    def kill_switch(self) -> None:
-        """Cancels every open order and has new ones refused."""
-        self._run(write("POST", "/rest/ext/kill-switch"))
+    def kill_switch(self) -> Confirmation:
+        """Cancels every open order and has new ones refused.
 
-    def lift_kill_switch(self) -> None:
-        self._run(write("DELETE", "/rest/ext/kill-switch"))
+        In a cluster the answer names the shards whose servers are away: they still trade, until they are back and hear of it.
+        """
+        return self._run(confirmed("POST", "/rest/ext/kill-switch"))
+
+    def lift_kill_switch(self) -> Confirmation:
+        return self._run(confirmed("DELETE", "/rest/ext/kill-switch"))
 
     def feeds(self) -> list[str]:
         """Names of the market data feeds."""

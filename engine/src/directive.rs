@@ -1,0 +1,192 @@
+//! What an operator decides for all shards: kill switches, limits and restrictions, each with a version.
+//!
+//! ```text
+//! operator ─► server a ── Direct { version, directive } ──► every shard that can be reached
+//!                                                             │ applies it if its version is the newest for its key
+//! server b, later ◄── Directed { version, directive } ◄───────┘
+//!     └── Direct, the same version ──► its own shards, which were not reachable then
+//! ```
+//!
+//! Every shard keeps the newest directive for each key, and tells it in its snapshots. So any shard can
+//! pass on to any other what that one has missed, in any order and any number of times: the newest
+//! version stands. One server alone needs no versions and sends the plain commands.
+
+use crate::command::{Limits, Scope};
+use crate::id::SecurityId;
+use crate::image::{Damage, Image, Problem, Reader, Sink, decode_into, encode_list, image};
+use crate::reason::Reason;
+use crate::time::Timestamp;
+
+/// Keys that a shard remembers. An operator's work for years; some 8 MB.
+pub const DIRECTIVES_MAX: usize = 65_536;
+
+/// Bits of a version that name the server which gave it.
+const MEMBER_BITS: u32 = 3;
+/// How far a version may be from the one before it where the clock is behind, less one.
+const STEP_MASK: u64 = 0xffff;
+
+/// An operator's decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Directive {
+    Kill { scope: Scope, on: bool },
+    Limits { scope: Scope, limits: Limits },
+    Restrict { scope: Scope, security: SecurityId, on: bool },
+}
+
+/// What a directive is about: of two with the same key the newer one stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DirectiveKey {
+    Kill(Scope),
+    Limits(Scope),
+    Restrict(Scope, SecurityId),
+}
+
+impl Directive {
+    pub fn key(&self) -> DirectiveKey {
+        match *self {
+            Directive::Kill { scope, .. } => DirectiveKey::Kill(scope),
+            Directive::Limits { scope, .. } => DirectiveKey::Limits(scope),
+            Directive::Restrict { scope, security, .. } => DirectiveKey::Restrict(scope, security),
+        }
+    }
+}
+
+/// The order of directives, the same on every server. Zero is older than all.
+///
+/// Time comes first, so that the later one stands where clocks agree; but a version is newer than every one its server knew,
+/// whatever the clock says. No two servers give the same one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version(pub u64);
+
+impl Version {
+    /// Some time in the year 2116. What claims to be newer is damaged: if it were believed, nothing
+    /// could overrule it.
+    pub const MAX: Version = Version(1 << 62);
+
+    /// A version that `member` gives at `now`, newer than `newest`.
+    pub fn after(newest: Version, now: Timestamp, member: u8) -> Version {
+        // Behind a clock that runs ahead: not the very next one, which an earlier start may have given for something
+        // else that never came here.
+        let next = (newest.0 >> MEMBER_BITS) + 1 + (now.0 & STEP_MASK);
+        let count = (now.0 >> MEMBER_BITS).max(next).min(Version::MAX.0 >> MEMBER_BITS);
+        let member = u64::from(member) & ((1 << MEMBER_BITS) - 1);
+        Version(((count << MEMBER_BITS) | member).min(Version::MAX.0))
+    }
+}
+
+/// The newest directive for each key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Directives {
+    /// By key, each once.
+    rows: Vec<(Directive, Version)>,
+}
+
+impl Directives {
+    /// Whether this version is to be applied: it is newer than what is known for the key.
+    pub fn is_newer(&self, directive: &Directive, version: Version) -> Result<bool, Reason> {
+        match self.find(&directive.key()) {
+            Ok(at) => Ok(version > self.rows[at].1),
+            Err(_) if self.rows.len() >= DIRECTIVES_MAX => Err(Reason::ShardFull),
+            Err(_) => Ok(true),
+        }
+    }
+
+    /// Remembers a directive that was applied.
+    pub fn note(&mut self, directive: Directive, version: Version) {
+        match self.find(&directive.key()) {
+            Ok(at) => self.rows[at] = (directive, version),
+            Err(at) => self.rows.insert(at, (directive, version)),
+        }
+    }
+
+    /// The row of this number, by key.
+    pub fn get(&self, at: usize) -> Option<(Directive, Version)> {
+        self.rows.get(at).copied()
+    }
+
+    fn find(&self, key: &DirectiveKey) -> Result<usize, usize> {
+        self.rows.binary_search_by_key(key, |(directive, _)| directive.key())
+    }
+}
+
+impl Image for Version {
+    fn encode(&self, out: &mut impl Sink) {
+        self.0.encode(out);
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<Version, Damage> {
+        let version = Version(u64::decode(from)?);
+        from.check(version <= Version::MAX, Problem::Value)?;
+        Ok(version)
+    }
+}
+
+impl Image for Directives {
+    fn encode(&self, out: &mut impl Sink) {
+        encode_list(self.rows.iter(), out);
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<Directives, Damage> {
+        let mut rows: Vec<(Directive, Version)> = Vec::new();
+        decode_into(&mut rows, from)?;
+        let is_sorted = rows.is_sorted_by(|(one, _), (next, _)| one.key() < next.key());
+        from.check(is_sorted && rows.len() <= DIRECTIVES_MAX, Problem::Contradiction)?;
+        Ok(Directives { rows })
+    }
+}
+
+image!(enum Directive {
+    0 = Kill { scope, on },
+    1 = Limits { scope, limits },
+    2 = Restrict { scope, security, on },
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_newer_than_all_its_server_knew_and_no_two_servers_give_the_same() {
+        let (early, late) = (Timestamp(1_000), Timestamp(9_000));
+        let first = Version::after(Version::default(), late, 1);
+        assert!(Version::after(first, early, 0) > first, "whatever the clock says");
+        assert!(Version::after(Version::default(), Timestamp(9_800), 0) > first, "the later one");
+        let same = [0, 1, 2].map(|member| Version::after(Version::default(), late, member));
+        assert!(same[0] < same[1] && same[1] < same[2]);
+        assert_eq!(Version::after(Version::MAX, late, 3), Version::MAX);
+    }
+
+    #[test]
+    fn of_two_directives_for_a_key_the_newer_one_stands_in_whatever_order_they_come() {
+        let kill = |on| Directive::Kill { scope: Scope::Global, on };
+        let mut known = Directives::default();
+        for (on, version, is_newer) in
+            [(true, 5, true), (false, 4, false), (true, 5, false), (false, 6, true)]
+        {
+            assert_eq!(known.is_newer(&kill(on), Version(version)), Ok(is_newer));
+            if is_newer {
+                known.note(kill(on), Version(version));
+            }
+        }
+        let other = Directive::Limits { scope: Scope::Global, limits: Limits::default() };
+        assert_eq!(known.is_newer(&other, Version(1)), Ok(true), "another key");
+        known.note(other, Version(1));
+        assert_eq!((known.get(0), known.get(2)), (Some((kill(false), Version(6))), None));
+        let mut bytes = Vec::new();
+        known.encode(&mut bytes);
+        assert_eq!(crate::image::decode_whole::<Directives>(&bytes), Ok(known));
+    }
+
+    #[test]
+    fn a_table_of_directives_has_its_bound() {
+        let restrict =
+            |security| Directive::Restrict { scope: Scope::Global, security: SecurityId(security), on: true };
+        let mut known = Directives::default();
+        for security in 0..DIRECTIVES_MAX as u32 {
+            known.note(restrict(security), Version(1));
+        }
+        let next = restrict(DIRECTIVES_MAX as u32);
+        assert_eq!(known.is_newer(&next, Version(2)), Err(Reason::ShardFull));
+        assert_eq!(known.is_newer(&restrict(7), Version(2)), Ok(true), "those that are known can change");
+    }
+}

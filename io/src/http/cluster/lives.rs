@@ -1,0 +1,138 @@
+//! Lives of servers: each start of a server is a new life, with a number of its own.
+//!
+//! ```text
+//! counter, one more with each start (40 bits) │ taken from the time of the start (24 bits)
+//! ```
+//!
+//! The counter is stored in the data folder, so a clock that was set back does not matter. The first start of a folder takes
+//! it from the clock: a folder that was lost and made anew goes on above the counter of the lost one. The low bits tell apart two
+//! starts with the same counter, as after a folder was restored from a copy.
+//!
+//! Nothing more can be done on this side: a new folder and a clock that was set back give a number below
+//! the last one. So [`Lives`] believes a lower number too, once the higher one has been silent for a lease;
+//! before that it may be a message of the earlier life that comes late.
+
+use pitlane_engine::time::Timestamp;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::journal::Fault;
+use crate::journal::notes::Notes;
+
+/// The counter's note.
+const KEY: &str = "cluster-life";
+const LOW_BITS: u32 = 24;
+
+/// The number of this start. Without notes, where nothing is stored, the clock stands in for the counter.
+pub fn next_life(notes: Option<&Notes>, started: Timestamp) -> Result<u64, Fault> {
+    let clock = started.0 >> LOW_BITS;
+    let counter = match notes {
+        Some(notes) => {
+            let stored = notes.number(KEY)?;
+            let counter = stored.map_or(clock, |stored| stored.saturating_add(1));
+            notes.put(KEY, &counter.to_le_bytes())?;
+            counter
+        }
+        None => clock,
+    };
+    let low = xxh3_64(&started.0.to_le_bytes()) & ((1 << LOW_BITS) - 1);
+    Ok((counter << LOW_BITS) | low)
+}
+
+/// The life of another server that we believe in.
+#[derive(Debug, Default)]
+pub struct Lives {
+    current: u64,
+    heard_at: Timestamp,
+    /// The last life whose messages were ignored; it is logged once.
+    ignored: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Current,
+    /// From now on this one is the current life.
+    New,
+    /// As [`Verdict::New`], though its number is lower than that of the life before.
+    Lower,
+    /// The message is not to be looked at; whether it is the first of its life.
+    Ignored {
+        is_first: bool,
+    },
+}
+
+impl Lives {
+    /// Zero: nothing was heard yet.
+    pub fn current(&self) -> u64 {
+        self.current
+    }
+
+    /// Judges a message of this life.
+    pub fn judge(&mut self, now: Timestamp, life: u64, lease_ns: u64) -> Verdict {
+        let verdict = match life.cmp(&self.current) {
+            std::cmp::Ordering::Equal => Verdict::Current,
+            std::cmp::Ordering::Greater => Verdict::New,
+            std::cmp::Ordering::Less if now > self.heard_at.plus(lease_ns) => Verdict::Lower,
+            std::cmp::Ordering::Less => {
+                let is_first = std::mem::replace(&mut self.ignored, life) != life;
+                return Verdict::Ignored { is_first };
+            }
+        };
+        (self.current, self.heard_at) = (life, now);
+        verdict
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::journal::disk::Disk;
+    use crate::journal::simulated::Simulated;
+
+    const LEASE: u64 = 1_000;
+    const YEAR: u64 = 365 * 86_400 * 1_000_000_000;
+    const NOW: Timestamp = Timestamp(56 * YEAR);
+
+    #[test]
+    fn each_start_has_a_higher_life_whatever_the_clock_shows() {
+        let simulated = Simulated::new(1);
+        let mut last = 0;
+        for started in [NOW.0, NOW.0 - YEAR, 0, NOW.0 - YEAR, NOW.0 + 5 * YEAR, NOW.0] {
+            let notes = Notes::open(&Disk::Simulated(simulated.clone()), Path::new("data")).unwrap();
+            let life = next_life(Some(&notes), Timestamp(started)).unwrap();
+            assert!(life > last, "{life} after {last}");
+            last = life;
+        }
+        // Above what earlier versions gave, which was the clock.
+        assert!(last > NOW.0);
+        let fresh = Notes::open(&Disk::Simulated(Simulated::new(2)), Path::new("data")).unwrap();
+        let later = Timestamp(NOW.0 + 1_000_000_000);
+        assert!(next_life(Some(&fresh), later).unwrap() > last, "a lost folder, a second later");
+    }
+
+    #[test]
+    fn two_starts_from_one_copy_of_a_folder_are_two_lives() {
+        let simulated = Simulated::new(1);
+        let notes =
+            |disk: &Simulated| Notes::open(&Disk::Simulated(disk.clone()), Path::new("data")).unwrap();
+        next_life(Some(&notes(&simulated)), NOW).unwrap();
+        let copy = simulated.power_loss();
+        let first = next_life(Some(&notes(&simulated)), Timestamp(NOW.0 + 1)).unwrap();
+        let second = next_life(Some(&notes(&copy)), Timestamp(NOW.0 + 2)).unwrap();
+        assert_ne!(first, second);
+    }
+
+    #[test]
+    fn a_lower_life_is_believed_once_the_higher_one_is_silent() {
+        let mut lives = Lives::default();
+        let mut judge = |at, life| lives.judge(Timestamp(at), life, LEASE);
+        assert_eq!((judge(1, 5), judge(2, 5)), (Verdict::New, Verdict::Current));
+        assert_eq!(judge(3, 4), Verdict::Ignored { is_first: true }, "late, or set back");
+        assert_eq!(judge(4, 4), Verdict::Ignored { is_first: false });
+        assert_eq!(judge(900, 5), Verdict::Current, "it was late");
+        assert_eq!(judge(1_800, 3), Verdict::Ignored { is_first: true });
+        assert_eq!(judge(1_901, 3), Verdict::Lower, "it was set back");
+        assert_eq!((judge(1_902, 3), judge(1_903, 6)), (Verdict::Current, Verdict::New));
+    }
+}

@@ -1,0 +1,306 @@
+//! A simulation of operators and members: each member may be paused, cut off or started again at any point, commands arrive late, in
+//! any order and more than once, and in the end every shard has the last word on every switch.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use pitlane_engine::chance::Chance;
+use pitlane_engine::command::{Body as Told, Limits, Scope};
+use pitlane_engine::directive::{Directive, DirectiveKey, Directives, Version};
+use pitlane_engine::event::{Body, Event};
+use pitlane_engine::id::{PortId, SecurityId, ShardId, StrategyId};
+use pitlane_engine::time::{NS_PER_MS, NS_PER_S, Timestamp};
+use pitlane_engine::view::{View, ViewSettings};
+
+use super::directives::CatchUp;
+
+/// Members, with one shard each: a member has the number of its shard.
+const MEMBERS: usize = 4;
+const PORT: PortId = PortId(0);
+/// How far the clock of a member may be from that of another.
+const SKEW_NS: u64 = 10 * NS_PER_S;
+
+/// What a shard keeps over a restart.
+#[derive(Default)]
+struct Shard {
+    seq: u64,
+    directives: Directives,
+    /// What the directives have made of it.
+    switches: BTreeMap<DirectiveKey, Directive>,
+}
+
+impl Shard {
+    /// As `engine/src/shard/control.rs` does.
+    fn apply(&mut self, version: Version, directive: Directive) -> Option<Event> {
+        if self.directives.is_newer(&directive, version) != Ok(true) {
+            return None;
+        }
+        self.directives.note(directive, version);
+        self.switches.insert(directive.key(), directive);
+        self.seq += 1;
+        Some(event(self.seq, Body::Directed { version, directive }))
+    }
+
+    fn snapshot(&self) -> Vec<Event> {
+        let rows = (0..).map_while(|at| self.directives.get(at));
+        let rows = rows.map(|(directive, version)| Body::Directed { version, directive });
+        let begin = [Body::SnapshotBegin { port: PORT }].into_iter();
+        let all = begin.chain(rows).chain([Body::SnapshotEnd { port: PORT }]);
+        all.map(|body| event(self.seq, body)).collect()
+    }
+}
+
+fn event(seq: u64, body: Body) -> Event {
+    Event { seq, at: Timestamp(1), body }
+}
+
+struct Member {
+    shard: Shard,
+    view: View,
+    catch_up: CatchUp,
+    is_paused: bool,
+    /// Of its clock, against the true time.
+    skew_ns: u64,
+    /// By shard: what is on its way to the view.
+    heard: Vec<VecDeque<Event>>,
+    /// By shard: whether a snapshot has begun and not ended.
+    is_open: [bool; MEMBERS],
+    /// Commands on their way to its shard, of any age.
+    commands: Vec<(Version, Directive)>,
+}
+
+struct World {
+    dice: Chance,
+    now: u64,
+    members: Vec<Member>,
+    /// By key: what an operator decided last, and its version.
+    last: BTreeMap<DirectiveKey, (Directive, Version)>,
+    given: Vec<Version>,
+}
+
+fn new_view() -> View {
+    View::new(MEMBERS as u8, ViewSettings::default())
+}
+
+fn catch_up(member: usize) -> CatchUp {
+    CatchUp::new([ShardId(member as u8)].into_iter().collect())
+}
+
+impl World {
+    fn new(seed: u64, is_skewed: bool) -> World {
+        let mut dice = Chance::new(seed);
+        let member = |at| Member {
+            shard: Shard::default(),
+            view: new_view(),
+            catch_up: catch_up(at),
+            is_paused: false,
+            skew_ns: if is_skewed { dice.below(SKEW_NS) } else { 0 },
+            heard: vec![VecDeque::new(); MEMBERS],
+            is_open: [false; MEMBERS],
+            commands: Vec::new(),
+        };
+        let members = (0..MEMBERS).map(member).collect();
+        let mut world =
+            World { dice, now: 1_000 * NS_PER_S, members, last: BTreeMap::new(), given: Vec::new() };
+        (0..MEMBERS).for_each(|at| world.join(at));
+        world
+    }
+
+    /// A member is told how all shards stand that can be reached; a new one and its own shard always.
+    fn join(&mut self, at: usize) {
+        for other in 0..MEMBERS {
+            if other == at || !self.members[other].is_paused {
+                let snapshot = self.members[other].shard.snapshot();
+                let member = &mut self.members[at];
+                member.heard[other].clear();
+                // One that was broken off ends before the next begins.
+                if member.is_open[other] {
+                    member.heard[other].push_back(event(0, Body::SnapshotEnd { port: PORT }));
+                }
+                member.heard[other].extend(snapshot);
+            }
+        }
+    }
+
+    /// Dies and begins again: the shard has kept what it applied, the read model nothing.
+    fn restart(&mut self, at: usize) {
+        let member = &mut self.members[at];
+        (member.view, member.catch_up, member.is_paused) = (new_view(), catch_up(at), false);
+        member.heard.iter_mut().for_each(VecDeque::clear);
+        member.is_open = [false; MEMBERS];
+        self.join(at);
+        // The others begin anew with it.
+        for other in (0..MEMBERS).filter(|other| *other != at) {
+            let snapshot = self.members[at].shard.snapshot();
+            if !self.members[other].is_paused {
+                self.members[other].heard[at].extend(snapshot);
+            }
+        }
+    }
+
+    fn resume(&mut self, at: usize) {
+        self.members[at].is_paused = false;
+        // What it missed is not kept any more: it hears how the others stand.
+        self.join(at);
+    }
+
+    fn directive(&mut self) -> Directive {
+        let scope = if self.dice.below(2) == 0 { Scope::Global } else { Scope::Strategy(StrategyId(1)) };
+        let on = self.dice.below(2) == 0;
+        match self.dice.below(3) {
+            0 => {
+                let max_open_orders = self.dice.below(9) as u32;
+                Directive::Limits { scope, limits: Limits { max_open_orders, ..Limits::default() } }
+            }
+            1 => Directive::Restrict { scope, security: SecurityId(1), on },
+            _ => Directive::Kill { scope, on },
+        }
+    }
+
+    /// An operator speaks to a member: its own shard is told, and those that it can reach, sooner or later.
+    fn decide(&mut self, at: usize) {
+        let directive = self.directive();
+        self.now += NS_PER_MS;
+        let member = &mut self.members[at];
+        let now = Timestamp(self.now + member.skew_ns);
+        let version = member.catch_up.next_version(now, at as u8, &member.view);
+        assert!(!self.given.contains(&version), "no two are the same");
+        self.given.push(version);
+        let key = directive.key();
+        if self.last.get(&key).is_none_or(|(_, newest)| version > *newest) {
+            self.last.insert(key, (directive, version));
+        }
+        self.apply(at, version, directive);
+        for other in (0..MEMBERS).filter(|other| *other != at) {
+            if !self.members[other].is_paused && self.dice.below(3) > 0 {
+                self.members[other].commands.push((version, directive));
+            }
+        }
+    }
+
+    fn apply(&mut self, at: usize, version: Version, directive: Directive) {
+        let Some(event) = self.members[at].shard.apply(version, directive) else { return };
+        for (other, member) in self.members.iter_mut().enumerate() {
+            if other == at || !member.is_paused {
+                member.heard[at].push_back(event);
+            }
+        }
+    }
+
+    fn step(&mut self) {
+        self.now += self.dice.below(50) * NS_PER_MS;
+        for at in 0..MEMBERS {
+            if self.members[at].is_paused {
+                continue;
+            }
+            for shard in 0..MEMBERS {
+                for _ in 0..self.dice.below(3) {
+                    let member = &mut self.members[at];
+                    let Some(event) = member.heard[shard].pop_front() else { break };
+                    let id = ShardId(shard as u8);
+                    // Numbers never go back, as `far_shard.rs` has it.
+                    let seq = event.seq.max(member.view.seq(id));
+                    match event.body {
+                        Body::SnapshotBegin { .. } => member.is_open[shard] = true,
+                        Body::SnapshotEnd { .. } => member.is_open[shard] = false,
+                        _ => {}
+                    }
+                    member.view.apply(id, &Event { seq, ..event });
+                }
+            }
+            let commands = self.members[at].commands.len() as u64;
+            if commands > 0 && self.dice.below(2) == 0 {
+                let any = self.dice.below(commands) as usize;
+                // Now and then it comes once more.
+                let (version, directive) = match self.dice.below(4) {
+                    0 => self.members[at].commands[any],
+                    _ => self.members[at].commands.swap_remove(any),
+                };
+                self.apply(at, version, directive);
+            }
+            let member = &mut self.members[at];
+            let now = Timestamp(self.now + member.skew_ns);
+            for (shard, body) in member.catch_up.missed(now, &member.view) {
+                assert_eq!(shard.0 as usize, at, "each server tells its own");
+                let Told::Direct { version, directive } = body else { panic!("{body:?}") };
+                if self.dice.below(4) > 0 {
+                    self.apply(at, version, directive);
+                }
+            }
+        }
+    }
+
+    fn disturb(&mut self) {
+        let at = self.dice.below(MEMBERS as u64) as usize;
+        match self.dice.below(6) {
+            0 => self.members[at].is_paused = true,
+            1 if self.members[at].is_paused => self.resume(at),
+            2 => self.restart(at),
+            // Nothing is taken before the read model is complete.
+            3 | 4 if !self.members[at].is_paused && self.is_complete(at) => self.decide(at),
+            _ => {}
+        }
+    }
+
+    fn is_complete(&self, at: usize) -> bool {
+        self.members[at].view.is_complete(ShardId(at as u8))
+    }
+
+    /// Everybody is back, and has time.
+    fn settle(&mut self) {
+        for at in 0..MEMBERS {
+            if self.members[at].is_paused {
+                self.resume(at);
+            }
+        }
+        // Who was away when another came back hears of it now.
+        (0..MEMBERS).for_each(|at| self.join(at));
+        for _ in 0..400 {
+            self.step();
+        }
+    }
+
+    fn check(&self, seed: u64) {
+        for (key, (directive, version)) in &self.last {
+            for (at, member) in self.members.iter().enumerate() {
+                assert_eq!(member.shard.switches.get(key), Some(directive), "seed {seed}, shard {at}");
+                assert_eq!(member.view.directive(*key), Some((*directive, *version)), "seed {seed}");
+                assert_eq!(member.view.unconfirmed(*key).next(), None, "seed {seed}, as {at} sees it");
+            }
+        }
+    }
+}
+
+#[test]
+fn whoever_is_paused_whenever_the_last_word_stands_on_every_shard() {
+    for seed in 0..300 {
+        let mut world = World::new(seed, seed % 2 == 0);
+        for _ in 0..200 {
+            world.disturb();
+            world.step();
+        }
+        world.settle();
+        world.check(seed);
+        // What is decided when all are here overrules all that was, whatever the clocks show.
+        let before: BTreeMap<_, _> = world.last.clone();
+        let at = (seed % MEMBERS as u64) as usize;
+        world.decide(at);
+        let changed = world.last.iter().filter(|(key, row)| before.get(key) != Some(row)).count();
+        assert_eq!(changed, 1, "seed {seed}");
+        world.settle();
+        world.check(seed);
+    }
+}
+
+#[test]
+fn where_clocks_agree_the_last_word_in_time_stands() {
+    for seed in 0..100 {
+        let mut world = World::new(seed, false);
+        for _ in 0..200 {
+            world.disturb();
+            world.step();
+        }
+        assert!(world.given.is_sorted(), "seed {seed}: each is newer than all before");
+        world.settle();
+        world.check(seed);
+    }
+}

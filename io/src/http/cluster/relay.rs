@@ -1,0 +1,90 @@
+//! Commands of our ports for the shards of another server: passed on, or answered in its place while it is away.
+
+use pitlane_engine::command::{Body as Told, Command};
+use pitlane_engine::event::{Body, OrderTerms, Refusal, Request, What};
+use pitlane_engine::id::{IntId, OrderHandle, ShardId, Source};
+use pitlane_engine::reason::Reason;
+use pitlane_engine::terms::Status;
+use pitlane_engine::time::Timestamp;
+use pitlane_engine::view::View;
+use pitlane_engine::worker::refusal;
+
+use super::peer::{Asked, Peer, Phase};
+use crate::http::floor::Floor;
+use crate::http::outposts;
+
+/// Commands of our ports taken in one turn, by shard.
+const COMMANDS_PER_TURN_MAX: usize = 256;
+
+/// Takes what our ports ask of another server: what is no business of his is done here, the rest goes to him or is refused.
+pub fn take_commands(now: Timestamp, peer: &mut Peer, floor: &Floor) -> usize {
+    let mut taken = 0;
+    for at in 0..peer.shards.len() {
+        for _ in 0..COMMANDS_PER_TURN_MAX {
+            if peer.is_here() && !peer.has_room() {
+                return taken;
+            }
+            let is_here = peer.is_here();
+            let shard = &mut peer.shards[at];
+            let id = shard.id();
+            let Some(command) = shard.poll_command() else { break };
+            taken += 1;
+            let (for_owner, wants) = shard.handle_here(now, command);
+            if wants {
+                peer.wants_changed();
+            }
+            let Some(command) = for_owner else { continue };
+            if !(is_here && peer.ask(id, command)) {
+                refuse(now, peer, id, &command, &floor.view());
+            }
+        }
+    }
+    taken
+}
+
+/// Answers in the owner's place that he is away.
+fn refuse(now: Timestamp, peer: &mut Peer, shard: ShardId, command: &Command, view: &View) {
+    let reason = Reason::OwnerAway;
+    let source = command.source;
+    let body = match command.body {
+        Told::Modify { order, id, .. } => refused(order, id, Request::Replace, source, view),
+        Told::Cancel { order, id } => refused(order, id, Request::Cancel, source, view),
+        _ => refusal(command, reason),
+    };
+    peer.counts.refused += 1;
+    if let Some(shard) = peer.shard_mut(shard) {
+        shard.answer(source.port, now, body);
+    }
+}
+
+fn refused(order: OrderHandle, request_id: IntId, request: Request, source: Source, view: &View) -> Body {
+    let known = view.order(order);
+    let (id, status) = known.map_or((IntId::NONE, Status::Rejected), |known| (known.id, known.status));
+    Body::Refused(Refusal { order, id, request_id, source, request, status, reason: Reason::OwnerAway })
+}
+
+/// The owner is here, and has told all he has. What an earlier life of his was asked and he says nothing of never came to anything.
+pub fn settle(now: Timestamp, peer: &mut Peer, view: &View) {
+    tracing::info!(member = peer.name, "a member is here");
+    peer.phase = Phase::Here;
+    peer.heard_before = None;
+    for Asked { shard, command, .. } in peer.take_lost() {
+        let order = match command.body {
+            Told::Submit { id, .. } | Told::Close { id, .. } => {
+                view.orders_with_id(&id).into_iter().find(|order| order.source == command.source)
+            }
+            _ => None,
+        };
+        match order {
+            // It was taken, and the report of it was lost with the owner's life.
+            Some(order) => {
+                let entered =
+                    OrderTerms { reason: Reason::ReportLost, ..outposts::terms_of(&order, What::Entered) };
+                if let Some(shard) = peer.shard_mut(shard) {
+                    shard.answer(command.source.port, now, Body::Order(entered));
+                }
+            }
+            None => refuse(now, peer, shard, &command, view),
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Ids of orders that REST clients of other servers have sent to our shards, in the moment before the read model shows them.
+//!
+//! The owner of a security decides about the ids of REST orders for it: all of them, from whichever
+//! server, pass its http thread. What the read model shows is known to be used; what is still on its way to
+//! the shard is known here.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use pitlane_engine::id::IntId;
+
+/// Ids that are known here; then the oldest is forgotten, which the read model has shown long since: between taking an order and showing
+/// it there is at most one full lane of commands and one of events. Some 4 MB.
+const IDS_MAX: usize = 65_536;
+
+#[derive(Debug, Default)]
+pub struct ElsewhereIds {
+    /// Oldest first.
+    order: VecDeque<IntId>,
+    known: BTreeSet<IntId>,
+}
+
+impl ElsewhereIds {
+    pub fn contains(&self, id: &IntId) -> bool {
+        self.known.contains(id)
+    }
+
+    pub fn add(&mut self, id: IntId) {
+        if !self.known.insert(id) {
+            return;
+        }
+        self.order.push_back(id);
+        if self.order.len() > IDS_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_ids_are_known_up_to_their_number() {
+        let id = |number: usize| IntId::numbered(b'x', number as u64);
+        let mut ids = ElsewhereIds::default();
+        for number in 0..IDS_MAX + 3 {
+            ids.add(id(number));
+            ids.add(id(number));
+        }
+        assert_eq!((ids.order.len(), ids.known.len()), (IDS_MAX, IDS_MAX));
+        assert!(!ids.contains(&id(2)) && ids.contains(&id(3)) && ids.contains(&id(IDS_MAX + 2)));
+    }
+}

@@ -1,0 +1,225 @@
+//! What several servers must agree on though one of them was away: switches and limits, ids of orders, which start of a server is the
+//! newest, and how the orders of a FIX client stand. The real binary twice, as in `cluster`.
+
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::cluster::{AAPL, MSFT, OPEN, Pair, fix_client, get, order, submit, until};
+use crate::fix;
+use crate::http_client::Response;
+use crate::others::ask;
+use crate::service::Service;
+
+const SWITCH: &str = "/rest/ext/kill-switch";
+const RISK: &str = "/rest/ext/risk";
+
+fn ready(service: &Service) -> Value {
+    get(service, "/health/ready").json()
+}
+
+/// Where the kill switch is on, in the eyes of a server, and which shards have not confirmed it.
+fn switch(service: &Service) -> (String, Value) {
+    let ready = ready(service);
+    (ready["killSwitchState"].as_str().expect("a state").to_string(), ready["killSwitchUnconfirmed"].clone())
+}
+
+fn is(service: &Service, state: &str) -> bool {
+    switch(service) == (state.to_string(), json!([]))
+}
+
+/// It is paused and the other one knows.
+fn pause(pair: &Pair, at: usize) {
+    pair.at(at).pause();
+    until(|| pair.state(1 - at) == "AWAY");
+}
+
+fn resume(pair: &Pair, at: usize) {
+    pair.at(at).signal("CONT");
+    pair.join();
+}
+
+#[test]
+fn an_owner_that_was_paused_comes_back_with_the_kill_switch_and_its_orders_cancelled() {
+    let pair = Pair::start("paused");
+    let [a, b] = [pair.at(0), pair.at(1)];
+    for (security, id) in [(MSFT, "a-open"), (AAPL, "b-open")] {
+        assert_eq!(submit(a, security, id).status, 200);
+    }
+    pause(&pair, 1);
+    let answer = ask(a, "POST", SWITCH, "", "");
+    assert_eq!(answer.status, 202, "{answer:?}");
+    assert_eq!(answer.json(), json!({ "confirmed": "SOME", "unconfirmedShards": [1] }));
+    assert_eq!(switch(a), ("SOME".to_string(), json!([1])));
+    let risk = get(a, RISK).json();
+    assert_eq!((&risk["killSwitch"], &risk["killSwitchState"]), (&json!(true), &json!("SOME")));
+    assert_eq!(risk["unconfirmed"], json!([{ "directive": "KILL_SWITCH", "shards": [1] }]));
+    resume(&pair, 1);
+    until(|| [a, b].into_iter().all(|service| is(service, "ALL")));
+    until(|| [a, b].into_iter().all(|service| order(service, "b-open")["status"] == "CANCELED"));
+    assert_eq!(order(a, "a-open")["status"], "CANCELED");
+    assert_eq!((submit(b, AAPL, "").code(), submit(a, AAPL, "").code()), both("kill-switch"));
+    // Lifted at the other one while this one is away.
+    pause(&pair, 0);
+    let answer = ask(b, "DELETE", SWITCH, "", "");
+    assert_eq!((answer.status, &answer.json()["unconfirmedShards"]), (202, &json!([0])));
+    resume(&pair, 0);
+    until(|| [a, b].into_iter().all(|service| is(service, "NONE")));
+    assert_eq!((submit(b, MSFT, "").status, submit(a, AAPL, "").status), (200, 200));
+    let whole = ask(a, "POST", SWITCH, "", "");
+    let all = json!({ "confirmed": "ALL", "unconfirmedShards": [] });
+    assert_eq!((whole.status, whole.json()), (200, all), "when all are here it is done at once");
+}
+
+fn both(code: &str) -> (String, String) {
+    (code.to_string(), code.to_string())
+}
+
+#[test]
+fn a_word_outlives_the_server_that_took_it_and_finds_an_owner_that_was_down() {
+    let mut pair = Pair::start("down");
+    assert_eq!(submit(pair.at(1), AAPL, "b-open").status, 200);
+    pair.kill(1);
+    until(|| pair.state(0) == "AWAY");
+    let a = pair.at(0);
+    let limits = r#"{"strategyName":"SERVER","maxOrderQty":3}"#;
+    assert_eq!(ask(a, "PUT", RISK, "", limits).status, 202);
+    assert_eq!(get(a, RISK).json()["unconfirmed"][0]["directive"], "LIMITS");
+    assert_eq!(ask(a, "POST", SWITCH, "", "").status, 202);
+    // Nobody is left who has heard it but the journal.
+    pair.kill(0);
+    pair.spawn(1);
+    assert_eq!(switch(pair.at(1)).0, "NONE", "it cannot know yet");
+    pair.spawn(0);
+    pair.join();
+    let [a, b] = [pair.at(0), pair.at(1)];
+    until(|| [a, b].into_iter().all(|service| is(service, "ALL")));
+    until(|| order(a, "b-open")["status"] == "CANCELED");
+    until(|| get(a, RISK).json()["unconfirmed"] == json!([]));
+    assert_eq!(ask(b, "DELETE", SWITCH, "", "").status, 200);
+    assert_eq!(submit(b, AAPL, "").code(), "max-order-qty", "the limit has come as well");
+}
+
+#[test]
+fn of_two_words_that_two_servers_took_apart_the_later_one_stands() {
+    let pair = Pair::start("apart");
+    pause(&pair, 1);
+    assert_eq!(ask(pair.at(0), "POST", SWITCH, "", "").status, 202);
+    // Now the other way round: this one has not heard of it, or has; either way it is overruled.
+    pair.at(0).pause();
+    pair.at(1).signal("CONT");
+    until(|| pair.state(1) == "AWAY");
+    assert_eq!(ask(pair.at(1), "DELETE", SWITCH, "", "").status, 202);
+    resume(&pair, 0);
+    until(|| [0, 1].into_iter().all(|at| is(pair.at(at), "NONE")));
+    for at in [0, 1] {
+        assert_eq!((submit(pair.at(at), MSFT, "").status, submit(pair.at(at), AAPL, "").status), (200, 200));
+    }
+}
+
+#[test]
+fn a_server_whose_clock_was_set_back_is_heard_after_its_restart() {
+    let mut pair = Pair::start("set-back");
+    assert_eq!(submit(pair.at(0), AAPL, "before").status, 200);
+    pair.kill(1);
+    until(|| pair.state(0) == "AWAY");
+    pair.fault = Some("clock:1:-7200");
+    pair.spawn(1);
+    pair.join();
+    assert_eq!(order(pair.at(1), "before")["status"], "NEW");
+    assert_eq!(ask(pair.at(0), "DELETE", &format!("{OPEN}/before"), "", "").status, 200);
+}
+
+/// All orders of an id, as a server sees them.
+fn orders(service: &Service, id: &str) -> Vec<Value> {
+    get(service, &format!("{OPEN}/{id}")).json().as_array().cloned().unwrap_or_default()
+}
+
+#[test]
+fn an_id_is_used_once_at_whichever_server_it_is_sent() {
+    let pair = Pair::start("ids");
+    let [a, b] = [pair.at(0), pair.at(1)];
+    for (security, id) in [(AAPL, "far"), (MSFT, "near")] {
+        assert_eq!(submit(a, security, id).status, 200);
+        until(|| get(b, &format!("{OPEN}/{id}")).status == 200);
+        let again = submit(b, security, id);
+        assert_eq!((again.status, &again.json()["intId"]), (200, &json!(id)), "the same is answered alike");
+        let other = if security == AAPL { MSFT } else { AAPL };
+        assert_eq!(submit(b, other, id).code(), "duplicate-order-id", "and anything else is refused");
+        assert_eq!([a, b].map(|service| orders(service, id).len()), [1, 1]);
+    }
+    // At both at once: the owner of the security decides.
+    for round in 0..30 {
+        let (security, id) = ([AAPL, MSFT][round % 2], format!("race-{round}"));
+        let answers: Vec<Response> = thread::scope(|scope| {
+            let ask_both = [a, b].map(|service| scope.spawn(|| submit(service, security, &id)));
+            ask_both.map(|asked| asked.join().expect("an answer")).into()
+        });
+        assert!(answers.iter().any(|answer| answer.status == 200), "{answers:?}");
+        let is_right = |answer: &Response| answer.status == 200 || answer.code() == "duplicate-order-id";
+        assert!(answers.iter().all(is_right), "{answers:?}");
+        until(|| [a, b].into_iter().all(|service| !orders(service, &id).is_empty()));
+        assert_eq!([a, b].map(|service| orders(service, &id).len()), [1, 1]);
+        assert_eq!(ask(b, "DELETE", &format!("{OPEN}/{id}"), "", "").status, 200);
+    }
+}
+
+#[test]
+fn orders_that_share_an_id_are_cancelled_by_their_handles() {
+    let pair = Pair::start("handles");
+    let [a, b] = [pair.at(0), pair.at(1)];
+    // Each FIX session has ids of its own.
+    for service in [a, b] {
+        let mut client = fix_client(service, "KEEP1");
+        client.order("same", "AAPL", 1, 10, "1.5");
+        assert!(client.hear(2));
+    }
+    until(|| orders(a, "same").len() == 2 && orders(b, "same").len() == 2);
+    let path = format!("{OPEN}/same");
+    let answer = ask(a, "DELETE", &path, "", "");
+    assert_eq!(answer.code(), "ambiguous-order-id");
+    let candidates = answer.json()["candidates"].as_array().cloned().expect("a list");
+    assert_eq!(candidates.len(), 2);
+    for candidate in candidates {
+        let handle = candidate["handle"].as_str().expect("a handle");
+        assert_eq!(ask(a, "DELETE", &format!("{path}?handle={handle}"), "", "").status, 200);
+    }
+    until(|| orders(b, "same").iter().all(|order| order["status"] == "CANCELED"));
+    assert_eq!(ask(a, "DELETE", &format!("{path}?handle=7"), "", "").code(), "unknown-order");
+    assert_eq!(ask(a, "DELETE", &format!("{path}?handle=x"), "", "").code(), "bad-query");
+}
+
+/// Orders that end while their server is away. Each end is told twice, so the owner keeps the last of them only.
+const ENDS: usize = 600;
+
+#[test]
+fn a_fix_client_that_missed_more_than_is_kept_is_told_how_its_orders_stand() {
+    let mut pair = Pair::start_with("missed", "cluster.events_kept=1024");
+    let mut client = fix_client(pair.at(0), "KEEP1");
+    for id in ["stays", "ends"] {
+        client.order(id, "AAPL", 1, 10, "1.5");
+    }
+    assert!(client.hear(4));
+    for at in 0..ENDS {
+        assert_eq!(submit(pair.at(0), AAPL, &format!("other-{at}")).status, 200);
+    }
+    pair.kill(0);
+    while client.next().is_some() {}
+    client.disconnect();
+    until(|| pair.state(1) == "AWAY");
+    let others = (0..ENDS).map(|at| format!("other-{at}"));
+    for id in ["ends".to_string()].into_iter().chain(others) {
+        assert_eq!(ask(pair.at(1), "DELETE", &format!("{OPEN}/{id}"), "", "").status, 200);
+    }
+    pair.spawn(0);
+    pair.join();
+    client.connect(fix(pair.at(0)));
+    let heard = client.heard.len();
+    client.log_on(false);
+    assert!(client.hear(heard + 2), "nobody tells it what happened, but how its orders stand");
+    client.settle();
+    let told = client.heard[heard..].iter();
+    let mut told: Vec<_> = told.map(|report| (report.get(37), report.get(150), report.get(39))).collect();
+    told.sort_unstable();
+    assert_eq!(told, [("ends", "I", "4"), ("stays", "I", "0")]);
+}
