@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use super::agenda::Agenda;
+use super::closing::{CLOSINGS_MAX, Closing};
 use super::depth::Depths;
 use super::snapshot::Snapshots;
 use super::stops::Stops;
@@ -49,6 +50,9 @@ impl Shard {
         self.venue.save(out);
         self.ways.iter().flatten().for_each(|way| way.encode(out));
         self.timers.encode(out);
+        self.closings.encode(out);
+        self.told_day.encode(out);
+        self.era.encode(out);
     }
 
     /// The shard that is exactly these bytes. Reference data and settings are those it had when it was saved; with others
@@ -75,6 +79,7 @@ impl Shard {
         self.now.encode(&mut sum);
         self.day.encode(&mut sum);
         self.killed.encode(&mut sum);
+        self.closings.len().encode(&mut sum);
         (self.dated, (self.timers.len(), self.timers.deadline())).encode(&mut sum);
         self.orders.fold(&mut sum);
         self.ledger.fold(&mut sum);
@@ -111,6 +116,11 @@ impl Shard {
             ways.push([Way::decode(from)?, Way::decode(from)?]);
         }
         let timers = Timers::decode(from)?;
+        let closings: Vec<Closing> = Image::decode(from)?;
+        let is_known = |closing: &Closing| (closing.local as usize) < directory.locals.len();
+        from.check(closings.iter().all(is_known) && closings.len() <= CLOSINGS_MAX, Problem::Contradiction)?;
+        let told_day = Image::decode(from)?;
+        let era = Image::decode(from)?;
         let mut shard = Shard {
             id,
             shards,
@@ -118,6 +128,8 @@ impl Shard {
             applied,
             now,
             day,
+            told_day,
+            era,
             directory,
             orders,
             ledger,
@@ -131,6 +143,7 @@ impl Shard {
             killed,
             audience,
             agenda: Agenda::default(),
+            closings,
             snapshots: Snapshots::default(),
             depths: Depths::default(),
             staged: None,
