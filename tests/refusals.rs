@@ -428,6 +428,8 @@ const BOOKKEEPER: &[Case] = &[
     }),
     (Reason::UnknownExecution, "bust", || {
         let (mut stage, order) = working();
+        // Of one that works, the venue would be asked how it stands.
+        stage.report(order, Report::Canceled(Reason::VenueCancelled));
         stage.report(order, Report::Busted { exec: ExecRef(9) })
     }),
 ];
@@ -450,6 +452,10 @@ const ELSEWHERE: &[(Reason, &str)] = &[
     (
         Reason::OwnerAway,
         "of a server of a cluster, when another owns the security; see the tests of clusters",
+    ),
+    (
+        Reason::MissedFill,
+        "no refusal: a fill that was missed, counted from how the venue says the order stands",
     ),
     (Reason::ReportLost, "no refusal: of a server of a cluster, when the owner tells no more what it said"),
 ];

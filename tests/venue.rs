@@ -10,6 +10,9 @@
 //! > 35=8|11=$a|150=0|39=0    from the venue; 8, 9, 10 and what is missing of 49, 56, 34, 52 is put in
 //! order o1 buy 10 100        a client's order; `cancel o2 o1`, `replace o2 o1 12`
 //! tick 8 5@99 7@101 last 0   the last tick of a security; `tick 8 none`: there was none
+//! stop-order o1 buy 10 105   a stop; `trade 106`: the market trades there
+//! tells N                    the shard does not hear whether the venue is connected
+//! alerts InDoubt             what was alerted since the last look
 //! is o1 New 0                how it stands, and what is filled; `unknown` behind it: in doubt
 //! ```
 //!
@@ -110,6 +113,20 @@ impl Play {
             ("order", [id, side, qty, price]) => {
                 let side = if *side == "buy" { Side::Buy } else { Side::Sell };
                 self.stage.submit(id, side, qty, price);
+            }
+            ("stop-order", [id, side, qty, stop]) => {
+                let side = if *side == "buy" { Side::Buy } else { Side::Sell };
+                self.stage.submit_stop(id, side, qty, stop);
+            }
+            ("trade", [price]) => self.stage.trade(price),
+            ("tells", [word]) => {
+                self.stage.tells = *word == "Y";
+                self.stage.settle();
+            }
+            ("alerts", expected) => {
+                let found: Vec<String> =
+                    self.stage.alerts.drain(..).map(|alert| format!("{alert:?}")).collect();
+                check(found == expected, &format!("found {found:?}"))?;
             }
             ("orders", [count]) => {
                 for nth in 0..count.parse::<u32>().map_err(|_| "a number")? {

@@ -199,6 +199,43 @@ pub enum Report {
     },
     /// After a reconnect: the venue knows this order and has told all it knows.
     Reconciled,
+    // New ones come last: they are stored by their number.
+    /// A fill, and what the order has filled with it as the venue counts (CumQty).
+    FilledTo {
+        exec: ExecRef,
+        qty: Qty,
+        price: Price,
+        cum: Qty,
+    },
+    /// The venue takes the fill `exec_ref` back (`qty` is zero), or gives it another quantity or price.
+    Amended {
+        exec_ref: ExecRef,
+        /// The id of this report, which a later one may refer to.
+        exec: ExecRef,
+        qty: Qty,
+        price: Price,
+        /// Whether the order works at the venue after it.
+        is_open: bool,
+    },
+    /// How the order stands at the venue, whatever was heard of it before.
+    Standing {
+        cum: Qty,
+        /// AvgPx; zero: the venue did not tell.
+        average: Price,
+        state: VenueState,
+    },
+    /// Messages about the order may be lost: nobody knows how it stands until the venue tells.
+    Unsure,
+}
+
+/// Where a venue says that an order has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VenueState {
+    Open,
+    Filled,
+    Canceled(Reason),
+    Expired(Reason),
+    Rejected(Reason),
 }
 
 /// A transaction that no order made.

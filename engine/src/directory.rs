@@ -30,6 +30,8 @@ pub struct Local {
     pub tradeable: bool,
     pub killed: bool,
     pub halted: bool,
+    /// Whether its adapter has refused to send a stop since it last told whether it is connected: then it is away, and will say so.
+    pub suspect: bool,
     /// Ports that want its ticks.
     pub watchers: PortMask,
     /// Strategies subscribed to it, sorted.
@@ -143,6 +145,7 @@ impl Directory {
             tradeable: security.tradeable && family.tradeable,
             killed: false,
             halted: false,
+            suspect: false,
             watchers: PortMask::NONE,
             subscribers: Vec::new(),
         };

@@ -428,6 +428,8 @@ pub enum Ask {
     Replace,
     /// After a reconnect: tell what you know of it.
     Query,
+    /// Ask the venue how the order stands: what was heard of it may not be all.
+    Status,
 }
 
 /// How a shard stands with its share of a limit.

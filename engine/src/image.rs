@@ -30,8 +30,9 @@ use crate::command::Command;
 pub const FORMAT: u32 = 1;
 
 /// The same for the state of a shard, which changes more often and can be made again from the commands. It goes up with [`FORMAT`] too.
-/// Of 1, orders came back without the reason, time and fill that were last told of them. Before 3 there were no used ids, and
-/// of a modified order only the id before its last modification was kept.
+/// Of 1, orders came back without the reason, time and fill that were last told of them. Of 2, there were no used ids, no
+/// directives and no credit by position, and orders of outside venues came back without what is needed to count their fills
+/// again: such a state cannot be completed, so it is not read.
 pub const STATE_FORMAT: u32 = 3;
 
 /// The oldest format of a shard's state that is still read: whatever it lacks has its default.

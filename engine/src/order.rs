@@ -122,6 +122,14 @@ pub struct Order {
     pub in_doubt: bool,
     /// Counted among the open orders of its strategy and account.
     pub counted: bool,
+    /// Whether its outside venue has taken it: an acknowledgement or a fill has come.
+    pub acknowledged: bool,
+    /// The neighbour before it in the line of finished orders, or [`NIL`].
+    pub before: u32,
+    /// Whether the doubt about it ends only when the venue tells how it stands.
+    pub unsure: bool,
+    /// Of a finished order: the trading day in which readers last heard of it, counted by the shard.
+    pub era: u8,
 }
 
 const _: () = assert!(size_of::<Order>() == 192, "an order has three cache lines");

@@ -1,10 +1,10 @@
 //! All orders of a shard: one slab with a free list, lines of finished orders of which the oldest are forgotten, former
 //! ids and pending requests beside it. Nothing allocates once the slab has grown to the number of orders there are.
 
+mod executions;
 mod image;
 
 use crate::ahead::{enlarge, table};
-use crate::command::ExecRef;
 use crate::id::{GENERATIONS, IntId, OrderHandle, ShardId, Source};
 use crate::number::{Money, Notional, Price, Qty};
 use crate::order::{Base, LastFill, NIL, Order, Requests};
@@ -12,15 +12,7 @@ use crate::reason::Reason;
 use crate::terms::{Status, Terms};
 use crate::time::Timestamp;
 
-/// One execution at an outside venue, remembered to tell a repeated one and to take one back.
-#[derive(Clone, Copy, Debug)]
-pub struct Execution {
-    pub exec: ExecRef,
-    pub qty: Qty,
-    pub price: Price,
-    /// The order's execution before this one, or the next free place.
-    next: u32,
-}
+pub use executions::Execution;
 
 /// What a modified order was called before.
 #[derive(Clone, Copy, Debug, Default)]
@@ -91,6 +83,10 @@ pub fn blank() -> Order {
         triggered: false,
         in_doubt: false,
         counted: false,
+        acknowledged: false,
+        before: NIL,
+        unsure: false,
+        era: 0,
     }
 }
 
@@ -335,14 +331,31 @@ impl Orders {
     #[inline]
     pub fn finish(&mut self, slot: u32) {
         let order = &mut self.slots[slot as usize];
-        order.next = NIL;
         let line = &mut self.finished[order.outside as usize];
         line.len += 1;
         let last = std::mem::replace(&mut line.last, slot);
+        (order.before, order.next) = (last, NIL);
         match last {
             NIL => line.first = slot,
             last => self.slots[last as usize].next = slot,
         }
+    }
+
+    /// Takes an order that is open again out of the line of finished orders.
+    pub fn unfinish(&mut self, slot: u32) {
+        let Order { before, next, outside, .. } = self.slots[slot as usize];
+        let line = &mut self.finished[outside as usize];
+        line.len -= 1;
+        match before {
+            NIL => line.first = next,
+            before => self.slots[before as usize].next = next,
+        }
+        match next {
+            NIL => line.last = before,
+            next => self.slots[next as usize].before = before,
+        }
+        let order = &mut self.slots[slot as usize];
+        (order.before, order.next) = (NIL, NIL);
     }
 
     /// The order that finished longest ago, of simulated or of outside venues.
@@ -360,84 +373,28 @@ impl Orders {
         assert!(slot != NIL, "there is a finished order");
         let order = &mut self.slots[slot as usize];
         assert!(order.requests == NIL, "a finished order has no request left");
-        line.first = order.next;
+        let following = order.next;
+        line.first = following;
         line.len -= 1;
-        if order.next == NIL {
+        if following == NIL {
             line.last = NIL;
         }
+        order.before = NIL;
         order.generation = (order.generation + 1) % GENERATIONS;
         order.id = IntId::NONE;
         order.next = self.free;
         self.free = slot;
         self.held -= 1;
-        let following = line.first;
         if order.orig_id != NIL {
             self.orig_ids_free.push(order.orig_id);
         }
         let newest = std::mem::replace(&mut order.execution, NIL);
+        if let Some(first) = self.slots.get_mut(following as usize) {
+            first.before = NIL;
+        }
         self.free_executions(newest);
         // Soon its turn, and ended long ago: its memory is far away by now.
         self.fetch(following);
-    }
-
-    fn free_executions(&mut self, newest: u32) {
-        let mut at = newest;
-        while at != NIL {
-            let place = &mut self.executions[at as usize];
-            let next = std::mem::replace(&mut place.next, self.executions_free);
-            self.executions_free = at;
-            self.executions_held -= 1;
-            at = next;
-        }
-    }
-
-    /// The execution of an order with this id at its venue.
-    pub fn execution(&self, slot: u32, exec: ExecRef) -> Option<&Execution> {
-        let mut at = self.slots[slot as usize].execution;
-        while at != NIL {
-            let execution = &self.executions[at as usize];
-            if execution.exec == exec {
-                return Some(execution);
-            }
-            at = execution.next;
-        }
-        None
-    }
-
-    /// Remembers an execution; false if the memory is full.
-    pub fn remember(&mut self, slot: u32, exec: ExecRef, qty: Qty, price: Price) -> bool {
-        if self.executions_held >= self.executions_max {
-            return false;
-        }
-        let next = self.slots[slot as usize].execution;
-        let execution = Execution { exec, qty, price, next };
-        let at = match self.executions_free {
-            NIL => {
-                self.executions.push(execution);
-                self.executions.len() as u32 - 1
-            }
-            at => {
-                self.executions_free = self.executions[at as usize].next;
-                self.executions[at as usize] = execution;
-                at
-            }
-        };
-        self.slots[slot as usize].execution = at;
-        self.executions_held += 1;
-        true
-    }
-
-    /// Gives a remembered execution another size: it was corrected, or taken back.
-    pub fn correct(&mut self, slot: u32, exec: ExecRef, qty: Qty, price: Price) {
-        let mut at = self.slots[slot as usize].execution;
-        while at != NIL {
-            let execution = &mut self.executions[at as usize];
-            if execution.exec == exec {
-                (execution.qty, execution.price) = (qty, price);
-                return;
-            }
-            at = execution.next;
-        }
     }
 }
 
@@ -521,26 +478,6 @@ mod tests {
             assert!(orders.requests(slot).is_none());
         }
         assert_eq!(orders.requests.len(), 1);
-    }
-
-    #[test]
-    fn executions_are_remembered_up_to_their_maximum_and_freed_with_the_order() {
-        let mut orders = Orders::new(ShardId(0), 10, 2);
-        let slot = orders.insert(order(1));
-        let (qty, price) = (Qty::from_raw(1), Price::from_raw(2));
-        for round in 0..3 {
-            assert!(orders.remember(slot, ExecRef(round * 10 + 1), qty, price));
-            assert!(orders.remember(slot, ExecRef(round * 10 + 2), qty, price));
-            assert!(!orders.remember(slot, ExecRef(round * 10 + 3), qty, price));
-            assert!(orders.execution(slot, ExecRef(round * 10 + 1)).is_some());
-            assert!(orders.execution(slot, ExecRef(round * 10 + 3)).is_none());
-            orders.correct(slot, ExecRef(round * 10 + 1), Qty::ZERO, price);
-            assert!(orders.execution(slot, ExecRef(round * 10 + 1)).unwrap().qty.is_zero());
-            orders.finish(slot);
-            orders.forget_oldest(false);
-            assert_eq!(orders.insert(order(1)), slot);
-        }
-        assert_eq!(orders.executions.len(), 2);
     }
 
     #[test]

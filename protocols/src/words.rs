@@ -305,6 +305,7 @@ pub fn ord_rej_reason(reason: Reason) -> u32 {
         | Reason::UnknownScope
         | Reason::InDoubt
         | Reason::Adjusted
+        | Reason::MissedFill
         | Reason::ReportLost => OTHER,
     }
 }

@@ -35,7 +35,7 @@ void tell(const std::string& what, std::string text = "") {
 
 struct Order {
     std::string id, side, symbol;
-    double qty = 0, filled = 0;
+    double qty = 0, filled = 0, value = 0;
     bool open = true;
 };
 
@@ -128,6 +128,7 @@ struct Venue : FIX::Application {
 
     void fill(Order& order, double qty, double price, const std::string& exec) {
         order.filled += qty;
+        order.value += qty * price;
         order.open = order.filled < order.qty;
         report(order, order.id, "", "F", order.open ? "1" : "2", exec, qty, price);
     }
@@ -187,7 +188,7 @@ struct Venue : FIX::Application {
         }
         message.setField(14, text(order.filled));
         message.setField(151, text(order.open ? order.qty - order.filled : 0));
-        message.setField(6, text(order.filled > 0 ? mark : 0));
+        message.setField(6, text(order.filled > 0 ? order.value / order.filled : 0));
         FIX::Session::sendToTarget(message, session);
     }
 

@@ -75,7 +75,7 @@ impl Checker {
         }
         self.seq = event.seq;
         match &event.body {
-            Body::Order(order) if order.what == What::Replaced => Ok(()),
+            Body::Order(order) if matches!(order.what, What::Replaced | What::Image) => Ok(()),
             Body::Order(_) | Body::Status(_) => {
                 let report = event.report().expect("an order event has a report");
                 if !self.exec_ids.insert(event.exec_id(0, self.shard)) {

@@ -5,7 +5,7 @@
 
 use pitlane_engine::command::{
     Body, Budget, BudgetAct, BudgetKind, Command, ExecRef, Limits, Movement, MovementKind, Phase, Quote,
-    Report, Scope, Session, Trade, Watch,
+    Report, Scope, Session, Trade, VenueState, Watch,
 };
 use pitlane_engine::directive::{Directive, Version};
 use pitlane_engine::id::{
@@ -264,7 +264,7 @@ impl Bytes<'_> {
     fn report(&mut self) -> Report {
         let reason = self.pick(Reason::ALL);
         let exec = ExecRef(self.byte() as u128 % 40);
-        match self.byte() % 11 {
+        match self.byte() % 15 {
             0 => Report::Accepted,
             1 => Report::Rejected(reason),
             2 => Report::Filled { exec, qty: self.qty(), price: self.price() },
@@ -275,7 +275,24 @@ impl Bytes<'_> {
             7 => Report::ReplaceRefused(reason),
             8 => Report::Busted { exec },
             9 => Report::Corrected { exec, qty: self.qty(), price: self.price() },
-            _ => Report::Reconciled,
+            10 => Report::Reconciled,
+            11 => Report::FilledTo { exec, qty: self.qty(), price: self.price(), cum: self.qty() },
+            12 => {
+                let exec_ref = ExecRef(self.byte() as u128 % 40);
+                let (qty, price, is_open) = (self.qty(), self.price(), self.flag());
+                Report::Amended { exec_ref, exec, qty, price, is_open }
+            }
+            13 => {
+                let states = [
+                    VenueState::Open,
+                    VenueState::Filled,
+                    VenueState::Canceled(reason),
+                    VenueState::Expired(reason),
+                    VenueState::Rejected(reason),
+                ];
+                Report::Standing { cum: self.qty(), average: self.price(), state: self.pick(&states) }
+            }
+            _ => Report::Unsure,
         }
     }
 

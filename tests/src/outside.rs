@@ -2,25 +2,39 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use pitlane_engine::command::{Body, Command, ExecRef, Report};
+use pitlane_engine::command::{Body, Command, ExecRef, Report, VenueState};
 use pitlane_engine::event::{Ask, Body as Said, Event, Instruction};
 use pitlane_engine::id::{OrderHandle, PortId, Source};
 use pitlane_engine::mesh::{Broadcast, PortEnd};
-use pitlane_engine::number::Qty;
+use pitlane_engine::number::{Notional, Price, Qty};
 use pitlane_engine::reason::Reason;
 
 use crate::dice::Dice;
 use crate::world;
 
 /// An order as the venue has it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Held {
     qty: i64,
     filled: i64,
     price: i64,
+    /// Σ price × quantity of what is filled.
+    value: i128,
     live: bool,
-    /// The last execution, to be repeated by mistake.
-    last: Option<(ExecRef, i64)>,
+    /// Why it is over, if it was not filled.
+    over: Option<VenueState>,
+    fills: Vec<Fill>,
+}
+
+/// An execution as the venue has it.
+#[derive(Clone, Copy, Debug)]
+struct Fill {
+    /// Its newest id.
+    exec: ExecRef,
+    qty: i64,
+    price: i64,
+    /// What the order had filled with it.
+    cum: i64,
 }
 
 #[derive(Debug)]
@@ -102,8 +116,11 @@ impl Outside {
     fn switch(&mut self, connected: bool) {
         self.connected = connected;
         if !connected {
-            // What was on its way is lost; the venue still did it.
-            self.mail.clear();
+            // What was on its way is lost, as by a reset of the numbers; the venue still did it. Only of what is taken back afterwards
+            // does it tell until it is heard: nobody would ask for an order that has ended.
+            self.mail.retain(|command| {
+                matches!(command.body, Body::Report { report: Report::Amended { .. }, .. })
+            });
         }
         let body = Body::Adapter { adapter: world::OUTSIDE_ADAPTER, connected };
         self.news = Some(Broadcast::new(Command { source: source(), token: 0, body }));
@@ -115,7 +132,6 @@ impl Outside {
             // Sent into a dead connection; half of it arrives all the same, but no answer comes back.
             if self.dice.percent(50) {
                 self.obey(&instruction);
-                self.mail.clear();
             }
             return;
         }
@@ -131,21 +147,28 @@ impl Outside {
             Ask::New => {
                 let terms = &instruction.terms;
                 let price = if terms.limit_given { terms.limit } else { world::price("100") };
-                let held =
-                    Held { qty: terms.qty.raw(), filled: 0, price: price.raw(), live: true, last: None };
+                let held = Held {
+                    qty: terms.qty.raw(),
+                    filled: 0,
+                    price: price.raw(),
+                    value: 0,
+                    live: true,
+                    over: None,
+                    fills: Vec::new(),
+                };
                 self.orders.insert(order, held);
                 self.say(order, Report::Accepted);
             }
             Ask::Cancel => self.cancel(order),
             Ask::Replace => self.replace(order, instruction.terms.qty.raw()),
-            Ask::Query => self.tell_all(order),
+            Ask::Query | Ask::Status => self.tell_standing(order),
         }
     }
 
     fn cancel(&mut self, order: OrderHandle) {
         match self.orders.get_mut(&order) {
             Some(held) if held.live => {
-                held.live = false;
+                (held.live, held.over) = (false, Some(VenueState::Canceled(Reason::Requested)));
                 self.say(order, Report::Canceled(Reason::Requested));
             }
             _ => self.say(order, Report::CancelRefused(Reason::OrderFinished)),
@@ -162,28 +185,22 @@ impl Outside {
         }
     }
 
-    /// After a reconnect: everything known of an order, whether it was told before or not.
-    fn tell_all(&mut self, order: OrderHandle) {
-        let Some(held) = self.orders.get(&order).copied() else {
-            return self.say(order, Report::Rejected(Reason::VenueRejected));
+    /// After a reconnect, or asked for: how an order stands.
+    fn tell_standing(&mut self, order: OrderHandle) {
+        self.say(order, Report::Unsure);
+        let Some(held) = self.orders.get(&order) else {
+            let state = VenueState::Rejected(Reason::UnknownOrder);
+            return self.say(order, Report::Standing { cum: Qty::ZERO, average: Price::ZERO, state });
         };
-        self.say(order, Report::Accepted);
-        if let Some((exec, qty)) = held.last {
-            let price = pitlane_engine::number::Price::from_raw(held.price);
-            self.say(order, Report::Filled { exec, qty: Qty::from_raw(qty), price });
-        }
-        if held.live {
-            self.say(order, Report::ReplaceRefused(Reason::VenueUnavailable));
-            self.say(order, Report::CancelRefused(Reason::VenueUnavailable));
-        } else if held.filled < held.qty {
-            self.say(order, Report::Canceled(Reason::VenueCancelled));
-        }
-        self.say(order, Report::Reconciled);
+        let cum = Qty::from_raw(held.filled);
+        let average = Notional::from_raw(held.value).average(cum);
+        let state = held.over.unwrap_or(if held.live { VenueState::Open } else { VenueState::Filled });
+        self.say(order, Report::Standing { cum, average, state });
     }
 
-    /// Something happens on the market there.
+    /// Something happens on the market there, whether we hear of it or not.
     fn act(&mut self) {
-        if self.orders.is_empty() || self.mail.len() >= MAIL_MAX || !self.connected {
+        if self.orders.is_empty() || self.mail.len() >= MAIL_MAX {
             return;
         }
         let nth = self.dice.below(self.orders.len() as u64) as usize;
@@ -191,19 +208,20 @@ impl Outside {
         match self.dice.below(20) {
             0..=7 if held.live => self.fill(order),
             8 if !held.live && held.filled < held.qty => self.fill(order),
-            9 | 10 => {
-                if let Some((exec, qty)) = held.last {
-                    let price = pitlane_engine::number::Price::from_raw(held.price);
-                    self.say(order, Report::Filled { exec, qty: Qty::from_raw(qty), price });
-                }
-            }
+            9 | 10 => self.repeat(order),
             11 if held.live => {
-                held.live = false;
+                (held.live, held.over) = (false, Some(VenueState::Canceled(Reason::VenueCancelled)));
                 self.say(order, Report::Canceled(Reason::VenueCancelled));
             }
             12 if held.live => {
-                held.live = false;
+                (held.live, held.over) = (false, Some(VenueState::Expired(Reason::ExpiredDay)));
                 self.say(order, Report::Expired(Reason::ExpiredDay));
+            }
+            13 if self.connected => self.amend(order, 0),
+            14 if self.connected => {
+                let left = held.qty - held.filled;
+                let more = self.dice.between(0, left.max(0));
+                self.amend(order, more.max(1));
             }
             _ => {}
         }
@@ -218,13 +236,55 @@ impl Outside {
         let qty = self.dice.between(1, left.max(1)) * unit;
         held.filled += qty;
         held.live &= held.filled < held.qty;
-        held.last = Some((exec, qty));
-        let price = pitlane_engine::number::Price::from_raw(held.price);
-        self.say(order, Report::Filled { exec, qty: Qty::from_raw(qty), price });
+        let (price, cum) = (held.price, held.filled);
+        held.value += price as i128 * qty as i128;
+        held.fills.push(Fill { exec, qty, price, cum });
+        self.say_fill(order, Fill { exec, qty, price, cum });
+    }
+
+    /// Says a fill again, by mistake or since it was missed: one that stands, and is among what we can know of.
+    fn repeat(&mut self, order: OrderHandle) {
+        let held = &self.orders[&order];
+        let known: Vec<Fill> =
+            held.fills.iter().filter(|fill| fill.qty > 0 && fill.cum <= held.filled).copied().collect();
+        if !known.is_empty() {
+            let fill = self.dice.pick(&known);
+            self.say_fill(order, fill);
+        }
+    }
+
+    /// Takes a fill back, or gives it another quantity.
+    fn amend(&mut self, order: OrderHandle, qty: i64) {
+        let held = self.orders.get_mut(&order).expect("it was just looked up");
+        let Some(fill) = held.fills.iter_mut().rev().find(|fill| fill.qty > 0) else { return };
+        self.execs += 1;
+        let exec = ExecRef(self.execs);
+        let exec_ref = std::mem::replace(&mut fill.exec, exec);
+        held.filled += qty - fill.qty;
+        held.value += (qty - fill.qty) as i128 * fill.price as i128;
+        // It cannot be said again as the fill that it was.
+        (fill.qty, fill.cum) = (qty, i64::MAX);
+        held.live = held.over.is_none() && held.filled < held.qty;
+        let (qty, price, is_open) = (Qty::from_raw(qty), Price::from_raw(fill.price), held.live);
+        self.say(order, Report::Amended { exec_ref, exec, qty, price, is_open });
+    }
+
+    fn say_fill(&mut self, order: OrderHandle, fill: Fill) {
+        let (qty, price) = (Qty::from_raw(fill.qty), Price::from_raw(fill.price));
+        let cum = Qty::from_raw(fill.cum);
+        self.say(order, Report::FilledTo { exec: fill.exec, qty, price, cum });
     }
 
     fn say(&mut self, order: OrderHandle, report: Report) {
-        self.mail.push_back(Command { source: source(), token: 0, body: Body::Report { order, report } });
+        // Into a dead connection nothing is said that would not be told later.
+        if self.connected || matches!(report, Report::Amended { .. }) {
+            self.mail.push_back(Command { source: source(), token: 0, body: Body::Report { order, report } });
+        }
+    }
+
+    /// What an order has filled there.
+    pub fn filled(&self) -> impl Iterator<Item = (OrderHandle, Qty)> + '_ {
+        self.orders.iter().map(|(order, held)| (*order, Qty::from_raw(held.filled)))
     }
 }
 

@@ -202,26 +202,29 @@ impl Pair {
         events
     }
 
-    /// Learns under which handle the shard keeps a new order.
+    /// Learns under which handles the shard keeps new orders: those of the command, and of a close that has waited.
     fn bind(&mut self, body: &Told, order: usize, events: &[Event]) {
-        if !matches!(body, Told::Submit { .. } | Told::Close { .. }) {
-            return;
+        let entered: Vec<OrderHandle> = events
+            .iter()
+            .filter_map(|event| match &event.body {
+                Body::Order(o) if matches!(o.what, What::Entered | What::Rejected) => Some(o.order),
+                _ => None,
+            })
+            .collect();
+        if matches!(body, Told::Submit { .. } | Told::Close { .. }) {
+            self.handles.push(entered.first().copied().unwrap_or(OrderHandle::NONE));
         }
-        let entered = events.iter().find_map(|event| match &event.body {
-            Body::Order(o) if matches!(o.what, What::Entered | What::Rejected) => Some(o.order),
-            _ => None,
-        });
-        let handle = entered.unwrap_or(OrderHandle::NONE);
-        self.handles.push(handle);
-        if handle != OrderHandle::NONE {
-            self.twin.bind(handle, order);
+        let handles = entered.into_iter().filter(|handle| *handle != OrderHandle::NONE);
+        for (nth, handle) in handles.enumerate() {
+            self.twin.bind(handle, order + nth);
         }
     }
 
     /// An event in the twin's words; None for what the twin does not speak of.
     fn said(&self, body: &Body) -> Option<Said> {
         match body {
-            Body::Order(order) if order.what == What::Replaced => None,
+            // Told again for readers who may have put the order away.
+            Body::Order(order) if matches!(order.what, What::Replaced | What::Image) => None,
             Body::Order(order) if order.order == OrderHandle::NONE => Some(Said::Unrecorded(order.reason)),
             Body::Order(_) | Body::Status(_) => {
                 let event = Event { seq: 1, at: self.now, body: *body };

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pitlane_engine::command::{Body as Told, Command, Phase, Watch};
+use pitlane_engine::command::{Body as Told, Command, Phase, Trade, Watch};
 use pitlane_engine::event::{Alert, Ask, Body, Event, OrderReport, Refusal, Tick};
 use pitlane_engine::id::{IntId, OrderHandle, Origin, PortId, SecurityId, ShardId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
@@ -39,10 +39,12 @@ pub struct Stage {
     pub closed: Option<Ending>,
     /// Whether the venue reads.
     pub reads: bool,
-    told_connected: bool,
+    told_touches: Option<u64>,
     /// Whether instructions reach the session: if not, the process ends before it has kept a message of them.
     pub hears: bool,
     never_sent: BTreeSet<OrderHandle>,
+    /// Whether the shard hears if the venue is connected.
+    pub tells: bool,
     /// Whether reports reach the shard: if not, the process ends before its journal has them.
     pub stores: bool,
     /// By the first id of an order.
@@ -82,9 +84,10 @@ impl Stage {
             wire: Vec::new(),
             closed: None,
             reads: true,
-            told_connected: false,
+            told_touches: None,
             hears: true,
             never_sent: BTreeSet::new(),
+            tells: true,
             stores: true,
             orders: BTreeMap::new(),
             alerts: Vec::new(),
@@ -106,7 +109,7 @@ impl Stage {
         let never_sent = std::mem::take(&mut self.never_sent);
         self.session = open(&self.settings, &self.venue, &self.store, never_sent);
         self.session.reject_never_sent();
-        (self.hears, self.stores, self.told_connected) = (true, true, false);
+        (self.hears, self.stores, self.told_touches) = (true, true, None);
         self.wire.clear();
         self.tell(VENUE, Told::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: false });
     }
@@ -155,6 +158,28 @@ impl Stage {
             ..Terms::default()
         };
         self.tell(CLIENT, Told::Submit { id: int_id(id), terms });
+    }
+
+    pub fn submit_stop(&mut self, id: &str, side: Side, qty: &str, stop: &str) {
+        let terms = Terms {
+            security: SecurityId(8),
+            strategy: world::STRATEGIES[1],
+            account: world::OUTSIDE_ACCOUNT,
+            side,
+            kind: OrderKind::Stop,
+            qty: world::qty(qty),
+            stop: world::price(stop),
+            stop_given: true,
+            tif: Tif::Gtc,
+            ..Terms::default()
+        };
+        self.tell(CLIENT, Told::Submit { id: int_id(id), terms });
+    }
+
+    /// The market of the security trades at this price.
+    pub fn trade(&mut self, price: &str) {
+        let trade = Trade { price: world::price(price), size: world::qty("1"), at: self.now };
+        self.tell(CONTROL, Told::Trade { security: SecurityId(8), trade });
     }
 
     pub fn cancel(&mut self, id: &str, order: &str) {
@@ -278,13 +303,17 @@ impl Stage {
             self.worker.poll(self.now);
             self.session.handle_stored(told.token);
         }
-        let connected = self.session.is_in_touch();
-        if connected != self.told_connected {
-            self.told_connected = connected;
-            let body = Told::Adapter { adapter: world::OUTSIDE_ADAPTER, connected };
-            let command = Command { source: self.settings.source, token: 0, body };
-            self.ports[VENUE.0 as usize].send(ShardId(0), command).expect("the lane has room");
-            work += 1;
+        let touches = self.session.touches();
+        if touches != self.told_touches && self.tells {
+            let was_connected = std::mem::replace(&mut self.told_touches, touches).is_some();
+            let states =
+                if was_connected && touches.is_some() { &[false, true][..] } else { &[touches.is_some()] };
+            for &connected in states {
+                let body = Told::Adapter { adapter: world::OUTSIDE_ADAPTER, connected };
+                let command = Command { source: self.settings.source, token: 0, body };
+                self.ports[VENUE.0 as usize].send(ShardId(0), command).expect("the lane has room");
+                work += 1;
+            }
         }
         work
     }

@@ -5,7 +5,7 @@
 
 use pitlane_engine::command::{
     Body, Budget, BudgetAct, BudgetKind, ExecRef, Limits, Movement, MovementKind, Phase, Quote, Report,
-    Scope, Session, Trade,
+    Scope, Session, Trade, VenueState,
 };
 use pitlane_engine::directive::{Directive, Version};
 use pitlane_engine::id::{AccountId, Currency, IntId, SecurityId, StrategyId, Uuid};
@@ -362,17 +362,41 @@ impl Workload {
         let reason = self.dice.pick(&[Reason::VenueRejected, Reason::VenueCancelled, Reason::PriceBand]);
         let security = world::ABROAD[0];
         let (qty, price) = (self.qty(security), self.price(security));
-        match self.dice.below(20) {
+        match self.dice.below(30) {
             0..=4 => Report::Accepted,
+            5 if self.dice.percent(50) => Report::Rejected(Reason::VenueUnavailable),
             5 => Report::Rejected(reason),
-            6..=10 => Report::Filled { exec: self.exec(), qty, price },
-            11 => Report::Canceled(reason),
-            12 => Report::Expired(Reason::ExpiredDay),
-            13 => Report::CancelRefused(reason),
-            14 | 15 => Report::Replaced,
-            16 => Report::ReplaceRefused(reason),
-            17 => Report::Busted { exec: self.old_exec() },
-            18 => Report::Corrected { exec: self.old_exec(), qty, price },
+            6..=9 => Report::Filled { exec: self.exec(), qty, price },
+            10..=12 => Report::FilledTo { exec: self.exec(), qty, price, cum: self.qty(security) },
+            13 => Report::Canceled(reason),
+            14 => Report::Expired(Reason::ExpiredDay),
+            15 if self.dice.percent(50) => Report::CancelRefused(Reason::UnknownOrder),
+            15 => Report::CancelRefused(reason),
+            16 | 17 => Report::Replaced,
+            18 if self.dice.percent(50) => Report::ReplaceRefused(Reason::OrderFinished),
+            18 => Report::ReplaceRefused(reason),
+            19 => Report::Busted { exec: self.old_exec() },
+            20 => Report::Corrected { exec: self.old_exec(), qty, price },
+            21..=23 => {
+                let is_open = self.dice.percent(70);
+                let (qty, price) =
+                    if self.dice.percent(50) { (Qty::ZERO, Price::ZERO) } else { (qty, price) };
+                Report::Amended { exec_ref: self.old_exec(), exec: self.exec(), qty, price, is_open }
+            }
+            24 => Report::Unsure,
+            25..=27 => {
+                let state = self.dice.pick(&[
+                    VenueState::Open,
+                    VenueState::Open,
+                    VenueState::Filled,
+                    VenueState::Canceled(Reason::VenueCancelled),
+                    VenueState::Expired(Reason::ExpiredDay),
+                    VenueState::Rejected(Reason::UnknownOrder),
+                ]);
+                let cum = if self.dice.percent(30) { Qty::ZERO } else { qty };
+                let average = if self.dice.percent(10) { Price::ZERO } else { price };
+                Report::Standing { cum, average, state }
+            }
             _ => Report::Reconciled,
         }
     }

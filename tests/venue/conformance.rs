@@ -21,6 +21,10 @@ pub enum Act {
     /// The connection is lost; what the venue then does is not heard.
     Disconnect,
     Reconnect,
+    /// The same, and the numbers of both sides begin anew: what was missed cannot be said again.
+    ReconnectWithReset,
+    /// The last fill is taken back.
+    Bust,
     /// Something is said that nobody knows.
     Babble,
 }
@@ -40,7 +44,7 @@ pub trait Rig {
 /// A case; None: something in it cannot happen at this venue.
 type Case = fn(&mut dyn Rig) -> Option<()>;
 
-const CASES: [(&str, Case); 14] = [
+const CASES: [(&str, Case); 16] = [
     ("accept", accept),
     ("reject", reject),
     ("fill in parts", fill_in_parts),
@@ -54,11 +58,13 @@ const CASES: [(&str, Case); 14] = [
     ("disconnect with orders in flight", disconnect_with_orders_in_flight),
     ("reconnect with missed executions", reconnect_with_missed_executions),
     ("duplicate executions", duplicate_executions),
+    ("missed executions over a reset", missed_executions_over_a_reset),
+    ("bust of a filled order", bust_of_a_filled_order),
     ("unknown values", unknown_values),
 ];
 
 /// The simulated venue is in the shard: it cannot be cut off, repeat itself, or be overtaken; and it grants what can be granted.
-const NOT_SIMULATED: [&str; 7] = [
+const NOT_SIMULATED: [&str; 9] = [
     "cancel refused",
     "replace refused",
     "fill before the acknowledgement",
@@ -66,6 +72,8 @@ const NOT_SIMULATED: [&str; 7] = [
     "disconnect with orders in flight",
     "reconnect with missed executions",
     "duplicate executions",
+    "missed executions over a reset",
+    "bust of a filled order",
 ];
 
 #[test]
@@ -212,6 +220,35 @@ fn duplicate_executions(rig: &mut dyn Rig) -> Option<()> {
     happens(rig, "a", Act::FillAgain)?;
     stands(rig, "a", Status::PartiallyFilled, 4);
     assert_eq!(rig.order("a").1, 1);
+    Some(())
+}
+
+fn missed_executions_over_a_reset(rig: &mut dyn Rig) -> Option<()> {
+    open(rig)?;
+    happens(rig, "a", Act::Disconnect)?;
+    happens(rig, "a", Act::Fill(4))?;
+    happens(rig, "a", Act::Fill(2))?;
+    happens(rig, "a", Act::ReconnectWithReset)?;
+    stands(rig, "a", Status::PartiallyFilled, 6);
+    assert!(!rig.order("a").0.in_doubt, "the venue has told how it stands");
+    assert_eq!(rig.order("a").1, 1, "what was missed is one fill");
+    happens(rig, "a", Act::FillAgain)?;
+    stands(rig, "a", Status::PartiallyFilled, 6);
+    assert_eq!(rig.order("a").1, 1, "and is not counted again");
+    happens(rig, "a", Act::Fill(4))?;
+    stands(rig, "a", Status::Filled, 10);
+    Some(())
+}
+
+fn bust_of_a_filled_order(rig: &mut dyn Rig) -> Option<()> {
+    open(rig)?;
+    happens(rig, "a", Act::Fill(4))?;
+    happens(rig, "a", Act::Fill(6))?;
+    happens(rig, "a", Act::Bust)?;
+    stands(rig, "a", Status::PartiallyFilled, 4);
+    rig.cancel("b", "a");
+    happens(rig, "a", Act::Grant)?;
+    stands(rig, "a", Status::Canceled, 4);
     Some(())
 }
 

@@ -33,22 +33,28 @@ struct Held {
 impl FixVenue {
     pub fn new() -> FixVenue {
         let mut venue = FixVenue {
-            stage: Stage::new(settings(), VenueSettings::new(1)),
+            stage: Stage::new(
+                settings(),
+                VenueSettings { knows_status_request: true, ..VenueSettings::new(1) },
+            ),
             number: 1,
             told: BTreeMap::new(),
             orders: BTreeMap::new(),
             execs: 0,
             last: String::new(),
         };
-        venue.connect();
+        venue.connect(false);
         venue
     }
 
-    fn connect(&mut self) {
+    fn connect(&mut self, resets: bool) {
         assert!(self.stage.connect(), "it calls");
         let said = self.stage.said();
         assert!(said[0].contains("|35=A|"), "{said:?}");
-        self.tell("35=A|98=0|108=30");
+        if resets {
+            (self.number, self.told) = (1, BTreeMap::new());
+        }
+        self.tell(if resets { "35=A|98=0|108=30|141=Y" } else { "35=A|98=0|108=30" });
         self.answer();
         assert!(self.stage.session.is_in_touch(), "both have all");
     }
@@ -63,6 +69,7 @@ impl FixVenue {
             for message in said {
                 match field(&message, "35=").as_str() {
                     "1" => self.tell(&format!("35=0|112={}", field(&message, "112="))),
+                    "H" => self.tell_status(&field(&message, "11=")),
                     "2" => self.resend(field(&message, "7=").parse().expect("a number")),
                     other => panic!("not expected: {other} {message}"),
                 }
@@ -98,6 +105,23 @@ impl FixVenue {
         format!("35=8|37=v|17=e{}|11={id}|{fields}", self.execs)
     }
 
+    fn tell_status(&mut self, id: &str) {
+        let held = self.orders.values().find(|held| held.cl_ord_id == id).expect("a known order").clone();
+        let status = if held.filled == 0 { 0 } else { 1 };
+        let text = self.execution(id, &format!("790={id}|150=I|39={status}|14={}|6=100", held.filled));
+        self.tell(&text);
+    }
+
+    fn bust(&mut self, order: &str) {
+        let last = self.last.clone();
+        let held = self.orders.get_mut(order).expect("a known order");
+        held.filled -= field(&last, "32=").parse::<u32>().expect("a number");
+        let (id, filled) = (held.cl_ord_id.clone(), held.filled);
+        let exec = field(&last, "17=");
+        let text = self.execution(&id, &format!("19={exec}|150=H|39=1|14={filled}|6=100"));
+        self.tell(&text);
+    }
+
     fn grant(&mut self, order: &str) {
         let mut held = self.orders[order].clone();
         let Some((id, is_cancel)) = held.pending.take() else { panic!("nothing is pending") };
@@ -118,9 +142,9 @@ impl FixVenue {
     fn fill(&mut self, order: &str, qty: u32) {
         let held = self.orders.get_mut(order).expect("a known order");
         held.filled += qty;
-        let status = if held.filled >= held.qty { 2 } else { 1 };
+        let (status, filled) = (if held.filled >= held.qty { 2 } else { 1 }, held.filled);
         let id = held.cl_ord_id.clone();
-        let text = self.execution(&id, &format!("150=F|39={status}|32={qty}|31=100"));
+        let text = self.execution(&id, &format!("150=F|39={status}|32={qty}|31=100|14={filled}|6=100"));
         self.last = text.clone();
         self.tell(&text);
     }
@@ -177,8 +201,14 @@ impl Rig for FixVenue {
             Act::Disconnect => self.stage.disconnect(),
             Act::Reconnect => {
                 self.stage.wait(seconds(5));
-                self.connect();
+                self.connect(false);
             }
+            Act::ReconnectWithReset => {
+                self.stage.wait(seconds(5));
+                self.connect(true);
+                self.answer();
+            }
+            Act::Bust => self.bust(order),
             Act::Babble => {
                 for fields in ["150=?|39=0", "150=ZZ|39=0", "150=0|39=0|11=nobody"] {
                     let text = self.execution(&id, fields).replacen(&format!("11={id}|150=0"), "150=0", 1);

@@ -120,7 +120,13 @@ impl Rig for SimVenue {
                 self.quote("110", 0);
                 true
             }
-            Act::FillAgain | Act::Refuse | Act::Disconnect | Act::Reconnect | Act::Babble => false,
+            Act::FillAgain
+            | Act::Refuse
+            | Act::Disconnect
+            | Act::Reconnect
+            | Act::ReconnectWithReset
+            | Act::Bust
+            | Act::Babble => false,
         }
     }
 

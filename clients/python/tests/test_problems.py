@@ -20,6 +20,7 @@ NEVER = {
     "stop-here",
     "late-fill",
     "report-lost",
+    "missed-fill",
     "overfill",
     "bust",
     "correction",

@@ -24,7 +24,7 @@ impl Image for Local {
         self.commission.encode(out);
         self.exchange.encode(out);
         self.adapter.encode(out);
-        [self.tradeable, self.killed, self.halted].encode(out);
+        [self.tradeable, self.killed, self.halted, self.suspect].encode(out);
         self.watchers.encode(out);
         self.subscribers.encode(out);
     }
@@ -36,7 +36,7 @@ impl Image for Local {
         from.check(tick.is_positive() && lot.is_positive(), Problem::Value)?;
         let commission = Image::decode(from)?;
         let (exchange, adapter) = Image::decode(from)?;
-        let [tradeable, killed, halted] = Image::decode(from)?;
+        let [tradeable, killed, halted, suspect] = Image::decode(from)?;
         Ok(Local {
             instrument,
             tick,
@@ -49,6 +49,7 @@ impl Image for Local {
             tradeable,
             killed,
             halted,
+            suspect,
             watchers: Image::decode(from)?,
             subscribers: Image::decode(from)?,
         })
@@ -88,7 +89,7 @@ impl Directory {
     /// Switches, phases and limits in use.
     pub(crate) fn fold(&self, sum: &mut Fold) {
         for local in &self.locals {
-            [local.tradeable, local.killed, local.halted].encode(sum);
+            [local.tradeable, local.killed, local.halted, local.suspect].encode(sum);
         }
         self.places.iter().for_each(|place| place.session.encode(sum));
         self.strategies.iter().for_each(|entry| entry.phase.encode(sum));

@@ -3,7 +3,7 @@
 use super::{Damage, Image, Problem, Reader, Sink, image};
 use crate::command::{
     Body, Budget, BudgetAct, BudgetKind, Command, ExecRef, Limits, Movement, MovementKind, Phase, Quote,
-    Report, Scope, Session, Trade, Watch,
+    Report, Scope, Session, Trade, VenueState, Watch,
 };
 use crate::event::{Ask, Booking, PositionState, Tick};
 use crate::id::{
@@ -115,6 +115,17 @@ image!(enum Report {
     8 = Busted { exec },
     9 = Corrected { exec, qty, price },
     10 = Reconciled,
+    11 = FilledTo { exec, qty, price, cum },
+    12 = Amended { exec_ref, exec, qty, price, is_open },
+    13 = Standing { cum, average, state },
+    14 = Unsure,
+});
+image!(enum VenueState {
+    0 = Open,
+    1 = Filled,
+    2 = Canceled(reason),
+    3 = Expired(reason),
+    4 = Rejected(reason),
 });
 image!(Movement { kind, strategy, account, security, qty, price, commission, currency, uuid });
 image!(enum MovementKind {
@@ -172,7 +183,7 @@ image!(Booking {
     cash
 });
 image!(Tick { security, bid, bid_size, ask, ask_size, last, last_size, traded, volume, at });
-image!(enum Ask { 0 = New, 1 = Cancel, 2 = Replace, 3 = Query });
+image!(enum Ask { 0 = New, 1 = Cancel, 2 = Replace, 3 = Query, 4 = Status });
 
 /// A byte for the length, then the characters; no id is a length of zero.
 impl Image for IntId {

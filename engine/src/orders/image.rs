@@ -36,13 +36,17 @@ image!(Order {
     at_venue,
     triggered,
     in_doubt,
-    counted
+    counted,
+    acknowledged,
+    before,
+    unsure,
+    era
 });
 image!(LastFill { qty, price });
 image!(Requests { replace, cancel, next });
 image!(Replace { id, source, terms, reserved, grown });
 image!(CancelRequest { id, source, reason, sent });
-image!(Execution { exec, qty, price, next });
+image!(Execution { exec, qty, price, next, root, presumed });
 image!(Line { first, last, len });
 image!(FormerIds { first, last });
 
@@ -132,6 +136,11 @@ impl Orders {
         }
         requests.claim_list(self.requests_free, |at| self.requests[at as usize].next)?;
         executions.claim_list(self.executions_free, |at| self.executions[at as usize].next)?;
+        // An id of a correction leads to an execution, and no further.
+        let is_root = |at: u32| self.executions.get(at as usize).is_some_and(|entry| entry.root == NIL);
+        if !self.executions.iter().all(|entry| entry.root == NIL || is_root(entry.root)) {
+            return None;
+        }
         (orig_ids.all() && requests.all() && executions.all()).then_some(())
     }
 
@@ -155,7 +164,7 @@ impl Orders {
             let (mut at, mut last) = (line.first, NIL);
             for _ in 0..line.len {
                 let order = self.slots.get(at as usize).filter(ended)?;
-                if order.outside != outside || order.requests != NIL {
+                if order.outside != outside || order.requests != NIL || order.before != last {
                     return None;
                 }
                 (last, at) = (at, order.next);

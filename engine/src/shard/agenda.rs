@@ -2,6 +2,7 @@
 //! being worked on and one sweep over many, and both are told at the time of the command that caused them.
 
 use super::Shard;
+use super::closing::Closing;
 use crate::command::{Quote, Session};
 use crate::event::{Adjustment, Ask, Body as Said};
 use crate::id::{AccountId, AdapterId, IntId, OrderHandle, PortMask, Source, StrategyId};
@@ -33,6 +34,10 @@ pub(super) struct Agenda {
     /// A security that must stand still as soon as its work is done.
     halt: Option<u32>,
     sweep: Option<Sweep>,
+    /// Whether positions that wait to be closed are to be looked at.
+    closings: bool,
+    /// Positions whose reduce-only orders ask for more than is left of them, by security and strategy. As many as a command can fill.
+    excess: Vec<(u32, StrategyId)>,
     /// Who is told when all is done, and what.
     done: Option<(Source, u32, Reason)>,
 }
@@ -82,20 +87,13 @@ enum Sweep {
     Begin {
         cursor: u32,
     },
-    /// Marks what is under way as in doubt, or asks for it.
+    /// Marks what is under way as in doubt; or asks for it, and then triggers the stops that waited for the connection.
     Adapter {
         adapter: AdapterId,
         connected: bool,
         cursor: u32,
+        local: u32,
     },
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Closing {
-    local: u32,
-    source: Source,
-    id: IntId,
-    terms: Terms,
 }
 
 /// Which orders a sweep is about.
@@ -107,11 +105,27 @@ pub(super) enum Which {
     Security(u32),
     Adapter(AdapterId),
     Position(StrategyId, u32),
+    /// Those that may only reduce the position.
+    Reducing(StrategyId, u32),
 }
 
 impl Agenda {
     pub fn has_work(&self) -> bool {
-        self.busy.is_some() || self.sweep.is_some()
+        self.busy.is_some() || self.sweep.is_some() || self.closings || !self.excess.is_empty()
+    }
+
+    pub fn look_at_closings(&mut self) {
+        self.closings = true;
+    }
+
+    pub fn end_closings(&mut self) {
+        self.closings = false;
+    }
+
+    pub fn reduce_later(&mut self, local: u32, strategy: StrategyId) {
+        if !self.excess.contains(&(local, strategy)) {
+            self.excess.push((local, strategy));
+        }
     }
 
     /// Whether anything at all was put down here since all was done.
@@ -159,7 +173,7 @@ impl Agenda {
 
     pub fn begin_close(&mut self, local: u32, source: Source, id: &IntId, terms: Terms) {
         let which = Which::Position(terms.strategy, local);
-        let then = Some(Closing { local, source, id: *id, terms });
+        let then = Some(Closing { local, source, id: *id, terms, refused: Reason::None });
         self.sweep = Some(Sweep::Cancel { which, reason: Reason::Requested, cursor: 0, then });
     }
 
@@ -188,7 +202,7 @@ impl Agenda {
     }
 
     pub fn begin_adapter(&mut self, adapter: AdapterId, connected: bool) {
-        self.sweep = Some(Sweep::Adapter { adapter, connected, cursor: 0 });
+        self.sweep = Some(Sweep::Adapter { adapter, connected, cursor: 0, local: 0 });
     }
 }
 
@@ -196,7 +210,7 @@ impl Shard {
     /// One step of what is left: the security at hand first, then the sweep.
     pub(super) fn work(&mut self, out: &mut Outbox) {
         let Some(local) = self.agenda.busy else {
-            return self.sweep(out);
+            return self.work_on_many(out);
         };
         if self.venue.has_work(local) {
             self.venue.work(local);
@@ -207,6 +221,16 @@ impl Shard {
         } else if let Some(slot) = self.reached_stop(local) {
             self.trigger(slot, out);
         }
+    }
+
+    fn work_on_many(&mut self, out: &mut Outbox) {
+        if self.agenda.sweep.is_some() {
+            return self.sweep(out);
+        }
+        if let Some((local, strategy)) = self.agenda.excess.pop() {
+            return self.agenda.begin_cancel(Which::Reducing(strategy, local), Reason::ReduceOnly);
+        }
+        self.release_closing(out);
     }
 
     /// The end of every step: puts aside what is done, and tells so when all is.
@@ -223,7 +247,7 @@ impl Shard {
                 self.show(local, out);
             }
         }
-        if self.agenda.sweep.is_none()
+        if !self.agenda.has_work()
             && let Some((source, token, reason)) = self.agenda.done.take()
         {
             out.say(PortMask::one(source.port), self.now, Said::Done { source, token, reason });
@@ -250,8 +274,8 @@ impl Shard {
             Sweep::Positions { local, at } => self.sweep_positions(local, at, out),
             Sweep::Cash { at } => self.sweep_cash(at, out),
             Sweep::Begin { cursor } => self.sweep_begin(cursor, out),
-            Sweep::Adapter { adapter, connected, cursor } => {
-                self.sweep_adapter(adapter, connected, cursor, out)
+            Sweep::Adapter { adapter, connected, cursor, local } => {
+                self.sweep_adapter(adapter, connected, cursor, local, out)
             }
         };
     }
@@ -304,9 +328,9 @@ impl Shard {
         if cursor < self.orders.len() {
             return Some(Sweep::Cancel { which, reason, cursor, then });
         }
-        if let Some(Closing { local, source, id, terms }) = then {
+        if let Some(closing) = then {
             self.settle(out);
-            self.close_rest(local, source, &id, terms, out);
+            self.await_cancels(closing);
         }
         None
     }
@@ -366,7 +390,10 @@ impl Shard {
 
     fn sweep_forget(&mut self, day: Day, out: &mut Outbox) -> Option<Sweep> {
         for _ in 0..FORGOTTEN_PER_STEP {
-            if !self.forget_oldest(out) {
+            if !self.forget_of_the_past(out) {
+                // Readers put away what has ended when the day is another.
+                self.era = self.era.wrapping_add(self.told_day.is_some_and(|told| told != day) as u8);
+                self.told_day = Some(day);
                 self.say(Said::TradingDay { day }, out);
                 return None;
             }
@@ -449,18 +476,28 @@ impl Shard {
         adapter: AdapterId,
         connected: bool,
         cursor: u32,
+        local: u32,
         out: &mut Outbox,
     ) -> Option<Sweep> {
-        let cursor = self.visit(
-            cursor,
-            |shard, order| order.at_venue && shard.concerns(Which::Adapter(adapter), order),
-            |shard, slot, out| match connected {
-                true => shard.instruct(slot, Ask::Query, out),
-                false => shard.doubt(slot, out),
-            },
-            out,
-        );
-        (cursor < self.orders.len()).then_some(Sweep::Adapter { adapter, connected, cursor })
+        if cursor < self.orders.len() {
+            let cursor = self.visit(
+                cursor,
+                |shard, order| order.at_venue && shard.concerns(Which::Adapter(adapter), order),
+                |shard, slot, out| match (connected, shard.orders.get(slot).unsure) {
+                    (true, true) => shard.instruct(slot, Ask::Status, out),
+                    (true, false) => shard.instruct(slot, Ask::Query, out),
+                    (false, _) => shard.doubt(slot, out),
+                },
+                out,
+            );
+            return Some(Sweep::Adapter { adapter, connected, cursor, local });
+        }
+        let end = self.directory.locals.len() as u32;
+        let is_concerned = |at: &u32| self.directory.locals[*at as usize].adapter == adapter;
+        let is_reached = |at: &u32| is_concerned(at) && self.reached_stop(*at).is_some();
+        let reached = (local..end).find(is_reached).filter(|_| connected)?;
+        self.agenda.busy_with(reached);
+        Some(Sweep::Adapter { adapter, connected, cursor, local: reached + 1 })
     }
 
     /// Acts upon open orders from a slot on, as far as a step goes; where to go on.
@@ -523,6 +560,9 @@ impl Shard {
                 order.local != NIL && self.directory.locals[order.local as usize].adapter == id
             }
             Which::Position(strategy, local) => order.terms.strategy == strategy && order.local == local,
+            Which::Reducing(strategy, local) => {
+                order.terms.reduce_only && order.terms.strategy == strategy && order.local == local
+            }
         }
     }
 

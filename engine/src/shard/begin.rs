@@ -4,11 +4,10 @@
 use std::sync::Arc;
 
 use super::{Audience, Shard};
-use crate::event::{Alert, Body as Said, What};
+use crate::event::Body as Said;
 use crate::id::{AdapterId, PortMask};
 use crate::order::Base;
 use crate::outbox::Outbox;
-use crate::reason::Reason;
 use crate::refdata::RefData;
 use crate::settings::ShardSettings;
 use crate::time::Timestamp;
@@ -41,6 +40,7 @@ impl Shard {
         self.adopt(reference);
         self.disconnect_all(out);
         self.agenda.begin_start();
+        self.agenda.look_at_closings();
         self.end_step(before, out);
     }
 
@@ -72,6 +72,7 @@ impl Shard {
     /// Nobody listens yet, so this is not a step too long: it is counted, not kept.
     fn disconnect_all(&mut self, out: &mut Outbox) {
         for at in 1..self.adapters.len() {
+            self.trust(AdapterId(at as u8));
             if std::mem::take(&mut self.adapters[at].connected) {
                 self.say(Said::Adapter { adapter: AdapterId(at as u8), connected: false }, out);
             }
@@ -81,10 +82,8 @@ impl Shard {
     /// The connection to an order's venue is gone: if something is being asked there, nobody knows what came of it.
     pub(super) fn doubt(&mut self, slot: u32, out: &mut Outbox) {
         let waiting = self.orders.get(slot).base == Base::PendingNew || self.orders.requests(slot).is_some();
-        if waiting && !self.orders.get(slot).in_doubt {
-            self.orders.get_mut(slot).in_doubt = true;
-            self.say_status(slot, What::Image, Reason::InDoubt, out);
-            self.alert_order(Alert::InDoubt, slot, Reason::InDoubt, out);
+        if waiting {
+            self.begin_doubt(slot, out);
         }
     }
 }

@@ -86,11 +86,13 @@ impl Shard {
         if adapter == AdapterId::SIM {
             return Err(Reason::UnknownScope);
         }
+        self.trust(adapter);
         let state = &mut self.adapters[adapter.0 as usize];
         if state.connected != connected {
             state.connected = connected;
             self.say(Said::Adapter { adapter, connected }, out);
             self.agenda.begin_adapter(adapter, connected);
+            self.agenda.look_at_closings();
         }
         Ok(())
     }

@@ -3,15 +3,21 @@
 use super::Shard;
 use super::gate::Passed;
 use crate::event::{Ask, Body as Said, Instruction, OrderTerms, What};
-use crate::id::{AccountId, IntId, OrderHandle, SecurityId, Source, StrategyId};
+use crate::id::{IntId, OrderHandle, Source};
 use crate::number::{Grid, Notional, Qty};
 use crate::order::{Base, NIL, Order};
 use crate::orders::blank;
 use crate::outbox::Outbox;
 use crate::reason::Reason;
-use crate::terms::{OrderKind, Side, Status, Terms, Tif};
+use crate::terms::{OrderKind, Status, Terms, Tif};
+use crate::time::NS_PER_DAY;
 use crate::timers::Timed;
 use crate::venue::Entry;
+
+/// Days for which finished orders of outside venues are kept, so that a fill or a bust is booked that comes late: as long as a trade
+/// takes to settle anywhere, with a weekend and a holiday in it. Their number has a bound too, see
+/// [`crate::settings::ShardSettings::finished_outside_max`].
+pub const FINISHED_OUTSIDE_DAYS: u64 = 7;
 
 impl Shard {
     #[inline]
@@ -26,49 +32,6 @@ impl Shard {
             Ok(passed) => self.enter(source, id, terms, &passed, out),
             Err(reason) => self.record_refused(source, id, terms, reason, out),
         }
-    }
-
-    /// Closes a position. Wholly: its open orders are cancelled first, so the rest is left to the agenda.
-    #[expect(clippy::too_many_arguments, reason = "they are the command's own fields")]
-    pub(super) fn close(
-        &mut self,
-        source: Source,
-        id: &IntId,
-        strategy: StrategyId,
-        account: AccountId,
-        security: SecurityId,
-        qty: Qty,
-        out: &mut Outbox,
-    ) {
-        let mut terms = Terms { qty, security, strategy, account, reduce_only: true, ..Terms::default() };
-        let Some(local) = self.directory.local(security) else {
-            return self.submit(source, id, &terms, out);
-        };
-        let held = self.ledger.positions(local).iter().find(|held| held.strategy == strategy);
-        let (net, reducing) = held.map_or((Qty::ZERO, Qty::ZERO), |held| (held.state.qty, held.reducing));
-        terms.side = if net.is_positive() { Side::Sell } else { Side::Buy };
-        // Of a flat position nothing is closed, so nothing is cancelled for it either.
-        if !qty.is_zero() || net.is_zero() {
-            return self.submit(source, id, &terms, out);
-        }
-        if reducing.is_positive() {
-            return self.record_refused(source, id, &terms, Reason::CloseInProgress, out);
-        }
-        self.agenda.begin_close(local, source, id, terms);
-    }
-
-    /// The second half of closing a position: its other orders have been cancelled.
-    pub(super) fn close_rest(
-        &mut self,
-        local: u32,
-        source: Source,
-        id: &IntId,
-        mut terms: Terms,
-        out: &mut Outbox,
-    ) {
-        let held = self.ledger.positions(local).iter().find(|held| held.strategy == terms.strategy);
-        terms.qty = held.map_or(Qty::ZERO, |held| held.state.qty.abs());
-        self.submit(source, id, &terms, out);
     }
 
     #[inline]
@@ -135,6 +98,10 @@ impl Shard {
             triggered,
             in_doubt,
             counted,
+            acknowledged,
+            before,
+            unsure,
+            era,
         } = self.orders.get_mut(slot);
         *place = *id;
         *place_terms = *terms;
@@ -145,6 +112,7 @@ impl Shard {
         (*requests, *orig_id, *execution, *next) = (NIL, NIL, NIL, NIL);
         (*base, *outside, *counted) = (Base::PendingNew, is_outside, true);
         (*at_venue, *triggered, *in_doubt) = (false, false, false);
+        (*acknowledged, *before, *unsure, *era) = (false, NIL, false, 0);
     }
 
     /// Has the timers call at the order's date.
@@ -182,7 +150,7 @@ impl Shard {
             // One that leaves moves nobody else, so a sweep may cancel in several securities in one step.
             Ask::Cancel => return self.venue.cancel(slot),
             Ask::Replace => self.reach_venue_replace(slot),
-            Ask::Query => return,
+            Ask::Query | Ask::Status => return,
         }
         self.agenda.busy_with(self.orders.get(slot).local);
     }
@@ -232,7 +200,7 @@ impl Shard {
                 terms = replace.terms;
                 replace.id
             }),
-            Ask::New | Ask::Query => None,
+            Ask::New | Ask::Query | Ask::Status => None,
         };
         let instruction = Instruction {
             adapter,
@@ -246,7 +214,7 @@ impl Shard {
     }
 
     /// An order that failed a check is an order all the same: it is told, and can be read until it is forgotten.
-    fn record_refused(
+    pub(super) fn record_refused(
         &mut self,
         source: Source,
         id: &IntId,
@@ -297,7 +265,9 @@ impl Shard {
     /// Puts an order that has ended in line, and forgets the oldest when the line is too long.
     #[inline]
     pub(super) fn line_up_finished(&mut self, slot: u32, out: &mut Outbox) {
-        let outside = self.orders.get(slot).outside;
+        let order = self.orders.get_mut(slot);
+        order.era = self.era;
+        let outside = order.outside;
         self.orders.finish(slot);
         let max = if outside { self.settings.finished_outside_max } else { self.settings.finished_max };
         if self.orders.finished(outside) > max {
@@ -315,6 +285,15 @@ impl Shard {
     /// Forgets the order that ended longest ago, those of simulated venues first. False if there is none.
     pub(super) fn forget_oldest(&mut self, out: &mut Outbox) -> bool {
         self.forget_oldest_of(false, out) || self.forget_oldest_of(true, out)
+    }
+
+    /// Forgets an order that ended before the day that begins: any of a simulated venue, which says nothing after the end; of an
+    /// outside venue, which may report or take back a fill days later, one that ended [`FINISHED_OUTSIDE_DAYS`] ago. False if there is none.
+    pub(super) fn forget_of_the_past(&mut self, out: &mut Outbox) -> bool {
+        let since = self.now.0.saturating_sub(FINISHED_OUTSIDE_DAYS * NS_PER_DAY);
+        let is_past = |slot: u32| self.orders.get(slot).updated.0 < since;
+        let past = self.orders.oldest_finished(true).is_some_and(is_past);
+        self.forget_oldest_of(false, out) || past && self.forget_oldest_of(true, out)
     }
 
     fn forget_oldest_of(&mut self, outside: bool, out: &mut Outbox) -> bool {

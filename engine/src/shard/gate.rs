@@ -52,6 +52,9 @@ impl Shard {
     #[inline(always)]
     fn look_at<'a>(&mut self, terms: &'a Terms) -> Result<(Found, Asked<'a>), Reason> {
         let found = self.look_up(terms)?;
+        if self.is_closing(terms.strategy, found.local) {
+            return Err(Reason::CloseInProgress);
+        }
         self.check_reduction(terms, &found)?;
         self.check_form(terms, &found)?;
         let value = self.value_of(terms, terms.qty, found.local)?;
@@ -334,6 +337,21 @@ impl Shard {
             self.orders.get_mut(slot).reserved = cost;
             self.give_credit_back(slot, reserved.checked_sub(cost).unwrap_or_default());
         }
+    }
+
+    /// So much of an order is open again: credit is set aside for it as for a new order, whatever is left of the limit.
+    pub(super) fn set_aside_again(&mut self, slot: u32, qty: Qty, out: &mut Outbox) {
+        let Order { terms, local, position, exposure, .. } = *self.orders.get(slot);
+        let account = self.directory.account(terms.account);
+        let (Some(account), Some(strategy)) = (account, self.directory.strategy(terms.strategy)) else {
+            return;
+        };
+        let found = Found { local, strategy, account, position, exposure };
+        let value = self.value_of(&terms, qty, local).ok().flatten();
+        let cost = self.cost_of(&terms, qty, value, &found).unwrap_or_default();
+        let taken = self.take_credit(cost, &found, out);
+        let order = self.orders.get_mut(slot);
+        order.reserved = order.reserved.checked_add(taken).unwrap_or(order.reserved);
     }
 
     /// Sets credit aside; what it set aside.

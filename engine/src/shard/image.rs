@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use super::agenda::Agenda;
+use super::closing::{CLOSINGS_MAX, Closing};
 use super::depth::Depths;
 use super::snapshot::Snapshots;
 use super::stops::Stops;
@@ -52,6 +53,9 @@ impl Shard {
         self.ways.iter().flatten().for_each(|way| way.encode(out));
         self.timers.encode(out);
         self.used_ids.save(out);
+        self.closings.encode(out);
+        self.told_day.encode(out);
+        self.era.encode(out);
     }
 
     /// The shard that is exactly these bytes. Reference data and settings are those it had when it was saved; with others
@@ -90,7 +94,13 @@ impl Shard {
         self.now.encode(&mut sum);
         self.day.encode(&mut sum);
         self.killed.encode(&mut sum);
-        self.directives.encode(&mut sum);
+        // Folded only where there are some, so that the digests of older journals stay what they were.
+        if !self.directives.is_empty() {
+            self.directives.encode(&mut sum);
+        }
+        if !self.closings.is_empty() {
+            self.closings.len().encode(&mut sum);
+        }
         (self.dated, (self.timers.len(), self.timers.deadline())).encode(&mut sum);
         self.orders.fold(&mut sum);
         self.ledger.fold(&mut sum);
@@ -132,6 +142,11 @@ impl Shard {
             ..3 => UsedIdLog::new(USED_IDS_MAX),
             3.. => UsedIdLog::load(from, USED_IDS_MAX)?,
         };
+        let closings: Vec<Closing> = Image::decode(from)?;
+        let is_known = |closing: &Closing| (closing.local as usize) < directory.locals.len();
+        from.check(closings.iter().all(is_known) && closings.len() <= CLOSINGS_MAX, Problem::Contradiction)?;
+        let told_day = Image::decode(from)?;
+        let era = Image::decode(from)?;
         let mut shard = Shard {
             id,
             shards,
@@ -139,6 +154,8 @@ impl Shard {
             applied,
             now,
             day,
+            told_day,
+            era,
             directory,
             orders,
             ledger,
@@ -153,6 +170,7 @@ impl Shard {
             directives,
             audience,
             agenda: Agenda::default(),
+            closings,
             snapshots: Snapshots::default(),
             depths: Depths::default(),
             staged: None,

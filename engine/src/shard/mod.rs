@@ -14,12 +14,14 @@ mod agenda;
 mod audit;
 mod begin;
 mod books;
+mod closing;
 mod control;
 pub mod depth;
 mod entry;
 mod gate;
 mod image;
 mod market;
+mod reconcile;
 mod reports;
 mod requests;
 mod snapshot;
@@ -48,6 +50,7 @@ use crate::used_ids::{USED_IDS_MAX, UsedIdLog};
 use crate::venue::{BookSpec, Venue};
 
 use agenda::Agenda;
+use closing::Closing;
 use depth::Depths;
 use snapshot::Snapshots;
 use stops::Stops;
@@ -117,6 +120,9 @@ pub struct Shard {
     now: Timestamp,
     /// The trading day that was begun last.
     day: Option<Day>,
+    /// The trading day that readers were last told of, and how many they were told of: it turns over, but no order is kept so long.
+    told_day: Option<Day>,
+    era: u8,
     directory: Directory,
     orders: Orders,
     ledger: Ledger,
@@ -135,6 +141,8 @@ pub struct Shard {
     directives: Directives,
     audience: Audience,
     agenda: Agenda,
+    /// Positions that wait to be closed, at most [`closing::CLOSINGS_MAX`].
+    closings: Vec<Closing>,
     snapshots: Snapshots,
     depths: Depths,
     /// Reference data that the next [`Body::Reference`] is about; no part of the state.
@@ -170,6 +178,8 @@ impl Shard {
             applied: 0,
             now: Timestamp::ZERO,
             day: None,
+            told_day: None,
+            era: 0,
             orders: Orders::new(id, settings.orders_max, settings.executions_max),
             ledger: Ledger::new(0, settings.transactions_max),
             venue: Venue::new(Vec::new(), settings.orders_max as usize),
@@ -183,6 +193,7 @@ impl Shard {
             directives: Directives::default(),
             audience: Audience::default(),
             agenda: Agenda::default(),
+            closings: Vec::new(),
             snapshots: Snapshots::default(),
             depths: Depths::default(),
             staged: None,
@@ -433,6 +444,22 @@ impl Shard {
         out.say(self.hearers(source), self.now, Said::Order(self.terms_image(slot, what, reason)));
     }
 
+    /// Tells a finished order again before something is told of it that comes late: readers put it away with its day.
+    #[cold]
+    fn bring_back(&mut self, slot: u32, out: &mut Outbox) {
+        let era = std::mem::replace(&mut self.orders.get_mut(slot).era, self.era);
+        if era != self.era {
+            self.say_image(slot, out);
+        }
+    }
+
+    /// Tells the terms of an order to readers that may have put it away, as of the time it was submitted.
+    fn say_image(&mut self, slot: u32, out: &mut Outbox) {
+        let (source, submitted) = (self.orders.get(slot).source, self.orders.get(slot).submitted);
+        let image = self.terms_image(slot, What::Image, Reason::None);
+        out.say(self.hearers(source), submitted, Said::Order(image));
+    }
+
     #[inline(always)]
     fn terms_image(&self, slot: u32, what: What, reason: Reason) -> OrderTerms {
         let order = self.orders.get(slot);
@@ -518,7 +545,7 @@ impl Shard {
             orig_id: *orig_id,
             qty: order.terms.qty,
             cum_qty: order.cum,
-            // The first fill is its own average; a correction is not, since what was filled stays as it was told.
+            // The first fill is its own average.
             avg_price: match what {
                 What::Filled if order.cum == last_qty => last_price,
                 _ => order.avg_price(),

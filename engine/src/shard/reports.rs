@@ -1,8 +1,9 @@
 //! What venues say: acknowledgements, fills, ends. The simulated venue and outside ones are heard alike.
 
 use super::Shard;
+use super::reconcile::Amendment;
 use crate::command::{BudgetKind, ExecRef, MovementKind, Report};
-use crate::event::{Alert, Ask, Body as Said, Request, What};
+use crate::event::{Alert, Body as Said, Request, What};
 use crate::id::{OrderHandle, SecurityId};
 use crate::ledger::Deal;
 use crate::number::{Money, Notional, Price, Qty};
@@ -85,17 +86,20 @@ impl Shard {
             Report::CancelRefused(reason) => self.cancel_refused(slot, reason, out),
             Report::Replaced => self.replaced_by_venue(slot, out),
             Report::ReplaceRefused(reason) => self.replace_refused(slot, reason, out),
-            Report::Busted { exec } => self.corrected(slot, exec, Qty::ZERO, Price::ZERO, Reason::Bust, out),
-            Report::Corrected { exec, qty, price } => {
-                self.corrected(slot, exec, qty, price, Reason::Correction, out)
+            Report::Busted { .. } | Report::Corrected { .. } | Report::Amended { .. } => {
+                self.amended(slot, &Amendment::of(report, !self.orders.get(slot).base.is_finished()), out)
             }
             Report::Reconciled => self.reconciled(slot, out),
+            Report::FilledTo { exec, qty, price, cum } => self.filled_to(slot, exec, qty, price, cum, out),
+            Report::Standing { cum, average, state } => self.standing(slot, cum, average, state, out),
+            Report::Unsure => self.unsure(slot, out),
         }
     }
 
     #[inline]
-    fn accepted(&mut self, slot: u32, out: &mut Outbox) {
+    pub(super) fn accepted(&mut self, slot: u32, out: &mut Outbox) {
         let order = self.orders.get_mut(slot);
+        order.acknowledged = true;
         match order.base {
             Base::PendingNew => {
                 order.base = Base::Working;
@@ -108,7 +112,13 @@ impl Shard {
         }
     }
 
-    fn rejected(&mut self, slot: u32, reason: Reason, out: &mut Outbox) {
+    pub(super) fn rejected(&mut self, slot: u32, reason: Reason, out: &mut Outbox) {
+        if reason == Reason::VenueUnavailable && self.never_left(slot) {
+            // Until the adapter says that it is away, nothing more is sent there.
+            let local = self.orders.get(slot).local;
+            self.directory.locals[local as usize].suspect = true;
+            return self.wait_again(slot, out);
+        }
         let order = self.orders.get_mut(slot);
         let left = order.leaves();
         let Some(base) = order.base.after(Step::Reject) else {
@@ -128,11 +138,27 @@ impl Shard {
 
     #[inline]
     fn filled(&mut self, slot: u32, exec: ExecRef, qty: Qty, price: Price, out: &mut Outbox) {
-        if !self.check_execution(slot, exec, qty, price, out) {
-            return;
+        if self.check_execution(slot, exec, qty, price, out) {
+            self.count_fill(slot, exec, qty, price, Reason::None, out);
         }
+    }
+
+    /// Counts a fill that was checked; `reason`: why it is counted, if the venue did not report it as such.
+    #[inline]
+    pub(super) fn count_fill(
+        &mut self,
+        slot: u32,
+        exec: ExecRef,
+        qty: Qty,
+        price: Price,
+        reason: Reason,
+        out: &mut Outbox,
+    ) {
         if self.orders.get(slot).base == Base::PendingNew {
             self.accepted(slot, out);
+        }
+        if self.orders.get(slot).base.is_finished() {
+            self.bring_back(slot, out);
         }
         let order = self.orders.get(slot);
         let (source, total) = (order.source, order.terms.qty);
@@ -147,9 +173,10 @@ impl Shard {
         if let Some(commission) = booked {
             self.settle_credit(slot, qty, price, commission, left, out);
         }
+        self.check_excess(slot);
         let complete = cum >= total;
         let order = self.orders.get_mut(slot);
-        (order.cum, order.notional) = (cum, notional);
+        (order.cum, order.notional, order.acknowledged) = (cum, notional, true);
         let step = if complete { Step::Complete } else { Step::Fill };
         order.base = order.base.after(step).expect("a fill is a fact in every state");
         self.orders.note_fill(slot, qty, price);
@@ -157,7 +184,7 @@ impl Shard {
             _ if booked.is_none() => Reason::Overflow,
             (_, true) => Reason::Overfill,
             (true, false) => Reason::LateFill,
-            (false, false) => Reason::None,
+            (false, false) => reason,
         };
         self.say_report(slot, What::Filled, reason, (qty, price), out);
         if booked.is_some() {
@@ -188,7 +215,7 @@ impl Shard {
 
     /// Whether an execution is to be counted: it is of something, and was not seen before.
     #[inline]
-    fn check_execution(
+    pub(super) fn check_execution(
         &mut self,
         slot: u32,
         exec: ExecRef,
@@ -208,7 +235,7 @@ impl Shard {
         if exec == ExecRef(0) {
             return true;
         }
-        if self.orders.execution(slot, exec).is_some() {
+        if self.orders.has_heard(slot, exec) {
             self.alert_order(Alert::DuplicateExecution, slot, Reason::None, out);
             return false;
         }
@@ -220,7 +247,7 @@ impl Shard {
 
     /// The transaction a fill makes; None if its commission cannot be counted.
     #[inline(always)]
-    fn deal_of(&self, slot: u32, exec: ExecRef, qty: Qty, price: Price) -> Option<Deal> {
+    pub(super) fn deal_of(&self, slot: u32, exec: ExecRef, qty: Qty, price: Price) -> Option<Deal> {
         let order = self.orders.get(slot);
         let rate = self.directory.locals[order.local as usize].commission;
         let commission = if rate.is_zero() { Money::ZERO } else { Money::per_unit(rate, qty)? };
@@ -239,13 +266,13 @@ impl Shard {
     /// A fill so large that money cannot count it: told, not booked, and the security stands still. Nothing of it is there to be taken
     /// back by a correction.
     #[cold]
-    fn cannot_count(&mut self, slot: u32, exec: ExecRef, out: &mut Outbox) {
+    pub(super) fn cannot_count(&mut self, slot: u32, exec: ExecRef, out: &mut Outbox) {
         self.orders.correct(slot, exec, Qty::ZERO, Price::ZERO);
         self.stand_still(slot, out);
     }
 
     #[cold]
-    fn stand_still(&mut self, slot: u32, out: &mut Outbox) {
+    pub(super) fn stand_still(&mut self, slot: u32, out: &mut Outbox) {
         let local = self.orders.get(slot).local;
         self.alert_order(Alert::BookingOverflow, slot, Reason::Overflow, out);
         if !self.directory.locals[local as usize].halted {
@@ -291,16 +318,19 @@ impl Shard {
 
     fn cancel_refused(&mut self, slot: u32, reason: Reason, out: &mut Outbox) {
         let requests = self.orders.requests(slot).copied().unwrap_or_default();
-        let stop_here = requests.replace.is_some_and(|r| r.terms.qty <= self.orders.get(slot).cum);
         match requests.cancel {
             // The venue was asked for the rest of a modification only; the cancel waits behind that.
-            Some(cancel) if stop_here && !cancel.sent => self.replace_refused(slot, reason, out),
+            Some(cancel) if requests.replace.is_some() && !cancel.sent => {
+                self.replace_refused(slot, reason, out)
+            }
             Some(cancel) => {
                 self.orders.requests_mut(slot).cancel = None;
                 self.orders.tidy(slot);
                 self.refuse(slot, Request::Cancel, &cancel.id, cancel.source, reason, out);
+                self.refuse_closing(slot, reason);
+                self.ask_after_refusal(slot, reason, out);
             }
-            None if stop_here => self.replace_refused(slot, reason, out),
+            None if requests.replace.is_some() => self.replace_refused(slot, reason, out),
             // Answered already: the order ended first.
             None if self.orders.get(slot).base.is_finished() => {}
             None => self.alert_unexpected(slot, out),
@@ -318,70 +348,11 @@ impl Shard {
         match self.drop_replace(slot) {
             Some(replace) => {
                 self.refuse(slot, Request::Replace, &replace.id, replace.source, reason, out);
+                self.ask_after_refusal(slot, reason, out);
                 self.send_cancel(slot, out);
             }
             None if self.orders.get(slot).base.is_finished() => {}
             None => self.alert_unexpected(slot, out),
-        }
-    }
-
-    /// A venue takes a fill back, or gives it another size: the money is put right, and the order says so.
-    /// Choice: what the order has filled stays as it was told; a transaction against the old fill, and one for the new.
-    fn corrected(
-        &mut self,
-        slot: u32,
-        exec: ExecRef,
-        qty: Qty,
-        price: Price,
-        reason: Reason,
-        out: &mut Outbox,
-    ) {
-        let Some(&old) = self.orders.execution(slot, exec).filter(|old| !old.qty.is_zero()) else {
-            return self.alert_order(Alert::UnexpectedReport, slot, Reason::UnknownExecution, out);
-        };
-        if qty.is_negative() {
-            return self.alert_unexpected(slot, out);
-        }
-        let order = *self.orders.get(slot);
-        let instrument = self.directory.locals[order.local as usize].instrument;
-        for (qty, price) in [(Qty::from_raw(-old.qty.raw()), old.price), (qty, price)] {
-            if qty.is_zero() {
-                continue;
-            }
-            let booking = self.deal_of(slot, exec, qty, price).and_then(|deal| {
-                // Taking back gives the commission back as well.
-                let commission =
-                    if qty.is_negative() { deal.commission.checked_neg()? } else { deal.commission };
-                self.ledger.book(self.now, &instrument, order.position, &Deal { commission, ..deal })
-            });
-            match booking {
-                Some(()) => {
-                    out.say(self.hearers(order.source), self.now, Said::Booked(*self.ledger.last_booked()))
-                }
-                // The old size stays booked if not even that could be taken back.
-                None if qty.is_negative() => return self.stand_still(slot, out),
-                None => return self.cannot_count(slot, exec, out),
-            }
-        }
-        self.orders.correct(slot, exec, qty, price);
-        self.orders.note_fill(slot, qty, price);
-        self.say_report(slot, What::Corrected, reason, (qty, price), out);
-    }
-
-    /// The venue has told all it knows: what is still pending is asked again.
-    fn reconciled(&mut self, slot: u32, out: &mut Outbox) {
-        let was_in_doubt = std::mem::take(&mut self.orders.get_mut(slot).in_doubt);
-        let order = *self.orders.get(slot);
-        if !was_in_doubt || order.base.is_finished() {
-            return;
-        }
-        self.say_status(slot, What::Image, Reason::None, out);
-        let requests = self.orders.requests(slot).copied().unwrap_or_default();
-        if let Some(replace) = requests.replace {
-            let ask = if replace.terms.qty <= order.cum { Ask::Cancel } else { Ask::Replace };
-            self.send_request(slot, ask, out);
-        } else if requests.cancel.is_some() && order.base == Base::Working {
-            self.send_request(slot, Ask::Cancel, out);
         }
     }
 
@@ -398,9 +369,9 @@ impl Shard {
         }
         let order = self.orders.get_mut(slot);
         let reserved = std::mem::take(&mut order.reserved);
-        (order.counted, order.in_doubt) = (false, false);
+        (order.counted, order.in_doubt, order.unsure) = (false, false, false);
         self.dated -= (order.terms.tif == Tif::Gtd) as usize;
-        self.count_closed(slot);
+        self.count_open(slot, -1);
         if !reserved.is_zero() {
             self.give_credit_back(slot, reserved);
         }
@@ -412,11 +383,14 @@ impl Shard {
             self.orders.tidy(slot);
             self.refuse(slot, Request::Cancel, &cancel.id, cancel.source, Reason::OrderFinished, out);
         }
+        if !self.closings.is_empty() {
+            self.agenda.look_at_closings();
+        }
         self.line_up_finished(slot, out);
     }
 
     #[inline]
-    fn take_open(&mut self, slot: u32, qty: Qty) {
+    pub(super) fn take_open(&mut self, slot: u32, qty: Qty) {
         if !qty.is_positive() {
             return;
         }
@@ -428,15 +402,15 @@ impl Shard {
         }
     }
 
-    /// One open order less for its strategy and its account.
+    /// So many open orders more for its strategy and its account.
     #[inline]
-    fn count_closed(&mut self, slot: u32) {
+    pub(super) fn count_open(&mut self, slot: u32, by: i64) {
         let terms = &self.orders.get(slot).terms;
         if let Some(at) = self.directory.strategy(terms.strategy) {
-            self.directory.strategies[at as usize].guard.count_open(-1);
+            self.directory.strategies[at as usize].guard.count_open(by);
         }
         if let Some(at) = self.directory.account(terms.account) {
-            self.directory.accounts[at as usize].guard.count_open(-1);
+            self.directory.accounts[at as usize].guard.count_open(by);
         }
     }
 
@@ -448,7 +422,7 @@ impl Shard {
 
     /// A fill turns its share of what was set aside into what it cost; a sale gives back what it brought.
     #[inline]
-    fn settle_credit(
+    pub(super) fn settle_credit(
         &mut self,
         slot: u32,
         qty: Qty,

@@ -237,7 +237,10 @@ impl Shard {
         if slot >= self.orders.len() {
             return Stage::Transactions(0);
         }
-        if self.orders.in_use(slot) {
+        // What has ended in a day that is over is with us for its venue, not for readers.
+        let order = self.orders.get(slot);
+        let is_past = order.base.is_finished() && order.era != self.era;
+        if self.orders.in_use(slot) && !is_past {
             let terms = self.terms_image(slot, What::Image, Reason::None);
             let (order, fill) = (self.orders.get(slot), self.orders.last_fill(slot));
             let first = self.orders.first_id(slot);

@@ -4,6 +4,7 @@
 use super::Shard;
 use crate::command::Session;
 use crate::event::{Ask, What};
+use crate::id::AdapterId;
 use crate::ladder::{Direction, Ladder};
 use crate::nodes::{Node, Nodes, Place};
 use crate::number::Price;
@@ -102,7 +103,9 @@ impl Shard {
         }
         let security = &self.directory.locals[local as usize];
         let continuous = self.directory.places[security.exchange as usize].session == Session::Continuous;
-        if !continuous || security.halted {
+        // A stop whose venue is away goes on waiting: there is nobody to send it to.
+        let adapter = &self.adapters[security.adapter.0 as usize];
+        if !continuous || security.halted || !adapter.connected || security.suspect {
             return None;
         }
         let price = |ticks| Price::from_ticks(ticks, security.tick);
@@ -131,15 +134,39 @@ impl Shard {
     /// A stop becomes a market order, a stop limit a limit order.
     pub(super) fn trigger(&mut self, slot: u32, out: &mut Outbox) {
         self.drop_stop(slot);
-        self.orders.get_mut(slot).triggered = true;
+        let order = self.orders.get_mut(slot);
+        (order.triggered, order.acknowledged) = (true, false);
         self.say_status(slot, What::Triggered, Reason::Triggered, out);
-        let adapter = self.directory.locals[self.orders.get(slot).local as usize].adapter;
-        if self.is_connected(adapter) {
-            self.ask_venue(slot, Ask::New, out);
-        } else {
-            // It left for the venue and nobody can say whether it arrived.
-            let order = self.orders.get_mut(slot);
-            (order.at_venue, order.in_doubt) = (true, true);
+        self.ask_venue(slot, Ask::New, out);
+    }
+
+    /// An adapter says whether it is connected: what it says holds for all its securities.
+    pub(super) fn trust(&mut self, adapter: AdapterId) {
+        let locals = self.directory.locals.iter_mut().filter(|local| local.adapter == adapter);
+        locals.for_each(|local| local.suspect = false);
+    }
+
+    /// Whether an order is a stop that was triggered and of which its venue has never heard.
+    pub(super) fn never_left(&self, slot: u32) -> bool {
+        let order = self.orders.get(slot);
+        let is_stop = order.terms.kind.has_stop() && order.triggered;
+        is_stop && order.outside && !order.acknowledged && order.cum.is_zero() && order.base == Base::Working
+    }
+
+    /// A stop was triggered at the moment its venue went away, and never arrived: it waits again, and is triggered when the venue is
+    /// back and its price is reached then. What was asked of it meanwhile is done, since it is with us.
+    pub(super) fn wait_again(&mut self, slot: u32, out: &mut Outbox) {
+        let order = self.orders.get_mut(slot);
+        (order.triggered, order.at_venue) = (false, false);
+        (order.in_doubt, order.unsure) = (false, false);
+        let requests = self.orders.requests(slot).copied().unwrap_or_default();
+        if requests.cancel.is_some() {
+            return self.ended(slot, Step::Cancel, Reason::Requested, out);
         }
+        self.say_status(slot, What::Image, Reason::VenueUnavailable, out);
+        if requests.replace.is_some() {
+            self.replaced(slot, out);
+        }
+        self.watch_stop(slot, out);
     }
 }

@@ -4,6 +4,7 @@ mod depth;
 mod found;
 mod kept;
 mod money;
+mod outside;
 
 use super::*;
 use crate::command::{Limits, Movement, MovementKind, Quote, Report, Scope, Session, Trade, Watch};
@@ -299,7 +300,7 @@ fn an_outside_venue_is_asked_and_heard() {
     let said = bench.report(order, Report::Filled { exec: exec(2), qty: qty("8"), price: price("10") });
     assert_eq!(story(&said), [(What::Filled, Status::Filled, qty("12"))]);
     let said = bench.report(order, Report::Busted { exec: exec(2) });
-    assert_eq!(story(&said), [(What::Corrected, Status::Filled, qty("12"))]);
+    assert_eq!(story(&said), [(What::Corrected, Status::Filled, qty("4"))]);
     let said = bench.report(order, Report::Corrected { exec: exec(1), qty: qty("3"), price: price("9") });
     let last = said.iter().rev().find_map(|body| if let Said::Booked(b) = body { Some(b) } else { None });
     assert_eq!(last.unwrap().position.qty, qty("3"));

@@ -112,7 +112,8 @@ impl Orders {
         live.qty = told.qty;
         live.cum_qty = told.cum_qty;
         live.avg_price = told.avg_price;
-        if !told.last_qty.is_zero() {
+        // Of an order of which all fills were taken back there is no last one.
+        if !told.last_qty.is_zero() || told.cum_qty.is_zero() {
             (live.last_qty, live.last_price) = (told.last_qty, told.last_price);
         }
         live.reason = told.reason;
@@ -128,8 +129,8 @@ impl Orders {
 
     /// A request came to nothing, so the order no longer shows it as pending.
     pub(super) fn refused(&mut self, at: Timestamp, told: &Refusal, mark: Mark) {
-        // To a stranger an order is unknown, whatever it is.
-        if told.reason == Reason::UnknownOrder {
+        // To a stranger an order is unknown, whatever it is. A venue may say so too, of an order that has its name.
+        if told.reason == Reason::UnknownOrder && told.id.is_none() {
             return;
         }
         let Some(index) = self.mapped(told.order) else {

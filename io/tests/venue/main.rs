@@ -11,6 +11,7 @@ mod kills;
 mod market;
 mod operation;
 mod orders;
+mod outages;
 #[path = "../fix/peer.rs"]
 #[allow(dead_code)]
 mod peer;

@@ -36,6 +36,7 @@ mod settings;
 mod state;
 mod timers;
 mod venue;
+mod venue_reports;
 
 use std::sync::Arc;
 
@@ -340,6 +341,7 @@ impl Session {
         self.go_on_reporting(now);
         self.ask_for_gap(now);
         self.go_on_touching(now);
+        self.go_on_querying(now);
         self.go_on_asking_prices(now);
     }
 

@@ -16,6 +16,7 @@
 //! | before the venue has answered | its answers wait in its own store: our next Logon has the number we heard last |
 //! | before the journal has a report | the number m was not kept, and the report is asked for again |
 //! | before the number m is kept | the report comes again: an execution is known by its ExecID, and what is done stays done |
+//! | and the numbers are reset, so that nothing can be said again | every open order is asked for; fills that were missed are made of CumQty and AvgPx |
 //!
 //! Ids need no memory: ClOrdID is made of the order's handle and the request's own id ([`id`]), and both are in the shard. So an answer
 //! leads to its order after any number of restarts, and a request that is made again has the id that it had.

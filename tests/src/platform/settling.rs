@@ -62,6 +62,7 @@ impl Platform {
         for checker in &self.checkers {
             checker.settled()?;
         }
+        self.venue_agrees()?;
         for client in &self.clients {
             client.agrees(&self.checkers)?;
         }
@@ -102,6 +103,17 @@ impl Platform {
     fn open_orders(&self, port: PortId) -> Vec<(IntId, OrderHandle)> {
         let own = self.view.open_orders().filter(|order| order.source.port == port);
         own.map(|order| (order.first_id, order.handle)).collect()
+    }
+
+    /// Whatever was lost on the way, an open order has filled what its venue says.
+    fn venue_agrees(&self) -> Finding {
+        for (order, filled) in self.outside.filled() {
+            let seen = self.checkers[order.shard().0 as usize].orders.get(&order);
+            if let Some(seen) = seen.filter(|seen| !seen.status.is_finished() && seen.cum_qty != filled) {
+                return Err(format!("{order:?} has filled {filled} at its venue: {seen:?}"));
+            }
+        }
+        Ok(())
     }
 
     /// Every journal, played to a new shard, gives the shard there is.

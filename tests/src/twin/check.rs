@@ -14,6 +14,7 @@ impl Twin {
     pub(super) fn check(&self, terms: &Terms, old: Option<usize>) -> Reason {
         let stages = [
             self.check_reference(terms),
+            if old.is_none() && self.is_closing(terms) { Reason::CloseInProgress } else { Reason::None },
             if self.reference.security(terms.security).is_some() {
                 self.check_form(terms)
             } else {
@@ -203,6 +204,12 @@ impl Twin {
         let filled = old.map_or(0, |order| self.orders[order].cum);
         let before = old.map_or(0, |order| self.orders[order].set_aside);
         (self.cost(terms, terms.qty.raw() - filled, price) - before).max(0)
+    }
+
+    /// What has to be set aside for so much of an order that is open again.
+    pub(super) fn credit_again(&self, terms: &Terms, qty: i64) -> i64 {
+        let (Some(_), Some(price)) = (self.credit_of(terms), self.reference_price(terms)) else { return 0 };
+        self.cost(terms, qty, price)
     }
 
     /// What a modification has made cheaper is free again. A market order has no price that one could tell it by.

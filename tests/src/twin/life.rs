@@ -1,14 +1,14 @@
 //! The life of an order: what clients ask, what venues answer, as in the table of engine-rules.md 5.3.
 
-use pitlane_engine::command;
+use pitlane_engine::command::{self, ExecRef};
 use pitlane_engine::event::{Alert, Request, What};
-use pitlane_engine::id::{AccountId, IntId, OrderHandle, SecurityId, Source, StrategyId};
+use pitlane_engine::id::{IntId, OrderHandle, SecurityId, Source};
 use pitlane_engine::number::{Money, Notional, Price, Qty};
 use pitlane_engine::reason::Reason;
-use pitlane_engine::terms::{Changes, OrderKind, Side, Status, Terms, Tif};
+use pitlane_engine::terms::{Changes, Status, Terms};
 
 use super::order::{Base, Place};
-use super::{Refused, Report, Said, Twin};
+use super::{Closing, Refused, Report, Said, Twin};
 
 // What clients ask.
 impl Twin {
@@ -24,13 +24,13 @@ impl Twin {
         self.send(order);
     }
 
-    fn reject(&mut self, order: usize, reason: Reason) {
+    pub(super) fn reject(&mut self, order: usize, reason: Reason) {
         self.orders[order].base = Base::Rejected;
         self.report(order, What::Rejected, reason);
     }
 
     /// The order has passed the checks.
-    fn send(&mut self, order: usize) {
+    pub(super) fn send(&mut self, order: usize) {
         let terms = self.orders[order].terms;
         self.orders[order].set_aside = self.more_credit(&terms, None);
         self.sent.push((self.now, terms));
@@ -51,9 +51,6 @@ impl Twin {
     pub(super) fn send_outside(&mut self, order: usize) {
         self.orders[order].place = Place::Outside;
         self.orders[order].sent = true;
-        let security = self.orders[order].terms.security;
-        // A stop may be reached while its venue is not.
-        self.orders[order].in_doubt = !self.is_connected(security);
     }
 
     pub(super) fn modify(&mut self, source: Source, handle: OrderHandle, id: IntId, changes: &Changes) {
@@ -144,7 +141,7 @@ impl Twin {
     }
 
     /// A cancel goes to the outside venue once it is the next thing to ask; without a connection it is in doubt.
-    fn pass_on(&mut self, order: usize) {
+    pub(super) fn pass_on(&mut self, order: usize) {
         let o = &self.orders[order];
         let asked = o.cancel.is_some() && o.replace.is_none() || o.stop_here;
         let at_venue = o.place == Place::Outside && o.base == Base::Working;
@@ -153,78 +150,13 @@ impl Twin {
         }
     }
 
-    fn is_connected(&self, security: SecurityId) -> bool {
+    pub(super) fn is_connected(&self, security: SecurityId) -> bool {
         self.adapters.get(&self.adapter_of(security)).copied().unwrap_or(false)
     }
 
-    pub(super) fn close(
-        &mut self,
-        source: Source,
-        id: IntId,
-        strategy: StrategyId,
-        account: AccountId,
-        security: SecurityId,
-        qty: Qty,
-    ) {
-        let held = match self.reference.security(security) {
-            Some(_) => self.position(strategy, security).qty,
-            None => Qty::ZERO,
-        };
-        let terms = Terms {
-            qty: if qty.is_zero() { held.abs() } else { qty },
-            security,
-            strategy,
-            account,
-            side: if held.is_positive() { Side::Sell } else { Side::Buy },
-            kind: OrderKind::Market,
-            tif: Tif::Day,
-            reduce_only: true,
-            ..Terms::default()
-        };
-        if id.is_none() {
-            return self.said.push(Said::Unrecorded(Reason::BadId));
-        }
-        let whole = qty.is_zero() && !held.is_zero();
-        let reducing = self.reducing(strategy, security);
-        if whole && reducing > 0 {
-            let order = self.enter(source, id, Terms { qty, ..terms });
-            return self.reject(order, Reason::CloseInProgress);
-        }
-        if whole {
-            self.cancel_for_close(strategy, security);
-        }
-        let reason = self.close_flaw(&terms, held, reducing);
-        let order = self.enter(source, id, terms);
-        if reason != Reason::None {
-            return self.reject(order, reason);
-        }
-        self.send(order);
-    }
-
-    /// What open orders of a strategy are closing already.
-    fn reducing(&self, strategy: StrategyId, security: SecurityId) -> i64 {
-        let mine = |o: &&super::Order| (o.terms.strategy, o.terms.security) == (strategy, security);
-        self.orders.iter().filter(|o| o.terms.reduce_only).filter(mine).map(|o| o.leaves()).sum()
-    }
-
-    fn close_flaw(&self, terms: &Terms, held: Qty, reducing: i64) -> Reason {
-        let reference = self.check_reference(terms);
-        if reference != Reason::None {
-            return reference;
-        }
-        if held.is_zero() {
-            return Reason::PositionFlat;
-        }
-        if terms.qty.raw() > held.abs().raw() - reducing {
-            return Reason::PositionTooSmall;
-        }
-        self.check(terms, None)
-    }
-
-    fn cancel_for_close(&mut self, strategy: StrategyId, security: SecurityId) {
-        self.cancel_where(Reason::Requested, |_, terms| {
-            (terms.strategy, terms.security) == (strategy, security)
-        });
+    /// Whether an order sent now would leave.
+    pub(super) fn takes_orders(&self, security: SecurityId) -> bool {
+        self.is_simulated(security) || self.is_connected(security) && !self.suspects.contains(&security)
     }
 
     /// Cancels open orders without being asked by their source: nobody gave the request an id.
@@ -254,26 +186,26 @@ impl Twin {
         if self.reference.security(security).is_none() || self.is_simulated(security) {
             return self.alert(Alert::UnexpectedReport);
         }
+        self.hear(order, report);
+    }
+
+    pub(super) fn hear(&mut self, order: usize, report: command::Report) {
         let over = self.orders[order].is_over();
         match report {
-            command::Report::Accepted if over => {}
-            command::Report::Accepted => self.accepted(order),
+            command::Report::Accepted => {
+                self.orders[order].acknowledged = true;
+                self.accepted(order);
+            }
+            command::Report::Rejected(Reason::VenueUnavailable) if self.never_left(order) => {
+                self.suspects.push(self.orders[order].terms.security);
+                self.wait_again(order);
+            }
             command::Report::Rejected(reason) => self.venue_rejects(order, reason),
             command::Report::Filled { exec, qty, price } => {
-                let never_sent = self.orders[order].base == Base::Rejected && !self.orders[order].sent;
-                if !qty.is_positive() || never_sent {
-                    return self.alert(Alert::UnexpectedReport);
-                }
-                if exec.0 != 0 && self.executions.iter().any(|e| e.0 == exec && e.1 == order) {
-                    return self.alert(Alert::DuplicateExecution);
-                }
-                self.executions.push((exec, order, qty.raw(), price.raw(), true));
-                self.fill(order, qty.raw(), price.raw());
+                self.execution(order, exec, qty, price);
             }
             command::Report::Canceled(_) if over => self.alert(Alert::UnexpectedReport),
-            command::Report::Canceled(_)
-                if self.orders[order].stop_here && self.orders[order].cancel.is_none() =>
-            {
+            command::Report::Canceled(_) if self.stops_here(order) && self.orders[order].cancel.is_none() => {
                 self.stop_here(order);
                 self.too_late(order);
             }
@@ -282,18 +214,22 @@ impl Twin {
             command::Report::Expired(reason) => self.end(order, Base::Expired, What::Expired, reason),
             // The venue's answer to a request that was answered by the end of the order.
             command::Report::CancelRefused(_) | command::Report::ReplaceRefused(_) if over => {}
-            command::Report::CancelRefused(reason) if self.orders[order].stop_here => {
-                let (id, _) = self.orders[order].replace.take().expect("a modification is under way");
-                self.orders[order].stop_here = false;
-                self.refuse(order, id, Request::Replace, reason);
-                self.pass_on(order);
+            // A cancel waits behind a modification, so it is the modification that was refused.
+            command::Report::CancelRefused(reason) if self.orders[order].replace.is_some() => {
+                self.hear(order, command::Report::ReplaceRefused(reason));
             }
             command::Report::CancelRefused(reason) => {
                 let Some(id) = self.orders[order].cancel.take() else {
                     return self.alert(Alert::UnexpectedReport);
                 };
                 self.refuse(order, id, Request::Cancel, reason);
+                let terms = self.orders[order].terms;
+                let position = (terms.strategy, terms.security);
+                let meant = |c: &&mut Closing| (c.terms.strategy, c.terms.security) == position;
+                self.closings.iter_mut().find(meant).into_iter().for_each(|c| c.refused = reason);
+                self.ask_after_refusal(order, reason);
             }
+            command::Report::Replaced if over => self.alert(Alert::UnexpectedReport),
             command::Report::Replaced => {
                 if self.orders[order].replace.is_none() {
                     return self.alert(Alert::UnexpectedReport);
@@ -307,17 +243,31 @@ impl Twin {
                 self.orders[order].stop_here = false;
                 self.orders[order].asked_aside = 0;
                 self.refuse(order, id, Request::Replace, reason);
+                self.ask_after_refusal(order, reason);
                 self.pass_on(order);
             }
-            command::Report::Busted { exec } => self.bust(order, exec, None),
-            command::Report::Corrected { exec, qty, price } => self.bust(order, exec, Some((qty, price))),
-            command::Report::Reconciled => {
-                let was = std::mem::take(&mut self.orders[order].in_doubt);
-                if was && !over {
-                    self.report(order, What::Image, Reason::None);
-                }
+            command::Report::Reconciled => self.reconciled(order),
+            command::Report::Busted { exec } => {
+                self.amend(order, exec, ExecRef(0), Qty::ZERO, Price::ZERO, !over);
             }
+            command::Report::Corrected { exec, qty, price } => {
+                self.amend(order, exec, ExecRef(0), qty, price, !over);
+            }
+            command::Report::Amended { exec_ref, exec, qty, price, is_open } => {
+                self.amend(order, exec_ref, exec, qty, price, is_open);
+            }
+            command::Report::FilledTo { exec, qty, price, cum } => {
+                self.filled_to(order, exec, qty, price, cum);
+            }
+            command::Report::Standing { cum, average, state } => self.standing(order, cum, average, state),
+            command::Report::Unsure => self.unsure(order),
         }
+    }
+
+    /// Whether the pending modification asks for no more than is filled.
+    pub(super) fn stops_here(&self, order: usize) -> bool {
+        let o = &self.orders[order];
+        o.replace.is_some_and(|(_, terms)| terms.qty.raw() <= o.cum)
     }
 
     pub(super) fn accepted(&mut self, order: usize) {
@@ -328,7 +278,7 @@ impl Twin {
         }
     }
 
-    fn venue_rejects(&mut self, order: usize, reason: Reason) {
+    pub(super) fn venue_rejects(&mut self, order: usize, reason: Reason) {
         match self.orders[order].base {
             Base::PendingNew => self.end(order, Base::Rejected, What::Rejected, reason),
             Base::Working => {
@@ -348,7 +298,12 @@ impl Twin {
 
     /// A fact of money: whatever the state, it is counted and booked.
     pub(super) fn fill(&mut self, order: usize, qty: i64, price: i64) {
+        self.fill_for(order, qty, price, Reason::None);
+    }
+
+    pub(super) fn fill_for(&mut self, order: usize, qty: i64, price: i64, reason: Reason) {
         self.accepted(order);
+        self.orders[order].acknowledged = true;
         let late = self.orders[order].is_over();
         let left = self.orders[order].leaves();
         let o = &mut self.orders[order];
@@ -363,7 +318,7 @@ impl Twin {
         let reason = match (over, late) {
             (true, _) => Reason::Overfill,
             (false, true) => Reason::LateFill,
-            (false, false) => Reason::None,
+            (false, false) => reason,
         };
         if o.cum >= o.terms.qty.raw() {
             o.base = Base::Filled;
@@ -377,13 +332,17 @@ impl Twin {
         }
         self.report_fill(order, reason, qty, price);
         self.book_fill(order, qty, price);
+        self.check_excess(order);
         if self.orders[order].is_over() {
             self.too_late(order);
         }
     }
 
     /// Pending requests of an order that has ended.
-    fn too_late(&mut self, order: usize) {
+    pub(super) fn too_late(&mut self, order: usize) {
+        self.orders[order].stop_here = false;
+        self.orders[order].unsure = false;
+        self.orders[order].in_doubt = false;
         if let Some((id, _)) = self.orders[order].replace.take() {
             self.refuse(order, id, Request::Replace, Reason::OrderFinished);
         }
@@ -409,7 +368,7 @@ impl Twin {
     }
 
     /// The modification takes effect.
-    fn replaced(&mut self, order: usize) {
+    pub(super) fn replaced(&mut self, order: usize) {
         let o = &mut self.orders[order];
         let (id, terms) = o.replace.take().expect("a modification is under way");
         let before = o.terms;
@@ -430,36 +389,11 @@ impl Twin {
         self.pass_on(order);
         self.moved(order, &before);
     }
-
-    /// A fill is taken back, or given another quantity and price.
-    fn bust(&mut self, order: usize, exec: command::ExecRef, new: Option<(Qty, Price)>) {
-        let found = self.executions.iter().position(|e| e.0 == exec && e.1 == order && e.4);
-        let sound = new.is_none_or(|(qty, _)| qty.is_positive());
-        let (Some(at), true, true) = (found, exec.0 != 0, sound) else {
-            return self.alert(Alert::UnexpectedReport);
-        };
-        let (_, _, qty, price, _) = self.executions[at];
-        self.book_reversal(order, qty, price);
-        // Spec: `filled` never falls; what is corrected is the money.
-        match new {
-            None => self.executions[at].4 = false,
-            Some((qty, price)) => {
-                (self.executions[at].2, self.executions[at].3) = (qty.raw(), price.raw());
-                self.book_fill(order, qty.raw(), price.raw());
-            }
-        }
-        let reason = if new.is_some() { Reason::Correction } else { Reason::Bust };
-        let mut line = self.image(order, What::Corrected, reason);
-        if let Some((qty, price)) = new {
-            (line.last_qty, line.last_price) = (qty, price);
-        }
-        self.said.push(Said::Report(line));
-    }
 }
 
 // What is said.
 impl Twin {
-    fn image(&self, order: usize, what: What, reason: Reason) -> Report {
+    pub(super) fn image(&self, order: usize, what: What, reason: Reason) -> Report {
         let o = &self.orders[order];
         Report {
             order,

@@ -10,11 +10,13 @@
 mod auction;
 mod books;
 mod check;
+mod closing;
 mod depth;
 mod life;
 mod market;
 mod operator;
 mod order;
+mod reconcile;
 mod venue;
 
 use std::collections::BTreeMap;
@@ -83,6 +85,29 @@ pub struct Booked {
     pub cash: Money,
 }
 
+/// A position that is to be closed when its other orders have ended.
+#[derive(Clone, Copy, Debug)]
+struct Closing {
+    source: Source,
+    id: IntId,
+    terms: Terms,
+    /// Why it comes to nothing, if a cancel was refused.
+    refused: Reason,
+}
+
+/// An execution of an outside venue.
+#[derive(Clone, Debug)]
+struct Execution {
+    order: usize,
+    /// Its own id, and those of its corrections.
+    ids: Vec<ExecRef>,
+    /// Zero once it was taken back.
+    qty: i64,
+    price: i64,
+    /// Whether it stands for fills that were missed.
+    presumed: bool,
+}
+
 /// A budget as the treasury gave it; absent means that there is no such limit.
 type Budgets = BTreeMap<(Scope, BudgetKind), i64>;
 
@@ -103,8 +128,12 @@ pub struct Twin {
     directives: BTreeMap<DirectiveKey, Version>,
     pub subscriptions: Vec<(StrategyId, SecurityId)>,
     handles: BTreeMap<OrderHandle, usize>,
-    /// Executions of outside venues: order, quantity, price, and whether it still counts.
-    executions: Vec<(ExecRef, usize, i64, i64, bool)>,
+    executions: Vec<Execution>,
+    closings: Vec<Closing>,
+    /// Positions whose reduce-only orders ask for more than is left of them.
+    excess: Vec<(StrategyId, SecurityId)>,
+    /// Securities whose adapter has refused to send something since it last told of itself.
+    suspects: Vec<SecurityId>,
     uuids: Vec<Uuid>,
     /// New orders that passed the checks.
     sent: Vec<(Timestamp, Terms)>,
@@ -135,6 +164,9 @@ impl Twin {
             subscriptions: Vec::new(),
             handles: BTreeMap::new(),
             executions: Vec::new(),
+            closings: Vec::new(),
+            excess: Vec::new(),
+            suspects: Vec::new(),
             uuids: Vec::new(),
             sent: Vec::new(),
             asked: Vec::new(),
@@ -177,6 +209,7 @@ impl Twin {
             Body::Reference { .. } | Body::Validate { .. } => {}
             Body::Watch { .. } | Body::Snapshot { .. } => {}
         }
+        self.settle_closings();
         std::mem::take(&mut self.said)
     }
 

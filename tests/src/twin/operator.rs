@@ -2,7 +2,7 @@
 
 use pitlane_engine::command::{Budget, BudgetAct, BudgetKind, Limits, Phase, Scope, Session};
 use pitlane_engine::directive::{Directive, Version};
-use pitlane_engine::event::{Alert, What};
+use pitlane_engine::event::What;
 use pitlane_engine::id::{AdapterId, ExchangeId, SecurityId, StrategyId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::Tif;
@@ -27,15 +27,24 @@ impl Twin {
 
     pub(super) fn adapter(&mut self, adapter: AdapterId, connected: bool) {
         let was = self.adapters.insert(adapter, connected).unwrap_or(false);
+        let suspects = std::mem::take(&mut self.suspects);
+        self.suspects =
+            suspects.into_iter().filter(|&security| self.adapter_of(security) != adapter).collect();
         if was && !connected {
             for order in 0..self.orders.len() {
                 let o = &self.orders[order];
                 let waiting = o.base == Base::PendingNew || o.cancel.is_some() || o.replace.is_some();
                 let outside = o.place == Place::Outside && !o.in_doubt;
                 if outside && waiting && self.adapter_of(o.terms.security) == adapter {
-                    self.orders[order].in_doubt = true;
-                    self.report(order, What::Image, Reason::InDoubt);
-                    self.alert(Alert::InDoubt);
+                    self.doubt(order);
+                }
+            }
+        }
+        if connected && !was {
+            // What stops have waited for may have come meanwhile.
+            for security in self.known_securities() {
+                if self.adapter_of(security) == adapter {
+                    self.settle_stops(security);
                 }
             }
         }

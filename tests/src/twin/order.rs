@@ -51,6 +51,10 @@ pub struct Order {
     /// Whether an outside venue was ever told of it.
     pub sent: bool,
     pub in_doubt: bool,
+    /// Whether the doubt ends only when the venue tells how the order stands.
+    pub unsure: bool,
+    /// Whether the outside venue has taken it, or filled some of it, since it was sent.
+    pub acknowledged: bool,
     pub place: Place,
     /// Smaller is earlier; of the place it is in.
     pub arrival: u64,
@@ -74,6 +78,8 @@ impl Order {
             triggered: false,
             sent: false,
             in_doubt: false,
+            unsure: false,
+            acknowledged: false,
             place: Place::Nowhere,
             arrival: 0,
         }

@@ -296,6 +296,7 @@ impl Twin {
     pub(super) fn settle_stops(&mut self, security: SecurityId) {
         while let Some(order) = self.reached_stop(security) {
             self.orders[order].triggered = true;
+            self.orders[order].acknowledged = false;
             self.orders[order].place = Place::Nowhere;
             self.report(order, What::Triggered, Reason::Triggered);
             if self.is_simulated(security) {
@@ -308,7 +309,7 @@ impl Twin {
 
     /// The next stop to trigger: buys before sells, nearest price first, then the oldest.
     fn reached_stop(&self, security: SecurityId) -> Option<usize> {
-        if !self.is_trading(security) {
+        if !self.is_trading(security) || !self.takes_orders(security) {
             return None;
         }
         let market = &self.markets[&security];

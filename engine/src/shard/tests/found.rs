@@ -124,9 +124,9 @@ fn doubt_ends_with_the_order() {
     assert_eq!(report.map(|report| (report.status, report.in_doubt)), Some((Status::Rejected, false)));
 }
 
-/// A correction of the only fill was told with the corrected price as the average of what had been filled.
+/// What is filled is counted from the executions that stand, and so is the average.
 #[test]
-fn a_correction_leaves_the_average_as_it_was_told() {
+fn a_correction_gives_the_average_of_what_stands() {
     let mut bench = Bench::new();
     let (order, _) = bench.submit(outside("10"));
     let exec = ExecRef(1);
@@ -134,7 +134,7 @@ fn a_correction_leaves_the_average_as_it_was_told() {
     let said = bench.report(order, Report::Corrected { exec, qty: qty("10"), price: price("9") });
     let report =
         said.iter().find_map(|body| if let Said::Status(report) = body { Some(*report) } else { None });
-    assert_eq!(report.map(|report| report.avg_price), Some(price("10")));
+    assert_eq!(report.map(|report| report.avg_price), Some(price("9")));
 }
 
 /// An order that only shrinks was refused for want of a last price.

@@ -120,9 +120,14 @@ fn a_refused_request_is_no_longer_shown_as_pending() {
     desk.say(0, Body::Refused(refusal));
     assert_eq!(desk.view.order(A()).unwrap().status, Status::New);
     // To a stranger it is unknown, and its status is none of his business.
-    let stranger = Refusal { status: Status::Rejected, reason: Reason::UnknownOrder, ..refusal };
+    let stranger =
+        Refusal { id: IntId::NONE, status: Status::Rejected, reason: Reason::UnknownOrder, ..refusal };
     desk.say(0, Body::Refused(stranger));
     desk.say(0, Body::Refused(Refusal { order: handle(0, 9, 9), ..refusal }));
+    assert_eq!(desk.view.order(A()).unwrap().status, Status::New);
+    // A venue may not know it either, and then it is the order's own status that is told.
+    desk.report(A(), What::CancelPending, Status::PendingCancel);
+    desk.say(0, Body::Refused(Refusal { reason: Reason::UnknownOrder, ..refusal }));
     assert_eq!(desk.view.order(A()).unwrap().status, Status::New);
 }
 

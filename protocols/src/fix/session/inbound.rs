@@ -162,6 +162,10 @@ impl Session {
         if new < self.numbers.incoming {
             return self.reject_new_seq_no(now, message, number, RejectReason::ValueIncorrect);
         }
+        if new > self.numbers.incoming {
+            // What had the numbers between will never come.
+            self.lose_messages();
+        }
         self.numbers.incoming = new;
         self.close_gap();
     }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use pitlane_engine::command::Report;
 use pitlane_engine::desk::{Desk, DeskSettings, IdBlock};
-use pitlane_engine::event::Ask;
+use pitlane_engine::event::{Ask, Instruction};
 use pitlane_engine::id::{IntId, OrderHandle, PortId};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::text::parse_u64;
@@ -91,8 +91,14 @@ pub(super) struct Initiator {
     pub never_sent: BTreeSet<OrderHandle>,
     /// Cancels and replacements without an answer, by their order and ClOrdID.
     pub asked: BTreeMap<(OrderHandle, IntId), Ask>,
-    /// Orders whose status was asked for.
-    pub queried: BTreeSet<OrderHandle>,
+    /// Orders of which the venue is to tell how they stand: messages about them may be lost. At most as many as shards hold.
+    pub unsure: BTreeSet<OrderHandle>,
+    /// Order Status Requests that wait for room in the output, at most `QUERIES_MAX`.
+    pub queries: VecDeque<Instruction>,
+    /// How often we came in touch.
+    pub touches: u64,
+    /// Whether messages were lost since this was last looked at.
+    pub has_lost: bool,
     pub counts: VenueCounts,
     /// The last refusal of an order in the venue's words, for people.
     pub words: Option<String>,
@@ -128,7 +134,10 @@ impl Session {
             known: BTreeSet::new(),
             never_sent,
             asked: BTreeMap::new(),
-            queried: BTreeSet::new(),
+            unsure: BTreeSet::new(),
+            queries: VecDeque::new(),
+            touches: 0,
+            has_lost: false,
             counts: VenueCounts::default(),
             words: None,
             desk: Some(Box::new(idle_desk(port))),
@@ -235,7 +244,9 @@ impl Session {
         if let Some(initiator) = &mut self.initiator {
             initiator.touch = Touch::None;
             initiator.prices.iter_mut().for_each(Prices::end);
-            initiator.queried.clear();
+            // The shards ask for them again when we are in touch.
+            initiator.unsure.clear();
+            initiator.queries.clear();
             // Whoever could not be reached has seen no number, and it is used again.
             if let Some(number) = initiator.unheard.take() {
                 self.numbers.outgoing = number;
@@ -245,10 +256,31 @@ impl Session {
 
     /// What was sent is forgotten on both sides: whether it arrived only the venue can tell.
     pub(super) fn forget_sent(&mut self) {
+        self.lose_messages();
         if let Some(initiator) = &mut self.initiator {
-            initiator.known.clear();
             initiator.asked.clear();
         }
+    }
+
+    /// Messages of the venue are lost: of no order do we know that we have heard all. Who was in touch has to find that out again, so
+    /// that the shards ask for every order.
+    pub(super) fn lose_messages(&mut self) {
+        let Some(initiator) = &mut self.initiator else { return };
+        initiator.known.clear();
+        initiator.has_lost = true;
+        if initiator.touch != Touch::None {
+            initiator.touch = Touch::Wanted;
+        }
+    }
+
+    /// Whether messages of the venue were lost; told once.
+    pub fn take_loss(&mut self) -> bool {
+        self.initiator.as_mut().is_some_and(|initiator| std::mem::take(&mut initiator.has_lost))
+    }
+
+    /// How often the session came in touch with its venue, if it is in touch: two that differ have a time between them in which it was not.
+    pub fn touches(&self) -> Option<u64> {
+        self.initiator.as_ref().filter(|_| self.is_in_touch()).map(|initiator| initiator.touches)
     }
 
     /// The first message of the venue.
@@ -338,6 +370,7 @@ impl Session {
             && initiator.touch == Touch::Asked(told)
         {
             initiator.touch = Touch::Full;
+            initiator.touches += 1;
             self.begin_prices();
         }
     }

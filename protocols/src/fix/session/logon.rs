@@ -185,6 +185,7 @@ impl Session {
         match interval {
             Ok(interval) if resets => {
                 self.reset_numbers(now);
+                self.forget_sent();
                 self.timers.log_on(interval * NS_PER_S, self.settings.schedule.ends(now));
                 self.say_logon(now, interval, true, number);
                 self.take_logon_number(number);

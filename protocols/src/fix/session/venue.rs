@@ -6,30 +6,30 @@ use pitlane_engine::command::Report;
 use pitlane_engine::event::{Ask, Instruction};
 use pitlane_engine::id::{IntId, OrderHandle, ShardId};
 use pitlane_engine::reason::Reason;
-use pitlane_engine::text::parse_u64;
 use pitlane_engine::time::Timestamp;
 
-use super::initiator::{Initiator, VenueReport, flight_id, readable};
+use super::initiator::{Initiator, VenueReport};
 use super::{OUTPUT_BYTES_ENOUGH, Session};
 use crate::decoded::Decoded;
 use crate::fix::fields::{Message, read};
 use crate::fix::frame;
 use crate::fix::store::Cause;
 use crate::fix::tag;
-use crate::fix::venue::answer::{Execution, Meaning, Passed, Refused};
 use crate::fix::venue::ask::{self, Names};
 use crate::fix::venue::id::{order_of, venue_id};
 
 /// Orders at one venue whose D is remembered, and requests without an answer. As many as all shards may hold together; further
 /// ones are refused.
-const KNOWN_MAX: usize = 1 << 21;
+pub(super) const KNOWN_MAX: usize = 1 << 21;
 const ASKED_MAX: usize = 1 << 16;
+/// Order Status Requests that wait for room in the output: some 15 MB. An order beyond them stays unknown until the next connection.
+const QUERIES_MAX: usize = 1 << 16;
 
 /// Which message of ours the venue refuses.
-struct RefusedMessage {
-    order: OrderHandle,
-    cl_ord_id: IntId,
-    msg_type: u8,
+pub(super) struct RefusedMessage {
+    pub order: OrderHandle,
+    pub cl_ord_id: IntId,
+    pub msg_type: u8,
 }
 
 /// What the shards ask.
@@ -50,6 +50,7 @@ impl Session {
             Ask::New => self.send_order(now, instruction),
             Ask::Cancel | Ask::Replace => self.send_change(now, instruction),
             Ask::Query => self.answer_query(now, instruction),
+            Ask::Status => self.ask_status(now, instruction),
         }
         self.cause = None;
     }
@@ -57,7 +58,10 @@ impl Session {
     fn send_order(&mut self, now: Timestamp, instruction: &Instruction) {
         let order = instruction.order;
         let room = self.initiator.as_ref().is_some_and(|initiator| initiator.known.len() < KNOWN_MAX);
-        if !self.is_in_touch() || self.output.len() >= OUTPUT_BYTES_ENOUGH || !room {
+        if self.is_in_touch() && (self.output.len() >= OUTPUT_BYTES_ENOUGH || !room) {
+            return self.decline(order, Report::Rejected(Reason::LaneFull));
+        }
+        if !self.is_in_touch() {
             return self.decline(order, Report::Rejected(Reason::VenueUnavailable));
         }
         if !self.send(now, b'D', instruction, &instruction.id, None) {
@@ -77,7 +81,9 @@ impl Session {
         let Instruction { order, ask, .. } = *instruction;
         let (msg_type, refused) = match ask {
             Ask::Replace => (b'G', Report::ReplaceRefused(Reason::VenueUnavailable)),
-            Ask::Cancel | Ask::New | Ask::Query => (b'F', Report::CancelRefused(Reason::VenueUnavailable)),
+            Ask::Cancel | Ask::New | Ask::Query | Ask::Status => {
+                (b'F', Report::CancelRefused(Reason::VenueUnavailable))
+            }
         };
         let Some(initiator) = &self.initiator else { return };
         // What is left of an order is cancelled for a replacement without an id of its own; each time under another.
@@ -109,11 +115,29 @@ impl Session {
         if initiator.known.contains(&order) {
             return self.tell_shard(order, Report::Reconciled);
         }
-        if !initiator.settings.knows_status_request {
-            return;
+        // Since it was sent, messages of the venue were lost.
+        self.tell_shard(order, Report::Unsure);
+        self.ask_status(now, instruction);
+    }
+
+    /// Asks the venue how an order stands, where it can be asked; otherwise what it says next of the order will tell.
+    fn ask_status(&mut self, now: Timestamp, instruction: &Instruction) {
+        let Some(initiator) = &mut self.initiator else { return };
+        initiator.known.remove(&instruction.order);
+        initiator.unsure.insert(instruction.order);
+        if initiator.settings.knows_status_request && initiator.queries.len() < QUERIES_MAX {
+            initiator.queries.push_back(*instruction);
         }
-        initiator.queried.insert(order);
-        self.send(now, b'H', instruction, &instruction.id, None);
+        self.go_on_querying(now);
+    }
+
+    /// Sends Order Status Requests as far as there is room: as many as there are orders may wait, and a venue reads as fast as it can.
+    pub(super) fn go_on_querying(&mut self, now: Timestamp) {
+        while self.is_in_touch() && self.output.len() < OUTPUT_BYTES_ENOUGH {
+            let query = self.initiator.as_mut().and_then(|initiator| initiator.queries.pop_front());
+            let Some(query) = query else { return };
+            self.send(now, b'H', &query, &query.id, None);
+        }
     }
 
     /// Orders that never left before the process ended are rejected. To be called before anything is sent.
@@ -159,7 +183,7 @@ impl Session {
     }
 
     /// A report for the shard of the order.
-    fn tell_shard(&mut self, order: OrderHandle, report: Report) {
+    pub(super) fn tell_shard(&mut self, order: OrderHandle, report: Report) {
         if let Some(initiator) = &mut self.initiator {
             initiator.reports.push_back(VenueReport { order, report, token: 0 });
         }
@@ -197,176 +221,15 @@ impl Session {
     }
 }
 
-/// What the venue says.
-impl Session {
-    /// The message that is next. Its number is used up, and kept when the shards have stored what it says.
-    pub(super) fn handle_next_from_venue(&mut self, now: Timestamp, message: &Message, number: u64) {
-        self.flight.begin(number);
-        self.step_if_next(number);
-        let before = self.initiator.as_ref().map_or(0, |initiator| initiator.reports.len());
-        match self.fault_of(message) {
-            Some(fault) => self.reject(now, message, number, fault),
-            None => self.obey_venue(now, message, number),
-        }
-        let waits = self.initiator.as_mut().and_then(|initiator| initiator.mark(before));
-        self.flight.decide(waits.map(flight_id));
-    }
-
-    fn obey_venue(&mut self, now: Timestamp, message: &Message, number: u64) {
-        match message.msg_type {
-            b"0" => self.handle_heartbeat_of_venue(message),
-            b"1" => self.handle_test_request(now, message, number),
-            b"2" => self.handle_resend_request(now, message, number),
-            b"8" => match Execution::read(message) {
-                Ok(told) => self.handle_execution(message, &told),
-                Err(passed) => self.pass_over(passed),
-            },
-            b"9" => match Refused::read(message) {
-                Ok(told) => self.handle_change_refused(message, &told),
-                Err(passed) => self.pass_over(passed),
-            },
-            b"3" | b"j" => self.handle_message_refused(message),
-            b"W" | b"X" => self.handle_prices(now, message),
-            // The security has no prices there.
-            b"Y" => self.note_words(message),
-            _ => self.business_reject(now, message, number, 3, None, "Unsupported message type"),
-        }
-    }
-
-    fn handle_execution(&mut self, message: &Message, told: &Execution) {
-        let order = told.order;
-        let Some(initiator) = &mut self.initiator else { return };
-        initiator.counts.executions += 1;
-        let by = match initiator.is_asked(order, Ask::Cancel) {
-            true => Reason::Requested,
-            false => Reason::VenueCancelled,
-        };
-        let asked = initiator.asked.get(&(order, told.cl_ord_id)).copied();
-        let settles = !matches!(told.meaning, Meaning::Pending | Meaning::Report(Report::Filled { .. }));
-        if told.is_final {
-            initiator.forget(order);
-        } else if settles {
-            initiator.asked.remove(&(order, told.cl_ord_id));
-        }
-        match told.meaning {
-            Meaning::Pending => {}
-            Meaning::Report(report) => {
-                if let Report::Rejected(_) = report {
-                    self.note_words(message);
-                }
-                self.tell_shard(order, report);
-            }
-            Meaning::Canceled => self.tell_shard(order, Report::Canceled(by)),
-            Meaning::Replaced => self.tell_shard(order, Report::Replaced),
-            Meaning::Status(status) => self.handle_status(message, order, status, asked, by),
-        }
-    }
-
-    /// A report that says how the order stands: an answer to H, or what some venues say when a request is done.
-    fn handle_status(
-        &mut self,
-        message: &Message,
-        order: OrderHandle,
-        status: u8,
-        asked: Option<Ask>,
-        by: Reason,
-    ) {
-        let queried = self.initiator.as_mut().is_some_and(|initiator| initiator.queried.remove(&order));
-        match status {
-            b'0' | b'1' | b'2' if asked == Some(Ask::Replace) => self.tell_shard(order, Report::Replaced),
-            b'0' | b'1' | b'2' | b'6' | b'E' => self.tell_shard(order, Report::Accepted),
-            b'A' => {}
-            b'4' => self.tell_shard(order, Report::Canceled(by)),
-            b'C' | b'3' => self.tell_shard(order, Report::Expired(Reason::ExpiredDay)),
-            b'8' => {
-                self.note_words(message);
-                // Unknown order: it never arrived.
-                let unknown = message.get(tag::ORD_REJ_REASON) == Some(b"5");
-                let reason = if unknown { Reason::VenueUnavailable } else { Reason::VenueRejected };
-                self.tell_shard(order, Report::Rejected(reason));
-            }
-            _ => self.pass_over(Passed::Value),
-        }
-        if queried {
-            self.tell_shard(order, Report::Reconciled);
-        }
-    }
-
-    fn handle_change_refused(&mut self, message: &Message, told: &Refused) {
-        let Some(initiator) = &mut self.initiator else { return };
-        if initiator.asked.remove(&(told.order, told.cl_ord_id)).is_none() {
-            // Of a request that was answered, or that nobody made: told twice, it would refuse another.
-            initiator.counts.unknown_orders += 1;
-            return;
-        }
-        self.note_words(message);
-        self.tell_shard(told.order, told.report);
-    }
-
-    /// Reject (3) or Business Message Reject (j) of a message of ours, found by its number.
-    fn handle_message_refused(&mut self, message: &Message) {
-        if message.get(tag::REF_MSG_TYPE) == Some(b"V") {
-            // It gives no market data.
-            return self.note_words(message);
-        }
-        let Some(refused) = self.refused_message(message) else { return self.pass_over(Passed::Order) };
-        self.note_words(message);
-        let Some(initiator) = &mut self.initiator else { return };
-        let RefusedMessage { order, cl_ord_id, msg_type } = refused;
-        match msg_type {
-            b'D' => {
-                initiator.known.remove(&order);
-                self.tell_shard(order, Report::Rejected(Reason::VenueRejected));
-            }
-            b'F' if initiator.asked.remove(&(order, cl_ord_id)).is_some() => {
-                self.tell_shard(order, Report::CancelRefused(Reason::VenueRejected));
-            }
-            b'G' if initiator.asked.remove(&(order, cl_ord_id)).is_some() => {
-                self.tell_shard(order, Report::ReplaceRefused(Reason::VenueRejected));
-            }
-            // It does not know H: the order stays as it is, in doubt.
-            b'H' => _ = initiator.queried.remove(&order),
-            _ => {}
-        }
-    }
-
-    fn refused_message(&mut self, message: &Message) -> Option<RefusedMessage> {
-        let number = parse_u64(message.get(tag::REF_SEQ_NUM)?).ok()?;
-        let mut kept = Vec::new();
-        self.store.next_kept(number, number, &mut kept)?;
-        let Ok(Decoded::Message { message: frame, .. }) = frame::decode(&kept, usize::MAX) else {
-            return None;
-        };
-        // The table of the message that is being read is in use.
-        let mut fields = Box::default();
-        named(&read(frame, &mut fields))
-    }
-
-    fn note_words(&mut self, message: &Message) {
-        if let (Some(initiator), Some(text)) = (&mut self.initiator, message.get(tag::TEXT)) {
-            initiator.words = Some(readable(text));
-        }
-    }
-
-    fn pass_over(&mut self, passed: Passed) {
-        let Some(initiator) = &mut self.initiator else { return };
-        match passed {
-            Passed::Order => initiator.counts.unknown_orders += 1,
-            Passed::Value => initiator.counts.unknown_values += 1,
-            Passed::Field => initiator.counts.incomplete += 1,
-        }
-    }
-}
-
 impl Initiator {
     /// Whether such a request is without an answer.
-    fn is_asked(&self, order: OrderHandle, ask: Ask) -> bool {
+    pub(super) fn is_asked(&self, order: OrderHandle, ask: Ask) -> bool {
         let of_order = self.asked.range((order, IntId::NONE)..).take_while(|((of, _), _)| *of == order);
         of_order.into_iter().any(|(_, asked)| *asked == ask)
     }
 
     /// The order is over.
-    fn forget(&mut self, order: OrderHandle) {
+    pub(super) fn forget(&mut self, order: OrderHandle) {
         self.known.remove(&order);
         while let Some((&key, _)) =
             self.asked.range((order, IntId::NONE)..).next().filter(|((of, _), _)| *of == order)
@@ -376,7 +239,7 @@ impl Initiator {
     }
 
     /// Gives the last report since `before` a token, if there is one: its message waits for that to be stored.
-    fn mark(&mut self, before: usize) -> Option<u32> {
+    pub(super) fn mark(&mut self, before: usize) -> Option<u32> {
         if self.reports.len() == before {
             return None;
         }
@@ -388,7 +251,7 @@ impl Initiator {
 }
 
 /// The order that a request of ours is about.
-fn named(message: &Message) -> Option<RefusedMessage> {
+pub(super) fn named(message: &Message) -> Option<RefusedMessage> {
     let id = message.get(tag::CL_ORD_ID)?;
     let (order, cl_ord_id) = (order_of(id)?, IntId::parse(id).ok()?);
     Some(RefusedMessage { order, cl_ord_id, msg_type: *message.msg_type.first()? })
@@ -450,7 +313,7 @@ mod tests {
         let mut session = session();
         initiator(&mut session).known.extend((1..KNOWN_MAX).map(order));
         assert_eq!(ask(&mut session, Ask::New, 0), (1, None));
-        let refused = Some(Report::Rejected(Reason::VenueUnavailable));
+        let refused = Some(Report::Rejected(Reason::LaneFull));
         assert_eq!(ask(&mut session, Ask::New, KNOWN_MAX), (0, refused));
         assert_eq!(initiator(&mut session).known.len(), KNOWN_MAX);
         // Those who are there go on, and one that is over makes room.
@@ -480,5 +343,27 @@ mod tests {
         );
         initiator(&mut session).forget(order(0));
         assert_eq!(ask(&mut session, Ask::Cancel, ASKED_MAX), (1, None));
+    }
+
+    #[test]
+    fn so_many_status_requests_wait_and_an_order_beyond_them_stays_unknown() {
+        let mut session = session();
+        initiator(&mut session).settings.knows_status_request = true;
+        // A venue that does not read.
+        session.output.bytes.resize(OUTPUT_BYTES_ENOUGH, b' ');
+        for slot in 0..=QUERIES_MAX {
+            let (id, request_id, terms) = (IntId::numbered(b'o', slot as u64), IntId::NONE, Terms::default());
+            let (adapter, ask) = (AdapterId(1), Ask::Status);
+            let query = Instruction { adapter, order: order(slot), ask, id, request_id, terms };
+            session.handle_instruction(NOW, ShardId(0), slot as u64, &query);
+        }
+        assert_eq!(initiator(&mut session).queries.len(), QUERIES_MAX);
+        assert_eq!(initiator(&mut session).unsure.len(), QUERIES_MAX + 1);
+        // It reads, and hears them as far as there is room again.
+        let before = session.numbers.outgoing;
+        session.handle_transmitted(NOW, OUTPUT_BYTES_ENOUGH);
+        session.go_on_querying(NOW);
+        assert!(session.numbers.outgoing > before);
+        assert!(initiator(&mut session).queries.len() > QUERIES_MAX / 2, "not all at once");
     }
 }

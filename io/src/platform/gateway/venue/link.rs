@@ -38,8 +38,8 @@ pub struct Link {
     errands: Errands,
     /// By shard.
     stored: Vec<Stored>,
-    /// What the shards were last told.
-    told_connected: bool,
+    /// What the shards were last told: since which time in touch, by [`Session::touches`], they take the venue to be connected.
+    told_touches: Option<u64>,
     since: Timestamp,
     bytes_in: u64,
     bytes_out: u64,
@@ -64,7 +64,7 @@ impl Link {
             awake: true,
             errands: Errands::new(source),
             stored: Vec::new(),
-            told_connected: false,
+            told_touches: None,
             since: Timestamp::ZERO,
             bytes_in: 0,
             bytes_out: 0,
@@ -254,10 +254,22 @@ impl Link {
             work += 1;
         }
         self.awake |= !self.errands.is_empty() || work >= REPORTS_PER_ROUND_MAX;
-        let connected = self.session.is_in_touch();
-        if self.errands.is_empty() && work < REPORTS_PER_ROUND_MAX && connected != self.told_connected {
-            self.told_connected = connected;
+        if self.session.take_loss() {
             let venue = self.caller.name();
+            tracing::info!(
+                venue,
+                "the numbers of the session were reset: open orders are unknown until the venue tells"
+            );
+        }
+        let touches = self.session.touches();
+        if self.errands.is_empty() && work < REPORTS_PER_ROUND_MAX && touches != self.told_touches {
+            let was_connected = std::mem::replace(&mut self.told_touches, touches).is_some();
+            let connected = touches.is_some();
+            let venue = self.caller.name();
+            if was_connected && connected {
+                // It was away for a moment: what was sent into it was refused, and the shards must ask again.
+                self.errands.tell_all(Body::Adapter { adapter: self.caller.id, connected: false });
+            }
             match connected {
                 true => tracing::info!(venue, "in touch with the venue"),
                 false => tracing::warn!(venue, "the venue is away: orders for it are refused"),

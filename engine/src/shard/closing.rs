@@ -1,0 +1,139 @@
+//! Closing a position: its other orders are cancelled, and when the last of them has ended, an order leaves for what is there then.
+//!
+//! ```text
+//! Close ──► cancels ──► all ended: the order, of the size of the position        a cancel refused: the close is refused
+//!              └─ the venue is slow: the close waits, in the shard's state        the venue is lost: the close is refused
+//! ```
+//!
+//! While a close waits, new orders of its position are refused (`close-in-progress`): it would never come to its turn.
+
+use super::Shard;
+use crate::id::{AccountId, IntId, SecurityId, Source, StrategyId};
+use crate::image::image;
+use crate::number::Qty;
+use crate::outbox::Outbox;
+use crate::reason::Reason;
+use crate::terms::{Side, Terms};
+
+/// Positions of a shard that wait to be closed. An operator who closes everything has as many as there are positions; beyond them a close
+/// is refused with `busy`.
+pub const CLOSINGS_MAX: usize = 4_096;
+
+/// A position that is to be closed wholly.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Closing {
+    pub local: u32,
+    pub source: Source,
+    pub id: IntId,
+    pub terms: Terms,
+    /// Why it comes to nothing, if a cancel was refused.
+    pub refused: Reason,
+}
+
+image!(Closing { local, source, id, terms, refused });
+
+impl Shard {
+    /// Closes a position. Wholly: its open orders are cancelled first, so the rest is left to the agenda.
+    #[expect(clippy::too_many_arguments, reason = "they are the command's own fields")]
+    pub(super) fn close(
+        &mut self,
+        source: Source,
+        id: &IntId,
+        strategy: StrategyId,
+        account: AccountId,
+        security: SecurityId,
+        qty: Qty,
+        out: &mut Outbox,
+    ) {
+        let mut terms = Terms { qty, security, strategy, account, reduce_only: true, ..Terms::default() };
+        let Some(local) = self.directory.local(security) else {
+            return self.submit(source, id, &terms, out);
+        };
+        let held = self.ledger.positions(local).iter().find(|held| held.strategy == strategy);
+        let (net, reducing) = held.map_or((Qty::ZERO, Qty::ZERO), |held| (held.state.qty, held.reducing));
+        terms.side = closing_side(net);
+        // Of a flat position nothing is closed, so nothing is cancelled for it either.
+        if !qty.is_zero() || net.is_zero() {
+            return self.submit(source, id, &terms, out);
+        }
+        if reducing.is_positive() || self.is_closing(strategy, local) {
+            return self.record_refused(source, id, &terms, Reason::CloseInProgress, out);
+        }
+        if self.closings.len() >= CLOSINGS_MAX {
+            return self.record_refused(source, id, &terms, Reason::LaneFull, out);
+        }
+        self.agenda.begin_close(local, source, id, terms);
+    }
+
+    /// The other orders of the position have been asked to end. The close waits until they have.
+    pub(super) fn await_cancels(&mut self, closing: Closing) {
+        self.closings.push(closing);
+        self.agenda.look_at_closings();
+    }
+
+    /// Whether a close of this position waits.
+    #[inline]
+    pub(super) fn is_closing(&self, strategy: StrategyId, local: u32) -> bool {
+        let is_meant = |closing: &Closing| closing.terms.strategy == strategy && closing.local == local;
+        !self.closings.is_empty() && self.closings.iter().any(is_meant)
+    }
+
+    /// A cancel of this order was refused: a close that waits for it would meet what the order still trades.
+    pub(super) fn refuse_closing(&mut self, slot: u32, reason: Reason) {
+        let order = self.orders.get(slot);
+        let (strategy, local) = (order.terms.strategy, order.local);
+        let is_meant = |closing: &&mut Closing| closing.terms.strategy == strategy && closing.local == local;
+        if let Some(closing) = self.closings.iter_mut().find(is_meant) {
+            closing.refused = reason;
+            self.agenda.look_at_closings();
+        }
+    }
+
+    /// Ends the waiting of one close: its other orders have ended, a cancel was refused, or its venue is away.
+    pub(super) fn release_closing(&mut self, out: &mut Outbox) {
+        let Some(at) = self.closings.iter().position(|closing| self.may_end(closing)) else {
+            return self.agenda.end_closings();
+        };
+        let Closing { local, source, id, mut terms, refused } = self.closings.remove(at);
+        let held = self.ledger.positions(local).iter().find(|held| held.strategy == terms.strategy);
+        let (net, is_open) = held.map_or((Qty::ZERO, false), |held| {
+            (held.state.qty, held.open.buy.is_positive() || held.open.sell.is_positive())
+        });
+        (terms.side, terms.qty) = (closing_side(net), net.abs());
+        match (refused, is_open) {
+            (Reason::None, true) => self.record_refused(source, &id, &terms, Reason::VenueUnavailable, out),
+            (Reason::None, false) | (_, false) => self.submit(source, &id, &terms, out),
+            (refused, true) => self.record_refused(source, &id, &terms, refused, out),
+        }
+    }
+
+    fn may_end(&self, closing: &Closing) -> bool {
+        let strategy = closing.terms.strategy;
+        let held = self.ledger.positions(closing.local).iter().find(|held| held.strategy == strategy);
+        let is_open = held.is_some_and(|held| held.open.buy.is_positive() || held.open.sell.is_positive());
+        let adapter = self.directory.locals[closing.local as usize].adapter;
+        !is_open || closing.refused != Reason::None || !self.is_connected(adapter)
+    }
+
+    /// After a fill: orders that may only reduce a position must not ask for more than is left of it. What other orders
+    /// have filled first is no longer theirs to close, so they are cancelled.
+    #[inline]
+    pub(super) fn check_excess(&mut self, slot: u32) {
+        let order = self.orders.get(slot);
+        let position = self.ledger.position(order.local, order.position);
+        if position.reducing.is_positive() {
+            let (local, strategy) = (order.local, order.terms.strategy);
+            let (net, reducing) = (position.state.qty, position.reducing);
+            // They were entered against the position; one that has turned leaves them nothing to reduce.
+            let open = position.open.of(closing_side(net));
+            if net.abs() < reducing || open < reducing {
+                self.agenda.reduce_later(local, strategy);
+            }
+        }
+    }
+}
+
+/// The side of an order that closes a position.
+fn closing_side(net: Qty) -> Side {
+    if net.is_positive() { Side::Sell } else { Side::Buy }
+}

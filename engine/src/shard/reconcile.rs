@@ -1,0 +1,388 @@
+//! What an outside venue says after the fact: fills that are taken back or corrected, and how an order stands when messages of
+//! the venue were lost. Only there can an order that had ended work again.
+//!
+//! ```text
+//! messages lost, a refusal that contradicts us, a fill that does not add up ──► unsure ──► status asked for (H)
+//! its answer ──► what was missed is booked ──► the order goes on, ends, or stays unknown for a person to look at
+//! ```
+
+use super::Shard;
+use crate::command::{ExecRef, Report, VenueState};
+use crate::event::{Alert, Ask, Body as Said, What};
+use crate::ledger::Deal;
+use crate::number::{Notional, Price, Qty};
+use crate::order::{Base, Order, Step};
+use crate::outbox::Outbox;
+use crate::reason::Reason;
+use crate::terms::{Side, Tif};
+
+/// A fill that is taken back, or given another quantity and price.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Amendment {
+    exec_ref: ExecRef,
+    /// Zero: the report has no id of its own.
+    exec: ExecRef,
+    qty: Qty,
+    price: Price,
+    is_open: bool,
+    reason: Reason,
+}
+
+impl Amendment {
+    /// `is_open`: whether the order works, where the report does not tell.
+    pub fn of(report: &Report, is_open: bool) -> Amendment {
+        let (exec_ref, exec, qty, price, is_open) = match *report {
+            Report::Amended { exec_ref, exec, qty, price, is_open } => (exec_ref, exec, qty, price, is_open),
+            Report::Corrected { exec, qty, price } => (exec, ExecRef(0), qty, price, is_open),
+            Report::Busted { exec } => (exec, ExecRef(0), Qty::ZERO, Price::ZERO, is_open),
+            _ => unreachable!("only these amend a fill"),
+        };
+        let reason = if qty.is_zero() { Reason::Bust } else { Reason::Correction };
+        Amendment { exec_ref, exec, qty, price, is_open, reason }
+    }
+}
+
+/// Fills that are taken back or corrected.
+impl Shard {
+    /// The old fill no longer counts, the new one does: for the money, for what is filled and left, for the credit. A filled order
+    /// of which something is left again, and which works at its venue, is open again.
+    pub(super) fn amended(&mut self, slot: u32, amendment: &Amendment, out: &mut Outbox) {
+        let Amendment { exec_ref, exec, qty, price, reason, .. } = *amendment;
+        if exec != ExecRef(0) && self.orders.has_heard(slot, exec) {
+            return self.alert_order(Alert::DuplicateExecution, slot, Reason::None, out);
+        }
+        let Some(&old) = self.orders.execution(slot, exec_ref).filter(|old| !old.qty.is_zero()) else {
+            self.alert_order(Alert::UnexpectedReport, slot, Reason::UnknownExecution, out);
+            return self.ask_status(slot, out);
+        };
+        if qty.is_negative() {
+            return self.alert_unexpected(slot, out);
+        }
+        if self.orders.get(slot).base.is_finished() {
+            self.bring_back(slot, out);
+        }
+        // Money is booked under the id of the execution, whatever corrections it has had.
+        let exec_ref = old.exec;
+        if !self.take_back(slot, exec_ref, old.qty, old.price, out) {
+            return self.stand_still(slot, out);
+        }
+        let cum = self.orders.get(slot).cum.checked_add(qty);
+        let is_short = cum.is_some_and(|cum| cum < self.orders.get(slot).terms.qty);
+        if self.orders.get(slot).base == Base::Filled && amendment.is_open && is_short {
+            self.reopen(slot, out);
+        }
+        self.orders.correct(slot, exec_ref, qty, price);
+        if exec != ExecRef(0) && !self.orders.remember_correction(slot, exec_ref, exec) {
+            self.alert_order(Alert::ExecutionsFull, slot, Reason::None, out);
+        }
+        if !qty.is_zero() && !self.count_again(slot, exec_ref, qty, price, out) {
+            return self.cannot_count(slot, exec_ref, out);
+        }
+        self.orders.note_fill(slot, qty, price);
+        let order = self.orders.get_mut(slot);
+        let left = order.leaves();
+        let completes = !order.base.is_finished() && !left.is_positive();
+        if completes {
+            order.base = Base::Filled;
+        }
+        let is_over = self.orders.get(slot).cum > self.orders.get(slot).terms.qty && !qty.is_zero();
+        let reason = if is_over { Reason::Overfill } else { reason };
+        self.say_report(slot, What::Corrected, reason, (qty, price), out);
+        if is_over {
+            self.alert_order(Alert::Overfill, slot, reason, out);
+        }
+        if completes {
+            self.finish(slot, Qty::ZERO, out);
+        }
+    }
+
+    /// A fill no longer counts. False, and nothing is changed, if the money cannot be counted.
+    fn take_back(&mut self, slot: u32, exec: ExecRef, qty: Qty, price: Price, out: &mut Outbox) -> bool {
+        let order = *self.orders.get(slot);
+        let negative = Qty::from_raw(-qty.raw());
+        let sums = order.cum.checked_sub(qty).zip(order.notional.checked_sub(Notional::of(price, qty)));
+        let deal = self.deal_of(slot, exec, negative, price).and_then(|deal| {
+            // The commission comes back as well.
+            Some(Deal { commission: deal.commission.checked_neg()?, ..deal })
+        });
+        let (Some((cum, notional)), Some(deal)) = (sums, deal) else { return false };
+        if !order.base.is_finished() && !self.has_open_room(&order, qty) {
+            return false;
+        }
+        let instrument = self.directory.locals[order.local as usize].instrument;
+        if self.ledger.book(self.now, &instrument, order.position, &deal).is_none() {
+            return false;
+        }
+        out.say(self.hearers(order.source), self.now, Said::Booked(*self.ledger.last_booked()));
+        self.settle_credit(slot, negative, price, deal.commission, Qty::ZERO, out);
+        let place = self.orders.get_mut(slot);
+        (place.cum, place.notional) = (cum, notional);
+        if !order.base.is_finished() {
+            self.add_open(slot, qty, out);
+        }
+        true
+    }
+
+    /// The corrected fill counts in place of the old one. False if it cannot be counted.
+    fn count_again(&mut self, slot: u32, exec: ExecRef, qty: Qty, price: Price, out: &mut Outbox) -> bool {
+        let order = *self.orders.get(slot);
+        let left = order.leaves();
+        let sums = order.cum.checked_add(qty).zip(order.notional.checked_add(Notional::of(price, qty)));
+        let (Some((cum, notional)), Some(deal)) = (sums, self.deal_of(slot, exec, qty, price)) else {
+            return false;
+        };
+        let instrument = self.directory.locals[order.local as usize].instrument;
+        if self.ledger.book(self.now, &instrument, order.position, &deal).is_none() {
+            return false;
+        }
+        out.say(self.hearers(order.source), self.now, Said::Booked(*self.ledger.last_booked()));
+        self.take_open(slot, qty.min(left));
+        self.settle_credit(slot, qty, price, deal.commission, left, out);
+        let place = self.orders.get_mut(slot);
+        (place.cum, place.notional) = (cum, notional);
+        true
+    }
+
+    /// A filled order works again at its venue: what is left of it counts as open.
+    fn reopen(&mut self, slot: u32, out: &mut Outbox) {
+        let order = *self.orders.get(slot);
+        let left = order.terms.qty.checked_sub(order.cum).unwrap_or_default();
+        if !self.has_open_room(&order, left) {
+            return self.stand_still(slot, out);
+        }
+        self.orders.unfinish(slot);
+        let place = self.orders.get_mut(slot);
+        (place.base, place.counted) = (Base::Working, true);
+        self.count_open(slot, 1);
+        self.add_open(slot, left, out);
+        if order.terms.tif == Tif::Gtd {
+            self.dated += 1;
+            self.note_date(slot);
+        }
+        self.say_image(slot, out);
+    }
+
+    /// So much more of an order is open, and credit is set aside for it. There is room.
+    fn add_open(&mut self, slot: u32, qty: Qty, out: &mut Outbox) {
+        let order = *self.orders.get(slot);
+        self.ledger.add_open(&order, qty);
+        if order.terms.reduce_only {
+            let position = self.ledger.position_mut(order.local, order.position);
+            position.reducing = position.reducing.checked_add(qty).expect("room is looked for before");
+        }
+        self.set_aside_again(slot, qty, out);
+    }
+
+    /// Whether so much more of an order can be counted as open.
+    fn has_open_room(&self, order: &Order, qty: Qty) -> bool {
+        let position = self.ledger.position(order.local, order.position);
+        let exposure = self.ledger.exposure(order.local, order.exposure);
+        let fits = |held: Qty| held.checked_add(qty).is_some();
+        fits(position.open.of(order.terms.side))
+            && fits(exposure.open.of(order.terms.side))
+            && fits(position.reducing)
+    }
+}
+
+/// Messages that were lost.
+impl Shard {
+    /// Nobody knows how an open order stands until its venue tells.
+    pub(super) fn unsure(&mut self, slot: u32, out: &mut Outbox) {
+        let order = self.orders.get_mut(slot);
+        if order.base.is_finished() || order.waits_for_trigger() {
+            return;
+        }
+        order.unsure = true;
+        self.begin_doubt(slot, out);
+    }
+
+    pub(super) fn begin_doubt(&mut self, slot: u32, out: &mut Outbox) {
+        if !std::mem::replace(&mut self.orders.get_mut(slot).in_doubt, true) {
+            self.say_status(slot, What::Image, Reason::InDoubt, out);
+            self.alert_order(Alert::InDoubt, slot, Reason::InDoubt, out);
+        }
+    }
+
+    /// What we know of an open order and what its venue says do not agree: the venue is asked how it stands. If it is away, it is
+    /// asked when it is back.
+    pub(super) fn ask_status(&mut self, slot: u32, out: &mut Outbox) {
+        let order = self.orders.get(slot);
+        // Of one that has ended there is nothing to be asked, unless its fills were presumed.
+        let is_settled = order.base.is_finished() && self.orders.presumed(slot).is_none();
+        if is_settled || !order.outside || order.waits_for_trigger() {
+            return;
+        }
+        let local = order.local;
+        self.unsure(slot, out);
+        if self.is_connected(self.directory.locals[local as usize].adapter) {
+            self.instruct(slot, Ask::Status, out);
+        }
+    }
+
+    /// A venue that knows nothing of an order, or says that it is over, knows more than we do.
+    pub(super) fn ask_after_refusal(&mut self, slot: u32, reason: Reason, out: &mut Outbox) {
+        if matches!(reason, Reason::UnknownOrder | Reason::OrderFinished) {
+            self.ask_status(slot, out);
+        }
+    }
+
+    /// A fill, with the filled quantity of the order as its venue counts.
+    pub(super) fn filled_to(
+        &mut self,
+        slot: u32,
+        exec: ExecRef,
+        qty: Qty,
+        price: Price,
+        cum: Qty,
+        out: &mut Outbox,
+    ) {
+        let is_covered = cum <= self.orders.get(slot).cum && exec != ExecRef(0) && qty.is_positive();
+        if is_covered && !self.orders.has_heard(slot, exec) && self.orders.absorb(slot, exec, qty).is_some() {
+            // It was counted when the venue told how the order stands.
+            return self.alert_order(Alert::DuplicateExecution, slot, Reason::MissedFill, out);
+        }
+        if !self.check_execution(slot, exec, qty, price, out) {
+            return;
+        }
+        self.count_fill(slot, exec, qty, price, Reason::None, out);
+        if self.orders.get(slot).cum != cum {
+            self.ask_status(slot, out);
+        }
+    }
+
+    /// How an order stands at its venue. What it has filled beyond what we know is booked; then the order ends as it did there, or
+    /// goes on. Where the venue contradicts itself or us, the order stays unknown.
+    pub(super) fn standing(
+        &mut self,
+        slot: u32,
+        cum: Qty,
+        average: Price,
+        state: VenueState,
+        out: &mut Outbox,
+    ) {
+        if cum > self.orders.get(slot).cum && !self.count_missed(slot, cum, average, out) {
+            return self.stay_unsure(slot, out);
+        }
+        self.correct_missed(slot, cum, average, state, out);
+        let agrees = cum == self.orders.get(slot).cum;
+        if !agrees {
+            // Something was taken back of which we have not heard; nobody takes money back on a guess.
+            self.alert_order(Alert::UnexpectedReport, slot, Reason::UnknownExecution, out);
+        }
+        if self.orders.get(slot).base.is_finished() {
+            return;
+        }
+        match state {
+            VenueState::Canceled(reason) => self.ended(slot, Step::Cancel, reason, out),
+            VenueState::Expired(reason) => self.ended(slot, Step::Expire, reason, out),
+            VenueState::Rejected(Reason::UnknownOrder) => self.unknown_there(slot, out),
+            VenueState::Rejected(reason) => self.rejected(slot, reason, out),
+            VenueState::Open if agrees => {
+                self.accepted(slot, out);
+                self.orders.get_mut(slot).unsure = false;
+                self.reconciled(slot, out);
+            }
+            // A replacement of which we have not heard made the rest of it end.
+            VenueState::Filled if agrees && self.is_replaced_by_less(slot) => self.replaced(slot, out),
+            VenueState::Open | VenueState::Filled => self.stay_unsure(slot, out),
+        }
+    }
+
+    /// The venue does not know an order: it never arrived, or it is over and was put away.
+    fn unknown_there(&mut self, slot: u32, out: &mut Outbox) {
+        match self.orders.get(slot).base {
+            _ if self.never_left(slot) => self.wait_again(slot, out),
+            Base::PendingNew => self.rejected(slot, Reason::VenueUnavailable, out),
+            _ => self.rejected(slot, Reason::UnknownOrder, out),
+        }
+    }
+
+    fn is_replaced_by_less(&self, slot: u32) -> bool {
+        let replace = self.orders.requests(slot).and_then(|requests| requests.replace);
+        replace.is_some_and(|replace| replace.terms.qty <= self.orders.get(slot).cum)
+    }
+
+    fn stay_unsure(&mut self, slot: u32, out: &mut Outbox) {
+        self.alert_unexpected(slot, out);
+        self.unsure(slot, out);
+    }
+
+    /// Counts what an order has filled beyond what we know, as one fill at the price that makes the average right. False if that
+    /// cannot be told.
+    fn count_missed(&mut self, slot: u32, cum: Qty, average: Price, out: &mut Outbox) -> bool {
+        let Some((qty, price)) = missed_fill(self.orders.get(slot), cum, average) else { return false };
+        let mut exec = missed_exec(self.orders.handle(slot).raw(), cum);
+        while self.orders.has_heard(slot, exec) {
+            exec.0 += 1;
+        }
+        if self.check_execution(slot, exec, qty, price, out) {
+            self.orders.presume(slot, exec);
+            self.count_fill(slot, exec, qty, price, Reason::MissedFill, out);
+        }
+        true
+    }
+
+    /// What we presumed was too much: the venue has taken some of it back that it never reported. The presumption is corrected, as far
+    /// as it goes.
+    fn correct_missed(&mut self, slot: u32, cum: Qty, average: Price, state: VenueState, out: &mut Outbox) {
+        let order = self.orders.get(slot);
+        let Some(presumed) = self.orders.presumed(slot).copied() else { return };
+        let less = order.cum.checked_sub(cum).filter(|less| less.is_positive() && *less <= presumed.qty);
+        let Some(qty) = less.and_then(|less| presumed.qty.checked_sub(less)) else { return };
+        let known = order.notional.checked_sub(Notional::of(presumed.price, presumed.qty));
+        let price = match known.and_then(|known| Notional::of(average, cum).checked_sub(known)) {
+            Some(value) if qty.is_positive() && !average.is_zero() => fitting(order, value, qty, average),
+            _ => presumed.price,
+        };
+        let reason = if qty.is_zero() { Reason::Bust } else { Reason::Correction };
+        let (exec, is_open) = (ExecRef(0), state == VenueState::Open);
+        self.amended(slot, &Amendment { exec_ref: presumed.exec, exec, qty, price, is_open, reason }, out);
+    }
+
+    /// The venue has told all it knows: what is still pending is asked again.
+    pub(super) fn reconciled(&mut self, slot: u32, out: &mut Outbox) {
+        if self.orders.get(slot).unsure {
+            return;
+        }
+        let was_in_doubt = std::mem::take(&mut self.orders.get_mut(slot).in_doubt);
+        let order = *self.orders.get(slot);
+        if !was_in_doubt || order.base.is_finished() {
+            return;
+        }
+        self.say_status(slot, What::Image, Reason::None, out);
+        let requests = self.orders.requests(slot).copied().unwrap_or_default();
+        if let Some(replace) = requests.replace {
+            let ask = if replace.terms.qty <= order.cum { Ask::Cancel } else { Ask::Replace };
+            self.send_request(slot, ask, out);
+        } else if requests.cancel.is_some() && order.base == Base::Working {
+            self.send_request(slot, Ask::Cancel, out);
+        }
+    }
+}
+
+/// Quantity and price of what was missed.
+fn missed_fill(order: &Order, cum: Qty, average: Price) -> Option<(Qty, Price)> {
+    if average.is_zero() {
+        return None;
+    }
+    let qty = cum.checked_sub(order.cum)?;
+    let value = Notional::of(average, cum).checked_sub(order.notional)?;
+    Some((qty, fitting(order, value, qty, average)))
+}
+
+/// The price of a quantity that makes the venue's average right, rounded to 10⁻⁸. An average that the venue has rounded can make it
+/// absurd where little was missed of much; then the average itself is taken.
+fn fitting(order: &Order, value: Notional, qty: Qty, average: Price) -> Price {
+    let price = value.average(qty);
+    let is_within_limit = match order.terms.side {
+        _ if !order.terms.kind.has_limit() => true,
+        Side::Buy => price <= order.terms.limit,
+        Side::Sell => price >= order.terms.limit,
+    };
+    if is_within_limit && price.is_within(5_000, average) { price } else { average }
+}
+
+/// The id of a fill that was missed: the same whenever it is made of the same order and quantity.
+fn missed_exec(order: u64, cum: Qty) -> ExecRef {
+    ExecRef(u128::from(order) << 64 | u128::from(cum.raw() as u64) | 1 << 127)
+}

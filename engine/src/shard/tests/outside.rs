@@ -1,0 +1,195 @@
+//! Outside venues after the fact: busts and their credit, what comes after the rollover, and closing a position there.
+
+use super::*;
+use crate::command::{BudgetKind, ExecRef};
+use crate::event::{Alert, Instruction};
+use crate::shard::entry::FINISHED_OUTSIDE_DAYS;
+use crate::time::NS_PER_DAY;
+
+fn filled(exec: u128, q: &str, p: &str) -> Report {
+    Report::Filled { exec: ExecRef(exec), qty: qty(q), price: price(p) }
+}
+
+fn busted(exec_ref: u128, exec: u128, is_open: bool) -> Report {
+    let (exec_ref, exec) = (ExecRef(exec_ref), ExecRef(exec));
+    Report::Amended { exec_ref, exec, qty: Qty::ZERO, price: Price::ZERO, is_open }
+}
+
+fn credit_used(bench: &Bench) -> Money {
+    let guard = &bench.shard.directory.accounts.iter().find(|entry| entry.id == AccountId(3)).unwrap().guard;
+    Money::from_raw(guard.share(BudgetKind::Credit).used)
+}
+
+fn alerts(said: &[Said]) -> Vec<Alert> {
+    said.iter()
+        .filter_map(|body| if let Said::Alert { alert, .. } = body { Some(*alert) } else { None })
+        .collect()
+}
+
+fn asked(said: &[Said]) -> Vec<Instruction> {
+    said.iter().filter_map(|body| if let Said::ToVenue(asked) = body { Some(*asked) } else { None }).collect()
+}
+
+#[test]
+fn a_bust_gives_credit_back_and_sets_it_aside_for_what_is_left_again() {
+    let mut bench = Bench::new();
+    let limits = Limits { credit: money("1000"), credit_currency: usd(), ..Limits::default() };
+    bench.send(Body::Limits { scope: Scope::Account(AccountId(3)), limits });
+    let (order, _) = bench.submit(outside("10"));
+    let whole = credit_used(&bench);
+    assert_eq!(whole, money("100.01"));
+    bench.report(order, filled(1, "4", "9"));
+    bench.report(order, filled(2, "6", "8"));
+    assert_eq!(credit_used(&bench), money("84.01"));
+    // The order works on: the fill costs nothing, and what is left of it is set aside as for a new order.
+    let said = bench.report(order, busted(2, 3, true));
+    assert_eq!(story(&said), [(What::Corrected, Status::PartiallyFilled, qty("4"))]);
+    assert_eq!(credit_used(&bench), money("96.01"), "36.004 spent, 60.006 set aside");
+    bench.report(order, busted(1, 4, true));
+    assert_eq!(credit_used(&bench), whole);
+    bench.cancel(order);
+    bench.report(order, Report::Canceled(Reason::Requested));
+    assert_eq!(credit_used(&bench), Money::ZERO);
+}
+
+#[test]
+fn a_bust_of_a_finished_order_that_does_not_work_on_leaves_it_finished() {
+    let mut bench = Bench::new();
+    let (order, _) = bench.submit(outside("10"));
+    bench.report(order, filled(1, "10", "9"));
+    let said = bench.report(order, busted(1, 2, false));
+    assert_eq!(story(&said), [(What::Corrected, Status::Filled, Qty::ZERO)]);
+    assert_eq!(reason(&bench.cancel(order)), Reason::OrderFinished);
+}
+
+#[test]
+fn a_fill_after_the_rollover_is_booked_for_as_many_days_as_orders_are_kept() {
+    let mut bench = Bench::new();
+    bench.send(Body::TradingDay { day: Day(1) });
+    let (order, _) = bench.submit(outside("10"));
+    bench.report(order, Report::Canceled(Reason::VenueCancelled));
+    bench.now += NS_PER_DAY;
+    bench.send(Body::TradingDay { day: Day(2) });
+    let said = bench.report(order, filled(1, "4", "9"));
+    assert!(said.iter().any(|body| matches!(body, Said::Booked(_))), "{said:?}");
+    assert!(
+        matches!(said[0], Said::Order(told) if told.what == What::Image),
+        "readers have put it away: {said:?}"
+    );
+    assert_eq!(alerts(&said), [Alert::LateFill]);
+    bench.now += FINISHED_OUTSIDE_DAYS * NS_PER_DAY + 10;
+    bench.send(Body::TradingDay { day: Day(9) });
+    let said = bench.report(order, filled(2, "6", "9"));
+    assert_eq!(alerts(&said), [Alert::UnknownReport]);
+}
+
+fn close(bench: &mut Bench) -> Vec<Said> {
+    let id = bench.id();
+    let (strategy, account) = (StrategyId(0), AccountId(3));
+    bench.send(Body::Close { id, strategy, account, security: OUTSIDE, qty: Qty::ZERO })
+}
+
+/// A position of ten, and an order to sell six.
+fn position_and_order(bench: &mut Bench) -> OrderHandle {
+    let (bought, _) = bench.submit(outside("10"));
+    bench.report(bought, filled(1, "10", "9"));
+    let (sale, _) = bench.submit(Terms { side: Side::Sell, limit: price("12"), ..outside("6") });
+    bench.report(sale, Report::Accepted);
+    sale
+}
+
+#[test]
+fn a_close_leaves_when_the_cancels_are_confirmed_with_the_size_of_the_position() {
+    let mut bench = Bench::new();
+    let sale = position_and_order(&mut bench);
+    let said = close(&mut bench);
+    assert!(asked(&said).iter().all(|asked| asked.ask == Ask::Cancel), "{said:?}");
+    assert_eq!(reason(&close(&mut bench)), Reason::CloseInProgress);
+    assert_eq!(reason(&bench.submit(outside("1")).1), Reason::CloseInProgress);
+    // The order fills a part before it is cancelled.
+    bench.report(sale, filled(2, "4", "12"));
+    let said = bench.report(sale, Report::Canceled(Reason::Requested));
+    let asked = asked(&said);
+    assert_eq!(asked.len(), 1, "{said:?}");
+    assert_eq!((asked[0].ask, asked[0].terms.qty, asked[0].terms.side), (Ask::New, qty("6"), Side::Sell));
+}
+
+#[test]
+fn a_close_whose_cancel_is_refused_or_whose_venue_is_lost_is_refused() {
+    let mut bench = Bench::new();
+    let sale = position_and_order(&mut bench);
+    close(&mut bench);
+    let said = bench.report(sale, Report::CancelRefused(Reason::VenueRejected));
+    assert!(
+        said.iter().any(|body| matches!(body, Said::Order(o) if o.reason == Reason::VenueRejected)),
+        "{said:?}"
+    );
+    close(&mut bench);
+    let said = bench.send(Body::Adapter { adapter: ADAPTER, connected: false });
+    assert!(
+        said.iter().any(|body| matches!(body, Said::Order(o) if o.reason == Reason::VenueUnavailable)),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn a_close_whose_position_was_sold_by_the_other_order_is_refused_as_flat() {
+    let mut bench = Bench::new();
+    let (bought, _) = bench.submit(outside("6"));
+    bench.report(bought, filled(1, "6", "9"));
+    let (sale, _) = bench.submit(Terms { side: Side::Sell, limit: price("12"), ..outside("6") });
+    bench.report(sale, Report::Accepted);
+    close(&mut bench);
+    let said = bench.report(sale, filled(2, "6", "12"));
+    assert!(
+        said.iter().any(|body| matches!(body, Said::Order(o) if o.reason == Reason::PositionFlat)),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn a_reduce_only_order_is_cancelled_when_others_fill_first() {
+    let mut bench = Bench::new();
+    let sale = position_and_order(&mut bench);
+    let id = bench.id();
+    let (strategy, account) = (StrategyId(0), AccountId(3));
+    let said = bench.send(Body::Close { id, strategy, account, security: OUTSIDE, qty: qty("8") });
+    assert_eq!(asked(&said).len(), 1);
+    let said = bench.report(sale, filled(2, "2", "12"));
+    assert!(asked(&said).is_empty(), "eight are left: {said:?}");
+    let said = bench.report(sale, filled(3, "1", "12"));
+    assert!(story(&said).iter().any(|(what, ..)| *what == What::CancelPending), "{said:?}");
+}
+
+#[test]
+fn a_missed_fill_has_the_price_that_makes_the_average_right() {
+    use crate::command::VenueState;
+    let mut bench = Bench::new();
+    let (order, _) = bench.submit(outside("10"));
+    bench.report(order, filled(1, "2", "8"));
+    let state = VenueState::Open;
+    let said = bench.report(order, Report::Standing { cum: qty("6"), average: price("9"), state });
+    let fill = said.iter().find_map(|body| if let Said::Booked(b) = body { Some(*b) } else { None }).unwrap();
+    assert_eq!((fill.qty, fill.price), (qty("4"), price("9.5")));
+    // What is beyond the limit cannot be: then the average is taken.
+    let said = bench.report(order, Report::Standing { cum: qty("7"), average: price("9.9"), state });
+    let fill = said.iter().find_map(|body| if let Said::Booked(b) = body { Some(*b) } else { None }).unwrap();
+    assert_eq!((fill.qty, fill.price), (qty("1"), price("9.9")));
+    // A bust that was never told takes back what was presumed.
+    let said = bench.report(order, Report::Standing { cum: qty("6"), average: price("9"), state });
+    assert_eq!(story(&said)[0], (What::Corrected, Status::PartiallyFilled, qty("6")));
+    assert!(alerts(&said).is_empty(), "{said:?}");
+}
+
+#[test]
+fn so_many_positions_wait_to_be_closed_and_the_next_close_is_refused() {
+    use crate::shard::closing::{CLOSINGS_MAX, Closing};
+    let mut bench = Bench::new();
+    position_and_order(&mut bench);
+    let terms = Terms { strategy: StrategyId(9), security: OUTSIDE, ..Terms::default() };
+    let waiting =
+        Closing { local: 1, source: CLIENT, id: IntId::numbered(b'w', 1), terms, refused: Reason::None };
+    bench.shard.closings = vec![waiting; CLOSINGS_MAX];
+    assert_eq!(reason(&close(&mut bench)), Reason::LaneFull);
+    assert_eq!(bench.shard.closings.len(), CLOSINGS_MAX);
+}

@@ -1,0 +1,154 @@
+//! Closing a position: its other orders end first, and orders that may only reduce it never ask for more than is left.
+
+use pitlane_engine::id::{AccountId, IntId, SecurityId, Source, StrategyId};
+use pitlane_engine::number::Qty;
+use pitlane_engine::reason::Reason;
+use pitlane_engine::terms::{OrderKind, Side, Terms, Tif};
+
+use super::{Closing, Said, Twin};
+
+impl Twin {
+    pub(super) fn close(
+        &mut self,
+        source: Source,
+        id: IntId,
+        strategy: StrategyId,
+        account: AccountId,
+        security: SecurityId,
+        qty: Qty,
+    ) {
+        let held = match self.reference.security(security) {
+            Some(_) => self.position(strategy, security).qty,
+            None => Qty::ZERO,
+        };
+        let terms = Terms {
+            qty: if qty.is_zero() { held.abs() } else { qty },
+            security,
+            strategy,
+            account,
+            side: if held.is_positive() { Side::Sell } else { Side::Buy },
+            kind: OrderKind::Market,
+            tif: Tif::Day,
+            reduce_only: true,
+            ..Terms::default()
+        };
+        if id.is_none() {
+            return self.said.push(Said::Unrecorded(Reason::BadId));
+        }
+        let whole = qty.is_zero() && !held.is_zero();
+        let reducing = self.reducing(strategy, security);
+        if whole && (reducing > 0 || self.is_closing(&terms)) {
+            let order = self.enter(source, id, Terms { qty, ..terms });
+            return self.reject(order, Reason::CloseInProgress);
+        }
+        if whole {
+            self.cancel_for_close(strategy, security);
+            return self.closings.push(Closing { source, id, terms, refused: Reason::None });
+        }
+        self.close_now(source, id, terms);
+    }
+
+    fn close_now(&mut self, source: Source, id: IntId, terms: Terms) {
+        let known = self.reference.security(terms.security).is_some();
+        let held = if known { self.position(terms.strategy, terms.security).qty } else { Qty::ZERO };
+        let reason = self.close_flaw(&terms, held, self.reducing(terms.strategy, terms.security));
+        let order = self.enter(source, id, terms);
+        if reason != Reason::None {
+            return self.reject(order, reason);
+        }
+        self.send(order);
+    }
+
+    /// Whether a close of this position waits.
+    pub(super) fn is_closing(&self, terms: &Terms) -> bool {
+        let position = (terms.strategy, terms.security);
+        self.closings.iter().any(|closing| (closing.terms.strategy, closing.terms.security) == position)
+    }
+
+    /// Closes what may be closed: the other orders of the position have ended. Or says that it comes to nothing.
+    fn release_closing(&mut self) -> bool {
+        let is_open = |twin: &Twin, closing: &Closing| {
+            let position = (closing.terms.strategy, closing.terms.security);
+            twin.orders.iter().any(|o| !o.is_over() && (o.terms.strategy, o.terms.security) == position)
+        };
+        let may_end = |closing: &Closing| {
+            let away =
+                !self.is_simulated(closing.terms.security) && !self.is_connected(closing.terms.security);
+            !is_open(self, closing) || closing.refused != Reason::None || away
+        };
+        let Some(at) = self.closings.iter().position(may_end) else { return false };
+        let closing = self.closings.remove(at);
+        let (open, mut terms) = (is_open(self, &closing), closing.terms);
+        let held = self.position(terms.strategy, terms.security).qty;
+        terms.side = if held.is_positive() { Side::Sell } else { Side::Buy };
+        terms.qty = held.abs();
+        if !open {
+            self.close_now(closing.source, closing.id, terms);
+            return true;
+        }
+        let away = closing.refused == Reason::None;
+        let order = self.enter(closing.source, closing.id, terms);
+        self.reject(order, if away { Reason::VenueUnavailable } else { closing.refused });
+        true
+    }
+
+    /// What a command leaves to do when its own consequences are done.
+    pub(super) fn settle_closings(&mut self) {
+        loop {
+            if let Some((strategy, security)) = self.excess.pop() {
+                self.cancel_where(Reason::ReduceOnly, |_, terms| {
+                    terms.reduce_only && (terms.strategy, terms.security) == (strategy, security)
+                });
+            } else if !self.release_closing() {
+                return;
+            }
+        }
+    }
+
+    /// Orders that may only reduce a position ask for no more than is left of it.
+    pub(super) fn check_excess(&mut self, order: usize) {
+        let Terms { strategy, security, .. } = self.orders[order].terms;
+        let reducing = self.reducing(strategy, security);
+        if reducing == 0 {
+            return;
+        }
+        let held = self.position(strategy, security).qty;
+        let side = if held.is_positive() { Side::Sell } else { Side::Buy };
+        let mine = |o: &&super::Order| (o.terms.strategy, o.terms.security) == (strategy, security);
+        let open: i64 =
+            self.orders.iter().filter(mine).filter(|o| o.terms.side == side).map(|o| o.leaves()).sum();
+        let more = (strategy, security);
+        if (held.abs().raw() < reducing || open < reducing) && !self.excess.contains(&more) {
+            self.excess.push(more);
+        }
+    }
+
+    /// What open orders of a strategy are closing already.
+    fn reducing(&self, strategy: StrategyId, security: SecurityId) -> i64 {
+        let mine = |o: &&super::Order| (o.terms.strategy, o.terms.security) == (strategy, security);
+        self.orders.iter().filter(|o| o.terms.reduce_only).filter(mine).map(|o| o.leaves()).sum()
+    }
+
+    fn close_flaw(&self, terms: &Terms, held: Qty, reducing: i64) -> Reason {
+        let reference = self.check_reference(terms);
+        if reference != Reason::None {
+            return reference;
+        }
+        if self.is_closing(terms) {
+            return Reason::CloseInProgress;
+        }
+        if held.is_zero() {
+            return Reason::PositionFlat;
+        }
+        if terms.qty.raw() > held.abs().raw() - reducing {
+            return Reason::PositionTooSmall;
+        }
+        self.check(terms, None)
+    }
+
+    fn cancel_for_close(&mut self, strategy: StrategyId, security: SecurityId) {
+        self.cancel_where(Reason::Requested, |_, terms| {
+            (terms.strategy, terms.security) == (strategy, security)
+        });
+    }
+}

@@ -1,0 +1,288 @@
+//! What an outside venue says after the fact: fills taken back or corrected, and how an order stands after messages were lost.
+
+use pitlane_engine::command::{ExecRef, Report, VenueState};
+use pitlane_engine::event::{Alert, What};
+use pitlane_engine::number::{Money, Notional, Price, Qty};
+use pitlane_engine::reason::Reason;
+use pitlane_engine::terms::Side;
+
+use super::order::{Base, Place};
+use super::{Execution, Said, Twin};
+
+impl Twin {
+    /// A reported fill: counted if it is one, and is heard for the first time. Whether it was.
+    pub(super) fn execution(&mut self, order: usize, exec: ExecRef, qty: Qty, price: Price) -> bool {
+        self.execution_for(order, exec, qty, price, false)
+    }
+
+    fn execution_for(&mut self, order: usize, exec: ExecRef, qty: Qty, price: Price, presumed: bool) -> bool {
+        let never_sent = self.orders[order].base == Base::Rejected && !self.orders[order].sent;
+        if !qty.is_positive() || never_sent {
+            self.alert(Alert::UnexpectedReport);
+            return false;
+        }
+        if exec != ExecRef(0) && self.has_heard(order, exec) {
+            self.alert(Alert::DuplicateExecution);
+            return false;
+        }
+        let (ids, raw) = (vec![exec], qty.raw());
+        self.executions.push(Execution { order, ids, qty: raw, price: price.raw(), presumed });
+        let reason = if presumed { Reason::MissedFill } else { Reason::None };
+        self.fill_for(order, qty.raw(), price.raw(), reason);
+        true
+    }
+
+    fn has_heard(&self, order: usize, exec: ExecRef) -> bool {
+        self.executions.iter().any(|known| known.order == order && known.ids.contains(&exec))
+    }
+
+    /// A fill with CumQty: a part of what was presumed, or a fill that must add up.
+    pub(super) fn filled_to(&mut self, order: usize, exec: ExecRef, qty: Qty, price: Price, cum: Qty) {
+        let covered = cum.raw() <= self.orders[order].cum && exec != ExecRef(0) && qty.is_positive();
+        if covered && !self.has_heard(order, exec) {
+            let presumed = |known: &&mut Execution| known.order == order && known.presumed && known.qty > 0;
+            if let Some(known) = self.executions.iter_mut().rev().find(presumed) {
+                let part = qty.raw().min(known.qty);
+                known.qty -= part;
+                let price = known.price;
+                let ids = vec![exec];
+                self.executions.push(Execution { order, ids, qty: part, price, presumed: false });
+                return self.alert(Alert::DuplicateExecution);
+            }
+        }
+        if self.execution(order, exec, qty, price) && self.orders[order].cum != cum.raw() {
+            self.ask_status(order);
+        }
+    }
+
+    /// A fill is taken back, or given another quantity and price. What is filled and left is counted from the fills that stand.
+    pub(super) fn amend(
+        &mut self,
+        order: usize,
+        exec_ref: ExecRef,
+        exec: ExecRef,
+        qty: Qty,
+        price: Price,
+        is_open: bool,
+    ) {
+        if exec != ExecRef(0) && self.has_heard(order, exec) {
+            return self.alert(Alert::DuplicateExecution);
+        }
+        let is_meant = |known: &Execution| {
+            known.order == order && exec_ref != ExecRef(0) && known.ids.contains(&exec_ref) && known.qty != 0
+        };
+        let Some(at) = self.executions.iter().position(is_meant) else {
+            self.alert(Alert::UnexpectedReport);
+            return self.ask_status(order);
+        };
+        if qty.is_negative() {
+            return self.alert(Alert::UnexpectedReport);
+        }
+        let (old_qty, old_price) = (self.executions[at].qty, self.executions[at].price);
+        self.book_reversal(order, old_qty, old_price);
+        self.orders[order].cum -= old_qty;
+        self.orders[order].notional -= old_qty as i128 * old_price as i128;
+        let terms = self.orders[order].terms;
+        let short = self.orders[order].cum + qty.raw() < terms.qty.raw();
+        if !self.orders[order].is_over() {
+            self.orders[order].set_aside += self.credit_again(&terms, old_qty);
+        } else if self.orders[order].base == Base::Filled && is_open && short {
+            self.orders[order].base = Base::Working;
+            self.orders[order].place = Place::Outside;
+            self.orders[order].set_aside = self.credit_again(&terms, self.orders[order].leaves());
+        }
+        (self.executions[at].qty, self.executions[at].price) = (qty.raw(), price.raw());
+        if exec != ExecRef(0) {
+            self.executions[at].ids.push(exec);
+        }
+        self.count_again(order, qty.raw(), price.raw());
+        let reason = if qty.is_zero() { Reason::Bust } else { Reason::Correction };
+        let completes = !self.orders[order].is_over() && self.orders[order].leaves() <= 0;
+        if completes {
+            self.orders[order].base = Base::Filled;
+            self.orders[order].place = Place::Nowhere;
+        }
+        let over = self.orders[order].cum > self.orders[order].terms.qty.raw() && !qty.is_zero();
+        if over {
+            self.alert(Alert::Overfill);
+        }
+        let mut line = self.image(order, What::Corrected, if over { Reason::Overfill } else { reason });
+        (line.last_qty, line.last_price) = (qty, price);
+        self.said.push(Said::Report(line));
+        if completes {
+            (self.orders[order].set_aside, self.orders[order].asked_aside) = (0, 0);
+            self.too_late(order);
+        }
+    }
+
+    /// The corrected fill, in place of the old one.
+    fn count_again(&mut self, order: usize, qty: i64, price: i64) {
+        if qty == 0 {
+            return;
+        }
+        let left = self.orders[order].leaves();
+        let o = &mut self.orders[order];
+        if left > 0 {
+            let part = Qty::from_raw(qty.min(left));
+            let share = Money::from_raw(o.set_aside).share(part, Qty::from_raw(left));
+            o.set_aside -= share.expect("a part fits").raw();
+        }
+        o.cum += qty;
+        o.notional += qty as i128 * price as i128;
+        self.book_fill(order, qty, price);
+    }
+
+    /// How an order stands at its venue.
+    pub(super) fn standing(&mut self, order: usize, cum: Qty, average: Price, state: VenueState) {
+        if cum.raw() > self.orders[order].cum {
+            if average.is_zero() {
+                return self.stay_unsure(order);
+            }
+            let (qty, price) = self.missed(order, cum, average);
+            // Nobody else knows its id, so it needs none here but one of its own.
+            let exec = ExecRef(u128::MAX - self.executions.len() as u128);
+            self.execution_for(order, exec, qty, price, true);
+        }
+        self.correct_missed(order, cum, average, state);
+        let agrees = cum.raw() == self.orders[order].cum;
+        if !agrees {
+            self.alert(Alert::UnexpectedReport);
+        }
+        if self.orders[order].is_over() {
+            return;
+        }
+        match state {
+            VenueState::Canceled(reason) => self.hear(order, Report::Canceled(reason)),
+            VenueState::Expired(reason) => self.hear(order, Report::Expired(reason)),
+            VenueState::Rejected(Reason::UnknownOrder) if self.never_left(order) => self.wait_again(order),
+            VenueState::Rejected(Reason::UnknownOrder) if self.orders[order].base == Base::PendingNew => {
+                self.venue_rejects(order, Reason::VenueUnavailable);
+            }
+            VenueState::Rejected(reason) => {
+                self.hear(order, Report::Rejected(reason));
+            }
+            VenueState::Open if agrees => {
+                self.hear(order, Report::Accepted);
+                self.orders[order].unsure = false;
+                self.reconciled(order);
+            }
+            VenueState::Filled if agrees && self.stops_here(order) => self.replaced(order),
+            VenueState::Open | VenueState::Filled => self.stay_unsure(order),
+        }
+    }
+
+    /// What was missed, at the price that makes the average right unless that is absurd.
+    fn missed(&self, order: usize, cum: Qty, average: Price) -> (Qty, Price) {
+        let o = &self.orders[order];
+        let qty = Qty::from_raw(cum.raw() - o.cum);
+        let value = average.raw() as i128 * cum.raw() as i128 - o.notional;
+        (qty, self.fitting(order, value, qty, average))
+    }
+
+    fn fitting(&self, order: usize, value: i128, qty: Qty, average: Price) -> Price {
+        let o = &self.orders[order];
+        let price = Notional::from_raw(value).average(qty);
+        let worse = o.limit().is_some_and(|limit| match o.terms.side {
+            Side::Buy => price.raw() > limit,
+            Side::Sell => price.raw() < limit,
+        });
+        let far = (price.raw() as i128 - average.raw() as i128).abs() * 2 > (average.raw() as i128).abs();
+        if worse || far { average } else { price }
+    }
+
+    /// More was presumed than the venue has: it has taken back what it never told.
+    fn correct_missed(&mut self, order: usize, cum: Qty, average: Price, state: VenueState) {
+        let o = &self.orders[order];
+        let presumed = |known: &&Execution| known.order == order && known.presumed && known.qty > 0;
+        let Some(known) = self.executions.iter().rev().find(presumed) else { return };
+        let less = o.cum - cum.raw();
+        if less <= 0 || less > known.qty {
+            return;
+        }
+        let (qty, exec_ref) = (Qty::from_raw(known.qty - less), known.ids[0]);
+        let rest = o.notional - known.qty as i128 * known.price as i128;
+        let price = match qty.is_zero() || average.is_zero() {
+            true => Price::from_raw(known.price),
+            false => {
+                let value = average.raw() as i128 * cum.raw() as i128 - rest;
+                self.fitting(order, value, qty, average)
+            }
+        };
+        self.amend(order, exec_ref, ExecRef(0), qty, price, state == VenueState::Open);
+    }
+
+    fn stay_unsure(&mut self, order: usize) {
+        self.alert(Alert::UnexpectedReport);
+        self.unsure(order);
+    }
+
+    pub(super) fn reconciled(&mut self, order: usize) {
+        if self.orders[order].unsure {
+            return;
+        }
+        let was = std::mem::take(&mut self.orders[order].in_doubt);
+        if !was || self.orders[order].is_over() {
+            return;
+        }
+        self.report(order, What::Image, Reason::None);
+        // What is pending is asked again, which fails without a connection.
+        let o = &self.orders[order];
+        let asks = o.replace.is_some() || o.cancel.is_some() && o.base == Base::Working;
+        if asks && !self.is_connected(self.orders[order].terms.security) {
+            self.orders[order].in_doubt = true;
+        }
+    }
+
+    fn waits_for_trigger(&self, order: usize) -> bool {
+        self.orders[order].terms.kind.has_stop() && !self.orders[order].triggered
+    }
+
+    pub(super) fn unsure(&mut self, order: usize) {
+        if self.orders[order].is_over() || self.waits_for_trigger(order) {
+            return;
+        }
+        self.orders[order].unsure = true;
+        if !self.orders[order].in_doubt {
+            self.doubt(order);
+        }
+    }
+
+    pub(super) fn doubt(&mut self, order: usize) {
+        self.orders[order].in_doubt = true;
+        self.report(order, What::Image, Reason::InDoubt);
+        self.alert(Alert::InDoubt);
+    }
+
+    /// What the venue says contradicts us: it is to tell how the order stands.
+    fn ask_status(&mut self, order: usize) {
+        self.unsure(order);
+    }
+
+    pub(super) fn ask_after_refusal(&mut self, order: usize, reason: Reason) {
+        if matches!(reason, Reason::UnknownOrder | Reason::OrderFinished) {
+            self.ask_status(order);
+        }
+    }
+
+    /// Whether it is a triggered stop of which its venue has never heard.
+    pub(super) fn never_left(&self, order: usize) -> bool {
+        let o = &self.orders[order];
+        let is_stop = o.terms.kind.has_stop() && o.triggered;
+        is_stop && o.place == Place::Outside && !o.acknowledged && o.cum == 0 && o.base == Base::Working
+    }
+
+    /// It waits again; what was asked of it is done at once.
+    pub(super) fn wait_again(&mut self, order: usize) {
+        let o = &mut self.orders[order];
+        (o.triggered, o.in_doubt, o.unsure) = (false, false, false);
+        self.place_stop(order);
+        if self.orders[order].cancel.is_some() {
+            return self.end(order, Base::Canceled, What::Canceled, Reason::Requested);
+        }
+        self.report(order, What::Image, Reason::VenueUnavailable);
+        if self.orders[order].replace.is_some() {
+            self.replaced(order);
+        }
+        self.settle_stops(self.orders[order].terms.security);
+    }
+}
