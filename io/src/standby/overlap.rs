@@ -123,7 +123,7 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::journal::header::{Link, Owner};
+    use crate::journal::header::{Link, Owner, RULES};
     use crate::journal::record::{bytes_of, kind};
 
     const SHARD: &str = "journal/shard-00";
@@ -137,7 +137,7 @@ mod tests {
         let owner = Owner { identity: 7, shard: 0, shards: 1 };
         let after = Link { number: number - 1, end: 0, header_sum: 0, chain: 0 };
         let (first, time, digest, durable, reference) = (1, 0, 0, 0, 0);
-        let header = Header { owner, boot: 1, number, first, time, digest, durable, after, reference };
+        let header = Header { owner, rules: RULES, boot: 1, number, first, time, digest, durable, after, reference };
         let mut bytes = header.encode().0.to_vec();
         for (at, payload) in payloads.iter().enumerate() {
             let record = Record { seq: at as u64 + 1, time: 0, lag: 0, kind: kind::COMMAND, payload };
