@@ -15,6 +15,7 @@ mod audit;
 mod begin;
 mod books;
 mod control;
+mod credit;
 pub mod depth;
 mod entry;
 mod gate;

@@ -10,6 +10,7 @@
 mod auction;
 mod books;
 mod check;
+mod credit;
 mod depth;
 mod life;
 mod market;
@@ -104,6 +105,8 @@ pub struct Twin {
     /// Executions of outside venues: order, quantity, price, and whether it still counts.
     executions: Vec<(ExecRef, usize, i64, i64, bool)>,
     uuids: Vec<Uuid>,
+    /// Expiries: how many transactions there were before, what expired, and at which price.
+    expiries: Vec<(usize, SecurityId, Price)>,
     /// New orders that passed the checks.
     sent: Vec<(Timestamp, Terms)>,
     /// New orders and modifications that passed the checks.
@@ -133,6 +136,7 @@ impl Twin {
             handles: BTreeMap::new(),
             executions: Vec::new(),
             uuids: Vec::new(),
+            expiries: Vec::new(),
             sent: Vec::new(),
             asked: Vec::new(),
             arrivals: 0,
