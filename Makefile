@@ -17,7 +17,7 @@ PREFIX ?= /usr/local
 SYSCONFDIR ?= $(if $(filter /usr /usr/local,$(PREFIX)),/etc,$(PREFIX)/etc)
 
 .DEFAULT_GOAL := help
-.PHONY: help run page test web-test client-test check sim faults chaos campaign attack fuzz oracle bench compare bench-gate flame smoke pure cover \
+.PHONY: help run page test web-test client-test check sim faults chaos campaign attack fuzz mutants oracle bench compare bench-gate flame smoke pure cover \
 	install release reproducible deny sbom clean
 
 # The page is built where npm is at hand, and only when something of it has changed; without it the binary says how.
@@ -123,6 +123,15 @@ else
 	cargo fuzz run --fuzz-dir tests/fuzz --sanitizer none $(TARGET) \
 		tests/fuzz/found/$(TARGET) tests/fuzz/corpus/$(TARGET) -- -max_total_time=$(FOR)
 endif
+
+MUTANTS := $(abspath $(or $(CARGO_TARGET_DIR),target)/mutants)
+
+# The tests are played with so few seeds that a change takes about a minute; the settings are in .cargo/mutants.toml.
+mutants: ## changes to the lines of engine and protocols that differ from BASE (HEAD~1), one at a time: which does no test notice? (ONLY='--shard 0/4')
+	@command -v cargo-mutants >/dev/null || cargo install cargo-mutants --locked
+	@mkdir -p $(MUTANTS)
+	@git diff $(BASE) -- engine/src protocols/src >$(MUTANTS)/change.diff
+	PITLANE_SEEDS=$(or $(SEEDS),60) cargo mutants --in-diff $(MUTANTS)/change.diff --output $(MUTANTS) $(ONLY)
 
 oracle: ## our FIX codec beside fefix: the same frames and fields, and how fast (builds for a quarter of an hour, once)
 	cargo test --release --manifest-path tests/oracle/Cargo.toml

@@ -2,6 +2,7 @@
 
 use pitlane_engine::command::Limits;
 use pitlane_engine::mesh::Depths;
+use pitlane_engine::number::Money;
 use pitlane_engine::settings::{FillModel, SelfTrade, ShardSettings, TriggerBy};
 use pitlane_tests::dice::Dice;
 use pitlane_tests::flow::{Flow, Histories};
@@ -138,6 +139,11 @@ fn chaos(seed: u64, trace: bool) -> Result<u64, String> {
         settings,
         profile,
         limits: dice.percent(50).then_some(limits),
+        credit: dice.percent(40).then_some(Limits {
+            credit: Money::whole(dice.pick(&[2_000, 20_000])).expect("a small number"),
+            credit_currency: world::currency("USD"),
+            ..Limits::default()
+        }),
         storage: Storage {
             slow: dice.percent(50),
             shuts_permille: dice.pick(&[0, 0, 5]),

@@ -20,6 +20,9 @@ pub const UUIDS_MAX: usize = 65_536;
 /// How far ahead of its turn the memory of an old transaction is asked for: one execution makes two of them.
 const FOLD_AHEAD: usize = 2;
 
+/// The account of a transaction that is of none: the expiration of a strategy's position.
+pub const NO_ACCOUNT: AccountId = AccountId(0);
+
 /// What booking needs to know of a security.
 #[derive(Clone, Copy, Debug)]
 pub struct Instrument {
@@ -93,6 +96,69 @@ pub struct Exposure {
     pub account: AccountId,
     pub net: Qty,
     pub open: OpenQty,
+    /// What the position has cost at average cost, signed like the position.
+    pub cost: Money,
+    /// What closed parts have earned, less all commissions.
+    pub gain: Money,
+    /// Credit set aside for open orders, by side: each order at its whole cost.
+    pub aside: [Money; 2],
+    /// [`Exposure::credit_used`] as the account's guard has it; zero where the security does not count.
+    pub used: i128,
+}
+
+impl Exposure {
+    fn new(account: AccountId) -> Exposure {
+        Exposure {
+            account,
+            net: Qty::ZERO,
+            open: OpenQty::default(),
+            cost: Money::ZERO,
+            gain: Money::ZERO,
+            aside: [Money::ZERO; 2],
+            used: 0,
+        }
+    }
+
+    /// Credit that the account uses by this security: the cost of its position, long or short, as a
+    /// magnitude, less what closed parts have earned, and of what is set aside for open orders
+    /// the part that opens or extends a position.
+    pub fn credit_used(&self) -> i128 {
+        let held = self.cost.raw().unsigned_abs() as i128 - self.gain.raw() as i128;
+        let opening = |side: Side| {
+            let opens = self.opening_qty(side, Qty::ZERO);
+            opening_share(self.aside[side as usize], self.open.of(side), opens)
+        };
+        held + opening(Side::Buy) + opening(Side::Sell)
+    }
+
+    /// By how much [`Exposure::credit_used`] grows when `qty` more of a side is open and `aside` more is
+    /// set aside for it; None if it cannot be counted.
+    pub fn credit_growth(&self, side: Side, qty: Qty, aside: Money) -> Option<Money> {
+        let before = self.aside[side as usize];
+        let open = self.open.of(side);
+        let old = opening_share(before, open, self.opening_qty(side, Qty::ZERO));
+        let (after, more_open) = (before.checked_add(aside)?, open.checked_add(qty)?);
+        let new = opening_share(after, more_open, self.opening_qty(side, qty));
+        i64::try_from(new - old).ok().map(Money::from_raw)
+    }
+
+    /// How much of the open orders of a side, with `more` of it, is left when the position is closed.
+    pub fn opening_qty(&self, side: Side, more: Qty) -> i128 {
+        let open = self.open.of(side).raw() as i128 + more.raw() as i128;
+        let net = self.net.raw() as i128;
+        let closable = if side == Side::Buy { -net } else { net };
+        (open - closable.max(0)).max(0)
+    }
+}
+
+/// The part of what is set aside for the open orders of a side that belongs to the `opening` quantity,
+/// rounded up: all orders of the side have the same share in what only reduces.
+fn opening_share(aside: Money, open: Qty, opening: i128) -> i128 {
+    let (aside, open) = (aside.raw() as i128, open.raw() as i128);
+    if opening >= open || aside <= 0 {
+        return aside;
+    }
+    (aside * opening + open - 1) / open
 }
 
 /// One strategy's money in one currency, as far as this shard has moved it.
@@ -224,7 +290,7 @@ impl Ledger {
         match list.iter().position(|e| e.account == account) {
             Some(at) => at as u16,
             None => {
-                list.push(Exposure { account, net: Qty::ZERO, open: OpenQty::default() });
+                list.push(Exposure::new(account));
                 list.len() as u16 - 1
             }
         }
@@ -262,6 +328,22 @@ impl Ledger {
     pub fn take_open(&mut self, order: &Order, qty: Qty) {
         self.position_mut(order.local, order.position).open.take(order.terms.side, qty);
         self.exposure_mut(order.local, order.exposure).open.take(order.terms.side, qty);
+    }
+
+    /// So much more credit is set aside for an order, or less if negative.
+    pub fn set_aside(&mut self, order: &Order, amount: Money) {
+        let aside = &mut self.exposure_mut(order.local, order.exposure).aside[order.terms.side as usize];
+        *aside = aside.checked_add(amount).expect("the gate has checked that it can be counted");
+    }
+
+    /// Counts again what a security uses of an account's credit, zero unless it counts; the change.
+    pub fn recount_credit(&mut self, account: AccountId, local: u32, counts: bool) -> i128 {
+        let list = &mut self.exposures[local as usize];
+        let Some(exposure) = list.iter_mut().find(|exposure| exposure.account == account) else {
+            return 0;
+        };
+        let used = if counts { exposure.credit_used() } else { 0 };
+        used - std::mem::replace(&mut exposure.used, used)
     }
 
     /// Has what is counted of a security brought near, as far as most have it: one strategy, an account or two.
@@ -332,11 +414,16 @@ impl Ledger {
         let cost = value.checked_add(deal.commission)?;
         let cash = self.cash[cash_at as usize].amount.checked_sub(cost)?;
         let number = self.numbers[local as usize].checked_add(1)?;
-        let exposure = self.exposure_index(deal.account, local);
-        let net = self.exposure(local, exposure).net.checked_add(deal.qty)?;
+        if deal.account != NO_ACCOUNT {
+            let at = self.exposure_index(deal.account, local);
+            let exposure = self.exposure_mut(local, at);
+            let held = PositionState { qty: exposure.net, cost: exposure.cost, realized: exposure.gain };
+            let held = worth(&held, deal.qty, deal.price, instrument.size, value)?;
+            exposure.gain = held.realized.checked_sub(deal.commission)?;
+            (exposure.net, exposure.cost) = (held.qty, held.cost);
+        }
 
         self.numbers[local as usize] = number;
-        self.exposure_mut(local, exposure).net = net;
         let held = self.position_mut(local, position);
         (held.state, held.traded) = (state, true);
         self.pay(cash_at, cash, cost);
@@ -364,6 +451,18 @@ impl Ledger {
             position,
             cash: cash_at,
         });
+        Some(())
+    }
+
+    /// Closes what an account holds of a security at a price, without a transaction of its own.
+    pub fn close_exposure(&mut self, instrument: &Instrument, at: u16, price: Price) -> Option<()> {
+        let exposure = self.exposure_mut(instrument.local, at);
+        if exposure.net.is_zero() {
+            return Some(());
+        }
+        let held = PositionState { qty: exposure.net, cost: exposure.cost, realized: exposure.gain };
+        let held = after(&held, exposure.net.checked_neg()?, price, instrument.size)?;
+        (exposure.net, exposure.cost, exposure.gain) = (held.qty, held.cost, held.realized);
         Some(())
     }
 

@@ -204,6 +204,8 @@ pub struct Replace {
     pub terms: Terms,
     /// Credit set aside for the new terms beyond the old.
     pub reserved: Money,
+    /// The price the new terms were valued at for the credit.
+    pub credit_price: Option<Price>,
     /// By how much the quantity in the market will grow: counted as open already.
     pub grown: Qty,
 }
@@ -259,6 +261,7 @@ mod tests {
             source: Source::default(),
             terms: Terms::default(),
             reserved: Money::ZERO,
+            credit_price: None,
             grown: Qty::ZERO,
         };
         let requests = [

@@ -27,7 +27,7 @@ pub struct Asked<'a> {
     pub value: Option<Money>,
     /// By how much the quantity in the market grows.
     pub grows: Qty,
-    /// By how much the credit in use grows, in the security's currency, if the account's credit is in it.
+    /// By how much the account's credit in use grows; None if it grows and the order has no price.
     pub credit: Option<Money>,
 }
 
@@ -48,6 +48,8 @@ pub struct Guard {
     open_orders: Share,
     rate: Share,
     credit: Share,
+    /// Credit in use, exact; `credit` has it as far as its type reaches.
+    credit_sum: i128,
     /// When the second that `rate` counts began.
     second_ns: u64,
     /// When an order was last remembered for the duplicate window.
@@ -132,6 +134,7 @@ impl Guard {
             open_orders: Share::default(),
             rate: Share::default(),
             credit: Share::default(),
+            credit_sum: 0,
             second_ns: 0,
             newest: Timestamp::ZERO,
             recent: Vec::new(),
@@ -223,7 +226,7 @@ impl Guard {
 
     /// Whether the account's credit covers it.
     pub fn check_credit(&self, asked: &Asked<'_>) -> Result<(), Reason> {
-        if !self.credit.limited || asked.terms.side == Side::Sell {
+        if !self.credit.limited {
             return Ok(());
         }
         match asked.credit {
@@ -255,9 +258,23 @@ impl Guard {
         self.open_orders.take(by);
     }
 
-    /// Credit used, or given back.
-    pub fn take_credit(&mut self, amount: Money) -> bool {
-        self.credit.take(amount.raw())
+    /// Whether securities in this currency count against the account's credit, limited or not.
+    #[inline]
+    pub fn counts_credit_in(&self, currency: Currency) -> bool {
+        self.limits.credit_currency == currency
+    }
+
+    /// The credit in use has changed; says whether it has just passed half of what was granted.
+    pub fn change_credit(&mut self, by: i128) -> bool {
+        let was_below = self.credit.used <= self.credit.half;
+        self.credit_sum += by;
+        self.credit.used = self.credit_sum.clamp(i64::MIN as i128, i64::MAX as i128) as i64;
+        was_below & (self.credit.used > self.credit.half)
+    }
+
+    /// Credit in use, exact.
+    pub fn credit_sum(&self) -> i128 {
+        self.credit_sum
     }
 
     pub fn budget(&mut self, budget: &Budget) -> BudgetUse {
@@ -414,6 +431,7 @@ impl Image for Guard {
         self.killed.encode(out);
         self.restricted.encode(out);
         [self.open_orders, self.rate, self.credit].encode(out);
+        self.credit_sum.encode(out);
         self.second_ns.encode(out);
         self.newest.encode(out);
         self.recent.encode(out);
@@ -426,6 +444,7 @@ impl Image for Guard {
         guard.killed = Image::decode(from)?;
         guard.restricted = Image::decode(from)?;
         [guard.open_orders, guard.rate, guard.credit] = Image::decode(from)?;
+        guard.credit_sum = Image::decode(from)?;
         guard.second_ns = Image::decode(from)?;
         guard.newest = Image::decode(from)?;
         let recent: Vec<(Timestamp, Terms)> = Image::decode(from)?;

@@ -56,7 +56,7 @@ pub use journal::{Durability, Journal};
 pub use layers::{PRESETS, Setting, Sources};
 pub use log::{Format, Log, Metrics};
 pub use machine::{Machine, parse_cores};
-pub use nats::{Nats, Outposts, parse_url};
+pub use nats::{Nats, OnReturn, Outposts, parse_url};
 pub use net::{Driver, Net};
 pub use params::{Param, Params};
 pub use risk::{Restricted, Risk, Rules};

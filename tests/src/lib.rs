@@ -3,10 +3,12 @@
 pub mod checks;
 pub mod decode;
 pub mod dice;
+#[cfg(feature = "io")]
 pub mod files_fuzz;
 pub mod fix;
 pub mod fix_fuzz;
 pub mod flow;
+#[cfg(feature = "io")]
 pub mod journal_fuzz;
 pub mod keep;
 pub mod letters_fuzz;

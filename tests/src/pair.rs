@@ -120,6 +120,7 @@ impl Pair {
         }
         let told: Vec<Said> = events.iter().filter_map(|event| self.said(&event.body)).collect();
         compare(&expected, &told)?;
+        self.check_credit()?;
         for event in &events {
             if let Body::Forgotten { order, .. } = event.body {
                 let forgotten = self.twin.forget(order).ok_or("forgotten, but never known")?;
@@ -129,6 +130,17 @@ impl Pair {
             }
         }
         self.look_at_depths()
+    }
+
+    /// Both count the same credit in use.
+    fn check_credit(&self) -> Result<(), String> {
+        for account in world::HOME_ACCOUNTS.into_iter().chain(world::OUTSIDE_ACCOUNTS) {
+            let (twin, shard) = (self.twin.credit_used(account), self.shard.credit_used(account));
+            if shard.is_some_and(|shard| shard != twin) {
+                return Err(format!("credit of {account:?}: twin {twin}, shard {shard:?}"));
+            }
+        }
+        Ok(())
     }
 
     /// Goes on with the shard that its image gives.

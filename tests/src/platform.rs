@@ -63,6 +63,8 @@ pub struct Setup {
     pub profile: Profile,
     /// Limits of strategy 1, set before anything is traded.
     pub limits: Option<Limits>,
+    /// Credit of the first account, which the treasury gives to the shards in parts.
+    pub credit: Option<Limits>,
     pub storage: Storage,
     pub steps: usize,
 }
@@ -103,6 +105,7 @@ pub struct Platform {
     feed_slot: Option<(ShardId, Command)>,
     treasury: Treasury,
     limits: Option<Limits>,
+    credit: Option<Limits>,
     control: VecDeque<Errand>,
     view: View,
     view_asleep: u64,
@@ -148,6 +151,7 @@ impl Platform {
             // Its own session, so that its answers are told from the operator's.
             treasury: Treasury::new(setup.shards, Source { session: 2, ..source(CONTROL, Origin::Server) }),
             limits: setup.limits,
+            credit: setup.credit,
             control: VecDeque::new(),
             view: View::new(setup.shards, ViewSettings::default()),
             view_asleep: 0,
@@ -183,8 +187,9 @@ impl Platform {
                 self.errand_all(body);
             }
         }
-        if let Some(limits) = self.limits {
-            let scope = Scope::Strategy(StrategyId(1));
+        let limits = self.limits.map(|limits| (Scope::Strategy(StrategyId(1)), limits));
+        let credit = self.credit.map(|credit| (Scope::Account(world::HOME_ACCOUNTS[0]), credit));
+        for (scope, limits) in limits.into_iter().chain(credit) {
             self.errand_all(Told::Limits { scope, limits });
             let control = &mut self.control;
             self.treasury.set_limits(scope, &limits, |shard, command| {

@@ -47,7 +47,7 @@ pub struct Profile {
     /// Deeds in a hundred that make no sense.
     pub nonsense: u64,
     pub limits: bool,
-    /// What the first account may spend, in dollars.
+    /// What accounts with a credit may use, in dollars.
     pub credit: Option<i64>,
     pub sessions: bool,
     /// Whether outside venues are played by reports in the flow itself.
@@ -106,6 +106,9 @@ impl Profile {
     }
 }
 
+/// Accounts with a credit: one at home, one whose venue takes fills back.
+const CREDITED: [AccountId; 2] = [world::HOME_ACCOUNTS[0], world::OUTSIDE_ACCOUNTS[0]];
+
 #[derive(Debug)]
 pub struct Workload {
     dice: Dice,
@@ -124,16 +127,25 @@ impl Workload {
         Workload { dice, profile, ids: 0, execs: 0, directed: 0, submitted: 0 }
     }
 
-    /// The account's credit, as operator and treasury would set it.
+    /// The credit of the accounts that have one, as operator and treasury would set it.
     pub fn credit(dollars: i64) -> Vec<Deed> {
-        let scope = Scope::Account(world::HOME_ACCOUNTS[0]);
         let credit = Money::whole(dollars).expect("a small number");
         let limits = Limits { credit, credit_currency: world::currency("USD"), ..Limits::default() };
         let act = BudgetAct::Set(credit.raw());
-        vec![
-            Deed::Plain(Body::Limits { scope, limits }),
-            Deed::Plain(Body::Budget(Budget { scope, kind: BudgetKind::Credit, act })),
-        ]
+        let deeds = |account| {
+            let scope = Scope::Account(account);
+            let budget = Budget { scope, kind: BudgetKind::Credit, act };
+            [Deed::Plain(Body::Limits { scope, limits }), Deed::Plain(Body::Budget(budget))]
+        };
+        CREDITED.into_iter().flat_map(deeds).collect()
+    }
+
+    /// Another credit for one of them, in another currency, or none.
+    fn another_credit(&mut self) -> Body {
+        let scope = Scope::Account(self.dice.pick(&CREDITED));
+        let credit = Money::whole(self.dice.pick(&[0, 500, 3_000, 50_000])).expect("a small number");
+        let credit_currency = world::currency(self.dice.pick(&["USD", "USD", "USD", "EUR"]));
+        Body::Limits { scope, limits: Limits { credit, credit_currency, ..Limits::default() } }
     }
 
     /// What every run begins with, so that there is something to do.
@@ -475,6 +487,14 @@ impl Workload {
                 let kind = self.dice.pick(&[BudgetKind::OpenOrders, BudgetKind::OrdersPerSecond]);
                 Body::Budget(Budget { scope, kind, act: BudgetAct::Set(self.dice.between(0, 9)) })
             }
+            10 if self.profile.credit.is_some() && self.dice.percent(50) => {
+                let scope = Scope::Account(self.dice.pick(&CREDITED));
+                let act =
+                    BudgetAct::Set(Money::whole(self.dice.between(0, 9_000)).expect("a small number").raw());
+                Body::Budget(Budget { scope, kind: BudgetKind::Credit, act })
+            }
+            10 if self.profile.credit.is_some() => self.another_credit(),
+            11 if self.profile.credit.is_some() => Body::Transaction(self.movement()),
             _ if self.profile.limits => Body::Limits { scope: self.scope(), limits: self.limits() },
             _ => Body::ResetCash,
         })

@@ -7,7 +7,7 @@ use crate::image::{Damage, Fold, Image, Problem, Reader, Sink, image};
 image!(Instrument { security, local, currency, size });
 image!(OpenQty { buy, sell });
 image!(Position { strategy, state, open, reducing, traded, cash, opening, recount });
-image!(Exposure { account, net, open });
+image!(Exposure { account, net, open, cost, gain, aside, used });
 image!(Cash { strategy, currency, amount, moved, opening, recount, contra });
 image!(Contra { currency, amount });
 image!(Kept { at, booking, size, local, position, cash });
@@ -65,6 +65,10 @@ impl Ledger {
         for position in self.positions.iter().flatten() {
             position.state.encode(sum);
             position.open.encode(sum);
+        }
+        for exposure in self.exposures.iter().flatten() {
+            exposure.net.encode(sum);
+            [exposure.cost, exposure.gain].encode(sum);
         }
     }
 

@@ -44,7 +44,7 @@ image!(Order {
 });
 image!(LastFill { qty, price });
 image!(Requests { replace, cancel, next });
-image!(Replace { id, source, terms, reserved, grown });
+image!(Replace { id, source, terms, reserved, credit_price, grown });
 image!(CancelRequest { id, source, reason, sent });
 image!(Execution { exec, qty, price, next, root, presumed });
 image!(Line { first, last, len });

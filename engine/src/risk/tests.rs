@@ -136,16 +136,24 @@ fn an_order_towards_zero_is_never_too_large_for_the_position() {
 }
 
 #[test]
-fn credit_covers_buys_only_up_to_itself() {
+fn credit_covers_both_sides_up_to_itself() {
     let mut guard = guard(Limits { credit: Money::from_raw(100), ..Limits::default() });
     assert!(guard.has_credit_in(Currency::default()));
     assert_eq!(guard.check_credit(&asked(&terms(10, 1))), Ok(()));
     assert_eq!(guard.check_credit(&asked(&terms(11, 1))), Err(Reason::InsufficientFunds));
-    assert!(guard.take_credit(Money::from_raw(51)));
+    assert!(!guard.change_credit(50), "half of it");
+    assert!(guard.change_credit(1), "more than half of it");
+    assert!(!guard.change_credit(1), "told before");
     assert_eq!(guard.check_credit(&asked(&terms(5, 1))), Err(Reason::InsufficientFunds));
-    let mut sell = terms(1_000, 1);
-    sell.side = Side::Sell;
-    assert_eq!(guard.check_credit(&asked(&sell)), Ok(()));
+    let sell = Terms { side: Side::Sell, ..terms(5, 1) };
+    assert_eq!(guard.check_credit(&asked(&sell)), Err(Reason::InsufficientFunds));
+    let reduces = Asked { credit: Some(Money::ZERO), ..asked(&sell) };
+    // Beyond the credit only what adds nothing passes; the sum stays exact beyond its type.
+    guard.change_credit(i64::MAX as i128);
+    assert_eq!(guard.check_credit(&reduces), Ok(()));
+    assert_eq!(guard.share(BudgetKind::Credit).used, i64::MAX);
+    guard.change_credit(-(i64::MAX as i128));
+    assert_eq!((guard.credit_sum(), guard.share(BudgetKind::Credit).used), (52, 52));
 }
 
 #[test]

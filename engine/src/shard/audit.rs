@@ -6,8 +6,9 @@ use std::fmt::Debug;
 
 use super::Shard;
 use crate::command::{BudgetKind, Scope};
+use crate::id::AccountId;
 use crate::ledger::OpenQty;
-use crate::number::Qty;
+use crate::number::{Money, Qty};
 use crate::order::{NIL, Order, Replace};
 use crate::settings::Delays;
 use crate::terms::{Terms, Tif};
@@ -16,7 +17,7 @@ use crate::terms::{Terms, Tif};
 #[derive(Default)]
 struct Counted {
     positions: Vec<Vec<(OpenQty, Qty)>>,
-    exposures: Vec<Vec<OpenQty>>,
+    exposures: Vec<Vec<(OpenQty, [i128; 2])>>,
     open: BTreeMap<Scope, i64>,
     dated: usize,
 }
@@ -69,16 +70,42 @@ impl Shard {
                 agree(held.open, *open, "open quantities of a position")?;
                 agree(held.reducing, *reducing, "what reduces a position")?;
             }
-            for (held, open) in self.ledger.exposures(local).iter().zip(&counted.exposures[at]) {
+            for (held, (open, aside)) in self.ledger.exposures(local).iter().zip(&counted.exposures[at]) {
                 agree(held.open, *open, "open quantities of an account")?;
+                let held_aside = held.aside.map(|money| money.raw() as i128);
+                agree(held_aside, *aside, "credit set aside for the open orders of an account")?;
             }
         }
+        self.verify_credit()?;
         let strategies =
             self.directory.strategies.iter().map(|entry| (Scope::Strategy(entry.id), &entry.guard));
         let accounts = self.directory.accounts.iter().map(|entry| (Scope::Account(entry.id), &entry.guard));
         for (scope, guard) in strategies.chain(accounts) {
             let open = counted.open.get(&scope).copied().unwrap_or(0);
             agree((scope, guard.share(BudgetKind::OpenOrders).used), (scope, open), "open orders")?;
+        }
+        Ok(())
+    }
+
+    /// The credit an account uses is what its positions and open orders say, and nothing else.
+    fn verify_credit(&self) -> Verdict {
+        let mut sums: BTreeMap<AccountId, i128> = BTreeMap::new();
+        for local in 0..self.directory.locals.len() as u32 {
+            let currency = self.directory.locals[local as usize].instrument.currency;
+            for held in self.ledger.exposures(local) {
+                let entry = self.directory.account(held.account);
+                let counts = entry
+                    .is_some_and(|at| self.directory.accounts[at as usize].guard.counts_credit_in(currency));
+                let used = if counts { held.credit_used() } else { 0 };
+                agree(held.used, used, "credit that an account uses by a security")?;
+                *sums.entry(held.account).or_default() += used;
+            }
+        }
+        for entry in &self.directory.accounts {
+            let sum = sums.get(&entry.id).copied().unwrap_or(0);
+            let used = sum.clamp(i64::MIN as i128, i64::MAX as i128) as i64;
+            agree(entry.guard.credit_sum(), sum, "credit that an account uses")?;
+            agree(entry.guard.share(BudgetKind::Credit).used, used, "its share of the credit in use")?;
         }
         Ok(())
     }
@@ -105,6 +132,8 @@ impl Shard {
         holds(finished || order.cum <= order.terms.qty, "an open order is not overfilled")?;
         agree(order.counted, !finished, "an order counts as open while it is")?;
         holds(!finished || self.orders.requests(slot).is_none(), "an ended order has no request left")?;
+        holds(!order.reserved.is_negative(), "what is set aside is not below zero")?;
+        holds(!finished || order.reserved.is_zero(), "nothing is set aside for an ended order")?;
         if finished || order.local == NIL {
             return Ok(());
         }
@@ -142,8 +171,12 @@ impl Shard {
         if order.terms.reduce_only {
             *reducing = reducing.checked_add(order.leaves())?;
         }
-        let exposure = counted.exposures.get_mut(order.local as usize)?.get_mut(order.exposure as usize)?;
+        let (exposure, aside) =
+            counted.exposures.get_mut(order.local as usize)?.get_mut(order.exposure as usize)?;
         exposure.checked_add(order.terms.side, open)?;
+        let asked = self.orders.requests(slot).and_then(|requests| requests.replace);
+        let asked = asked.map_or(Money::ZERO, |replace| replace.reserved);
+        aside[order.terms.side as usize] += order.reserved.raw() as i128 + asked.raw() as i128;
         *counted.open.entry(Scope::Strategy(order.terms.strategy)).or_default() += 1;
         *counted.open.entry(Scope::Account(order.terms.account)).or_default() += 1;
         counted.dated += (order.terms.tif == Tif::Gtd) as usize;

@@ -4,7 +4,7 @@ use super::{Shard, shard_of_cash};
 use crate::command::{ExecRef, Movement, MovementKind};
 use crate::event::Body as Said;
 use crate::id::{Currency, IntId, OrderHandle, SecurityId, Source, Uuid};
-use crate::ledger::Deal;
+use crate::ledger::{Deal, NO_ACCOUNT};
 use crate::number::{Money, Price};
 use crate::outbox::Outbox;
 use crate::reason::Reason;
@@ -24,7 +24,7 @@ impl Shard {
         self.directory.strategy(movement.strategy).ok_or(Reason::UnknownStrategy)?;
         self.directory.account(movement.account).ok_or(Reason::UnknownAccount)?;
         match movement.security {
-            Some(security) => self.book_trade(security, movement)?,
+            Some(security) => self.book_trade(security, movement, out)?,
             None => self.book_amount(movement)?,
         }
         let booking = *self.ledger.last_booked();
@@ -35,7 +35,12 @@ impl Shard {
         Ok(())
     }
 
-    fn book_trade(&mut self, security: SecurityId, movement: &Movement) -> Result<(), Reason> {
+    fn book_trade(
+        &mut self,
+        security: SecurityId,
+        movement: &Movement,
+        out: &mut Outbox,
+    ) -> Result<(), Reason> {
         let local = self.directory.local(security).ok_or(Reason::UnknownSecurity)?;
         let qty = movement.qty;
         let fits = match movement.kind {
@@ -63,7 +68,7 @@ impl Shard {
             order_id: IntId::NONE,
             exec: ExecRef(movement.uuid.0),
         };
-        self.ledger.book(self.now, &instrument, position, &deal).ok_or(Reason::Overflow)
+        self.book(local, position, &deal, out).ok_or(Reason::Overflow)
     }
 
     fn book_amount(&mut self, movement: &Movement) -> Result<(), Reason> {
@@ -95,15 +100,22 @@ impl Shard {
         Ok(())
     }
 
+    /// Closes one of the positions; with the last of them what accounts hold is closed too.
     pub(super) fn expire_position(&mut self, local: u32, at: u16, price: Price, out: &mut Outbox) {
+        self.close_expired(local, at, price, out);
+        if at as usize + 1 == self.ledger.positions(local).len() {
+            self.expire_exposures(local, price);
+        }
+    }
+
+    fn close_expired(&mut self, local: u32, at: u16, price: Price, out: &mut Outbox) {
         let qty = self.ledger.position(local, at).state.qty;
         let Some(closing) = qty.checked_neg().filter(|closing| !closing.is_zero()) else {
             return;
         };
-        let instrument = self.directory.locals[local as usize].instrument;
         let deal = Deal {
             kind: MovementKind::Expiration,
-            account: Default::default(),
+            account: NO_ACCOUNT,
             qty: closing,
             price,
             commission: Money::ZERO,
@@ -111,7 +123,7 @@ impl Shard {
             order_id: IntId::NONE,
             exec: ExecRef(0),
         };
-        match self.ledger.book(self.now, &instrument, at, &deal) {
+        match self.book(local, at, &deal, out) {
             Some(()) => self.say(Said::Booked(*self.ledger.last_booked()), out),
             None => self.agenda.refuse(Reason::Overflow),
         }

@@ -115,7 +115,13 @@ impl Shard {
     fn limits(&mut self, scope: Scope, limits: &Limits, out: &mut Outbox) -> Result<(), Reason> {
         let (shard, shards) = (self.id.0, self.shards);
         let guard = self.directory.guard_mut(scope).ok_or(Reason::UnknownScope)?;
+        let counts_others = guard.limits.credit_currency != limits.credit_currency;
         guard.set_limits(*limits, shard, shards);
+        if let Scope::Account(account) = scope
+            && counts_others
+        {
+            self.recount_credit_of_all(account);
+        }
         // The treasury gives out parts of it.
         let to = self.audience.everything.with(self.audience.orders).with(self.audience.budgets);
         out.say(to, self.now, Said::Limits { scope, limits: *limits });

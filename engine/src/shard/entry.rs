@@ -40,6 +40,10 @@ impl Shard {
         let slot = self.orders.allot();
         self.fill_slot(slot, source, id, terms, passed);
         self.ledger.add_open(self.orders.get(slot), terms.qty);
+        if !passed.reserved.is_zero() {
+            self.ledger.set_aside(self.orders.get(slot), passed.reserved);
+        }
+        self.count_credit(terms.account, found.local, out);
         if terms.reduce_only {
             let position = self.ledger.position_mut(found.local, found.position);
             position.reducing = position.reducing.checked_add(terms.qty).expect("headroom was checked");

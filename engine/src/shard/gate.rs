@@ -1,11 +1,11 @@
 //! The checks before anything is sent, in the order of the engine's README. The first that fails gives its reason.
 
 use super::Shard;
+use super::credit::CreditAsked;
 use crate::command::{BudgetKind, Phase, Session};
 use crate::event::{Body as Said, BudgetUse};
 use crate::id::{AdapterId, StrategyId};
 use crate::number::{Grid, Money, Notional, Price, Qty};
-use crate::order::Order;
 use crate::outbox::Outbox;
 use crate::reason::Reason;
 use crate::risk::{Asked, Held};
@@ -36,21 +36,21 @@ impl Shard {
     /// Checks a new order and counts it where it passes.
     #[inline(always)]
     pub(super) fn admit(&mut self, terms: &Terms, out: &mut Outbox) -> Result<Passed, Reason> {
-        let (found, asked) = self.look_at(terms)?;
+        let (found, asked, reserved) = self.look_at(terms)?;
         self.check_risk(&asked, &found, out)?;
-        let reserved = self.take_credit(asked.credit.unwrap_or_default(), &found, out);
         Ok(Passed { found, reserved })
     }
 
     /// The same checks, and nothing is counted.
     pub(super) fn validate(&mut self, terms: &Terms, out: &mut Outbox) -> Result<(), Reason> {
-        let (found, asked) = self.look_at(terms)?;
+        let (found, asked, _) = self.look_at(terms)?;
         if self.is_clear(&asked, &found) { Ok(()) } else { self.check_rules(&asked, &found, out) }
     }
 
-    /// Checks of a new order that ask for nothing but what it is; and what risk will ask about it.
+    /// Checks of a new order that ask for nothing but what it is; what risk will ask about it; and the
+    /// credit it sets aside.
     #[inline(always)]
-    fn look_at<'a>(&mut self, terms: &'a Terms) -> Result<(Found, Asked<'a>), Reason> {
+    fn look_at<'a>(&mut self, terms: &'a Terms) -> Result<(Found, Asked<'a>, Money), Reason> {
         let found = self.look_up(terms)?;
         if self.is_closing(terms.strategy, found.local) {
             return Err(Reason::CloseInProgress);
@@ -59,13 +59,19 @@ impl Shard {
         self.check_form(terms, &found)?;
         let value = self.value_of(terms, terms.qty, found.local)?;
         self.check_headroom(terms.side, terms.qty, value.unwrap_or_default(), &found)?;
-        let credit = self.cost_of(terms, terms.qty, value, &found);
+        let credit = self.credit_asked(terms, terms.qty, terms.qty, Money::ZERO, &found)?;
         let last = self.last_price(found.local);
-        Ok((found, Asked { terms, before: None, last, value, grows: terms.qty, credit }))
+        let asked = Asked { terms, before: None, last, value, grows: terms.qty, credit: credit.more };
+        Ok((found, asked, credit.aside))
     }
 
-    /// Checks new terms of an order and counts the change where it passes: the credit set aside on top.
-    pub(super) fn admit_change(&mut self, slot: u32, new: &Terms, out: &mut Outbox) -> Result<Money, Reason> {
+    /// Checks new terms of an order and counts the change where it passes: what it asks of the credit.
+    pub(super) fn admit_change(
+        &mut self,
+        slot: u32,
+        new: &Terms,
+        out: &mut Outbox,
+    ) -> Result<CreditAsked, Reason> {
         let order = self.orders.get(slot);
         let (cum, open, reserved, before) = (order.cum, order.leaves(), order.reserved, order.terms);
         let found = self.look_up(new)?;
@@ -76,14 +82,11 @@ impl Shard {
         if grows.is_positive() {
             self.check_headroom(new.side, grows, value.unwrap_or_default(), &found)?;
         }
-        let left_value = self.value_of(new, left, found.local)?;
-        let cost = self.cost_of(new, left, left_value, &found);
-        let credit = cost.map(|cost| cost.checked_sub(reserved).unwrap_or(Money::MAX));
+        let credit = self.credit_asked(new, left, grows, reserved, &found)?;
         let last = self.last_price(found.local);
-        let asked = Asked { terms: new, before: Some(&before), last, value, grows, credit };
+        let asked = Asked { terms: new, before: Some(&before), last, value, grows, credit: credit.more };
         self.check_risk(&asked, &found, out)?;
-        let more = credit.filter(|more| more.is_positive()).unwrap_or_default();
-        Ok(self.take_credit(more, &found, out))
+        Ok(credit)
     }
 
     /// 1. Reference.
@@ -198,23 +201,12 @@ impl Shard {
         };
         let cash = self.ledger.cash_of(position).raw();
         let cost = position.state.cost.abs().raw();
+        let (gain, spent) = (exposure.gain.raw(), exposure.cost.abs().raw());
         let all = fits(position.state.qty.raw(), position.open.of(side).raw(), qty.raw())
             & fits(exposure.net.raw(), exposure.open.of(side).raw(), qty.raw())
-            & fits(cash, cost, value.raw());
+            & fits(cash, cost, value.raw())
+            & fits(gain, spent, value.raw());
         if all { Ok(()) } else { Err(Reason::Overflow) }
-    }
-
-    /// What a buy may cost the account's credit; None if the credit is asked and nobody can tell.
-    fn cost_of(&self, terms: &Terms, qty: Qty, value: Option<Money>, found: &Found) -> Option<Money> {
-        let security = &self.directory.locals[found.local as usize];
-        let guard = &self.directory.accounts[found.account as usize].guard;
-        if terms.side == Side::Sell || !guard.has_credit_in(security.instrument.currency) {
-            return Some(Money::ZERO);
-        }
-        if security.commission.is_zero() {
-            return value;
-        }
-        Some(value?.checked_add(Money::per_unit(security.commission, qty)?).unwrap_or(Money::MAX))
     }
 
     /// 3. Risk and 4. credit.
@@ -311,57 +303,6 @@ impl Shard {
         ] {
             self.say_budget(usage, out);
         }
-    }
-
-    /// What a modification has made cheaper is given back at once: set aside stays what a new order would need. The price of
-    /// a market order is nobody's to say, so it keeps what it has until its end.
-    pub(super) fn trim_credit(&mut self, slot: u32) {
-        let Order { terms, reserved, local, .. } = *self.orders.get(slot);
-        let left = self.orders.get(slot).leaves();
-        if !reserved.is_positive() || terms.kind == OrderKind::Market {
-            return;
-        }
-        let (Some(account), Some(strategy)) =
-            (self.directory.account(terms.account), self.directory.strategy(terms.strategy))
-        else {
-            return;
-        };
-        let currency = self.directory.locals[local as usize].instrument.currency;
-        if !self.directory.accounts[account as usize].guard.has_credit_in(currency) {
-            return;
-        }
-        let found = Found { local, strategy, account, position: 0, exposure: 0 };
-        let value = self.value_of(&terms, left, local).ok().flatten();
-        let cost = self.cost_of(&terms, left, value, &found);
-        if let Some(cost) = cost.filter(|cost| *cost < reserved) {
-            self.orders.get_mut(slot).reserved = cost;
-            self.give_credit_back(slot, reserved.checked_sub(cost).unwrap_or_default());
-        }
-    }
-
-    /// So much of an order is open again: credit is set aside for it as for a new order, whatever is left of the limit.
-    pub(super) fn set_aside_again(&mut self, slot: u32, qty: Qty, out: &mut Outbox) {
-        let Order { terms, local, position, exposure, .. } = *self.orders.get(slot);
-        let account = self.directory.account(terms.account);
-        let (Some(account), Some(strategy)) = (account, self.directory.strategy(terms.strategy)) else {
-            return;
-        };
-        let found = Found { local, strategy, account, position, exposure };
-        let value = self.value_of(&terms, qty, local).ok().flatten();
-        let cost = self.cost_of(&terms, qty, value, &found).unwrap_or_default();
-        let taken = self.take_credit(cost, &found, out);
-        let order = self.orders.get_mut(slot);
-        order.reserved = order.reserved.checked_add(taken).unwrap_or(order.reserved);
-    }
-
-    /// Sets credit aside; what it set aside.
-    fn take_credit(&mut self, amount: Money, found: &Found, out: &mut Outbox) -> Money {
-        if !amount.is_zero() {
-            let guard = &mut self.directory.accounts[found.account as usize].guard;
-            let usage = guard.take_credit(amount).then(|| guard.usage(BudgetKind::Credit));
-            self.say_budget(usage, out);
-        }
-        amount
     }
 
     pub(super) fn say_budget(&self, usage: Option<BudgetUse>, out: &mut Outbox) {

@@ -16,6 +16,7 @@ mod begin;
 mod books;
 mod closing;
 mod control;
+mod credit;
 pub mod depth;
 mod entry;
 mod gate;

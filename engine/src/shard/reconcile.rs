@@ -109,12 +109,10 @@ impl Shard {
         if !order.base.is_finished() && !self.has_open_room(&order, qty) {
             return false;
         }
-        let instrument = self.directory.locals[order.local as usize].instrument;
-        if self.ledger.book(self.now, &instrument, order.position, &deal).is_none() {
+        if self.book(order.local, order.position, &deal, out).is_none() {
             return false;
         }
         out.say(self.hearers(order.source), self.now, Said::Booked(*self.ledger.last_booked()));
-        self.settle_credit(slot, negative, price, deal.commission, Qty::ZERO, out);
         let place = self.orders.get_mut(slot);
         (place.cum, place.notional) = (cum, notional);
         if !order.base.is_finished() {
@@ -131,13 +129,14 @@ impl Shard {
         let (Some((cum, notional)), Some(deal)) = (sums, self.deal_of(slot, exec, qty, price)) else {
             return false;
         };
-        let instrument = self.directory.locals[order.local as usize].instrument;
-        if self.ledger.book(self.now, &instrument, order.position, &deal).is_none() {
+        if self.book(order.local, order.position, &deal, out).is_none() {
             return false;
         }
         out.say(self.hearers(order.source), self.now, Said::Booked(*self.ledger.last_booked()));
-        self.take_open(slot, qty.min(left));
-        self.settle_credit(slot, qty, price, deal.commission, left, out);
+        let taken = qty.min(left);
+        self.take_open(slot, taken);
+        self.release_share(slot, taken, left);
+        self.count_credit_of(slot, out);
         let place = self.orders.get_mut(slot);
         (place.cum, place.notional) = (cum, notional);
         true

@@ -2,7 +2,7 @@
 
 use super::Shard;
 use super::reconcile::Amendment;
-use crate::command::{BudgetKind, ExecRef, MovementKind, Report};
+use crate::command::{ExecRef, MovementKind, Report};
 use crate::event::{Alert, Body as Said, Request, What};
 use crate::id::{OrderHandle, SecurityId};
 use crate::ledger::Deal;
@@ -167,11 +167,12 @@ impl Shard {
         let Some((cum, notional)) = sums else {
             return self.cannot_count(slot, exec, out);
         };
-        let booked = self.book_fill(slot, exec, qty, price);
         let taken = qty.min(left);
         self.take_open(slot, taken);
-        if let Some(commission) = booked {
-            self.settle_credit(slot, qty, price, commission, left, out);
+        self.release_share(slot, taken, left);
+        let booked = self.book_fill(slot, exec, qty, price, out);
+        if booked.is_none() {
+            self.count_credit_of(slot, out);
         }
         self.check_excess(slot);
         let complete = cum >= total;
@@ -203,14 +204,19 @@ impl Shard {
         }
     }
 
-    /// Books a fill; its commission, or None if it cannot be counted.
+    /// Books a fill; None if it cannot be counted.
     #[inline]
-    fn book_fill(&mut self, slot: u32, exec: ExecRef, qty: Qty, price: Price) -> Option<Money> {
+    fn book_fill(
+        &mut self,
+        slot: u32,
+        exec: ExecRef,
+        qty: Qty,
+        price: Price,
+        out: &mut Outbox,
+    ) -> Option<()> {
         let deal = self.deal_of(slot, exec, qty, price)?;
         let order = self.orders.get(slot);
-        let instrument = &self.directory.locals[order.local as usize].instrument;
-        self.ledger.book(self.now, instrument, order.position, &deal)?;
-        Some(deal.commission)
+        self.book(order.local, order.position, &deal, out)
     }
 
     /// Whether an execution is to be counted: it is of something, and was not seen before.
@@ -345,7 +351,7 @@ impl Shard {
     }
 
     fn replace_refused(&mut self, slot: u32, reason: Reason, out: &mut Outbox) {
-        match self.drop_replace(slot) {
+        match self.drop_replace(slot, out) {
             Some(replace) => {
                 self.refuse(slot, Request::Replace, &replace.id, replace.source, reason, out);
                 self.ask_after_refusal(slot, reason, out);
@@ -362,7 +368,7 @@ impl Shard {
         assert!(order.base.is_finished(), "only an ended order is cleared up");
         let asked = order.requests != NIL;
         let waits = order.waits_for_trigger() && !order.at_venue;
-        let replace = if asked { self.drop_replace(slot) } else { None };
+        let replace = if asked { self.drop_replace(slot, out) } else { None };
         self.take_open(slot, left);
         if waits {
             self.drop_stop(slot);
@@ -373,8 +379,9 @@ impl Shard {
         self.dated -= (order.terms.tif == Tif::Gtd) as usize;
         self.count_open(slot, -1);
         if !reserved.is_zero() {
-            self.give_credit_back(slot, reserved);
+            self.ledger.set_aside(self.orders.get(slot), Money::from_raw(-reserved.raw()));
         }
+        self.count_credit_of(slot, out);
         if let Some(replace) = replace {
             self.refuse(slot, Request::Replace, &replace.id, replace.source, Reason::OrderFinished, out);
         }
@@ -412,46 +419,6 @@ impl Shard {
         if let Some(at) = self.directory.account(terms.account) {
             self.directory.accounts[at as usize].guard.count_open(by);
         }
-    }
-
-    pub(super) fn give_credit_back(&mut self, slot: u32, amount: Money) {
-        if let Some(at) = self.directory.account(self.orders.get(slot).terms.account) {
-            self.directory.accounts[at as usize].guard.take_credit(Money::from_raw(-amount.raw()));
-        }
-    }
-
-    /// A fill turns its share of what was set aside into what it cost; a sale gives back what it brought.
-    #[inline]
-    pub(super) fn settle_credit(
-        &mut self,
-        slot: u32,
-        qty: Qty,
-        price: Price,
-        commission: Money,
-        left: Qty,
-        out: &mut Outbox,
-    ) {
-        let order = self.orders.get(slot);
-        let (side, reserved) = (order.terms.side, order.reserved);
-        let Some(at) = self.directory.account(order.terms.account) else {
-            return;
-        };
-        let guard = &self.directory.accounts[at as usize].guard;
-        let instrument = self.directory.locals[order.local as usize].instrument;
-        if !guard.has_credit_in(instrument.currency) {
-            return;
-        }
-        let signed = side.signed(qty);
-        let cost = Notional::of(price, signed)
-            .money(instrument.size)
-            .and_then(|value| value.checked_add(commission));
-        let share = if left.is_positive() { reserved.share(qty.min(left), left) } else { None };
-        let share = share.unwrap_or_default();
-        let change = cost.and_then(|cost| cost.checked_sub(share)).unwrap_or_default();
-        self.orders.get_mut(slot).reserved = reserved.checked_sub(share).unwrap_or_default();
-        let guard = &mut self.directory.accounts[at as usize].guard;
-        let usage = guard.take_credit(change).then(|| guard.usage(BudgetKind::Credit));
-        self.say_budget(usage, out);
     }
 
     #[cold]

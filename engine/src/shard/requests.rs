@@ -1,6 +1,7 @@
 //! Requests about orders: to modify, to cancel. Every request gets exactly one final answer.
 
 use super::Shard;
+use super::credit::CreditAsked;
 use super::entry::limit_ticks;
 use crate::event::{Ask, Body as Said, Refusal, Request, What};
 use crate::id::{IntId, OrderHandle, Origin, PortMask, Source};
@@ -24,16 +25,18 @@ impl Shard {
         };
         let terms = changes.applied_to(&self.orders.get(slot).terms);
         match self.check_modify(slot, id, &terms, out) {
-            Ok((reserved, grown)) => {
-                if !self.replace_at_once(slot, id, source, &terms, reserved, out) {
-                    self.begin_replace(slot, &Replace { id: *id, source, terms, reserved, grown }, out)
+            Ok((credit, grown)) => {
+                if !self.replace_at_once(slot, id, source, &terms, &credit, out) {
+                    let (reserved, credit_price) = (credit.aside, credit.price);
+                    let replace = Replace { id: *id, source, terms, reserved, credit_price, grown };
+                    self.begin_replace(slot, &replace, out)
                 }
             }
             Err(reason) => self.refuse(slot, Request::Replace, id, source, reason, out),
         }
     }
 
-    /// Whether an order may have these terms: the credit set aside for them, and by how much it grows.
+    /// Whether an order may have these terms: what they ask of the credit, and by how much it grows.
     #[inline]
     fn check_modify(
         &mut self,
@@ -41,7 +44,7 @@ impl Shard {
         id: &IntId,
         terms: &Terms,
         out: &mut Outbox,
-    ) -> Result<(Money, Qty), Reason> {
+    ) -> Result<(CreditAsked, Qty), Reason> {
         let order = self.orders.get(slot);
         if order.base.is_finished() {
             return Err(Reason::OrderFinished);
@@ -61,11 +64,11 @@ impl Shard {
         let qty = order.terms.qty;
         if terms.qty.is_positive() && terms.qty <= order.cum {
             // Stop here: less than nothing is asked of the market, so there is nothing to check.
-            return Ok((Money::ZERO, Qty::ZERO));
+            return Ok((CreditAsked::default(), Qty::ZERO));
         }
-        let reserved = self.admit_change(slot, terms, out)?;
+        let credit = self.admit_change(slot, terms, out)?;
         let grows = terms.qty.checked_sub(qty).unwrap_or_default();
-        Ok((reserved, grows.max(Qty::ZERO)))
+        Ok((credit, grows.max(Qty::ZERO)))
     }
 
     /// The short way of most modifications, as that of most cancels: the order rests at the simulated venue, so that the
@@ -77,7 +80,7 @@ impl Shard {
         id: &IntId,
         source: Source,
         terms: &Terms,
-        reserved: Money,
+        credit: &CreditAsked,
         out: &mut Outbox,
     ) -> bool {
         let order = self.orders.get(slot);
@@ -97,13 +100,15 @@ impl Shard {
             self.ledger.take_open(order, counted);
             self.ledger.add_open(order, left);
         }
+        self.ledger.set_aside(self.orders.get(slot), credit.aside);
         let old = self.orders.get(slot).terms;
         self.redate(slot, &old, terms);
         self.orders.rename(slot, id);
         let order = self.orders.get_mut(slot);
         order.terms = *terms;
-        order.reserved = order.reserved.checked_add(reserved).unwrap_or_default();
-        self.trim_credit(slot);
+        order.reserved = order.reserved.checked_add(credit.aside).unwrap_or_default();
+        self.trim_credit(slot, credit.price);
+        self.count_credit_of(slot, out);
         self.say_terms(slot, What::Replaced, Reason::None, out);
         self.say_status(slot, What::Replaced, Reason::None, out);
         if !self.venue.outcomes().is_empty() {
@@ -118,6 +123,8 @@ impl Shard {
         if !replace.grown.is_zero() {
             self.ledger.add_open(&order, replace.grown);
         }
+        self.ledger.set_aside(&order, replace.reserved);
+        self.count_credit_of(slot, out);
         self.orders.requests_mut(slot).replace = Some(*replace);
         self.say_request(slot, What::ReplacePending, Reason::None, &replace.id, replace.source, out);
         let stop_here = replace.terms.qty <= order.cum;
@@ -252,7 +259,8 @@ impl Shard {
             order.base = Base::Filled;
             order.terms.qty = order.cum;
         }
-        self.trim_credit(slot);
+        self.trim_credit(slot, replace.credit_price);
+        self.count_credit_of(slot, out);
         self.say_terms(slot, What::Replaced, Reason::None, out);
         self.say_status(slot, What::Replaced, Reason::None, out);
         if left.is_zero() {
@@ -279,7 +287,7 @@ impl Shard {
     }
 
     /// A replace came to nothing: what was counted for it is given back.
-    pub(super) fn drop_replace(&mut self, slot: u32) -> Option<Replace> {
+    pub(super) fn drop_replace(&mut self, slot: u32, out: &mut Outbox) -> Option<Replace> {
         let replace = self.orders.requests(slot)?.replace?;
         let order = *self.orders.get(slot);
         self.orders.requests_mut(slot).replace = None;
@@ -288,8 +296,9 @@ impl Shard {
             self.ledger.take_open(&order, replace.grown);
         }
         if !replace.reserved.is_zero() {
-            self.give_credit_back(slot, replace.reserved);
+            self.ledger.set_aside(&order, Money::from_raw(-replace.reserved.raw()));
         }
+        self.count_credit_of(slot, out);
         Some(replace)
     }
 

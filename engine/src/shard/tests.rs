@@ -1,5 +1,6 @@
 //! The shard as a whole: few tests, one for each road through it. Every rule in detail, with a naive twin, is in `tests/`.
 
+mod credit;
 mod depth;
 mod found;
 mod kept;

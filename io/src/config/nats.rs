@@ -85,10 +85,20 @@ pub fn parse_url(text: &str) -> Result<String, String> {
     }
 }
 
+/// What becomes of a strategy that was stopped because its process was silent, when the process is back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnReturn {
+    /// It stays stopped until an operator starts it.
+    StayStopped,
+    /// It is started again.
+    Start,
+}
+
 /// How strategies elsewhere are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outposts {
     pub lease_ms: u32,
+    pub on_return: OnReturn,
     /// By strategy, in memory.
     pub events_kept: usize,
     pub generic_keep_s: u64,
@@ -101,6 +111,8 @@ impl Outposts {
     pub(super) fn read(section: &mut Section<'_>) -> Outposts {
         Outposts {
             lease_ms: section.number("lease_ms", 100..=LEASE_MS_MAX),
+            on_return: section
+                .word("on_return", &[("stay_stopped", OnReturn::StayStopped), ("start", OnReturn::Start)]),
             events_kept: section.number("events_kept", 1_024..=10_000_000),
             generic_keep_s: section.number("generic_keep_s", 1..=GENERIC_KEEP_S_MAX),
             generic_max: section.number("generic_max", 1..=100_000_000),

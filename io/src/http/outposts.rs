@@ -13,7 +13,8 @@
 //! **All.** Events have the numbers of their shards. What is not kept in memory any more, or was said before a snapshot too long ago, is gone for
 //! this purpose, and whoever lacks it begins anew with the state.
 //!
-//! **Death.** Whoever is silent for a lease is stopped; while the broker is away nobody can be heard, and nobody is judged.
+//! **Death.** Whoever is silent for a lease is stopped; while the broker is away nobody can be heard, and nobody is judged. A process that comes
+//! back finds its strategy stopped, or has it started again: see `watch`.
 
 mod asked;
 mod letters;
@@ -23,6 +24,7 @@ mod state;
 mod told;
 #[cfg(test)]
 mod tests;
+mod watch;
 pub mod wire;
 
 use std::cell::{Cell, RefCell};
@@ -31,7 +33,7 @@ use std::sync::Arc;
 
 use async_nats::Subject;
 use bytes::Bytes;
-use pitlane_engine::command::{Body as Command, Phase};
+use pitlane_engine::command::Phase;
 use pitlane_engine::desk::IdBlock;
 use pitlane_engine::event::{Body, Event};
 use pitlane_engine::id::{IntId, PortId, ShardId, StrategyId};
@@ -314,70 +316,6 @@ impl Outposts {
         inner.seats.iter_mut().for_each(|seat| seat.excuse(now));
     }
 
-    /// Looks who is silent, and has those who are here told how far we are. Gives whom it has stopped, and why.
-    pub fn watch(&self, now: Timestamp, floor: &Floor) -> Vec<(Arc<str>, String)> {
-        if !self.up.get() || !floor.is_complete() {
-            self.inner.borrow_mut().seats.iter_mut().for_each(|seat| seat.excuse(now));
-            return Vec::new();
-        }
-        let overdue: Vec<(usize, bool)> = {
-            let inner = &mut *self.inner.borrow_mut();
-            let lease = inner.lease_ns;
-            let look = |(at, seat): (usize, &mut Seat)| {
-                let was_here = seat.is_present();
-                seat.beat = was_here;
-                seat.is_overdue(now, lease).then_some((at, was_here))
-            };
-            inner.seats.iter_mut().enumerate().filter_map(look).collect()
-        };
-        let stopped = overdue.into_iter().filter_map(|(at, was_here)| self.stop(at, was_here, floor));
-        let stopped = stopped.collect();
-        self.work.notify_one();
-        stopped
-    }
-
-    /// Stops a strategy whose process is not here, unless it has stopped.
-    fn stop(&self, at: usize, was_here: bool, floor: &Floor) -> Option<(Arc<str>, String)> {
-        let (name, source, cancels, host) = {
-            let inner = self.inner.borrow();
-            let seat = &inner.seats[at];
-            (seat.name.clone(), seat.source, seat.section.cancel_on_failure, seat.host.clone())
-        };
-        let strategy = StrategyId(source.session);
-        let phase = floor.view().phase(strategy).unwrap_or_default();
-        if was_here {
-            count(&self.counts.deaths);
-            tracing::warn!(strategy = %name, %host, "the process of a strategy is silent");
-            self.inner.borrow_mut().unfollow_all(at);
-        }
-        if matches!(phase, Phase::Init | Phase::Stop | Phase::Exit) {
-            return None;
-        }
-        let body = Command::Phase { strategy, phase: Phase::Stop };
-        floor.forward(pitlane_engine::command::Command { source, token: 0, body }).ok()?;
-        if cancels {
-            self.cancel_all(source, floor);
-        }
-        let lease_ms = self.keeping.lease_ms;
-        let words = match host.is_empty() {
-            true => format!("no process of it is here, or came back within {lease_ms} ms"),
-            false => format!("its process on {host} has been silent for {lease_ms} ms"),
-        };
-        Some((name, words))
-    }
-
-    /// Cancels what a strategy has in the market. One for which there is no room is cancelled by its own process, or by hand.
-    fn cancel_all(&self, source: pitlane_engine::id::Source, floor: &Floor) {
-        let orders: Vec<_> = floor.view().open_orders().filter(|order| order.source == source).collect();
-        for order in orders {
-            let Some(id) = self.inner.borrow_mut().new_id() else { return };
-            let body = Command::Cancel { order: order.handle, id };
-            if floor.forward(pitlane_engine::command::Command { source, token: 0, body }).is_err() {
-                tracing::warn!(order = %order.id, "an order of a silent strategy could not be cancelled");
-            }
-        }
-    }
-
     /// Whether a market waits for the strategies.
     pub fn is_paced(&self) -> bool {
         self.inner.borrow().pace.is_some()
@@ -478,6 +416,10 @@ impl Inner {
         if let Body::Phase { strategy, phase } = event.body
             && shard == ShardId(0)
         {
+            self.seats
+                .iter_mut()
+                .filter(|seat| seat.strategy() == strategy)
+                .for_each(|seat| seat.note_phase(phase));
             self.tell_phase(strategy, phase);
         }
         has_work

@@ -16,7 +16,7 @@ use std::fmt;
 use std::fs::File;
 
 use parquet::column::reader::ColumnReader;
-use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::reader::{FileReader, Length, SerializedFileReader};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 
@@ -29,6 +29,35 @@ use super::symbols::Symbols;
 
 /// Rows of a batch: enough that a call to the decoder does not count, few enough to stay in the cache.
 const ROWS_PER_BATCH: usize = 2_048;
+
+/// Rows that any file may have: they are read in less than a second.
+const ROWS_FREE: u64 = 1 << 20;
+/// Rows beyond those, for each byte of the file. Runs of equal rows take no bytes at all, so a file of some hundred
+/// bytes could hold billions of rows and take half a minute to read, or a day. Recorded ticks have less than one row
+/// for a byte.
+const ROWS_PER_BYTE_MAX: u64 = 64;
+
+/// Rows that may still be read of a file: the work is bounded by its length, whatever its description says.
+#[derive(Clone, Copy, Debug)]
+struct RowBudget {
+    length: u64,
+    left: u64,
+}
+
+impl RowBudget {
+    fn of(length: u64) -> RowBudget {
+        RowBudget { length, left: length.saturating_mul(ROWS_PER_BYTE_MAX).saturating_add(ROWS_FREE) }
+    }
+
+    /// Takes rows out of it, or says why there are too many.
+    fn take(&mut self, rows: u64) -> Result<(), String> {
+        self.left = self.left.checked_sub(rows).ok_or_else(|| {
+            let (most, length) = (RowBudget::of(self.length).left, self.length);
+            format!("it has more than {most} rows, too many for its {length} bytes: write it without such long runs of equal rows")
+        })?;
+        Ok(())
+    }
+}
 
 /// One file.
 pub struct ParquetFile {
@@ -49,6 +78,7 @@ pub struct ParquetFile {
     /// Of the row before.
     last: Timestamp,
     consumed: u64,
+    budget: RowBudget,
 }
 
 impl fmt::Debug for ParquetFile {
@@ -71,9 +101,14 @@ impl ParquetFile {
     ) -> Result<ParquetFile, DataError> {
         let fault = |problem: String| DataError { file: name.clone(), line: 0, problem };
         let file = Guarded::new(file).map_err(fault)?;
+        let budget = RowBudget::of(file.len());
         let file = guarded(|| SerializedFileReader::new(file)).map_err(fault)?;
         let (columns, is_bars) = columns(&file).map_err(fault)?;
         let reach_ns = if is_bars { bar_ns } else { 0 };
+        let rows =
+            file.metadata().row_groups().iter().map(|group| u64::try_from(group.num_rows()).unwrap_or(0));
+        let mut declared = budget;
+        declared.take(rows.fold(0, u64::saturating_add)).map_err(fault)?;
         let groups = groups(&file, &columns[0], reach_ns, range);
         Ok(ParquetFile {
             symbols: Symbols::new(reference),
@@ -88,6 +123,7 @@ impl ParquetFile {
             row: 0,
             last: Timestamp::ZERO,
             consumed: 0,
+            budget,
         })
     }
 
@@ -150,6 +186,9 @@ impl ParquetFile {
                 let ParquetFile { readers, batch, .. } = self;
                 guarded(|| batch.read(readers, ROWS_PER_BATCH)).map_err(|problem| self.fault(&problem))?;
                 if self.batch.rows() > 0 {
+                    // A description that says less than there is helps nobody.
+                    let taken = self.budget.take(self.batch.rows() as u64);
+                    taken.map_err(|problem| self.fault(&problem))?;
                     return Ok(true);
                 }
             }
@@ -203,7 +242,7 @@ fn groups(
         if !is_outside {
             kept.push((nth, rows));
         }
-        rows += u64::try_from(group.num_rows()).unwrap_or(0);
+        rows = u64::saturating_add(rows, u64::try_from(group.num_rows()).unwrap_or(0));
     }
     kept.reverse();
     kept

@@ -131,10 +131,15 @@ impl Outpost {
         self.child.wait().unwrap();
     }
 
+    /// Sends it a signal by name, such as STOP.
+    pub fn signal(&self, name: &str) {
+        let kill = format!("kill -{name} {}", self.child.id());
+        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    }
+
     /// Asks it to end, and waits until it has.
     pub fn end(mut self) -> Option<i32> {
-        let kill = format!("kill -TERM {}", self.child.id());
-        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+        self.signal("TERM");
         self.child.wait().unwrap().code()
     }
 

@@ -8,7 +8,7 @@ use super::broker::{Broker, Outpost, serve};
 use super::data::{MAKER, MOMENTUM, file, rows};
 use super::embedded::{get, open_orders, phases_until, put, strategy, subscriber, until};
 use super::replay::{simulated, traded};
-use super::service::{Service, folder};
+use super::service::{Folder, Service, folder};
 use super::simulation::{report, simulate};
 
 const PHASE: &str = "/rest/ext/strategy/MARKET_MAKER/phase";
@@ -86,6 +86,42 @@ fn a_strategy_whose_process_dies_is_stopped_with_the_reason_and_resumes_when_it_
     until(|| strategy(&service, "MARKET_MAKER")["reason"].as_str().is_some_and(|why| why.contains("silent")));
     until(|| open_orders(&service, "MARKET_MAKER") == 0);
     let _outpost = Outpost::start(&place, &broker, "MARKET_MAKER");
+    until(|| strategy(&service, "MARKET_MAKER")["phase"] == "RUNNING");
+    until(|| open_orders(&service, "MARKET_MAKER") == 2);
+}
+
+/// A market maker whose process was silent until its strategy was stopped, and is back.
+fn silenced(place: &Folder, broker: &Broker, settings: &[&str]) -> (Service, Outpost) {
+    let settings: Vec<&str> = ["feed.rate=2000"].iter().chain(settings).copied().collect();
+    let service = serve(place, broker, MAKER, &settings);
+    let outpost = Outpost::start(place, broker, "MARKET_MAKER");
+    until(|| open_orders(&service, "MARKET_MAKER") == 2);
+    outpost.signal("STOP");
+    until(|| strategy(&service, "MARKET_MAKER")["phase"] == "STOP");
+    until(|| open_orders(&service, "MARKET_MAKER") == 0);
+    outpost.signal("CONT");
+    until(|| is_present(&service, "MARKET_MAKER"));
+    (service, outpost)
+}
+
+#[test]
+fn a_strategy_whose_process_was_silent_stays_stopped_and_says_so_until_it_is_started() {
+    let place = folder("distributed-back");
+    let broker = Broker::start(&place);
+    let (service, _outpost) = silenced(&place, &broker, &[]);
+    let why = || strategy(&service, "MARKET_MAKER")["reason"].as_str().unwrap_or_default().to_string();
+    until(|| why().contains("the process is back, and the strategy stays stopped until it is started"));
+    assert_eq!(strategy(&service, "MARKET_MAKER")["phase"], "STOP");
+    assert_eq!(open_orders(&service, "MARKET_MAKER"), 0);
+    assert_eq!(put(&service, PHASE, r#"{"phase":"RUNNING"}"#).0, 200);
+    until(|| open_orders(&service, "MARKET_MAKER") == 2);
+}
+
+#[test]
+fn a_strategy_whose_process_was_silent_is_started_again_where_the_settings_say_so() {
+    let place = folder("distributed-again");
+    let broker = Broker::start(&place);
+    let (service, _outpost) = silenced(&place, &broker, &["outposts.on_return=start"]);
     until(|| strategy(&service, "MARKET_MAKER")["phase"] == "RUNNING");
     until(|| open_orders(&service, "MARKET_MAKER") == 2);
 }

@@ -211,7 +211,7 @@ impl Platform {
         match body {
             // The treasury is the one who gives budgets, and the outside venue knows its own connection.
             Told::Budget(_) | Told::Adapter { .. } => return,
-            Told::Limits { .. } if self.limits.is_some() => return,
+            Told::Limits { .. } if self.limits.is_some() || self.credit.is_some() => return,
             _ => {}
         }
         let Route::One(shard) = route(&body, self.shards) else { return self.errand_all(body) };

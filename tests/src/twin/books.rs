@@ -86,8 +86,7 @@ impl Twin {
 
     /// What an account holds of a security.
     pub fn account_qty(&self, account: AccountId, security: SecurityId) -> i64 {
-        let mine = |t: &&Transaction| t.account == account && t.security == Some(security);
-        self.transactions.iter().filter(mine).map(|t| t.qty.raw()).sum()
+        self.account_position(account, security).0.qty.raw()
     }
 
     pub fn cash(&self, strategy: StrategyId, currency: Currency) -> Money {
@@ -104,7 +103,7 @@ impl Twin {
         -value.expect("runs use small numbers").raw() - t.commission.raw()
     }
 
-    fn contract_size(&self, security: SecurityId) -> ContractSize {
+    pub(super) fn contract_size(&self, security: SecurityId) -> ContractSize {
         let row = self.reference.security(security).expect("transactions name known securities");
         self.reference.family_of(row).contract_size
     }
@@ -179,6 +178,7 @@ impl Twin {
         let currency = self.reference.family_of(row).currency;
         self.markets.get_mut(&security).expect("a known security").expired = true;
         self.expire_where(security, Reason::SecurityExpired, |_, _| true);
+        self.expiries.push((self.transactions.len(), security, price));
         let strategies: Vec<StrategyId> = self.reference.strategies().iter().map(|row| row.id).collect();
         for strategy in strategies {
             let qty = self.position(strategy, security).qty;

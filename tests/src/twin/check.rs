@@ -1,10 +1,10 @@
 //! What is checked before an order is sent, in the order of the engine's README.
 
 use pitlane_engine::command::{BudgetKind, Limits, Phase, Scope, Session};
-use pitlane_engine::id::{AccountId, AdapterId, StrategyId};
+use pitlane_engine::id::{AdapterId, StrategyId};
 use pitlane_engine::number::{Money, Notional, Price, Qty};
 use pitlane_engine::reason::Reason;
-use pitlane_engine::terms::{OrderKind, Side, Terms, Tif};
+use pitlane_engine::terms::{OrderKind, Terms, Tif};
 use pitlane_engine::time::{NS_PER_MS, NS_PER_S, Timestamp};
 
 use super::Twin;
@@ -174,74 +174,6 @@ impl Twin {
             return reason;
         }
         self.check_credit(terms, old)
-    }
-
-    /// Buys in the credit's currency: what they would cost must fit beside what is set aside and spent already.
-    fn check_credit(&self, terms: &Terms, old: Option<usize>) -> Reason {
-        let Some(budget) = self.credit_of(terms) else { return Reason::None };
-        if self.reference_price(terms).is_none() {
-            return Reason::NoReferencePrice;
-        }
-        let more = self.more_credit(terms, old);
-        let short = more > 0 && self.credit_used(terms.account) + more > budget;
-        if short { Reason::InsufficientFunds } else { Reason::None }
-    }
-
-    /// The credit an order draws on, if it does.
-    fn credit_of(&self, terms: &Terms) -> Option<i64> {
-        let scope = Scope::Account(terms.account);
-        let budget = *self.budgets.get(&(scope, BudgetKind::Credit))?;
-        let limits = self.limits.get(&scope)?;
-        let row = self.reference.security(terms.security)?;
-        let drawn =
-            terms.side == Side::Buy && self.reference.family_of(row).currency == limits.credit_currency;
-        drawn.then_some(budget)
-    }
-
-    /// What has to be set aside for an order, or on top for its modification.
-    pub(super) fn more_credit(&self, terms: &Terms, old: Option<usize>) -> i64 {
-        let (Some(_), Some(price)) = (self.credit_of(terms), self.reference_price(terms)) else { return 0 };
-        let filled = old.map_or(0, |order| self.orders[order].cum);
-        let before = old.map_or(0, |order| self.orders[order].set_aside);
-        (self.cost(terms, terms.qty.raw() - filled, price) - before).max(0)
-    }
-
-    /// What has to be set aside for so much of an order that is open again.
-    pub(super) fn credit_again(&self, terms: &Terms, qty: i64) -> i64 {
-        let (Some(_), Some(price)) = (self.credit_of(terms), self.reference_price(terms)) else { return 0 };
-        self.cost(terms, qty, price)
-    }
-
-    /// What a modification has made cheaper is free again. A market order has no price that one could tell it by.
-    pub(super) fn trim_credit(&mut self, order: usize) {
-        let o = &self.orders[order];
-        let (terms, left) = (o.terms, o.leaves());
-        let price = self.reference_price(&terms).filter(|_| terms.kind != OrderKind::Market);
-        if let (Some(_), Some(price)) = (self.credit_of(&terms), price) {
-            let cost = self.cost(&terms, left, price);
-            self.orders[order].set_aside = self.orders[order].set_aside.min(cost);
-        }
-    }
-
-    fn cost(&self, terms: &Terms, qty: i64, price: i64) -> i64 {
-        let row = self.reference.security(terms.security).expect("the reference was checked");
-        let family = self.reference.family_of(row);
-        let qty = Qty::from_raw(qty);
-        let value = Notional::of(Price::from_raw(price), qty).money(family.contract_size);
-        let commission = Money::per_unit(family.commission, qty);
-        value.expect("runs use small numbers").raw() + commission.expect("runs use small numbers").raw()
-    }
-
-    fn credit_used(&self, account: AccountId) -> i64 {
-        let mine = self.orders.iter().filter(|o| o.terms.account == account);
-        let aside: i64 = mine.map(|o| o.set_aside + o.asked_aside).sum();
-        let Some(limits) = self.limits.get(&Scope::Account(account)) else { return aside };
-        // Buys cost value and commission, sells give value less commission: both are what they do to cash.
-        let traded = self
-            .transactions
-            .iter()
-            .filter(|t| t.account == account && t.currency == limits.credit_currency && t.by_order);
-        aside - traded.map(|t| self.cash_of(t)).sum::<i64>()
     }
 
     fn check_limits(&self, terms: &Terms, old: Option<usize>, scope: Scope, limits: &Limits) -> Reason {

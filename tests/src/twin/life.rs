@@ -32,7 +32,7 @@ impl Twin {
     /// The order has passed the checks.
     pub(super) fn send(&mut self, order: usize) {
         let terms = self.orders[order].terms;
-        self.orders[order].set_aside = self.more_credit(&terms, None);
+        self.orders[order].set_aside = self.aside_for(&terms, None);
         self.sent.push((self.now, terms));
         self.asked.push((self.now, terms));
         self.report(order, What::Entered, Reason::None);
@@ -81,7 +81,9 @@ impl Twin {
         if !stop_here {
             self.asked.push((self.now, terms));
         }
-        self.orders[order].asked_aside = if stop_here { 0 } else { self.more_credit(&terms, Some(order)) };
+        let price = self.trim_price(&terms).filter(|_| !stop_here);
+        self.orders[order].asked_price = price;
+        self.orders[order].asked_aside = if stop_here { 0 } else { self.aside_for(&terms, Some(order)) };
         self.orders[order].replace = Some((id, terms));
         self.report_request(order, What::ReplacePending, Reason::None, id);
         let local = self.orders[order].place != Place::Outside;

@@ -11,6 +11,7 @@ mod auction;
 mod books;
 mod check;
 mod closing;
+mod credit;
 mod depth;
 mod life;
 mod market;
@@ -135,6 +136,8 @@ pub struct Twin {
     /// Securities whose adapter has refused to send something since it last told of itself.
     suspects: Vec<SecurityId>,
     uuids: Vec<Uuid>,
+    /// Expiries: how many transactions there were before, what expired, and at which price.
+    expiries: Vec<(usize, SecurityId, Price)>,
     /// New orders that passed the checks.
     sent: Vec<(Timestamp, Terms)>,
     /// New orders and modifications that passed the checks.
@@ -168,6 +171,7 @@ impl Twin {
             excess: Vec::new(),
             suspects: Vec::new(),
             uuids: Vec::new(),
+            expiries: Vec::new(),
             sent: Vec::new(),
             asked: Vec::new(),
             arrivals: 0,

@@ -72,7 +72,7 @@ impl Twin {
             return self.done(Reason::UnknownScope);
         }
         self.limits.insert(scope, limits);
-        // The only shard takes the whole of every limit at once; a treasury would set the same.
+        // The only shard takes the whole of a new limit at once, and of a higher one no more than it had: that is the treasury's to give.
         let wholes = [
             (BudgetKind::OpenOrders, limits.max_open_orders as i64),
             (BudgetKind::OrdersPerSecond, limits.max_orders_per_s as i64),
@@ -84,7 +84,8 @@ impl Twin {
                     self.budgets.remove(&(scope, kind));
                 }
                 _ => {
-                    self.budgets.insert((scope, kind), whole);
+                    let had = self.budgets.get(&(scope, kind)).copied().unwrap_or(whole);
+                    self.budgets.insert((scope, kind), had.min(whole));
                 }
             }
         }

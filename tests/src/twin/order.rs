@@ -47,6 +47,8 @@ pub struct Order {
     pub set_aside: i64,
     /// Credit that a pending modification asks for on top.
     pub asked_aside: i64,
+    /// The price at which the last modification was valued, if it had one.
+    pub asked_price: Option<i64>,
     pub triggered: bool,
     /// Whether an outside venue was ever told of it.
     pub sent: bool,
@@ -75,6 +77,7 @@ impl Order {
             notional: 0,
             set_aside: 0,
             asked_aside: 0,
+            asked_price: None,
             triggered: false,
             sent: false,
             in_doubt: false,

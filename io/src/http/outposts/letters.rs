@@ -133,8 +133,7 @@ impl Inner {
         floor: &Floor,
     ) -> Reply {
         if !self.seats[at].is_free_for(life) {
-            let words = format!("it runs on {} still", self.seats[at].host);
-            return Reply::Wait { words };
+            return Reply::Wait { words: self.seats[at].taken_words() };
         }
         let Some(numbers) = self.new_numbers() else {
             let words = "no numbers for ids are left in this life of the server".to_string();
@@ -148,6 +147,7 @@ impl Inner {
         let lease_ms = (self.lease_ns / pitlane_engine::time::NS_PER_MS) as u32;
         let seat = &mut self.seats[at];
         seat.sit_down(life, now);
+        seat.begin_anew();
         (seat.host, seat.state, seat.prices) = (host, state, 0);
         seat.heard = believed(heard, floor.shards() as usize);
         tracing::info!(strategy = %seat.name, host = %seat.host, "the process of a strategy has come");

@@ -12,6 +12,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use pitlane_engine::command::Phase;
 use pitlane_engine::id::{SecurityId, Source, StrategyId};
 use pitlane_engine::strategy::letters::Section;
 use pitlane_engine::time::Timestamp;
@@ -46,6 +47,18 @@ pub struct Seat {
     pub beat: bool,
     /// What its process began with.
     pub state: Vec<u8>,
+    silence: Silence,
+}
+
+/// What the silence of a process has done to its strategy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Silence {
+    #[default]
+    Nothing,
+    /// The shards were told to stop it.
+    Stopping,
+    /// It is stopped, and nobody has led it on since.
+    Stopped,
 }
 
 impl Seat {
@@ -67,6 +80,7 @@ impl Seat {
             idle: false,
             beat: false,
             state: Vec::new(),
+            silence: Silence::Nothing,
         }
     }
 
@@ -119,6 +133,35 @@ impl Seat {
         is_overdue
     }
 
+    /// The shards were told to stop the strategy, since its process is silent.
+    pub fn begin_stop(&mut self) {
+        self.silence = Silence::Stopping;
+    }
+
+    /// A shard says which phase the strategy is in.
+    pub fn note_phase(&mut self, phase: Phase) {
+        self.silence = match (self.silence, phase) {
+            (Silence::Stopping, Phase::Stop) => Silence::Stopped,
+            // What was said before the stop has taken effect.
+            (Silence::Stopping, _) => Silence::Stopping,
+            (Silence::Nothing | Silence::Stopped, _) => Silence::Nothing,
+        };
+    }
+
+    /// A new process has come, which leads the strategy itself.
+    pub fn begin_anew(&mut self) {
+        self.silence = Silence::Nothing;
+    }
+
+    /// Whether the process is back whose silence has stopped the strategy; said once.
+    pub fn take_return(&mut self) -> bool {
+        let is_back = self.present && self.silence == Silence::Stopped;
+        if is_back {
+            self.silence = Silence::Nothing;
+        }
+        is_back
+    }
+
     /// Whether it has taken in all that there is, and waits for nothing.
     pub fn is_quiet(&self, prices: u64) -> bool {
         self.idle && self.prices >= prices && self.has_heard_all() && self.asked.is_idle()
@@ -153,5 +196,32 @@ mod tests {
         seat.leave();
         seat.sit_down(2, Timestamp(31));
         assert!(!seat.touch(1, Timestamp(32)));
+    }
+
+    #[test]
+    fn a_return_is_said_once_and_only_while_nobody_has_led_the_strategy_on() {
+        let mut seat = seat();
+        seat.sit_down(1, Timestamp(10));
+        assert!(!seat.take_return());
+        seat.note_phase(Phase::Stop);
+        assert!(!seat.take_return(), "an operator has stopped it");
+        seat.begin_stop();
+        seat.note_phase(Phase::Running);
+        assert!(!seat.take_return(), "it is not stopped yet");
+        seat.note_phase(Phase::Stop);
+        assert!(seat.take_return() && !seat.take_return());
+        seat.begin_stop();
+        seat.note_phase(Phase::Stop);
+        seat.note_phase(Phase::Init);
+        assert!(!seat.take_return(), "an operator has started it");
+    }
+
+    #[test]
+    fn a_second_process_is_told_where_the_first_runs() {
+        let mut seat = seat();
+        seat.sit_down(1, Timestamp(10));
+        assert_eq!(seat.taken_words(), "another process of it still runs on an unknown host");
+        seat.host = "alpha:12".to_string();
+        assert_eq!(seat.taken_words(), "another process of it still runs on alpha:12");
     }
 }

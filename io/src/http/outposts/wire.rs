@@ -14,6 +14,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::Outposts;
 use super::letters::News;
+use super::watch::Watched;
 use crate::bulletin::Note;
 use crate::http::floor::Outcome;
 use crate::http::house::House;
@@ -146,15 +147,27 @@ async fn keep_pace(house: Rc<House>, outposts: Rc<Outposts>) {
     }
 }
 
-/// Looks who is silent.
+/// Looks which processes are silent, and which are back.
 async fn look_after(house: Rc<House>, outposts: Rc<Outposts>) {
     let mut beat = interval(Duration::from_millis(outposts.keeping.lease_ms as u64) / BEATS_PER_LEASE);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         beat.tick().await;
-        for (strategy, reason) in outposts.watch(house.now(), &house.floor) {
-            tracing::warn!(%strategy, %reason, "a strategy was stopped");
-            house.announce(Note::Failed { strategy, reason: reason.into() });
+        for watched in outposts.watch(house.now(), &house.floor) {
+            match watched {
+                Watched::Stopped { name: strategy, reason } => {
+                    tracing::warn!(%strategy, %reason, "a strategy was stopped");
+                    house.announce(Note::Failed { strategy, reason: reason.into() });
+                }
+                // The page and the operator see why it does not run although its process does.
+                Watched::StaysStopped { name: strategy, reason } => {
+                    tracing::warn!(%strategy, %reason, on_return = "stay_stopped", "a strategy stays stopped");
+                    house.announce(Note::Failed { strategy, reason: reason.into() });
+                }
+                Watched::Restarted { name: strategy } => {
+                    tracing::warn!(%strategy, on_return = "start", "the process of a strategy is back: the strategy is started again");
+                }
+            }
         }
         outposts.stir();
     }

@@ -14,6 +14,8 @@ use pitlane_protocols::rest::Moment;
 use crate::ticks::symbols::Symbols;
 
 const NS_PER_US: i64 = 1_000;
+/// Longest text of a time or a number. A dictionary may repeat a text of megabytes for every row at no cost to the file.
+const TEXT_BYTES_MAX: usize = 64;
 /// A whole number that a float holds exactly is below this.
 const EXACT_MAX: f64 = (1_u64 << 53) as f64;
 
@@ -81,6 +83,7 @@ impl Column {
     pub fn time(&self, cell: Option<Cell<'_>>) -> Result<Timestamp, String> {
         let ns = match cell {
             Some(Cell::Whole(value)) => value.checked_mul(self.unit_ns).and_then(|ns| u64::try_from(ns).ok()),
+            Some(Cell::Text(bytes)) if bytes.len() > TEXT_BYTES_MAX => None,
             Some(Cell::Text(bytes)) => match text::parse_u64(bytes) {
                 Ok(ns) => Some(ns),
                 Err(_) => {
@@ -119,6 +122,9 @@ impl Column {
                 text::parse_scaled(value.to_string().as_bytes()).map(Some).map_err(told)
             }
             Some(Cell::Text([])) => Ok(None),
+            Some(Cell::Text(bytes)) if bytes.len() > TEXT_BYTES_MAX => {
+                Err(format!("a number of {} bytes", bytes.len()))
+            }
             Some(Cell::Text(bytes)) => text::parse_scaled(bytes).map(Some).map_err(told),
         }
     }

@@ -10,7 +10,7 @@ use parquet::data_type::{
     ByteArray, ByteArrayType, DoubleType, FixedLenByteArray, FixedLenByteArrayType, FloatType, Int32Type,
     Int64Type,
 };
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::parser::parse_message_type;
 use pitlane_engine::time::Timestamp;
@@ -67,9 +67,19 @@ type Write<'a> = &'a dyn Fn(usize, &mut SerializedColumnWriter<'_>);
 
 /// A file of this schema with so many row groups; `write` fills a column of one.
 fn made(folder: &Folder, schema: &str, compression: Compression, groups: usize, write: Write<'_>) -> PathBuf {
+    made_with(folder, schema, WriterProperties::builder().set_compression(compression), groups, write)
+}
+
+fn made_with(
+    folder: &Folder,
+    schema: &str,
+    properties: WriterPropertiesBuilder,
+    groups: usize,
+    write: Write<'_>,
+) -> PathBuf {
     let path = folder.0.join("made.parquet");
     let schema = parse_message_type(&format!("message made {{ {schema} }}")).unwrap();
-    let properties = WriterProperties::builder().set_compression(compression).build();
+    let properties = properties.build();
     let file = fs::File::create(&path).unwrap();
     let mut writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties)).unwrap();
     for group in 0..groups {
@@ -242,6 +252,68 @@ fn what_is_wrong_is_told() {
     };
     let told = problem(&made(&folder, QUOTES, Compression::SNAPPY, 1, &stranger));
     assert!(told.ends_with("made.parquet:3: there is no security 999999"), "{told}");
+}
+
+/// Very many equal rows take no bytes: such a file of a few kilobytes once took half a minute.
+#[test]
+fn a_small_file_of_very_many_rows_is_refused_before_they_are_read() {
+    let folder = Folder::new("many");
+    let many = |rows: usize| {
+        move |nth: usize, column: &mut SerializedColumnWriter<'_>| {
+            let written = match nth % 100 {
+                0 => column.typed::<Int64Type>().write_batch(&vec![START as i64 / 1_000; rows], None, None),
+                1 => column.typed::<Int32Type>().write_batch(&vec![1; rows], None, None),
+                2..6 => column.typed::<Int64Type>().write_batch(&vec![7; rows], None, None),
+                _ => column.typed::<Int64Type>().write_batch(&[], Some(&vec![0; rows]), None),
+            };
+            written.unwrap();
+        }
+    };
+    // One page for each column, as one would write it who means harm.
+    let pages = WriterProperties::builder().set_data_page_row_count_limit(usize::MAX);
+    let path = made_with(&folder, QUOTES, pages, 1, &many(1_500_000));
+    let length = fs::metadata(&path).unwrap().len();
+    assert!(length < 6_000, "{length} bytes");
+    let told = read(&path).unwrap_err().to_string();
+    let most = (1 << 20) + 64 * length;
+    assert!(
+        told.contains(&format!("it has more than {most} rows, too many for its {length} bytes")),
+        "{told}"
+    );
+    let path = made(&folder, QUOTES, Compression::SNAPPY, 1, &many(100_000));
+    assert_eq!(read(&path).unwrap().len(), 100_000);
+}
+
+#[test]
+fn rows_are_counted_whatever_the_description_says() {
+    let mut budget = super::RowBudget::of(10);
+    let most = (1 << 20) + 640;
+    assert!(budget.take(most - 1).is_ok() && budget.take(1).is_ok());
+    assert!(
+        budget.take(1).is_err_and(|told| told.contains("more than 1049216 rows, too many for its 10 bytes"))
+    );
+    assert!(super::RowBudget::of(u64::MAX).take(u64::MAX).is_ok());
+}
+
+#[test]
+fn a_text_of_any_length_is_no_number() {
+    let folder = Folder::new("long");
+    let schema = "REQUIRED INT64 time; REQUIRED INT32 security; REQUIRED BYTE_ARRAY bid (STRING);
+        REQUIRED INT64 bidSize; REQUIRED INT64 ask; REQUIRED INT64 askSize; REQUIRED INT64 last; REQUIRED INT64 lastSize;";
+    let zeros = |nth: usize, column: &mut SerializedColumnWriter<'_>| {
+        let written = match nth {
+            0 => column.typed::<Int64Type>().write_batch(&[START as i64], None, None),
+            1 => column.typed::<Int32Type>().write_batch(&[1], None, None),
+            2 => {
+                let text = ByteArray::from("0".repeat(100_000).as_str());
+                column.typed::<ByteArrayType>().write_batch(&[text], None, None)
+            }
+            _ => column.typed::<Int64Type>().write_batch(&[7], None, None),
+        };
+        written.unwrap();
+    };
+    let told = read(&made(&folder, schema, Compression::SNAPPY, 1, &zeros)).unwrap_err().to_string();
+    assert!(told.ends_with("bid: a number of 100000 bytes"), "{told}");
 }
 
 /// A file that is cut or damaged anywhere is read, or it is a fault; never more.

@@ -1,0 +1,203 @@
+//! The account's credit: what orders set aside of it, and what bookings make of it.
+//!
+//! The credit in use is a function of the state, never a running sum of what happened: for each security
+//! in the credit's currency it is [`Exposure::credit_used`], a function of the account's position there and
+//! of its open orders. Whatever changes one of them ends in [`Shard::count_credit`], which replaces the
+//! old number by the new one. [`Shard::book`] is the only way to book a transaction of a security.
+//!
+//! [`Exposure::credit_used`]: crate::ledger::Exposure::credit_used
+
+use super::Shard;
+use super::gate::Found;
+use crate::command::BudgetKind;
+use crate::event::BudgetUse;
+use crate::id::AccountId;
+use crate::ledger::Deal;
+use crate::number::{Money, Notional, Price, Qty};
+use crate::outbox::Outbox;
+use crate::reason::Reason;
+use crate::terms::{OrderKind, Side, Terms};
+
+/// What an order, or the change of one, asks of the account's credit.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct CreditAsked {
+    /// To be set aside for the order, on top of what it has.
+    pub aside: Money,
+    /// By how much the credit in use grows; None if the order opens something and has no price.
+    pub more: Option<Money>,
+    /// What one unit is valued at; None for a market order, which has no price of its own, and where
+    /// the security does not count.
+    pub price: Option<Price>,
+}
+
+impl Shard {
+    /// Books a transaction of a security. Fills, corrections, manual trades and expirations all come
+    /// here, so that each counts against the credit of its account by the same rule. None: the
+    /// transaction cannot be counted, and nothing has changed.
+    #[inline]
+    pub(super) fn book(&mut self, local: u32, position: u16, deal: &Deal, out: &mut Outbox) -> Option<()> {
+        let instrument = &self.directory.locals[local as usize].instrument;
+        self.ledger.book(self.now, instrument, position, deal)?;
+        self.count_credit(deal.account, local, out);
+        Some(())
+    }
+
+    /// Closes what accounts hold of an expired security at its settlement price. An EXPIRATION
+    /// transaction is of a strategy, which may have traded through several accounts, so it names none.
+    pub(super) fn expire_exposures(&mut self, local: u32, price: Price) {
+        let instrument = self.directory.locals[local as usize].instrument;
+        for at in 0..self.ledger.exposures(local).len() {
+            let at = at as u16;
+            let account = self.ledger.exposure(local, at).account;
+            match self.ledger.close_exposure(&instrument, at, price) {
+                // The treasury hears of it with the next order: an expiry may touch every account at once.
+                Some(()) => {
+                    self.recount_credit(account, local);
+                }
+                None => self.agenda.refuse(Reason::Overflow),
+            }
+        }
+    }
+
+    /// What `left` of an order with these terms asks of the account's credit, where `grows` of it is new
+    /// and `reserved` is set aside already.
+    #[inline]
+    pub(super) fn credit_asked(
+        &self,
+        terms: &Terms,
+        left: Qty,
+        grows: Qty,
+        reserved: Money,
+        found: &Found,
+    ) -> Result<CreditAsked, Reason> {
+        let security = &self.directory.locals[found.local as usize];
+        let guard = &self.directory.accounts[found.account as usize].guard;
+        if !guard.counts_credit_in(security.instrument.currency) {
+            return Ok(CreditAsked { more: Some(Money::ZERO), ..CreditAsked::default() });
+        }
+        let exposure = self.ledger.exposure(found.local, found.exposure);
+        let grows = grows.max(Qty::ZERO);
+        let Some(price) = self.credit_price(terms, found.local) else {
+            // Without a price an order passes if it only reduces the position.
+            let opens = exposure.opening_qty(terms.side, grows) > exposure.opening_qty(terms.side, Qty::ZERO);
+            return Ok(CreditAsked { more: (!opens).then_some(Money::ZERO), ..CreditAsked::default() });
+        };
+        let cost = self.credit_cost(price, left, found.local).ok_or(Reason::Overflow)?;
+        let aside = cost.checked_sub(reserved).ok_or(Reason::Overflow)?.max(Money::ZERO);
+        let more = exposure.credit_growth(terms.side, grows, aside).ok_or(Reason::Overflow)?;
+        let price = (terms.kind != OrderKind::Market).then_some(price);
+        Ok(CreditAsked { aside, more: Some(more), price })
+    }
+
+    /// What a quantity may cost, commission included; None if it cannot be counted.
+    fn credit_cost(&self, price: Price, qty: Qty, local: u32) -> Option<Money> {
+        let security = &self.directory.locals[local as usize];
+        let value = Notional::of(price, qty).money(security.instrument.size)?.abs();
+        // A commission may be a rebate, and nothing is set aside below zero.
+        value.checked_add(Money::per_unit(security.commission, qty)?).map(|cost| cost.max(Money::ZERO))
+    }
+
+    /// A buy is priced as its value is. The limit of a sale is the least it may bring, so a sale is priced
+    /// at the last price if that is higher, and a stop limit at its stop price.
+    fn credit_price(&self, terms: &Terms, local: u32) -> Option<Price> {
+        let last = self.last_price(local);
+        let (price, other) = match (terms.kind, terms.side) {
+            (OrderKind::Market, _) => (last?, None),
+            (OrderKind::Stop, _) => (terms.stop, None),
+            (OrderKind::Limit | OrderKind::StopLimit, Side::Buy) => (terms.limit, None),
+            (OrderKind::Limit, Side::Sell) => (terms.limit, last),
+            (OrderKind::StopLimit, Side::Sell) => (terms.limit, Some(terms.stop)),
+        };
+        Some(other.filter(|other| other.abs() > price.abs()).unwrap_or(price))
+    }
+
+    /// What a modification has made cheaper is given back at once: set aside stays what its terms need at
+    /// the price they were checked with. A market order keeps what it has until its end.
+    pub(super) fn trim_credit(&mut self, slot: u32, price: Option<Price>) {
+        let order = self.orders.get(slot);
+        let (left, reserved, local) = (order.leaves(), order.reserved, order.local);
+        let cost = price.and_then(|price| self.credit_cost(price, left, local));
+        let less = cost.and_then(|cost| reserved.checked_sub(cost));
+        if let Some(less) = less.filter(|less| less.is_positive()) {
+            self.release_credit(slot, less);
+        }
+    }
+
+    /// So much of an order is open again: credit is set aside for it as for a new order, whatever is left of
+    /// the limit. What cannot be counted is not set aside.
+    pub(super) fn set_aside_again(&mut self, slot: u32, qty: Qty, out: &mut Outbox) {
+        let order = *self.orders.get(slot);
+        let (terms, local) = (order.terms, order.local);
+        let price = self.credit_price(&terms, local).filter(|_| self.counts_credit(terms.account, local));
+        let cost = price.and_then(|price| self.credit_cost(price, qty, local)).unwrap_or_default();
+        let aside = self.ledger.exposure(local, order.exposure).aside[terms.side as usize];
+        if let (Some(reserved), Some(_)) = (order.reserved.checked_add(cost), aside.checked_add(cost)) {
+            self.orders.get_mut(slot).reserved = reserved;
+            self.ledger.set_aside(&order, cost);
+        }
+        self.count_credit(terms.account, local, out);
+    }
+
+    /// A part of an order has traded: so much of what was set aside for it is free.
+    pub(super) fn release_share(&mut self, slot: u32, part: Qty, left: Qty) {
+        let reserved = self.orders.get(slot).reserved;
+        if reserved.is_zero() || !left.is_positive() {
+            return;
+        }
+        self.release_credit(slot, reserved.share(part, left).unwrap_or(reserved));
+    }
+
+    /// Frees a part of what was set aside for an order.
+    pub(super) fn release_credit(&mut self, slot: u32, amount: Money) {
+        let order = self.orders.get_mut(slot);
+        order.reserved = order.reserved.checked_sub(amount).unwrap_or_default();
+        self.ledger.set_aside(self.orders.get(slot), Money::from_raw(-amount.raw()));
+    }
+
+    /// Counts the credit of an order's account again.
+    #[inline]
+    pub(super) fn count_credit_of(&mut self, slot: u32, out: &mut Outbox) {
+        let order = self.orders.get(slot);
+        self.count_credit(order.terms.account, order.local, out);
+    }
+
+    /// Counts again what a security uses of an account's credit. The treasury hears if the credit in use
+    /// has passed half of what the shard has.
+    #[inline]
+    pub(super) fn count_credit(&mut self, account: AccountId, local: u32, out: &mut Outbox) {
+        if self.counts_credit(account, local) {
+            let usage = self.recount_credit(account, local);
+            self.say_budget(usage, out);
+        }
+    }
+
+    /// Whether a security counts against the credit of an account.
+    #[inline]
+    fn counts_credit(&self, account: AccountId, local: u32) -> bool {
+        let currency = self.directory.locals[local as usize].instrument.currency;
+        self.directory
+            .account(account)
+            .is_some_and(|at| self.directory.accounts[at as usize].guard.counts_credit_in(currency))
+    }
+
+    fn recount_credit(&mut self, account: AccountId, local: u32) -> Option<BudgetUse> {
+        let at = self.directory.account(account)?;
+        let counts = self.counts_credit(account, local);
+        let guard = &mut self.directory.accounts[at as usize].guard;
+        let change = self.ledger.recount_credit(account, local, counts);
+        guard.change_credit(change).then(|| guard.usage(BudgetKind::Credit))
+    }
+
+    /// The credit of an account is in another currency now: other securities count.
+    pub(super) fn recount_credit_of_all(&mut self, account: AccountId) {
+        for local in 0..self.directory.locals.len() as u32 {
+            self.recount_credit(account, local);
+        }
+    }
+
+    /// Credit an account uses in this shard, as it is counted; for tests and audits.
+    pub fn credit_used(&self, account: AccountId) -> Option<i128> {
+        let at = self.directory.account(account)?;
+        Some(self.directory.accounts[at as usize].guard.credit_sum())
+    }
+}

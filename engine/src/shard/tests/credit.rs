@@ -1,0 +1,246 @@
+//! What the credit of an account comes to: a function of its positions and open orders, whatever led to them.
+
+use super::*;
+use crate::event::BudgetUse;
+
+const ME: AccountId = AccountId(1);
+
+fn used(bench: &Bench) -> Money {
+    let used = bench.shard.credit_used(ME).unwrap();
+    Money::from_raw(i64::try_from(used).unwrap())
+}
+
+fn set_credit(bench: &mut Bench, credit: &str) {
+    let limits = Limits { credit: money(credit), credit_currency: usd(), ..Limits::default() };
+    bench.send(Body::Limits { scope: Scope::Account(ME), limits });
+}
+
+/// A bench whose first account has a credit, in a market that last traded at 100.
+fn credited(credit: &str) -> Bench {
+    let mut bench = Bench::new();
+    set_credit(&mut bench, credit);
+    set_last(&mut bench, "100");
+    bench
+}
+
+fn set_last(bench: &mut Bench, last: &str) {
+    let trade = Trade { price: price(last), size: qty("1"), at: Timestamp(1) };
+    bench.send(Body::Trade { security: SIM_STOCK, trade });
+}
+
+/// Trades of the first account with the second one.
+fn trade(bench: &mut Bench, side: Side, q: &str, p: &str) {
+    let other = if side == Side::Buy { Side::Sell } else { Side::Buy };
+    bench.submit(limit(other, 2, q, p));
+    let (_, said) = bench.submit(limit(side, 1, q, p));
+    assert!(story(&said).iter().any(|(what, ..)| *what == What::Filled), "{side:?} {q} at {p}: {said:?}");
+}
+
+fn by_hand(bench: &mut Bench, kind: MovementKind, q: &str, p: &str) -> Vec<Said> {
+    bench.send(Body::Transaction(Movement {
+        kind,
+        strategy: StrategyId(0),
+        account: ME,
+        security: Some(SIM_STOCK),
+        qty: qty(q),
+        price: price(p),
+        commission: Money::ZERO,
+        currency: Currency::default(),
+        uuid: Uuid(0),
+    }))
+}
+
+/// Each sale used to add its proceeds to what the account might spend.
+#[test]
+fn naked_sales_use_credit_like_buys_and_add_no_buying_power() {
+    let mut bench = credited("1000");
+    trade(&mut bench, Side::Sell, "6", "100");
+    assert_eq!(used(&bench), money("600.006"));
+    assert_eq!(reason(&bench.submit(limit(Side::Sell, 1, "4", "100")).1), Reason::InsufficientFunds);
+    assert_eq!(reason(&bench.submit(limit(Side::Sell, 1, "3", "100")).1), Reason::None);
+    assert_eq!(used(&bench), money("900.009"));
+    assert_eq!(reason(&bench.submit(limit(Side::Buy, 1, "9", "50")).1), Reason::InsufficientFunds);
+    // Six of them buy the short position back, and only the rest opens a long one.
+    assert_eq!(reason(&bench.submit(limit(Side::Buy, 1, "7", "50")).1), Reason::None);
+    assert_eq!(used(&bench), money("950.010"));
+}
+
+#[test]
+fn a_sale_frees_credit_as_far_as_it_reduces_and_a_profit_is_free_to_use() {
+    let mut bench = credited("1000");
+    trade(&mut bench, Side::Buy, "5", "100");
+    assert_eq!(used(&bench), money("500.005"));
+    // Reduces: nothing is set aside that counts.
+    let (order, _) = bench.submit(limit(Side::Sell, 1, "5", "150"));
+    assert_eq!(used(&bench), money("500.005"));
+    bench.cancel(order);
+    trade(&mut bench, Side::Sell, "2", "120");
+    assert_eq!(used(&bench), money("260.007"), "300 of cost, 40 earned, 7 units of commission");
+    trade(&mut bench, Side::Sell, "5", "110");
+    assert_eq!(used(&bench), money("150.012"), "220 of a short position, 70 earned");
+    trade(&mut bench, Side::Buy, "2", "130");
+    assert_eq!(used(&bench), money("-29.986"), "30 earned in all, less commission");
+}
+
+#[test]
+fn a_short_position_that_is_bought_back_gives_its_credit_back_and_keeps_the_loss() {
+    let mut bench = credited("1000");
+    trade(&mut bench, Side::Sell, "5", "100");
+    trade(&mut bench, Side::Buy, "5", "130");
+    assert_eq!(used(&bench), money("150.01"));
+}
+
+/// Sum and order of prices decide nothing: only what is held and open.
+#[test]
+fn orders_of_a_side_share_what_they_reduce() {
+    let mut bench = credited("5000");
+    trade(&mut bench, Side::Buy, "10", "100");
+    let cost = used(&bench);
+    let (first, _) = bench.submit(limit(Side::Sell, 1, "10", "100"));
+    assert_eq!(used(&bench), cost);
+    let (_, said) = bench.submit(limit(Side::Sell, 1, "10", "200"));
+    assert_eq!(reason(&said), Reason::None);
+    // 1000.01 and 2000.01 are set aside, and half of it opens something.
+    let both = used(&bench).checked_sub(cost).unwrap();
+    assert_eq!(both, money("1500.01"));
+    bench.cancel(first);
+    assert_eq!(used(&bench), cost, "the other one reduces now");
+}
+
+/// The limit of a sale is the least it may bring: one far below the market used to need next to nothing.
+#[test]
+fn a_sale_below_the_market_is_priced_at_the_last_price() {
+    let mut bench = credited("1000");
+    bench.submit(limit(Side::Buy, 2, "50", "100"));
+    assert_eq!(reason(&bench.submit(limit(Side::Sell, 1, "11", "1")).1), Reason::InsufficientFunds);
+    let stop = Terms {
+        kind: OrderKind::StopLimit,
+        stop: price("90"),
+        stop_given: true,
+        ..limit(Side::Sell, 1, "2", "1")
+    };
+    let (order, _) = bench.submit(stop);
+    assert_eq!(used(&bench), money("180.002"));
+    bench.cancel(order);
+    let (order, _) = bench.submit(limit(Side::Sell, 1, "4", "200"));
+    assert_eq!(used(&bench), money("800.004"));
+    // What the modification makes cheaper is free when it takes effect, at the price it was checked with.
+    bench.modify(order, Changes::default().with_limit(price("110")));
+    assert_eq!(used(&bench), money("440.004"));
+    bench.modify(order, Changes::default().with_qty(qty("1")));
+    assert_eq!(used(&bench), money("110.001"));
+}
+
+/// They used to pass by the credit.
+#[test]
+fn trades_by_hand_and_rebalances_count_and_are_never_refused() {
+    let mut bench = credited("1000");
+    by_hand(&mut bench, MovementKind::Buy, "15", "100");
+    assert_eq!(used(&bench), money("1500"));
+    assert_eq!(reason(&bench.submit(limit(Side::Buy, 1, "1", "1")).1), Reason::InsufficientFunds);
+    // What reduces passes, and what turns the position does not.
+    assert_eq!(reason(&bench.submit(limit(Side::Sell, 1, "16", "100")).1), Reason::InsufficientFunds);
+    let (order, said) = bench.submit(limit(Side::Sell, 1, "15", "100"));
+    assert_eq!(reason(&said), Reason::None);
+    bench.cancel(order);
+    by_hand(&mut bench, MovementKind::Rebalance, "-20", "100");
+    assert_eq!(used(&bench), money("500"));
+    by_hand(&mut bench, MovementKind::Sell, "-5", "100");
+    assert_eq!(used(&bench), money("1000"));
+}
+
+#[test]
+fn passing_half_by_hand_is_told_to_the_treasury() {
+    let mut bench = credited("1000");
+    let said = by_hand(&mut bench, MovementKind::Buy, "6", "100");
+    let told = said.iter().find_map(|body| if let Said::Budget(usage) = body { Some(*usage) } else { None });
+    let raw = |text: &str| money(text).raw();
+    assert!(
+        matches!(told, Some(BudgetUse { granted, used, .. }) if (granted, used) == (raw("1000"), raw("600")))
+    );
+}
+
+#[test]
+fn an_expiry_closes_what_every_account_holds() {
+    let mut bench = credited("1000");
+    trade(&mut bench, Side::Buy, "5", "100");
+    // The strategy is flat, since both accounts are its own: there is nothing to book.
+    let said = bench.send(Body::Expire { security: SIM_STOCK, price: price("80") });
+    assert!(!said.iter().any(|body| matches!(body, Said::Booked(_))));
+    assert_eq!(used(&bench), money("100.005"), "the loss, and the commission");
+    assert!(bench.shard.ledger.exposures(0).iter().all(|held| held.net.is_zero() && held.cost.is_zero()));
+}
+
+#[test]
+fn a_bust_and_a_correction_count() {
+    let mut bench = Bench::new();
+    let limits = Limits { credit: money("1000"), credit_currency: usd(), ..Limits::default() };
+    bench.send(Body::Limits { scope: Scope::Account(AccountId(3)), limits });
+    let used = |bench: &Bench| Money::from_raw(bench.shard.credit_used(AccountId(3)).unwrap() as i64);
+    let (order, _) = bench.submit(outside("10"));
+    assert_eq!(used(&bench), money("100.01"));
+    bench.report(order, Report::Accepted);
+    let fill =
+        |exec, q| Report::Filled { exec: crate::command::ExecRef(exec), qty: qty(q), price: price("9") };
+    bench.report(order, fill(1, "4"));
+    assert_eq!(used(&bench), money("96.01"), "36 and commission, and 60.006 set aside");
+    bench.report(order, fill(2, "6"));
+    assert_eq!(used(&bench), money("90.01"));
+    bench.report(
+        order,
+        Report::Corrected { exec: crate::command::ExecRef(1), qty: qty("2"), price: price("9") },
+    );
+    assert_eq!(used(&bench), money("72.008"));
+}
+
+/// Of two ways to the same positions and orders, one before there was a credit.
+#[test]
+fn a_credit_that_is_set_later_counts_what_is_there() {
+    let mut early = credited("5000");
+    let mut late = Bench::new();
+    set_last(&mut late, "100");
+    for bench in [&mut early, &mut late] {
+        trade(bench, Side::Buy, "5", "100");
+        trade(bench, Side::Sell, "9", "110");
+    }
+    assert_eq!(late.shard.credit_used(ME), Some(0));
+    set_credit(&mut late, "5000");
+    assert_eq!(used(&late), used(&early));
+    // Another currency counts other securities, and none of these.
+    let eur = Currency::parse(b"EUR").unwrap();
+    let limits = Limits { credit: money("5000"), credit_currency: eur, ..Limits::default() };
+    late.send(Body::Limits { scope: Scope::Account(ME), limits });
+    assert_eq!(used(&late), Money::ZERO);
+    set_credit(&mut late, "5000");
+    assert_eq!(used(&late), used(&early));
+}
+
+#[test]
+fn without_a_price_only_what_reduces_passes() {
+    let mut bench = Bench::new();
+    set_credit(&mut bench, "1000");
+    let market = |side, q| Terms {
+        kind: OrderKind::Market,
+        limit: Price::ZERO,
+        limit_given: false,
+        ..limit(side, 1, q, "1")
+    };
+    assert_eq!(reason(&bench.submit(market(Side::Sell, "1")).1), Reason::NoReferencePrice);
+    by_hand(&mut bench, MovementKind::Buy, "3", "10");
+    assert_eq!(reason(&bench.submit(market(Side::Sell, "4")).1), Reason::NoReferencePrice);
+    assert_eq!(reason(&bench.submit(market(Side::Sell, "3")).1), Reason::None);
+    assert_eq!(reason(&bench.submit(market(Side::Sell, "1")).1), Reason::NoReferencePrice);
+}
+
+#[test]
+fn credit_survives_an_image() {
+    let mut bench = credited("5000");
+    trade(&mut bench, Side::Sell, "5", "100");
+    bench.submit(limit(Side::Sell, 1, "7", "101"));
+    let mut bytes = Vec::new();
+    bench.shard.save(&mut bytes);
+    let (reference, settings) = (bench.shard.reference().clone(), bench.shard.settings().clone());
+    let again = Shard::load(&bytes, ShardId(0), 1, reference, settings).unwrap();
+    assert_eq!(again.credit_used(ME), bench.shard.credit_used(ME));
+    assert_eq!(again.digest(), bench.shard.digest());
+}
