@@ -35,9 +35,6 @@ pub const FORMAT: u32 = 1;
 /// again: such a state cannot be completed, so it is not read.
 pub const STATE_FORMAT: u32 = 3;
 
-/// The oldest format of a shard's state that is still read: whatever it lacks has its default.
-pub const STATE_FORMAT_MIN: u32 = 2;
-
 /// No command takes more: as many bytes as it has in memory. The longest, a submission, takes 105.
 pub const COMMAND_BYTES_MAX: usize = 128;
 
@@ -160,22 +157,11 @@ impl Sink for Fold {
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
-    format: u32,
 }
 
 impl<'a> Reader<'a> {
     pub fn new(bytes: &'a [u8]) -> Reader<'a> {
-        Reader { bytes, at: 0, format: STATE_FORMAT }
-    }
-
-    /// Reads the state of a shard that was written in this format.
-    pub fn of_format(bytes: &'a [u8], format: u32) -> Reader<'a> {
-        Reader { bytes, at: 0, format }
-    }
-
-    /// Which [`STATE_FORMAT`] a shard's state was written in.
-    pub fn format(&self) -> u32 {
-        self.format
+        Reader { bytes, at: 0 }
     }
 
     #[inline]

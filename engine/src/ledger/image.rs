@@ -66,10 +66,6 @@ impl Ledger {
             position.state.encode(sum);
             position.open.encode(sum);
         }
-        for exposure in self.exposures.iter().flatten() {
-            exposure.net.encode(sum);
-            [exposure.cost, exposure.gain].encode(sum);
-        }
     }
 
     /// Whether every index leads somewhere.

@@ -1,7 +1,7 @@
 //! All orders as bytes: the slab slot by slot, with the lists that run through it.
 
 use super::{Execution, FormerIds, Line, Orders, blank};
-use crate::id::{GENERATIONS, IntId, ShardId};
+use crate::id::{GENERATIONS, ShardId};
 use crate::image::{Damage, Fold, Image, Problem, Reader, Sink, decode_into, image};
 use crate::order::{Base, CancelRequest, LastFill, NIL, Order, Replace, Requests};
 
@@ -94,7 +94,7 @@ impl Orders {
         }
         orders.free = Image::decode(from)?;
         orders.finished = [Image::decode(from)?, Image::decode(from)?];
-        decode_former_ids(&mut orders.orig_ids, from)?;
+        decode_into(&mut orders.orig_ids, from)?;
         decode_into(&mut orders.orig_ids_free, from)?;
         orders.orig_ids_free.reserve(orders.orig_ids.len());
         decode_into(&mut orders.requests, from)?;
@@ -175,17 +175,6 @@ impl Orders {
         }
         (self.finished.iter().map(|line| line.len as u64).sum::<u64>() == count).then_some(())
     }
-}
-
-/// Before format 3 only the last of them was kept.
-fn decode_former_ids(ids: &mut Vec<FormerIds>, from: &mut Reader<'_>) -> Result<(), Damage> {
-    if from.format() >= 3 {
-        return decode_into(ids, from);
-    }
-    let mut last_ids: Vec<IntId> = Vec::new();
-    decode_into(&mut last_ids, from)?;
-    ids.extend(last_ids.into_iter().map(|last| FormerIds { first: last, last }));
-    Ok(())
 }
 
 fn decode_slot(from: &mut Reader<'_>) -> Result<(bool, Order), Damage> {

@@ -16,7 +16,7 @@ use super::stops::Stops;
 use super::{AdapterState, Audience, Shard};
 use crate::directory::Directory;
 use crate::id::{AdapterId, ShardId};
-use crate::image::{Damage, Fold, Image, Problem, Reader, STATE_FORMAT, image};
+use crate::image::{Damage, Fold, Image, Problem, Reader, image};
 use crate::ledger::Ledger;
 use crate::nodes::{Node, Place};
 use crate::order::{Base, NIL, Order};
@@ -67,20 +67,8 @@ impl Shard {
         reference: Arc<RefData>,
         settings: ShardSettings,
     ) -> Result<Shard, Damage> {
-        Shard::load_format(bytes, STATE_FORMAT, id, shards, reference, settings)
-    }
-
-    /// The same of bytes that were written in an earlier format, down to [`crate::image::STATE_FORMAT_MIN`].
-    pub fn load_format(
-        bytes: &[u8],
-        format: u32,
-        id: ShardId,
-        shards: u8,
-        reference: Arc<RefData>,
-        settings: ShardSettings,
-    ) -> Result<Shard, Damage> {
         assert!(id.0 < shards, "a shard is one of its number");
-        let mut from = Reader::of_format(bytes, format);
+        let mut from = Reader::new(bytes);
         let shard = Shard::decode(&mut from, id, shards, reference, settings)?;
         from.finish()?;
         Ok(shard)
@@ -138,10 +126,7 @@ impl Shard {
             ways.push([Way::decode(from)?, Way::decode(from)?]);
         }
         let timers = Timers::decode(from)?;
-        let used_ids = match from.format() {
-            ..3 => UsedIdLog::new(USED_IDS_MAX),
-            3.. => UsedIdLog::load(from, USED_IDS_MAX)?,
-        };
+        let used_ids = UsedIdLog::load(from, USED_IDS_MAX)?;
         let closings: Vec<Closing> = Image::decode(from)?;
         let is_known = |closing: &Closing| (closing.local as usize) < directory.locals.len();
         from.check(closings.iter().all(is_known) && closings.len() <= CLOSINGS_MAX, Problem::Contradiction)?;

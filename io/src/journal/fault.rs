@@ -42,6 +42,8 @@ pub enum What {
     },
     /// There are notes of earlier starts, and no journal.
     JournalMissing,
+    /// The state of a snapshot of an earlier version, which lacks something.
+    OldState(u32),
     /// Of an earlier version, and by this version's rules its commands give another state.
     OldRules {
         seq: u64,
@@ -120,6 +122,10 @@ impl fmt::Display for What {
             What::JournalMissing => {
                 write!(f, "there is no journal here, and the notes beside it tell of one")
             }
+            What::OldState(format) => write!(
+                f,
+                "a snapshot of an earlier version, in format {format}, which this version cannot complete; and the journal no longer goes back to its beginning"
+            ),
             What::OldRules { seq } => write!(
                 f,
                 "written by an earlier version, whose rules differ: by this version's rules the state after record {seq} is another than its clients were told"
@@ -160,7 +166,7 @@ impl What {
             What::Digest { .. } => {
                 "keep the folder and report it: `pitlane journal replay` shows the state, `pitlane journal dump` the commands"
             }
-            What::OldRules { .. } => {
+            What::OldRules { .. } | What::OldState(_) => {
                 "start the version that wrote it, cancel the open orders, note positions and cash, and stop it; then begin with an empty data folder and book positions and cash there as transactions. Nothing was changed"
             }
             What::Behind { .. } => {

@@ -54,7 +54,7 @@ pub fn recover(
     // Before anything else is read: of a journal that is being written it must not be ahead.
     let mark = Mark::read(disk, folders, owner, &mut warnings)?;
     let trail = trail::survey(disk, &folder, owner, last_boot(disk, folders) != Some(boot))?;
-    let (mut replay, snapshots) = newest_state(disk, folders, owner, &mut warnings)?;
+    let (mut replay, snapshots, old) = newest_state(disk, folders, owner, &mut warnings)?;
     let snapshot = (replay.seq() > 0).then_some(replay.seq());
     // Somebody elsewhere may ask for what was said before the newest snapshot.
     if unheard.wants_past()
@@ -63,7 +63,7 @@ pub fn recover(
         replay = older;
     }
     replay.listen(unheard);
-    check_beginning(&folder, &trail, replay.seq())?;
+    check_beginning(&folder, &trail, replay.seq()).map_err(|fault| old.unwrap_or(fault))?;
     let from = trail.place_of(replay.seq());
     let bytes_total = trail.pieces[from.min(trail.pieces.len())..].iter().map(|piece| piece.bytes).sum();
     let at = Progress { shard: owner.shard, bytes_done: 0, bytes_total };
@@ -125,13 +125,15 @@ pub fn last_boot(disk: &Disk, folders: &Folders) -> Option<u128> {
     Some(u128::from_le_bytes(bytes.try_into().ok()?))
 }
 
-/// The newest snapshot that can be read, or nothing; and all snapshots up to that one.
+/// The newest snapshot that can be read, or nothing; all snapshots up to that one; and the first that was passed over because an
+/// earlier version wrote it.
 fn newest_state(
     disk: &Disk,
     folders: &Folders,
     owner: &Owner,
     warnings: &mut Vec<String>,
-) -> Result<(Replay, Vec<Kept>), Fault> {
+) -> Result<(Replay, Vec<Kept>, Option<Fault>), Fault> {
+    let mut old = None;
     let (folder, references) = (folders.shard(owner.shard), folders.references());
     let mut seqs = snapshots_in(disk, &folder)?;
     while let Some(seq) = seqs.pop() {
@@ -146,14 +148,17 @@ fn newest_state(
                     Some(Kept { seq, reference: snapshot.reference })
                 });
                 let kept = older.chain([Kept { seq, reference }]).collect();
-                return Ok((replay, kept));
+                return Ok((replay, kept, old));
             }
             // These are no accidents of one file.
             Err(fault @ Fault { what: What::Shards { .. } | What::Format(_), .. }) => return Err(fault),
+            Err(fault @ Fault { what: What::OldState(_), .. }) => {
+                old.get_or_insert(fault);
+            }
             Err(fault) => warnings.push(format!("snapshot passed over: {fault}")),
         }
     }
-    Ok((Replay::new(disk, &references, *owner), Vec::new()))
+    Ok((Replay::new(disk, &references, *owner), Vec::new(), old))
 }
 
 /// The snapshot before the newest, or the very beginning, if the segments go back that far.

@@ -213,13 +213,8 @@ impl Replay {
         let settings = ShardSettings::load(&snapshot.settings).map_err(damaged)?;
         let mut replay = Replay::new(disk, references, snapshot.owner);
         let (id, shards) = replay.place();
-        let (state, format) = (&snapshot.state, snapshot.format);
-        let shard = Shard::load_format(state, format, id, shards, reference, settings.clone());
-        let shard = shard.map_err(damaged)?;
-        // The digest of an earlier format may have been taken over other parts; the hash over the file was right.
-        if format == image::STATE_FORMAT {
-            check_digest(&path, snapshot.seq, snapshot.digest, &shard)?;
-        }
+        let shard = Shard::load(&snapshot.state, id, shards, reference, settings.clone()).map_err(damaged)?;
+        check_digest(&path, snapshot.seq, snapshot.digest, &shard)?;
         let outbox = Outbox::new(snapshot.event);
         replay.state = Some(State { shard, outbox, settings, reference: snapshot.reference });
         (replay.seq, replay.time) = (snapshot.seq, snapshot.time);
@@ -249,8 +244,7 @@ impl Replay {
     /// Whether this snapshot, of the same record, is of the same state.
     pub fn check(&self, snapshot: &Snapshot) -> Result<(), Fault> {
         let Some(ours) = self.snapshot() else { return Ok(()) };
-        let is_earlier = snapshot.format != ours.format;
-        if is_earlier || ours == *snapshot {
+        if ours == *snapshot {
             return Ok(());
         }
         let what = What::Digest { seq: ours.seq, told: snapshot.digest, found: ours.digest };
@@ -267,7 +261,6 @@ impl Replay {
             event: outbox.seq(),
             digest: shard.digest(),
             reference: *reference,
-            format: image::STATE_FORMAT,
             settings: Vec::new(),
             state: Vec::new(),
         };

@@ -37,8 +37,6 @@ pub struct Snapshot {
     pub digest: u64,
     /// Name of the reference data.
     pub reference: u64,
-    /// [`image::STATE_FORMAT`] of the version that wrote it.
-    pub format: u32,
     pub settings: Vec<u8>,
     pub state: Vec<u8>,
 }
@@ -78,7 +76,7 @@ impl Snapshot {
         }
         out[104..106].copy_from_slice(&self.owner.shard.to_le_bytes());
         out[106..108].copy_from_slice(&self.owner.shards.to_le_bytes());
-        out[108..112].copy_from_slice(&self.format.to_le_bytes());
+        out[108..112].copy_from_slice(&image::STATE_FORMAT.to_le_bytes());
         let sum = crc32c::crc32c(&out[..HEADER_BYTES]);
         out[12..16].copy_from_slice(&sum.to_le_bytes());
         out
@@ -111,10 +109,13 @@ impl Snapshot {
             return Err((0, damaged("the snapshot's header is damaged")));
         }
         let half = |at: usize| u32::from_le_bytes(array(&head[at..at + 4]));
-        let state = image::STATE_FORMAT_MIN..=image::STATE_FORMAT;
-        for (at, readable) in [(8, FORMAT..=FORMAT), (108, state)] {
-            if !readable.contains(&half(at)) {
-                return Err((at, What::Format(half(at))));
+        for (at, ours) in [(8, FORMAT), (108, image::STATE_FORMAT)] {
+            if half(at) != ours {
+                let is_old_state = at == 108 && half(at) < ours;
+                return Err((
+                    at,
+                    if is_old_state { What::OldState(half(at)) } else { What::Format(half(at)) },
+                ));
             }
         }
         let word = |at: usize| u64::from_le_bytes(array(&head[at..at + 8]));
@@ -135,7 +136,6 @@ impl Snapshot {
             event: word(64),
             digest: word(72),
             reference: word(80),
-            format: half(108),
             settings: body[..settings].to_vec(),
             state: body[settings..].to_vec(),
         })
@@ -154,7 +154,6 @@ mod tests {
             event: 2,
             digest: 3,
             reference: 4,
-            format: image::STATE_FORMAT,
             settings: b"how".to_vec(),
             state: b"what there is".to_vec(),
         }

@@ -137,7 +137,8 @@ mod tests {
         let owner = Owner { identity: 7, shard: 0, shards: 1 };
         let after = Link { number: number - 1, end: 0, header_sum: 0, chain: 0 };
         let (first, time, digest, durable, reference) = (1, 0, 0, 0, 0);
-        let header = Header { owner, rules: RULES, boot: 1, number, first, time, digest, durable, after, reference };
+        let header =
+            Header { owner, rules: RULES, boot: 1, number, first, time, digest, durable, after, reference };
         let mut bytes = header.encode().0.to_vec();
         for (at, payload) in payloads.iter().enumerate() {
             let record = Record { seq: at as u64 + 1, time: 0, lag: 0, kind: kind::COMMAND, payload };
@@ -166,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_journal_holds_another_if_it_has_each_of_its_records() {
-        let (short, long, other): (&[&[u8]], &[&[u8]], &[&[u8]]) = (&[b"x"], &[b"x", b"y"], &[b"x", b"z"]);
+        let [short, long, other]: [&[&[u8]]; 3] = [&[b"x"], &[b"x", b"y"], &[b"x", b"z"]];
         assert!(holds(&[(1, long)], &[(1, short)]));
         assert!(holds(&[(1, long)], &[(1, long)]));
         assert!(!holds(&[(1, short)], &[(1, long)]), "it is shorter");

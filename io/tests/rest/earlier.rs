@@ -27,32 +27,46 @@ fn unpacked(name: &str, purpose: &str) -> Folder {
 
 #[test]
 fn a_folder_of_the_version_before_goes_on() {
-    for name in ["plain", "snapshot"] {
-        let data = unpacked(name, "starts");
-        for life in 0..3 {
-            let mut service = Service::with(&data, &SETTINGS);
-            let order = service.order("open-c");
-            assert_eq!((&order["status"], &order["limit"]), (&"NEW".into(), &92.into()), "{name}");
-            assert_eq!(service.order("open-b")["intId"], "open-c");
-            if name == "plain" {
-                assert_eq!(service.order("open")["intId"], "open-c", "its journal tells every id");
-            }
-            let order = service.order("fill-0");
-            assert_eq!((&order["status"], &order["filledQuantity"]), (&"PARTIALLY_FILLED".into(), &3.into()));
-            assert_eq!(service.order("stop")["status"], "NEW");
-            let positions = service.read("/rest/position");
-            let mut held: Vec<_> =
-                positions.as_array().unwrap().iter().map(|row| row["quantity"].as_i64()).collect();
-            held.sort();
-            assert_eq!(held, [Some(-3), Some(3)], "{name}");
-            let body = format!(
-                r#"{{"intId":"new-{life}","securityId":1,"side":"BUY","quantity":5,"limit":70,"tif":"GTC"}}"#
-            );
-            service.must_post(LIMIT, &body);
-            assert_eq!(service.order("new-0")["status"], "NEW", "life {life}");
-            service.kill();
-        }
+    let data = unpacked("plain", "starts");
+    for life in 0..3 {
+        let mut service = Service::with(&data, &SETTINGS);
+        let order = service.order("open-c");
+        assert_eq!((&order["status"], &order["limit"]), (&"NEW".into(), &92.into()));
+        assert_eq!(service.order("open-b")["intId"], "open-c");
+        assert_eq!(service.order("open")["intId"], "open-c", "its journal tells every id");
+        let order = service.order("fill-0");
+        assert_eq!((&order["status"], &order["filledQuantity"]), (&"PARTIALLY_FILLED".into(), &3.into()));
+        assert_eq!(service.order("stop")["status"], "NEW");
+        let positions = service.read("/rest/position");
+        let mut held: Vec<_> =
+            positions.as_array().unwrap().iter().map(|row| row["quantity"].as_i64()).collect();
+        held.sort();
+        assert_eq!(held, [Some(-3), Some(3)]);
+        let body = format!(
+            r#"{{"intId":"new-{life}","securityId":1,"side":"BUY","quantity":5,"limit":70,"tif":"GTC"}}"#
+        );
+        service.must_post(LIMIT, &body);
+        assert_eq!(service.order("new-0")["status"], "NEW", "life {life}");
+        service.kill();
     }
+}
+
+/// Its snapshots lack what this version keeps, and nothing can make it again.
+#[test]
+fn a_folder_that_begins_with_an_old_snapshot_is_refused_with_instructions() {
+    let complaints = refusal(&unpacked("snapshot", "lacks"));
+    for words in
+        ["an earlier version", "in format 2", "start the version that wrote it", "Nothing was changed"]
+    {
+        assert!(complaints.contains(words), "{words}: {complaints}");
+    }
+}
+
+/// What is said when a folder is not started.
+fn refusal(data: &Folder) -> String {
+    let service = process::Service::on(data, process::command(data, &SETTINGS));
+    assert!(!service.is_ready());
+    service.end().complaints
 }
 
 #[test]
@@ -66,9 +80,7 @@ fn a_folder_whose_commands_give_another_state_now_is_refused_with_instructions()
     let (other, _) = Header { digest: header.digest ^ 1, ..header }.encode();
     bytes[..other.len()].copy_from_slice(&other);
     std::fs::write(&path, bytes).unwrap();
-    let service = process::Service::on(&data, process::command(&data, &SETTINGS));
-    assert!(!service.is_ready());
-    let complaints = service.end().complaints;
+    let complaints = refusal(&data);
     for words in
         ["an earlier version", "000000000004.seg", "start the version that wrote it", "Nothing was changed"]
     {

@@ -54,7 +54,7 @@ fn a_long_list_is_whole_and_in_order() {
         client.send("GET /rest/execution/order HTTP/1.1\r\nHost: localhost\r\n\r\n");
     }
     assert_eq!(service.read("/rest/execution/order").as_array().unwrap().len(), ORDERS);
-    service.kill();
+    service.stop_trading();
     let gone = service.until("/rest/ext/order/history", |rows| rows.as_array().unwrap().len() == ORDERS);
     assert_eq!(gone[0]["status"], "CANCELED");
     assert_eq!(service.read("/rest/execution/order"), serde_json::json!([]));

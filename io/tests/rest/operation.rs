@@ -152,7 +152,7 @@ fn the_kill_switch_cancels_and_keeps_back() {
     let mut service = Service::start("kill");
     let order = r#"{"securityId":1,"side":"BUY","quantity":1,"limit":1,"intId":"a"}"#;
     service.must_post("/rest/execution/order/limit", order);
-    service.kill();
+    service.stop_trading();
     assert_eq!(service.order("a")["status"], "CANCELED");
     assert_eq!(service.read("/rest/ext/risk")["killSwitch"], true);
     service.refuse(

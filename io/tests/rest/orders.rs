@@ -378,7 +378,7 @@ fn an_order_is_checked_and_not_sent() {
         422,
         "duplicate-order-id",
     );
-    service.kill();
+    service.stop_trading();
     service.refuse("POST", path, good, 422, "kill-switch");
     assert_eq!(service.read("/rest/execution/order"), json!([]));
     assert_eq!(

@@ -99,8 +99,8 @@ impl Service {
         answer
     }
 
-    /// The kill switch is on in every shard.
-    pub fn kill(&mut self) {
+    /// Turns the kill switch on, in every shard.
+    pub fn stop_trading(&mut self) {
         let answer = self.post("/rest/ext/kill-switch", "");
         let all = serde_json::json!({ "confirmed": "ALL", "unconfirmedShards": [] });
         assert_eq!((answer.status, answer.json()), (200, all));
