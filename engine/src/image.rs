@@ -30,8 +30,9 @@ use crate::command::Command;
 pub const FORMAT: u32 = 1;
 
 /// The same for the state of a shard, which changes more often and can be made again from the commands. It goes up with [`FORMAT`] too.
-/// Of 1, orders came back without the reason, time and fill that were last told of them.
-pub const STATE_FORMAT: u32 = 2;
+/// Of 1, orders came back without the reason, time and fill that were last told of them. Of 2, a shard did not know which
+/// exchanges have hours, since when each is in its session, and which securities have expired.
+pub const STATE_FORMAT: u32 = 3;
 
 /// No command takes more: as many bytes as it has in memory. The longest, a submission, takes 105.
 pub const COMMAND_BYTES_MAX: usize = 128;

@@ -120,6 +120,7 @@ reasons! {
     BrokerLost = "broker-lost", "the way to the server is lost: the message broker or the server is away";
     OwnerAway = "owner-away", "the server that owns the security is away";
     ReportLost = "report-lost", "it was taken, and the report of it was lost while the server that owns the security was away";
+    ExpiredSecurity = "expired-security", "the security has expired and can no longer be traded";
 }
 
 impl Reason {

@@ -7,6 +7,7 @@ pub mod files_fuzz;
 pub mod fix;
 pub mod fix_fuzz;
 pub mod flow;
+pub mod hours;
 pub mod journal_fuzz;
 pub mod keep;
 pub mod letters_fuzz;

@@ -99,6 +99,8 @@ image!(enum Body {
     24 = Snapshot { port },
     25 = Reference { name },
     26 = Validate { terms },
+    27 = Schedule { exchange, session, since, has_hours },
+    28 = Expiry { exchange, day },
 });
 image!(Quote { bid, bid_size, ask, ask_size, at });
 image!(Trade { price, size, at });

@@ -17,6 +17,7 @@ mod books;
 mod control;
 pub mod depth;
 mod entry;
+mod expiry;
 mod gate;
 mod image;
 mod market;
@@ -46,6 +47,7 @@ use crate::timers::{Timers, Way};
 use crate::venue::{BookSpec, Venue};
 
 use agenda::Agenda;
+pub use control::SessionState;
 use depth::Depths;
 use snapshot::Snapshots;
 use stops::Stops;
@@ -96,6 +98,8 @@ pub fn route(body: &Body, shards: u8) -> Route {
         | Body::Budget(_)
         | Body::Session { .. }
         | Body::TradingDay { .. }
+        | Body::Schedule { .. }
+        | Body::Expiry { .. }
         | Body::Timer
         | Body::Watch { .. }
         | Body::Snapshot { .. }
@@ -262,7 +266,9 @@ impl Shard {
             | Body::Watch { .. }
             | Body::Snapshot { .. }
             | Body::Reference { .. }
-            | Body::Validate { .. } => self.administer(command, out),
+            | Body::Validate { .. }
+            | Body::Schedule { .. }
+            | Body::Expiry { .. } => self.administer(command, out),
         }
         self.end_step(before, out);
     }

@@ -13,6 +13,7 @@ mod service;
 mod cache;
 mod decimals;
 mod hostile;
+mod hours;
 mod lives;
 mod lists;
 mod money;

@@ -324,6 +324,8 @@ pub fn may_come(body: &Told) -> bool {
         | Told::Budget(_)
         | Told::Session { .. }
         | Told::TradingDay { .. }
+        | Told::Schedule { .. }
+        | Told::Expiry { .. }
         | Told::Timer
         | Told::Watch { .. }
         | Told::Snapshot { .. }
