@@ -154,7 +154,7 @@ fn security(id: u32) -> Security {
         isin: None,
         underlying: None,
         expiration: match id {
-            5 => Some(Day(START_DAY + 1_000)),
+            5 => Some(Day(START_DAY + 1_001)),
             6..=7 => Some(Day(START_DAY + id as i32 - 5)),
             _ => None,
         },
