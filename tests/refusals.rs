@@ -393,12 +393,12 @@ const ENDS: &[Case] = &[
     (Reason::ExpiredSecurity, "settled", || {
         let mut stage = stage();
         stage.tell(Told::Expire { security: SHARES[0], price: price("100") });
-        stage.submit(good())
+        stage.submit(good()).1
     }),
     (Reason::ExpiredSecurity, "its date is over", || {
         let mut stage = stage();
         stage.tell(Told::Expiry { exchange: world::PLAIN, day: Day(world::START_DAY + 1) });
-        stage.submit(limit(world::FUTURES[1], BUY, "10", "100"))
+        stage.submit(limit(FUTURES[1], BUY, "10", "100")).1
     }),
     (Reason::SecurityExpired, "its orders", || {
         let mut stage = stage();
