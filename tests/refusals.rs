@@ -13,7 +13,7 @@ use pitlane_engine::number::{Money, Price, Qty};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::settings::{Delays, ShardSettings};
 use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
-use pitlane_engine::time::{NS_PER_S, Timestamp};
+use pitlane_engine::time::{Day, NS_PER_S, Timestamp};
 use pitlane_tests::stage::{Stage, limit, reasons};
 use pitlane_tests::world::{self, ABROAD, FUTURES, HOME_ACCOUNTS, SHARES, money, price, qty};
 
@@ -389,6 +389,16 @@ const ENDS: &[Case] = &[
         let (mut stage, order) = working();
         stage.fill(order, 1, "5", "100");
         stage.report(order, Report::Corrected { exec: ExecRef(1), qty: qty("4"), price: price("99") })
+    }),
+    (Reason::ExpiredSecurity, "settled", || {
+        let mut stage = stage();
+        stage.tell(Told::Expire { security: SHARES[0], price: price("100") });
+        stage.submit(good()).1
+    }),
+    (Reason::ExpiredSecurity, "its date is over", || {
+        let mut stage = stage();
+        stage.tell(Told::Expiry { exchange: world::PLAIN, day: Day(world::START_DAY + 1) });
+        stage.submit(limit(FUTURES[1], BUY, "10", "100")).1
     }),
     (Reason::SecurityExpired, "its orders", || {
         let mut stage = stage();

@@ -6,6 +6,8 @@ use pitlane_engine::number::Money;
 use pitlane_engine::settings::{FillModel, SelfTrade, ShardSettings, TriggerBy};
 use pitlane_tests::dice::Dice;
 use pitlane_tests::flow::{Flow, Histories};
+#[cfg(feature = "io")]
+use pitlane_tests::hours::Hours;
 use pitlane_tests::life::Life;
 use pitlane_tests::pair::Pair;
 use pitlane_tests::platform::{Platform, Setup, Storage};
@@ -94,6 +96,24 @@ fn a_journal_gives_the_same_shard_over_many_starts() {
             }
         }
         life.check_journal()
+    });
+}
+
+/// Steps of a server with exchange hours: several weeks, of which it is down for most.
+#[cfg(feature = "io")]
+const HOURS_STEPS: usize = 60;
+
+/// Closes, rollovers and expiries come whether or not a server is there, and whatever its clock does.
+#[cfg(feature = "io")]
+#[test]
+fn what_lives_for_a_session_ends_with_it_however_often_the_server_is_down() {
+    seeds::run(1_000, |seed, trace| {
+        let mut hours = Hours::new(seed);
+        let outcome = seeds::guarded(&mut || (0..HOURS_STEPS).try_for_each(|_| hours.step()));
+        if outcome.is_err() && trace {
+            println!("{}", hours.trace.join("\n"));
+        }
+        outcome
     });
 }
 

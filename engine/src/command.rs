@@ -146,6 +146,21 @@ pub enum Body {
         version: Version,
         directive: Directive,
     },
+    /// The exchange has been in this session since then, by its calendar. Unlike [`Body::Session`] it says whether the exchange
+    /// has hours at all: with hours its DAY orders end at its close, without them at the rollover of the trading day.
+    Schedule {
+        exchange: ExchangeId,
+        session: Session,
+        /// When the calendar had it begin; a start after a pause applies it later. Zero: unknown, or without hours.
+        since: Timestamp,
+        has_hours: bool,
+    },
+    /// This date is over at the exchange: its securities that expire on it or before are expired. Orders for them are refused and
+    /// open ones end; each position left is told as [`crate::event::Alert::Unsettled`] until [`Body::Expire`] closes it.
+    Expiry {
+        exchange: ExchangeId,
+        day: Day,
+    },
 }
 
 /// Best prices. A size of zero means that this side is empty.

@@ -13,6 +13,7 @@ use crate::number::{Grid, Money, Price, Qty};
 use crate::refdata::{RefData, Security};
 use crate::risk::Guard;
 use crate::shard::shard_of;
+use crate::time::{Day, Timestamp};
 
 /// A security of this shard.
 #[derive(Clone, Debug)]
@@ -28,6 +29,8 @@ pub struct Local {
     pub exchange: u16,
     pub adapter: AdapterId,
     pub tradeable: bool,
+    /// It has expired, for good: reference data that come later do not revive it.
+    pub expired: bool,
     pub killed: bool,
     pub halted: bool,
     /// Whether its adapter has refused to send a stop since it last told whether it is connected: then it is away, and will say so.
@@ -44,6 +47,12 @@ pub struct Place {
     pub auctions: bool,
     pub adapter: AdapterId,
     pub session: Session,
+    /// Whether it closes, so that its DAY orders end then and not with the trading day.
+    pub has_hours: bool,
+    /// When its calendar had the session begin; zero: nobody has said.
+    pub since: Timestamp,
+    /// The last date that is over there: what expires on it or before has expired.
+    pub over: Option<Day>,
 }
 
 #[derive(Clone, Debug)]
@@ -107,6 +116,9 @@ impl Directory {
                         auctions: exchange.auctions,
                         adapter: exchange.adapter,
                         session: Session::default(),
+                        has_hours: false,
+                        since: Timestamp::ZERO,
+                        over: None,
                     });
                     continue;
                 }
@@ -143,6 +155,10 @@ impl Directory {
             exchange,
             adapter: self.places[exchange as usize].adapter,
             tradeable: security.tradeable && family.tradeable,
+            // One that is added too late has never been traded.
+            expired: security
+                .expiration
+                .is_some_and(|date| self.places[exchange as usize].over.is_some_and(|over| date <= over)),
             killed: false,
             halted: false,
             suspect: false,
@@ -152,7 +168,10 @@ impl Directory {
         match self.locals.get_mut(index as usize) {
             // Choice: tick, lot and contract size are for the life of a security; only the commission and whether it
             // may be traded can change under its orders and positions.
-            Some(local) => (local.commission, local.tradeable) = (fresh.commission, fresh.tradeable),
+            Some(local) => {
+                (local.commission, local.tradeable) = (fresh.commission, fresh.tradeable);
+                local.expired |= fresh.expired;
+            }
             None => {
                 self.locals.push(fresh);
                 enlist(&mut self.local_by_id, security.id.0, index);

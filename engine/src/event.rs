@@ -407,6 +407,8 @@ pub enum Alert {
     UnexpectedReport,
     /// The memory for executions of venues is full; duplicates can no longer be told.
     ExecutionsFull,
+    /// A security has expired and a position in it waits for its settlement price.
+    Unsettled,
 }
 
 /// What a venue is asked to do.

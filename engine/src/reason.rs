@@ -121,6 +121,7 @@ reasons! {
     OwnerAway = "owner-away", "the server that owns the security is away";
     ReportLost = "report-lost", "it was taken, and the report of it was lost while the server that owns the security was away";
     MissedFill = "missed-fill", "a fill that was missed, counted from what the venue told of the order later";
+    ExpiredSecurity = "expired-security", "the security has expired and can no longer be traded";
 }
 
 impl Reason {

@@ -9,6 +9,7 @@
 //! place if the day on which it ends is no Saturday, no Sunday and no holiday. From 00:00 to 24:00 means: always.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter;
 
 use pitlane_engine::command::Session;
 use pitlane_engine::id::ExchangeId;
@@ -20,6 +21,8 @@ use crate::zone::Zone;
 
 /// Days looked ahead for the next change. If there are more holidays in a row, one looks again then.
 const DAYS_AHEAD: i32 = 8;
+/// Days walked at most from either end of a long pause. A pause of which more is left out has closed everything that closes.
+const WALK_DAYS_MAX: i32 = 40;
 
 /// Those exchanges whose hours are kept; all others are always open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,10 +40,19 @@ struct Place {
     holidays: BTreeSet<Day>,
 }
 
+/// A session begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    pub at: Timestamp,
+    pub session: Session,
+}
+
 /// Where an exchange stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
     pub session: Session,
+    /// When it began, as far as can be told without looking back for long.
+    pub since: Timestamp,
     /// When to ask again.
     pub until: Timestamp,
 }
@@ -62,6 +74,21 @@ impl Calendar {
             let has_time = hours.opening_auction_s > 0 || hours.closing_auction_s > 0;
             has_time && hours.by == HoursBy::Exchange && Place::new(row, hours).is_some()
         })
+    }
+
+    pub fn has_hours(&self, exchange: ExchangeId) -> bool {
+        self.places.contains_key(&exchange)
+    }
+
+    /// The last date of an exchange that is over at this instant: its trading has ended, or there was none. None: it has no hours.
+    pub fn over(&self, exchange: ExchangeId, now: Timestamp) -> Option<Day> {
+        self.places.get(&exchange).map(|place| place.over(now))
+    }
+
+    /// What an exchange goes through after `from` and up to `now`, in order. Of a long pause, whole trading days after the first close
+    /// and before the last are left out: the one has ended what lives for a session, and nobody could enter more.
+    pub fn walk(&self, exchange: ExchangeId, from: Timestamp, now: Timestamp) -> Vec<Change> {
+        self.places.get(&exchange).map_or_else(Vec::new, |place| place.walk(from, now))
     }
 
     pub fn at(&self, now: Timestamp) -> impl Iterator<Item = (ExchangeId, Standing)> {
@@ -88,22 +115,60 @@ impl Place {
     fn at(&self, now: Timestamp) -> Standing {
         let (today, _) = self.zone.local(now);
         let days = (today.0 - 1..=today.0 + DAYS_AHEAD).map(Day);
-        let mut standing = Standing { session: Session::Closed, until: Timestamp::MAX };
+        let midnight = self.zone.instant(today, TimeOfDay(0)).min(now);
+        let mut standing = Standing { session: Session::Closed, since: midnight, until: Timestamp::MAX };
         for (begins, session) in days.filter_map(|day| self.course(day)).flatten() {
             if begins > now {
                 standing.until = begins;
                 return standing;
             }
-            standing.session = session;
+            (standing.session, standing.since) = (session, begins);
         }
         standing.until = self.zone.instant(Day(today.0 + 1), TimeOfDay(0));
         standing
     }
 
+    fn over(&self, now: Timestamp) -> Day {
+        let (today, _) = self.zone.local(now);
+        let trades = self.takes_place(today) && now < self.zone.instant(today, self.close);
+        Day(today.0 - trades as i32)
+    }
+
+    fn walk(&self, from: Timestamp, now: Timestamp) -> Vec<Change> {
+        let (first, last) = (self.zone.local(from).0.0 - 1, self.zone.local(now).0.0);
+        let is_long = last - first > 2 * WALK_DAYS_MAX;
+        let skipped = if is_long { first + WALK_DAYS_MAX..last - WALK_DAYS_MAX } else { 0..0 };
+        let days = (first..=last).filter(|day| !skipped.contains(day)).map(Day);
+        let mut reached = from;
+        let mut changes = Vec::new();
+        for course in days.filter_map(|day| self.course(day)) {
+            let ends = course.iter().skip(1).map(|(begins, _)| Some(*begins)).chain(iter::once(None));
+            for ((begins, session), ends) in course.into_iter().zip(ends) {
+                // Where one trading day follows the other without a pause, its auction waits for the close.
+                let begins = if changes.is_empty() { begins } else { begins.max(reached) };
+                let is_empty = ends.is_some_and(|ends| ends <= begins);
+                if begins > from && begins <= now && !is_empty {
+                    changes.push(Change { at: begins, session });
+                    reached = begins;
+                }
+            }
+        }
+        let closes = changes.iter().enumerate().filter(|(_, change)| change.session == Session::Closed);
+        let closes: Vec<usize> = closes.map(|(at, _)| at).collect();
+        if let [first, .., before_last, _] = closes[..] {
+            changes.drain(first + 1..=before_last);
+        }
+        changes
+    }
+
+    fn takes_place(&self, day: Day) -> bool {
+        !is_weekend(day) && !self.holidays.contains(&day)
+    }
+
     /// The sessions of the trading day that opens on this day, each with its beginning; none if it does not take place.
     fn course(&self, day: Day) -> Option<[(Timestamp, Session); 4]> {
         let last = if self.close <= self.open { Day(day.0 + 1) } else { day };
-        if is_weekend(last) || self.holidays.contains(&last) {
+        if !self.takes_place(last) {
             return None;
         }
         let open = self.zone.instant(day, self.open);
@@ -148,7 +213,7 @@ mod tests {
 
     /// Session and when the next one begins.
     fn standing(place: &Place, now: &str) -> (Session, String) {
-        let Standing { session, until } = place.at(instant(now));
+        let Standing { session, until, .. } = place.at(instant(now));
         (session, until.to_string())
     }
 
@@ -219,6 +284,101 @@ mod tests {
             standing(&nasdaq, "2026-01-10T12:00:00Z"),
             (Session::Closed, "2026-01-11T00:00:00Z".to_string())
         );
+    }
+
+    /// What is walked through, as the hour of a day and the first letters of a session.
+    fn walked(place: &Place, from: &str, now: &str) -> Vec<String> {
+        let changes = place.walk(instant(from), instant(now)).into_iter();
+        changes.map(|Change { at, session }| format!("{} {session:?}", &at.to_string()[5..16])).collect()
+    }
+
+    #[test]
+    fn a_pause_over_the_close_is_walked_in_order() {
+        let plain = place("UTC", "09:00:00", "17:00:00", 600);
+        assert_eq!(
+            walked(&plain, "2026-01-15T09:00:00Z", "2026-01-16T09:30:00Z"),
+            [
+                "01-15T16:50 ClosingAuction",
+                "01-15T17:00 Closed",
+                "01-16T08:50 OpeningAuction",
+                "01-16T09:00 Continuous"
+            ]
+        );
+        assert_eq!(walked(&plain, "2026-01-15T17:00:00Z", "2026-01-15T23:00:00Z"), [""; 0]);
+        assert_eq!(
+            walked(&plain, "2026-01-15T08:50:00Z", "2026-01-15T09:00:00Z"),
+            ["01-15T09:00 Continuous"]
+        );
+        assert_eq!(walked(&plain, "2026-01-16T17:00:00Z", "2026-01-15T17:00:00Z"), [""; 0], "time went back");
+    }
+
+    #[test]
+    fn of_a_long_pause_the_first_close_and_the_last_day_are_walked() {
+        let plain = place("UTC", "09:00:00", "17:00:00", 0);
+        let expected =
+            ["01-15T17:00 Closed", "01-21T09:00 Continuous", "01-21T17:00 Closed", "01-22T09:00 Continuous"];
+        assert_eq!(walked(&plain, "2026-01-15T09:00:00Z", "2026-01-22T10:00:00Z"), expected);
+        let years = walked(&plain, "2020-01-15T09:00:00Z", "2026-01-22T10:00:00Z");
+        assert_eq!(years[0], "01-15T17:00 Closed");
+        assert_eq!(years[1..], expected[1..]);
+    }
+
+    #[test]
+    fn holidays_and_weekends_are_no_part_of_a_walk() {
+        let mut plain = place("UTC", "09:00:00", "17:00:00", 0);
+        plain.holidays.insert(Day::parse(b"2026-01-16").unwrap());
+        let expected = ["01-15T17:00 Closed", "01-19T09:00 Continuous"];
+        assert_eq!(walked(&plain, "2026-01-15T09:00:00Z", "2026-01-19T10:00:00Z"), expected);
+    }
+
+    #[test]
+    fn a_walk_through_summer_time_follows_the_local_clock() {
+        let nasdaq = place("America/New_York", "09:30:00", "16:00:00", 0);
+        let expected = ["03-06T21:00 Closed", "03-09T13:30 Continuous"];
+        assert_eq!(walked(&nasdaq, "2026-03-06T14:30:00Z", "2026-03-09T15:00:00Z"), expected);
+    }
+
+    #[test]
+    fn one_that_closes_only_to_open_again_closes_all_the_same() {
+        let round = place("UTC", "17:00:00", "17:00:00", 600);
+        assert_eq!(
+            walked(&round, "2026-01-14T17:00:00Z", "2026-01-15T18:00:00Z"),
+            ["01-15T16:50 ClosingAuction", "01-15T17:00 Closed", "01-15T17:00 Continuous"]
+        );
+    }
+
+    #[test]
+    fn a_date_is_over_with_its_close_and_at_once_if_nobody_trades() {
+        let day = |text: &[u8]| Day::parse(text).unwrap();
+        let mut nasdaq = place("America/New_York", "09:30:00", "16:00:00", 0);
+        nasdaq.holidays.insert(day(b"2026-01-19"));
+        for (now, over) in [
+            ("2026-01-16T20:59:59Z", b"2026-01-15"),
+            ("2026-01-16T21:00:00Z", b"2026-01-16"),
+            ("2026-01-17T12:00:00Z", b"2026-01-17"),
+            ("2026-01-19T12:00:00Z", b"2026-01-19"),
+            ("2026-01-20T12:00:00Z", b"2026-01-19"),
+        ] {
+            assert_eq!(nasdaq.over(instant(now)), day(over), "{now}");
+        }
+        let globex = place("America/Chicago", "17:00:00", "16:00:00", 0);
+        assert_eq!(globex.over(instant("2026-01-15T21:59:00Z")), day(b"2026-01-14"));
+        assert_eq!(globex.over(instant("2026-01-15T23:30:00Z")), day(b"2026-01-15"));
+    }
+
+    #[test]
+    fn a_walk_ends_where_the_exchange_stands() {
+        for (open, close, auction_s) in
+            [("09:30:00", "16:00:00", 0), ("17:00:00", "16:00:00", 300), ("17:00:00", "17:00:00", 600)]
+        {
+            let place = place("Europe/Zurich", open, close, auction_s);
+            let from = instant("2026-01-15T11:00:00Z");
+            for hour in 1..=2_000u64 {
+                let now = from.plus(hour * 1_711 * NS_PER_S);
+                let walked = place.walk(from, now).last().map(|change| change.session);
+                assert_eq!(walked.unwrap_or(place.at(from).session), place.at(now).session, "{open} {now}");
+            }
+        }
     }
 
     #[test]

@@ -2,7 +2,9 @@
 //!
 //! Instants are the wall clock's, but they never go back. Between two looks at the wall clock the processor's counter
 //! leads; at each look our time follows the wall clock: at once if that is ahead, slowly if it is behind
-//! (somebody has put it back), so that timers go on while the difference melts.
+//! (somebody has put it back), so that timers go on while the difference melts. A clock of a new process begins where the last one
+//! ended, if the wall clock is behind that: otherwise all commands would have the time of the last one until the wall clock has come
+//! there, and limits by second would refuse all orders but the first few.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,6 +36,16 @@ impl Clock {
         Clock { counter, start, course: Course::from(wall_ns()), hand: None }
     }
 
+    /// A clock that begins not before this instant.
+    pub fn starting_at(earliest: Timestamp) -> Clock {
+        Clock { course: Course::from(wall_ns().max(earliest.0)), ..Clock::new() }
+    }
+
+    /// The instant with which it began.
+    pub fn began(&self) -> Timestamp {
+        Timestamp(self.course.began)
+    }
+
     /// A clock whose hand somebody else moves, in nanoseconds since the epoch: for those who let an hour pass at once.
     pub fn told(hand: Arc<AtomicU64>) -> Clock {
         Clock { hand: Some(hand), ..Clock::new() }
@@ -52,6 +64,11 @@ impl Default for Clock {
     fn default() -> Clock {
         Clock::new()
     }
+}
+
+/// How long a clock that is ahead of the wall clock by so many nanoseconds takes until they agree.
+pub fn melting_ns(ahead_ns: u64) -> u64 {
+    ahead_ns.saturating_mul(LOOK_NS / BACK_NS_MAX)
 }
 
 /// The wall clock as it is, for log lines: it may go back.
@@ -73,11 +90,12 @@ struct Course {
     looked: u64,
     /// The latest time told.
     told: u64,
+    began: u64,
 }
 
 impl Course {
     fn from(wall: u64) -> Course {
-        Course { base: wall, looked: 0, told: wall }
+        Course { base: wall, looked: 0, told: wall, began: wall }
     }
 
     fn at(&mut self, elapsed: u64, wall: impl FnOnce() -> u64) -> u64 {
@@ -127,6 +145,35 @@ mod tests {
             before = now;
         }
         assert_eq!(before, START + 1_000 * LOOK_NS / 10 - behind);
+    }
+
+    #[test]
+    fn a_clock_that_begins_ahead_runs_and_melts() {
+        let (hour, second) = (3_600_000_000_000, 1_000_000_000);
+        let mut course = Course::from(START + hour);
+        let mut before = START + hour;
+        for step in 1..=600u64 {
+            let elapsed = step * LOOK_NS;
+            let now = course.at(elapsed, || START + elapsed);
+            assert!(now > before, "it stands still");
+            before = now;
+        }
+        let minute = 60 * second;
+        assert_eq!(
+            START + hour + minute - before,
+            600 * BACK_NS_MAX,
+            "a hundredth of the time is taken back"
+        );
+        assert_eq!(melting_ns(600 * BACK_NS_MAX), minute);
+    }
+
+    #[test]
+    fn a_clock_does_not_begin_before_it_is_told_to() {
+        let later = wall().plus(3_600_000_000_000);
+        let mut clock = Clock::starting_at(later);
+        assert_eq!(clock.began(), later);
+        assert!(clock.now() >= later);
+        assert!(Clock::starting_at(Timestamp(START)).now() > Timestamp(START));
     }
 
     #[test]

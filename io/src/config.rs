@@ -32,6 +32,7 @@ mod risk;
 mod rules;
 mod section;
 mod service;
+mod settlement;
 mod standby;
 mod stomp;
 mod strategy;
@@ -61,6 +62,7 @@ pub use net::{Driver, Net};
 pub use params::{Param, Params};
 pub use risk::{Restricted, Risk, Rules};
 pub use service::{Demo, Feed, Mode, Refdata, Service};
+pub use settlement::{SettleBy, Settlement};
 pub use standby::Standby;
 pub use stomp::{Broker, Stomp};
 pub use strategy::{Record, Replay, Simulation, Strategy};
@@ -102,6 +104,7 @@ pub struct Config {
     pub risk: Risk,
     pub venue: Venue,
     pub calendar: Calendar,
+    pub settlement: Settlement,
     pub feed: Feed,
     pub demo: Demo,
     pub replay: Replay,
@@ -170,6 +173,7 @@ impl Config {
             auth: root.section("auth", Auth::read),
             risk: root.section("risk", Risk::read),
             calendar: root.section("calendar", Calendar::read),
+            settlement: root.section("settlement", Settlement::read),
             feed: root.section("feed", |section| Feed::read(section, &service)),
             demo: root.section("demo", Demo::read),
             replay: root.section("replay", Replay::read),

@@ -35,7 +35,7 @@ use pitlane_engine::view::{View, ViewSettings};
 use pitlane_engine::worker::Worker;
 use rtrb::{Producer, RingBuffer};
 
-use self::control::{Briefing, Control};
+use self::control::{Briefing, Control, standings};
 
 use self::gateway::Gateway;
 use self::market::Market;
@@ -219,6 +219,7 @@ impl Parts {
             readers.push((name, reader));
             Some(recorder)
         };
+        let standings = standings(born.iter().map(|born| &born.shard));
         let (mut shard_news, mut gateway_news) = (Vec::new(), Vec::new());
         let shards = born.into_iter().zip(ends).map(|(born, end): (Born, ShardEnd)| {
             let recorder = recorder(format!("shard-{}", end.id().0));
@@ -238,7 +239,7 @@ impl Parts {
         }
         let http_recorder = recorder("http".to_string());
         let first = &mut gateways[0];
-        first.control = Some(Control::new(control, now, settings.briefing.clone()));
+        first.control = Some(Control::new(control, now, settings.briefing.clone(), standings));
         let (seed, interval_ns) = (settings.seed, settings.interval_ns);
         first.market = Some(Market::new(feed, reference, seed, interval_ns, settings.quoted.clone()));
         first.trader = (settings.pause_ns > 0).then(|| {

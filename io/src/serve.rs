@@ -21,6 +21,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use pitlane_engine::refdata::RefData;
+use pitlane_engine::time::{NS_PER_S, Timestamp};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::low_level::pipe;
@@ -31,7 +32,7 @@ pub use self::start::auth_settings;
 use self::store::Store;
 use self::watch::Watch;
 use crate::audit::AuditError;
-use crate::clock::Clock;
+use crate::clock::{self, Clock};
 use crate::config::{Config, Params};
 use crate::fix::caller::Caller;
 use crate::fix::clerk::AtWork;
@@ -46,6 +47,9 @@ use crate::wake::{Bell, wake_all};
 
 /// How long an orderly end may take. What is not done by then is in the journal, and is done after the next start.
 const END_MAX: Duration = Duration::from_secs(5);
+
+/// How far the journal may be ahead of the wall clock without a word: less than two machines of a cluster differ by.
+const AHEAD_NS_MAX: u64 = NS_PER_S;
 
 #[derive(Clone, Debug)]
 pub struct ServeSettings {
@@ -141,8 +145,24 @@ pub fn serve(
     {
         return Ok(());
     }
+    let now = not_before(store.last(), now);
     let running = start::start(settings, store, now, &life, log, standby)?;
     running.run(&life, main, &wait)
+}
+
+/// The time of this start: not before the last command of the journal, even if the wall clock was put back since.
+fn not_before(last: Timestamp, now: Timestamp) -> Timestamp {
+    let ahead_ns = last.since(now);
+    if ahead_ns > AHEAD_NS_MAX {
+        let (ahead_s, melting_s) = (ahead_ns / NS_PER_S, clock::melting_ns(ahead_ns) / NS_PER_S);
+        tracing::warn!(
+            ahead_s,
+            melting_s,
+            "the journal is ahead of the wall clock: the service begins at its last time, {last}, and slows down by a hundredth \
+             until the wall clock has come up. If the clock was wrong then, GTD orders and sessions are early by as much"
+        );
+    }
+    last.max(now)
 }
 
 /// Signals ring for main; the second one finds the flag set and ends the process.

@@ -259,6 +259,7 @@ pub fn ord_rej_reason(reason: Reason) -> u32 {
         | Reason::PriceBand
         | Reason::Overflow => EXCEEDS_LIMIT,
         Reason::NotTradeable
+        | Reason::ExpiredSecurity
         | Reason::VenueUnavailable
         | Reason::LaneFull
         | Reason::StorageFailed

@@ -396,9 +396,19 @@ impl Bytes<'_> {
             },
             222..=225 => Body::Halt { security: self.security(), on: self.flag() },
             226..=230 => Body::Budget(self.budget()),
-            231..=238 => Body::Session {
+            231..=236 => Body::Session {
                 exchange: ExchangeId(self.byte() as u16 % 4),
                 session: self.pick(&Session::ALL),
+            },
+            237 => Body::Schedule {
+                exchange: ExchangeId(self.byte() as u16 % 4),
+                session: self.pick(&Session::ALL),
+                since: now,
+                has_hours: self.flag(),
+            },
+            238 => Body::Expiry {
+                exchange: ExchangeId(self.byte() as u16 % 4),
+                day: Day(crate::world::START_DAY - 1 + self.byte() as i32 % 4),
             },
             239 => Body::TradingDay { day: Day(self.byte() as i32 - 5) },
             240..=247 => Body::Timer,

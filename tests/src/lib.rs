@@ -9,6 +9,8 @@ pub mod fix;
 pub mod fix_fuzz;
 pub mod flow;
 #[cfg(feature = "io")]
+pub mod hours;
+#[cfg(feature = "io")]
 pub mod journal_fuzz;
 pub mod keep;
 pub mod letters_fuzz;

@@ -184,7 +184,7 @@ impl Workload {
             4 => self.feed(now),
             5 => Deed::Report { nth: self.nth(), report: self.report() },
             6 => self.operate(now),
-            7 => self.session(),
+            7 => self.session(now),
             _ => Deed::Wait(self.wait()),
         }
     }
@@ -425,7 +425,7 @@ impl Workload {
         ExecRef(self.dice.below(self.execs + 1) as u128)
     }
 
-    fn session(&mut self) -> Deed {
+    fn session(&mut self, now: Timestamp) -> Deed {
         if self.dice.percent(30) {
             return Deed::Plain(Body::Halt { security: self.security(), on: self.dice.percent(50) });
         }
@@ -437,6 +437,11 @@ impl Workload {
             Session::Continuous,
             Session::ClosingAuction,
         ]);
+        if self.dice.percent(40) {
+            let has_hours = self.dice.percent(80);
+            let since = if has_hours { now } else { Timestamp::ZERO };
+            return Deed::Plain(Body::Schedule { exchange, session, since, has_hours });
+        }
         Deed::Plain(Body::Session { exchange, session })
     }
 
@@ -476,6 +481,10 @@ impl Workload {
                 phase: self.dice.pick(&[Phase::Running, Phase::Running, Phase::Stop]),
             },
             3 => Body::Transaction(self.movement()),
+            4 if self.dice.percent(50) => {
+                let day = Day(world::START_DAY + self.dice.between(-1, 2) as i32);
+                Body::Expiry { exchange: self.dice.pick(&world::EXCHANGES), day }
+            }
             4 => Body::Expire { security, price: self.price(security) },
             5 => Body::ResetPositions,
             6 => Body::ResetCash,

@@ -22,7 +22,7 @@ pub const OUTSIDE_ADAPTER: AdapterId = AdapterId(1);
 
 /// Securities that trade in auctions: lot 1, tick 0.01.
 pub const SHARES: [SecurityId; 4] = [SecurityId(1), SecurityId(2), SecurityId(3), SecurityId(4)];
-/// Lot 10, tick 0.25, contract size 50.
+/// Lot 10, tick 0.25, contract size 50. The last two expire on the first and second day after [`start`], the first much later.
 pub const FUTURES: [SecurityId; 3] = [SecurityId(5), SecurityId(6), SecurityId(7)];
 /// Securities of the outside venue: lot 1, tick 0.05.
 pub const ABROAD: [SecurityId; 3] = [SecurityId(8), SecurityId(9), SecurityId(10)];
@@ -55,9 +55,12 @@ pub const STRATEGIES: [StrategyId; 4] = [StrategyId::SERVER, StrategyId(1), Stra
 pub const IDLE_STRATEGY: StrategyId = StrategyId(4);
 pub const NO_STRATEGY: StrategyId = StrategyId(77);
 
+/// The first day of every run.
+pub const START_DAY: i32 = 20_773;
+
 /// The first instant of every run: 2026-11-16T08:00:00Z, a Monday.
 pub fn start() -> Timestamp {
-    Day(20_773).start().plus(8 * 3_600 * 1_000_000_000)
+    Day(START_DAY).start().plus(8 * 3_600 * 1_000_000_000)
 }
 
 pub fn source(port: u8, session: u16) -> Source {
@@ -89,7 +92,7 @@ pub fn reference() -> Arc<RefData> {
         ],
         families: vec![
             family(1, "Shares", AUCTIONS, "1", "0.01", "1", "0.005"),
-            family(2, "Futures", PLAIN, "50", "0.25", "10", "1.35"),
+            Family { expirable: true, ..family(2, "Futures", PLAIN, "50", "0.25", "10", "1.35") },
             family(3, "Abroad", OUTSIDE, "1", "0.05", "1", "0.01"),
         ],
         securities: (1..=11).map(security).collect(),
@@ -142,7 +145,7 @@ fn security(id: u32) -> Security {
         id: SecurityId(id),
         symbol: format!("S{id}"),
         description: format!("Security {id}"),
-        kind: SecurityKind::Stock,
+        kind: if (5..=7).contains(&id) { SecurityKind::Future } else { SecurityKind::Stock },
         family: FamilyId(match id {
             1..=4 | 11 => 1,
             5..=7 => 2,
@@ -150,7 +153,11 @@ fn security(id: u32) -> Security {
         }),
         isin: None,
         underlying: None,
-        expiration: None,
+        expiration: match id {
+            5 => Some(Day(START_DAY + 1_001)),
+            6..=7 => Some(Day(START_DAY + id as i32 - 5)),
+            _ => None,
+        },
         strike: None,
         option: None,
         base_currency: None,

@@ -12,7 +12,7 @@ use crate::number::{Grid, Price, Qty};
 use crate::refdata::RefData;
 use crate::shard::shard_of;
 
-image!(Place { id, auctions, adapter, session });
+image!(Place { id, auctions, adapter, session, has_hours, since, over });
 image!(AccountEntry { id, active, admits, guard });
 image!(StrategyEntry { id, phase, guard });
 
@@ -24,7 +24,7 @@ impl Image for Local {
         self.commission.encode(out);
         self.exchange.encode(out);
         self.adapter.encode(out);
-        [self.tradeable, self.killed, self.halted, self.suspect].encode(out);
+        [self.tradeable, self.killed, self.halted, self.suspect, self.expired].encode(out);
         self.watchers.encode(out);
         self.subscribers.encode(out);
     }
@@ -36,7 +36,7 @@ impl Image for Local {
         from.check(tick.is_positive() && lot.is_positive(), Problem::Value)?;
         let commission = Image::decode(from)?;
         let (exchange, adapter) = Image::decode(from)?;
-        let [tradeable, killed, halted, suspect] = Image::decode(from)?;
+        let [tradeable, killed, halted, suspect, expired] = Image::decode(from)?;
         Ok(Local {
             instrument,
             tick,
@@ -47,6 +47,7 @@ impl Image for Local {
             exchange,
             adapter,
             tradeable,
+            expired,
             killed,
             halted,
             suspect,
@@ -89,9 +90,18 @@ impl Directory {
     /// Switches, phases and limits in use.
     pub(crate) fn fold(&self, sum: &mut Fold) {
         for local in &self.locals {
-            [local.tradeable, local.killed, local.halted, local.suspect].encode(sum);
+            [local.tradeable, local.killed, local.halted].encode(sum);
         }
         self.places.iter().for_each(|place| place.session.encode(sum));
+        // Journals of earlier versions hold sums without these.
+        let hours = self.places.iter().filter(|place| place.has_hours);
+        hours.for_each(|place| (place.id, place.since).encode(sum));
+        let over = self.places.iter().filter(|place| place.over.is_some());
+        over.for_each(|place| (place.id, place.over).encode(sum));
+        let expired = self.locals.iter().filter(|local| local.expired);
+        expired.for_each(|local| local.instrument.security.encode(sum));
+        let suspect = self.locals.iter().filter(|local| local.suspect);
+        suspect.for_each(|local| (local.instrument.security, local.suspect).encode(sum));
         self.strategies.iter().for_each(|entry| entry.phase.encode(sum));
         let strategies = self.strategies.iter().map(|entry| &entry.guard);
         strategies.chain(self.accounts.iter().map(|entry| &entry.guard)).for_each(|guard| guard.fold(sum));

@@ -100,6 +100,7 @@ image!(enum Alert {
     6 = LateReject,
     7 = UnexpectedReport,
     8 = ExecutionsFull,
+    9 = Unsettled,
 });
 image!(Instruction { adapter, order, ask, id, request_id, terms });
 image!(BudgetUse { scope, kind, granted, used, returned, wanting });

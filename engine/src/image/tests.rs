@@ -93,6 +93,13 @@ fn longest() -> Vec<Command> {
         Body::Reference { name: u64::MAX },
         Body::Validate { terms },
         Body::Direct { version: Version::MAX, directive: Directive::Limits { scope, limits } },
+        Body::Schedule {
+            exchange: ExchangeId(7),
+            session: Session::ClosingAuction,
+            since: Timestamp(5),
+            has_hours: true,
+        },
+        Body::Expiry { exchange: ExchangeId(7), day: Day(20_000) },
     ];
     let source = Source { origin: Origin::Strategy, port, session: 65_535 };
     bodies.map(|body| Command { source, token: u32::MAX, body }).to_vec()

@@ -100,6 +100,8 @@ image!(enum Body {
     25 = Reference { name },
     26 = Validate { terms },
     27 = Direct { version, directive },
+    28 = Schedule { exchange, session, since, has_hours },
+    29 = Expiry { exchange, day },
 });
 image!(Quote { bid, bid_size, ask, ask_size, at });
 image!(Trade { price, size, at });

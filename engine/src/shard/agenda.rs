@@ -5,9 +5,9 @@ use super::Shard;
 use super::closing::Closing;
 use crate::command::{Quote, Session};
 use crate::event::{Adjustment, Ask, Body as Said};
-use crate::id::{AccountId, AdapterId, IntId, OrderHandle, PortMask, Source, StrategyId};
+use crate::id::{AccountId, AdapterId, IntId, PortMask, Source, StrategyId};
 use crate::number::Price;
-use crate::order::{NIL, Order, Step};
+use crate::order::{NIL, Order};
 use crate::outbox::Outbox;
 use crate::reason::Reason;
 use crate::terms::{Terms, Tif};
@@ -21,7 +21,7 @@ const SLOTS_PER_STEP: u32 = 1_024;
 /// Orders forgotten in one step, an event each.
 const FORGOTTEN_PER_STEP: usize = 64;
 /// Positions or balances looked at in one step, an event each at most.
-const ROWS_PER_STEP: usize = 32;
+pub(super) const ROWS_PER_STEP: usize = 32;
 
 #[derive(Debug, Default)]
 pub(super) struct Agenda {
@@ -44,7 +44,7 @@ pub(super) struct Agenda {
 
 /// Something to do to many, one step after the other.
 #[derive(Clone, Copy, Debug)]
-enum Sweep {
+pub(super) enum Sweep {
     /// Whatever is due.
     Timers,
     /// Cancels orders; then closes a position, if that was the purpose.
@@ -75,6 +75,12 @@ enum Sweep {
         price: Price,
         cursor: u32,
         position: u16,
+    },
+    /// Ends the orders of what has expired at an exchange, then tells the positions left in it.
+    Expired {
+        place: u16,
+        cursor: u32,
+        local: u32,
     },
     Positions {
         local: u32,
@@ -189,6 +195,10 @@ impl Agenda {
         self.sweep = Some(Sweep::Expire { local, price, cursor: 0, position: 0 });
     }
 
+    pub fn begin_expired(&mut self, place: u16) {
+        self.sweep = Some(Sweep::Expired { place, cursor: 0, local: 0 });
+    }
+
     pub fn begin_positions(&mut self) {
         self.sweep = Some(Sweep::Positions { local: 0, at: 0 });
     }
@@ -271,6 +281,7 @@ impl Shard {
             Sweep::Expire { local, price, cursor, position } => {
                 self.sweep_expire(local, price, cursor, position, out)
             }
+            Sweep::Expired { place, cursor, local } => self.sweep_expired(place, cursor, local, out),
             Sweep::Positions { local, at } => self.sweep_positions(local, at, out),
             Sweep::Cash { at } => self.sweep_cash(at, out),
             Sweep::Begin { cursor } => self.sweep_begin(cursor, out),
@@ -293,7 +304,7 @@ impl Shard {
             }
             Timed::ToVenue { order, ask } => {
                 if let Some(slot) = self.orders.find(order) {
-                    self.reach_venue(slot, ask);
+                    self.arrive(slot, ask, out);
                 }
             }
             Timed::FromVenue { order, report } => {
@@ -335,59 +346,6 @@ impl Shard {
         None
     }
 
-    fn sweep_session(
-        &mut self,
-        place: u16,
-        session: Session,
-        local: u32,
-        cursor: u32,
-        out: &mut Outbox,
-    ) -> Option<Sweep> {
-        let next = (local..self.directory.locals.len() as u32)
-            .find(|&at| self.directory.locals[at as usize].exchange == place);
-        if let Some(local) = next {
-            self.enter_session(local, session);
-            return Some(Sweep::Session { place, session, local: local + 1, cursor });
-        }
-        if session != Session::Closed {
-            return None;
-        }
-        let cursor = self.visit(
-            cursor,
-            |shard, order| {
-                shard.place_of(order) == Some(place) && matches!(order.terms.tif, Tif::Day | Tif::Atc)
-            },
-            |shard, slot, out| {
-                let reason = match shard.orders.get(slot).terms.tif {
-                    Tif::Atc => Reason::ExpiredAuction,
-                    _ => Reason::ExpiredDay,
-                };
-                shard.expire(slot, reason, out);
-            },
-            out,
-        );
-        let local = self.directory.locals.len() as u32;
-        (cursor < self.orders.len()).then_some(Sweep::Session { place, session, local, cursor })
-    }
-
-    fn sweep_day(&mut self, day: Day, cursor: u32, out: &mut Outbox) -> Option<Sweep> {
-        let cursor = self.visit(
-            cursor,
-            |shard, order| {
-                let open = shard
-                    .place_of(order)
-                    .is_some_and(|place| shard.directory.places[place as usize].session != Session::Closed);
-                open && order.terms.tif == Tif::Day
-            },
-            |shard, slot, out| shard.expire(slot, Reason::ExpiredDay, out),
-            out,
-        );
-        if cursor < self.orders.len() {
-            return Some(Sweep::Day { day, cursor });
-        }
-        Some(Sweep::Forget { day })
-    }
-
     fn sweep_forget(&mut self, day: Day, out: &mut Outbox) -> Option<Sweep> {
         for _ in 0..FORGOTTEN_PER_STEP {
             if !self.forget_of_the_past(out) {
@@ -399,35 +357,6 @@ impl Shard {
             }
         }
         Some(Sweep::Forget { day })
-    }
-
-    fn sweep_expire(
-        &mut self,
-        local: u32,
-        price: Price,
-        cursor: u32,
-        position: u16,
-        out: &mut Outbox,
-    ) -> Option<Sweep> {
-        if cursor < self.orders.len() {
-            let cursor = self.visit(
-                cursor,
-                |_, order| order.local == local,
-                |shard, slot, out| shard.expire(slot, Reason::SecurityExpired, out),
-                out,
-            );
-            return Some(Sweep::Expire { local, price, cursor, position });
-        }
-        let end = self.ledger.positions(local).len().min(position as usize + ROWS_PER_STEP);
-        for at in position as usize..end {
-            self.expire_position(local, at as u16, price, out);
-        }
-        (end < self.ledger.positions(local).len()).then_some(Sweep::Expire {
-            local,
-            price,
-            cursor,
-            position: end as u16,
-        })
     }
 
     fn sweep_positions(&mut self, mut local: u32, mut at: u16, out: &mut Outbox) -> Option<Sweep> {
@@ -501,7 +430,7 @@ impl Shard {
     }
 
     /// Acts upon open orders from a slot on, as far as a step goes; where to go on.
-    fn visit(
+    pub(super) fn visit(
         &mut self,
         cursor: u32,
         concerned: impl Fn(&Shard, &Order) -> bool,
@@ -524,32 +453,6 @@ impl Shard {
         end
     }
 
-    /// The date of an order has come. One on its way to the simulated venue ends as soon as it must have arrived.
-    fn expire_dated(&mut self, slot: u32, handle: OrderHandle, out: &mut Outbox) {
-        let order = self.orders.get(slot);
-        let here = order.at_venue || order.waits_for_trigger();
-        if order.base.is_finished() || here || !self.is_simulated(order.local) {
-            return self.expire(slot, Reason::ExpiredGtd, out);
-        }
-        let delays = self.delays(order.local);
-        let latest = delays.entry_ns.saturating_add(delays.entry_jitter_ns).saturating_add(1);
-        self.timers.push(self.now.plus(latest), Timed::Date(handle));
-    }
-
-    /// Ends an order whose time is over: a stop that waits with us, or one at the simulated venue. Outside venues end
-    /// theirs themselves.
-    fn expire(&mut self, slot: u32, reason: Reason, out: &mut Outbox) {
-        let order = self.orders.get(slot);
-        if order.base.is_finished() {
-            return;
-        }
-        if order.waits_for_trigger() && !order.at_venue {
-            self.ended(slot, Step::Expire, reason, out);
-        } else if self.is_simulated(order.local) {
-            self.venue.expire(slot, reason);
-        }
-    }
-
     fn concerns(&self, which: Which, order: &Order) -> bool {
         match which {
             Which::All => true,
@@ -566,7 +469,7 @@ impl Shard {
         }
     }
 
-    fn place_of(&self, order: &Order) -> Option<u16> {
+    pub(super) fn place_of(&self, order: &Order) -> Option<u16> {
         self.directory.locals.get(order.local as usize).map(|local| local.exchange)
     }
 }

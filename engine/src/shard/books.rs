@@ -95,7 +95,7 @@ impl Shard {
     /// The security has expired: its orders end, its positions are closed at the settlement price.
     pub(super) fn expire_security(&mut self, security: SecurityId, price: Price) -> Result<(), Reason> {
         let local = self.directory.local(security).ok_or(Reason::UnknownSecurity)?;
-        self.directory.locals[local as usize].tradeable = false;
+        self.directory.locals[local as usize].expired = true;
         self.agenda.begin_expire(local, price);
         Ok(())
     }

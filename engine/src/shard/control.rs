@@ -5,11 +5,22 @@ use super::Shard;
 use super::agenda::Which;
 use crate::command::{Body, Budget, BudgetAct, Command, Limits, Phase, Scope, Session, Watch};
 use crate::directive::{Directive, Version};
+use crate::directory::Place;
 use crate::event::Body as Said;
 use crate::id::{AdapterId, ExchangeId, PortId, PortMask, SecurityId, StrategyId};
 use crate::outbox::Outbox;
 use crate::reason::Reason;
 use crate::time::{Day, Timestamp};
+
+/// Where an exchange stands, for whoever goes on with its calendar after a start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionState {
+    pub exchange: ExchangeId,
+    pub session: Session,
+    /// When the calendar had the session begin; zero: nobody has said.
+    pub since: Timestamp,
+    pub has_hours: bool,
+}
 
 impl Shard {
     pub(super) fn administer(&mut self, command: &Command, out: &mut Outbox) {
@@ -34,6 +45,10 @@ impl Shard {
             Body::Snapshot { port } => self.snapshots.request(*port),
             Body::Reference { name } => self.change_reference(*name),
             Body::Validate { terms } => self.validate(terms, out),
+            Body::Schedule { exchange, session, since, has_hours } => {
+                self.schedule(*exchange, *session, *since, *has_hours, out)
+            }
+            Body::Expiry { exchange, day } => self.expiry(*exchange, *day),
             Body::Submit { .. }
             | Body::Modify { .. }
             | Body::Cancel { .. }
@@ -204,11 +219,40 @@ impl Shard {
     fn session(&mut self, exchange: ExchangeId, session: Session, out: &mut Outbox) -> Result<(), Reason> {
         let at = self.directory.place_index(exchange).ok_or(Reason::UnknownExchange)?;
         let place = &mut self.directory.places[at as usize];
+        // Nobody says since when, so since now: as close as older versions knew.
+        place.since = self.now;
         if place.session != session {
             place.session = session;
             self.say(Said::Session { exchange, session }, out);
             self.agenda.begin_session(at, session);
         }
+        Ok(())
+    }
+
+    /// Where each exchange stands, as this shard was told.
+    pub fn standings(&self) -> Vec<SessionState> {
+        let standing = |place: &Place| SessionState {
+            exchange: place.id,
+            session: place.session,
+            since: place.since,
+            has_hours: place.has_hours,
+        };
+        self.directory.places.iter().map(standing).collect()
+    }
+
+    /// An exchange has a calendar, or none, and stands where that says.
+    fn schedule(
+        &mut self,
+        exchange: ExchangeId,
+        session: Session,
+        since: Timestamp,
+        has_hours: bool,
+        out: &mut Outbox,
+    ) -> Result<(), Reason> {
+        self.session(exchange, session, out)?;
+        let at = self.directory.place_index(exchange).ok_or(Reason::UnknownExchange)?;
+        let place = &mut self.directory.places[at as usize];
+        (place.since, place.has_hours) = (since, has_hours);
         Ok(())
     }
 

@@ -94,8 +94,8 @@ impl Shard {
     fn look_up(&mut self, terms: &Terms) -> Result<Found, Reason> {
         let local = self.directory.local(terms.security).ok_or(Reason::UnknownSecurity)?;
         let security = &self.directory.locals[local as usize];
-        if !security.tradeable {
-            return Err(Reason::NotTradeable);
+        if !security.tradeable || security.expired {
+            return Err(if security.expired { Reason::ExpiredSecurity } else { Reason::NotTradeable });
         }
         let account = self.directory.account(terms.account).ok_or(Reason::UnknownAccount)?;
         let entry = &self.directory.accounts[account as usize];

@@ -19,6 +19,7 @@ mod control;
 mod credit;
 pub mod depth;
 mod entry;
+mod expiry;
 mod gate;
 mod image;
 mod market;
@@ -52,6 +53,7 @@ use crate::venue::{BookSpec, Venue};
 
 use agenda::Agenda;
 use closing::Closing;
+pub use control::SessionState;
 use depth::Depths;
 use snapshot::Snapshots;
 use stops::Stops;
@@ -103,6 +105,8 @@ pub fn route(body: &Body, shards: u8) -> Route {
         | Body::Budget(_)
         | Body::Session { .. }
         | Body::TradingDay { .. }
+        | Body::Schedule { .. }
+        | Body::Expiry { .. }
         | Body::Timer
         | Body::Watch { .. }
         | Body::Snapshot { .. }
@@ -292,7 +296,9 @@ impl Shard {
             | Body::Watch { .. }
             | Body::Snapshot { .. }
             | Body::Reference { .. }
-            | Body::Validate { .. } => self.administer(command, out),
+            | Body::Validate { .. }
+            | Body::Schedule { .. }
+            | Body::Expiry { .. } => self.administer(command, out),
         }
         self.end_step(before, out);
     }

@@ -1,5 +1,6 @@
 //! The shard as a whole: few tests, one for each road through it. Every rule in detail, with a naive twin, is in `tests/`.
 
+mod calendar;
 mod credit;
 mod depth;
 mod found;
@@ -417,7 +418,7 @@ fn an_expired_security_leaves_neither_orders_nor_positions() {
     bench.submit(limit(Side::Buy, 2, "3", "12"));
     let said = bench.send(Body::Expire { security: SIM_STOCK, price: price("11") });
     assert!(story(&said).contains(&(What::Expired, Status::Expired, qty("3"))));
-    assert_eq!(reason(&bench.submit(limit(Side::Buy, 2, "3", "12")).1), Reason::NotTradeable);
+    assert_eq!(reason(&bench.submit(limit(Side::Buy, 2, "3", "12")).1), Reason::ExpiredSecurity);
 }
 
 #[test]

@@ -24,11 +24,12 @@ pub const PRESETS: [(&str, &str, &str); 4] = [
 ];
 
 /// Tables whose keys are names of the reader's own; their tables may hold the keys of another.
-const NAMED: [(&str, &str); 4] = [
+const NAMED: [(&str, &str); 5] = [
     ("risk.strategy", "risk.strategies"),
     ("risk.account", "risk.accounts"),
     ("venue.exchange", "venue"),
     ("log.targets", ""),
+    ("settlement.prices", ""),
 ];
 
 /// What is laid over the built-in settings.

@@ -12,6 +12,7 @@ use pitlane_engine::strategy::parameters::{BadParameter, Parameters};
 use super::fault::Faults;
 use super::params::Params;
 use super::risk::{Restricted, Rules};
+use super::settlement::Settlement;
 use super::{Config, Origin, Strategy};
 use crate::faults::suggestion;
 
@@ -42,6 +43,9 @@ impl Config {
         check.known("risk.account", self.risk.account.keys(), &accounts, "account");
         check.known("venue.exchange", self.venue.exchange.keys(), &mics, "exchange");
         check.known("calendar.exchange", self.calendar.exchange.keys(), &mics, "exchange");
+        for name in self.settlement.prices.keys().filter(|name| Settlement::ids(name, reference).is_empty()) {
+            check.fault(&format!("settlement.prices.{name}"), format!("there is no security {name}"));
+        }
         check.restricted(&self.risk.strategies, "risk.strategies", reference);
         check.restricted(&self.risk.accounts, "risk.accounts", reference);
         for (name, rules) in &self.risk.strategy {

@@ -360,6 +360,8 @@ fn awaited_order(session: u16, body: &Body) -> Option<Awaited> {
         | Body::Watch { .. }
         | Body::Snapshot { .. }
         | Body::Reference { .. }
+        | Body::Schedule { .. }
+        | Body::Expiry { .. }
         | Body::Validate { .. } => None,
         Body::Quote { .. } | Body::Trade { .. } | Body::Tick { .. } | Body::Report { .. } | Body::Timer => {
             unreachable!("prices, reports and the clock are never answered, and no handler sends them")

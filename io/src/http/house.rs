@@ -120,6 +120,7 @@ impl House {
         let prefix = cluster.as_ref().map_or(PREFIX, |cluster| cluster.id_prefix());
         let room = FloorSettings { view: settings.view, orders_max: settings.orders_max, prefix };
         let (broker, bell) = (settings.broker.clone(), remote.bell().clone());
+        let began = clock.began();
         let hall = Rc::new(Hall::new(broker, reference.clone(), bell, clock, recorder, seat.roll()));
         if let Some(log) = &log {
             log.set_bell(remote.bell().clone());
@@ -154,7 +155,7 @@ impl House {
             tls,
             tell,
             stages: RefCell::new(stages),
-            clock: RefCell::new(Clock::new()),
+            clock: RefCell::new(Clock::starting_at(began)),
             remote,
             rests: Cell::new(false),
             leaving: Notify::new(),

@@ -41,6 +41,8 @@ pub fn class_of(body: &Body) -> Class {
         | Body::Watch { .. }
         | Body::Snapshot { .. }
         | Body::Reference { .. }
+        | Body::Schedule { .. }
+        | Body::Expiry { .. }
         | Body::Validate { .. } => Class::Needed,
     }
 }

@@ -7,20 +7,26 @@
 //!
 //! So a start after a crash and a first start are the same: shards that remember are told little, a new one everything.
 
+mod schedule;
+mod settlement;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use pitlane_engine::command::{Body, Limits, Phase, Scope, Session, Watch};
 use pitlane_engine::errands::Errands;
-use pitlane_engine::event::{Body as Said, Event};
+use pitlane_engine::event::{Alert, Body as Said, Event};
 use pitlane_engine::id::{ExchangeId, Origin, SecurityId, ShardId, Source, StrategyId};
 use pitlane_engine::mesh::{PortEnd, ShardMask};
+use pitlane_engine::number::Price;
 use pitlane_engine::refdata::RefData;
-use pitlane_engine::shard::shard_of;
+use pitlane_engine::shard::{SessionState, Shard, shard_of};
 use pitlane_engine::time::{Day, NS_PER_S, TimeOfDay, Timestamp};
 use pitlane_engine::treasury::Treasury;
 
+use self::schedule::Schedule;
+use self::settlement::{PendingSettlements, Resolution, SettlementPrices};
 use super::EVENTS_PER_POLL_MAX;
-use crate::calendar::Calendar;
+use crate::calendar::Change;
 use crate::config::{Config, Rules};
 use crate::strategies;
 use crate::zone::Zone;
@@ -44,7 +50,9 @@ pub struct Briefing {
     /// When the trading day turns over, and whose clock says so.
     pub rollover: TimeOfDay,
     pub zone: Zone,
-    pub calendar: Calendar,
+    pub schedule: Schedule,
+    /// At which price expired securities are settled.
+    pub settlement: SettlementPrices,
 }
 
 impl Briefing {
@@ -59,7 +67,8 @@ impl Briefing {
             followed: reference.securities().iter().map(|row| row.id).collect(),
             rollover: config.service.trading_day_rollover,
             zone: config.service.timezone.clone(),
-            calendar: Calendar::of(config, reference),
+            schedule: Schedule::of(config, reference),
+            settlement: SettlementPrices::of(config, reference),
             ..Briefing::default()
         };
         for row in reference.strategies() {
@@ -103,8 +112,17 @@ pub struct Control {
     day: Day,
     /// When the day is over.
     tomorrow: Timestamp,
+    /// Of the shards that are here, as they were when they came to life: where exchanges stood.
+    standings: BTreeMap<ShardId, Vec<SessionState>>,
     /// Of the exchanges in the calendar, as the shards were told.
-    sessions: BTreeMap<ExchangeId, Session>,
+    sessions: BTreeMap<ExchangeId, Change>,
+    /// By exchange: the last date of which the shards were told that it is over.
+    over: BTreeMap<ExchangeId, Day>,
+    awaited: PendingSettlements,
+    /// As the market was told.
+    shown: BTreeMap<ExchangeId, Session>,
+    /// When the calendar was looked at last: shards that are briefed later are brought there.
+    rung: Timestamp,
     /// When the calendar is looked at again.
     bell: Timestamp,
     remind: Timestamp,
@@ -119,14 +137,18 @@ struct Known {
     restricted: BTreeSet<(Scope, SecurityId)>,
     phases: BTreeMap<StrategyId, Phase>,
     followed: BTreeSet<SecurityId>,
-    /// Exchanges that it does not know as open.
-    shut: BTreeSet<ExchangeId>,
     /// It has told everything, and was told what it lacked.
     briefed: bool,
 }
 
 impl Control {
-    pub fn new(port: PortEnd, now: Timestamp, briefing: Briefing) -> Control {
+    /// `standings` are those of the shards that are here, see [`standings`].
+    pub fn new(
+        port: PortEnd,
+        now: Timestamp,
+        briefing: Briefing,
+        standings: BTreeMap<ShardId, Vec<SessionState>>,
+    ) -> Control {
         let id = port.id();
         let source = |session| Source { origin: Origin::Server, port: id, session };
         let mut errands = Errands::new(source(0));
@@ -140,7 +162,12 @@ impl Control {
             treasurer: source(1),
             day: briefing.day_at(now),
             tomorrow: briefing.tomorrow(briefing.day_at(now)),
-            sessions: BTreeMap::new(),
+            standings,
+            sessions: sessions_at(&briefing, now),
+            over: briefing.schedule.over(now, briefing.day_at(now)).collect(),
+            awaited: PendingSettlements::default(),
+            shown: BTreeMap::new(),
+            rung: now,
             bell: now,
             unanswered: briefing.limits.len() * shards as usize * KINDS_ASKED,
             limits_set: false,
@@ -175,8 +202,9 @@ impl Control {
             let body = Body::Subscribe { strategy: StrategyId::SERVER, security, on: true };
             errands.tell(shard_of(security, shards), body);
         }
-        // New exchanges may have hours.
+        // New exchanges may have hours; and what is new may have expired.
         self.bell = Timestamp::ZERO;
+        self.tell_over();
     }
 
     /// Whether the shards know what they must.
@@ -211,8 +239,18 @@ impl Control {
             }
             self.learn(shard, &event);
             self.note_answer(&event);
-            if let Said::Limits { scope, limits } = event.body {
-                self.note_limits(scope, limits);
+            match &event.body {
+                Said::Limits { scope, limits } => self.note_limits(*scope, *limits),
+                Said::Alert { alert: Alert::Unsettled, security, .. } => self.settle(*security),
+                Said::Tick(tick) => {
+                    let settled = self.awaited.settle(tick, &self.briefing.settlement);
+                    if !settled.is_empty() {
+                        let what = Watch::Ticks(tick.security);
+                        self.errands.tell(shard, Body::Watch { port: self.port.id(), what, on: false });
+                    }
+                    settled.into_iter().for_each(|(security, price)| self.expire(security, price));
+                }
+                _ => {}
             }
             let errands = &mut self.errands;
             self.treasury.handle_event(shard, &event, |shard, command| errands.send(shard, command));
@@ -239,17 +277,71 @@ impl Control {
         self.errands.poll(&mut self.port)
     }
 
-    /// Tells of exchanges that open or close now.
+    /// Tells of exchanges that open or close now, or did so since the last look: a process may have stood still, or its clock jumped.
     fn ring(&mut self, now: Timestamp, mut enter: impl FnMut(ExchangeId, Session)) {
-        self.bell = Timestamp::MAX;
-        for (exchange, standing) in self.briefing.calendar.at(now) {
+        (self.bell, self.rung) = (Timestamp::MAX, now);
+        let Briefing { schedule, .. } = &self.briefing;
+        let mut told = Vec::new();
+        for (exchange, standing) in schedule.calendar.at(now) {
             self.bell = self.bell.min(standing.until);
-            let session = standing.session;
-            if self.sessions.insert(exchange, session) != Some(session) {
-                self.errands.tell_all(Body::Session { exchange, session });
-                enter(exchange, session);
+            let changes = schedule.changes(exchange, self.sessions.get(&exchange).copied(), now);
+            let mut over = self.over.get(&exchange).copied();
+            told.extend(schedule.commands(exchange, &changes, &mut over));
+            if let Some(over) = over {
+                self.over.insert(exchange, over);
+            }
+            if let Some(change) = changes.last() {
+                self.sessions.insert(exchange, *change);
+            }
+            if self.shown.insert(exchange, standing.session) != Some(standing.session) {
+                enter(exchange, standing.session);
             }
         }
+        // Hours that reference data have taken away.
+        for (&exchange, _) in self.sessions.iter().filter(|(id, _)| !schedule.calendar.has_hours(**id)) {
+            let (session, since) = (Session::Continuous, Timestamp::ZERO);
+            told.push(Body::Schedule { exchange, session, since, has_hours: false });
+            self.shown.remove(&exchange);
+            enter(exchange, session);
+        }
+        self.sessions.retain(|exchange, _| schedule.calendar.has_hours(*exchange));
+        told.into_iter().for_each(|body| self.tell_briefed(body));
+    }
+
+    /// Tells every shard that is here and knows the rest already; the others are told all at once when they are briefed.
+    fn tell_briefed(&mut self, body: Body) {
+        for &shard in self.standings.keys().filter(|shard| self.known[shard.0 as usize].briefed) {
+            self.errands.tell(shard, body);
+        }
+    }
+
+    /// Tells which dates are over, whether or not it was told before: positions that are still not settled are told of again.
+    fn tell_over(&mut self) {
+        let over: Vec<_> = self.briefing.schedule.over(self.rung, self.day).collect();
+        for (exchange, day) in over {
+            self.over.insert(exchange, day);
+            self.tell_briefed(Body::Expiry { exchange, day });
+        }
+    }
+
+    /// An expired security has positions left: they are closed as soon as there is a price.
+    fn settle(&mut self, security: SecurityId) {
+        match self.briefing.settlement.resolve(security) {
+            Resolution::Settle(price) => self.expire(security, price),
+            Resolution::Await(market) => {
+                let watch = self.awaited.wait(self.port.id(), security, market);
+                self.errands.tell(shard_of(market, self.port.shards()), watch);
+            }
+            Resolution::Ask => tracing::warn!(
+                security = security.0,
+                "it has expired and has positions, and no settlement price is known: record EXPIRATION transactions"
+            ),
+        }
+    }
+
+    fn expire(&mut self, security: SecurityId, price: Price) {
+        tracing::info!(security = security.0, %price, "it has expired: its positions are closed at this price");
+        self.errands.tell(shard_of(security, self.port.shards()), Body::Expire { security, price });
     }
 
     fn turn_over(&mut self, now: Timestamp) {
@@ -259,6 +351,8 @@ impl Control {
         if today > self.day {
             self.day = today;
             self.errands.tell_all(Body::TradingDay { day: today });
+            self.rung = self.rung.max(now);
+            self.tell_over();
         }
     }
 
@@ -280,9 +374,6 @@ impl Control {
             Said::Phase { strategy, phase } => _ = known.phases.insert(strategy, phase),
             Said::Subscription { strategy: StrategyId::SERVER, security, on: true, .. } => {
                 known.followed.insert(security);
-            }
-            Said::Session { exchange, session } if session != Session::Continuous => {
-                known.shut.insert(exchange);
             }
             Said::SnapshotEnd { .. } => self.brief(shard),
             Said::Restrict { on: false, .. }
@@ -315,8 +406,32 @@ impl Control {
         let Briefing { limits, restrictions, running, followed, .. } = &self.briefing;
         let known = std::mem::take(&mut self.known[shard.0 as usize]);
         let errands = &mut self.errands;
-        if known.day != Some(self.day) {
+        let standings = self.standings.get(&shard).map_or(&[][..], Vec::as_slice);
+        let schedule = &self.briefing.schedule;
+        standings
+            .iter()
+            .filter_map(|standing| schedule.regime(standing))
+            .for_each(|body| errands.tell(shard, body));
+        // A clock that was set back does not bring yesterday back, of this shard or of another.
+        if let Some(day) = known.day.filter(|day| *day > self.day) {
+            (self.day, self.tomorrow) = (day, self.briefing.tomorrow(day));
+        }
+        if known.day.is_none_or(|day| day < self.day) {
             errands.tell(shard, Body::TradingDay { day: self.day });
+        }
+        for standing in standings {
+            let (exchange, mut over) = (standing.exchange, None);
+            let since = (standing.since > Timestamp::ZERO).then_some(standing.since);
+            let known = since.map(|at| Change { at, session: standing.session });
+            let changes = schedule.changes(exchange, known, self.rung);
+            schedule
+                .commands(exchange, &changes, &mut over)
+                .into_iter()
+                .for_each(|body| errands.tell(shard, body));
+        }
+        let own = !standings.is_empty();
+        for (exchange, day) in schedule.over(self.rung, self.day).filter(|_| own) {
+            errands.tell(shard, Body::Expiry { exchange, day });
         }
         for (scope, limits) in limits.iter().filter(|(scope, limits)| known.limits.get(scope) != Some(limits))
         {
@@ -329,10 +444,6 @@ impl Control {
             for phase in [Phase::Init, Phase::Prefeed, Phase::Start, Phase::Running] {
                 errands.tell(shard, Body::Phase { strategy, phase });
             }
-        }
-        // Those without hours of their own are open, whatever was before.
-        for &exchange in known.shut.iter().filter(|exchange| !self.sessions.contains_key(exchange)) {
-            errands.tell(shard, Body::Session { exchange, session: Session::Continuous });
         }
         let own = followed.iter().filter(|security| shard_of(**security, shards) == shard);
         for &security in own.filter(|security| !known.followed.contains(security)) {
@@ -374,4 +485,15 @@ impl Control {
             self.treasury.set_limits(*scope, limits, |shard, command| errands.send(shard, command));
         }
     }
+}
+
+/// Where exchanges stand, as each of these shards was told.
+pub fn standings<'a>(shards: impl Iterator<Item = &'a Shard>) -> BTreeMap<ShardId, Vec<SessionState>> {
+    shards.map(|shard| (shard.id(), shard.standings())).collect()
+}
+
+/// Where the calendar has its exchanges at this instant.
+fn sessions_at(briefing: &Briefing, now: Timestamp) -> BTreeMap<ExchangeId, Change> {
+    let standings = briefing.schedule.calendar.at(now);
+    standings.map(|(id, standing)| (id, Change { at: standing.since, session: standing.session })).collect()
 }

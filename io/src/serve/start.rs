@@ -169,7 +169,7 @@ pub fn start(
         posts,
         log,
         pen: Some(scribe.pen(auth.bell().clone(), remote.bell().clone())),
-        clock: Clock::new(),
+        clock: Clock::starting_at(now),
         recorder: parts.http_recorder,
         outposts,
         cluster,
@@ -184,7 +184,7 @@ pub fn start(
     let reread = auth.reload();
     members.push(office(auth, scribe, topology.main_cores.first().copied()));
     let bells = members.iter().map(|member| member.bell.clone()).collect();
-    let start = |member: Member| member.start(life.clone());
+    let start = |member: Member| member.start(life.clone(), now);
     let threads: io::Result<Vec<_>> = members.into_iter().map(start).collect();
     let mut threads = threads.map_err(system(NO_THREAD))?;
     let core = topology.http_cores.first().copied();

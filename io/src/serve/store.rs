@@ -175,6 +175,11 @@ impl Store {
         })
     }
 
+    /// The time of the last command that any shard has applied.
+    pub fn last(&self) -> Timestamp {
+        self.born.iter().map(|born| born.at).max().unwrap_or(Timestamp::ZERO)
+    }
+
     fn of(
         opened: Opened,
         shards_all: u8,

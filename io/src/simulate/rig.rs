@@ -17,7 +17,7 @@ use pitlane_engine::worker::Worker;
 
 use super::account::Account;
 use crate::config::Config;
-use crate::platform::control::Control;
+use crate::platform::control::{Control, standings};
 use crate::platform::{Parts, PlatformSettings};
 use crate::strategies;
 use crate::ticks::Row;
@@ -58,6 +58,7 @@ impl Rig {
             <[PortEnd; PORTS.len()]>::try_from(ports).expect("the mesh has an end for each port");
         assert_eq!([CONTROL, READER, FEED, RUNNER], [control.id(), reader.id(), feed.id(), runner.id()]);
         let born = Parts::newborn(reference, &settings);
+        let standings = standings(born.iter().map(|born| &born.shard));
         let workers = born.into_iter().zip(ends).map(|(born, end)| Worker::new(born.shard, end)).collect();
         let numbers = IdBlock { next: 1, end: u64::MAX };
         let hosts = strategies::hosts(&config.strategies, reference);
@@ -67,7 +68,7 @@ impl Rig {
         errands.tell_all(Body::Snapshot { port: READER });
         let mut rig = Rig {
             workers,
-            control: Control::new(control, now, settings.briefing),
+            control: Control::new(control, now, settings.briefing, standings),
             feed,
             runner: Runner::new(runner, reference.clone(), run, hosts),
             reader,

@@ -162,13 +162,13 @@ pub struct Member {
 }
 
 impl Member {
-    /// Starts the thread. It ends when the course of life has.
-    pub fn start(self, life: Arc<Life>) -> io::Result<JoinHandle<()>> {
+    /// Starts the thread, with a clock that does not begin before `now`. It ends when the course of life has.
+    pub fn start(self, life: Arc<Life>, now: Timestamp) -> io::Result<JoinHandle<()>> {
         thread::Builder::new().name(self.name.clone()).spawn(move || {
             pin(self.core);
             let net = self.net.clone().and_then(|settings| open_net(settings, &life));
             self.bed.occupy(net.as_ref());
-            let (idle, clock) = (Idle::new(self.idle), Clock::new());
+            let (idle, clock) = (Idle::new(self.idle), Clock::starting_at(now));
             Round { idle, member: self, net, life, clock, arrived: None }.run();
         })
     }

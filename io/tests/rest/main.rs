@@ -14,6 +14,7 @@ mod cache;
 mod decimals;
 mod earlier;
 mod hostile;
+mod hours;
 mod lives;
 mod lists;
 mod money;

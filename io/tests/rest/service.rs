@@ -1,6 +1,7 @@
 //! The real binary, and requests to it.
 
 use std::net::{SocketAddr, TcpStream};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -38,7 +39,17 @@ impl Service {
 
     /// On a data folder, with further settings.
     pub fn with(data: &Folder, settings: &[&str]) -> Service {
+        Service::on(data, process::command(data, &[&SETTINGS, settings].concat()))
+    }
+
+    /// With a fault on purpose, see `io/src/fault.rs`.
+    pub fn with_fault(data: &Folder, settings: &[&str], fault: &str) -> Service {
         let mut command = process::command(data, &[&SETTINGS, settings].concat());
+        command.env("PITLANE_FAULT", fault);
+        Service::on(data, command)
+    }
+
+    fn on(data: &Folder, mut command: Command) -> Service {
         command.arg("--quiet");
         let process = process::Service::on(data, command);
         if !process.is_ready() {
@@ -149,6 +160,12 @@ impl Service {
         self.must_post("/rest/execution/order/limit", &order(side, "SERVER"));
         let path = first.header("location").unwrap().to_string();
         self.until(&path, |found| found[0]["status"] == "FILLED");
+    }
+
+    /// Ends it, and gives all that it complained about.
+    pub fn complaints_at_end(self) -> String {
+        self.process.signal("TERM");
+        self.process.end().complaints
     }
 
     pub fn kill(self) {

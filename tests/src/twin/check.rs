@@ -30,7 +30,10 @@ impl Twin {
     pub(super) fn check_reference(&self, terms: &Terms) -> Reason {
         let Some(security) = self.reference.security(terms.security) else { return Reason::UnknownSecurity };
         let expired = self.markets[&security.id].expired;
-        if !security.tradeable || !self.reference.family_of(security).tradeable || expired {
+        if expired {
+            return Reason::ExpiredSecurity;
+        }
+        if !security.tradeable || !self.reference.family_of(security).tradeable {
             return Reason::NotTradeable;
         }
         let exchange = self.reference.exchange_of(security);

@@ -120,6 +120,8 @@ pub struct Twin {
     pub markets: BTreeMap<SecurityId, Market>,
     pub transactions: Vec<Transaction>,
     pub sessions: BTreeMap<ExchangeId, Session>,
+    /// Exchanges that close by a calendar.
+    pub with_hours: Vec<ExchangeId>,
     pub phases: BTreeMap<StrategyId, Phase>,
     pub adapters: BTreeMap<AdapterId, bool>,
     pub limits: BTreeMap<Scope, Limits>,
@@ -157,6 +159,7 @@ impl Twin {
             markets,
             transactions: Vec::new(),
             sessions: BTreeMap::new(),
+            with_hours: Vec::new(),
             phases: BTreeMap::new(),
             adapters: BTreeMap::new(),
             limits: BTreeMap::new(),
@@ -208,6 +211,10 @@ impl Twin {
             Body::Budget(budget) => self.budget(&budget),
             Body::Session { exchange, session } => self.session(exchange, session),
             Body::TradingDay { .. } => self.trading_day(),
+            Body::Schedule { exchange, session, has_hours, .. } => {
+                self.schedule(exchange, session, has_hours);
+            }
+            Body::Expiry { exchange, day } => self.expiry(exchange, day),
             Body::Timer => self.timer(),
             // The workload asks for none of these two: they change nothing, or need files.
             Body::Reference { .. } | Body::Validate { .. } => {}

@@ -2,10 +2,11 @@
 
 use pitlane_engine::command::{Budget, BudgetAct, BudgetKind, Limits, Phase, Scope, Session};
 use pitlane_engine::directive::{Directive, Version};
-use pitlane_engine::event::What;
+use pitlane_engine::event::{Alert, What};
 use pitlane_engine::id::{AdapterId, ExchangeId, SecurityId, StrategyId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::Tif;
+use pitlane_engine::time::Day;
 
 use super::order::{Base, Place};
 use super::{Said, Twin};
@@ -196,6 +197,37 @@ impl Twin {
         self.done(Reason::None);
     }
 
+    /// A session by the calendar, which says whether there is one.
+    pub(super) fn schedule(&mut self, exchange: ExchangeId, session: Session, has_hours: bool) {
+        self.with_hours.retain(|&id| id != exchange);
+        if has_hours {
+            self.with_hours.push(exchange);
+        }
+        self.session(exchange, session);
+    }
+
+    /// A date is over: what expires on it or before is not traded any more, and its positions wait for a price.
+    pub(super) fn expiry(&mut self, exchange: ExchangeId, day: Day) {
+        if self.reference.exchange(exchange).is_none() {
+            return self.done(Reason::UnknownExchange);
+        }
+        for security in self.known_securities() {
+            let row = self.reference.security(security).expect("a known security");
+            let here = self.reference.exchange_of(row).id == exchange;
+            let market = self.markets.get_mut(&security).expect("a known security");
+            market.expired |= here && row.expiration.is_some_and(|date| date <= day);
+            if here && market.expired {
+                self.expire_where(security, Reason::SecurityExpired, |_, _| true);
+                let strategies: Vec<StrategyId> =
+                    self.reference.strategies().iter().map(|row| row.id).collect();
+                if strategies.into_iter().any(|strategy| !self.position(strategy, security).qty.is_zero()) {
+                    self.alert(Alert::Unsettled);
+                }
+            }
+        }
+        self.done(Reason::None);
+    }
+
     /// One security goes from one session to the next.
     fn turn(&mut self, security: SecurityId, before: Session, session: Session) {
         let halted = self.markets[&security].halted;
@@ -230,10 +262,11 @@ impl Twin {
         }
     }
 
-    /// Where there is no close, the day ends the day's orders.
+    /// Where there is no close by a calendar, the day ends the day's orders.
     pub(super) fn trading_day(&mut self) {
         for security in self.known_securities() {
-            if self.session_of(security) != Session::Closed {
+            let has_hours = self.with_hours.contains(&self.exchange_of(security));
+            if !has_hours && self.session_of(security) != Session::Closed {
                 self.expire_where(security, Reason::ExpiredDay, |tif, _| tif == Tif::Day);
             }
         }

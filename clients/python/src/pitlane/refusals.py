@@ -396,3 +396,10 @@ class OwnerAway(Unavailable):
     """The server that owns the security is away."""
 
     code = "owner-away"
+
+
+class ExpiredSecurity(Refused):
+    """The security has expired and can no longer be traded."""
+
+    code = "expired-security"
+    about = "securityId"

@@ -283,6 +283,8 @@ impl FarShard {
             | Told::Budget(_)
             | Told::Session { .. }
             | Told::TradingDay { .. }
+            | Told::Schedule { .. }
+            | Told::Expiry { .. }
             | Told::Reference { .. } => {}
             _ if command.source.port == CONTROL => {}
             _ => return (Some(command), false),

@@ -355,6 +355,8 @@ pub fn may_come(body: &Told) -> bool {
         | Told::Budget(_)
         | Told::Session { .. }
         | Told::TradingDay { .. }
+        | Told::Schedule { .. }
+        | Told::Expiry { .. }
         | Told::Timer
         | Told::Watch { .. }
         | Told::Snapshot { .. }

@@ -1,0 +1,199 @@
+//! Whose time is over: orders that live until the close, for the day or until a date, and securities that expire.
+//!
+//! ```text
+//! Expiry ─► the date is over at the exchange ─► marked ─► open orders end ─► Alert::Unsettled for each position left
+//! Expire ─► the settlement price is known ────► marked ─► open orders end ─► positions are closed at the price
+//! ```
+//!
+//! Who sends them, and at which price, is decided outside: the price of an option depends on its underlying, which may belong to
+//! another shard. Both may come again, after a start or with late fills: what is settled is not settled twice, because then there
+//! is no position left.
+
+use super::Shard;
+use super::agenda::{ROWS_PER_STEP, Sweep};
+use crate::command::Session;
+use crate::event::{Alert, Ask, Body as Said};
+use crate::id::{ExchangeId, OrderHandle};
+use crate::number::Price;
+use crate::order::Step;
+use crate::outbox::Outbox;
+use crate::reason::Reason;
+use crate::terms::Tif;
+use crate::time::Day;
+use crate::timers::Timed;
+
+impl Shard {
+    /// A date is over at an exchange: whatever expires on it or before is expired.
+    pub(super) fn expiry(&mut self, exchange: ExchangeId, day: Day) -> Result<(), Reason> {
+        let place = self.directory.place_index(exchange).ok_or(Reason::UnknownExchange)?;
+        let reference = self.directory.reference.clone();
+        self.directory.places[place as usize].over = Some(day);
+        for local in self.directory.locals.iter_mut().filter(|local| local.exchange == place) {
+            let row = reference.security(local.instrument.security);
+            local.expired |= row.and_then(|row| row.expiration).is_some_and(|date| date <= day);
+        }
+        self.agenda.begin_expired(place);
+        Ok(())
+    }
+
+    pub(super) fn is_expired(&self, local: u32) -> bool {
+        self.directory.locals[local as usize].expired
+    }
+
+    /// Says that an expired security has positions left. The port that settles limits also settles these, so it hears of them.
+    pub(super) fn tell_unsettled(&self, local: u32, out: &mut Outbox) {
+        let is_open = self.ledger.positions(local).iter().any(|held| !held.state.qty.is_zero());
+        if !self.is_expired(local) || !is_open {
+            return;
+        }
+        let security = self.directory.locals[local as usize].instrument.security;
+        let to = self.audience.everything.with(self.audience.orders).with(self.audience.budgets);
+        let (alert, order, reason) = (Alert::Unsettled, OrderHandle::NONE, Reason::ExpiredSecurity);
+        out.say(to, self.now, Said::Alert { alert, order, security, reason });
+    }
+
+    /// What was on its way to the simulated venue arrives. An order for a security that expired meanwhile ends at its door.
+    pub(super) fn arrive(&mut self, slot: u32, ask: Ask, out: &mut Outbox) {
+        if ask == Ask::New && self.is_expired(self.orders.get(slot).local) {
+            return self.ended(slot, Step::Expire, Reason::SecurityExpired, out);
+        }
+        self.reach_venue(slot, ask);
+    }
+
+    pub(super) fn sweep_session(
+        &mut self,
+        place: u16,
+        session: Session,
+        local: u32,
+        cursor: u32,
+        out: &mut Outbox,
+    ) -> Option<Sweep> {
+        let next = (local..self.directory.locals.len() as u32)
+            .find(|&at| self.directory.locals[at as usize].exchange == place);
+        if let Some(local) = next {
+            self.enter_session(local, session);
+            return Some(Sweep::Session { place, session, local: local + 1, cursor });
+        }
+        if session != Session::Closed {
+            return None;
+        }
+        let cursor = self.visit(
+            cursor,
+            |shard, order| {
+                shard.place_of(order) == Some(place) && matches!(order.terms.tif, Tif::Day | Tif::Atc)
+            },
+            |shard, slot, out| {
+                let reason = match shard.orders.get(slot).terms.tif {
+                    Tif::Atc => Reason::ExpiredAuction,
+                    _ => Reason::ExpiredDay,
+                };
+                shard.expire(slot, reason, out);
+            },
+            out,
+        );
+        let local = self.directory.locals.len() as u32;
+        (cursor < self.orders.len()).then_some(Sweep::Session { place, session, local, cursor })
+    }
+
+    pub(super) fn sweep_day(&mut self, day: Day, cursor: u32, out: &mut Outbox) -> Option<Sweep> {
+        let cursor = self.visit(
+            cursor,
+            |shard, order| {
+                // An exchange with hours ends them itself, at its close. One that is closed and has none was closed by an
+                // older version, whose journal must give the same again.
+                let ends_with_day = shard.place_of(order).is_some_and(|place| {
+                    let place = &shard.directory.places[place as usize];
+                    !place.has_hours && place.session != Session::Closed
+                });
+                ends_with_day && order.terms.tif == Tif::Day
+            },
+            |shard, slot, out| shard.expire(slot, Reason::ExpiredDay, out),
+            out,
+        );
+        if cursor < self.orders.len() {
+            return Some(Sweep::Day { day, cursor });
+        }
+        Some(Sweep::Forget { day })
+    }
+
+    pub(super) fn sweep_expire(
+        &mut self,
+        local: u32,
+        price: Price,
+        cursor: u32,
+        position: u16,
+        out: &mut Outbox,
+    ) -> Option<Sweep> {
+        if cursor < self.orders.len() {
+            let cursor = self.visit(
+                cursor,
+                |_, order| order.local == local,
+                |shard, slot, out| shard.expire(slot, Reason::SecurityExpired, out),
+                out,
+            );
+            return Some(Sweep::Expire { local, price, cursor, position });
+        }
+        let end = self.ledger.positions(local).len().min(position as usize + ROWS_PER_STEP);
+        for at in position as usize..end {
+            self.expire_position(local, at as u16, price, out);
+        }
+        (end < self.ledger.positions(local).len()).then_some(Sweep::Expire {
+            local,
+            price,
+            cursor,
+            position: end as u16,
+        })
+    }
+
+    pub(super) fn sweep_expired(
+        &mut self,
+        place: u16,
+        cursor: u32,
+        local: u32,
+        out: &mut Outbox,
+    ) -> Option<Sweep> {
+        if cursor < self.orders.len() {
+            let cursor = self.visit(
+                cursor,
+                |shard, order| shard.place_of(order) == Some(place) && shard.is_expired(order.local),
+                |shard, slot, out| shard.expire(slot, Reason::SecurityExpired, out),
+                out,
+            );
+            return Some(Sweep::Expired { place, cursor, local });
+        }
+        let end = (self.directory.locals.len() as u32).min(local.saturating_add(ROWS_PER_STEP as u32));
+        for at in local..end {
+            if self.directory.locals[at as usize].exchange == place {
+                self.tell_unsettled(at, out);
+            }
+        }
+        let left = (end as usize) < self.directory.locals.len();
+        left.then_some(Sweep::Expired { place, cursor, local: end })
+    }
+
+    /// The date of an order has come. One on its way to the simulated venue ends as soon as it must have arrived.
+    pub(super) fn expire_dated(&mut self, slot: u32, handle: OrderHandle, out: &mut Outbox) {
+        let order = self.orders.get(slot);
+        let here = order.at_venue || order.waits_for_trigger();
+        if order.base.is_finished() || here || !self.is_simulated(order.local) {
+            return self.expire(slot, Reason::ExpiredGtd, out);
+        }
+        let delays = self.delays(order.local);
+        let latest = delays.entry_ns.saturating_add(delays.entry_jitter_ns).saturating_add(1);
+        self.timers.push(self.now.plus(latest), Timed::Date(handle));
+    }
+
+    /// Ends an order whose time is over: a stop that waits with us, or one at the simulated venue. Outside venues end
+    /// theirs themselves.
+    fn expire(&mut self, slot: u32, reason: Reason, out: &mut Outbox) {
+        let order = self.orders.get(slot);
+        if order.base.is_finished() {
+            return;
+        }
+        if order.waits_for_trigger() && !order.at_venue {
+            self.ended(slot, Step::Expire, reason, out);
+        } else if self.is_simulated(order.local) {
+            self.venue.expire(slot, reason);
+        }
+    }
+}
