@@ -139,17 +139,16 @@ impl Place {
         let is_long = last - first > 2 * WALK_DAYS_MAX;
         let skipped = if is_long { first + WALK_DAYS_MAX..last - WALK_DAYS_MAX } else { 0..0 };
         let days = (first..=last).filter(|day| !skipped.contains(day)).map(Day);
-        let mut reached = from;
+        let mut reached = Timestamp::ZERO;
         let mut changes = Vec::new();
         for course in days.filter_map(|day| self.course(day)) {
             let ends = course.iter().skip(1).map(|(begins, _)| Some(*begins)).chain(iter::once(None));
             for ((begins, session), ends) in course.into_iter().zip(ends) {
                 // Where one trading day follows the other without a pause, its auction waits for the close.
-                let begins = if changes.is_empty() { begins } else { begins.max(reached) };
-                let is_empty = ends.is_some_and(|ends| ends <= begins);
-                if begins > from && begins <= now && !is_empty {
-                    changes.push(Change { at: begins, session });
-                    reached = begins;
+                reached = reached.max(begins);
+                let is_empty = ends.is_some_and(|ends| ends <= reached);
+                if reached > from && reached <= now && !is_empty {
+                    changes.push(Change { at: reached, session });
                 }
             }
         }
