@@ -47,7 +47,9 @@ impl Shard {
     /// The old fill no longer counts, the new one does: for the money, for what is filled and left, for the credit. A filled order
     /// of which something is left again, and which works at its venue, is open again.
     pub(super) fn amended(&mut self, slot: u32, amendment: &Amendment, out: &mut Outbox) {
-        let Amendment { exec_ref, exec, qty, price, reason, .. } = *amendment;
+        let Amendment { exec_ref, exec, qty, reason, .. } = *amendment;
+        // Of nothing there is no price.
+        let price = if qty.is_zero() { Price::ZERO } else { amendment.price };
         if exec != ExecRef(0) && self.orders.has_heard(slot, exec) {
             return self.alert_order(Alert::DuplicateExecution, slot, Reason::None, out);
         }
@@ -68,7 +70,8 @@ impl Shard {
         }
         let cum = self.orders.get(slot).cum.checked_add(qty);
         let is_short = cum.is_some_and(|cum| cum < self.orders.get(slot).terms.qty);
-        if self.orders.get(slot).base == Base::Filled && amendment.is_open && is_short {
+        let order = self.orders.get(slot);
+        if order.base == Base::Filled && order.at_venue && amendment.is_open && is_short {
             self.reopen(slot, out);
         }
         self.orders.correct(slot, exec_ref, qty, price);

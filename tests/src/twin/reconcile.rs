@@ -86,7 +86,7 @@ impl Twin {
         let short = self.orders[order].cum + qty.raw() < terms.qty.raw();
         if !self.orders[order].is_over() {
             self.orders[order].set_aside += self.credit_again(&terms, old_qty);
-        } else if self.orders[order].base == Base::Filled && is_open && short {
+        } else if self.orders[order].base == Base::Filled && self.orders[order].sent && is_open && short {
             self.orders[order].base = Base::Working;
             self.orders[order].place = Place::Outside;
             self.orders[order].set_aside = self.credit_again(&terms, self.orders[order].leaves());
@@ -107,7 +107,7 @@ impl Twin {
             self.alert(Alert::Overfill);
         }
         let mut line = self.image(order, What::Corrected, if over { Reason::Overfill } else { reason });
-        (line.last_qty, line.last_price) = (qty, price);
+        (line.last_qty, line.last_price) = (qty, if qty.is_zero() { Price::ZERO } else { price });
         self.said.push(Said::Report(line));
         if completes {
             (self.orders[order].set_aside, self.orders[order].asked_aside) = (0, 0);
@@ -274,7 +274,7 @@ impl Twin {
     /// It waits again; what was asked of it is done at once.
     pub(super) fn wait_again(&mut self, order: usize) {
         let o = &mut self.orders[order];
-        (o.triggered, o.in_doubt, o.unsure) = (false, false, false);
+        (o.triggered, o.in_doubt, o.unsure, o.sent) = (false, false, false, false);
         self.place_stop(order);
         if self.orders[order].cancel.is_some() {
             return self.end(order, Base::Canceled, What::Canceled, Reason::Requested);
