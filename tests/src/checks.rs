@@ -31,6 +31,8 @@ pub struct Seen {
     notional: i128,
     overfilled: bool,
     ended: bool,
+    /// It was filled, and works again.
+    reopened: bool,
 }
 
 /// Reads the events of one shard, in order.
@@ -227,9 +229,11 @@ impl Checker {
         self.double_entry()
     }
 
-    /// Open orders of a strategy.
+    /// Open orders of a strategy that its limits have let in. One that works again because a fill was taken back is a fact,
+    /// which no limit can refuse.
     pub fn open_orders(&self, strategy: StrategyId) -> usize {
-        self.orders.values().filter(|seen| seen.strategy == strategy && !seen.status.is_finished()).count()
+        let counts = |seen: &&Seen| seen.strategy == strategy && !seen.status.is_finished() && !seen.reopened;
+        self.orders.values().filter(counts).count()
     }
 }
 
@@ -253,6 +257,7 @@ impl Seen {
             notional: 0,
             overfilled: false,
             ended: false,
+            reopened: false,
         }
     }
 
@@ -326,6 +331,7 @@ impl Seen {
     fn moves(&mut self, r: &OrderReport) -> Finding {
         let (from, to) = (self.status, r.status);
         self.status = to;
+        self.reopened |= from == Status::Filled && !to.is_finished();
         if !may_follow(from, to, r.what) {
             return Err(format!("{from:?} is not followed by {to:?} on {:?}", r.what));
         }

@@ -211,6 +211,11 @@ impl Agenda {
         self.sweep = Some(Sweep::Begin { cursor: 0 });
     }
 
+    /// Looks only at the stops of an adapter that was connected all the time.
+    pub fn look_at_stops(&mut self, adapter: AdapterId) {
+        self.sweep = Some(Sweep::Adapter { adapter, connected: true, cursor: u32::MAX, local: 0 });
+    }
+
     pub fn begin_adapter(&mut self, adapter: AdapterId, connected: bool) {
         self.sweep = Some(Sweep::Adapter { adapter, connected, cursor: 0, local: 0 });
     }

@@ -101,13 +101,15 @@ impl Shard {
         if adapter == AdapterId::SIM {
             return Err(Reason::UnknownScope);
         }
-        self.trust(adapter);
+        let was_suspect = self.trust(adapter);
         let state = &mut self.adapters[adapter.0 as usize];
         if state.connected != connected {
             state.connected = connected;
             self.say(Said::Adapter { adapter, connected }, out);
             self.agenda.begin_adapter(adapter, connected);
             self.agenda.look_at_closings();
+        } else if connected && was_suspect {
+            self.agenda.look_at_stops(adapter);
         }
         Ok(())
     }

@@ -73,6 +73,8 @@ impl Shard {
         let order = self.orders.get(slot);
         if order.base == Base::Filled && order.at_venue && amendment.is_open && is_short {
             self.reopen(slot, out);
+            // A close that waits has not cancelled this order, so it would wait for ever.
+            self.refuse_closing(slot, reason);
         }
         self.orders.correct(slot, exec_ref, qty, price);
         if exec != ExecRef(0) && !self.orders.remember_correction(slot, exec_ref, exec) {

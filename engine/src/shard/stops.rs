@@ -140,10 +140,11 @@ impl Shard {
         self.ask_venue(slot, Ask::New, out);
     }
 
-    /// An adapter says whether it is connected: what it says holds for all its securities.
-    pub(super) fn trust(&mut self, adapter: AdapterId) {
+    /// An adapter says whether it is connected: what it says holds for all its securities. Returns whether one of them
+    /// was suspect.
+    pub(super) fn trust(&mut self, adapter: AdapterId) -> bool {
         let locals = self.directory.locals.iter_mut().filter(|local| local.adapter == adapter);
-        locals.for_each(|local| local.suspect = false);
+        locals.fold(false, |was_suspect, local| std::mem::take(&mut local.suspect) | was_suspect)
     }
 
     /// Whether an order is a stop that was triggered and of which its venue has never heard.

@@ -270,7 +270,7 @@ impl Twin {
         let same = |o: &&super::Order| {
             self.in_scope(&o.terms, scope) && (o.terms.security, o.terms.side) == (terms.security, terms.side)
         };
-        let open: i64 = self.orders.iter().filter(same).map(|o| o.leaves()).sum();
+        let open: i64 = self.orders.iter().filter(same).map(|o| o.open()).sum();
         let growth = terms.qty.raw() - old.map_or(0, |order| self.orders[order].terms.qty.raw());
         if growth <= 0 {
             return false;

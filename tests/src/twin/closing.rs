@@ -65,6 +65,13 @@ impl Twin {
         self.closings.iter().any(|closing| (closing.terms.strategy, closing.terms.security) == position)
     }
 
+    /// A close of this position comes to nothing: another order of the position goes on.
+    pub(super) fn refuse_closing(&mut self, terms: &Terms, reason: Reason) {
+        let position = (terms.strategy, terms.security);
+        let meant = |c: &&mut Closing| (c.terms.strategy, c.terms.security) == position;
+        self.closings.iter_mut().find(meant).into_iter().for_each(|c| c.refused = reason);
+    }
+
     /// Closes what may be closed: the other orders of the position have ended. Or says that it comes to nothing.
     fn release_closing(&mut self) -> bool {
         let is_open = |twin: &Twin, closing: &Closing| {

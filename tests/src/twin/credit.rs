@@ -88,11 +88,7 @@ impl Twin {
     }
 
     fn open_qty(&self, account: AccountId, security: SecurityId, side: Side) -> i128 {
-        let grown = |o: &Order| match o.replace {
-            Some((_, terms)) if !o.is_over() && !o.stop_here => (terms.qty.raw() - o.terms.qty.raw()).max(0),
-            _ => 0,
-        };
-        self.mine((account, security, side)).map(|o| (o.leaves() + grown(o)) as i128).sum()
+        self.mine((account, security, side)).map(|o| o.open() as i128).sum()
     }
 
     fn mine(&self, (account, security, side): (AccountId, SecurityId, Side)) -> impl Iterator<Item = &Order> {

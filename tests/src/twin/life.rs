@@ -8,7 +8,7 @@ use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::{Changes, Status, Terms};
 
 use super::order::{Base, Place};
-use super::{Closing, Refused, Report, Said, Twin};
+use super::{Refused, Report, Said, Twin};
 
 // What clients ask.
 impl Twin {
@@ -226,9 +226,7 @@ impl Twin {
                 };
                 self.refuse(order, id, Request::Cancel, reason);
                 let terms = self.orders[order].terms;
-                let position = (terms.strategy, terms.security);
-                let meant = |c: &&mut Closing| (c.terms.strategy, c.terms.security) == position;
-                self.closings.iter_mut().find(meant).into_iter().for_each(|c| c.refused = reason);
+                self.refuse_closing(&terms, reason);
                 self.ask_after_refusal(order, reason);
             }
             command::Report::Replaced if over => self.alert(Alert::UnexpectedReport),

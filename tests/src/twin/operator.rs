@@ -29,6 +29,7 @@ impl Twin {
     pub(super) fn adapter(&mut self, adapter: AdapterId, connected: bool) {
         let was = self.adapters.insert(adapter, connected).unwrap_or(false);
         let suspects = std::mem::take(&mut self.suspects);
+        let was_suspect = suspects.iter().any(|&security| self.adapter_of(security) == adapter);
         self.suspects =
             suspects.into_iter().filter(|&security| self.adapter_of(security) != adapter).collect();
         if was && !connected {
@@ -41,7 +42,7 @@ impl Twin {
                 }
             }
         }
-        if connected && !was {
+        if connected && (!was || was_suspect) {
             // What stops have waited for may have come meanwhile.
             for security in self.known_securities() {
                 if self.adapter_of(security) == adapter {

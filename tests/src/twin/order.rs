@@ -100,6 +100,17 @@ impl Order {
         if self.is_over() { 0 } else { self.terms.qty.raw() - self.cum }
     }
 
+    /// What counts as open: what is left, and what a modification on its way adds to it.
+    pub fn open(&self) -> i64 {
+        let grown = match self.replace {
+            Some((_, terms)) if !self.is_over() && !self.stop_here => {
+                (terms.qty.raw() - self.terms.qty.raw()).max(0)
+            }
+            _ => 0,
+        };
+        self.leaves() + grown
+    }
+
     pub fn is_buy(&self) -> bool {
         self.terms.side == Side::Buy
     }

@@ -90,6 +90,7 @@ impl Twin {
             self.orders[order].base = Base::Working;
             self.orders[order].place = Place::Outside;
             self.orders[order].set_aside = self.credit_again(&terms, self.orders[order].leaves());
+            self.refuse_closing(&terms, if qty.is_zero() { Reason::Bust } else { Reason::Correction });
         }
         (self.executions[at].qty, self.executions[at].price) = (qty.raw(), price.raw());
         if exec != ExecRef(0) {
