@@ -26,10 +26,13 @@ pub(super) fn identify(setup: &Setup<'_>, folders: &Folders) -> Result<u128, Fau
     Ok(found.identity)
 }
 
-/// A journal comes before all notes, so where there are notes, there was one.
+/// Notes that a first start writes before there is a journal: when venues were first called, and the member's life.
+const EARLY_NOTES: [&str; 2] = ["venue-birth.note", "cluster-life.note"];
+
+/// A journal comes before all other notes, so where there are some, there was one.
 fn check_absence(disk: &Disk, folders: &Folders) -> Result<(), Fault> {
     let notes = disk.list(&folders.notes()).map_err(Fault::io(&folders.notes()))?;
-    match notes.iter().any(|name| name.ends_with(".note")) {
+    match notes.iter().any(|name| name.ends_with(".note") && !EARLY_NOTES.contains(&name.as_str())) {
         true => Err(Fault::new(&folders.journal(), 0, What::JournalMissing)),
         false => Ok(()),
     }
