@@ -98,9 +98,12 @@ chaos: ## the real binary in every trouble, and what clients were told beside wh
 	$(if $(SEED),PITLANE_SEED=$(SEED)) PITLANE_CHAOS=$(FOR) $(ALONE) \
 		cargo test --package pitlane $(PROFILE) --test chaos -- --nocapture in_any_trouble
 
-campaign: ## 500 kills, 100 losses of power, 1,000 hostile sessions of each protocol, in one table: some twenty minutes (KILLS= CUTS= SESSIONS= SEED=)
+campaign: ## kills, losses of power (both over a close), hostile sessions; kills of venues, standby, cluster: an hour (KILLS= CUTS= SESSIONS= SEED=)
 	$(if $(SEED),PITLANE_SEED=$(SEED)) PITLANE_CAMPAIGN_KILLS=$(or $(KILLS),500) PITLANE_CAMPAIGN_CUTS=$(or $(CUTS),100) \
 		PITLANE_CAMPAIGN_SESSIONS=$(or $(SESSIONS),1000) cargo test --package pitlane $(PROFILE) --test chaos -- --nocapture the_campaign
+	PITLANE_FAULTS=full cargo test --package pitlane $(PROFILE) --test venue kills
+	PITLANE_FAULTS=full cargo test --package pitlane $(PROFILE) --test standby -- --nocapture
+	PITLANE_FAULTS=full cargo test --package pitlane $(PROFILE) --test fix -- --nocapture kill
 
 ATTACK_ENV := $(abspath $(or $(CARGO_TARGET_DIR),target)/attack)
 

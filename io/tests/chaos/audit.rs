@@ -3,16 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
+use pitlane::clock::Clock;
 use pitlane_engine::number::{ContractSize, Money, Notional, Price};
+use pitlane_engine::time::{NS_PER_S, Timestamp};
+use pitlane_protocols::rest::Moment;
 use serde_json::Value;
 
 use crate::findings::{Findings, Kind};
 use crate::http_client::Client;
 use crate::people::{Doors, wire};
+use crate::place::HOURS_EXCHANGE;
 use crate::told::{Depth, FINAL, OPEN, Standing, Told, qty, text};
 
 /// Orders trade on while the books are read; they are read again until they agree, at most so often.
 const READS_MAX: usize = 50;
+/// A running service ends its orders at the close, not at the very nanosecond of it.
+const CLOSE_GRACE_NS: u64 = NS_PER_S;
 
 /// What the platform knows after its start.
 pub struct Audit<'a> {
@@ -24,10 +30,20 @@ pub struct Audit<'a> {
 
 impl Audit<'_> {
     /// What is found; an error, if the service was gone before all was looked at: then nothing can be said.
-    pub fn look(doors: &Doors, told: &[&Told], how: Depth, place: &str) -> io::Result<Findings> {
+    pub fn look(
+        doors: &Doors,
+        told: &[&Told],
+        how: Depth,
+        place: &str,
+        close: Option<Timestamp>,
+    ) -> io::Result<Findings> {
         let mut audit =
             Audit { client: Client::new(wire(doors.http)?), place, findings: Findings::default() };
+        let now = Clock::new().now();
         let orders = audit.orders()?;
+        if let Some(close) = close.filter(|close| close.plus(CLOSE_GRACE_NS) < now) {
+            audit.check_session(&orders, close);
+        }
         let transactions = audit.transactions()?;
         for told in told {
             audit.check_orders(&orders, told, how)?;
@@ -71,6 +87,19 @@ impl Audit<'_> {
             }
         }
         Ok(orders)
+    }
+
+    /// No DAY order of the exchange with hours is open after the close of its session.
+    fn check_session(&mut self, orders: &BTreeMap<String, Value>, close: Timestamp) {
+        for (id, row) in orders {
+            let is_open =
+                !FINAL.contains(&row["status"].as_str().unwrap_or_default()) && row["status"] != "REJECTED";
+            let submitted = Moment::parse(&text(row, "dateTime")).expect("an instant");
+            let is_concerned = row["tif"] == "DAY" && row["exchangeId"] == HOURS_EXCHANGE;
+            if is_open && is_concerned && submitted.0 < close {
+                self.find(Kind::Broken, format!("order {id} outlives its session: {row}"));
+            }
+        }
     }
 
     fn check_orders(&mut self, orders: &BTreeMap<String, Value>, told: &Told, how: Depth) -> io::Result<()> {

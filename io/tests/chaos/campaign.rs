@@ -79,7 +79,7 @@ fn lines(name: &str, seed: u64, lives: u64, on_image: bool, next: fn(&mut Plan) 
     let mut findings = Findings::default();
     for (number, first) in (0..lives).step_by(LIVES_OF_A_LINE as usize).enumerate() {
         let seed = seed + number as u64;
-        let Some(place) = Place::new(&format!("{name}-{number}"), on_image) else {
+        let Some(place) = Place::with_hours(&format!("{name}-{number}"), on_image) else {
             findings.add(Kind::Broken, "no disk can be mounted here".to_string());
             return findings;
         };

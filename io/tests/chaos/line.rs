@@ -105,7 +105,7 @@ impl Line {
         for id in people.fix.unheard() {
             self.findings.add(Kind::Lost, format!("{name}: order {id} of FIX was never reported"));
         }
-        match Audit::look(&doors, &people.told(), Depth::All, &name) {
+        match Audit::look(&doors, &people.told(), Depth::All, &name, self.place.close_time()) {
             Ok(findings) => self.findings.take(findings),
             Err(error) => self.findings.add(Kind::Broken, format!("{name}: {error}")),
         }
@@ -133,7 +133,8 @@ impl Line {
             return Err(io::Error::other("it did not start"));
         }
         let people = self.people.as_mut().expect("they are at home");
-        self.findings.take(Audit::look(&Doors::of(service), &people.told(), Depth::Fresh, name)?);
+        let (doors, close) = (Doors::of(service), self.place.close_time());
+        self.findings.take(Audit::look(&doors, &people.told(), Depth::Fresh, name, close)?);
         people.are_known();
         Ok(())
     }

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use pitlane::clock::Clock;
-use pitlane_engine::time::NS_PER_S;
+use pitlane_engine::time::{NS_PER_S, Timestamp};
 
-use crate::image::{Mounted, copy_of_one_moment};
+use crate::image::{Mounted, copy_of_one_moment, sh};
 use crate::plan::{End, Life};
 use crate::service::{Folder, Service, command};
 
@@ -31,6 +31,12 @@ const IMAGE_SIZE: &str = "192M";
 /// What the kernel says which start of the machine it is.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 const DAY_S: u64 = 86_400;
+/// The session of [`HOURS_EXCHANGE`] ends so long after a place is made: in the middle of its lives.
+const CLOSE_AFTER_S: u64 = 12;
+/// The next session begins so long after the close.
+const CLOSED_S: u64 = 2;
+/// The exchange that all clients trade at: the first of the shipped reference data.
+pub const HOURS_EXCHANGE: u64 = 1;
 
 pub struct Place {
     /// Before the folder it is mounted in, which is removed after it.
@@ -39,6 +45,8 @@ pub struct Place {
     /// Losses of power that this place has seen.
     boots: u32,
     rollover: String,
+    /// When the session ends, in nanoseconds since 1970, if the exchange keeps hours here.
+    close: Option<Timestamp>,
 }
 
 impl Place {
@@ -49,7 +57,34 @@ impl Place {
             true => Some(Mounted::new(&root.join("disk-0.img"), IMAGE_SIZE, root.join("disk-0"))?),
             false => None,
         };
-        Some(Place { disk, root, boots: 0, rollover: opposite() })
+        Some(Place { disk, root, boots: 0, rollover: opposite(), close: None })
+    }
+
+    /// A place where the exchange keeps hours: its session ends soon, and the next one begins at once.
+    pub fn with_hours(name: &str, on_image: bool) -> Option<Place> {
+        let mut place = Place::new(name, on_image)?;
+        let close_s = Clock::new().now().0 / NS_PER_S + CLOSE_AFTER_S;
+        place.close = Some(Timestamp(close_s * NS_PER_S));
+        let (open, close) = (time_of_day(close_s + CLOSED_S), time_of_day(close_s));
+        let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../config/refdata");
+        assert!(sh(&format!("cp -r {shipped} {}", place.refdata().display())), "reference data are copied");
+        let file = place.refdata().join("exchanges.csv");
+        let rows = fs::read_to_string(&file).expect("there are exchanges");
+        let rows = rows.lines().map(|row| match row.starts_with(&format!("{HOURS_EXCHANGE},")) {
+            true => format!("{HOURS_EXCHANGE},NASDAQ,XNAS,UTC,{open},{close},false,SIM\n"),
+            false => format!("{row}\n"),
+        });
+        fs::write(&file, rows.collect::<String>()).expect("a file for the test");
+        Some(place)
+    }
+
+    /// The end of the session, if the exchange keeps hours here.
+    pub fn close_time(&self) -> Option<Timestamp> {
+        self.close
+    }
+
+    fn refdata(&self) -> PathBuf {
+        self.root.join("refdata")
     }
 
     pub fn data(&self) -> PathBuf {
@@ -91,7 +126,12 @@ impl Place {
         fs::write(&file, config).expect("a file for the test");
         let log = format!("log.file={}", self.root.join("log").display());
         let day = format!("service.trading_day_rollover={rollover}");
-        let settings = [&SETTINGS[..], &[&log, &day], settings].concat();
+        let reference = format!("refdata.dir={}", self.refdata().display());
+        let hours = match self.close {
+            Some(_) => vec![reference.as_str(), "calendar.hours=exchange"],
+            None => Vec::new(),
+        };
+        let settings = [&SETTINGS[..], &[&log, &day], &hours, settings].concat();
         let mut command = self.on_this_boot(command(&self.data(), &settings));
         command.arg("--config").arg(&file).arg("--quiet");
         if let Some(fault) = fault {
@@ -154,6 +194,11 @@ impl Place {
 /// A time of day as far from now as can be: no day ends while we look.
 fn opposite() -> String {
     let now = Clock::new().now().0 / NS_PER_S;
-    let then = (now + DAY_S / 2) % DAY_S;
-    format!("{:02}:{:02}:00", then / 3_600, then / 60 % 60)
+    time_of_day((now + DAY_S / 2) / 60 * 60)
+}
+
+/// The time of day of an instant, in seconds since 1970.
+fn time_of_day(instant_s: u64) -> String {
+    let second = instant_s % DAY_S;
+    format!("{:02}:{:02}:{:02}", second / 3_600, second / 60 % 60, second % 60)
 }

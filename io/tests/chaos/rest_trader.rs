@@ -131,7 +131,8 @@ impl RestTrader {
         };
         match self.dice.below(10) {
             0..=3 => order("market", ""),
-            4..=6 => order("limit", r#","limit":150,"tif":"GTC","strategyName":"PAIRS""#),
+            4 | 5 => order("limit", r#","limit":150,"tif":"GTC","strategyName":"PAIRS""#),
+            6 => order("limit", r#","limit":150,"tif":"DAY","strategyName":"PAIRS""#),
             7 | 8 if !self.orders.is_empty() => {
                 let back = self.dice.below(self.orders.len().min(AIMS) as u64) as usize;
                 let id = self.orders[self.orders.len() - 1 - back].clone();
