@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use serde_json::Value;
+
 use crate::client::now;
 use crate::market::{Way, await_connected, client, free_port, get, start};
 use crate::orders::report;
@@ -40,8 +42,8 @@ fn a_stop_reached_while_its_venue_is_away_is_sent_when_the_venue_is_back() {
     // The market reaches it while nobody is there to take it.
     let service = start(&data, &ways, &["journal.level=os", "feed.on=true", "feed.rate=1000"]);
     await_prices(&service, 20);
-    let order = get(&service, "/rest/execution/order/s");
-    assert!(order.to_string().contains("\"NEW\"") && order["unknown"] != true, "{order}");
+    let order = order(&service, "s");
+    assert!(order["status"] == "NEW" && order["unknown"] != true, "{order}");
     let mut venue = venue::start(port, "ALPHA", &store);
     let sent = venue.wait(&["app", "|35=D|", "|38=5|"]);
     assert!(sent.contains("|40=1|"), "{sent}");
@@ -72,8 +74,8 @@ fn fills_missed_over_a_lost_store_are_booked_once_from_the_status_of_the_order()
     let service = start(&data, &ways, &["journal.level=os"]);
     venue.wait(&["app", "|35=H|", &id]);
     await_filled(&service, "a", "4");
-    let order = get(&service, "/rest/execution/order/a");
-    assert!(order["unknown"] != true, "{order}");
+    let order = order(&service, "a");
+    assert!(order["status"] == "PARTIALLY_FILLED" && order["unknown"] != true, "{order}");
     let fills = get(&service, "/rest/transaction/daily");
     let fills = fills.as_array().expect("a list");
     assert_eq!(fills.len(), 1, "{fills:?}");
@@ -85,10 +87,17 @@ fn fills_missed_over_a_lost_store_are_booked_once_from_the_status_of_the_order()
     assert!(service.end().is_orderly());
 }
 
+/// The order with this id, which is the only one.
+fn order(service: &Service, id: &str) -> Value {
+    let found = get(service, &format!("/rest/execution/order/{id}"));
+    assert_eq!(found.as_array().expect("a list").len(), 1, "{found}");
+    found[0].clone()
+}
+
 /// Waits until so much of an order is filled.
 fn await_filled(service: &Service, id: &str, filled: &str) {
     loop {
-        let row = get(service, &format!("/rest/execution/order/{id}"));
+        let row = order(service, id);
         if row["filledQuantity"].to_string().trim_matches('"') == filled {
             return;
         }
@@ -98,7 +107,7 @@ fn await_filled(service: &Service, id: &str, filled: &str) {
 
 fn await_finished(service: &Service, id: &str) {
     loop {
-        let row = get(service, &format!("/rest/execution/order/{id}"));
+        let row = order(service, id);
         if row["status"] == "FILLED" {
             return;
         }
