@@ -239,7 +239,7 @@ pub enum Report {
         average: Price,
         state: VenueState,
     },
-    /// Messages about the order may be lost: nobody knows how it stands until the venue tells.
+    /// Messages about the order may be lost: its state is unknown until the venue reports it.
     Unsure,
 }
 

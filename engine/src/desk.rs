@@ -148,7 +148,7 @@ fn used_ids_max(settings: &DeskSettings) -> usize {
 /// What becomes of the ids of an order that is forgotten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ids {
-    /// Nobody may use them again today.
+    /// They cannot be used again today.
     StayUsed,
     /// The day is over, or there never was an order.
     Free,

@@ -49,7 +49,7 @@ pub struct Place {
     pub session: Session,
     /// Whether it closes, so that its DAY orders end then and not with the trading day.
     pub has_hours: bool,
-    /// When its calendar had the session begin; zero: nobody has said.
+    /// When the session began by its calendar; zero: unknown.
     pub since: Timestamp,
     /// The last date that is over there: what expires on it or before has expired.
     pub over: Option<Day>,

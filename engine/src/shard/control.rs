@@ -12,12 +12,12 @@ use crate::outbox::Outbox;
 use crate::reason::Reason;
 use crate::time::{Day, Timestamp};
 
-/// Where an exchange stands, for whoever goes on with its calendar after a start.
+/// The session of an exchange, from which a start continues its calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionState {
     pub exchange: ExchangeId,
     pub session: Session,
-    /// When the calendar had the session begin; zero: nobody has said.
+    /// When the session began by the calendar; zero: unknown.
     pub since: Timestamp,
     pub has_hours: bool,
 }
@@ -221,7 +221,7 @@ impl Shard {
     fn session(&mut self, exchange: ExchangeId, session: Session, out: &mut Outbox) -> Result<(), Reason> {
         let at = self.directory.place_index(exchange).ok_or(Reason::UnknownExchange)?;
         let place = &mut self.directory.places[at as usize];
-        // Nobody says since when, so since now: as close as older versions knew.
+        // The command has no time of its own, so the session begins now: as precise as in older versions.
         place.since = self.now;
         if place.session != session {
             place.session = session;

@@ -190,7 +190,7 @@ impl Shard {
 
 /// Messages that were lost.
 impl Shard {
-    /// Nobody knows how an open order stands until its venue tells.
+    /// The state of an open order is unknown until its venue reports it.
     pub(super) fn unsure(&mut self, slot: u32, out: &mut Outbox) {
         let order = self.orders.get_mut(slot);
         if order.base.is_finished() || order.waits_for_trigger() {
@@ -270,7 +270,7 @@ impl Shard {
         self.correct_missed(slot, cum, average, state, out);
         let agrees = cum == self.orders.get(slot).cum;
         if !agrees {
-            // Something was taken back of which we have not heard; nobody takes money back on a guess.
+            // The venue has taken back something that it did not report. Money is never taken back on a guess.
             self.alert_order(Alert::UnexpectedReport, slot, Reason::UnknownExecution, out);
         }
         if self.orders.get(slot).base.is_finished() {

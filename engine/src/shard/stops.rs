@@ -103,7 +103,7 @@ impl Shard {
         }
         let security = &self.directory.locals[local as usize];
         let continuous = self.directory.places[security.exchange as usize].session == Session::Continuous;
-        // A stop whose venue is away goes on waiting: there is nobody to send it to.
+        // A stop whose venue is away goes on waiting: it cannot be sent.
         let adapter = &self.adapters[security.adapter.0 as usize];
         if !continuous || security.halted || !adapter.connected || security.suspect {
             return None;

@@ -129,7 +129,7 @@ class Orders(Caller):
     def cancel(
         self, order: Order | str, *, account_id: int | None = None, handle: str | None = None
     ) -> None:
-        """Has an open order cancelled. Taken is not done: what came of it is told by `orders()` and by `order(int_id)`.
+        """Requests the cancellation of an open order. The outcome is reported by `orders()` and by `order(int_id)`.
 
         Where several open orders have the id, the refusal has `candidates`, each with its `handle`.
         """
