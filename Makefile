@@ -190,6 +190,7 @@ install: ## binary, manual, completions, settings and a unit of systemd (PREFIX=
 	$(RELEASED) completions fish > $(SHARE)/fish/vendor_completions.d/pitlane.fish
 	install -D -m 644 -t $(SHARE)/doc/pitlane README.md SECURITY.md LICENSE config/default.toml
 	install -D -m 644 -t $(SHARE)/pitlane/refdata config/refdata/*.csv
+	install -D -m 644 config/nats/pitlane.conf $(SHARE)/pitlane/nats/pitlane.conf
 	install -D -m 644 config/pitlane.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/pitlane.conf
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
 	sed -e 's|/usr/local/bin/|$(PREFIX)/bin/|' -e 's|/etc/pitlane/|$(SYSCONFDIR)/pitlane/|' config/pitlane.service > $(DESTDIR)$(PREFIX)/lib/systemd/system/pitlane.service

@@ -26,6 +26,9 @@
 //!   decides with `pitlane standby`. [`verdict`] has the table. A follower that starts again goes on from the position of its copy, if
 //!   the stream still has the same history up to there.
 //!
+//! **What is not from a server of the group does not count.** A broker stores what it is sent on the subjects of a stream. Messages that no server
+//! of the group sent are skipped by readers and passed by the leader; they neither end nor renew a lease. [`origin`] tells which those are.
+//!
 //! A leader that must not go on starts itself anew, as if it had been killed: nothing that was not acknowledged leaves it.
 //!
 //! **What the broker must do.** It acknowledges a message when it has written it, and by default syncs its files every two minutes
@@ -62,6 +65,7 @@ mod cursor;
 mod follow;
 mod manifest;
 mod member;
+mod origin;
 mod overlap;
 mod parcel;
 mod porch;
@@ -96,6 +100,7 @@ use self::stream::Stream;
 use crate::config::Config;
 use crate::journal::Health;
 use crate::nats::link::{self, Weather};
+use crate::nats::rights;
 use crate::nats::subjects::Subjects;
 use crate::topology::life::{Life, Stop};
 use crate::wake::Bell;
@@ -258,7 +263,7 @@ impl Office {
     async fn serve(&self, member: Member, mut orders: mpsc::Receiver<Order>) -> Result<Over, String> {
         let name = format!("pitlane {} standby {}", self.config.service.name, self.group);
         let subjects = Subjects::of(&self.config.nats, &self.config.service);
-        let opened = link::open(&self.config.nats, &name, subjects.server_inbox()).await;
+        let opened = link::open(&self.config.nats.between_servers(), &name, subjects.server_inbox()).await;
         let (client, weather) = opened.map_err(|error| error.to_string())?;
         let porch = self.open_porch().await;
         self.tell(News::Follows(porch.as_ref().and_then(|porch| porch.address().ok())));
@@ -284,7 +289,14 @@ impl Office {
         let how = Taken { is_copy: won.is_copy, restores: won.restores, released: won.released };
         let lead = Lead { epoch: won.epoch, seq: won.seq, member: won.member, how };
         let shipper = Shipper::new(
-            ship::Beginning { node, epoch: won.epoch, seq: won.seq, at: won.at, manifest: won.manifest },
+            ship::Beginning {
+                node,
+                epoch: won.epoch,
+                seq: won.seq,
+                id: won.id,
+                at: won.at,
+                manifest: won.manifest,
+            },
             stream,
             &self.data,
             self.lease,
@@ -315,15 +327,22 @@ impl Office {
     ) -> Result<(Stream, Won), String> {
         let names = Subjects::of(&self.config.nats, &self.config.service).standby(&self.group);
         let (replicas, patience) = (self.config.standby.replicas, self.lease / PATIENCE_PARTS);
+        let secret = self.config.standby.secret.as_ref();
+        let mut told = String::new();
         let stream = loop {
-            match Stream::open(client, names.clone(), replicas, patience).await {
+            match Stream::open(client, names.clone(), replicas, patience, secret).await {
                 Ok(stream) => break stream,
+                // While the broker is not there it is waited for; what it refuses, somebody has to mend.
                 Err(error) => {
-                    tracing::debug!(%error, "there is no stream for the standby yet");
+                    if weather.is_up() && error != told {
+                        tracing::error!(%error, "there is no stream for the standby yet: it is tried again");
+                        told = error;
+                    }
                     sleep(AGAIN).await;
                 }
             }
         };
+        self.check_rights(client, &weather).await;
         match stream.facts().await {
             Ok(facts) => facts.warnings(&self.config).into_iter().for_each(|warning| {
                 tracing::warn!(mend = warning.mend, "{}", warning.found);
@@ -339,6 +358,21 @@ impl Office {
             state: self.state.clone(),
         };
         Ok((stream, follower.follow().await?))
+    }
+
+    /// Tries whether this login may do what it must, and lets strategies' servers hear whether they share its account.
+    async fn check_rights(&self, client: &async_nats::Client, weather: &Weather) {
+        let subjects = Subjects::of(&self.config.nats, &self.config.service);
+        rights::standby(&subjects, &self.group).probe(client).await;
+        for violation in weather.violations() {
+            tracing::error!(
+                violation,
+                "the login for the standby lacks a right: see config/nats/pitlane.conf"
+            );
+        }
+        if !client.server_info().auth_required && !self.config.nats.is_loopback() {
+            tracing::warn!("the broker asks nobody for a login: see config/nats/pitlane.conf");
+        }
     }
 
     fn tell(&self, news: News) {

@@ -77,6 +77,7 @@ fn well() -> Probes {
         clock_synchronized: Some(true),
         ports: Vec::new(),
         broker: None,
+        rights: None,
     }
 }
 
@@ -228,7 +229,7 @@ fn a_broker_that_cannot_keep_the_promise_of_a_standby_is_told() {
         let findings = doctor::examine(&pinned(words), &root, &probes);
         findings.into_iter().find(|finding| finding.check == "broker").unwrap()
     };
-    let alone = Facts { replicas: Some(1), is_in_memory: false, forgets: false, room: None };
+    let alone = Facts { replicas: Some(1), is_in_memory: false, forgets: false, room: None, foreign: 0 };
     let finding = told(Ok(alone), &words);
     assert_eq!(finding.verdict, Verdict::Unfit);
     assert!(finding.mend.contains("sync_interval: always"), "{finding}");

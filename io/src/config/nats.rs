@@ -20,6 +20,10 @@ pub struct Nats {
     pub password: Option<Secret>,
     pub token: Option<Secret>,
     pub credentials_file: Option<PathBuf>,
+    /// The login of connections between servers; none: the one above.
+    pub peer_user: Option<String>,
+    pub peer_password: Option<Secret>,
+    pub peer_credentials_file: Option<PathBuf>,
     pub tls: bool,
     pub ca: Option<PathBuf>,
     pub cert: Option<PathBuf>,
@@ -36,12 +40,34 @@ impl Nats {
             password: section.secret("password"),
             token: section.secret("token"),
             credentials_file: section.path("credentials_file"),
+            peer_user: section.optional("peer_user"),
+            peer_password: section.secret("peer_password"),
+            peer_credentials_file: section.path("peer_credentials_file"),
             tls: section.flag("tls"),
             ca: section.path("ca"),
             cert: section.path("cert"),
             key: section.path("key"),
             prefix: section.name("prefix", 32),
         }
+    }
+
+    /// How servers of a standby group or a cluster log in to speak to each other: as somebody that strategies are not.
+    pub fn between_servers(&self) -> Nats {
+        if !self.has_peer_login() {
+            return self.clone();
+        }
+        Nats {
+            user: self.peer_user.clone(),
+            password: self.peer_password.clone(),
+            token: None,
+            credentials_file: self.peer_credentials_file.clone(),
+            ..self.clone()
+        }
+    }
+
+    /// Whether connections between servers have a login of their own.
+    pub fn has_peer_login(&self) -> bool {
+        self.peer_user.is_some() || self.peer_credentials_file.is_some()
     }
 
     /// Whether every server of the broker is on this machine.

@@ -14,6 +14,8 @@ use super::params::Params;
 use super::{AuthMode, Config, Durability, IdleBy, Layout, Mode};
 use crate::stomp::naming;
 
+/// Shortest secret of a standby group: 128 bits, if they are random.
+const SECRET_BYTES_MIN: usize = 16;
 /// The adapter that is no adapter: the simulated venue.
 const SIMULATED: &str = "SIM";
 
@@ -285,6 +287,16 @@ impl Check<'_> {
         if self.config.cluster.is_on() {
             self.fault("standby.group", "a server of a cluster has no standby");
         }
+        match &self.config.standby.secret {
+            Some(secret) if secret.reveal().len() < SECRET_BYTES_MIN => {
+                self.fault("standby.secret", format!("it has fewer than {SECRET_BYTES_MIN} bytes"));
+            }
+            None if !self.config.nats.is_loopback() => {
+                let text = "standby.secret: without it, whoever may publish in the stream of the standby can take the lead";
+                self.warnings.push(text.to_string());
+            }
+            Some(_) | None => {}
+        }
         let elsewhere = "with standby.group stores lie in service.data_dir";
         for (at, session) in self.config.fix.sessions.iter().enumerate() {
             if session.file_store_path.is_some() {
@@ -315,8 +327,25 @@ impl Check<'_> {
         if proofs > 1 {
             self.fault("nats.user", "one of a password, a token and a file of credentials is enough");
         }
+        if nats.peer_user.is_some() != nats.peer_password.is_some() {
+            self.fault("nats.peer_user", "nats.peer_user and nats.peer_password belong together");
+        }
+        if nats.peer_user.is_some() && nats.peer_credentials_file.is_some() {
+            self.fault("nats.peer_user", "one of a password and a file of credentials is enough");
+        }
+        if nats.peer_user.is_some() && nats.peer_user == nats.user {
+            self.fault(
+                "nats.peer_user",
+                "it is the same as nats.user: servers need a login that is not used for strategies",
+            );
+        }
+        if is_used && self.config.service.mode == Mode::Distributed && proofs > 0 && !nats.has_peer_login() {
+            let text = "nats.peer_user: servers and strategies share a login at the broker: see config/nats/pitlane.conf";
+            self.warnings.push(text.to_string());
+        }
         let files = [
             ("nats.credentials_file", &nats.credentials_file),
+            ("nats.peer_credentials_file", &nats.peer_credentials_file),
             ("nats.ca", &nats.ca),
             ("nats.cert", &nats.cert),
             ("nats.key", &nats.key),

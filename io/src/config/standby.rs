@@ -1,6 +1,7 @@
 //! Two servers of which one serves and one follows: `[standby]`.
 
 use super::section::Section;
+use super::words::Secret;
 
 /// Longest lease: ten minutes.
 const LEASE_MS_MAX: u32 = 600_000;
@@ -14,6 +15,8 @@ pub struct Standby {
     pub replicas: usize,
     /// Whether the operator confirms that the broker syncs before it acknowledges.
     pub broker_syncs: bool,
+    /// Known to the servers of the group alone, which prove by it that a message of the stream is theirs.
+    pub secret: Option<Secret>,
 }
 
 impl Standby {
@@ -23,6 +26,7 @@ impl Standby {
             lease_ms: section.number("lease_ms", 300..=LEASE_MS_MAX),
             replicas: section.number("replicas", 1..=5),
             broker_syncs: section.flag("broker_syncs"),
+            secret: section.secret("secret"),
         }
     }
 }

@@ -11,7 +11,8 @@ use pitlane_engine::time::NS_PER_S;
 
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::standby::broker::{self, Facts};
+use crate::nats::checkup;
+use crate::standby::broker::{self, Facts, Warning};
 
 /// A block as the journal writes it, how many are written, and the longest it may take.
 const BLOCK_BYTES: usize = 4_096;
@@ -31,6 +32,8 @@ pub struct Probes {
     pub ports: Vec<Port>,
     /// How the broker keeps the stream of the standby; none: there is no standby.
     pub broker: Option<Result<Facts, String>>,
+    /// What is wrong with the rights at the broker; none: there is no broker.
+    pub rights: Option<Result<Vec<Warning>, String>>,
 }
 
 /// A listener, and what keeps it from listening.
@@ -52,6 +55,7 @@ impl Probes {
             clock_synchronized: clock_synchronized(),
             ports: config.listeners().into_iter().map(|(key, address, _)| try_port(key, address)).collect(),
             broker: config.standby.group.is_some().then(|| broker::probe(config)),
+            rights: checkup::is_used(config).then(|| checkup::probe(config)),
             data_dir,
         }
     }

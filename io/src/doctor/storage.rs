@@ -19,12 +19,38 @@ const KIND: Check = Check { name: "file-system", why: "the journal is only as du
 const ROOM: Check = Check { name: "free-space", why: "a full disk stops order entry" };
 const BROKER: Check =
     Check { name: "broker", why: "at level replicated an order is acknowledged when the broker has it" };
+const RIGHTS: Check =
+    Check { name: "broker-rights", why: "whoever may publish on a subject of the server speaks in its name" };
 const SPEED: Check = Check { name: "sync-speed", why: "at level disk each answer waits for a sync" };
 
 pub fn check(config: &Config, host: &Host, probes: &Probes) -> Vec<Finding> {
     let mut findings = vec![kind(config, host, probes), room(config, probes), speed(config, probes)];
     findings.extend(broker(config, probes));
+    findings.extend(rights(probes));
     findings
+}
+
+/// Who may do what at the broker.
+fn rights(probes: &Probes) -> Vec<Finding> {
+    match &probes.rights {
+        None => Vec::new(),
+        Some(Err(error)) => {
+            vec![RIGHTS.unfit(
+                format!("the broker of nats.url: {error}"),
+                "start it, and check nats.user and nats.peer_user",
+            )]
+        }
+        Some(Ok(warnings)) if warnings.is_empty() => {
+            vec![
+                RIGHTS.fit(
+                    "the logins have the rights that they need, and servers have an account of their own",
+                ),
+            ]
+        }
+        Some(Ok(warnings)) => {
+            warnings.iter().map(|warning| RIGHTS.unfit(warning.found.clone(), warning.mend.clone())).collect()
+        }
+    }
 }
 
 /// What the standby's promise depends on, as far as a client sees it.

@@ -42,7 +42,8 @@ use self::relay::{settle, take_commands};
 use super::floor::Floor;
 use crate::config::{Cluster as Settings, Config, Member, Nats};
 use crate::journal::{self, Past};
-use crate::nats::subjects::segment;
+use crate::nats::rights::{self, Rights};
+use crate::nats::subjects::{Subjects, segment};
 use crate::platform::Far;
 use crate::topology::bells::Bells;
 
@@ -58,6 +59,7 @@ const DOUBTS_SHOWN_MAX: usize = 100;
 /// What the http thread is given for it.
 pub struct ClusterParts {
     pub nats: Nats,
+    pub subjects: Subjects,
     pub settings: Settings,
     pub members: Vec<Member>,
     pub far: Far,
@@ -84,7 +86,8 @@ impl ClusterParts {
     ) -> Option<ClusterParts> {
         let far = far.filter(|_| config.cluster.is_on())?;
         Some(ClusterParts {
-            nats: config.nats.clone(),
+            nats: config.nats.between_servers(),
+            subjects: Subjects::of(&config.nats, &config.service),
             settings: config.cluster.clone(),
             members: config.members.clone(),
             far,
@@ -146,6 +149,8 @@ pub struct Cluster {
     /// When a command was passed on last.
     passed_on: Cell<Timestamp>,
     pub misread: Cell<u64>,
+    /// What its login must be allowed.
+    pub rights: Rights,
 }
 
 #[derive(Debug)]
@@ -166,7 +171,19 @@ struct Inner {
 impl Cluster {
     pub fn new(parts: ClusterParts, started: Timestamp) -> Cluster {
         let member = parts.own();
-        let ClusterParts { nats, settings, members, far, bells, life, map, orders_max, past, heard } = parts;
+        let ClusterParts {
+            nats,
+            subjects,
+            settings,
+            members,
+            far,
+            bells,
+            life,
+            map,
+            orders_max,
+            past,
+            heard,
+        } = parts;
         let card = Card { member, life, map };
         let lease_ns = settings.lease_ms as u64 * NS_PER_MS;
         let own: ShardMask = members[member as usize].shards.iter().map(|shard| ShardId(*shard)).collect();
@@ -213,7 +230,8 @@ impl Cluster {
         let prefix = format!("{}.{}.", nats.prefix, settings.name);
         let (inner, work, up) = (RefCell::new(inner), Notify::new(), Cell::new(false));
         let passed_on = Cell::new(Timestamp::ZERO);
-        Cluster { nats, settings, prefix, inner, work, up, passed_on, misread: Cell::new(0) }
+        let rights = rights::member(&subjects, &prefix, &segment(&settings.member));
+        Cluster { nats, settings, prefix, inner, work, up, passed_on, misread: Cell::new(0), rights }
     }
 
     /// What owners say to all.
@@ -223,11 +241,23 @@ impl Cluster {
 
     /// What is said to us: posts once more, and letters.
     pub fn agains(&self) -> String {
-        self.called("again", &segment(&self.settings.member))
+        self.addressed("again", &segment(&self.settings.member), "*")
     }
 
     pub fn letters(&self) -> String {
-        self.called("letter", &segment(&self.settings.member))
+        self.addressed("letter", &segment(&self.settings.member), "*")
+    }
+
+    /// The member whose subject this is: the broker lets each member publish under its own name only.
+    pub fn sender(&self, subject: &str) -> Option<MemberId> {
+        let last = subject.rsplit('.').next()?;
+        let inner = self.inner.borrow();
+        // What we say to all comes back to us.
+        if segment(&self.settings.member) == last {
+            return Some(inner.card.member);
+        }
+        let is_its = |peer: &Option<Peer>| peer.as_ref().is_some_and(|peer| segment(&peer.name) == last);
+        inner.peers.iter().position(is_its).map(|at| at as MemberId)
     }
 
     /// Nobody is asked for an answer, but a client of the broker has such a place.
@@ -237,6 +267,15 @@ impl Cluster {
 
     fn called(&self, what: &str, whose: &str) -> String {
         format!("{}{what}.{whose}", self.prefix)
+    }
+
+    /// What one member says to another.
+    fn addressed(&self, what: &str, to: &str, from: &str) -> String {
+        format!("{}{what}.{to}.{from}", self.prefix)
+    }
+
+    fn address_of(&self, what: &str, peer: &Peer) -> Subject {
+        self.addressed(what, &segment(&peer.name), &segment(&self.settings.member)).into()
     }
 
     /// Takes in what our ports ask of others and our shards say, and tells what others have said. Gives how much that was.
@@ -311,16 +350,16 @@ impl Cluster {
         }
         for peer in peers.iter_mut().flatten() {
             if let Some(letter) = peer.next_letter(now) {
-                let subject = self.called("letter", &segment(&peer.name));
-                return Some((subject.into(), letter.encode().into()));
+                return Some((self.address_of("letter", peer), letter.encode().into()));
             }
         }
         let events = owner.prices.take();
         (!events.is_empty()).then(|| (call(), Call::Prices { card: *card, events }.encode().into()))
     }
 
-    pub fn handle_call(&self, now: Timestamp, payload: &[u8]) {
-        let Ok(call) = Call::decode(payload) else { return self.misread.set(self.misread.get() + 1) };
+    pub fn handle_call(&self, now: Timestamp, sender: Option<MemberId>, payload: &[u8]) {
+        let call = Call::decode(payload).ok().filter(|call| sender == Some(call.card().member));
+        let Some(call) = call else { return self.misread.set(self.misread.get() + 1) };
         let mut inner = self.inner.borrow_mut();
         if let Some(Some(peer)) = inner.peers.get_mut(call.card().member as usize) {
             let was_stranger = peer.is_stranger;
@@ -342,8 +381,15 @@ impl Cluster {
     }
 
     /// A letter to us. `claim` takes the id of a REST order for one of our shards, and says whether it is new.
-    pub fn handle_letter(&self, now: Timestamp, payload: &[u8], claim: &dyn Fn(&IntId) -> bool) {
-        let Ok(letter) = Letter::decode(payload) else { return self.misread.set(self.misread.get() + 1) };
+    pub fn handle_letter(
+        &self,
+        now: Timestamp,
+        sender: Option<MemberId>,
+        payload: &[u8],
+        claim: &dyn Fn(&IntId) -> bool,
+    ) {
+        let letter = Letter::decode(payload).ok().filter(|letter| sender == Some(letter.card().member));
+        let Some(letter) = letter else { return self.misread.set(self.misread.get() + 1) };
         let mut inner = self.inner.borrow_mut();
         let Inner { card, owner, peers, out, .. } = &mut *inner;
         let Some(Some(peer)) = peers.get_mut(letter.card().member as usize) else { return };
@@ -351,7 +397,7 @@ impl Cluster {
             return;
         }
         peer.handle_letter(&letter);
-        let again = Subject::from(self.called("again", &segment(&peer.name)));
+        let again = self.address_of("again", peer);
         let mut push = |subject: Subject, bytes: Bytes| {
             if out.len() < OUT_MAX {
                 out.push_back((subject, bytes));
@@ -359,7 +405,7 @@ impl Cluster {
         };
         let answer = owner.handle(now, letter, &mut |post| push(again.clone(), post), claim);
         if let Some(answer) = answer {
-            push(self.called("letter", &segment(&peer.name)).into(), answer.encode().into());
+            push(self.address_of("letter", peer), answer.encode().into());
         }
         drop(inner);
         self.work.notify_one();

@@ -127,16 +127,23 @@ pub struct StandbyVO {
     complete: bool,
     /// Records that the broker has not acknowledged; of one that follows, messages that it has not read.
     behind: u64,
+    /// Messages in the group's stream that none of its servers sent, and that were skipped since the start.
+    foreign: u64,
 }
 
 /// The message broker, and the strategies behind it.
 #[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 struct BrokerVO {
     connected: bool,
     /// Why strategies cannot send orders; absent while they can.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'static str>,
     strategies: Vec<OutpostVO>,
+    /// Rights that the login of the server lacks, in the words of the broker.
+    missing_rights: Vec<String>,
+    /// Strategies whose login may publish on subjects of the server; `SERVERS` if servers and strategies share an account.
+    wide_logins: Vec<String>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -183,6 +190,7 @@ impl StandbyVO {
             epoch: state.epoch(),
             complete: state.is_complete(),
             behind: state.behind.get(),
+            foreign: state.foreign.get(),
         }
     }
 }
@@ -229,7 +237,13 @@ fn broker(outposts: &Outposts) -> BrokerVO {
     outposts.each(|name, present, host| {
         strategies.push(OutpostVO { name: name.to_string(), present, host: host.to_string() });
     });
-    BrokerVO { connected, reason: (!connected).then(|| Reason::BrokerLost.code()), strategies }
+    BrokerVO {
+        connected,
+        reason: (!connected).then(|| Reason::BrokerLost.code()),
+        strategies,
+        missing_rights: outposts.violations(),
+        wide_logins: outposts.wide_logins(),
+    }
 }
 
 /// Those the reference data use. The simulated venue is part of the shards and always there.

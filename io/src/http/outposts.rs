@@ -17,6 +17,7 @@
 //! back finds its strategy stopped, or has it started again: see `watch`.
 
 mod asked;
+mod guard;
 mod letters;
 mod prices;
 mod seat;
@@ -43,6 +44,7 @@ use pitlane_engine::strategy::letters::{self as said, Post, Prices, Reply, Secti
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use tokio::sync::Notify;
 
+use self::guard::Guard;
 use self::prices::Board;
 use self::seat::Seat;
 pub use self::state::terms_of;
@@ -108,6 +110,7 @@ pub struct Outposts {
     pub stirred: Notify,
     pub up: Cell<bool>,
     pub counts: Counts,
+    guard: Guard,
 }
 
 /// Since the start.
@@ -115,6 +118,8 @@ pub struct Outposts {
 pub struct Counts {
     pub letters: Cell<u64>,
     pub misread: Cell<u64>,
+    /// Letters that named another place for the answer than the inbox of their strategy.
+    pub astray: Cell<u64>,
     pub posts: Cell<u64>,
     pub prices: Cell<u64>,
     pub deaths: Cell<u64>,
@@ -224,7 +229,7 @@ impl Outposts {
         };
         let (inner, work, stirred) = (RefCell::new(inner), Notify::new(), Notify::new());
         let (up, counts) = (Cell::new(false), Counts::default());
-        Outposts { nats, keeping, subjects, inner, work, stirred, up, counts }
+        Outposts { nats, keeping, subjects, inner, work, stirred, up, counts, guard: Guard::default() }
     }
 
     /// An event of a shard, after the view has taken it in.
@@ -303,10 +308,10 @@ impl Outposts {
         self.inner.borrow_mut().dropped += 1;
     }
 
-    /// Whoever is no strategy of ours.
-    pub fn refuse(&self, to: Option<Subject>) {
+    /// Refuses a process whose strategy is none of ours.
+    pub fn refuse(&self, to: Subject) {
         let words = "the server's settings have no such [[strategy]]".to_string();
-        self.reply(to, &Reply::Refused { words });
+        self.reply(Some(to), &Reply::Refused { words });
     }
 
     /// The broker is there again, or gone.

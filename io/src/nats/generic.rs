@@ -91,14 +91,11 @@ pub async fn keep(context: &Context, subjects: &Subjects, settings: &Outposts) -
     Ok(())
 }
 
-/// What a strategy has not taken yet. A new one begins with what comes.
-pub async fn consumer(
-    context: &Context,
-    subjects: &Subjects,
-    strategy: &str,
-) -> Result<PullConsumer, String> {
+/// Sees to it that a strategy has a consumer, which begins with what comes. The server makes it: whoever may make consumers can have the
+/// broker deliver messages to any subject.
+pub async fn keep_consumer(context: &Context, subjects: &Subjects, strategy: &str) -> Result<(), String> {
     let stream = context.get_stream(subjects.stream()).await.map_err(|error| error.to_string())?;
-    let name = segment(strategy).replace('%', "_");
+    let name = consumer_name(strategy);
     let config = pull::Config {
         durable_name: Some(name.clone()),
         deliver_policy: DeliverPolicy::New,
@@ -107,7 +104,22 @@ pub async fn consumer(
         max_deliver: TELL_MAX,
         ..pull::Config::default()
     };
-    stream.get_or_create_consumer(&name, config).await.map_err(|error| error.to_string())
+    stream.get_or_create_consumer(&name, config).await.map_err(|error| error.to_string())?;
+    Ok(())
+}
+
+/// What a strategy has not taken yet; an error: the server has not made its consumer.
+pub async fn consumer(
+    context: &Context,
+    subjects: &Subjects,
+    strategy: &str,
+) -> Result<PullConsumer, String> {
+    let found = context.get_consumer_from_stream(consumer_name(strategy), subjects.stream()).await;
+    found.map_err(|error| error.to_string())
+}
+
+pub fn consumer_name(strategy: &str) -> String {
+    segment(strategy).replace('%', "_")
 }
 
 #[cfg(test)]

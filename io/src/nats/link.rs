@@ -1,9 +1,10 @@
 //! The connection to the broker: opened once, opened again by itself for ever, and whether it is there.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_nats::{Client, ConnectOptions, Event};
 use tokio::sync::Notify;
@@ -21,8 +22,18 @@ const TRY_MOST: Duration = Duration::from_millis(500);
 /// How often a broker that says nothing is asked whether it lives; the second question without an answer ends the connection.
 const PING: Duration = Duration::from_secs(2);
 const CONNECT_MAX: Duration = Duration::from_secs(5);
+/// Rights that are missing and are remembered: each subject is one, and there are few.
+const VIOLATIONS_MAX: usize = 64;
+/// Between two warnings of the same kind: a client can make a connection fail as often as it likes.
+const TELL_INTERVAL: Duration = Duration::from_secs(10);
 /// Different complaints that are told while the broker cannot be had.
 const COMPLAINTS_MAX: usize = 8;
+
+const VIOLATION: &str = "Permissions Violation for ";
+/// What subjects contain that nobody but a server with all rights may publish on.
+const CANARY: &str = ".canary";
+const MISSING: &str =
+    "the broker refuses this login something that it needs: config/nats/pitlane.conf lists the rights";
 
 /// Whether the broker is there, for whoever asks and whoever waits.
 #[derive(Debug, Default)]
@@ -33,6 +44,10 @@ pub struct Weather {
     changed: Notify,
     /// What was complained of since it was last there: it is tried twice a second, and once is enough to read it.
     complaints: Mutex<Vec<String>>,
+    /// What the broker has refused for want of rights, in its words, since it was last there.
+    violations: Mutex<BTreeSet<String>>,
+    /// When something was last told that may happen often.
+    told: Mutex<Option<Instant>>,
 }
 
 impl Weather {
@@ -47,6 +62,22 @@ impl Weather {
     /// Until it is another than it was; one task waits.
     pub async fn changed(&self) {
         self.changed.notified().await;
+    }
+
+    /// What the broker has refused for want of rights, such as `Publish to "pitlane.pitlane.market"`.
+    pub fn violations(&self) -> Vec<String> {
+        self.violations.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
+    /// Whether something that may happen often is to be told now.
+    fn may_tell(&self) -> bool {
+        let now = Instant::now();
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let may = told.is_none_or(|told| now.duration_since(told) >= TELL_INTERVAL);
+        if may {
+            *told = Some(now);
+        }
+        may
     }
 
     /// Whether nobody has said this since the broker was last there.
@@ -125,23 +156,48 @@ fn note(weather: &Weather, event: &Event) {
         Event::Connected => {
             tracing::info!("connected to the broker");
             weather.complaints.lock().unwrap_or_else(PoisonError::into_inner).clear();
+            weather.violations.lock().unwrap_or_else(PoisonError::into_inner).clear();
             weather.set(true);
         }
         Event::Disconnected | Event::Closed => {
-            if weather.is_up() {
+            if weather.is_up() && weather.may_tell() {
                 tracing::warn!(
                     "the connection to the broker is lost: no orders of strategies until it is back"
                 );
             }
             weather.set(false);
         }
-        Event::SlowConsumer(_) => tracing::warn!("messages of the broker were dropped: they came too fast"),
+        Event::SlowConsumer(_) if weather.may_tell() => {
+            tracing::warn!("messages of the broker were dropped: they came too fast");
+        }
+        Event::SlowConsumer(_) => tracing::debug!("messages of the broker were dropped"),
         Event::LameDuckMode | Event::Draining => tracing::info!(%event, "the broker ends"),
+        Event::ServerError(error) if violation_in(&error.to_string()).is_some() => {
+            note_violation(weather, &error.to_string());
+        }
         Event::ServerError(_) | Event::ClientError(_) if weather.is_new(event.to_string()) => {
             tracing::warn!(%event, "the broker");
         }
         Event::ServerError(_) | Event::ClientError(_) => tracing::debug!(%event, "the broker"),
     }
+}
+
+fn note_violation(weather: &Weather, error: &str) {
+    let Some(violation) = violation_in(error) else { return };
+    // It was tried on purpose: this is as it should be.
+    if violation.contains(CANARY) {
+        return tracing::debug!(error, "the broker restricts this login");
+    }
+    let mut violations = weather.violations.lock().unwrap_or_else(PoisonError::into_inner);
+    if violations.len() < VIOLATIONS_MAX && violations.insert(violation.to_string()) {
+        tracing::error!(error, "{MISSING}");
+    }
+}
+
+/// The right that is missing, of an error such as `Permissions Violation for Publish to "a.b"`.
+fn violation_in(error: &str) -> Option<&str> {
+    let (_, rest) = error.split_once(VIOLATION)?;
+    Some(rest.trim_end_matches('\''))
 }
 
 #[cfg(test)]
@@ -157,5 +213,22 @@ mod tests {
         assert!(weather.is_new("who are you".to_string()));
         let told = (0..100).filter(|at| weather.is_new(at.to_string())).count();
         assert_eq!(told, COMPLAINTS_MAX - 1, "others beside it, and then no more");
+    }
+
+    #[test]
+    fn a_missing_right_is_remembered_with_its_subject_until_the_broker_is_there_again() {
+        let weather = Weather::default();
+        let error = |text: &str| Event::ServerError(async_nats::ServerError::Other(text.to_string()));
+        for _ in 0..2 {
+            note(&weather, &error("'Permissions Violation for Publish to \"a.b\"'"));
+        }
+        note(&weather, &error("'Permissions Violation for Publish to \"p.p.canary.A\"'"));
+        note(&weather, &error("'Unknown Protocol Operation'"));
+        assert_eq!(weather.violations(), ["Publish to \"a.b\""]);
+        (0..2 * VIOLATIONS_MAX)
+            .for_each(|n| note_violation(&weather, &format!("Permissions Violation for Publish to \"{n}\"")));
+        assert_eq!(weather.violations().len(), VIOLATIONS_MAX);
+        note(&weather, &Event::Connected);
+        assert_eq!(weather.violations(), Vec::<String>::new());
     }
 }

@@ -4,6 +4,9 @@ use std::fmt::Write;
 
 use crate::config::{Nats, Service};
 
+/// Longest subject at which a strategy is answered: an inbox, an id of the client and a number.
+const REPLY_BYTES_MAX: usize = 256;
+
 /// The names of one installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subjects {
@@ -41,20 +44,55 @@ impl Subjects {
         self.called("inbox.") + &segment(strategy)
     }
 
+    /// Where a process asks whether the server knows its strategy, when nobody takes its letters.
+    pub fn hello(&self, strategy: &str) -> String {
+        self.called("hello.") + &segment(strategy)
+    }
+
+    /// Such questions of all processes.
+    pub fn hellos(&self) -> String {
+        self.called("hello.*")
+    }
+
+    /// Where no strategy may publish: a process tries it, and if the server hears it, the login has more rights than a strategy needs.
+    pub fn canary(&self, strategy: &str) -> String {
+        self.called("canary.") + &segment(strategy)
+    }
+
+    pub fn canaries(&self) -> String {
+        self.called("canary.*")
+    }
+
+    /// Where a connection between servers publishes: if it is heard among the strategies, both are in one account.
+    pub fn servers_canary(&self) -> String {
+        self.called("canary-servers")
+    }
+
     /// Where the server is.
     pub fn server_inbox(&self) -> String {
         self.called("server")
     }
 
-    /// Requests of all strategies.
-    pub fn asks(&self) -> String {
-        self.called("ask.*")
+    /// Whether a letter of this strategy may be answered here: below its own inbox and nowhere else. The server publishes with its own
+    /// rights, so a strategy that could name any other place would publish with them too.
+    pub fn is_in_inbox(&self, strategy: &str, reply: &str) -> bool {
+        self.is_in_inbox_of(&segment(strategy), reply)
     }
 
-    /// Whose request this is, of those who may be.
-    pub fn asker<'a>(&self, subject: &str, mut names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-        let asker = subject.strip_prefix(&self.prefix)?.strip_prefix("ask.")?;
-        names.find(|name| segment(name) == asker)
+    fn is_in_inbox_of(&self, segment: &str, reply: &str) -> bool {
+        let below = reply.strip_prefix(&self.called("inbox."));
+        let below = below.and_then(|rest| rest.strip_prefix(segment)).and_then(|rest| rest.strip_prefix('.'));
+        let is_plain = |token: &str| {
+            !token.is_empty()
+                && token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+        };
+        reply.len() <= REPLY_BYTES_MAX && below.is_some_and(|below| below.split('.').all(is_plain))
+    }
+
+    /// Who asks here whether it is known: its name as one segment; none if the answer would go to another place than its own inbox.
+    pub fn greeter<'a>(&self, subject: &'a str, reply: &str) -> Option<&'a str> {
+        let segment = subject.strip_prefix(&self.called("hello."))?;
+        (!segment.is_empty() && self.is_in_inbox_of(segment, reply)).then_some(segment)
     }
 
     /// The stream that keeps events between strategies. Such names have no dots.
@@ -91,15 +129,48 @@ mod tests {
     use crate::config::Config;
 
     #[test]
-    fn a_name_is_one_segment_and_comes_back() {
+    fn a_name_is_one_segment() {
         let config = Config::default();
         let subjects = Subjects::of(&config.nats, &config.service);
         assert_eq!(subjects.events("MARKET_MAKER"), "pitlane.pitlane.events.MARKET_MAKER");
         assert_eq!(subjects.ask("a.b *"), "pitlane.pitlane.ask.a%2Eb%20%2A");
-        let names = || ["A", "a.b *"].into_iter();
-        assert_eq!(subjects.asker(&subjects.ask("a.b *"), names()), Some("a.b *"));
-        assert_eq!(subjects.asker("pitlane.pitlane.ask.B", names()), None);
-        assert_eq!(subjects.asker("other.ask.A", names()), None);
         assert_eq!(subjects.stream(), "PITLANE_PITLANE_GENERIC");
+    }
+
+    /// A restricted login once had the server answer on the subjects of the standby, and so stopped both servers.
+    #[test]
+    fn a_strategy_is_answered_below_its_own_inbox_only() {
+        let config = Config::default();
+        let subjects = Subjects::of(&config.nats, &config.service);
+        for good in ["inbox.A.x", "inbox.A.x.1", "inbox.A.x.y.z-_9"] {
+            assert!(subjects.is_in_inbox("A", &format!("pitlane.pitlane.{good}")), "{good}");
+        }
+        for bad in [
+            "inbox.A",
+            "inbox.A.",
+            "inbox.A..x",
+            "inbox.A.*",
+            "inbox.A.>",
+            "inbox.A.x y",
+            "inbox.AB.x",
+            "inbox.B.x",
+            "inbox.*.x",
+            "server.x",
+            "ask.A",
+            "events.A",
+            "market",
+            "standby.pair.lead",
+        ] {
+            assert!(!subjects.is_in_inbox("A", &format!("pitlane.pitlane.{bad}")), "{bad}");
+        }
+        for bad in ["", "inbox.A.x", "$JS.ACK.A.B.1", "_INBOX.x", "other.pitlane.inbox.A.x"] {
+            assert!(!subjects.is_in_inbox("A", bad), "{bad}");
+        }
+        let longest = format!("pitlane.pitlane.inbox.A.{}", "x".repeat(REPLY_BYTES_MAX - 24));
+        assert!(subjects.is_in_inbox("A", &longest) && !subjects.is_in_inbox("A", &(longest.clone() + "x")));
+        assert!(subjects.is_in_inbox("a.b", "pitlane.pitlane.inbox.a%2Eb.x"));
+        let greeter = |reply| subjects.greeter("pitlane.pitlane.hello.A", reply);
+        assert_eq!(greeter("pitlane.pitlane.inbox.A.x"), Some("A"));
+        assert_eq!(greeter("pitlane.pitlane.inbox.B.x"), None);
     }
 }

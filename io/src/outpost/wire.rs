@@ -5,8 +5,9 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_nats::client::{RequestError, RequestErrorKind};
 use async_nats::jetstream::AckKind;
-use async_nats::{Client, StatusCode, Subscriber, jetstream};
+use async_nats::{Client, Message, StatusCode, Subscriber, jetstream};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use pitlane_engine::refdata::RefData;
@@ -37,6 +38,9 @@ const END_MAX: Duration = Duration::from_secs(3);
 const LONG: Duration = Duration::from_secs(1);
 /// Events between strategies on their way in and out; beyond them the broker keeps what comes, and the newest that go are dropped.
 const GENERICS_MAX: usize = 256;
+
+/// How subjects begin at which JetStream takes acknowledgements.
+const ACKS: &str = "$JS.ACK.";
 
 /// What one process has of the broker.
 struct Wire<'a> {
@@ -91,8 +95,11 @@ pub async fn run(settings: &OutpostSettings, signals: UnixStream) -> Result<(), 
         clock: Clock::new(),
     };
     let life = wire.clock.now().0;
+    // Events between strategies come over a connection of their own: one with headers that cannot be read would end this one.
+    let (generics, _) = link::open(&config.nats, &subjects.generic(), subjects.inbox(&settings.name)).await?;
     tokio::spawn(say_generics(client.clone(), subjects.clone(), to_say, life));
-    tokio::spawn(hear_generics(client, subjects, settings.name.clone(), to_hear));
+    tokio::spawn(hear_generics(generics, subjects.clone(), settings.name.clone(), to_hear));
+    tokio::spawn(try_canary(client, wire.weather.clone(), subjects.canary(&settings.name)));
     let (mut record, mut heard) = match &config.outposts.record_dir {
         Some(folder) => {
             let opened = Record::open(folder, &settings.name).map_err(system("outposts.record_dir"))?;
@@ -149,12 +156,24 @@ impl Wire<'_> {
     }
 
     async fn ask(&self, letter: &Letter) -> Option<Reply> {
-        let asked = self.client.request(self.subjects.ask(&self.settings.name), letter.encode().into());
-        let message = timeout(ANSWER_MAX, asked).await.ok()?.ok()?;
+        let name = &self.settings.name;
+        let answered = match self.request(self.subjects.ask(name), letter).await? {
+            // Nobody takes its letters: the server is away, or does not know the strategy.
+            Err(error) if error.kind() == RequestErrorKind::NoResponders => {
+                self.request(self.subjects.hello(name), letter).await?
+            }
+            answered => answered,
+        };
+        let message = answered.ok()?;
         match Reply::decode(&message.payload) {
             Ok(reply) => Some(reply),
             Err(misread) => Some(Reply::Refused { words: misread.to_string() }),
         }
+    }
+
+    /// None if there was no answer in time.
+    async fn request(&self, subject: String, letter: &Letter) -> Option<Result<Message, RequestError>> {
+        timeout(ANSWER_MAX, self.client.request(subject, letter.encode().into())).await.ok()
     }
 
     /// Fetches what was promised; None if the server went away meanwhile.
@@ -298,13 +317,14 @@ impl Wire<'_> {
                     stage.handle_reply(now, number, reply);
                 }
             }
+            // The server asks for no answers: what does was delivered here by the broker for somebody else.
             Some(message) = self.events.next() => {
-                if let Ok(post) = Post::decode(&message.payload) {
+                if message.reply.is_none() && let Ok(post) = Post::decode(&message.payload) {
                     stage.handle_post(self.clock.now(), &post);
                 }
             }
             Some(message) = self.market.next() => {
-                if let Ok(prices) = Prices::decode(&message.payload) {
+                if message.reply.is_none() && let Ok(prices) = Prices::decode(&message.payload) {
                     stage.handle_prices(self.clock.now(), &prices);
                 }
             }
@@ -323,7 +343,10 @@ impl Wire<'_> {
         {
             stage.handle_generic(self.clock.now(), &said.name, &said.body);
         }
-        let _ = message.ack_with(AckKind::Ack).await;
+        // An acknowledgement goes where the message says, so that has to be JetStream.
+        if message.reply.as_ref().is_some_and(|reply| reply.starts_with(ACKS)) {
+            let _ = message.ack_with(AckKind::Ack).await;
+        }
     }
 
     async fn send_all(&mut self, stage: &mut Stage) {
@@ -377,6 +400,18 @@ async fn say_generics(client: Client, subjects: Subjects, mut said: mpsc::Receiv
             sleep(AGAIN).await;
         }
         number += 1;
+    }
+}
+
+/// Tries after each connect what the broker should refuse: see [`Subjects::canary`].
+async fn try_canary(client: Client, weather: Arc<Weather>, subject: String) {
+    let mut tried = 0;
+    loop {
+        if weather.is_up() && weather.risen() != tried {
+            tried = weather.risen();
+            let _ = client.publish(subject.clone(), Bytes::new()).await;
+        }
+        sleep(LONG).await;
     }
 }
 

@@ -12,12 +12,16 @@ use serde::Deserialize;
 use tokio::runtime::Builder;
 use tokio::time::timeout;
 
+use super::origin::Verifier;
+use super::stream::Stream;
 use crate::config::{Config, Durability};
 use crate::nats::link;
 use crate::nats::subjects::Subjects;
 
 /// How long the doctor waits for the broker.
 const ANSWER_MAX: Duration = Duration::from_secs(3);
+/// Messages at the end of the stream that the doctor looks at.
+const LOOKED_AT: u64 = 64;
 /// What two snapshots of a shard and the journal between them take, in bytes of journal.
 const SNAPSHOTS: u64 = 3;
 
@@ -30,6 +34,8 @@ pub struct Facts {
     pub forgets: bool,
     /// Bytes that may still be stored, by the limits that a client sees; none: it sees no limit.
     pub room: Option<u64>,
+    /// Of the last messages of the stream, those that no server of the group has sent.
+    pub foreign: usize,
 }
 
 /// What the broker tells of our account. Fields beyond these differ between its versions.
@@ -79,6 +85,7 @@ impl Facts {
                     || config.max_messages_per_subject > 0
             }),
             room: [by_account, by_stream].into_iter().flatten().min(),
+            foreign: 0,
         }
     }
 
@@ -116,6 +123,16 @@ impl Facts {
                          brokers and standby.replicas = 3",
             );
         }
+        if self.foreign > 0 {
+            let found = format!(
+                "{} of the last {LOOKED_AT} messages in the stream of the standby are from no server of the group: they are skipped",
+                self.foreign
+            );
+            warn(
+                found,
+                "check who may publish there: config/nats/pitlane.conf has the rights, and standby.secret makes forging impossible",
+            );
+        }
         let needed = needed(config);
         if let Some(room) = self.room.filter(|room| *room < needed) {
             let found = format!(
@@ -144,13 +161,21 @@ pub fn probe(config: &Config) -> Result<Facts, String> {
     let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
     let subjects = Subjects::of(&config.nats, &config.service);
     let asked = async {
-        let opened = link::open(&config.nats, "pitlane doctor", subjects.server_inbox()).await;
+        let nats = config.nats.between_servers();
+        let opened = link::open(&nats, "pitlane doctor", subjects.server_inbox()).await;
         let (client, _) = opened.map_err(|error| error.to_string())?;
         let mut context = jetstream::new(client);
         context.set_timeout(ANSWER_MAX);
         let account = AccountUse::of(&context).await?;
-        let stream = context.get_stream(subjects.standby(&group).0).await.ok();
-        Ok(Facts::of(stream.as_ref().map(|stream| stream.cached_info()), account))
+        let (name, prefix) = subjects.standby(&group);
+        let stream = context.get_stream(name).await.ok();
+        let mut facts = Facts::of(stream.as_ref().map(|stream| stream.cached_info()), account);
+        if let Some(stream) = stream {
+            let verifier = Verifier::new(&prefix, config.standby.secret.as_ref());
+            let stream = Stream::of(context, stream, prefix, verifier);
+            facts.foreign = stream.foreign_of_last(LOOKED_AT).await?;
+        }
+        Ok(facts)
     };
     runtime.block_on(async {
         timeout(ANSWER_MAX, asked).await.unwrap_or_else(|_| Err("it does not answer".to_string()))
@@ -190,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_broker_that_cannot_keep_the_promise_is_warned_of() {
-        let sound = Facts { replicas: Some(3), is_in_memory: false, forgets: false, room: None };
+        let sound = Facts { replicas: Some(3), is_in_memory: false, forgets: false, room: None, foreign: 0 };
         assert_eq!(words(sound, &config(3, false)), Vec::<String>::new());
         let alone = Facts { replicas: Some(1), ..sound };
         assert!(words(alone, &config(1, false))[0].contains("no client can see when it syncs"));
@@ -204,6 +229,9 @@ mod tests {
         assert_eq!(words(Facts { room: Some(needed), ..sound }, &config(3, false)), Vec::<String>::new());
         assert!(
             words(Facts { room: Some(needed - 1), ..sound }, &config(3, false))[0].contains("has room for")
+        );
+        assert!(
+            words(Facts { foreign: 3, ..sound }, &config(3, false))[0].contains("no server of the group")
         );
         let mut os = config(1, false);
         os.journal.level = Some(Durability::Os);

@@ -50,6 +50,7 @@ pub struct Won {
     pub epoch: u64,
     /// The message that says so, behind which it goes on.
     pub seq: u64,
+    pub id: String,
     pub at: Instant,
     pub manifest: Manifest,
     pub member: Member,
@@ -109,13 +110,13 @@ impl Follower {
             let mut reading = self.begin(plan, last).await.map_err(|error| told(&error))?;
             let begun = Instant::now();
             match reading.run(&mut self).await.map_err(|error| told(&error))? {
-                Ended::Won { epoch, seq, at } => {
+                Ended::Won { epoch, seq, id, at } => {
                     let is_copy = self.member.role == Role::Follows;
                     let restores = reading.restores();
                     let Reading { mut manifest, released, .. } = reading;
                     manifest.drop_foreign(&self.data).map_err(|error| told(&error))?;
                     let member = self.member;
-                    return Ok(Won { epoch, seq, at, manifest, member, is_copy, restores, released });
+                    return Ok(Won { epoch, seq, id, at, manifest, member, is_copy, restores, released });
                 }
                 Ended::Again(why) => {
                     tracing::warn!(

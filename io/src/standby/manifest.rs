@@ -204,6 +204,11 @@ impl Manifest {
         Ok(manifest)
     }
 
+    /// Forgets a file of which the stream lacks a part, so that it is sent from its beginning.
+    pub fn drop_file(&mut self, path: &str) {
+        self.files.remove(path);
+    }
+
     /// Forgets files that grow and are others in this folder, so that they are sent from their beginning: an operator has decided that
     /// this folder counts.
     pub fn drop_foreign(&mut self, folder: &Path) -> io::Result<()> {

@@ -10,13 +10,24 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-const FORMAT: u8 = 1;
+use super::overlap::folder_of;
+use super::replica::PART;
+use super::scan::{IDENTITY, SMALL, STORES};
+use crate::fix::store;
+use crate::journal::trail::segment_number;
+
+pub const FORMAT: u8 = 1;
 const HEAD_BYTES: usize = 12;
 const PLACE_BYTES: usize = 16;
 /// Longest name of a file within the data folder.
 const PATH_BYTES_MAX: usize = 240;
 /// Bytes of a file in one parcel: half of what a broker takes in a message unless told otherwise.
 pub const BYTES_MAX: usize = 512 << 10;
+/// Bytes of the largest message that a server sends.
+pub const MESSAGE_BYTES_MAX: usize = HEAD_BYTES + PATH_BYTES_MAX + PLACE_BYTES + BYTES_MAX;
+/// Bytes of the largest file that changes in place, as `fix.store_bytes` allows it. A reader keeps eight bytes for each of its pages, so a
+/// parcel must not promise more.
+const PAGED_BYTES_MAX: u64 = 1 << 32;
 /// Bytes of a parcel that only keeps room: it is on its way alone, so it is short.
 pub const RESERVE_BYTES: usize = 128 << 10;
 
@@ -63,6 +74,19 @@ pub struct Piece {
     /// Bytes of the file; of one that grows: up to the end of this piece.
     pub total: u64,
     pub bytes: Bytes,
+}
+
+impl What {
+    /// The file that it is about.
+    pub fn path(&self) -> Option<&str> {
+        match self {
+            What::Append(piece) | What::Whole(piece) | What::Page(piece) => Some(&piece.path),
+            What::Removed(path) => Some(path),
+            What::Lead { .. } | What::Release { .. } | What::Beat | What::Reserve { .. } | What::Complete => {
+                None
+            }
+        }
+    }
 }
 
 impl Piece {
@@ -121,13 +145,18 @@ impl Parcel {
         let length = u16::from_le_bytes([head[10], head[11]]) as usize;
         let path = std::str::from_utf8(message.get(HEAD_BYTES..HEAD_BYTES + length)?).ok()?;
         let rest = message.slice(HEAD_BYTES + length..);
-        let piece = || {
+        let piece = |is_expected: fn(&str) -> bool| {
             let place = rest.first_chunk::<PLACE_BYTES>()?;
             let offset = u64::from_le_bytes(place[..8].try_into().ok()?);
             let total = u64::from_le_bytes(place[8..].try_into().ok()?);
             let bytes = rest.slice(PLACE_BYTES..);
             let end = offset.checked_add(bytes.len() as u64)?;
-            (is_sound(path) && end <= total).then(|| Piece { path: path.to_string(), offset, total, bytes })
+            (is_plain(path) && is_expected(path) && end <= total).then(|| Piece {
+                path: path.to_string(),
+                offset,
+                total,
+                bytes,
+            })
         };
         let node = || Some(u128::from_le_bytes(rest.get(PLACE_BYTES..)?.try_into().ok()?));
         let what = match head[1] {
@@ -135,10 +164,10 @@ impl Parcel {
             2 => What::Release { node: node()? },
             3 => What::Beat,
             4 => What::Complete,
-            5 => What::Append(piece()?),
-            6 => What::Whole(piece()?),
-            7 => What::Page(piece()?),
-            8 if is_sound(path) => What::Removed(path.to_string()),
+            5 => What::Append(piece(is_segment)?),
+            6 => What::Whole(piece(is_replaced)?),
+            7 => What::Page(piece(is_paged).filter(|piece| piece.total <= PAGED_BYTES_MAX)?),
+            8 if is_plain(path) && is_replicated(path) => What::Removed(path.to_string()),
             _ => return None,
         };
         Some(Parcel { epoch, what })
@@ -158,15 +187,51 @@ impl Parcel {
     }
 }
 
-/// Whether a path stays within the folder, whoever wrote it: folders and files with plain names.
-fn is_sound(path: &str) -> bool {
-    let is_plain = |name: &str| {
-        let bytes = || name.bytes();
+/// Whether a path stays within the folder, whoever wrote it: folders and files with plain names, at most two folders deep.
+fn is_plain(path: &str) -> bool {
+    let is_name = |name: &str| {
         !name.is_empty()
             && !name.starts_with('.')
-            && bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
+            && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
     };
-    path.len() <= PATH_BYTES_MAX && path.contains('/') && path.split('/').all(is_plain)
+    path.len() <= PATH_BYTES_MAX && (2..=3).contains(&path.split('/').count()) && path.split('/').all(is_name)
+}
+
+/// Whether a leader sends a file of this name. All other names are refused: what lies beside these (`audit/`, `standby/`, certificates,
+/// logs) belongs to each server alone.
+fn is_replicated(path: &str) -> bool {
+    is_segment(path) || is_replaced(path) || is_paged(path)
+}
+
+/// A segment of a shard's journal, which grows.
+fn is_segment(path: &str) -> bool {
+    in_shard(path)
+        .is_some_and(|name| segment_number(name).is_some() && name.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// A file that is sent as a whole: the identity, reference data, snapshots, notes, and the mark beside stores.
+fn is_replaced(path: &str) -> bool {
+    let is_snapshot = || in_shard(path).is_some_and(|name| name.ends_with(".snap"));
+    let is_small = || SMALL.iter().any(|folder| folder_of(path) == *folder) && !is_unfinished(path);
+    let is_mark = || STORES.iter().any(|folder| path == format!("{folder}/{}", store::TAKEN_OVER));
+    path == IDENTITY || is_small() || is_snapshot() || is_mark()
+}
+
+/// A store, which changes in place.
+fn is_paged(path: &str) -> bool {
+    STORES.iter().any(|folder| folder_of(path) == *folder) && !is_unfinished(path)
+}
+
+/// The name of a file in the folder of a shard's journal.
+fn in_shard(path: &str) -> Option<&str> {
+    let (shard, name) = path.strip_prefix("journal/shard-")?.split_once('/')?;
+    let is_number = (2..=3).contains(&shard.len()) && shard.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number && !name.contains('/')).then_some(name)
+}
+
+/// A reader writes a file under such a name until it is whole.
+fn is_unfinished(path: &str) -> bool {
+    path.ends_with(&format!(".{PART}"))
 }
 
 #[cfg(test)]
@@ -174,8 +239,8 @@ mod tests {
     use super::*;
 
     fn all() -> Vec<Parcel> {
-        let piece = |bytes: &'static [u8]| Piece {
-            path: "journal/shard-00/000000000001.seg".to_string(),
+        let piece = |path: &str, bytes: &'static [u8]| Piece {
+            path: path.to_string(),
             offset: 7,
             total: 7 + bytes.len() as u64,
             bytes: Bytes::from_static(bytes),
@@ -185,9 +250,9 @@ mod tests {
             What::Release { node: 1 },
             What::Beat,
             What::Complete,
-            What::Append(piece(b"abc")),
-            What::Whole(piece(b"")),
-            What::Page(piece(b"x")),
+            What::Append(piece("journal/shard-00/000000000001.seg", b"abc")),
+            What::Whole(piece("journal/shard-100/000000000001.snap", b"")),
+            What::Page(piece("fix/A-B.store", b"x")),
             What::Removed("notes/a.note".to_string()),
         ];
         whats.into_iter().map(|what| Parcel { epoch: 9, what }).collect()
@@ -233,6 +298,69 @@ mod tests {
                 assert_eq!(Parcel::decode(&Parcel { epoch: 1, what }.encode()), None, "{path:?}");
             }
         }
+    }
+
+    /// A follower used to write wherever a parcel said, below `audit/` too.
+    #[test]
+    fn a_parcel_names_files_that_a_leader_sends_and_no_others() {
+        let piece = |path: &str| Piece {
+            path: path.to_string(),
+            offset: 0,
+            total: 1,
+            bytes: Bytes::from_static(b"x"),
+        };
+        let kinds = |path: &str| {
+            let whats = [
+                What::Append(piece(path)),
+                What::Whole(piece(path)),
+                What::Page(piece(path)),
+                What::Removed(path.to_string()),
+            ];
+            whats.map(|what| Parcel::decode(&Parcel { epoch: 1, what }.encode()).is_some())
+        };
+        for (path, expected) in [
+            ("journal/shard-00/000000000001.seg", [true, false, false, true]),
+            ("journal/shard-00/000000000001.snap", [false, true, false, true]),
+            ("journal/refdata/0123abcd", [false, true, false, true]),
+            ("journal/identity", [false, true, false, true]),
+            ("notes/ids.note", [false, true, false, true]),
+            ("fix/taken-over", [false, true, true, true]),
+            ("fix/A-B.store", [false, false, true, true]),
+            ("venue/A.store", [false, false, true, true]),
+        ] {
+            assert_eq!(kinds(path), expected, "{path}");
+        }
+        for path in [
+            "audit/2026-01-01.log",
+            "audit/a/b",
+            "standby/member",
+            "standby/next/journal",
+            "tls/key.pem",
+            "log/pitlane.log",
+            "journal/other",
+            "journal/shard-00/a/b.seg",
+            "journal/shard-xx/000000000001.seg",
+            "journal/shard-00/x.seg",
+            "journal/shard-00/lock",
+            "notes/a/b",
+            "notes/a.part",
+            "fix/a/b.store",
+            "fix/a.store.part",
+            "fixes/a.store",
+        ] {
+            assert_eq!(kinds(path), [false; 4], "{path}");
+        }
+    }
+
+    #[test]
+    fn a_paged_file_has_its_bound() {
+        let page = |total: u64| {
+            let piece =
+                Piece { path: "fix/a.store".to_string(), offset: 0, total, bytes: Bytes::from_static(b"x") };
+            Parcel::decode(&Parcel { epoch: 1, what: What::Page(piece) }.encode())
+        };
+        assert!(page(PAGED_BYTES_MAX).is_some());
+        assert!(page(PAGED_BYTES_MAX + 1).is_none() && page(u64::MAX).is_none());
     }
 
     #[test]

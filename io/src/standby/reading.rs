@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use async_nats::jetstream::Message;
 use async_nats::jetstream::consumer::pull::Ordered;
-use bytes::Bytes;
 use futures_util::StreamExt;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
 use super::follow::{AGAIN, Follower};
 use super::manifest::{Manifest, REMOVED_MAX};
 use super::member::Member;
+use super::origin::{self, Foreign, Found, Sound};
 use super::parcel::{Parcel, Piece, What};
 use super::position::{Position, PositionFile};
 use super::replica::Replica;
@@ -53,6 +53,8 @@ pub enum Ended {
     Won {
         epoch: u64,
         seq: u64,
+        /// Of the message that says so.
+        id: String,
         at: Instant,
     },
     /// It must be begun again: what was read is no longer what the stream holds.
@@ -67,9 +69,13 @@ pub enum Ended {
 pub struct Reading {
     into: Into,
     pub manifest: Manifest,
-    /// The last message that was read.
+    /// The last message that was read, or skipped.
     pub position: u64,
+    /// Of that message, to know it again; none: it is not known.
+    mark: Option<u64>,
     epoch: Option<u64>,
+    /// The epoch of the first leader that the stream remembers, once it is known.
+    first_epoch: Option<u64>,
     leader: Option<Leader>,
     pub released: bool,
     /// When something was last heard, or the broker came back.
@@ -101,7 +107,9 @@ impl Reading {
             into,
             manifest: Manifest::default(),
             position: 0,
+            mark: None,
             epoch: None,
+            first_epoch: None,
             leader: None,
             released: false,
             heard: now,
@@ -209,28 +217,41 @@ impl Reading {
                 None => return Ok(None),
             }
         }
-        while self.position < last
-            && let Ok(Some(next)) = follower.stream.next(self.position).await
-        {
-            run = if next.0 == self.position + 1 { (2 * run).clamp(1, RUN_MAX) } else { 0 };
+        if self.leader.is_none() && self.first_epoch.is_none() {
+            match follower.stream.first_epoch().await {
+                Ok(first) => self.first_epoch = Some(first),
+                Err(_) => return Ok(None),
+            }
+        }
+        while self.position < last {
+            let next = match follower.stream.next(self.position).await {
+                Ok(Some(next)) => next,
+                // The last messages were removed: there is nothing left to read.
+                Ok(None) => {
+                    (self.position, self.mark) = (last, None);
+                    break;
+                }
+                Err(_) => break,
+            };
+            run = if next.seq == self.position + 1 { (2 * run).clamp(1, RUN_MAX) } else { 0 };
             let more = match run >= RUN_MIN {
-                true => follower.stream.some(next.0 + 1, run.min(last.saturating_sub(next.0))).await,
+                true => follower.stream.some(next.seq + 1, run.min(last.saturating_sub(next.seq))).await,
                 false => Vec::new(),
             };
             if run >= RUN_MIN && (more.len() as u64) < run {
                 run = 0;
             }
-            let messages: Vec<(u64, Bytes)> = [next].into_iter().chain(more).collect();
-            if messages.iter().any(|(_, bytes)| is_lead(bytes)) {
+            let messages: Vec<Found> = [next].into_iter().chain(more).collect();
+            if messages.iter().any(Found::is_lead) {
                 match self.is_still_there(follower).await {
                     Some(true) => {}
                     Some(false) => return Ok(Some(Ended::Again(FORGOTTEN))),
                     None => return Ok(None),
                 }
             }
-            self.note_position(messages.last().map_or(0, |(seq, _)| *seq))?;
-            for (seq, bytes) in messages {
-                if let Some(ended) = self.hear(follower, seq, &bytes)? {
+            self.note_position(messages.last().map_or(0, |found| found.seq))?;
+            for found in messages {
+                if let Some(ended) = self.hear(follower, found)? {
                     return Ok(Some(ended));
                 }
             }
@@ -279,26 +300,26 @@ impl Reading {
         Some(due.max(self.not_before))
     }
 
-    fn hear(&mut self, follower: &Follower, seq: u64, bytes: &Bytes) -> io::Result<Option<Ended>> {
-        let Some(Parcel { epoch, what }) = Parcel::decode(bytes) else {
-            return Ok(Some(Ended::Again("a message of another version, or of somebody else")));
+    fn hear(&mut self, follower: &Follower, found: Found) -> io::Result<Option<Ended>> {
+        let leader = self.leader.map(|leader| (leader.epoch, leader.node));
+        let first = self.first_epoch.unwrap_or(0);
+        let judged = found.message.as_ref().map_err(|why| *why);
+        if let Err(why) = judged.and_then(|sound| origin::from_leader(sound, leader, first)) {
+            return Ok(self.skip(follower, &found, why));
+        }
+        let Found { seq, mark, bytes, message: Ok(Sound { node, parcel: Parcel { epoch, what } }), .. } =
+            found
+        else {
+            return Ok(None);
         };
         self.heard = Instant::now();
         match &what {
-            What::Lead { node } => {
-                if self.epoch.is_some_and(|before| epoch <= before) {
-                    return Ok(Some(Ended::Again("an epoch that is over")));
-                }
+            What::Lead { .. } => {
                 tracing::info!(epoch, "a server takes the lead");
-                self.leader = Some(Leader { epoch, node: *node, seq });
+                self.leader = Some(Leader { epoch, node, seq });
                 self.released = false;
             }
             What::Release { .. } => self.released = true,
-            // Who led long ago is forgotten, and what he sent may still be there.
-            _ if self.leader.is_none() && self.epoch.is_none_or(|before| epoch >= before) => {}
-            _ if self.epoch.is_some_and(|before| epoch != before) => {
-                return Ok(Some(Ended::Again("a message of an epoch of which the beginning was not heard")));
-            }
             What::Complete => self.restored = Some(epoch),
             _ => {}
         }
@@ -308,13 +329,24 @@ impl Reading {
         // Whoever leads has the broker forget them.
         while self.manifest.next_forgotten().is_some() {}
         self.epoch = Some(epoch);
-        self.position = seq;
+        (self.position, self.mark) = (seq, Some(mark));
         follower.state.set_epoch(epoch);
         if !matches!(self.into, Into::Stage(_)) {
             follower.state.set_complete(self.manifest.complete);
         }
-        follower.state.count(bytes.len());
+        follower.state.count(bytes);
         Ok(None)
+    }
+
+    /// Goes past a message that is not the leader's. It is no sign of life.
+    fn skip(&mut self, follower: &Follower, found: &Found, why: Foreign) -> Option<Ended> {
+        // Whoever sent it leads, and this version cannot follow: it waits.
+        if matches!(why, Foreign::OtherVersion { .. }) {
+            return Some(Ended::Again("a server of another version leads"));
+        }
+        follower.state.note_foreign(found, why);
+        (self.position, self.mark) = (found.seq, Some(found.mark));
+        None
     }
 
     /// Writes what a message brings.
@@ -342,7 +374,14 @@ impl Reading {
             _ => {}
         }
         if self.manifest.note(&what).is_err() {
-            return Ok(Some(Ended::Again("a piece of a file that does not fit")));
+            return match (&self.into, what.path()) {
+                // This folder counts: what the stream lacks of a file is sent again.
+                (Into::Own { .. }, Some(path)) => {
+                    self.manifest.drop_file(path);
+                    Ok(None)
+                }
+                _ => Ok(Some(Ended::Again("a piece of a file that does not fit"))),
+            };
         }
         match &mut self.into {
             Into::Folder(replica) | Into::Stage(replica) => replica.apply(&what)?,
@@ -361,10 +400,6 @@ impl Reading {
             Into::Folder(_) | Into::Stage(_) | Into::Own { .. } => Ok(Ok(Some(piece))),
         }
     }
-}
-
-fn is_lead(bytes: &Bytes) -> bool {
-    matches!(Parcel::decode(bytes), Some(Parcel { what: What::Lead { .. }, .. }))
 }
 
 async fn next_of(

@@ -18,8 +18,8 @@ use crate::fix::store;
 use crate::journal::disk::{Disk, PAGE_BYTES};
 
 /// Where small files lie that are replaced as a whole.
-const SMALL: [&str; 2] = ["notes", "journal/refdata"];
-const IDENTITY: &str = "journal/identity";
+pub const SMALL: [&str; 2] = ["notes", "journal/refdata"];
+pub const IDENTITY: &str = "journal/identity";
 /// Where stores lie that change in place.
 pub const STORES: [&str; 2] = ["fix", "venue"];
 /// Ending of a snapshot's name.

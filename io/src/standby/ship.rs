@@ -11,6 +11,7 @@
 //! connection the end of the stream says which of it was stored, and the rest is sent again, under the same numbers.
 
 mod reserve;
+mod resolve;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::yield_now;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep_until};
 
 use super::cargo::Cargo;
 use super::manifest::Manifest;
@@ -28,7 +29,7 @@ use super::parcel::{Parcel, Piece, What};
 use super::position::Acked;
 use super::scan::Scan;
 use super::state::{Stand, State};
-use super::stream::{Behind, Place, Stream};
+use super::stream::{Place, Stream};
 use super::window::{Sent, Window};
 use crate::journal::Health;
 use crate::nats::link::Weather;
@@ -70,8 +71,9 @@ pub enum Over {
 pub struct Beginning {
     pub node: u128,
     pub epoch: u64,
-    /// The message that says so, and when it was sent.
+    /// The message that says so, its id, and when it was sent.
     pub seq: u64,
+    pub id: String,
     pub at: Instant,
     /// What the stream holds.
     pub manifest: Manifest,
@@ -88,8 +90,13 @@ pub struct Shipper {
     weather: Arc<Weather>,
     state: Arc<State>,
     manifest: Manifest,
-    /// The last message that was sent.
+    /// The last message that was sent, and its id.
     seq: u64,
+    last_id: String,
+    /// The id of the last message that was acknowledged.
+    acked_id: String,
+    /// The last foreign message that was passed.
+    passed: u64,
     window: Window,
     spoke: Instant,
     cargo: Option<Cargo>,
@@ -121,7 +128,7 @@ impl Shipper {
         lease: Duration,
         weather: Arc<Weather>,
     ) -> Shipper {
-        let Beginning { node, epoch, seq, at, manifest } = beginning;
+        let Beginning { node, epoch, seq, id, at, manifest } = beginning;
         Shipper {
             stream,
             data: data.to_path_buf(),
@@ -133,6 +140,9 @@ impl Shipper {
             state: Arc::default(),
             manifest,
             seq,
+            last_id: id.clone(),
+            acked_id: id,
+            passed: 0,
             window: Window::default(),
             spoke: at,
             cargo: None,
@@ -369,11 +379,13 @@ impl Shipper {
         let parcel = Parcel { epoch: self.epoch, what };
         let bytes = parcel.encode();
         self.seq += 1;
+        let id = self.stream.id(&parcel, &bytes, self.node, self.seq);
         // The one before is always ours. After a roll-back another server may have given the same number to another message.
-        let place = Place { node: self.node, seq: self.seq, behind: Behind::Sent };
+        let after = Some(std::mem::replace(&mut self.last_id, id.clone()));
+        let place = Place { seq: self.seq, id: id.clone(), after };
         let kept = self.stream.send(&parcel, bytes.clone(), place).await.ok();
         self.spoke = Instant::now();
-        self.window.push(Sent { parcel, bytes, seq: self.seq, at: self.spoke, mark, kept });
+        self.window.push(Sent { parcel, bytes, seq: self.seq, id, at: self.spoke, mark, kept });
     }
 
     /// Takes every answer that is there. An error: something was not stored, or nobody knows.
@@ -403,6 +415,7 @@ impl Shipper {
         self.lease_until = self.lease_until.max(sent.at + self.lease);
         self.state.count(sent.bytes.len());
         self.acked.seq = sent.seq;
+        self.acked_id.clone_from(&sent.id);
         self.reserved += u8::from(sent.is_reserve());
         if let What::Append(piece) = &sent.parcel.what {
             self.acked.note(&piece.path, piece.end());
@@ -418,39 +431,16 @@ impl Shipper {
         true
     }
 
-    /// Finds out what was stored, and sends the rest again. An error: why this server must not lead any longer.
-    async fn resolve(&mut self) -> Result<(), String> {
-        while Instant::now() < self.lease_until {
-            let Ok(end) = self.stream.end().await else {
-                sleep(AGAIN).await;
-                continue;
-            };
-            let acked = self.window.sent.front().map_or(self.seq, |sent| sent.seq - 1);
-            match end.epoch {
-                Some(epoch) if epoch > self.epoch => {
-                    return Err(format!("another server has taken the lead in epoch {epoch}"));
-                }
-                Some(epoch) if epoch == self.epoch && end.seq >= acked && end.node == Some(self.node) => {}
-                Some(_) | None => {
-                    return Err("the broker has lost what it had acknowledged: it is sent again from this server's folder"
-                        .to_string());
-                }
-            }
-            while self.window.sent.front().is_some_and(|sent| sent.seq <= end.seq) {
-                if !self.settle(true) {
-                    return Err(self.silence());
-                }
-            }
-            self.release_reserve().await;
-            let mut behind = Behind::Stored;
-            for sent in &mut self.window.sent {
-                let place = Place { node: self.node, seq: sent.seq, behind };
-                sent.kept = self.stream.send(&sent.parcel, sent.bytes.clone(), place).await.ok();
-                behind = Behind::Sent;
-            }
-            return Ok(());
+    /// Says that the next one may lead; true: it is stored.
+    async fn release(&self) -> bool {
+        let parcel = Parcel { epoch: self.epoch, what: What::Release { node: self.node } };
+        let (bytes, seq) = (parcel.encode(), self.seq + 1);
+        let id = self.stream.id(&parcel, &bytes, self.node, seq);
+        let place = Place { seq, id, after: Some(self.last_id.clone()) };
+        match self.stream.send(&parcel, bytes, place).await {
+            Ok(kept) => kept.await.is_ok(),
+            Err(_) => false,
         }
-        Err(self.silence())
     }
 
     /// Sends the rest, and says that the next one may lead.
@@ -480,10 +470,9 @@ impl Shipper {
                 }
                 yield_now().await;
             }
-            let parcel = Parcel { epoch: self.epoch, what: What::Release { node: self.node } };
-            let place = Place { node: self.node, seq: self.seq + 1, behind: Behind::Stored };
-            if let Ok(kept) = self.stream.send(&parcel, parcel.encode(), place).await {
-                let _ = kept.await;
+            // A foreign message may have come in between.
+            if !self.release().await && self.resolve().await.is_ok() {
+                self.release().await;
             }
         };
         tokio::select! {

@@ -1,9 +1,15 @@
 //! How a server stands in its group, for health and metrics: written by the thread `standby`, read by whoever shows it.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
+use super::origin::{Foreign, Found};
 use crate::metrics::Counter;
 use crate::metrics::exposition::{Exposition, Kind};
+
+/// Between two reports of skipped messages: the number of them is in the metrics.
+const TELL_INTERVAL: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stand {
@@ -36,6 +42,9 @@ pub struct State {
     /// Sent and acknowledged, or read.
     pub messages: Counter,
     pub bytes: Counter,
+    /// Messages of the stream that no server of the group has sent, and that were skipped.
+    pub foreign: Counter,
+    foreign_told: Mutex<Option<Instant>>,
 }
 
 impl State {
@@ -69,6 +78,25 @@ impl State {
         self.bytes.add(bytes as u64);
     }
 
+    /// Counts a message that was skipped, and reports it: at once, and then once in a while, since a client may send many.
+    pub fn note_foreign(&self, found: &Found, why: Foreign) {
+        self.foreign.add(1);
+        let now = Instant::now();
+        let mut told = self.foreign_told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.is_some_and(|told| now.duration_since(told) < TELL_INTERVAL) {
+            return;
+        }
+        *told = Some(now);
+        tracing::error!(
+            sequence = found.seq,
+            subject = %found.subject.escape_debug(),
+            bytes = found.bytes,
+            reason = why.words(),
+            skipped = self.foreign.get(),
+            "a message in the stream of the standby is not from a server of the group: it is skipped. Check who may publish on this subject"
+        );
+    }
+
     /// What `/metrics` shows of it.
     pub fn expose(&self, out: &mut Exposition) {
         let leads = (self.stand() == Stand::Leading) as u8;
@@ -78,6 +106,8 @@ impl State {
         out.single("pitlane_standby_behind", Kind::Gauge, help, self.behind.get());
         let help = "Messages of the group's stream acknowledged, or read.";
         out.single("pitlane_standby_messages_total", Kind::Counter, help, self.messages.get());
+        let help = "Messages in the group's stream that none of its servers sent, and that were skipped.";
+        out.single("pitlane_standby_foreign_messages_total", Kind::Counter, help, self.foreign.get());
         let help = "Bytes of the group's stream acknowledged, or read.";
         out.single("pitlane_standby_bytes_total", Kind::Counter, help, self.bytes.get());
     }

@@ -7,6 +7,8 @@
 //! takes the lead may have got the number of the first that was lost, and the second would fit behind that. So each has an id too, and what is
 //! sent behind something that is not acknowledged yet names the id of that (`Nats-Expected-Last-Msg-Id`).
 //!
+//! Whoever else may publish on these subjects, and the broker itself, can put messages between ours: [`super::origin`] tells them apart.
+//!
 //! ```text
 //! PREFIX.lead                 who leads, and that he ended               the last ones are kept
 //! PREFIX.beat  .complete      that he lives; that all is there           the last one is kept
@@ -15,6 +17,7 @@
 //! PREFIX.page.PATH.OFFSET     a page of a file that changes in place     the last one is kept
 //! ```
 
+use std::collections::VecDeque;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::time::Duration;
@@ -25,20 +28,29 @@ use async_nats::jetstream::consumer::pull::{Ordered, OrderedConfig};
 use async_nats::jetstream::context::PublishError;
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::publish::PublishAck;
-use async_nats::jetstream::stream::LastRawMessageErrorKind::NoMessageFound;
 use async_nats::jetstream::stream::{Config as StreamConfig, DiscardPolicy, State, StorageType};
 use async_nats::jetstream::{self, Context};
+use base64ct::{Base64, Encoding};
 use bytes::Bytes;
 use futures_util::future::join_all;
+use serde::{Deserialize, Serialize};
 
 use super::broker::{AccountUse, Facts};
+use super::origin::{Found, LABEL, Sound, Verifier};
 use super::parcel::{Parcel, What};
+use crate::config::Secret;
 use crate::nats::subjects::segment;
 
 /// Leaders that the stream remembers: far more than anybody follows late.
-const LEADS_MAX: u64 = 1_000;
+const LEADS_MAX: usize = 1_000;
 const ROLLUP: &str = "Nats-Rollup";
 const MESSAGE_ID: &str = "Nats-Msg-Id";
+/// What the broker says when there is no such message.
+const NO_MESSAGE_FOUND: u64 = 10_037;
+/// Any subject: a message that the broker hands on into the stream keeps the subject that it had.
+const ANY: &str = ">";
+const OTHER_SECRET: &str = "the stream was made by servers with another standby.secret, or with none. To change the secret: stop both \
+                            servers, remove the stream, set the same standby.secret on both, and start the one that led last first";
 /// For so long the broker knows the ids of messages: much longer than one is under way.
 const IDS_KEPT: Duration = Duration::from_secs(10);
 
@@ -46,17 +58,18 @@ const IDS_KEPT: Duration = Duration::from_secs(10);
 pub struct Stream {
     context: Context,
     stream: jetstream::stream::Stream,
+    name: String,
     prefix: String,
+    verifier: Verifier,
 }
 
 /// What is stored at the end of the stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct End {
     pub seq: u64,
-    /// Of whoever stored it; none: the stream is empty.
-    pub epoch: Option<u64>,
-    /// The server that stored it, where its id says so. After a roll-back two servers may have had the same epoch.
-    pub node: Option<u128>,
+    pub is_empty: bool,
+    /// The last message; none: it was removed since.
+    pub last: Option<Found>,
 }
 
 /// Who leads, by the stream.
@@ -79,22 +92,14 @@ pub struct LastLead {
 }
 
 /// Where something is to be stored, and nowhere else.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Place {
-    /// Of the sender.
-    pub node: u128,
-    /// Its number.
+    /// The number that it is to have.
     pub seq: u64,
-    pub behind: Behind,
-}
-
-/// What is known of the message before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Behind {
-    /// It is stored.
-    Stored,
-    /// It is the sender's own, of the same epoch, and not acknowledged yet.
-    Sent,
+    pub id: String,
+    /// The id of the message before, if that is the sender's own, of the same epoch, and not acknowledged yet; none: it is known to be
+    /// stored.
+    pub after: Option<String>,
 }
 
 /// What became of something that was sent.
@@ -107,7 +112,9 @@ impl Stream {
         (name, prefix): (String, String),
         replicas: usize,
         patience: Duration,
+        secret: Option<&Secret>,
     ) -> Result<Stream, String> {
+        let verifier = Verifier::new(&prefix, secret);
         let mut context = jetstream::new(client.clone());
         context.set_timeout(patience);
         let config = StreamConfig {
@@ -119,46 +126,65 @@ impl Stream {
             discard: DiscardPolicy::New,
             allow_rollup: true,
             duplicate_window: IDS_KEPT,
+            description: verifier.label(),
             ..StreamConfig::default()
         };
         let stream = context.get_or_create_stream(config).await.map_err(|error| error.to_string())?;
-        Ok(Stream { context, stream, prefix })
+        // Servers that take each other's messages for foreign would lead side by side.
+        let label = stream.cached_info().config.description.clone().filter(|label| label.starts_with(LABEL));
+        if label != verifier.label() {
+            return Err(OTHER_SECRET.to_string());
+        }
+        Ok(Stream::of(context, stream, prefix, verifier))
+    }
+
+    /// A stream that is there.
+    pub fn of(
+        context: Context,
+        stream: jetstream::stream::Stream,
+        prefix: String,
+        verifier: Verifier,
+    ) -> Stream {
+        let name = stream.cached_info().config.name.clone();
+        Stream { context, stream, name, prefix, verifier }
+    }
+
+    /// Of the last so many messages, those that no server of the group has sent.
+    pub async fn foreign_of_last(&self, count: u64) -> Result<usize, String> {
+        let last = self.last().await?;
+        let (mut at, mut foreign) = (last.saturating_sub(count), 0);
+        while at < last
+            && let Some(found) = self.next(at).await?
+        {
+            at = found.seq;
+            foreign += usize::from(found.message.is_err());
+        }
+        Ok(foreign)
+    }
+
+    /// The id of a parcel at its place.
+    pub fn id(&self, parcel: &Parcel, bytes: &[u8], node: u128, seq: u64) -> String {
+        self.verifier.id(parcel, bytes, node, seq)
     }
 
     /// Sends a parcel. What comes back tells whether it was stored.
     pub async fn send(&self, parcel: &Parcel, bytes: Bytes, place: Place) -> Result<Kept, PublishError> {
-        let (subject, replaces) = self.subject(&parcel.what);
-        let Place { node, seq, behind } = place;
-        // Two who ask for the same lead must not have the same id: the second would be told that it is stored.
-        let id = |seq: u64| format!("{node:x}.{}.{seq}", parcel.epoch);
-        let mut message = PublishMessage::build().payload(bytes).message_id(id(seq));
+        let (subject, replaces) = subject_of(&self.prefix, &parcel.what);
+        // Two who ask for the same lead have different ids: otherwise the second would be told that it is stored.
+        let Place { seq, id, after } = place;
+        let mut message = PublishMessage::build().payload(bytes).message_id(id);
         if replaces {
             message = message.header(ROLLUP, "sub");
         }
-        if behind == Behind::Sent {
-            message = message.expected_last_message_id(id(seq - 1));
+        if let Some(after) = after {
+            message = message.expected_last_message_id(after);
         }
         let sent = self.context.send_publish(subject, message.expected_last_sequence(seq - 1)).await?;
         Ok(sent.into_future())
     }
 
-    /// The subject, and whether only the last message of it counts.
-    fn subject(&self, what: &What) -> (String, bool) {
-        let prefix = &self.prefix;
-        match what {
-            What::Lead { .. } | What::Release { .. } => (format!("{prefix}lead"), false),
-            What::Beat => (format!("{prefix}beat"), true),
-            What::Reserve { number } => (format!("{prefix}reserve.{number}"), false),
-            What::Complete => (format!("{prefix}complete"), true),
-            // It takes the place of all that was sent of the file.
-            What::Removed(path) => (self.file(path), true),
-            What::Append(piece) | What::Whole(piece) => (self.file(&piece.path), piece.offset == 0),
-            What::Page(piece) => (format!("{prefix}page.{}.{}", segment(&piece.path), piece.offset), true),
-        }
-    }
-
     fn file(&self, path: &str) -> String {
-        format!("{}file.{}", self.prefix, segment(path))
+        file_of(&self.prefix, path)
     }
 
     /// Forgets that a file was removed, long after. If it fails only a little room is lost.
@@ -175,10 +201,8 @@ impl Stream {
         let Ok(last) = self.last().await else { return };
         let mut seq = 0;
         while seq < last {
-            let Ok(message) = self.stream.get_first_raw_message_by_subject(&reserve, seq + 1).await else {
-                return;
-            };
-            seq = message.sequence;
+            let Ok(Some(found)) = self.first(&reserve, seq + 1).await else { return };
+            seq = found.seq;
             if let Err(error) = self.stream.delete_message(seq).await {
                 return tracing::debug!(%error, "the broker keeps the reserve");
             }
@@ -191,9 +215,24 @@ impl Stream {
         Ok(Facts::of(Some(&info), AccountUse::of(&self.context).await?))
     }
 
-    /// Forgets who led long ago.
+    /// Forgets who led long ago. Foreign messages on the same subject do not count: otherwise they would push out the leaders that are
+    /// remembered.
     pub async fn forget_leaders(&self) {
-        if let Err(error) = self.stream.purge().filter(self.lead()).keep(LEADS_MAX).await {
+        let mut kept = VecDeque::new();
+        let mut seq = 0;
+        loop {
+            match self.lead_from(seq + 1).await {
+                Ok(Some(lead)) => seq = lead.seq,
+                Ok(None) => break,
+                Err(error) => return tracing::debug!(%error, "the broker keeps old leaders"),
+            }
+            kept.push_back(seq);
+            if kept.len() > LEADS_MAX {
+                kept.pop_front();
+            }
+        }
+        let Some(first) = kept.front().filter(|_| kept.len() == LEADS_MAX) else { return };
+        if let Err(error) = self.stream.purge().filter(self.lead()).sequence(*first).await {
             tracing::debug!(%error, "the broker keeps old leaders");
         }
     }
@@ -210,22 +249,38 @@ impl Stream {
     /// What was stored last.
     pub async fn end(&self) -> Result<End, String> {
         let State { last_sequence: seq, messages, .. } = self.state().await?;
-        if messages == 0 {
-            return Ok(End { seq, epoch: None, node: None });
-        }
-        let last = self.stream.get_raw_message(seq).await.map_err(|error| error.to_string())?;
-        let parcel = Parcel::decode(&last.payload).ok_or_else(strange)?;
-        let id = last.headers.get(MESSAGE_ID).map(ToString::to_string);
-        Ok(End { seq, epoch: Some(parcel.epoch), node: id.as_deref().and_then(node_of) })
+        let is_empty = messages == 0;
+        let last = if is_empty { None } else { self.at(seq).await? };
+        Ok(End { seq, is_empty, last })
+    }
+
+    /// What stands at this place; none: nothing, or it was removed.
+    pub async fn at(&self, seq: u64) -> Result<Option<Found>, String> {
+        self.get(&Wanted { seq: Some(seq), ..Wanted::default() }).await
     }
 
     /// Who led last; none: nobody ever did.
     pub async fn leader(&self) -> Result<Option<LastLead>, String> {
-        match self.stream.get_last_raw_message_by_subject(&self.lead()).await {
-            Ok(message) => Ok(Some(decode_lead(message.sequence, &message.payload)?)),
-            Err(error) if error.kind() == NoMessageFound => Ok(None),
-            Err(error) => Err(error.to_string()),
+        let wanted = Wanted { last_by_subj: Some(&self.lead()), ..Wanted::default() };
+        let Some(last) = self.get(&wanted).await? else { return Ok(None) };
+        match lead_in(&last) {
+            Some(lead) => Ok(Some(lead)),
+            None => self.last_sound_lead().await,
         }
+    }
+
+    /// The last lead before foreign messages on its subject.
+    async fn last_sound_lead(&self) -> Result<Option<LastLead>, String> {
+        let mut last: Option<LastLead> = None;
+        while let Some(next) = self.lead_from(last.map_or(0, |last| last.seq) + 1).await? {
+            last = Some(next);
+        }
+        Ok(last)
+    }
+
+    /// The epoch of the first leader that is remembered; zero: none is.
+    pub async fn first_epoch(&self) -> Result<u64, String> {
+        Ok(self.lead_from(1).await?.map_or(0, |first| first.epoch))
     }
 
     /// Whether the stream still is the one that was read up to message `reach` under this leader: it took the lead at the same place, no
@@ -252,16 +307,17 @@ impl Stream {
         Ok(true)
     }
 
-    /// What was first said about who leads, from this message on.
-    async fn lead_from(&self, seq: u64) -> Result<Option<LastLead>, String> {
-        if seq > self.last().await? {
-            return Ok(None);
+    /// What was first said about who leads, from this message on. Foreign messages are passed over.
+    async fn lead_from(&self, mut seq: u64) -> Result<Option<LastLead>, String> {
+        let last = self.last().await?;
+        while seq <= last {
+            let Some(found) = self.first(&self.lead(), seq).await? else { return Ok(None) };
+            match lead_in(&found) {
+                Some(lead) => return Ok(Some(lead)),
+                None => seq = found.seq + 1,
+            }
         }
-        match self.stream.get_first_raw_message_by_subject(self.lead(), seq).await {
-            Ok(message) => Ok(Some(decode_lead(message.sequence, &message.payload)?)),
-            Err(error) if error.kind() == NoMessageFound => Ok(None),
-            Err(error) => Err(error.to_string()),
-        }
+        Ok(None)
     }
 
     fn lead(&self) -> String {
@@ -272,20 +328,35 @@ impl Stream {
     ///
     /// One after the other, by number: a consumer of the broker passes over messages that it has not told yet when others are purged (seen with
     /// nats-server 2.9.10), and nothing would tell.
-    pub async fn next(&self, after: u64) -> Result<Option<(u64, Bytes)>, String> {
-        let all = format!("{}>", self.prefix);
-        match self.stream.get_first_raw_message_by_subject(all, after + 1).await {
-            Ok(message) => Ok(Some((message.sequence, message.payload))),
-            Err(error) if error.kind() == NoMessageFound => Ok(None),
-            Err(error) => Err(error.to_string()),
-        }
+    pub async fn next(&self, after: u64) -> Result<Option<Found>, String> {
+        self.first(ANY, after + 1).await
     }
 
     /// These messages, as far as they are there: in their order, up to the first that is not.
-    pub async fn some(&self, from: u64, count: u64) -> Vec<(u64, Bytes)> {
-        let asked = (from..from + count).map(|seq| self.stream.get_raw_message(seq));
-        let answers = join_all(asked).await.into_iter();
-        answers.map_while(|found| found.ok().map(|message| (message.sequence, message.payload))).collect()
+    pub async fn some(&self, from: u64, count: u64) -> Vec<Found> {
+        let asked = (from..from + count).map(|seq| self.at(seq));
+        join_all(asked).await.into_iter().map_while(|found| found.ok().flatten()).collect()
+    }
+
+    /// The first message of a subject from this one on.
+    async fn first(&self, subject: &str, from: u64) -> Result<Option<Found>, String> {
+        self.get(&Wanted { seq: Some(from), next_by_subj: Some(subject), ..Wanted::default() }).await
+    }
+
+    /// Asks for a message as the broker has it. The client's own call fails on headers that it cannot read, and nobody would get past such a
+    /// message.
+    async fn get(&self, wanted: &Wanted<'_>) -> Result<Option<Found>, String> {
+        let asked = self.context.request(format!("STREAM.MSG.GET.{}", self.name), wanted);
+        let answer: Answer = asked.await.map_err(|error| error.to_string())?;
+        match answer {
+            Answer { message: Some(message), .. } => {
+                let stored = message.open().ok_or("the broker's answer cannot be read")?;
+                Ok(Some(self.verifier.check(stored)))
+            }
+            Answer { error: Some(error), .. } if error.err_code == NO_MESSAGE_FOUND => Ok(None),
+            Answer { error: Some(error), .. } => Err(error.description),
+            Answer { .. } => Err("the broker's answer holds no message".to_string()),
+        }
     }
 
     /// Rings for messages from this one on, with the number of each but without what is in it.
@@ -297,23 +368,89 @@ impl Stream {
     }
 }
 
-fn decode_lead(seq: u64, payload: &Bytes) -> Result<LastLead, String> {
-    match Parcel::decode(payload) {
-        Some(Parcel { epoch, what: What::Lead { node } }) => {
-            Ok(LastLead { epoch, node, seq, is_released: false })
-        }
-        Some(Parcel { epoch, what: What::Release { node } }) => {
-            Ok(LastLead { epoch, node, seq, is_released: true })
-        }
-        Some(_) | None => Err(strange()),
+/// A message as the broker stores it.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    pub subject: String,
+    pub seq: u64,
+    /// Empty: it has none.
+    pub id: String,
+    pub payload: Bytes,
+}
+
+/// Which message is asked for.
+#[derive(Debug, Default, Serialize)]
+struct Wanted<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seq: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_by_subj: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_by_subj: Option<&'a str>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Answer {
+    message: Option<RawMessage>,
+    error: Option<RawError>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RawError {
+    #[serde(default)]
+    err_code: u64,
+    #[serde(default)]
+    description: String,
+}
+
+/// Headers and content in base 64.
+#[derive(Debug, Deserialize)]
+struct RawMessage {
+    subject: String,
+    seq: u64,
+    #[serde(default)]
+    hdrs: String,
+    #[serde(default)]
+    data: String,
+}
+
+impl RawMessage {
+    fn open(self) -> Option<Stored> {
+        let payload = Base64::decode_vec(&self.data).ok()?;
+        let headers = Base64::decode_vec(&self.hdrs).ok()?;
+        let id = String::from_utf8_lossy(&headers)
+            .split("\r\n")
+            .find_map(|line| Some(line.strip_prefix(MESSAGE_ID)?.strip_prefix(':')?.trim().to_string()))
+            .unwrap_or_default();
+        Some(Stored { subject: self.subject, seq: self.seq, id, payload: payload.into() })
     }
 }
 
-/// The sender, by the id of a message.
-fn node_of(id: &str) -> Option<u128> {
-    u128::from_str_radix(id.split_once('.')?.0, 16).ok()
+/// What a message says about who leads; none: it is foreign.
+fn lead_in(found: &Found) -> Option<LastLead> {
+    let Ok(Sound { node, parcel: Parcel { epoch, what } }) = &found.message else { return None };
+    let is_released = match what {
+        What::Lead { .. } => false,
+        What::Release { .. } => true,
+        _ => return None,
+    };
+    Some(LastLead { epoch: *epoch, node: *node, seq: found.seq, is_released })
 }
 
-fn strange() -> String {
-    "a message of the stream is none of ours, or of another version".to_string()
+/// The subject of a parcel, and whether only the last message of it counts.
+pub fn subject_of(prefix: &str, what: &What) -> (String, bool) {
+    match what {
+        What::Lead { .. } | What::Release { .. } => (format!("{prefix}lead"), false),
+        What::Beat => (format!("{prefix}beat"), true),
+        What::Reserve { number } => (format!("{prefix}reserve.{number}"), false),
+        What::Complete => (format!("{prefix}complete"), true),
+        // It takes the place of all that was sent of the file.
+        What::Removed(path) => (file_of(prefix, path), true),
+        What::Append(piece) | What::Whole(piece) => (file_of(prefix, &piece.path), piece.offset == 0),
+        What::Page(piece) => (format!("{prefix}page.{}.{}", segment(&piece.path), piece.offset), true),
+    }
+}
+
+fn file_of(prefix: &str, path: &str) -> String {
+    format!("{prefix}file.{}", segment(path))
 }

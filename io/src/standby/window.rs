@@ -43,6 +43,7 @@ pub struct Sent {
     pub parcel: Parcel,
     pub bytes: Bytes,
     pub seq: u64,
+    pub id: String,
     pub at: Instant,
     /// The last record that it brings, by shard.
     pub mark: Option<(usize, u64)>,
@@ -62,7 +63,8 @@ mod tests {
 
     fn sent(bytes: usize) -> Sent {
         let parcel = Parcel { epoch: 1, what: What::Beat };
-        Sent { parcel, bytes: vec![0; bytes].into(), seq: 1, at: Instant::now(), mark: None, kept: None }
+        let (bytes, id) = (vec![0; bytes].into(), String::new());
+        Sent { parcel, bytes, seq: 1, id, at: Instant::now(), mark: None, kept: None }
     }
 
     #[test]

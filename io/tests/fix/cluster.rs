@@ -13,6 +13,7 @@ use crate::kills::{act, check};
 use crate::others::ask;
 use crate::service::{Folder, Service, folder};
 use crate::stomp_client::{Client as Stomp, body, plain};
+use crate::stranger::{Stranger, guarded, password};
 use crate::wire::Wire;
 use crate::{CONFIG, address, begin, command_with, fix};
 use pitlane_engine::chance::Chance;
@@ -36,6 +37,8 @@ pub struct Pair {
     pub fault: Option<&'static str>,
     /// To `b`, which then lives in a network of its own.
     wire: Option<Wire>,
+    /// Whether each logs in at the broker under its name.
+    logs_in: bool,
 }
 
 const NAMES: [&str; 2] = ["a", "b"];
@@ -53,7 +56,17 @@ impl Pair {
     }
 
     fn on(broker: Broker, places: [Folder; 2], wire: Option<Wire>, extra: &'static str) -> Pair {
-        let mut pair = Pair { broker, places, services: [None, None], extra, fault: None, wire };
+        Pair::with_logins(broker, places, wire, extra, false)
+    }
+
+    fn with_logins(
+        broker: Broker,
+        places: [Folder; 2],
+        wire: Option<Wire>,
+        extra: &'static str,
+        logs_in: bool,
+    ) -> Pair {
+        let mut pair = Pair { broker, places, services: [None, None], extra, fault: None, wire, logs_in };
         pair.spawn(1);
         pair.spawn(0);
         pair.join();
@@ -75,6 +88,10 @@ impl Pair {
         let wait = ["cluster.join_wait_ms=20000", "cluster.join_wait_ms=0"][at];
         let settings =
             [&url, "topology.shards=2", "journal.level=os", "cluster.lease_ms=2500", wait, self.extra];
+        let user = format!("member-{}", NAMES[at]);
+        let login = [format!("nats.peer_user={user}"), format!("nats.peer_password={}", password(&user))];
+        let login = login.iter().map(String::as_str).filter(|_| self.logs_in);
+        let settings: Vec<&str> = settings.into_iter().chain(login).collect();
         let settings: Vec<&str> = settings.into_iter().filter(|setting| !setting.is_empty()).collect();
         let mut command = command_with(&self.places[at], &config, &settings);
         if let Some(fault) = self.fault.take() {
@@ -414,6 +431,46 @@ fn whatever_is_said_between_the_servers_ends_none_of_them() {
     }
     for service in pair.services.into_iter().flatten() {
         assert_eq!(get(&service, "/health/live").status, 200);
+        service.signal("TERM");
+        let ended = service.end();
+        assert!(ended.is_orderly(), "{}\n{}", ended.said, ended.complaints);
+    }
+}
+
+/// Under the shipped rights: a member speaks in its own name only, whatever it may know of the others.
+#[test]
+fn no_member_speaks_for_another_and_nothing_that_one_says_ends_the_others() {
+    let places = NAMES.map(|member| folder(&format!("cluster-guarded-{member}")));
+    let rights = guarded().replace("pitlane.desk.", "pitlane.test.");
+    let rights = rights.replace("zurich", NAMES[0]).replace("geneva", NAMES[1]);
+    let broker = Broker::with(&places[0], &rights);
+    let pair = Pair::with_logins(broker, places, None, "", true);
+    assert_eq!(submit(pair.at(0), AAPL, "before").status, 200, "the rights are enough");
+    let mut stranger = Stranger::connect(pair.broker.port, Some("member-b"));
+    for subject in ["call.a", "letter.b.a", "again.b.a", "letter.a", "again.a", "inbox.a.x"] {
+        stranger.publish(&format!("pitlane.test.{subject}"), "", b"x");
+        assert!(stranger.settle().iter().any(|words| words.contains("Permissions Violation")), "{subject}");
+    }
+    // What it hears of `a` it says again in its own name, and so with every kind of rubbish.
+    stranger.subscribe("pitlane.test.call.*");
+    until(|| {
+        stranger.settle();
+        stranger.heard.len() >= 20
+    });
+    let heard: Vec<_> = stranger.heard.drain(..).filter(|heard| heard.subject.ends_with("call.a")).collect();
+    assert!(!heard.is_empty());
+    let rubbish = [Vec::new(), vec![0], vec![255; 4_000], vec![1; 900_000]];
+    for subject in ["call.b", "letter.a.b", "again.a.b"].map(|subject| format!("pitlane.test.{subject}")) {
+        for payload in heard.iter().map(|heard| &heard.payload).chain(&rubbish) {
+            stranger.publish(&subject, "pitlane.test.call.a", payload);
+        }
+        stranger.publish_with(&subject, "", b"no headers at all\r\n\r\n", b"x");
+        assert_eq!(stranger.settle(), Vec::<String>::new());
+    }
+    until(|| pair.at(0).metric("pitlane_cluster_misread_total") > heard.len() as u64);
+    pair.join();
+    until(|| submit(pair.at(0), AAPL, "after").status == 200);
+    for service in pair.services.into_iter().flatten() {
         service.signal("TERM");
         let ended = service.end();
         assert!(ended.is_orderly(), "{}\n{}", ended.said, ended.complaints);

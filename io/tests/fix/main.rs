@@ -1,6 +1,10 @@
 //! The running service and its FIX clients: over real sockets, killed and started again, on several gateways, and among people who mean
 //! no good.
 
+#[path = "../strategies/stranger.rs"]
+#[allow(dead_code, reason = "each test uses its part")]
+mod stranger;
+
 #[path = "../strategies/broker.rs"]
 #[allow(dead_code, clippy::unwrap_used)]
 mod broker;

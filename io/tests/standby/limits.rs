@@ -5,6 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, StorageType, Stream};
 use async_nats::jetstream::{self, Context};
 use futures_util::TryStreamExt;
@@ -82,8 +83,11 @@ impl Beside {
         bytes.extend_from_slice(&(path.len() as u16).to_le_bytes());
         bytes.extend_from_slice(path.as_bytes());
         bytes.extend_from_slice(rest);
+        // The node of each leader is its epoch.
+        let id = format!("{epoch:x}.{epoch}.{}", self.last() + 1);
+        let message = PublishMessage::build().payload(bytes.into()).message_id(id);
         let stored = async {
-            let sent = self.context.publish(format!("{PREFIX}{subject}"), bytes.into()).await;
+            let sent = self.context.send_publish(format!("{PREFIX}{subject}"), message).await;
             sent.unwrap().await.unwrap()
         };
         self.runtime.block_on(stored);

@@ -6,6 +6,10 @@
 #[allow(dead_code, reason = "each test uses its part")]
 mod broker;
 
+#[path = "../strategies/stranger.rs"]
+#[allow(dead_code, reason = "each test uses its part")]
+mod stranger;
+
 #[path = "../fix/client.rs"]
 #[allow(dead_code, reason = "each test uses its part")]
 mod client;
@@ -21,6 +25,7 @@ mod service;
 mod wire;
 
 mod fences;
+mod foreign;
 mod full;
 mod kills;
 mod limits;

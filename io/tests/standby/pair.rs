@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::http_client::Client;
+use super::http_client::{Client, Response};
 use super::service::{Folder, Service, command};
 
 /// If something does not come about in this time it never will.
@@ -29,6 +29,9 @@ pub type Positions = Vec<(u64, i64)>;
 pub struct Pair {
     pub place: Folder,
     pub url: String,
+    /// Further settings of both, and further sections of their file.
+    pub settings: Vec<String>,
+    pub sections: String,
     pub servers: [Option<Service>; 2],
 }
 
@@ -42,7 +45,8 @@ impl Pair {
 
     /// Nobody is started yet.
     pub fn at(place: &Folder, url: &str) -> Pair {
-        Pair { place: place.clone(), url: url.to_string(), servers: [None, None] }
+        let (settings, sections) = (Vec::new(), String::new());
+        Pair { place: place.clone(), url: url.to_string(), settings, sections, servers: [None, None] }
     }
 
     pub fn begin(&mut self) {
@@ -54,7 +58,7 @@ impl Pair {
 
     pub fn command(&self, at: usize) -> Command {
         let file = self.place.join("settings.toml");
-        std::fs::write(&file, CONFIG).unwrap();
+        std::fs::write(&file, format!("{}{CONFIG}", self.sections)).unwrap();
         let url = format!("nats.url={}", self.url);
         let settings = [
             "standby.group=pair",
@@ -67,6 +71,8 @@ impl Pair {
             "fix.store_bytes=1048576",
             "log.level=warn",
         ];
+        let settings: Vec<&str> =
+            settings.into_iter().chain(self.settings.iter().map(String::as_str)).collect();
         let mut command = command(&self.place.join(format!("server-{at}")), &settings);
         command.arg("--config").arg(file).arg("--quiet");
         command
@@ -153,11 +159,16 @@ impl Pair {
 }
 
 pub fn get(service: &Service, path: &str) -> Value {
-    let mut client = Client::new(TcpStream::connect(service.address()).unwrap());
-    client.send(&format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", service.address()));
-    let answer = client.receive(false);
+    let answer = look(service, path);
     assert_eq!(answer.status, 200, "{answer:?}");
     answer.json()
+}
+
+/// Whatever it answers.
+pub fn look(service: &Service, path: &str) -> Response {
+    let mut client = Client::new(TcpStream::connect(service.address()).unwrap());
+    client.send(&format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", service.address()));
+    client.receive(false)
 }
 
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {

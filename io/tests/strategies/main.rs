@@ -23,4 +23,6 @@ mod kills;
 mod link;
 mod replay;
 mod simulation;
+#[allow(dead_code, reason = "each test uses its part")]
+mod stranger;
 mod strangers;

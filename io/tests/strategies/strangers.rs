@@ -1,6 +1,7 @@
 //! Who may speak on the broker, and what comes of those who mean no good there.
 
 use std::fs;
+use std::process;
 
 use async_nats::HeaderMap;
 use futures_util::StreamExt;
@@ -8,7 +9,7 @@ use pitlane_engine::command::{Body, Command, Phase, Scope};
 use pitlane_engine::id::{IntId, OrderHandle, Source, StrategyId};
 use pitlane_engine::strategy::letters::{Letter, Parcel, Reply};
 use pitlane_engine::terms::Terms;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::authority::Authority;
 use super::broker::{Broker, Outpost, serve};
@@ -17,17 +18,11 @@ use super::data::{MAKER, MOMENTUM};
 use super::distributed::{is_connected, is_present};
 use super::embedded::{get, open_orders, strategy, subscriber, until};
 use super::service::{Folder, folder};
+use super::stranger::{Stranger, guarded, password};
 
-/// A broker that asks for a certificate and a login, and lets each strategy speak for itself only; SECURITY.md shows the same.
-const GUARDED: &str = r#"
+/// A broker that asks for a certificate as well, with the rights that we ship.
+const TLS: &str = r#"
 tls { cert_file: "FOLDER/broker.pem", key_file: "FOLDER/broker.key", ca_file: "FOLDER/ca.pem", verify: true }
-authorization { users = [
-  { user: "server", password: "of the server" }
-  { user: "maker", password: "of the maker", permissions {
-    publish: ["pitlane.pitlane.ask.MARKET_MAKER", "pitlane.pitlane.generic", "$JS.API.>", "$JS.ACK.>"]
-    subscribe: ["pitlane.pitlane.events.MARKET_MAKER", "pitlane.pitlane.market", "pitlane.pitlane.inbox.MARKET_MAKER.>"]
-  } }
-] }
 "#;
 
 /// The settings by which somebody shows who he is.
@@ -57,19 +52,22 @@ fn who_has_the_certificate_and_the_login_comes_in_and_speaks_for_himself_only() 
         fs::write(place.join(format!("{name}.key")), key).unwrap();
     }
     fs::write(place.join("ca.pem"), &authority.pem).unwrap();
-    let broker = Broker::with(&place, &GUARDED.replace("FOLDER", place.to_str().unwrap()));
-    let own = shown(&place, "server", "of the server");
+    let tls = TLS.replace("FOLDER", place.to_str().unwrap());
+    let broker = Broker::with(&place, &(guarded() + &tls));
+    let own = shown(&place, "server", &password("server"));
     let both = format!("{MAKER}{MOMENTUM}");
     let service = serve(&place, &broker, &both, &[&words(&own)[..], &["feed.rate=2000"]].concat());
     until(|| is_connected(&service));
-    let his = shown(&place, "maker", "of the maker");
+    let his = shown(&place, "market-maker", &password("market-maker"));
     let maker = Outpost::with(&place, &broker, "MARKET_MAKER", &words(&his));
     until(|| open_orders(&service, "MARKET_MAKER") == 2);
+    let broker_state = get(&service, "/health/ready")["broker"].clone();
+    assert_eq!((&broker_state["missingRights"], &broker_state["wideLogins"]), (&json!([]), &json!([])));
 
     // Without the password, without the certificate, with neither them nor TLS: the broker hangs up.
     let log = place.join("MOMENTUM.log");
     let said = |words: &str| fs::read_to_string(&log).unwrap_or_default().to_lowercase().contains(words);
-    let wrong = shown(&place, "maker", "guessed");
+    let wrong = shown(&place, "market-maker", "guessed");
     let is_own = |word: &&str| word.starts_with("nats.cert") || word.starts_with("nats.key");
     let bare: Vec<&str> = words(&his).into_iter().filter(|word| !is_own(word)).collect();
     for settings in [&words(&wrong)[..], &bare, &[]] {
@@ -83,10 +81,10 @@ fn who_has_the_certificate_and_the_login_comes_in_and_speaks_for_himself_only() 
     until(|| said("permissions violation"));
     assert!(!is_present(&service, "MOMENTUM") && is_present(&service, "MARKET_MAKER"));
     assert_eq!(maker.end(), Some(0));
-    assert!(!service.ask("GET /rest/config-params").1.contains("of the server"), "a secret is shown");
+    assert!(!service.ask("GET /rest/config-params").1.contains(&password("server")), "a secret is shown");
     service.signal("TERM");
     let ended = service.end();
-    assert!(ended.is_orderly() && !ended.complaints.contains("of the server"), "{}", ended.complaints);
+    assert!(ended.is_orderly() && !ended.complaints.contains(&password("server")), "{}", ended.complaints);
 }
 
 /// Letters that somebody could write who has read our source and sits on the broker. None is from the life that sits there.
@@ -132,10 +130,11 @@ fn whatever_is_said_on_the_broker_breaks_nothing() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let stranger = async_nats::connect(broker.url()).await.unwrap();
-        let mut answers = stranger.subscribe("answers").await.unwrap();
+        let inbox = "pitlane.pitlane.inbox.MARKET_MAKER.stranger";
+        let mut answers = stranger.subscribe(inbox).await.unwrap();
         let ask = "pitlane.pitlane.ask.MARKET_MAKER";
         for letter in forged() {
-            stranger.publish_with_reply(ask, "answers", letter.into()).await.unwrap();
+            stranger.publish_with_reply(ask, inbox, letter.into()).await.unwrap();
             let answer = Reply::decode(&answers.next().await.unwrap().payload).unwrap();
             let is_nothing =
                 matches!(answer, Reply::Stranger | Reply::Refused { .. } | Reply::Gone | Reply::Told);
@@ -143,11 +142,13 @@ fn whatever_is_said_on_the_broker_breaks_nothing() {
         }
         // A second process waits while the first is here.
         let hello = Letter::Hello { life: 7, host: "x".repeat(100_000), heard: vec![1; 50_000] };
-        stranger.publish_with_reply(ask, "answers", hello.encode().into()).await.unwrap();
+        stranger.publish_with_reply(ask, inbox, hello.encode().into()).await.unwrap();
         let answer = Reply::decode(&answers.next().await.unwrap().payload).unwrap();
         assert!(matches!(answer, Reply::Wait { .. }), "{answer:?}");
-        // Answers may be sent to ourselves.
-        stranger.publish_with_reply(ask, ask, vec![0].into()).await.unwrap();
+        // Nothing is answered anywhere else: neither to us nor where others listen.
+        for elsewhere in [ask, "pitlane.pitlane.market", "pitlane.pitlane.inbox.MOMENTUM.x", "answers"] {
+            stranger.publish_with_reply(ask, elsewhere, vec![0].into()).await.unwrap();
+        }
         for (name, said) in [("a", "{\"forged\":"), ("a", "1},{"), ("", "1"), ("x", "2")] {
             let mut headers = HeaderMap::new();
             headers.insert("Pitlane-Event", name);
@@ -157,6 +158,7 @@ fn whatever_is_said_on_the_broker_breaks_nothing() {
         stranger.publish("pitlane.pitlane.generic", "bare".into()).await.unwrap();
         stranger.flush().await.unwrap();
     });
+    until(|| service.metric("pitlane_outpost_astray_total") == 4);
     // Of the events only the last is one.
     let event: Value = serde_json::from_str(body(&client.hear_until("MESSAGE"))).unwrap();
     assert_eq!((&event["name"], &event["data"]), (&"x".into(), &2.into()), "{event}");
@@ -172,4 +174,83 @@ fn whatever_is_said_on_the_broker_breaks_nothing() {
     let ended = service.end();
     assert!(ended.is_orderly(), "{}", ended.complaints);
     assert!(!ended.complaints.lines().any(|line| line.starts_with("ERROR forged")), "{}", ended.complaints);
+}
+
+/// The settings of a login.
+fn login(user: &str) -> [String; 2] {
+    [format!("nats.user={user}"), format!("nats.password={}", password(user))]
+}
+
+/// What `pitlane doctor` says about rights at the broker.
+fn examine(place: &Folder, broker: &Broker, user: &str) -> String {
+    let mut command = process::Command::new(env!("CARGO_BIN_EXE_pitlane"));
+    command.args(["doctor", "--config", "distributed", "--data"]).arg(place.join("data"));
+    let url = format!("nats.url={}", broker.url());
+    [vec![url], login(user).to_vec()]
+        .concat()
+        .iter()
+        .for_each(|setting| _ = command.args(["--set", setting]));
+    let output = command.output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr);
+    text.lines().skip_while(|line| !line.contains("broker-rights")).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn rights_that_are_missing_or_too_wide_are_told_with_their_subject() {
+    let place = folder("strangers-rights");
+    let events = "\"pitlane.pitlane.events.MARKET_MAKER\"\n";
+    let ask = "\"pitlane.pitlane.ask.MARKET_MAKER\"\n          \"pitlane.pitlane.hello.MARKET_MAKER\"";
+    let rights = guarded().replacen(events, "", 1).replacen(ask, &format!("\"pitlane.pitlane.>\"\n{ask}"), 1);
+    let broker = Broker::with(&place, &rights);
+    let own = login("server");
+    let service = serve(
+        &place,
+        &broker,
+        &format!("{MAKER}{MOMENTUM}"),
+        &[&words(&own)[..], &["feed.rate=2000"]].concat(),
+    );
+    let state = || get(&service, "/health/ready")["broker"].clone();
+    until(|| state()["missingRights"] == json!(["Publish to \"pitlane.pitlane.events.MARKET_MAKER\""]));
+    let _outpost = Outpost::with(&place, &broker, "MARKET_MAKER", &words(&login("market-maker")));
+    until(|| state()["wideLogins"] == json!(["MARKET_MAKER"]));
+    assert!(examine(&place, &broker, "server").contains("pitlane.pitlane.events.MARKET_MAKER"));
+    service.signal("TERM");
+    let ended = service.end();
+    assert!(ended.complaints.contains("pitlane.pitlane.events.MARKET_MAKER"), "{}", ended.complaints);
+
+    let place = folder("strangers-rights-right");
+    let broker = Broker::with(&place, &guarded());
+    let told = examine(&place, &broker, "server");
+    assert!(told.contains("rights that they need"), "{told}");
+    assert!(examine(&place, &broker, "market-maker").contains("pitlane.pitlane.market"));
+}
+
+/// A strategy that sends what ends a connection ends its own, and nobody else's.
+#[test]
+fn headers_that_cannot_be_read_hurt_the_strategy_that_sends_them_only() {
+    let place = folder("strangers-headers");
+    let broker = Broker::with(&place, &guarded());
+    let own = login("server");
+    let service = serve(
+        &place,
+        &broker,
+        &format!("{MAKER}{MOMENTUM}"),
+        &[&words(&own)[..], &["feed.rate=2000"]].concat(),
+    );
+    let maker = Outpost::with(&place, &broker, "MARKET_MAKER", &words(&login("market-maker")));
+    until(|| open_orders(&service, "MARKET_MAKER") == 2);
+    let mut stranger = Stranger::connect(broker.port, Some("momentum"));
+    for _ in 0..50 {
+        for subject in ["ask.MOMENTUM", "hello.MOMENTUM", "generic"] {
+            let subject = format!("pitlane.pitlane.{subject}");
+            stranger.publish_with(&subject, "", b"NATS/1.0\r\nno colon\r\n\r\n", b"1");
+        }
+        stranger.settle();
+        assert!(is_connected(&service) && is_present(&service, "MARKET_MAKER"));
+    }
+    assert_eq!(strategy(&service, "MARKET_MAKER")["phase"], "RUNNING");
+    until(|| open_orders(&service, "MARKET_MAKER") == 2);
+    assert_eq!(maker.end(), Some(0));
+    service.signal("TERM");
+    assert!(service.end().is_orderly());
 }

@@ -381,6 +381,8 @@ class Broker:
     connected: bool
     strategies: Tuple[Outpost, ...] = ()
     reason: Optional[str] = None
+    missing_rights: Tuple[str, ...] = ()
+    wide_logins: Tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -408,6 +410,7 @@ class Standby:
     epoch: int
     complete: bool
     behind: int
+    foreign: int = 0
 
 
 @dataclass(frozen=True)

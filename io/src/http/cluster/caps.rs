@@ -22,6 +22,7 @@ fn cluster() -> (Cluster, ShardEnd) {
     let far = Far { link: link(&mut ends, DEPTHS), shards: vec![ends.remove(1)] };
     let parts = ClusterParts {
         nats: config.nats.clone(),
+        subjects: Subjects::of(&config.nats, &config.service),
         settings: Settings { name: "c".to_string(), member: "a".to_string(), ..config.cluster.clone() },
         members: vec![member("a", 0), member("b", 1)],
         far,
@@ -49,7 +50,8 @@ fn say(cluster: &Cluster, posts: u64) {
 }
 
 fn fetch(cluster: &Cluster, from: u64) {
-    cluster.handle_letter(Timestamp(1), &Letter::Fetch { card: OTHER, life: LIFE, from }.encode(), &|_| true);
+    let letter = Letter::Fetch { card: OTHER, life: LIFE, from }.encode();
+    cluster.handle_letter(Timestamp(1), Some(OTHER.member), &letter, &|_| true);
 }
 
 /// Numbers of the posts that go out again.

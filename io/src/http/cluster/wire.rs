@@ -13,6 +13,7 @@ use super::Cluster;
 use crate::bulletin::Note;
 use crate::http::house::House;
 use crate::nats::link::{self, Weather};
+use crate::nats::rights::is_probe;
 
 /// How the others are called among the external sessions.
 const SESSION: &str = "CLUSTER";
@@ -39,18 +40,22 @@ pub async fn serve(house: Rc<House>, cluster: Rc<Cluster>) {
     }
     spawn_local(hear_letters(house.clone(), cluster.clone(), letters));
     spawn_local(publish(house.clone(), cluster.clone(), client.clone()));
-    spawn_local(say_goodbye(house.clone(), cluster.clone(), client));
+    spawn_local(say_goodbye(house.clone(), cluster.clone(), client.clone()));
     spawn_local(beat(house.clone(), cluster.clone()));
-    follow_weather(house, cluster, &weather).await;
+    follow_weather(house, cluster, &client, &weather).await;
 }
 
-async fn follow_weather(house: Rc<House>, cluster: Rc<Cluster>, weather: &Weather) {
+async fn follow_weather(house: Rc<House>, cluster: Rc<Cluster>, client: &Client, weather: &Weather) {
     loop {
         let is_up = weather.is_up();
         if is_up != cluster.is_up() {
             cluster.set_up(is_up);
             let link = if is_up { Link::Connected } else { Link::Disconnected };
             house.announce(Note::Link { name: SESSION.into(), link });
+            if is_up {
+                // What is missing is told as an error.
+                cluster.rights.probe(client).await;
+            }
         }
         weather.changed().await;
     }
@@ -68,14 +73,19 @@ async fn publish(house: Rc<House>, cluster: Rc<Cluster>, client: Client) {
 
 async fn hear_calls(house: Rc<House>, cluster: Rc<Cluster>, mut calls: Subscriber) {
     while let Some(message) = calls.next().await {
-        cluster.handle_call(house.now(), &message.payload);
+        if is_probe(&message) {
+            continue;
+        }
+        let sender = cluster.sender(&message.subject);
+        cluster.handle_call(house.now(), sender, &message.payload);
         house.ring();
     }
 }
 
 async fn hear_letters(house: Rc<House>, cluster: Rc<Cluster>, mut letters: Subscriber) {
     while let Some(message) = letters.next().await {
-        cluster.handle_letter(house.now(), &message.payload, &|id| house.floor.claim(id));
+        let sender = cluster.sender(&message.subject);
+        cluster.handle_letter(house.now(), sender, &message.payload, &|id| house.floor.claim(id));
         house.ring();
     }
 }

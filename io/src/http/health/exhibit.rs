@@ -198,6 +198,11 @@ fn outposts(house: &House, out: &mut Exposition) {
     let totals = [
         ("pitlane_outpost_letters_total", "Messages of strategies elsewhere.", counts.letters.get()),
         ("pitlane_outpost_misread_total", "Those of them that could not be read.", counts.misread.get()),
+        (
+            "pitlane_outpost_astray_total",
+            "Those that asked for their answer outside of the inbox of their strategy, and were refused.",
+            counts.astray.get(),
+        ),
         ("pitlane_outpost_posts_total", "Messages with order events to them.", counts.posts.get()),
         ("pitlane_outpost_prices_total", "Messages with prices to them.", counts.prices.get()),
         ("pitlane_outpost_conflated_total", "Prices replaced by newer ones before.", outposts.conflated()),

@@ -4,7 +4,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_nats::{Client, Message, Subscriber};
+use async_nats::jetstream::Context;
+use async_nats::{Client, Message, Subject, Subscriber};
 use futures_util::StreamExt;
 use pitlane_engine::command::{Body, Watch};
 use pitlane_engine::reason::Reason;
@@ -19,10 +20,13 @@ use crate::bulletin::Note;
 use crate::http::floor::Outcome;
 use crate::http::house::House;
 use crate::nats::generic::{self, Generic};
-use crate::nats::link::{self, Weather};
+use crate::nats::link::{self, LinkError, Weather};
+use crate::nats::rights;
 
 /// Whom events between strategies come from that a client of this server has said.
 pub const SERVER: &str = "SERVER";
+/// Who has more rights than it needs, if servers and strategies share an account.
+const SERVERS: &str = "SERVERS";
 /// How the broker is called among the external sessions.
 pub const SESSION: &str = "NATS";
 /// Between two tries to have something kept.
@@ -31,9 +35,11 @@ const AGAIN: Duration = Duration::from_millis(500);
 pub const BEATS_PER_LEASE: u32 = 3;
 
 /// Connects, and serves until the thread ends.
+///
+/// Letters of each strategy come over a connection of their own, and so do events between strategies: a client of the broker loses its
+/// connection over headers that it cannot read, and a strategy that sends such shall hurt nobody but itself.
 pub async fn serve(house: Rc<House>, outposts: Rc<Outposts>) {
-    let opened =
-        link::open(&outposts.nats, &outposts.subjects.market(), outposts.subjects.server_inbox()).await;
+    let opened = open(&outposts, "prices and events").await;
     let (client, weather) = match opened {
         Ok(opened) => opened,
         Err(error) => return tracing::error!(%error, "strategies elsewhere cannot be served"),
@@ -45,14 +51,27 @@ pub async fn serve(house: Rc<House>, outposts: Rc<Outposts>) {
         spawn_local(keep_pace(house.clone(), outposts.clone()));
     }
     spawn_local(say_generics(outposts.clone(), client.clone(), house.standing.started().0));
-    let asks = client.subscribe(outposts.subjects.asks()).await;
-    let generics = client.subscribe(outposts.subjects.generic()).await;
-    let (Ok(asks), Ok(generics)) = (asks, generics) else {
-        return tracing::error!("the broker takes no subscription: strategies elsewhere cannot be served");
-    };
-    spawn_local(hear_letters(house.clone(), outposts.clone(), asks));
-    spawn_local(hear_generics(house.clone(), generics));
+    for name in outposts.names() {
+        spawn_local(hear_letters(house.clone(), outposts.clone(), name));
+    }
+    spawn_local(hear_generics(house.clone(), outposts.clone()));
+    spawn_local(hear_strangers(house.clone(), outposts.clone()));
     follow_weather(house, outposts, client, weather).await;
+}
+
+async fn open(outposts: &Outposts, what: &str) -> Result<(Client, Arc<Weather>), LinkError> {
+    let name = format!("{} {what}", outposts.subjects.market());
+    link::open(&outposts.nats, &name, outposts.subjects.server_inbox()).await
+}
+
+/// A connection for one subject. While it cannot be had the client tries again by itself.
+async fn listen(outposts: &Outposts, what: &str, subject: String) -> Option<(Client, Subscriber)> {
+    let opened = open(outposts, what).await;
+    let client = opened.inspect_err(|error| tracing::error!(%error, "the broker cannot be used")).ok()?.0;
+    let heard = client.subscribe(subject).await;
+    let heard =
+        heard.inspect_err(|error| tracing::error!(%error, "the broker takes no subscription")).ok()?;
+    Some((client, heard))
 }
 
 /// Whether the broker is there, for everybody who asks.
@@ -68,6 +87,7 @@ async fn follow_weather(house: Rc<House>, outposts: Rc<Outposts>, client: Client
         }
         if is_up {
             spawn_local(keep_stream(outposts.clone(), client.clone(), weather.clone()));
+            spawn_local(check_rights(outposts.clone(), client.clone(), weather.clone()));
         }
         weather.changed().await;
     }
@@ -82,7 +102,7 @@ async fn keep_stream(outposts: Rc<Outposts>, client: Client, weather: Arc<Weathe
     let (context, risen) = (generic::context(&client), weather.risen());
     let mut has_complained = false;
     while weather.is_up() && weather.risen() == risen {
-        match generic::keep(&context, &outposts.subjects, &outposts.keeping).await {
+        match keep_all(&context, &outposts).await {
             Ok(()) => return,
             Err(error) if !has_complained => {
                 has_complained = true;
@@ -91,6 +111,25 @@ async fn keep_stream(outposts: Rc<Outposts>, client: Client, weather: Arc<Weathe
             Err(_) => {}
         }
         sleep(AGAIN).await;
+    }
+}
+
+async fn keep_all(context: &Context, outposts: &Outposts) -> Result<(), String> {
+    generic::keep(context, &outposts.subjects, &outposts.keeping).await?;
+    for name in outposts.names() {
+        generic::keep_consumer(context, &outposts.subjects, &name).await?;
+    }
+    Ok(())
+}
+
+/// Tries whether this login may do what it must, and tells whether the broker asks for a login at all.
+async fn check_rights(outposts: Rc<Outposts>, client: Client, weather: Arc<Weather>) {
+    let names = outposts.names();
+    let names: Vec<&str> = names.iter().map(|name| &**name).collect();
+    rights::server(&outposts.subjects, &names).probe(&client).await;
+    outposts.set_violations(weather.violations());
+    if !client.server_info().auth_required && !outposts.nats.is_loopback() {
+        tracing::warn!("the broker asks nobody for a login: see config/nats/pitlane.conf");
     }
 }
 
@@ -108,16 +147,19 @@ async fn publish(outposts: Rc<Outposts>, client: Client) {
     }
 }
 
-async fn hear_letters(house: Rc<House>, outposts: Rc<Outposts>, mut asks: Subscriber) {
-    let mut names: Vec<Arc<str>> = Vec::new();
-    outposts.each(|name, _, _| names.push(name.into()));
-    while let Some(Message { subject, payload, reply, .. }) = asks.next().await {
-        let known = names.iter().map(|name| &**name);
-        let Some(name) = outposts.subjects.asker(&subject, known) else {
-            outposts.refuse(reply);
+/// Letters of one strategy.
+async fn hear_letters(house: Rc<House>, outposts: Rc<Outposts>, name: Arc<str>) {
+    let subject = outposts.subjects.ask(&name);
+    let Some((_client, mut asks)) = listen(&outposts, &format!("letters {name}"), subject).await else {
+        return;
+    };
+    while let Some(Message { payload, reply, .. }) = asks.next().await {
+        let is_answerable = |reply: &Subject| outposts.subjects.is_in_inbox(&name, reply);
+        if !reply.as_ref().is_none_or(is_answerable) {
+            outposts.note_astray(house.now(), &name, reply.as_ref());
             continue;
-        };
-        match outposts.handle(house.now(), &house.floor, name, &payload, reply) {
+        }
+        match outposts.handle(house.now(), &house.floor, &name, &payload, reply) {
             News::Nothing => {}
             News::Failed { name, reason } => {
                 tracing::warn!(strategy = %name, %reason, "a strategy has failed and was stopped");
@@ -125,6 +167,38 @@ async fn hear_letters(house: Rc<House>, outposts: Rc<Outposts>, mut asks: Subscr
             }
         }
         outposts.stir();
+    }
+}
+
+/// Processes of strategies that this server does not know, and logins with more rights than they need.
+async fn hear_strangers(house: Rc<House>, outposts: Rc<Outposts>) {
+    let Some((client, mut hellos)) = listen(&outposts, "strangers", outposts.subjects.hellos()).await else {
+        return;
+    };
+    let (canaries, servers) = (outposts.subjects.canaries(), outposts.subjects.servers_canary());
+    let (Ok(mut canaries), Ok(mut servers)) =
+        (client.subscribe(canaries).await, client.subscribe(servers).await)
+    else {
+        return tracing::error!("the broker takes no subscription: rights of strategies are not checked");
+    };
+    loop {
+        tokio::select! {
+            Some(Message { subject, reply: Some(reply), .. }) = hellos.next() => {
+                match outposts.subjects.greeter(&subject, &reply) {
+                    Some(segment) if !outposts.has_segment(segment) => outposts.refuse(reply),
+                    Some(_) => {}
+                    None => outposts.note_astray(house.now(), &subject, Some(&reply)),
+                }
+            }
+            Some(Message { subject, .. }) = canaries.next() => {
+                let segment = subject.rsplit('.').next().unwrap_or_default();
+                if outposts.has_segment(segment) {
+                    outposts.note_wide_login(segment, client.server_info().auth_required);
+                }
+            }
+            Some(_) = servers.next() => outposts.note_wide_login(SERVERS, client.server_info().auth_required),
+            else => return,
+        }
     }
 }
 
@@ -193,7 +267,11 @@ async fn say_generics(outposts: Rc<Outposts>, client: Client, epoch: u64) {
 }
 
 /// What strategies say is for clients of this server too.
-async fn hear_generics(house: Rc<House>, mut generics: Subscriber) {
+async fn hear_generics(house: Rc<House>, outposts: Rc<Outposts>) {
+    let subject = outposts.subjects.generic();
+    let Some((_client, mut generics)) = listen(&outposts, "events between strategies", subject).await else {
+        return;
+    };
     while let Some(message) = generics.next().await {
         let Some(Generic { name, body, from }) = Generic::of(&message) else { continue };
         if from != SERVER {

@@ -8,12 +8,13 @@ use tokio::time::Instant;
 
 use super::{Ended, FORGOTTEN, Into, LOOK, Reading};
 use crate::standby::follow::{AGAIN, Follower};
+use crate::standby::origin::Found;
 use crate::standby::overlap;
 use crate::standby::parcel::{Parcel, What};
 use crate::standby::position::PositionFile;
 use crate::standby::replica::{self, Replica};
 use crate::standby::state::Stand;
-use crate::standby::stream::{Behind, Leader, Place};
+use crate::standby::stream::{End, Leader, Place};
 use crate::standby::verdict::{Folder, LastLeader, Overlap, Verdict, decide, next_epoch};
 
 /// Between two tries to lead while the broker has no room.
@@ -86,11 +87,11 @@ impl Reading {
     pub(super) async fn ask(&mut self, follower: &mut Follower, is_told: bool) -> io::Result<Option<Ended>> {
         self.not_before = Instant::now() + AGAIN;
         let Ok(end) = follower.stream.end().await else { return Ok(None) };
-        if end.epoch.is_some() && end.seq > self.position {
+        if !end.is_empty && end.seq > self.position {
             // It is read first.
             return Ok(None);
         }
-        if end.epoch != self.epoch || end.epoch.is_some() && end.seq < self.position {
+        if !self.ends_with(&end) {
             return Ok(Some(Ended::Again(FORGOTTEN)));
         }
         match &self.into {
@@ -115,18 +116,36 @@ impl Reading {
         self.take_the_lead(follower, end.seq).await
     }
 
+    /// Whether the stream ends with what was read last.
+    fn ends_with(&self, end: &End) -> bool {
+        if end.is_empty {
+            return self.epoch.is_none();
+        }
+        let is_same = match (&end.last, self.mark) {
+            (Some(last), Some(mark)) => last.mark == mark,
+            // It was read before this server was started. A foreign message says nothing.
+            (Some(Found { message: Ok(sound), .. }), None) => Some(sound.parcel.epoch) == self.epoch,
+            (Some(_) | None, _) => true,
+        };
+        end.seq >= self.position && is_same
+    }
+
     async fn take_the_lead(&mut self, follower: &Follower, last: u64) -> io::Result<Option<Ended>> {
         let member = &follower.member;
         let epoch = next_epoch(self.epoch, member.epoch());
         let parcel = Parcel { epoch, what: What::Lead { node: member.node } };
         let at = Instant::now();
-        let place = Place { node: member.node, seq: last + 1, behind: Behind::Stored };
-        let kept = match follower.stream.send(&parcel, parcel.encode(), place).await {
+        let (bytes, seq) = (parcel.encode(), last + 1);
+        let id = follower.stream.id(&parcel, &bytes, member.node, seq);
+        let place = Place { seq, id: id.clone(), after: None };
+        let kept = match follower.stream.send(&parcel, bytes, place).await {
             Ok(kept) => kept.await,
             Err(error) => Err(error),
         };
         match kept {
-            Ok(ack) => Ok(Some(Ended::Won { epoch, seq: ack.sequence, at })),
+            // Under an id that it knew already the broker stores nothing.
+            Ok(ack) if ack.duplicate || ack.sequence != seq => Ok(None),
+            Ok(_) => Ok(Some(Ended::Won { epoch, seq, id, at })),
             Err(error) if error.kind() == PublishErrorKind::Other => {
                 // It has answered: there is no room. What is kept for cancels is enough to begin with.
                 if !std::mem::replace(&mut self.told_full, true) {

@@ -3,6 +3,7 @@
 use std::io;
 
 use async_nats::jetstream::context::{PublishError, PublishErrorKind};
+use async_nats::jetstream::publish::PublishAck;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
@@ -39,11 +40,12 @@ impl Shipper {
     }
 
     /// Whether the broker has stored the first of the window. What it says if it has not is told, once.
-    pub(super) fn is_stored<T>(&mut self, answer: &Result<T, PublishError>) -> bool {
+    pub(super) fn is_stored(&mut self, answer: &Result<PublishAck, PublishError>) -> bool {
         match answer {
-            Ok(_) => {
+            Ok(ack) => {
                 self.refused = None;
-                true
+                // Under an id that the broker knew already it stores nothing, and tells where the other message is.
+                self.window.sent.front().is_some_and(|sent| sent.seq == ack.sequence)
             }
             // It has answered, and not because something stands where this should: there is no room, or no disk.
             Err(error) if error.kind() == PublishErrorKind::Other => {

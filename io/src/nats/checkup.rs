@@ -1,0 +1,114 @@
+//! Whether the logins of these settings may do what they must at the broker, and whether others may do too much: for `pitlane doctor`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::Client;
+use futures_util::{FutureExt, StreamExt};
+use tokio::runtime::Builder;
+use tokio::time::timeout;
+
+use super::link::{self, Weather};
+use super::rights::{self, Rights};
+use super::subjects::{Subjects, segment};
+use crate::config::{Config, Mode, Nats};
+use crate::standby::broker::Warning;
+
+/// How long the broker may take for all of it.
+const ANSWER_MAX: Duration = Duration::from_secs(3);
+const FILE: &str = "give the logins the rights of config/nats/pitlane.conf";
+
+/// A login that these settings use, and what it is for.
+struct Login {
+    what: &'static str,
+    nats: Nats,
+    inbox: String,
+    rights: Rights,
+}
+
+/// Whether these settings use a broker.
+pub fn is_used(config: &Config) -> bool {
+    config.service.mode == Mode::Distributed || config.cluster.is_on() || config.standby.group.is_some()
+}
+
+fn logins(config: &Config) -> Vec<Login> {
+    let subjects = Subjects::of(&config.nats, &config.service);
+    let mut logins = Vec::new();
+    if config.service.mode == Mode::Distributed {
+        let strategies: Vec<&str> = config.strategies.iter().map(|strategy| strategy.name.as_str()).collect();
+        let (nats, inbox) = (config.nats.clone(), subjects.server_inbox());
+        logins.push(Login { what: STRATEGIES, nats, inbox, rights: rights::server(&subjects, &strategies) });
+    }
+    let nats = config.nats.between_servers();
+    if let Some(group) = &config.standby.group {
+        let (nats, inbox) = (nats.clone(), subjects.server_inbox());
+        logins.push(Login { what: "the standby", nats, inbox, rights: rights::standby(&subjects, group) });
+    }
+    if config.cluster.is_on() {
+        let prefix = format!("{}.{}.", config.nats.prefix, config.cluster.name);
+        let member = segment(&config.cluster.member);
+        let inbox = format!("{prefix}inbox.{member}");
+        logins.push(Login {
+            what: "the cluster",
+            nats,
+            inbox,
+            rights: rights::member(&subjects, &prefix, &member),
+        });
+    }
+    logins
+}
+
+const STRATEGIES: &str = "strategies";
+
+/// Asks the broker. Nothing is made there, and nothing of what is sent is stored.
+pub fn probe(config: &Config) -> Result<Vec<Warning>, String> {
+    let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
+    runtime.block_on(async {
+        let asked = timeout(ANSWER_MAX, ask(config)).await;
+        asked.unwrap_or_else(|_| Err("it does not answer, or refuses a login".to_string()))
+    })
+}
+
+async fn ask(config: &Config) -> Result<Vec<Warning>, String> {
+    let subjects = Subjects::of(&config.nats, &config.service);
+    let mut warnings = Vec::new();
+    let mut strategies = None;
+    for login in logins(config) {
+        let opened = link::open(&login.nats, "pitlane doctor", login.inbox.clone()).await;
+        let (client, weather) = opened.map_err(|error| error.to_string())?;
+        if login.what == STRATEGIES {
+            let heard =
+                client.subscribe(subjects.servers_canary()).await.map_err(|error| error.to_string())?;
+            client.flush().await.map_err(|error| error.to_string())?;
+            strategies = Some((client.clone(), heard));
+        }
+        warnings.extend(check(&login, &client, &weather).await?);
+    }
+    // What a connection between servers has published comes to that of the strategies only within one account.
+    if let Some((client, mut heard)) = strategies {
+        client.flush().await.map_err(|error| error.to_string())?;
+        if heard.next().now_or_never().flatten().is_some() {
+            let found = "servers and strategies share an account: a strategy can have the broker write on subjects of the servers";
+            let mend = "set nats.peer_user to a login of another account, as config/nats/pitlane.conf has it";
+            warnings.push(Warning { found: found.to_string(), mend: mend.to_string() });
+        }
+    }
+    Ok(warnings)
+}
+
+async fn check(login: &Login, client: &Client, weather: &Arc<Weather>) -> Result<Vec<Warning>, String> {
+    // Until it is there.
+    client.flush().await.map_err(|error| error.to_string())?;
+    for subject in &login.rights.subscribe {
+        let _ = client.subscribe(subject.clone()).await;
+    }
+    login.rights.probe(client).await;
+    let warn = |found: String| Warning { found, mend: FILE.to_string() };
+    let missing = weather.violations().into_iter();
+    let mut warnings: Vec<Warning> =
+        missing.map(|right| warn(format!("the login for {} may not: {right}", login.what))).collect();
+    if !client.server_info().auth_required {
+        warnings.push(warn(format!("the broker asks nobody for a login, and {} go over it", login.what)));
+    }
+    Ok(warnings)
+}

@@ -1,0 +1,378 @@
+//! Tells the messages of this group's servers from everything else that was stored in the stream.
+//!
+//! A broker stores whatever it is sent on the subjects of a stream, and the answers that it sends itself: a client that names such
+//! a subject as the place for its answer has the broker write there. So each message of ours carries an id,
+//!
+//! ```text
+//! NODE . EPOCH . SEQUENCE [ . MAC ]
+//! ```
+//!
+//! and counts only if the id, the subject, the sequence number that the broker gave it and the content belong together. A message that is
+//! sent again later has another sequence number. With `standby.secret` the MAC covers all of it, and a client that knows the format cannot
+//! make such a message either.
+//!
+//! A foreign message says nothing. Readers skip it, and the leader goes on behind it. [`from_leader`] is the rule that both follow,
+//! so they always agree on which messages count.
+
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::parcel::{self, Parcel, What};
+use super::stream::{Stored, subject_of};
+use crate::config::Secret;
+
+/// How the description of a stream begins whose servers share a secret.
+pub const LABEL: &str = "pitlane standby, secret ";
+/// The block of SHA-256, in bytes.
+const BLOCK_BYTES: usize = 64;
+/// Bytes of a MAC that are kept: 128 bits, which nobody guesses.
+const MAC_BYTES: usize = 16;
+
+/// Why a message is not one of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Foreign {
+    /// Larger than any parcel.
+    Oversized,
+    /// Without an id as our servers write it.
+    NoId,
+    /// Its id is of another place in the stream.
+    Replayed,
+    NotAParcel,
+    /// On a subject on which no server sends such a parcel.
+    WrongSubject,
+    /// Its MAC is missing or wrong.
+    NotAuthentic,
+    /// Sound, but its sender did not lead when it was stored.
+    WrongSender,
+    /// A lead of a server whose format this version does not know.
+    OtherVersion {
+        epoch: u64,
+    },
+}
+
+impl Foreign {
+    pub fn words(self) -> &'static str {
+        match self {
+            Foreign::Oversized => "it is larger than any message of ours",
+            Foreign::NoId => "it has no id of ours",
+            Foreign::Replayed => "its id belongs to another place in the stream",
+            Foreign::NotAParcel => "its content is not in our format",
+            Foreign::WrongSubject => "its content does not belong on its subject",
+            Foreign::NotAuthentic => "it was not made with standby.secret",
+            Foreign::WrongSender => "its sender did not lead",
+            Foreign::OtherVersion { .. } => "it was sent by a server of another version",
+        }
+    }
+}
+
+/// A message of a server of the group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sound {
+    pub node: u128,
+    pub parcel: Parcel,
+}
+
+/// What stands in the stream at one place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    pub seq: u64,
+    /// Hash of the id and the content: the same message has the same.
+    pub mark: u64,
+    pub bytes: usize,
+    pub subject: String,
+    pub message: Result<Sound, Foreign>,
+}
+
+impl Found {
+    /// Whether a server says that it leads.
+    pub fn is_lead(&self) -> bool {
+        matches!(&self.message, Ok(Sound { parcel: Parcel { what: What::Lead { .. }, .. }, .. }))
+    }
+
+    /// Whether this server sent it in this epoch.
+    pub fn is_from(&self, sender: u128, epoch: u64) -> bool {
+        matches!(&self.message, Ok(Sound { node, parcel }) if *node == sender && parcel.epoch == epoch)
+    }
+}
+
+/// Hash of an id and a content.
+pub fn mark(id: &str, payload: &[u8]) -> u64 {
+    xxh3_64(payload) ^ xxh3_64(id.as_bytes()).rotate_left(1)
+}
+
+/// Whether a sound message counts, for a reader that knows who leads. `first` is the epoch of the first leader that the stream remembers:
+/// before that leader's first message, messages of forgotten leaders may be left.
+pub fn from_leader(sound: &Sound, leader: Option<(u64, u128)>, first: u64) -> Result<(), Foreign> {
+    let Sound { node, parcel: Parcel { epoch, what } } = sound;
+    let counts = match (what, leader) {
+        (What::Lead { .. }, Some((led, _))) => *epoch > led,
+        (What::Lead { .. }, None) => true,
+        (_, Some(leader)) => (*epoch, *node) == leader,
+        (_, None) => *epoch < first,
+    };
+    if counts { Ok(()) } else { Err(Foreign::WrongSender) }
+}
+
+/// Makes the ids of messages, and checks those that were stored.
+#[derive(Clone)]
+pub struct Verifier {
+    /// How the subjects of the stream begin.
+    prefix: String,
+    key: Option<[u8; 32]>,
+}
+
+impl std::fmt::Debug for Verifier {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Verifier({}, {})", self.prefix, if self.key.is_some() { "secret" } else { "no secret" })
+    }
+}
+
+impl Verifier {
+    pub fn new(prefix: &str, secret: Option<&Secret>) -> Verifier {
+        let key = |secret: &Secret| digest(&[b"pitlane standby\0", secret.reveal().as_bytes()]);
+        Verifier { prefix: prefix.to_string(), key: secret.map(key) }
+    }
+
+    /// What the stream is called by those who share the secret; none: there is no secret. It tells nothing of the secret itself.
+    pub fn label(&self) -> Option<String> {
+        let key = self.key.as_ref()?;
+        let mac = hmac(key, &[b"label\0", self.prefix.as_bytes()]);
+        Some(format!("{LABEL}{}", hex(&mac[..MAC_BYTES])))
+    }
+
+    /// The id of a parcel at its place in the stream.
+    pub fn id(&self, parcel: &Parcel, bytes: &[u8], node: u128, seq: u64) -> String {
+        let bare = format!("{node:x}.{}.{seq}", parcel.epoch);
+        let subject = subject_of(&self.prefix, &parcel.what).0;
+        match self.mac(&subject, &bare, bytes) {
+            Some(mac) => format!("{bare}.{mac}"),
+            None => bare,
+        }
+    }
+
+    fn mac(&self, subject: &str, bare: &str, bytes: &[u8]) -> Option<String> {
+        let key = self.key.as_ref()?;
+        let mac = hmac(key, &[subject.as_bytes(), b"\n", bare.as_bytes(), b"\n", bytes]);
+        Some(hex(&mac[..MAC_BYTES]))
+    }
+
+    pub fn check(&self, stored: Stored) -> Found {
+        let Stored { subject, seq, id, payload } = stored;
+        let mark = mark(&id, &payload);
+        let message = self.judge(&subject, seq, &id, &payload);
+        Found { seq, mark, bytes: payload.len(), subject, message }
+    }
+
+    fn judge(&self, subject: &str, seq: u64, id: &str, payload: &Bytes) -> Result<Sound, Foreign> {
+        if payload.len() > parcel::MESSAGE_BYTES_MAX {
+            return Err(Foreign::Oversized);
+        }
+        let Id { node, epoch, seq: meant, bare, mac } = Id::parse(id).ok_or(Foreign::NoId)?;
+        if meant != seq {
+            return Err(Foreign::Replayed);
+        }
+        if self.mac(subject, bare, payload).as_deref() != mac {
+            return Err(Foreign::NotAuthentic);
+        }
+        let Some(parcel) = Parcel::decode(payload) else {
+            let is_lead = subject.strip_prefix(&self.prefix) == Some("lead");
+            let is_newer = payload.first().is_some_and(|format| *format > parcel::FORMAT);
+            return Err(if is_lead && is_newer {
+                Foreign::OtherVersion { epoch }
+            } else {
+                Foreign::NotAParcel
+            });
+        };
+        let says_node = match parcel.what {
+            What::Lead { node } | What::Release { node } => Some(node),
+            _ => None,
+        };
+        if parcel.epoch != epoch || says_node.is_some_and(|says| says != node) {
+            return Err(Foreign::NotAParcel);
+        }
+        if !self.belongs(subject, &parcel.what) {
+            return Err(Foreign::WrongSubject);
+        }
+        Ok(Sound { node, parcel })
+    }
+
+    /// Whether a server of ours sends this on that subject. What keeps room is read as a beat.
+    fn belongs(&self, subject: &str, what: &What) -> bool {
+        let is_reserve = || {
+            let number = subject.strip_prefix(&self.prefix).and_then(|rest| rest.strip_prefix("reserve."));
+            *what == What::Beat && number.is_some_and(|number| number.parse::<u8>().is_ok())
+        };
+        subject == subject_of(&self.prefix, what).0 || is_reserve()
+    }
+}
+
+/// An id as our servers write it.
+struct Id<'a> {
+    node: u128,
+    epoch: u64,
+    seq: u64,
+    /// Without the MAC.
+    bare: &'a str,
+    mac: Option<&'a str>,
+}
+
+impl Id<'_> {
+    fn parse(id: &str) -> Option<Id<'_>> {
+        let mut dots = id.match_indices('.').map(|(at, _)| at);
+        let (first, second, third) = (dots.next()?, dots.next()?, dots.next());
+        let bare = &id[..third.unwrap_or(id.len())];
+        let node = u128::from_str_radix(&id[..first], 16).ok()?;
+        let epoch = id[first + 1..second].parse().ok()?;
+        let seq = bare[second + 1..].parse().ok()?;
+        Some(Id { node, epoch, seq, bare, mac: third.map(|at| &id[at + 1..]) })
+    }
+}
+
+fn digest(parts: &[&[u8]]) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    parts.iter().for_each(|part| hash.update(part));
+    hash.finalize().into()
+}
+
+/// HMAC with SHA-256, RFC 2104.
+fn hmac(key: &[u8; 32], parts: &[&[u8]]) -> [u8; 32] {
+    let pad = |with: u8| {
+        let mut block = [with; BLOCK_BYTES];
+        block.iter_mut().zip(key).for_each(|(byte, key)| *byte ^= key);
+        block
+    };
+    let mut inner = Sha256::new();
+    inner.update(pad(0x36));
+    parts.iter().for_each(|part| inner.update(part));
+    let inner: [u8; 32] = inner.finalize().into();
+    digest(&[&pad(0x5c), &inner])
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parcel::Piece;
+    use super::*;
+
+    const PREFIX: &str = "pitlane.pitlane.standby.pair.";
+    const NODE: u128 = 7 << 90;
+
+    fn verifier(secret: Option<&str>) -> Verifier {
+        Verifier::new(PREFIX, secret.map(Secret::new).as_ref())
+    }
+
+    fn whats() -> Vec<What> {
+        let piece = |path: &str| Piece {
+            path: path.to_string(),
+            offset: 0,
+            total: 3,
+            bytes: Bytes::from_static(b"abc"),
+        };
+        vec![
+            What::Lead { node: NODE },
+            What::Release { node: NODE },
+            What::Beat,
+            What::Complete,
+            What::Append(piece("journal/shard-00/000000000001.seg")),
+            What::Whole(piece("notes/a.note")),
+            What::Page(piece("fix/a.store")),
+            What::Removed("notes/a.note".to_string()),
+        ]
+    }
+
+    fn judge(
+        verifier: &Verifier,
+        parcel: &Parcel,
+        seq: u64,
+        change: impl Fn(&mut String, &mut String, &mut Vec<u8>),
+    ) -> Result<Sound, Foreign> {
+        let mut bytes = parcel.encode().to_vec();
+        let mut subject = subject_of(PREFIX, &parcel.what).0;
+        let mut id = verifier.id(parcel, &bytes, NODE, 9);
+        change(&mut subject, &mut id, &mut bytes);
+        verifier.judge(&subject, seq, &id, &bytes.into())
+    }
+
+    #[test]
+    fn a_message_of_ours_counts_at_its_own_place_only() {
+        for verifier in [verifier(None), verifier(Some("a secret of the two"))] {
+            for what in whats() {
+                let parcel = Parcel { epoch: 4, what };
+                let sound = judge(&verifier, &parcel, 9, |_, _, _| {});
+                assert_eq!(sound, Ok(Sound { node: NODE, parcel: parcel.clone() }));
+                assert_eq!(judge(&verifier, &parcel, 10, |_, _, _| {}), Err(Foreign::Replayed));
+            }
+        }
+    }
+
+    #[test]
+    fn whatever_was_changed_or_is_missing_makes_a_message_foreign() {
+        for verifier in [verifier(None), verifier(Some("a secret of the two"))] {
+            for what in whats() {
+                let parcel = Parcel { epoch: 4, what };
+                let judged = |change: &dyn Fn(&mut String, &mut String, &mut Vec<u8>)| {
+                    judge(&verifier, &parcel, 9, change).is_err()
+                };
+                assert!(judged(&|subject, _, _| *subject = "pitlane.pitlane.generic".to_string()));
+                assert!(judged(&|subject, _, _| subject.push('x')));
+                assert!(judged(&|_, id, _| id.clear()));
+                assert!(judged(&|_, id, _| *id = id.replace(".4.", ".5.")));
+                assert!(judged(&|_, _, bytes| bytes.clear()));
+                assert!(judged(&|_, _, bytes| bytes[0] = 2));
+                assert!(judged(&|_, _, bytes| bytes.extend(vec![0; parcel::MESSAGE_BYTES_MAX])));
+                assert!(judged(&|_, _, bytes| *bytes = br#"{"stream":"PITLANE","seq":1}"#.to_vec()));
+            }
+        }
+    }
+
+    #[test]
+    fn with_a_secret_only_those_who_know_it_make_messages() {
+        let (ours, none, other) = (verifier(Some("of the two")), verifier(None), verifier(Some("of others")));
+        let parcel = Parcel { epoch: 4, what: What::Lead { node: NODE } };
+        let bytes = parcel.encode();
+        let subject = subject_of(PREFIX, &parcel.what).0;
+        for maker in [&none, &other] {
+            let id = maker.id(&parcel, &bytes, NODE, 9);
+            assert_eq!(ours.judge(&subject, 9, &id, &bytes), Err(Foreign::NotAuthentic));
+        }
+        let id = ours.id(&parcel, &bytes, NODE, 9);
+        assert_eq!(
+            none.judge(&subject, 9, &id, &bytes),
+            Err(Foreign::NotAuthentic),
+            "it must not lead beside them"
+        );
+        assert_ne!(ours.label(), other.label());
+        assert_eq!(none.label(), None);
+        assert!(!ours.label().is_some_and(|label| label.contains("of the two")));
+    }
+
+    #[test]
+    fn only_the_leader_counts_and_a_new_leader_has_a_higher_epoch() {
+        let sound = |epoch, node, what| Sound { node, parcel: Parcel { epoch, what } };
+        let lead = |epoch| sound(epoch, 2, What::Lead { node: 2 });
+        let known = Some((5, 1));
+        assert_eq!(from_leader(&lead(6), known, 1), Ok(()));
+        assert!(from_leader(&lead(5), known, 1).is_err() && from_leader(&lead(1), known, 1).is_err());
+        assert_eq!(from_leader(&sound(5, 1, What::Beat), known, 1), Ok(()));
+        for other in [sound(5, 2, What::Beat), sound(6, 2, What::Beat), sound(4, 1, What::Complete)] {
+            assert_eq!(from_leader(&other, known, 1), Err(Foreign::WrongSender));
+        }
+        assert_eq!(from_leader(&lead(1), None, 0), Ok(()));
+        assert_eq!(from_leader(&sound(2, 9, What::Beat), None, 3), Ok(()), "of a leader that is forgotten");
+        assert!(from_leader(&sound(3, 9, What::Beat), None, 3).is_err());
+        assert!(from_leader(&sound(0, 9, What::Beat), None, 0).is_err(), "nobody ever led");
+    }
+
+    #[test]
+    fn the_mac_is_the_one_of_the_standard() {
+        // RFC 4231, test case 1, with its key padded to 32 bytes as HMAC pads it anyway.
+        let mut key = [0; 32];
+        key[..20].fill(0x0b);
+        let mac = hmac(&key, &[b"Hi ", b"There"]);
+        assert_eq!(hex(&mac), "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
+    }
+}
