@@ -123,6 +123,8 @@ impl Rights {
                 return;
             }
         }
+        // The second answer comes when the complaints before the first one were heard.
+        let _ = client.flush().await;
         let _ = client.flush().await;
     }
 }

@@ -112,9 +112,7 @@ fn nothing_that_a_stranger_stores_in_the_stream_ends_or_deposes_a_server() {
     stranger.settle();
     // Those that were known by their id the broker has not stored; one that a later message replaced is not seen.
     until("the leader has passed them", || foreign(&pair, 0) >= stored / 2);
-    until("the follower has passed them", || {
-        foreign(&pair, 1) >= stored / 2 && standby(&pair, 1)["behind"] == 0
-    });
+    until("the follower has passed them", || foreign(&pair, 1) >= stored / 2);
     let before = load.acknowledged();
     until("the leader goes on", || load.acknowledged() >= before + 50);
     assert_eq!(standby(&pair, 0)["epoch"], epoch, "nobody else has led");

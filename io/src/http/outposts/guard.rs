@@ -8,6 +8,7 @@ use async_nats::Subject;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
 use super::{Outposts, count};
+use crate::nats::link::Weather;
 use crate::nats::subjects::segment;
 
 /// Between two log lines about letters that are not answered: a strategy can send many.
@@ -15,8 +16,8 @@ const TELL_INTERVAL_NS: u64 = 60 * NS_PER_S;
 
 #[derive(Debug, Default)]
 pub struct Guard {
-    /// Rights that this server lacks, in the words of the broker.
-    violations: RefCell<Vec<String>>,
+    /// The connection to the broker, which knows the rights that this server lacks.
+    weather: RefCell<Option<Arc<Weather>>>,
     /// Logins with more rights than they need: strategies, or all servers.
     wide: RefCell<BTreeSet<String>>,
     astray_told: Cell<Timestamp>,
@@ -64,12 +65,13 @@ impl Outposts {
         }
     }
 
-    pub fn set_violations(&self, violations: Vec<String>) {
-        *self.guard.violations.borrow_mut() = violations;
+    pub fn watch_rights(&self, weather: &Arc<Weather>) {
+        *self.guard.weather.borrow_mut() = Some(weather.clone());
     }
 
+    /// Rights that this server lacks, in the words of the broker.
     pub fn violations(&self) -> Vec<String> {
-        self.guard.violations.borrow().clone()
+        self.guard.weather.borrow().as_ref().map_or(Vec::new(), |weather| weather.violations())
     }
 
     pub fn wide_logins(&self) -> Vec<String> {

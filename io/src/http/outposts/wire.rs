@@ -126,8 +126,8 @@ async fn keep_all(context: &Context, outposts: &Outposts) -> Result<(), String> 
 async fn check_rights(outposts: Rc<Outposts>, client: Client, weather: Arc<Weather>) {
     let names = outposts.names();
     let names: Vec<&str> = names.iter().map(|name| &**name).collect();
+    outposts.watch_rights(&weather);
     rights::server(&outposts.subjects, &names).probe(&client).await;
-    outposts.set_violations(weather.violations());
     if !client.server_info().auth_required && !outposts.nats.is_loopback() {
         tracing::warn!("the broker asks nobody for a login: see config/nats/pitlane.conf");
     }
