@@ -7,7 +7,7 @@ mod image;
 use crate::ahead::{enlarge, table};
 use crate::id::{GENERATIONS, IntId, OrderHandle, ShardId, Source};
 use crate::number::{Money, Notional, Price, Qty};
-use crate::order::{Base, LastFill, NIL, Order, Requests};
+use crate::order::{Base, LastFill, NIL, Order, Replace, Requests};
 use crate::reason::Reason;
 use crate::terms::{Status, Terms};
 use crate::time::Timestamp;
@@ -285,6 +285,11 @@ impl Orders {
             NIL => None,
             at => Some(&self.requests[at as usize]),
         }
+    }
+
+    /// The modification of an order that its venue has not answered yet.
+    pub fn replace_asked(&self, slot: u32) -> Option<Replace> {
+        self.requests(slot)?.replace
     }
 
     #[inline]

@@ -117,20 +117,24 @@ impl Orders {
         }
     }
 
+    /// Where the newest execution stands that still counts for fills which the venue did not report one
+    /// by one.
+    fn presumed_at(&self, slot: u32) -> Option<u32> {
+        self.entries(slot).find(|&at| {
+            let entry = &self.executions[at as usize];
+            entry.presumed && entry.qty.is_positive()
+        })
+    }
+
     /// The newest execution that stands for fills which the venue did not report one by one.
     pub fn presumed(&self, slot: u32) -> Option<&Execution> {
-        let entries = self.entries(slot).map(|at| &self.executions[at as usize]);
-        entries.into_iter().find(|entry| entry.presumed && entry.qty.is_positive())
+        self.presumed_at(slot).map(|at| &self.executions[at as usize])
     }
 
     /// A fill of this id has come that is part of a presumed execution: from now on it is known by its own id, at the price
     /// at which it was booked. None: there is no such part.
     pub fn absorb(&mut self, slot: u32, exec: ExecRef, qty: Qty) -> Option<()> {
-        let is_presumed = |&at: &u32| {
-            let entry = &self.executions[at as usize];
-            entry.presumed && entry.qty.is_positive()
-        };
-        let at = self.entries(slot).find(is_presumed)?;
+        let at = self.presumed_at(slot)?;
         let entry = &mut self.executions[at as usize];
         let (part, price) = (qty.min(entry.qty), entry.price);
         entry.qty = entry.qty.checked_sub(part).unwrap_or_default();

@@ -176,7 +176,7 @@ impl Shard {
 
     fn reach_venue_replace(&mut self, slot: u32) {
         let order = self.orders.get(slot);
-        let Some(replace) = self.orders.requests(slot).and_then(|requests| requests.replace) else {
+        let Some(replace) = self.orders.replace_asked(slot) else {
             return;
         };
         // What the venue has filled counts, even if its reports are still on their way to us.

@@ -302,7 +302,7 @@ impl Shard {
     }
 
     fn is_replaced_by_less(&self, slot: u32) -> bool {
-        let replace = self.orders.requests(slot).and_then(|requests| requests.replace);
+        let replace = self.orders.replace_asked(slot);
         replace.is_some_and(|replace| replace.terms.qty <= self.orders.get(slot).cum)
     }
 
