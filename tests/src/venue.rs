@@ -7,6 +7,7 @@ use pitlane_engine::command::{Body as Told, Command, Phase, Trade, Watch};
 use pitlane_engine::event::{Alert, Ask, Body, Event, OrderReport, Refusal, Tick};
 use pitlane_engine::id::{IntId, OrderHandle, Origin, PortId, SecurityId, ShardId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
+use pitlane_engine::number::Qty;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;
 use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
@@ -160,7 +161,8 @@ impl Stage {
         self.tell(CLIENT, Told::Submit { id: int_id(id), terms });
     }
 
-    pub fn submit_stop(&mut self, id: &str, side: Side, qty: &str, stop: &str) {
+    /// A stop, good for `until_ns` nanoseconds or until it is cancelled.
+    pub fn submit_stop(&mut self, id: &str, side: Side, qty: &str, stop: &str, until_ns: Option<u64>) {
         let terms = Terms {
             security: SecurityId(8),
             strategy: world::STRATEGIES[1],
@@ -170,7 +172,8 @@ impl Stage {
             qty: world::qty(qty),
             stop: world::price(stop),
             stop_given: true,
-            tif: Tif::Gtc,
+            tif: if until_ns.is_some() { Tif::Gtd } else { Tif::Gtc },
+            tif_date: until_ns.map_or(Timestamp::ZERO, |ns| self.now.plus(ns)),
             ..Terms::default()
         };
         self.tell(CLIENT, Told::Submit { id: int_id(id), terms });
@@ -185,6 +188,20 @@ impl Stage {
     pub fn cancel(&mut self, id: &str, order: &str) {
         let order = self.handle(order);
         self.tell(CLIENT, Told::Cancel { order, id: int_id(id) });
+    }
+
+    /// Closes the whole position that orders of this stage make.
+    pub fn close(&mut self, id: &str) {
+        self.tell(
+            CLIENT,
+            Told::Close {
+                id: int_id(id),
+                strategy: world::STRATEGIES[1],
+                account: world::OUTSIDE_ACCOUNT,
+                security: SecurityId(8),
+                qty: Qty::ZERO,
+            },
+        );
     }
 
     pub fn replace(&mut self, id: &str, order: &str, qty: &str) {

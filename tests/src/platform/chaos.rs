@@ -2,6 +2,7 @@
 
 use pitlane_engine::command::{Body as Told, Command};
 use pitlane_engine::desk::Closing;
+use pitlane_engine::directive::Directive;
 use pitlane_engine::event::{Body, Event, What};
 use pitlane_engine::id::{IntId, Origin, StrategyId};
 use pitlane_engine::reason::Reason;
@@ -83,8 +84,9 @@ impl Platform {
         let journal = &mut self.journals[at];
         let stored = if self.storage.slow { journal.stored } else { ALL_STORED };
         self.workers[at].poll_with(self.now, stored, |number, now, command, _| {
-            // Cancels and switches have a reserve.
-            let spares = matches!(command.body, Told::Cancel { .. } | Told::Kill { .. });
+            // Cancels and switches have a reserve, as the journal's writer has it.
+            let spares =
+                matches!(command.body, Told::Cancel { .. } | Told::Kill { .. } | Told::Direct { .. });
             if journal.shut && !spares {
                 return Taken::No;
             }
@@ -211,7 +213,11 @@ impl Platform {
         match body {
             // The treasury is the one who gives budgets, and the outside venue knows its own connection.
             Told::Budget(_) | Told::Adapter { .. } => return,
-            Told::Limits { .. } if self.limits.is_some() || self.credit.is_some() => return,
+            Told::Limits { .. } | Told::Direct { directive: Directive::Limits { .. }, .. }
+                if self.limits.is_some() || self.credit.is_some() =>
+            {
+                return;
+            }
             _ => {}
         }
         let Route::One(shard) = route(&body, self.shards) else { return self.errand_all(body) };
