@@ -10,6 +10,7 @@ use pitlane_engine::event::Event;
 use pitlane_engine::id::{AdapterId, ExchangeId, IntId, OrderHandle, PortId, StrategyId, Uuid};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
 use pitlane_engine::number::{Money, Price, Qty};
+use pitlane_engine::pages::LargePages;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::settings::{Delays, ShardSettings};
 use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
@@ -514,6 +515,7 @@ fn desk(depth: usize) -> (Desk, PortEnd, Ticket) {
         finished_max: 8,
         prefix: b'd',
         seed: 1,
+        pages: LargePages::NONE,
     };
     let desk = Desk::new(settings, IdBlock { next: 1, end: 100 });
     let id = IntId::parse(b"mine").expect("a good id");

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use pitlane::pages::LARGE_PAGES;
 use pitlane_engine::desk::{Desk, DeskSettings, IdBlock};
 use pitlane_engine::id::{AccountId, Origin, PortId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
@@ -58,6 +59,7 @@ impl Road {
             finished_max: 1_024,
             prefix: b'f',
             seed: 1,
+            pages: LARGE_PAGES,
         };
         let mut session = SessionSettings::new("PITLANE", "CLIENT1", SOURCE);
         session.account = Some(AccountId(1));

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use pitlane::pages::LARGE_PAGES;
 use pitlane_engine::command::{Body, Command, Limits, Phase, Scope, Trade, Watch};
 use pitlane_engine::id::{
     AccountId, AdapterId, Currency, ExchangeId, FamilyId, IntId, OrderHandle, Origin, PortId, SecurityId,
@@ -39,6 +40,7 @@ pub fn shard_for(workload: &Workload) -> (Shard, Outbox) {
     let reference = Arc::new(reference(workload.securities));
     let settings = ShardSettings {
         orders_max: (workload.prefill.len() * 2 + SLOTS_BESIDES) as u32,
+        pages: LARGE_PAGES,
         ..ShardSettings::default()
     };
     let mut shard = Shard::new(ShardId(0), 1, reference, settings);

@@ -27,6 +27,7 @@ use crate::event::OrderReport;
 use crate::id::{AccountId, IntId, OrderHandle, PortId, SecurityId, ShardId, Source, StrategyId};
 use crate::mesh::PortEnd;
 use crate::number::Qty;
+use crate::pages::LargePages;
 use crate::reason::Reason;
 use crate::shard::shard_of;
 use crate::terms::{Changes, Status, Terms};
@@ -64,6 +65,8 @@ pub struct DeskSettings {
     pub prefix: u8,
     /// Of the hash over the ids; nobody outside should know it.
     pub seed: u64,
+    /// Where the tables of orders and ids lie.
+    pub pages: LargePages,
 }
 
 /// Numbers for ids made here, never given to anybody else: `next` up to but not including `end`.
@@ -160,9 +163,9 @@ impl Desk {
         assert!(settings.ids_max >= settings.orders_max, "an order has an id");
         Desk {
             settings,
-            names: Names::new(settings.ids_max, settings.seed),
+            names: Names::new(settings.ids_max, settings.seed, settings.pages),
             used: UsedIdSet::new(used_ids_max(&settings), settings.seed),
-            roster: Roster::new(settings.orders_max),
+            roster: Roster::new(settings.orders_max, settings.pages),
             numbers,
             spare: IdBlock::default(),
             held: 0,

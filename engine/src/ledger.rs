@@ -8,12 +8,13 @@ pub use exposure::Exposure;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::ahead::{fetch, table};
+use crate::ahead::fetch;
 use crate::command::{ExecRef, Movement, MovementKind};
 use crate::event::{Booking, PositionState};
 use crate::id::{AccountId, Currency, IntId, OrderHandle, SecurityId, StrategyId, TransactionId, Uuid};
 use crate::number::{ContractSize, Money, Notional, Price, Qty};
 use crate::order::Order;
+use crate::pages::LargePages;
 use crate::terms::Side;
 use crate::time::Timestamp;
 
@@ -157,7 +158,7 @@ struct Kept {
 }
 
 impl Ledger {
-    pub fn new(securities: usize, transactions_max: u32) -> Ledger {
+    pub fn new(securities: usize, transactions_max: u32, pages: LargePages) -> Ledger {
         Ledger {
             positions: vec![Vec::new(); securities],
             exposures: vec![Vec::new(); securities],
@@ -165,7 +166,7 @@ impl Ledger {
             cash_numbers: BTreeMap::new(),
             cash: Vec::new(),
             contras: Vec::new(),
-            transactions: table(transactions_max.max(1) as usize).into(),
+            transactions: pages.table(transactions_max.max(1) as usize).into(),
             transactions_max: transactions_max.max(1) as usize,
             folded: 0,
             uuids: BTreeMap::new(),

@@ -19,6 +19,7 @@ pub mod image;
 // One shard, from its parts to the whole.
 pub mod settings;
 mod ahead;
+pub mod pages;
 mod scatter;
 pub mod used_ids;
 pub mod order;

@@ -4,10 +4,10 @@
 mod executions;
 mod image;
 
-use crate::ahead::{enlarge, table};
 use crate::id::{GENERATIONS, IntId, OrderHandle, ShardId, Source};
 use crate::number::{Money, Notional, Price, Qty};
 use crate::order::{Base, LastFill, NIL, Order, Replace, Requests};
+use crate::pages::LargePages;
 use crate::reason::Reason;
 use crate::terms::{Status, Terms};
 use crate::time::Timestamp;
@@ -91,15 +91,15 @@ pub fn blank() -> Order {
 }
 
 impl Orders {
-    pub fn new(shard: ShardId, max: u32, executions_max: u32) -> Orders {
+    pub fn new(shard: ShardId, max: u32, executions_max: u32, pages: LargePages) -> Orders {
         assert!(max < NIL, "one slot number means none");
         Orders {
             shard,
             max,
             // Room for all there may be: memory that is not used costs nothing, and a slab that grows would stand still to
             // be copied.
-            slots: table(max as usize),
-            fills: table(max as usize),
+            slots: pages.table(max as usize),
+            fills: pages.table(max as usize),
             free: NIL,
             held: 0,
             finished: [Line::EMPTY; 2],
@@ -115,11 +115,11 @@ impl Orders {
     }
 
     /// Other bounds. What is held beyond a smaller one stays.
-    pub fn set_bounds(&mut self, max: u32, executions_max: u32) {
+    pub fn set_bounds(&mut self, max: u32, executions_max: u32, pages: LargePages) {
         assert!(max < NIL, "one slot number means none");
         (self.max, self.executions_max) = (max, executions_max);
-        enlarge(&mut self.slots, max as usize);
-        enlarge(&mut self.fills, max as usize);
+        pages.enlarge(&mut self.slots, max as usize);
+        pages.enlarge(&mut self.fills, max as usize);
     }
 
     /// Slots there are, in use or not: the range a walk over all orders covers.
@@ -417,7 +417,7 @@ mod tests {
 
     #[test]
     fn a_forgotten_order_is_not_found_under_its_old_handle() {
-        let mut orders = Orders::new(ShardId(3), 2, 0);
+        let mut orders = Orders::new(ShardId(3), 2, 0, LargePages::NONE);
         let slot = orders.insert(order(1));
         let handle = orders.handle(slot);
         assert_eq!(orders.find(handle), Some(slot));
@@ -436,7 +436,7 @@ mod tests {
 
     #[test]
     fn room_ends_at_the_maximum() {
-        let mut orders = Orders::new(ShardId(0), 1, 0);
+        let mut orders = Orders::new(ShardId(0), 1, 0, LargePages::NONE);
         assert!(orders.has_room());
         orders.insert(order(1));
         assert!(!orders.has_room());
@@ -445,7 +445,7 @@ mod tests {
 
     #[test]
     fn finished_orders_stand_in_line() {
-        let mut orders = Orders::new(ShardId(0), 10, 0);
+        let mut orders = Orders::new(ShardId(0), 10, 0, LargePages::NONE);
         let slots: Vec<u32> = (0..3).map(|n| orders.insert(order(n))).collect();
         for &slot in slots.iter().rev() {
             orders.finish(slot);
@@ -459,7 +459,7 @@ mod tests {
 
     #[test]
     fn orders_of_outside_venues_stand_in_a_line_of_their_own() {
-        let mut orders = Orders::new(ShardId(0), 10, 0);
+        let mut orders = Orders::new(ShardId(0), 10, 0, LargePages::NONE);
         let outside = orders.insert(Order { outside: true, ..order(1) });
         let simulated = orders.insert(order(2));
         orders.finish(outside);
@@ -473,7 +473,7 @@ mod tests {
 
     #[test]
     fn the_place_of_answered_requests_is_used_again() {
-        let mut orders = Orders::new(ShardId(0), 10, 0);
+        let mut orders = Orders::new(ShardId(0), 10, 0, LargePages::NONE);
         let slot = orders.insert(order(1));
         for _ in 0..5 {
             orders.requests_mut(slot);
@@ -487,7 +487,7 @@ mod tests {
 
     #[test]
     fn a_modification_moves_the_name_behind() {
-        let mut orders = Orders::new(ShardId(0), 10, 0);
+        let mut orders = Orders::new(ShardId(0), 10, 0, LargePages::NONE);
         let slot = orders.insert(order(1));
         orders.rename(slot, &id(2));
         assert_eq!((orders.get(slot).id, *orders.orig_id(slot)), (id(2), id(1)));

@@ -13,6 +13,7 @@ use pitlane_engine::desk::{Desk, DeskSettings, IdBlock};
 use pitlane_engine::event::{Body, Event, What};
 use pitlane_engine::id::{IntId, OrderHandle, Origin, PortId, SecurityId, ShardId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
+use pitlane_engine::pages::LargePages;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;
@@ -138,6 +139,7 @@ impl Stage {
             finished_max: 1_024,
             prefix: b'd',
             seed: 1,
+            pages: LargePages::NONE,
         };
         let mut stage = Stage {
             now: world::start(),
@@ -180,6 +182,7 @@ impl Stage {
             finished_max: 1_024,
             prefix: b'd',
             seed: 1,
+            pages: LargePages::NONE,
         };
         self.desk = Desk::new(desk, IdBlock { next: 1_000_000, end: 2_000_000 });
         self.tell(CONTROL, Told::Snapshot { port: CLIENT });

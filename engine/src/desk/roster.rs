@@ -1,8 +1,8 @@
 //! The orders a desk knows, in a slab, and two lines through it: those in flight and those finished, oldest first.
 
 use super::names::NIL;
-use crate::ahead;
 use crate::id::{OrderHandle, Source};
+use crate::pages::LargePages;
 use crate::terms::Status;
 
 /// How far an entry has come. The first two have their line.
@@ -58,9 +58,9 @@ pub struct Roster {
 }
 
 impl Roster {
-    pub fn new(max: u32) -> Roster {
+    pub fn new(max: u32, pages: LargePages) -> Roster {
         let line = Line { first: NIL, last: NIL, len: 0 };
-        let slab = ahead::table(max as usize);
+        let slab = pages.table(max as usize);
         Roster { slab, max, len: 0, free: NIL, in_flight: line, finished: line }
     }
 
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn the_lines_keep_their_order_whoever_leaves() {
-        let mut roster = Roster::new(4);
+        let mut roster = Roster::new(4, LargePages::NONE);
         let numbers: Vec<_> = (0..4).map(|token| roster.add(Source::default(), token)).collect();
         assert!(!roster.has_room());
         assert_eq!(roster.in_flight().collect::<Vec<_>>(), numbers);

@@ -26,6 +26,7 @@ fn settings() -> DeskSettings {
         finished_max: 50,
         prefix: b'n',
         seed: 7,
+        pages: LargePages::NONE,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Damage, Image, Problem, Reader, Sink, decode_whole, image};
 use crate::order::NIL;
+use crate::pages::LargePages;
 use crate::refdata::{Account, Exchange, Family, OptionKind, Rows, Security, SecurityKind, Strategy};
 use crate::settings::{Delays, FillModel, SelfTrade, ShardSettings, TriggerBy, VenueSettings};
 
@@ -29,6 +30,8 @@ impl Image for ShardSettings {
             trigger,
             venue,
             venues,
+            // A hook of this process, and no part of what is stored.
+            pages: _,
         } = self;
         instance.encode(out);
         let bounds = [orders_max, finished_max, finished_outside_max, transactions_max, executions_max];
@@ -54,6 +57,7 @@ impl Image for ShardSettings {
             trigger: Image::decode(from)?,
             venue: Image::decode(from)?,
             venues: Image::decode(from)?,
+            pages: LargePages::NONE,
         })
     }
 }

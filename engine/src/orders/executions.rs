@@ -153,6 +153,7 @@ mod tests {
     use crate::id::{IntId, ShardId};
     use crate::order::Order;
     use crate::orders::blank;
+    use crate::pages::LargePages;
 
     fn order(n: u64) -> Order {
         Order { id: IntId::numbered(b't', n), ..blank() }
@@ -160,7 +161,7 @@ mod tests {
 
     #[test]
     fn executions_are_remembered_up_to_their_maximum_and_freed_with_the_order() {
-        let mut orders = Orders::new(ShardId(0), 10, 2);
+        let mut orders = Orders::new(ShardId(0), 10, 2, LargePages::NONE);
         let slot = orders.insert(order(1));
         let (qty, price) = (Qty::from_raw(1), Price::from_raw(2));
         for round in 0..3 {
@@ -180,7 +181,7 @@ mod tests {
 
     #[test]
     fn an_execution_is_found_by_every_id_that_it_was_corrected_under() {
-        let mut orders = Orders::new(ShardId(0), 10, 3);
+        let mut orders = Orders::new(ShardId(0), 10, 3, LargePages::NONE);
         let slot = orders.insert(order(1));
         let (qty, price) = (Qty::from_raw(4), Price::from_raw(2));
         assert!(orders.remember(slot, ExecRef(1), qty, price));
@@ -201,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_presumed_execution_is_absorbed_part_by_part() {
-        let mut orders = Orders::new(ShardId(0), 10, 3);
+        let mut orders = Orders::new(ShardId(0), 10, 3, LargePages::NONE);
         let slot = orders.insert(order(1));
         let (qty, price) = (Qty::from_raw(5), Price::from_raw(2));
         assert!(orders.remember(slot, ExecRef(1), qty, price));

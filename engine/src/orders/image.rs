@@ -4,6 +4,7 @@ use super::{Execution, FormerIds, Line, Orders, blank};
 use crate::id::{GENERATIONS, ShardId};
 use crate::image::{Damage, Fold, Image, Problem, Reader, Sink, decode_into, image};
 use crate::order::{Base, CancelRequest, LastFill, NIL, Order, Replace, Requests};
+use crate::pages::LargePages;
 
 image!(enum Base {
     0 = PendingNew,
@@ -80,8 +81,9 @@ impl Orders {
         shard: ShardId,
         max: u32,
         executions_max: u32,
+        pages: LargePages,
     ) -> Result<Orders, Damage> {
-        let mut orders = Orders::new(shard, max, executions_max);
+        let mut orders = Orders::new(shard, max, executions_max, pages);
         let count = u32::decode(from)?;
         from.check(count as usize <= from.left() && count < NIL, Problem::Short)?;
         for _ in 0..count {

@@ -58,8 +58,8 @@ impl Shard {
             self.timers.hasten(self.now);
             self.ways.iter_mut().flatten().for_each(|way| way.clear(self.now));
         }
-        self.orders.set_bounds(settings.orders_max, settings.executions_max);
-        self.venue.nodes_mut().reserve(settings.orders_max as usize);
+        self.orders.set_bounds(settings.orders_max, settings.executions_max, settings.pages);
+        self.venue.nodes_mut().reserve(settings.orders_max as usize, settings.pages);
         self.ledger.set_bound(settings.transactions_max);
         for (book, local) in self.directory.locals.iter().enumerate() {
             let place = &self.directory.places[local.exchange as usize];

@@ -117,10 +117,11 @@ impl Shard {
         from.check(adapters[AdapterId::SIM.0 as usize].connected, Problem::Contradiction)?;
         let audience = Image::decode(from)?;
         let directory = Directory::load(from, id, shards, reference)?;
-        let ledger = Ledger::load(from, directory.locals.len(), settings.transactions_max)?;
-        let orders = Orders::load(from, id, settings.orders_max, settings.executions_max)?;
+        let pages = settings.pages;
+        let ledger = Ledger::load(from, directory.locals.len(), settings.transactions_max, pages)?;
+        let orders = Orders::load(from, id, settings.orders_max, settings.executions_max, pages)?;
         let specs = (0..directory.locals.len()).map(|at| super::book_spec(&directory, &settings, at));
-        let (venue, stops) = Venue::load(from, specs.collect(), settings.orders_max as usize)?;
+        let (venue, stops) = Venue::load(from, specs.collect(), settings.orders_max as usize, pages)?;
         let mut ways = Vec::with_capacity(directory.locals.len());
         for _ in &directory.locals {
             ways.push([Way::decode(from)?, Way::decode(from)?]);

@@ -185,9 +185,9 @@ impl Shard {
             day: None,
             told_day: None,
             era: 0,
-            orders: Orders::new(id, settings.orders_max, settings.executions_max),
-            ledger: Ledger::new(0, settings.transactions_max),
-            venue: Venue::new(Vec::new(), settings.orders_max as usize),
+            orders: Orders::new(id, settings.orders_max, settings.executions_max, settings.pages),
+            ledger: Ledger::new(0, settings.transactions_max, settings.pages),
+            venue: Venue::new(Vec::new(), settings.orders_max as usize, settings.pages),
             stops: Stops::default(),
             timers: Timers::default(),
             ways: Vec::new(),
@@ -398,7 +398,7 @@ impl Shard {
 
     /// Books, ledger places and ways for securities that have none yet.
     fn open_books(&mut self) {
-        self.venue.reserve_books(self.directory.locals.len());
+        self.venue.reserve_books(self.directory.locals.len(), self.settings.pages);
         for at in self.ways.len()..self.directory.locals.len() {
             let spec = book_spec(&self.directory, &self.settings, at);
             let seed = spec.settings.seed ^ (spec.security.0 as u64) << 32;

@@ -24,6 +24,7 @@ use crate::errands::Errands;
 use crate::event::{Body, Event, OrderReport, OrderTerms, Refusal, Request as Requested};
 use crate::id::{IntId, Origin, PortId, ShardId, Source, StrategyId};
 use crate::mesh::{PortEnd, ShardMask};
+use crate::pages::LargePages;
 use crate::reason::Reason;
 use crate::refdata::RefData;
 use crate::shard::shard_of;
@@ -44,6 +45,8 @@ pub struct RunnerSettings {
     pub numbers: IdBlock,
     /// Of the hash over the ids.
     pub seed: u64,
+    /// Where the tables of orders lie.
+    pub pages: LargePages,
 }
 
 /// What other threads are to be told.
@@ -111,7 +114,7 @@ impl Runner {
         let mut errands = Errands::new(Source { origin: Origin::Strategy, port: id, session: 0 });
         errands.tell_all(Told::Watch { port: id, what: Watch::Orders, on: true });
         errands.tell_all(Told::Snapshot { port: id });
-        let RunnerSettings { operation, guard, orders_max, finished_max, numbers, seed } = settings;
+        let RunnerSettings { operation, guard, orders_max, finished_max, numbers, seed, pages } = settings;
         let desk = DeskSettings {
             port: id,
             shards,
@@ -121,6 +124,7 @@ impl Runner {
             // Of cancels; orders have ids of the context's making.
             prefix: b'q',
             seed,
+            pages,
         };
         let hosts: Vec<Host> = hosts.into_iter().map(Host::new).collect();
         Runner {
@@ -496,6 +500,7 @@ mod tests {
             finished_max: 10,
             numbers: IdBlock { next: 1, end: 10 },
             seed: 1,
+            pages: LargePages::NONE,
         };
         let reference = Arc::new(RefData::check(Rows::default()).unwrap());
         let mut runner = Runner::new(ports.remove(0), reference, settings, Vec::new());

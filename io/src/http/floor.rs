@@ -41,6 +41,7 @@ pub use self::waiting::{Outcome, Pending};
 use super::hall::Hall;
 use super::outposts::Outposts;
 use crate::heard::Heard;
+use crate::pages::LARGE_PAGES;
 use crate::report::Report;
 use crate::stages::Stage;
 use crate::wake::Bell;
@@ -118,6 +119,7 @@ impl Floor {
             finished_max: orders_max / 2,
             prefix,
             seed: view.seed,
+            pages: LARGE_PAGES,
         };
         Floor {
             view: RefCell::new(View::new(port.shards(), view)),

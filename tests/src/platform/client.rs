@@ -7,6 +7,7 @@ use pitlane_engine::desk::{Desk, DeskSettings, IdBlock, Ticket};
 use pitlane_engine::event::Body;
 use pitlane_engine::id::{IntId, OrderHandle, Origin, PortId};
 use pitlane_engine::mesh::PortEnd;
+use pitlane_engine::pages::LargePages;
 
 use super::{Finding, source};
 use crate::checks::Checker;
@@ -104,6 +105,7 @@ fn new_desk(port: PortId, shards: u8) -> Desk {
         finished_max: 4_096,
         prefix: b'd',
         seed: 1,
+        pages: LargePages::NONE,
     };
     Desk::new(settings, IdBlock { next: 1, end: 1_000_000 })
 }

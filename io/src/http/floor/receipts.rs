@@ -6,6 +6,8 @@ use pitlane_engine::index::IdIndex;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::{Changes, Terms};
 
+use crate::pages::LARGE_PAGES;
+
 /// All who ask over REST choose their ids from one room.
 const SESSION: u16 = 0;
 
@@ -37,7 +39,7 @@ pub struct Receipts {
 
 impl Receipts {
     pub fn new(max: u32, seed: u64) -> Receipts {
-        Receipts { kept: Vec::new(), oldest: 0, index: IdIndex::new(max.max(1), seed) }
+        Receipts { kept: Vec::new(), oldest: 0, index: IdIndex::new(max.max(1), seed, LARGE_PAGES) }
     }
 
     pub fn get(&self, id: &IntId) -> Option<Receipt> {
