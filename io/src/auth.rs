@@ -226,7 +226,7 @@ impl Reload {
 /// Bytes that nobody can guess.
 fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
-    let provider = rustls::crypto::ring::default_provider();
+    let provider = crate::tls::provider();
     // Without it there is no TLS either.
     provider.secure_random.fill(&mut bytes).expect("the system gives random bytes");
     bytes
