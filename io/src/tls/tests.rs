@@ -9,7 +9,9 @@ use std::thread;
 
 use pitlane_engine::time::{NS_PER_DAY, NS_PER_S};
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection, NamedGroup, ServerConnection, Stream, SupportedProtocolVersion};
+use rustls::{
+    ClientConfig, ClientConnection, NamedGroup, ServerConnection, Stream, SupportedProtocolVersion,
+};
 
 use self::made::{Authority, Identity};
 use super::*;
