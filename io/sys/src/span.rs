@@ -75,15 +75,23 @@ impl Span {
 mod tests {
     use super::*;
 
-    /// A span over memory of the heap, which Miri can look after.
+    /// Memory of the heap that was given up for a span, freed also where a test panics.
+    struct Memory(*mut [u8]);
+
+    impl Drop for Memory {
+        fn drop(&mut self) {
+            // SAFETY: this is the box that was given up, and the span is not used any more.
+            drop(unsafe { Box::from_raw(self.0) });
+        }
+    }
+
+    /// Runs a test on a span over memory of the heap, which Miri can check.
     fn with_span(len: usize, test: impl FnOnce(&mut Span)) {
-        let memory = Box::into_raw(vec![0xff_u8; len].into_boxed_slice());
-        let start = NonNull::new(memory.cast::<u8>()).expect("a box has an address");
-        // SAFETY: the box is given up above and taken back below, so nothing else refers to it.
+        let memory = Memory(Box::into_raw(vec![0xff_u8; len].into_boxed_slice()));
+        let start = NonNull::new(memory.0.cast::<u8>()).expect("a box has an address");
+        // SAFETY: nothing else refers to the box, and it is freed after the last use of the span.
         let mut span = unsafe { Span::new(start, len) };
         test(&mut span);
-        // SAFETY: this is the box that was given up, and the span is not used any more.
-        drop(unsafe { Box::from_raw(memory) });
     }
 
     #[test]
