@@ -517,7 +517,7 @@ fn desk(depth: usize) -> (Desk, PortEnd, Ticket) {
     };
     let desk = Desk::new(settings, IdBlock { next: 1, end: 100 });
     let id = IntId::parse(b"mine").expect("a good id");
-    (desk, ports.remove(0), Ticket { source: world::source(0, 1), token: 1, id })
+    (desk, ports.remove(0), Ticket { source: world::source(0, 1), token: 1, id, ..Ticket::default() })
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn apply(shard: &mut Shard, now: Timestamp, body: Body, outbox: &mut Outbox) {
 
 #[inline(always)]
 pub fn command(body: Body) -> Command {
-    Command { source: SOURCE, token: 0, body }
+    Command::new(SOURCE, 0, body)
 }
 
 /// What is said to a new shard before the flow begins.

@@ -101,7 +101,7 @@ pub enum Verb {
     /// Which machines may come in with a token
     #[command(subcommand)]
     Token(TokenVerb),
-    /// Look into the log of administrative acts
+    /// Look into the log of administrative acts, and who sent which order
     #[command(subcommand)]
     Audit(AuditVerb),
     /// Print completions for a shell
@@ -333,6 +333,23 @@ pub enum AuditVerb {
     #[command(after_help = "Example:
   pitlane audit verify --data /var/lib/pitlane")]
     Verify(DataFolder),
+    /// Print who sent each order, modification and cancel, as lines of JSON from the journal
+    #[command(after_help = "Example:
+  pitlane audit orders --data /var/lib/pitlane --login alice")]
+    Orders(AuditOrders),
+}
+
+/// Which orders are meant. The journal is not changed, and may be in use.
+#[derive(Clone, Debug, Args)]
+pub struct AuditOrders {
+    #[command(flatten)]
+    pub part: JournalPart,
+    /// Only what this login has sent
+    #[arg(long, value_name = "NAME")]
+    pub login: Option<String>,
+    /// Only the order or request with this id
+    #[arg(long, value_name = "ID")]
+    pub id: Option<String>,
 }
 
 #[derive(Clone, Debug, Args)]

@@ -59,6 +59,7 @@ mod recovery;
 mod reference;
 mod replay;
 pub mod simulated;
+pub mod sent;
 pub mod snapshot;
 mod steward;
 pub mod trail;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::{CommandFactory, Parser};
 use pitlane::args::{
-    AuditVerb, Check, Cli, Completions, ConfigVerb, CredentialFile, DataFolder, Doctor, Health, JournalVerb,
+    AuditOrders, AuditVerb, Check, Cli, Completions, ConfigVerb, CredentialFile, DataFolder, Doctor, Health, JournalPart, JournalVerb,
     Man, Serve, Show, Simulate, StandbyVerb, StrategyArgs, TokenVerb, UserVerb, Verb,
 };
 use pitlane::audit::{AuditError, verify};
@@ -21,6 +21,7 @@ use pitlane::config::{self, Config, Faults, Loaded, Machine, Mode, Origin, Param
 use pitlane::doctor::{self, Probes};
 use pitlane::health::{self, Unwell};
 use pitlane::journal::disk::Disk;
+use pitlane::journal::sent::{self, Wanted};
 use pitlane::journal::verbs::{self, Part, VerbError};
 use pitlane::log;
 use pitlane::outpost::{self, OutpostError, OutpostSettings};
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         Verb::User(verb) => run_user(&verb),
         Verb::Token(verb) => run_token(&verb),
         Verb::Audit(AuditVerb::Verify(folder)) => run_audit(&folder),
+        Verb::Audit(AuditVerb::Orders(wanted)) => run_audit_orders(&wanted),
         Verb::Completions(completions) => run_completions(&completions),
         Verb::Man(man) => run_man(&man),
     };
@@ -283,13 +285,7 @@ fn run_journal(verb: &JournalVerb) -> Result<ExitCode, Trouble> {
     let (JournalVerb::Dump(args) | JournalVerb::Verify(args) | JournalVerb::Replay(args)) = verb;
     let config = config::load(&args.sources(), &Machine::of(Path::new(ROOT)))?.config;
     let data = config.service.data_dir.as_path();
-    let all = Part::default();
-    let part = Part {
-        shard: args.shard,
-        from: args.from,
-        to: args.to.unwrap_or(all.to),
-        limit: args.limit.unwrap_or(all.limit),
-    };
+    let part = part_of(args);
     let mut out = io::BufWriter::new(io::stdout().lock());
     let is_sound = match verb {
         JournalVerb::Dump(_) => verbs::dump(&Disk::Real, data, &part, &mut out).map(|_| true),
@@ -300,6 +296,27 @@ fn run_journal(verb: &JournalVerb) -> Result<ExitCode, Trouble> {
     };
     out.flush()?;
     Ok(if is_sound? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn part_of(args: &JournalPart) -> Part {
+    let all = Part::default();
+    Part {
+        shard: args.shard,
+        from: args.from,
+        to: args.to.unwrap_or(all.to),
+        limit: args.limit.unwrap_or(all.limit),
+    }
+}
+
+fn run_audit_orders(args: &AuditOrders) -> Result<ExitCode, Trouble> {
+    let config = config::load(&args.part.sources(), &Machine::of(Path::new(ROOT)))?.config;
+    let wanted = Wanted { login: args.login.clone(), int_id: args.id.clone() };
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let data = config.service.data_dir.as_path();
+    let printed = sent::orders(&Disk::Real, data, &part_of(&args.part), &wanted, &mut out);
+    out.flush()?;
+    printed?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn run_audit(folder: &DataFolder) -> Result<ExitCode, Trouble> {

@@ -6,6 +6,7 @@ pub mod words;
 
 use std::sync::{Arc, Mutex};
 
+use pitlane_engine::sender::SenderId;
 use pitlane_engine::command::{
     Body as Told, Command, ExecRef, Phase, Quote, Report, Session as Hours, Watch,
 };
@@ -192,7 +193,7 @@ impl Stage {
 
     pub fn tell(&mut self, port: PortId, body: Told) {
         let origin = if port == REST { Origin::Rest } else { Origin::Server };
-        let command = Command { source: Source { origin, port, session: 1 }, token: 1, body };
+        let command = Command::new(Source { origin, port, session: 1 }, 1, body);
         self.ports[port.0 as usize].send(ShardId(0), command).expect("the lane is empty");
         self.settle();
     }
@@ -351,7 +352,7 @@ impl Stage {
             let request = self.slot.take().or_else(|| self.session.poll_command(self.now, &self.desk));
             let Some(request) = request else { break };
             work += 1;
-            match request.send(&mut self.desk, &mut self.ports[CLIENT.0 as usize]) {
+            match request.send(&mut self.desk, &mut self.ports[CLIENT.0 as usize], SenderId::NONE) {
                 Ok(_) => {}
                 Err(declined) if declined.reason == Reason::LaneFull => {
                     self.slot = Some(request);

@@ -1,4 +1,5 @@
 use super::*;
+use crate::sender::{Protocol, SenderAddress, SenderId, SenderPart, SenderText};
 use crate::command::{
     Body, Budget, BudgetAct, BudgetKind, ExecRef, Limits, Movement, MovementKind, Phase, Quote, Report,
     Scope, Session, Trade, Watch,
@@ -100,9 +101,20 @@ fn longest() -> Vec<Command> {
             has_hours: true,
         },
         Body::Expiry { exchange: ExchangeId(7), day: Day(20_000) },
+        Body::Sender {
+            id: SenderId(u32::MAX),
+            part: SenderPart::Login {
+                protocol: Protocol::Strategy,
+                address: SenderAddress([9; 16]),
+                login: SenderText::new(&"x".repeat(64)),
+            },
+        },
+        Body::Sender { id: SenderId(77), part: SenderPart::Session(SenderText::new("S")) },
     ];
     let source = Source { origin: Origin::Strategy, port, session: 65_535 };
-    bodies.map(|body| Command { source, token: u32::MAX, body }).to_vec()
+    let plain = bodies.iter().map(|body| Command::new(source, u32::MAX, *body));
+    let sent = bodies.iter().map(|body| Command { sender: SenderId(0x0200_0010), ..Command::new(source, 1, *body) });
+    plain.chain(sent).collect()
 }
 
 fn bytes_of(command: &Command) -> Vec<u8> {

@@ -57,6 +57,7 @@ impl Shard {
             | Body::Trade { .. }
             | Body::Tick { .. }
             | Body::Report { .. }
+            | Body::Sender { .. }
             | Body::Timer => unreachable!("these are dispatched in `apply`"),
         };
         if let Err(reason) = done {

@@ -122,7 +122,7 @@ impl Bench {
     fn send(&mut self, body: Body) -> Vec<Said> {
         self.now += 1;
         let mut said = Vec::new();
-        self.shard.apply(Timestamp(self.now), &Command { source: CLIENT, token: 5, body }, &mut self.out);
+        self.shard.apply(Timestamp(self.now), &Command::new(CLIENT, 5, body), &mut self.out);
         loop {
             said.extend(self.out.waiting().iter().map(|(_, event)| event.body));
             self.out.clear();

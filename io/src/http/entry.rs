@@ -13,7 +13,7 @@ use pitlane_engine::terms::{OrderKind, Status, Terms};
 use pitlane_engine::view::Order;
 use pitlane_protocols::rest::{
     self, AnyOrderVO, LimitOrderChangeVO, LimitOrderVO, MarketOrderChangeVO, MarketOrderVO, OrderChange,
-    OrderRequest, OrderVO, StopLimitOrderChangeVO, StopLimitOrderVO, StopOrderChangeVO, StopOrderVO,
+    OrderRequest, OrderVO, SentByVO, StopLimitOrderChangeVO, StopLimitOrderVO, StopOrderChangeVO, StopOrderVO,
 };
 use serde_json::json;
 use tokio::time::{Instant, sleep};
@@ -38,7 +38,7 @@ pub async fn submit(house: &House, ask: &Ask<'_>, kind: OrderKind, body: Input) 
     let terms = terms_of(&request, &reference)?;
     ask.sight(&reference).touch(terms.strategy)?;
     house.is_open()?;
-    match house.floor.submit(id, terms) {
+    match house.floor.submit(ask.sender(house), id, terms) {
         Ok((id, pending)) => finish(house, ask, id, pending).await,
         Err(Declined { reason: Reason::DuplicateId, .. }) => {
             again(house, ask, id, Asked::Submit(terms)).await
@@ -66,7 +66,7 @@ pub async fn modify(house: &House, ask: &Ask<'_>, kind: OrderKind, body: Input) 
     let order = the_open_one(found, change.account_id)?;
     check_fixed(&order, &change)?;
     house.is_open()?;
-    match house.floor.modify(&order, new_id, change.changes) {
+    match house.floor.modify(ask.sender(house), &order, new_id, change.changes) {
         Ok((id, pending)) => finish(house, ask, id, pending).await,
         Err(declined) => Err(Problem::refused(declined.reason)),
     }
@@ -96,7 +96,8 @@ pub async fn cancel(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer,
     }
     let order = the_open_one(found, account)?;
     house.is_open()?;
-    let pending = house.floor.cancel(&order).map_err(|declined| Problem::refused(declined.reason))?;
+    let sent = house.floor.cancel(ask.sender(house), &order);
+    let pending = sent.map_err(|declined| Problem::refused(declined.reason))?;
     match house.hear(pending).await? {
         Outcome::Refused(refusal) => Err(Problem::refused(refusal.reason)),
         Outcome::Order(_) | Outcome::Done(_) => {
@@ -205,8 +206,9 @@ fn answer(house: &House, ask: &Ask<'_>, id: &IntId, reason: Reason) -> Result<An
 
 /// An order in an answer, for whoever wants that.
 fn shown(house: &House, order: Option<&Order>) -> Answer {
-    order
-        .map_or_else(Answer::empty, |order| Answer::json(&OrderVO::of(order, None, &house.floor.reference())))
+    let Some(order) = order else { return Answer::empty() };
+    let sent = SentByVO::of(&order.sent, &house.floor.view());
+    Answer::json(&OrderVO::of(order, None, sent, &house.floor.reference()))
 }
 
 /// The order that this request was about: a pending modification is not yet among its ids.

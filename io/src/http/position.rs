@@ -64,7 +64,8 @@ async fn send(house: &House, ask: &Ask<'_>, account: Option<AccountId>, qty: Qty
     let closing =
         Closing { strategy: position.id.strategy(), account, security: position.id.security(), qty };
     house.is_open()?;
-    let sent = house.floor.close(closing).map_err(|declined| Problem::refused(declined.reason))?;
+    let sent = house.floor.close(ask.sender(house), closing);
+    let sent = sent.map_err(|declined| Problem::refused(declined.reason))?;
     let (id, pending) = sent;
     entry::finish(house, ask, id, pending).await
 }

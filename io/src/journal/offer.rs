@@ -43,6 +43,7 @@ pub fn class_of(body: &Body) -> Class {
         | Body::Reference { .. }
         | Body::Schedule { .. }
         | Body::Expiry { .. }
+        | Body::Sender { .. }
         | Body::Validate { .. } => Class::Needed,
     }
 }

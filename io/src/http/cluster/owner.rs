@@ -12,7 +12,9 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use bytes::Bytes;
-use pitlane_engine::cluster::{Card, Item, Letter, MemberId, Reader, abroad, home_of, is_abroad, source_of};
+use pitlane_engine::cluster::{
+    Card, Item, Letter, MemberId, Reader, home_of, is_abroad, send_abroad, source_of,
+};
 use pitlane_engine::command::{Body as Told, Command, Watch};
 use pitlane_engine::event::{Body, Event};
 use pitlane_engine::id::{IntId, Origin, PortId, SecurityId, ShardId, Source};
@@ -175,7 +177,7 @@ impl Owner {
         let source = Source { origin: Origin::Server, port: PortId::LINK, session: 0 };
         let mut run = 0;
         while let Some((shard, body)) = self.errands.front() {
-            if self.link.send(*shard, Command { source, token: 0, body: *body }).is_err() {
+            if self.link.send(*shard, Command::new(source, 0, *body)).is_err() {
                 break;
             }
             self.errands.pop_front();
@@ -281,7 +283,7 @@ impl Owner {
                 break;
             }
             follower.taken = number;
-            command.source.port = abroad(member, command.source.port);
+            send_abroad(&mut command, member);
             let is_right = match route(&command.body, *shards) {
                 Route::One(right) => right == shard,
                 Route::All => true,
@@ -346,7 +348,8 @@ pub fn may_come(body: &Told) -> bool {
         | Told::Direct { .. }
         | Told::Phase { .. }
         | Told::Halt { .. }
-        | Told::Validate { .. } => true,
+        | Told::Validate { .. }
+        | Told::Sender { .. } => true,
         Told::Quote { .. }
         | Told::Trade { .. }
         | Told::Tick { .. }

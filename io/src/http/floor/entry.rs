@@ -6,6 +6,7 @@ use pitlane_engine::command::{Body, Command};
 use pitlane_engine::desk::{Closing, Declined, Ticket};
 use pitlane_engine::id::{AdapterId, IntId, Origin, ShardId, Source};
 use pitlane_engine::reason::Reason;
+use pitlane_engine::sender::{Sender, SenderId};
 use pitlane_engine::shard::{Route, route};
 use pitlane_engine::terms::{Changes, Terms};
 use pitlane_engine::view::Order;
@@ -19,12 +20,12 @@ pub const SESSION: u16 = 0;
 
 impl Floor {
     /// Sends a new order, under its own id or under one we make.
-    pub fn submit(&self, id: IntId, terms: Terms) -> Result<(IntId, Pending), Declined> {
+    pub fn submit(&self, sender: SenderId, id: IntId, terms: Terms) -> Result<(IntId, Pending), Declined> {
         if self.is_taken_elsewhere(&id) {
             return Err(Reason::DuplicateId.into());
         }
         let pending = Waiting::admit(&self.waiting).ok_or(Reason::LaneFull)?;
-        let ticket = self.ticket(&pending, id);
+        let ticket = self.ticket(&pending, id, sender);
         let made = self.desk.borrow_mut().submit(&mut self.port.borrow_mut(), ticket, terms)?;
         self.expect_order(&pending, made);
         if !id.is_none() {
@@ -34,9 +35,9 @@ impl Floor {
     }
 
     /// Sends an order that closes a position, or a part of it.
-    pub fn close(&self, closing: Closing) -> Result<(IntId, Pending), Declined> {
+    pub fn close(&self, sender: SenderId, closing: Closing) -> Result<(IntId, Pending), Declined> {
         let pending = Waiting::admit(&self.waiting).ok_or(Reason::LaneFull)?;
-        let ticket = self.ticket(&pending, IntId::NONE);
+        let ticket = self.ticket(&pending, IntId::NONE, sender);
         let made = self.desk.borrow_mut().close(&mut self.port.borrow_mut(), ticket, closing)?;
         self.expect_order(&pending, made);
         Ok((made, pending))
@@ -44,12 +45,18 @@ impl Floor {
 
     /// Asks to modify an order, which then has this id or one we make. With the simulated venue the answer is that it has been
     /// replaced, so that the order is found under its new id; a venue elsewhere may take its time, and the answer is that it was asked.
-    pub fn modify(&self, order: &Order, id: IntId, changes: Changes) -> Result<(IntId, Pending), Declined> {
+    pub fn modify(
+        &self,
+        sender: SenderId,
+        order: &Order,
+        id: IntId,
+        changes: Changes,
+    ) -> Result<(IntId, Pending), Declined> {
         if self.is_taken_elsewhere(&id) {
             return Err(Reason::DuplicateId.into());
         }
         let pending = Waiting::admit(&self.waiting).ok_or(Reason::LaneFull)?;
-        let ticket = self.ticket(&pending, id);
+        let ticket = self.ticket(&pending, id, sender);
         let made = match self.is_ours(order) {
             true => {
                 let port = &mut self.port.borrow_mut();
@@ -65,9 +72,9 @@ impl Floor {
     }
 
     /// Asks to cancel an order, whoever sent it.
-    pub fn cancel(&self, order: &Order) -> Result<Pending, Declined> {
+    pub fn cancel(&self, sender: SenderId, order: &Order) -> Result<Pending, Declined> {
         let pending = Waiting::admit(&self.waiting).ok_or(Reason::LaneFull)?;
-        let ticket = self.ticket(&pending, IntId::NONE);
+        let ticket = self.ticket(&pending, IntId::NONE, sender);
         let made = match self.is_ours(order) {
             true => self.desk.borrow_mut().cancel(&mut self.port.borrow_mut(), ticket, &order.id)?,
             false => self.request(order, ticket, |id| Body::Cancel { order: order.handle, id })?,
@@ -79,7 +86,7 @@ impl Floor {
     /// Tells one shard something whose answer is not awaited.
     pub fn tell(&self, shard: ShardId, body: Body) -> Result<(), Busy> {
         let source = Source { origin: Origin::Server, port: self.port.borrow().id(), session: SESSION };
-        let command = Command { source, token: NOBODY, body };
+        let command = Command::new(source, NOBODY, body);
         self.port.borrow_mut().send(shard, command).map_err(|_full| Busy)?;
         self.ring();
         Ok(())
@@ -101,6 +108,11 @@ impl Floor {
             self.bells[shard as usize].wake();
         }
         Ok(shards.len() as u8)
+    }
+
+    /// The number of a sender for its orders, modifications and cancels.
+    pub fn name_sender(&self, sender: Sender) -> SenderId {
+        self.port.borrow_mut().name_sender(sender)
     }
 
     /// An id that nobody has used and nobody else will be given; None: later.
@@ -162,9 +174,9 @@ impl Floor {
             && self.desk.borrow().order(SESSION, &order.id).is_some_and(|known| known.order == order.handle)
     }
 
-    fn ticket(&self, pending: &Pending, id: IntId) -> Ticket {
+    fn ticket(&self, pending: &Pending, id: IntId, sender: SenderId) -> Ticket {
         let source = Source { origin: Origin::Rest, port: self.port.borrow().id(), session: SESSION };
-        Ticket { source, token: pending.token(), id }
+        Ticket { source, token: pending.token(), id, sender }
     }
 
     /// Sends a request about an order that is not the desk's.
@@ -174,13 +186,13 @@ impl Floor {
         ticket: Ticket,
         body: impl FnOnce(IntId) -> Body,
     ) -> Result<IntId, Declined> {
-        let Ticket { source, token, id } = ticket;
+        let Ticket { source, token, id, sender } = ticket;
         let id = match id.is_none() {
             true => self.make_id().ok_or(Reason::LaneFull)?,
             false if self.knows(&id) => return Err(Reason::DuplicateId.into()),
             false => id,
         };
-        let command = Command { source, token, body: body(id) };
+        let command = Command { source, token, sender, body: body(id) };
         let sent = self.port.borrow_mut().send(order.handle.shard(), command);
         sent.map_err(|_full| Reason::LaneFull)?;
         self.desk.borrow_mut().note_used(SESSION, &id);
