@@ -176,6 +176,17 @@ pub enum Body {
         id: SenderId,
         part: SenderPart,
     },
+    /// Where the chain of the audit log has come to; kept, and nothing else. See `io/src/audit/anchor.rs`.
+    AuditAnchor(AuditAnchor),
+}
+
+/// A line of an audit log, by its number and its hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AuditAnchor {
+    /// Which log: each server of a standby pair has its own.
+    pub log: u64,
+    pub line: u64,
+    pub hash: [u8; 32],
 }
 
 /// Best prices. A size of zero means that this side is empty.

@@ -329,14 +329,25 @@ impl JournalPart {
 /// What `pitlane audit` can do.
 #[derive(Clone, Debug, Subcommand)]
 pub enum AuditVerb {
-    /// Check that every line follows from the one before; 1 if one does not
+    /// Check that every line follows from the one before, and that no line is missing; 1 if not
+    ///
+    /// What is missing is told by anchors: the file audit-anchor in the data folder, and the journal. The service may run.
     #[command(after_help = "Example:
   pitlane audit verify --data /var/lib/pitlane")]
-    Verify(DataFolder),
+    Verify(AuditVerify),
     /// Print who sent each order, modification and cancel, as lines of JSON from the journal
     #[command(after_help = "Example:
   pitlane audit orders --data /var/lib/pitlane --login alice")]
     Orders(AuditOrders),
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct AuditVerify {
+    #[command(flatten)]
+    pub folder: DataFolder,
+    /// The first line, where files with older lines were put away
+    #[arg(long, value_name = "LINE")]
+    pub begins_with: Option<u64>,
 }
 
 /// Which orders are meant. The journal is not changed, and may be in use.

@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use clap::{CommandFactory, Parser};
 use pitlane::args::{
-    AuditOrders, AuditVerb, Check, Cli, Completions, ConfigVerb, CredentialFile, DataFolder, Doctor, Health, JournalPart, JournalVerb,
+    AuditOrders, AuditVerb, AuditVerify, Check, Cli, Completions, ConfigVerb, CredentialFile, Doctor, Health, JournalPart, JournalVerb,
     Man, Serve, Show, Simulate, StandbyVerb, StrategyArgs, TokenVerb, UserVerb, Verb,
 };
-use pitlane::audit::{AuditError, verify};
+use pitlane::audit::verify::{self, Against};
+use pitlane::audit::{Anchor, AuditError, Link};
 use pitlane::auth::Auth;
 use pitlane::auth::book::Kind;
 use pitlane::auth::verbs as credentials;
@@ -20,6 +21,7 @@ use pitlane::calendar::Calendar;
 use pitlane::config::{self, Config, Faults, Loaded, Machine, Mode, Origin, Params, Sources};
 use pitlane::doctor::{self, Probes};
 use pitlane::health::{self, Unwell};
+use pitlane::journal::anchors;
 use pitlane::journal::disk::Disk;
 use pitlane::journal::sent::{self, Wanted};
 use pitlane::journal::verbs::{self, Part, VerbError};
@@ -30,6 +32,7 @@ use pitlane::serve::{self, ServeError, ServeSettings};
 use pitlane::simulate::progress::Progress;
 use pitlane::simulate::{self, SimulateError};
 use pitlane::standby;
+use pitlane_engine::command::AuditAnchor;
 use pitlane_engine::refdata::RefData;
 
 /// How long the last lines of the log may take.
@@ -50,7 +53,7 @@ fn main() -> ExitCode {
         Verb::Standby(verb) => run_standby(&verb),
         Verb::User(verb) => run_user(&verb),
         Verb::Token(verb) => run_token(&verb),
-        Verb::Audit(AuditVerb::Verify(folder)) => run_audit(&folder),
+        Verb::Audit(AuditVerb::Verify(args)) => run_audit(&args),
         Verb::Audit(AuditVerb::Orders(wanted)) => run_audit_orders(&wanted),
         Verb::Completions(completions) => run_completions(&completions),
         Verb::Man(man) => run_man(&man),
@@ -319,9 +322,16 @@ fn run_audit_orders(args: &AuditOrders) -> Result<ExitCode, Trouble> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn run_audit(folder: &DataFolder) -> Result<ExitCode, Trouble> {
-    let config = config::load(&folder.sources(), &Machine::of(Path::new(ROOT)))?.config;
-    let is_sound = verify::verify(&config.service.data_dir, &mut io::stdout().lock())?;
+fn run_audit(args: &AuditVerify) -> Result<ExitCode, Trouble> {
+    let config = config::load(&args.folder.sources(), &Machine::of(Path::new(ROOT)))?.config;
+    let data = config.service.data_dir.as_path();
+    let anchor = |anchor: AuditAnchor| Anchor { log: anchor.log, line: anchor.line, hash: Link(anchor.hash) };
+    let against = Against {
+        journal: anchors::anchors(&Disk::Real, data)?.into_iter().map(anchor).collect(),
+        is_standby: config.standby.group.is_some(),
+        begins_with: args.begins_with,
+    };
+    let is_sound = verify::verify(data, &against, &mut io::stdout().lock())?;
     Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

@@ -1,6 +1,7 @@
 use super::*;
 use crate::sender::{Protocol, SenderAddress, SenderId, SenderPart, SenderText};
 use crate::command::{
+    AuditAnchor,
     Body, Budget, BudgetAct, BudgetKind, ExecRef, Limits, Movement, MovementKind, Phase, Quote, Report,
     Scope, Session, Trade, Watch,
 };
@@ -109,6 +110,7 @@ fn longest() -> Vec<Command> {
                 login: SenderText::new(&"x".repeat(64)),
             },
         },
+        Body::AuditAnchor(AuditAnchor { log: u64::MAX, line: 7, hash: [9; 32] }),
         Body::Sender { id: SenderId(77), part: SenderPart::Session(SenderText::new("S")) },
     ];
     let source = Source { origin: Origin::Strategy, port, session: 65_535 };

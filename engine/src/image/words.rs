@@ -2,7 +2,7 @@
 
 use super::{Damage, Image, Problem, Reader, Sink, image};
 use crate::command::{
-    Body, Budget, BudgetAct, BudgetKind, Command, ExecRef, Limits, Movement, MovementKind, Phase, Quote,
+    AuditAnchor, Body, Budget, BudgetAct, BudgetKind, Command, ExecRef, Limits, Movement, MovementKind, Phase, Quote,
     Report, Scope, Session, Trade, VenueState, Watch,
 };
 use crate::event::{Ask, Booking, PositionState, Tick};
@@ -153,7 +153,9 @@ image!(enum Body {
     28 = Schedule { exchange, session, since, has_hours },
     29 = Expiry { exchange, day },
     30 = Sender { id, part },
+    31 = AuditAnchor(anchor),
 });
+image!(AuditAnchor { log, line, hash });
 image!(Quote { bid, bid_size, ask, ask_size, at });
 image!(Trade { price, size, at });
 image!(enum Report {

@@ -49,6 +49,10 @@ impl Shard {
                 self.schedule(*exchange, *session, *since, *has_hours, out)
             }
             Body::Expiry { exchange, day } => self.expiry(*exchange, *day),
+            Body::AuditAnchor(anchor) => {
+                self.audit_anchor = Some(*anchor);
+                Ok(())
+            }
             Body::Submit { .. }
             | Body::Modify { .. }
             | Body::Cancel { .. }

@@ -58,6 +58,7 @@ impl Shard {
         self.told_day.encode(out);
         self.era.encode(out);
         self.senders.encode(out);
+        self.audit_anchor.encode(out);
     }
 
     /// The shard that is exactly these bytes. Reference data and settings are those it had when it was saved; with others
@@ -138,6 +139,7 @@ impl Shard {
         let told_day = Image::decode(from)?;
         let era = Image::decode(from)?;
         let senders = Image::decode(from)?;
+        let audit_anchor = Image::decode(from)?;
         let mut shard = Shard {
             id,
             shards,
@@ -167,6 +169,7 @@ impl Shard {
             staged: None,
             used_ids,
             senders,
+            audit_anchor,
             sender: SenderId::INTERNAL,
         };
         let sound = shard.setup_sum() == setup_sum && shard.orders_are_sound() && shard.line_up_stops(&stops);

@@ -33,7 +33,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use crate::command::{Body, Command};
+use crate::command::{AuditAnchor, Body, Command};
 use crate::directive::Directives;
 use crate::directory::Directory;
 use crate::event::{Body as Said, EVENTS_PER_COMMAND_MAX, OrderReport, OrderTerms, What};
@@ -112,7 +112,8 @@ pub fn route(body: &Body, shards: u8) -> Route {
         | Body::Watch { .. }
         | Body::Snapshot { .. }
         | Body::Reference { .. }
-        | Body::Sender { .. } => Route::All,
+        | Body::Sender { .. }
+        | Body::AuditAnchor(_) => Route::All,
     }
 }
 
@@ -155,6 +156,8 @@ pub struct Shard {
     /// Reference data that the next [`Body::Reference`] is about; no part of the state.
     staged: Option<(u64, Arc<RefData>)>,
     used_ids: UsedIdLog,
+    /// Where the audit log had come to, as far as this shard was told.
+    audit_anchor: Option<AuditAnchor>,
     senders: SenderTable,
     /// Who sent the command that is being worked on.
     sender: SenderId,
@@ -208,6 +211,7 @@ impl Shard {
             depths: Depths::default(),
             staged: None,
             used_ids: UsedIdLog::new(USED_IDS_MAX),
+            audit_anchor: None,
             senders: SenderTable::default(),
             sender: SenderId::INTERNAL,
             settings,
@@ -227,6 +231,11 @@ impl Shard {
 
     pub fn settings(&self) -> &ShardSettings {
         &self.settings
+    }
+
+    /// Where the audit log had come to, if this shard was told.
+    pub fn audit_anchor(&self) -> Option<AuditAnchor> {
+        self.audit_anchor
     }
 
     /// The senders that it knows.
@@ -318,6 +327,7 @@ impl Shard {
             | Body::Snapshot { .. }
             | Body::Reference { .. }
             | Body::Validate { .. }
+            | Body::AuditAnchor(_)
             | Body::Schedule { .. }
             | Body::Expiry { .. } => self.administer(command, out),
         }

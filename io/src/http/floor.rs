@@ -360,6 +360,7 @@ fn awaited_order(session: u16, body: &Body) -> Option<Awaited> {
         | Body::Watch { .. }
         | Body::Snapshot { .. }
         | Body::Reference { .. }
+        | Body::AuditAnchor(_)
         | Body::Schedule { .. }
         | Body::Expiry { .. }
         | Body::Validate { .. } => None,

@@ -44,6 +44,7 @@ pub fn class_of(body: &Body) -> Class {
         | Body::Schedule { .. }
         | Body::Expiry { .. }
         | Body::Sender { .. }
+        | Body::AuditAnchor(_)
         | Body::Validate { .. } => Class::Needed,
     }
 }

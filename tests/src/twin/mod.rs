@@ -217,7 +217,7 @@ impl Twin {
             Body::Expiry { exchange, day } => self.expiry(exchange, day),
             Body::Timer => self.timer(),
             // The workload asks for none of these two: they change nothing, or need files.
-            Body::Reference { .. } | Body::Validate { .. } => {}
+            Body::Reference { .. } | Body::Validate { .. } | Body::AuditAnchor(_) => {}
             Body::Watch { .. } | Body::Snapshot { .. } | Body::Sender { .. } => {}
         }
         self.settle_closings();

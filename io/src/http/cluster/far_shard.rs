@@ -318,6 +318,7 @@ impl FarShard {
             | Told::TradingDay { .. }
             | Told::Schedule { .. }
             | Told::Expiry { .. }
+            | Told::AuditAnchor(_)
             | Told::Reference { .. } => {}
             _ if command.source.port == CONTROL => {}
             _ => return (Some(command), false),

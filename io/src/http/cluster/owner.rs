@@ -363,6 +363,7 @@ pub fn may_come(body: &Told) -> bool {
         | Told::Timer
         | Told::Watch { .. }
         | Told::Snapshot { .. }
+        | Told::AuditAnchor(_)
         | Told::Reference { .. } => false,
     }
 }
