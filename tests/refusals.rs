@@ -128,6 +128,9 @@ const REFERENCE: &[Case] = &[
     (Reason::AccountElsewhere, "other exchange", || {
         submit(Terms { account: world::PLAIN_ACCOUNT, ..good() })
     }),
+    (Reason::StrategyNotPermitted, "order", || {
+        submit(Terms { account: world::RESERVED_ACCOUNT, strategy: world::STRATEGIES[2], ..good() })
+    }),
     (Reason::UnknownStrategy, "order", || submit(Terms { strategy: world::NO_STRATEGY, ..good() })),
     (Reason::UnknownStrategy, "subscription", || {
         let (strategy, security) = (world::NO_STRATEGY, SHARES[0]);

@@ -200,6 +200,7 @@ pub fn reference(securities: u32) -> RefData {
         active: true,
         adapter_type: "SIM".into(),
         exchanges: Vec::new(),
+        strategies: Vec::new(),
     };
     let strategy = |id: StrategyId, name: &str| Strategy { id, name: name.to_owned(), auto_activate: false };
     let rows = Rows {

@@ -69,6 +69,7 @@ fn rows() -> Rows {
         active: true,
         adapter_type: adapter_type.into(),
         exchanges: Vec::new(),
+        strategies: Vec::new(),
     };
     Rows {
         exchanges: vec![exchange(1, AdapterId::SIM, "SIM"), exchange(2, ADAPTER, "FIX")],

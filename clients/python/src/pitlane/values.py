@@ -30,6 +30,7 @@ class Account:
     active: bool
     adapter_type: str
     broker: str
+    strategy_ids: Optional[Tuple[int, ...]] = None
 
 
 @dataclass(frozen=True)
