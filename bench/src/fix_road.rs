@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use pitlane_engine::sender::SenderId;
 use pitlane_engine::desk::{Desk, DeskSettings, IdBlock};
 use pitlane_engine::id::{AccountId, Origin, PortId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
+use pitlane_engine::sender::SenderId;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use pitlane_engine::worker::Worker;
 use pitlane_protocols::fix::session::{Session, SessionSettings};

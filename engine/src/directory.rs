@@ -203,7 +203,13 @@ impl Directory {
                     enlist(&mut self.account_by_id, row.id.0 as u32, self.accounts.len() as u32);
                     let guard = Guard::new(Scope::Account(row.id));
                     let strategies = row.strategies.clone();
-                    self.accounts.push(AccountEntry { id: row.id, active: row.active, admits, strategies, guard });
+                    self.accounts.push(AccountEntry {
+                        id: row.id,
+                        active: row.active,
+                        admits,
+                        strategies,
+                        guard,
+                    });
                 }
             }
         }

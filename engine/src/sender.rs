@@ -203,9 +203,7 @@ impl SenderTable {
             SenderPart::Login { protocol, address, login } => {
                 Sender { protocol, address, login, session: SenderText::EMPTY }
             }
-            SenderPart::Session(session) => {
-                Sender { session, ..self.get(id).copied().unwrap_or_default() }
-            }
+            SenderPart::Session(session) => Sender { session, ..self.get(id).copied().unwrap_or_default() },
         };
         self.insert(id, sender);
         sender

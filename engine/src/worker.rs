@@ -415,4 +415,5 @@ pub fn refusal(command: &Command, reason: Reason) -> Said {
 }
 
 /// The clock's command is nobody's: its consequences find their listeners by themselves.
-const TIMER: Command = Command::new(Source { origin: Origin::Server, port: PortId(0), session: 0 }, 0, Body::Timer);
+const TIMER: Command =
+    Command::new(Source { origin: Origin::Server, port: PortId(0), session: 0 }, 0, Body::Timer);

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use clap::{CommandFactory, Parser};
 use pitlane::args::{
-    AuditOrders, AuditVerb, AuditVerify, Check, Cli, Completions, ConfigVerb, CredentialFile, Doctor, Health, JournalPart, JournalVerb,
-    Man, Serve, Show, Simulate, StandbyVerb, StrategyArgs, TokenVerb, UserVerb, Verb,
+    AuditOrders, AuditVerb, AuditVerify, Check, Cli, Completions, ConfigVerb, CredentialFile, Doctor, Health,
+    JournalPart, JournalVerb, Man, Serve, Show, Simulate, StandbyVerb, StrategyArgs, TokenVerb, UserVerb,
+    Verb,
 };
 use pitlane::audit::verify::{self, Against};
 use pitlane::audit::{Anchor, AuditError, Link};

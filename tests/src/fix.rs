@@ -6,7 +6,6 @@ pub mod words;
 
 use std::sync::{Arc, Mutex};
 
-use pitlane_engine::sender::SenderId;
 use pitlane_engine::command::{
     Body as Told, Command, ExecRef, Phase, Quote, Report, Session as Hours, Watch,
 };
@@ -15,6 +14,7 @@ use pitlane_engine::event::{Body, Event, What};
 use pitlane_engine::id::{IntId, OrderHandle, Origin, PortId, SecurityId, ShardId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
 use pitlane_engine::reason::Reason;
+use pitlane_engine::sender::SenderId;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;
 use pitlane_engine::terms::Changes;

@@ -134,7 +134,14 @@ impl Image for Account {
     fn decode(from: &mut Reader<'_>) -> Result<Account, Damage> {
         let (id, name) = Image::decode(from)?;
         let (active, adapter_type) = Image::decode(from)?;
-        Ok(Account { id, name, active, adapter_type, exchanges: Image::decode(from)?, strategies: Vec::new() })
+        Ok(Account {
+            id,
+            name,
+            active,
+            adapter_type,
+            exchanges: Image::decode(from)?,
+            strategies: Vec::new(),
+        })
     }
 }
 

@@ -1,9 +1,7 @@
 use super::*;
-use crate::sender::{Protocol, SenderAddress, SenderId, SenderPart, SenderText};
 use crate::command::{
-    AuditAnchor,
-    Body, Budget, BudgetAct, BudgetKind, ExecRef, Limits, Movement, MovementKind, Phase, Quote, Report,
-    Scope, Session, Trade, Watch,
+    AuditAnchor, Body, Budget, BudgetAct, BudgetKind, ExecRef, Limits, Movement, MovementKind, Phase, Quote,
+    Report, Scope, Session, Trade, Watch,
 };
 use crate::directive::{Directive, Version};
 use crate::id::{
@@ -12,6 +10,7 @@ use crate::id::{
 };
 use crate::number::{Money, Price, Qty};
 use crate::reason::Reason;
+use crate::sender::{Protocol, SenderAddress, SenderId, SenderPart, SenderText};
 use crate::terms::{Changes, OrderKind, Side, Terms, Tif};
 use crate::time::{Day, Timestamp};
 
@@ -115,7 +114,8 @@ fn longest() -> Vec<Command> {
     ];
     let source = Source { origin: Origin::Strategy, port, session: 65_535 };
     let plain = bodies.iter().map(|body| Command::new(source, u32::MAX, *body));
-    let sent = bodies.iter().map(|body| Command { sender: SenderId(0x0200_0010), ..Command::new(source, 1, *body) });
+    let sent =
+        bodies.iter().map(|body| Command { sender: SenderId(0x0200_0010), ..Command::new(source, 1, *body) });
     plain.chain(sent).collect()
 }
 

@@ -2,8 +2,8 @@
 
 use super::{Damage, Image, Problem, Reader, Sink, image};
 use crate::command::{
-    AuditAnchor, Body, Budget, BudgetAct, BudgetKind, Command, ExecRef, Limits, Movement, MovementKind, Phase, Quote,
-    Report, Scope, Session, Trade, VenueState, Watch,
+    AuditAnchor, Body, Budget, BudgetAct, BudgetKind, Command, ExecRef, Limits, Movement, MovementKind,
+    Phase, Quote, Report, Scope, Session, Trade, VenueState, Watch,
 };
 use crate::event::{Ask, Booking, PositionState, Tick};
 use crate::id::{

@@ -3,8 +3,8 @@
 use super::{Execution, FormerIds, Line, Orders, blank};
 use crate::id::{GENERATIONS, ShardId};
 use crate::image::{Damage, Fold, Image, Problem, Reader, Sink, decode_into, image};
-use crate::sender::SentBy;
 use crate::order::{Base, CancelRequest, LastFill, NIL, Order, Replace, Requests};
+use crate::sender::SentBy;
 
 image!(enum Base {
     0 = PendingNew,

@@ -265,7 +265,8 @@ impl Shard {
             _ => (What::Rejected, Status::Rejected),
         };
         let (id, orig_id, terms, sender) = (*id, IntId::NONE, *terms, self.sender);
-        let body = Said::Order(OrderTerms { order, id, orig_id, source, what, status, reason, sender, terms });
+        let body =
+            Said::Order(OrderTerms { order, id, orig_id, source, what, status, reason, sender, terms });
         out.say(self.hearers(source), self.now, body);
     }
 

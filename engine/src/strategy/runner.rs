@@ -443,7 +443,8 @@ impl Runner {
         let host = &mut self.hosts[at];
         if host.sender == SenderId::NONE {
             let login = SenderText::new(host.name());
-            host.sender = self.port.name_sender(Sender { protocol: Protocol::Strategy, login, ..Sender::default() });
+            host.sender =
+                self.port.name_sender(Sender { protocol: Protocol::Strategy, login, ..Sender::default() });
         }
         host.sender
     }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use pitlane_engine::time::Timestamp;
 use rtrb::{Producer, RingBuffer};
 
-use super::anchor::Anchor;
 use super::AuditError;
+use super::anchor::Anchor;
 use super::chain::{End, Entry};
 use super::pen::{self, ANCHORS_MAX, Failed, Inkwell, Pen, SLIPS_MAX, Slip};
 use super::trail::Trail;

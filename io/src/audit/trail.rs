@@ -151,9 +151,13 @@ fn before(all: &[PathBuf]) -> Result<Option<End>, AuditError> {
 pub enum Place {
     At(Link),
     /// The log begins behind it.
-    Before { first: u64 },
+    Before {
+        first: u64,
+    },
     /// The log ends before it.
-    Behind { last: u64 },
+    Behind {
+        last: u64,
+    },
 }
 
 /// Looks for a line, in the newest file first.

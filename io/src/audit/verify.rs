@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 
+use super::AuditError;
 use super::anchor::Anchor;
 use super::chain::{End, Link};
 use super::trail;
-use super::AuditError;
 
 #[derive(Debug)]
 pub enum VerifyError {
@@ -40,7 +40,7 @@ pub fn verify(data: &Path, against: &Against, out: &mut impl Write) -> Result<bo
     let log = beside.map(|anchor| anchor.log);
     // Without the file beside it, the folder may be of any log that the journal knows.
     let is_own = |anchor: &&Anchor| log.is_none_or(|log| log == anchor.log);
-    for anchor in &beside {
+    if let Some(anchor) = &beside {
         is_sound &= chain.has(anchor, "the file audit-anchor", out)?;
     }
     let (mut checked, mut newest) = (u64::from(beside.is_some()), BTreeMap::new());
@@ -62,7 +62,10 @@ pub fn verify(data: &Path, against: &Against, out: &mut impl Write) -> Result<bo
         return Ok(false);
     }
     let Chain { end: End { seq, link }, lines, files, .. } = chain;
-    writeln!(out, "ok: {lines} lines in {files} files, the last is {seq} with hash {link}; {checked} anchors")?;
+    writeln!(
+        out,
+        "ok: {lines} lines in {files} files, the last is {seq} with hash {link}; {checked} anchors"
+    )?;
     Ok(true)
 }
 

@@ -11,9 +11,9 @@ use pitlane_engine::id::ShardId;
 use tokio::sync::oneshot;
 
 use super::connection::Visit;
+use super::floor::Floor;
 use super::house::House;
 use super::login::Who;
-use super::floor::Floor;
 use super::problem::Problem;
 use crate::audit::{Act, Anchor, Noted, Pen};
 

@@ -13,7 +13,8 @@ use pitlane_engine::terms::{OrderKind, Status, Terms};
 use pitlane_engine::view::Order;
 use pitlane_protocols::rest::{
     self, AnyOrderVO, LimitOrderChangeVO, LimitOrderVO, MarketOrderChangeVO, MarketOrderVO, OrderChange,
-    OrderRequest, OrderVO, SentByVO, StopLimitOrderChangeVO, StopLimitOrderVO, StopOrderChangeVO, StopOrderVO,
+    OrderRequest, OrderVO, SentByVO, StopLimitOrderChangeVO, StopLimitOrderVO, StopOrderChangeVO,
+    StopOrderVO,
 };
 use serde_json::json;
 use tokio::time::{Instant, sleep};

@@ -370,7 +370,9 @@ fn awaited_order(session: u16, body: &Body) -> Option<Awaited> {
         | Body::Report { .. }
         | Body::Timer
         | Body::Sender { .. } => {
-            unreachable!("prices, reports, the clock and senders are never answered, and no handler sends them")
+            unreachable!(
+                "prices, reports, the clock and senders are never answered, and no handler sends them"
+            )
         }
     }
 }

@@ -15,6 +15,7 @@ use pitlane_engine::time::Timestamp;
 use pitlane_protocols::rest::SenderVO;
 use serde::Serialize;
 
+use super::Folders;
 use super::disk::Disk;
 use super::fault::Fault;
 use super::header::Owner;
@@ -23,7 +24,6 @@ use super::replay::Replay;
 use super::snapshot::{Snapshot, snapshots_in};
 use super::trail::{self, Hear, Piece};
 use super::verbs::{Part, VerbError, owners, survey};
-use super::Folders;
 
 /// Which orders are asked for; none: all.
 #[derive(Clone, Debug, Default)]

@@ -62,7 +62,8 @@ fn an_order_tells_who_sent_modified_and_cancelled_it_and_the_journal_keeps_it() 
         printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<Value>>()
     };
     let all = orders(&[]);
-    let acts: Vec<_> = all.iter().map(|line| (line["act"].as_str().unwrap(), line["sentBy"].clone())).collect();
+    let acts: Vec<_> =
+        all.iter().map(|line| (line["act"].as_str().unwrap(), line["sentBy"].clone())).collect();
     assert_eq!(acts.iter().filter(|act| **act == ("submit", by("trade-robot"))).count(), 2, "{acts:?}");
     assert_eq!(acts.iter().filter(|act| **act == ("modify", by("trade"))).count(), 2, "{acts:?}");
     assert_eq!(acts.iter().filter(|act| **act == ("cancel", by("admin-robot"))).count(), 1, "{acts:?}");

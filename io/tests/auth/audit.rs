@@ -155,7 +155,8 @@ fn each_login_has_its_share_of_requests() {
 /// A line as the service would write it, so that somebody has made all hashes again.
 fn sealed(seq: usize, prev: &str) -> (String, String) {
     use sha2::{Digest, Sha256};
-    let text = format!(r#"{{"seq":{seq},"time":"2026-01-01T00:00:00Z","remark":"nothing happened","prev":"{prev}""#);
+    let text =
+        format!(r#"{{"seq":{seq},"time":"2026-01-01T00:00:00Z","remark":"nothing happened","prev":"{prev}""#);
     let hash: String = Sha256::digest(&text).iter().map(|byte| format!("{byte:02x}")).collect();
     (format!("{text},\"hash\":\"{hash}\"}}\n"), hash)
 }

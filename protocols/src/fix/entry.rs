@@ -39,12 +39,7 @@ impl Request {
 
     /// Hands it to the desk, as sent by the session's client. A cancel without an id is the platform's own: the client is
     /// gone.
-    pub fn send(
-        &self,
-        desk: &mut Desk,
-        port: &mut PortEnd,
-        client: SenderId,
-    ) -> Result<IntId, Declined> {
+    pub fn send(&self, desk: &mut Desk, port: &mut PortEnd, client: SenderId) -> Result<IntId, Declined> {
         let by_client = |ticket: Ticket| Ticket { sender: client, ..ticket };
         match *self {
             Request::Submit { ticket, terms } => desk.submit(port, by_client(ticket), terms),

@@ -7,8 +7,8 @@ use pitlane_engine::view::Order;
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
-use super::sender::{SenderVO, SentByVO};
 use super::schema::{OrderKindWord, SideWord, StatusWord, TifWord};
+use super::sender::{SenderVO, SentByVO};
 use super::{Decimal, Moment, Named};
 use crate::words::Word;
 

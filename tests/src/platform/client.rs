@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use pitlane_engine::sender::{Protocol, Sender, SenderAddress, SenderText};
 use pitlane_engine::command::{Body as Told, Command};
 use pitlane_engine::desk::{Desk, DeskSettings, IdBlock, Ticket};
 use pitlane_engine::event::Body;
 use pitlane_engine::id::{IntId, OrderHandle, Origin, PortId};
 use pitlane_engine::mesh::PortEnd;
+use pitlane_engine::sender::{Protocol, Sender, SenderAddress, SenderText};
 
 use super::{Finding, source};
 use crate::checks::Checker;

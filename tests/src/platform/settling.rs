@@ -1,16 +1,16 @@
 //! Settling: everybody moves until nothing is left to do; then all must agree.
 
-use pitlane_engine::sender::{SenderId, SentBy};
 use pitlane_engine::command::{Body as Told, Command};
 use pitlane_engine::id::{IntId, OrderHandle, Origin, PortId, ShardId};
 use pitlane_engine::mesh::Broadcast;
+use pitlane_engine::sender::{SenderId, SentBy};
 use pitlane_engine::shard::Shard;
 use pitlane_engine::time::Day;
 use pitlane_engine::view::{Order, View, ViewSettings};
 use pitlane_engine::worker::Worker;
 
-use super::client::login_of;
 use super::client::Client;
+use super::client::login_of;
 use super::{FEED, Finding, LATECOMER, Platform, SETTLING_ROUNDS_MAX, Storage, source};
 use crate::keep::{self, Entry};
 use crate::outside;

@@ -20,8 +20,8 @@ use crate::bulletin::Note;
 use crate::config::Secret;
 use crate::fix::clerk;
 use crate::net::ConnectionId;
-use crate::platform::address_of;
 use crate::net::sockets::Sockets;
+use crate::platform::address_of;
 use crate::platform::gateway::transmit::transmit;
 use pitlane_protocols::stomp::payload::system::Link;
 
