@@ -17,7 +17,7 @@ use pitlane_engine::cluster::{
 };
 use pitlane_engine::command::{Body as Told, Command, Watch};
 use pitlane_engine::event::{Body, Event};
-use pitlane_engine::id::{IntId, Origin, PortId, SecurityId, ShardId, Source};
+use pitlane_engine::id::{IntId, Origin, PortId, SecurityId, ShardId, Source, StrategyId};
 use pitlane_engine::mesh::{PortEnd, ShardMask};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::shard::{Route, route, shard_of};
@@ -209,7 +209,7 @@ impl Owner {
         now: Timestamp,
         letter: Letter,
         again: &mut impl FnMut(Bytes),
-        claim: &dyn Fn(&IntId) -> bool,
+        claim: &dyn Fn(StrategyId, &IntId) -> bool,
     ) -> Option<Letter> {
         let card = letter.card();
         let follower = self.followers.get_mut(card.member as usize)?;
@@ -270,7 +270,7 @@ impl Owner {
         member: MemberId,
         first: u64,
         commands: Vec<(ShardId, Command)>,
-        claim: &dyn Fn(&IntId) -> bool,
+        claim: &dyn Fn(StrategyId, &IntId) -> bool,
     ) -> u64 {
         let Owner { followers, own, shards, window, .. } = self;
         let follower = &mut followers[member as usize];
@@ -292,7 +292,7 @@ impl Owner {
                 continue;
             }
             // Ids of REST orders are decided here, where those of all servers for our shards pass.
-            if rest_id(&command).is_none_or(|id| claim(&id)) {
+            if rest_id(&command).is_none_or(|(strategy, id)| claim(strategy, &id)) {
                 follower.inbox.push_back((shard, command));
             } else {
                 let body = refusal(&command, Reason::DuplicateId);
@@ -318,10 +318,10 @@ impl Owner {
     }
 }
 
-/// The id that a REST client has given its order.
-fn rest_id(command: &Command) -> Option<IntId> {
+/// The id that a REST client has given its order, and the strategy within which it is one.
+fn rest_id(command: &Command) -> Option<(StrategyId, IntId)> {
     match command.body {
-        Told::Submit { id, .. } if command.source.origin == Origin::Rest => Some(id),
+        Told::Submit { id, terms } if command.source.origin == Origin::Rest => Some((terms.strategy, id)),
         _ => None,
     }
 }
