@@ -144,9 +144,11 @@ impl Floor {
         if id.is_none() {
             return false;
         }
-        let is_other = |order: &Order| {
-            is_of_rest(order) && order.terms.strategy == strategy && !self.is_from_here(order)
-        };
+        // The desk knows those from here, unless they are of a version that gave all strategies one session.
+        let is_desks =
+            |order: &Order| self.is_from_here(order) && order.source.session == session_of(strategy);
+        let is_other =
+            |order: &Order| is_of_rest(order) && order.terms.strategy == strategy && !is_desks(order);
         self.is_on_its_way(strategy, id) || self.view().orders_with_id(id).iter().any(is_other)
     }
 
