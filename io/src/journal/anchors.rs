@@ -26,9 +26,12 @@ pub fn anchors(disk: &Disk, data: &Path) -> Result<Vec<AuditAnchor>, VerbError> 
     };
     let mut found = Found::default();
     for owner in owners {
-        // Of a shard that another server owns there is nothing here.
         let folder = folders.shard(owner.shard);
-        let Ok(trail) = survey(disk, &folders, &owner) else { continue };
+        // Of a shard that another server owns there is nothing here.
+        if disk.list(&folder).is_err() {
+            continue;
+        }
+        let trail = survey(disk, &folders, &owner)?;
         let is_whole = trail.first().is_none_or(|first| first == 1);
         if !is_whole && let Some(&oldest) = snapshots_in(disk, &folder)?.first() {
             let snapshot = Snapshot::read(disk, &folder, oldest, &owner)?;
