@@ -178,7 +178,7 @@ impl World {
             }
             let Some(letter) = self.letters.pop_front() else { continue };
             let mut again = Vec::new();
-            let answer = self.owner.handle(self.now, letter, &mut |post| again.push(post), &|_| true);
+            let answer = self.owner.handle(self.now, letter, &mut |post| again.push(post), &|_, _| true);
             self.calls.extend(again.iter().map(|post| Call::decode(post).expect("our own words")));
             for _ in 0..self.copies() {
                 self.back.extend(answer.clone());
