@@ -129,6 +129,9 @@ const REFERENCE: &[Case] = &[
     (Reason::AccountElsewhere, "other exchange", || {
         submit(Terms { account: world::PLAIN_ACCOUNT, ..good() })
     }),
+    (Reason::StrategyNotPermitted, "order", || {
+        submit(Terms { account: world::RESERVED_ACCOUNT, strategy: world::STRATEGIES[2], ..good() })
+    }),
     (Reason::UnknownStrategy, "order", || submit(Terms { strategy: world::NO_STRATEGY, ..good() })),
     (Reason::UnknownStrategy, "subscription", || {
         let (strategy, security) = (world::NO_STRATEGY, SHARES[0]);
@@ -519,7 +522,7 @@ fn desk(depth: usize) -> (Desk, PortEnd, Ticket) {
     };
     let desk = Desk::new(settings, IdBlock { next: 1, end: 100 });
     let id = IntId::parse(b"mine").expect("a good id");
-    (desk, ports.remove(0), Ticket { source: world::source(0, 1), token: 1, id })
+    (desk, ports.remove(0), Ticket { source: world::source(0, 1), token: 1, id, ..Ticket::default() })
 }
 
 #[test]

@@ -7,6 +7,7 @@ use pitlane::pages::LARGE_PAGES;
 use pitlane_engine::desk::{Desk, DeskSettings, IdBlock};
 use pitlane_engine::id::{AccountId, Origin, PortId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
+use pitlane_engine::sender::SenderId;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use pitlane_engine::worker::Worker;
 use pitlane_protocols::fix::session::{Session, SessionSettings};
@@ -86,7 +87,7 @@ impl Road {
             rest = &rest[taken..];
             let mut asked = 0;
             while let Some(request) = self.session.poll_command(now, &self.desk) {
-                request.send(&mut self.desk, &mut self.port).expect("the lane holds a batch");
+                request.send(&mut self.desk, &mut self.port, SenderId::NONE).expect("the lane holds a batch");
                 asked += 1;
             }
             self.worker.poll(now);

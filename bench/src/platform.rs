@@ -62,7 +62,7 @@ fn apply(shard: &mut Shard, now: Timestamp, body: Body, outbox: &mut Outbox) {
 
 #[inline(always)]
 pub fn command(body: Body) -> Command {
-    Command { source: SOURCE, token: 0, body }
+    Command::new(SOURCE, 0, body)
 }
 
 /// What is said to a new shard before the flow begins.
@@ -202,6 +202,7 @@ pub fn reference(securities: u32) -> RefData {
         active: true,
         adapter_type: "SIM".into(),
         exchanges: Vec::new(),
+        strategies: Vec::new(),
     };
     let strategy = |id: StrategyId, name: &str| Strategy { id, name: name.to_owned(), auto_activate: false };
     let rows = Rows {

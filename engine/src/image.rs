@@ -35,7 +35,7 @@ pub const FORMAT: u32 = 1;
 /// count their fills again: such a state cannot be completed, so it is not read.
 pub const STATE_FORMAT: u32 = 3;
 
-/// No command takes more: as many bytes as it has in memory. The longest, a submission, takes 105.
+/// No command takes more: as many bytes as it has in memory. The longest, a submission, takes 109.
 pub const COMMAND_BYTES_MAX: usize = 128;
 
 /// Writes a command at the beginning of `out`, which has room for [`COMMAND_BYTES_MAX`], and says how long it is.

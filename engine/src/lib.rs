@@ -13,6 +13,7 @@ pub mod terms;
 pub mod refdata;
 pub mod command;
 pub mod directive;
+pub mod sender;
 pub mod event;
 pub mod image;
 

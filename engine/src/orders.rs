@@ -9,6 +9,7 @@ use crate::number::{Money, Notional, Price, Qty};
 use crate::order::{Base, LastFill, NIL, Order, Replace, Requests};
 use crate::pages::LargePages;
 use crate::reason::Reason;
+use crate::sender::{SenderId, SentBy};
 use crate::terms::{Status, Terms};
 use crate::time::Timestamp;
 
@@ -42,6 +43,8 @@ pub struct Orders {
     slots: Vec<Order>,
     /// By slot; of an order without fills it is another's.
     fills: Vec<LastFill>,
+    /// By slot.
+    sent: Vec<SentBy>,
     free: u32,
     /// How many slots hold an order.
     held: u32,
@@ -100,6 +103,7 @@ impl Orders {
             // be copied.
             slots: pages.table(max as usize),
             fills: pages.table(max as usize),
+            sent: pages.table(max as usize),
             free: NIL,
             held: 0,
             finished: [Line::EMPTY; 2],
@@ -120,6 +124,7 @@ impl Orders {
         (self.max, self.executions_max) = (max, executions_max);
         pages.enlarge(&mut self.slots, max as usize);
         pages.enlarge(&mut self.fills, max as usize);
+        pages.enlarge(&mut self.sent, max as usize);
     }
 
     /// Slots there are, in use or not: the range a walk over all orders covers.
@@ -162,6 +167,7 @@ impl Orders {
         if self.free == NIL {
             self.slots.push(blank());
             self.fills.push(LastFill::default());
+            self.sent.push(SentBy::default());
             return self.slots.len() as u32 - 1;
         }
         let slot = self.free;
@@ -227,6 +233,28 @@ impl Orders {
     pub fn note(&mut self, slot: u32, now: Timestamp, reason: Reason) {
         let order = &mut self.slots[slot as usize];
         (order.updated, order.reason) = (now, reason);
+    }
+
+    /// Who asked for what of an order.
+    #[inline]
+    pub fn sent(&self, slot: u32) -> &SentBy {
+        &self.sent[slot as usize]
+    }
+
+    #[inline]
+    pub fn sent_mut(&mut self, slot: u32) -> &mut SentBy {
+        &mut self.sent[slot as usize]
+    }
+
+    /// Forgets the numbers of senders about whom nothing is known any more.
+    pub fn forget_senders(&mut self, is_known: impl Fn(SenderId) -> bool) {
+        for SentBy { submitted, modified, canceled } in &mut self.sent {
+            for id in [submitted, modified, canceled] {
+                if id.is_named() && !is_known(*id) {
+                    *id = SenderId::NONE;
+                }
+            }
+        }
     }
 
     /// The latest fill of an order, or its correction. One that was taken back leaves the word about the fill as it was.

@@ -129,7 +129,7 @@ impl Outside {
             });
         }
         let body = Body::Adapter { adapter: world::OUTSIDE_ADAPTER, connected };
-        self.news = Some(Broadcast::new(Command { source: source(), token: 0, body }));
+        self.news = Some(Broadcast::new(Command::new(source(), 0, body)));
     }
 
     fn hear(&mut self, event: &Event) {
@@ -292,7 +292,7 @@ impl Outside {
     fn say(&mut self, order: OrderHandle, report: Report) {
         // Into a dead connection nothing is said that would not be told later.
         if self.connected || matches!(report, Report::Amended { .. }) || self.is_owed(order) {
-            self.mail.push_back(Command { source: source(), token: 0, body: Body::Report { order, report } });
+            self.mail.push_back(Command::new(source(), 0, Body::Report { order, report }));
         }
     }
 

@@ -221,7 +221,7 @@ impl Stage {
 
     fn tell(&mut self, port: PortId, body: Told) {
         let origin = if port == CLIENT { Origin::Fix } else { Origin::Server };
-        let command = Command { source: Source { origin, port, session: 1 }, token: 1, body };
+        let command = Command::new(Source { origin, port, session: 1 }, 1, body);
         self.ports[port.0 as usize].send(ShardId(0), command).expect("the lane is empty");
         self.settle();
     }
@@ -303,7 +303,7 @@ impl Stage {
             let told = self.session.poll_report(self.now);
             if let Some(body) = if told.is_none() { self.session.poll_price() } else { None } {
                 work += 1;
-                let command = Command { source: self.settings.source, token: 0, body };
+                let command = Command::new(self.settings.source, 0, body);
                 self.ports[VENUE.0 as usize].send(ShardId(0), command).expect("the lane has room");
                 self.worker.poll(self.now);
                 continue;
@@ -315,7 +315,7 @@ impl Stage {
             }
             let source = self.settings.source;
             let body = Told::Report { order: told.order, report: told.report };
-            let sent = self.ports[VENUE.0 as usize].send(ShardId(0), Command { source, token: 0, body });
+            let sent = self.ports[VENUE.0 as usize].send(ShardId(0), Command::new(source, 0, body));
             sent.expect("the lane has room");
             self.worker.poll(self.now);
             self.session.handle_stored(told.token);
@@ -327,7 +327,7 @@ impl Stage {
                 if was_connected && touches.is_some() { &[false, true][..] } else { &[touches.is_some()] };
             for &connected in states {
                 let body = Told::Adapter { adapter: world::OUTSIDE_ADAPTER, connected };
-                let command = Command { source: self.settings.source, token: 0, body };
+                let command = Command::new(self.settings.source, 0, body);
                 self.ports[VENUE.0 as usize].send(ShardId(0), command).expect("the lane has room");
                 work += 1;
             }

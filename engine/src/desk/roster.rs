@@ -3,6 +3,7 @@
 use super::names::NIL;
 use crate::id::{OrderHandle, Source};
 use crate::pages::LargePages;
+use crate::sender::SenderId;
 use crate::terms::Status;
 
 /// How far an entry has come. The first two have their line.
@@ -28,9 +29,10 @@ pub struct Entry {
     pub current: u32,
     pub youngest: u32,
     pub names: u32,
-    /// A cancel that waits for the handle: the name of its id, and its token.
+    /// A cancel that waits for the handle: the name of its id, its token, and who sent it.
     pub held: u32,
     pub held_token: u32,
+    pub held_sender: SenderId,
     pub status: Status,
     pub stage: Stage,
     /// Neighbours in the line of the stage; of a free place, the next free one.
@@ -85,6 +87,7 @@ impl Roster {
             names: 0,
             held: NIL,
             held_token: 0,
+            held_sender: SenderId::NONE,
             status: Status::PendingNew,
             stage: Stage::Free,
             prev: NIL,

@@ -5,6 +5,7 @@ use crate::id::{GENERATIONS, ShardId};
 use crate::image::{Damage, Fold, Image, Problem, Reader, Sink, decode_into, image};
 use crate::order::{Base, CancelRequest, LastFill, NIL, Order, Replace, Requests};
 use crate::pages::LargePages;
+use crate::sender::SentBy;
 
 image!(enum Base {
     0 = PendingNew,
@@ -58,8 +59,8 @@ impl Orders {
             let held = !order.id.is_none();
             held.encode(out);
             match held {
-                true if order.cum.is_zero() => order.encode(out),
-                true => (*order, self.fills[slot]).encode(out),
+                true if order.cum.is_zero() => (*order, self.sent[slot]).encode(out),
+                true => (*order, (self.sent[slot], self.fills[slot])).encode(out),
                 // Of the order before nothing is needed.
                 false => (order.generation, order.next).encode(out),
             }
@@ -88,11 +89,13 @@ impl Orders {
         from.check(count as usize <= from.left() && count < NIL, Problem::Short)?;
         for _ in 0..count {
             let (held, order) = decode_slot(from)?;
+            let sent = if held { Image::decode(from)? } else { SentBy::default() };
             let fill =
                 if held && !order.cum.is_zero() { LastFill::decode(from)? } else { LastFill::default() };
             orders.held += held as u32;
             orders.slots.push(order);
             orders.fills.push(fill);
+            orders.sent.push(sent);
         }
         orders.free = Image::decode(from)?;
         orders.finished = [Image::decode(from)?, Image::decode(from)?];

@@ -22,6 +22,7 @@ use crate::nodes::{Node, Place};
 use crate::order::{Base, NIL, Order};
 use crate::orders::Orders;
 use crate::refdata::RefData;
+use crate::sender::SenderId;
 use crate::settings::{Delays, ShardSettings};
 use crate::terms::Tif;
 use crate::time::Timestamp;
@@ -56,6 +57,8 @@ impl Shard {
         self.closings.encode(out);
         self.told_day.encode(out);
         self.era.encode(out);
+        self.senders.encode(out);
+        self.audit_anchor.encode(out);
     }
 
     /// The shard that is exactly these bytes. Reference data and settings are those it had when it was saved; with others
@@ -88,6 +91,9 @@ impl Shard {
         }
         if !self.closings.is_empty() {
             self.closings.len().encode(&mut sum);
+        }
+        if !self.senders.is_empty() {
+            self.senders.len().encode(&mut sum);
         }
         (self.dated, (self.timers.len(), self.timers.deadline())).encode(&mut sum);
         self.orders.fold(&mut sum);
@@ -133,6 +139,8 @@ impl Shard {
         from.check(closings.iter().all(is_known) && closings.len() <= CLOSINGS_MAX, Problem::Contradiction)?;
         let told_day = Image::decode(from)?;
         let era = Image::decode(from)?;
+        let senders = Image::decode(from)?;
+        let audit_anchor = Image::decode(from)?;
         let mut shard = Shard {
             id,
             shards,
@@ -161,6 +169,9 @@ impl Shard {
             depths: Depths::default(),
             staged: None,
             used_ids,
+            senders,
+            audit_anchor,
+            sender: SenderId::INTERNAL,
         };
         let sound = shard.setup_sum() == setup_sum && shard.orders_are_sound() && shard.line_up_stops(&stops);
         from.check(sound, Problem::Contradiction)?;

@@ -27,6 +27,7 @@ use crate::mesh::{PortEnd, ShardMask};
 use crate::pages::LargePages;
 use crate::reason::Reason;
 use crate::refdata::RefData;
+use crate::sender::{Protocol, Sender, SenderId, SenderText};
 use crate::shard::shard_of;
 use crate::time::Timestamp;
 
@@ -259,6 +260,8 @@ impl Runner {
             | Body::Restrict { .. }
             | Body::Kill { .. }
             | Body::Directed { .. }
+            | Body::Sender { .. }
+            | Body::Sent { .. }
             | Body::Alert { .. }
             | Body::ToVenue(_)
             | Body::Budget(_)
@@ -439,11 +442,23 @@ impl Runner {
         sent
     }
 
+    /// A strategy in this process sends in its own name.
+    fn sender_of(&mut self, at: usize) -> SenderId {
+        let host = &mut self.hosts[at];
+        if host.sender == SenderId::NONE {
+            let login = SenderText::new(host.name());
+            host.sender =
+                self.port.name_sender(Sender { protocol: Protocol::Strategy, login, ..Sender::default() });
+        }
+        host.sender
+    }
+
     fn carry_out(&mut self, now: Timestamp, at: usize, ask: Ask) -> Result<(), Ask> {
         let strategy = self.hosts[at].id();
         self.token = self.token.wrapping_add(1);
         let source = Source { origin: Origin::Strategy, port: self.port.id(), session: strategy.0 };
-        let ticket = Ticket { source, token: self.token, id: IntId::NONE };
+        let sender = self.sender_of(at);
+        let ticket = Ticket { source, token: self.token, id: IntId::NONE, sender };
         let (id, request, asked) = match &ask {
             Ask::Submit { id, terms } => {
                 let asked = self.desk.submit(&mut self.port, Ticket { id: *id, ..ticket }, *terms);

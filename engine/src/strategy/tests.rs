@@ -102,8 +102,7 @@ impl Rig {
     }
 
     fn tell(&mut self, security: SecurityId, body: Told) {
-        let command =
-            Command { source: Source { port: self.feed.id(), ..Source::default() }, token: 0, body };
+        let command = Command::new(Source { port: self.feed.id(), ..Source::default() }, 0, body);
         self.feed.send(shard_of(security, 2), command).unwrap();
         self.pump();
     }

@@ -27,7 +27,7 @@ use bytes::Bytes;
 use pitlane_engine::cluster::{Call, Card, Letter, MemberId};
 use pitlane_engine::command::Body as Told;
 use pitlane_engine::directive::Version;
-use pitlane_engine::id::{IntId, PortMask, ShardId};
+use pitlane_engine::id::{IntId, PortMask, ShardId, StrategyId};
 use pitlane_engine::mesh::ShardMask;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
@@ -342,7 +342,7 @@ impl Cluster {
     }
 
     /// A letter to us. `claim` takes the id of a REST order for one of our shards, and says whether it is new.
-    pub fn handle_letter(&self, now: Timestamp, payload: &[u8], claim: &dyn Fn(&IntId) -> bool) {
+    pub fn handle_letter(&self, now: Timestamp, payload: &[u8], claim: &dyn Fn(StrategyId, &IntId) -> bool) {
         let Ok(letter) = Letter::decode(payload) else { return self.misread.set(self.misread.get() + 1) };
         let mut inner = self.inner.borrow_mut();
         let Inner { card, owner, peers, out, .. } = &mut *inner;

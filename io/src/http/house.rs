@@ -202,6 +202,9 @@ impl House {
             outposts.stir();
         }
         let far = self.cluster.as_ref().map_or(0, |cluster| cluster.poll(self.now(), &self.floor));
+        if self.acts.has_anchor() && self.is_open().is_ok() {
+            self.acts.anchor(&self.floor, self.settings.anchor_shard);
+        }
         far + self.floor.poll() + self.reception.poll() + self.acts.poll() + self.cache.poll() + told
     }
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use pitlane_engine::id::IntId;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::view::{Order, View, Walk};
-use pitlane_protocols::rest::OrderVO;
+use pitlane_protocols::rest::{OrderVO, SentByVO};
 
 use super::answer::{Answer, Rows};
 use super::ask::Ask;
@@ -17,7 +17,7 @@ use super::reference::limit_of;
 use super::sight::Sight;
 
 /// Of an order as it is rendered, so that a list does not grow in small steps.
-const ORDER_BYTES: usize = 448;
+const ORDER_BYTES: usize = 544;
 
 pub fn open(house: &Rc<House>, ask: &Ask<'_>) -> Result<Answer, Problem> {
     let limit = limit_of(ask, &["limit"])?;
@@ -72,8 +72,10 @@ fn at_once(house: &House, orders: impl Iterator<Item = Order>) -> Answer {
 fn rendered(house: &House, orders: impl Iterator<Item = Order>) -> Bytes {
     let reference = house.floor.reference();
     let orders: Vec<Order> = orders.collect();
-    let names = house.switchboard.names();
-    let shown = orders.iter().map(|order| OrderVO::of(order, names.of(&order.source), &reference));
+    let (names, view) = (house.switchboard.names(), house.floor.view());
+    let sent = |order: &Order| SentByVO::of(&order.sent, &view);
+    let shown =
+        orders.iter().map(|order| OrderVO::of(order, names.of(&order.source), sent(order), &reference));
     let mut bytes = Vec::with_capacity(ORDER_BYTES * orders.len() + 2);
     Rows::default().push(&mut bytes, shown, true);
     bytes.into()
@@ -104,8 +106,10 @@ fn in_portions(
         };
         left -= orders.len();
         let (goes_on, reference) = (!is_over && left > 0, floor.reference());
-        let names = under_way.house.switchboard.names();
-        let shown = orders.iter().map(|order| OrderVO::of(order, names.of(&order.source), &reference));
+        let (names, view) = (under_way.house.switchboard.names(), floor.view());
+        let sent = |order: &Order| SentByVO::of(&order.sent, &view);
+        let shown =
+            orders.iter().map(|order| OrderVO::of(order, names.of(&order.source), sent(order), &reference));
         rows.push(bytes, shown, !goes_on);
         goes_on
     })))

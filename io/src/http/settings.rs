@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use pitlane_engine::id::Currency;
+use pitlane_engine::id::{Currency, ShardId};
 use pitlane_engine::view::ViewSettings;
 use pitlane_protocols::stomp::settings::Settings;
 
@@ -14,6 +14,8 @@ use crate::stomp;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpSettings {
+    /// The first shard of this server, whose journal has the anchors of the audit log.
+    pub anchor_shard: ShardId,
     /// Each can be switched off.
     pub http: Option<SocketAddr>,
     pub https: Option<SocketAddr>,
@@ -73,6 +75,7 @@ impl HttpSettings {
         let Config { http, https, view, .. } = config;
         let ms = |ms: u32| Duration::from_millis(ms as u64);
         HttpSettings {
+            anchor_shard: config.own_shards().first().copied().unwrap_or_default(),
             http: http.listen,
             https: https.listen,
             public_hosts: http.hosts_allowed.iter().chain(&http.public_host).cloned().collect(),
@@ -105,6 +108,7 @@ impl HttpSettings {
 impl Default for HttpSettings {
     fn default() -> HttpSettings {
         HttpSettings {
+            anchor_shard: ShardId(0),
             http: Some(SocketAddr::from(([127, 0, 0, 1], 9090))),
             https: Some(SocketAddr::from(([127, 0, 0, 1], 9443))),
             public_hosts: Vec::new(),

@@ -151,7 +151,7 @@ mod tests {
         let mut now = Timestamp(1_800_000_000_000_000_000);
         let source = Source { origin: Origin::Server, port: feed.id(), session: 0 };
         let mut tell = |now, worker: &mut Worker, body| {
-            feed.send(ShardId(0), Command { source, token: 0, body }).unwrap();
+            feed.send(ShardId(0), Command::new(source, 0, body)).unwrap();
             worker.poll(now);
             while feed.poll_event().is_some() {}
         };

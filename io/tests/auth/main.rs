@@ -12,6 +12,7 @@ mod client;
 #[allow(dead_code)]
 mod service;
 
+mod attribution;
 mod audit;
 mod certificates;
 mod house;

@@ -4,6 +4,7 @@
 #[path = "../strategies/broker.rs"]
 #[allow(dead_code, clippy::unwrap_used)]
 mod broker;
+mod attribution;
 mod client;
 mod cluster;
 mod dialogues;

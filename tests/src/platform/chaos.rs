@@ -153,8 +153,8 @@ impl Platform {
                 // At times an id that was used before.
                 let id = if self.dice.percent(3) { nth(number, &self.clients).unwrap_or(id) } else { id };
                 let client = &mut self.clients[at];
-                let ticket = client.ticket(id);
                 let port = &mut self.ports[client.port.0 as usize];
+                let ticket = client.ticket(port, id);
                 client.desk.submit(port, ticket, terms).map(|id| {
                     client.sent.insert(number, id);
                 })
@@ -163,8 +163,8 @@ impl Platform {
                 let number = self.submitted;
                 self.submitted += 1;
                 let client = &mut self.clients[at];
-                let ticket = client.ticket(id);
                 let port = &mut self.ports[client.port.0 as usize];
+                let ticket = client.ticket(port, id);
                 let closing = Closing { strategy, account, security, qty };
                 client.desk.close(port, ticket, closing).map(|id| {
                     client.sent.insert(number, id);
@@ -174,15 +174,15 @@ impl Platform {
                 let Some(order) = nth(n, &self.clients) else { return Ok(()) };
                 let own = self.dice.percent(50);
                 let client = &mut self.clients[at];
-                let ticket = client.ticket(if own { id } else { IntId::NONE });
                 let port = &mut self.ports[client.port.0 as usize];
+                let ticket = client.ticket(port, if own { id } else { IntId::NONE });
                 client.desk.modify(port, ticket, &order, changes).map(|_| ())
             }
             Deed::Cancel { nth: n, id } => {
                 let Some(order) = nth(n, &self.clients) else { return Ok(()) };
                 let client = &mut self.clients[at];
-                let ticket = client.ticket(id);
                 let port = &mut self.ports[client.port.0 as usize];
+                let ticket = client.ticket(port, id);
                 client.desk.cancel(port, ticket, &order).map(|_| ())
             }
             Deed::Plain(body) => {
@@ -221,7 +221,7 @@ impl Platform {
             _ => {}
         }
         let Route::One(shard) = route(&body, self.shards) else { return self.errand_all(body) };
-        let command = Command { source: source(CONTROL, Origin::Server), token: 1, body };
+        let command = Command::new(source(CONTROL, Origin::Server), 1, body);
         self.control.push_back(Errand::One(shard, command));
     }
 

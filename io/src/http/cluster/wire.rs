@@ -75,7 +75,7 @@ async fn hear_calls(house: Rc<House>, cluster: Rc<Cluster>, mut calls: Subscribe
 
 async fn hear_letters(house: Rc<House>, cluster: Rc<Cluster>, mut letters: Subscriber) {
     while let Some(message) = letters.next().await {
-        cluster.handle_letter(house.now(), &message.payload, &|id| house.floor.claim(id));
+        cluster.handle_letter(house.now(), &message.payload, &|strategy, id| house.floor.claim(strategy, id));
         house.ring();
     }
 }
