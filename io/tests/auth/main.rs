@@ -14,6 +14,7 @@ mod service;
 
 mod audit;
 mod certificates;
+mod crowd;
 mod house;
 mod interfaces;
 mod login;
