@@ -19,6 +19,7 @@ mod roll;
 mod seat;
 mod token;
 pub mod verbs;
+mod writable;
 
 use std::fmt;
 use std::net::IpAddr;

@@ -8,6 +8,7 @@ use pitlane_engine::id::{Currency, ShardId};
 use pitlane_engine::view::ViewSettings;
 use pitlane_protocols::stomp::settings::Settings;
 
+use super::admission::ConnectionLimits;
 use crate::auth::Role;
 use crate::config::{Config, Mode, Params};
 use crate::stomp;
@@ -41,7 +42,10 @@ pub struct HttpSettings {
     pub drain_timeout: Duration,
     /// Each takes some 20 KB and a file descriptor.
     pub connections_max: usize,
+    /// From one address; of IPv6 from one /64 network.
     pub connections_per_peer_max: usize,
+    /// Of all connections, for clients that have logged in and for health checks.
+    pub connections_reserved_percent: usize,
     /// Requests a second; zero: no limit.
     pub rate_per_peer: u32,
     pub rate_per_login: u32,
@@ -86,6 +90,7 @@ impl HttpSettings {
             idle_timeout: ms(http.idle_timeout_ms),
             connections_max: http.connections_max as usize,
             connections_per_peer_max: http.per_peer_max as usize,
+            connections_reserved_percent: http.reserved_percent as usize,
             rate_per_peer: http.rate_per_peer,
             rate_per_login: http.rate_per_login,
             orders_max: http.orders_max,
@@ -101,6 +106,15 @@ impl HttpSettings {
             feeds: feeds(config),
             params: params.iter().map(|(name, param)| (name.to_string(), param.text.clone())).collect(),
             ..HttpSettings::default()
+        }
+    }
+
+    /// How many connections there may be, and how many of them are kept for known clients.
+    pub(super) fn connection_limits(&self) -> ConnectionLimits {
+        ConnectionLimits {
+            max: self.connections_max,
+            per_peer_max: self.connections_per_peer_max,
+            reserve: self.connections_max * self.connections_reserved_percent / 100,
         }
     }
 }
@@ -123,6 +137,7 @@ impl Default for HttpSettings {
             drain_timeout: Duration::from_secs(4),
             connections_max: 4_096,
             connections_per_peer_max: 1_024,
+            connections_reserved_percent: 10,
             rate_per_peer: 200_000,
             rate_per_login: 200_000,
             orders_max: 10_000,

@@ -195,7 +195,7 @@ pub fn start(
     let mut threads = threads.map_err(system(NO_THREAD))?;
     let core = topology.http_cores.first().copied();
     threads.push(start_http(http, core, life.clone()).map_err(system(NO_THREAD))?);
-    let reload = reload_by_signal().map_err(system("cannot hear signals"))?;
+    let reload = reload_by_signal(life).map_err(system("cannot hear signals"))?;
     let watch = Watch::new(healths, registry, standing.clone(), supply).with_reload(reload, tls, reread);
     Ok(Running {
         bells,

@@ -15,6 +15,7 @@ mod service;
 mod attribution;
 mod audit;
 mod certificates;
+mod crowd;
 mod house;
 mod interfaces;
 mod login;
