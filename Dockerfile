@@ -15,10 +15,10 @@
 
 FROM rust:1.95-slim-bookworm AS build
 SHELL ["/bin/bash", "-euo", "pipefail", "-c"]
-# For ring: cc and perl come with the image's libc6-dev and gcc; for the page: npm; for glommio, whose build calls it: git.
+# For aws-lc: cc comes with the image's libc6-dev and gcc; for the page: npm.
 # hadolint ignore=DL3008
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends git make perl nodejs npm \
+    && apt-get install --yes --no-install-recommends make perl nodejs npm \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /source
 COPY . .

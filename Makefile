@@ -17,7 +17,7 @@ PREFIX ?= /usr/local
 SYSCONFDIR ?= $(if $(filter /usr /usr/local,$(PREFIX)),/etc,$(PREFIX)/etc)
 
 .DEFAULT_GOAL := help
-.PHONY: help run page test web-test client-test check sim faults chaos campaign attack fuzz mutants oracle bench compare bench-gate flame smoke pure cover \
+.PHONY: help run page test web-test client-test check sim faults chaos campaign attack fuzz mutants miri uring oracle bench compare bench-gate flame smoke pure cover \
 	install release reproducible deny sbom clean
 
 # The page is built where npm is at hand, and only when something of it has changed; without it the binary says how.
@@ -47,15 +47,19 @@ web/dist/.stamp: web/node_modules/.stamp $(WEB_SOURCES)
 	cd web && npm run --silent build
 	@touch $@
 
+# The binary for the tests that start it. `make test` has built it with everything else, and says so by BUILD=: built alone it has other
+# features of its dependencies, and would be built a second time with many of them.
+BUILD := cargo build $(PROFILE) --package pitlane
+
 test: $(if $(NPM),page) ## all tests, with the simulation's daily portion of seeds
 	cargo test --workspace $(PROFILE) $(if $(TEST),-- $(TEST))
-	$(if $(NPM),$(if $(TEST),,$(MAKE) web-test))
-	$(if $(VENV)$(CI),$(if $(TEST),,$(MAKE) client-test))
+	$(if $(NPM),$(if $(TEST),,$(MAKE) web-test BUILD=))
+	$(if $(VENV)$(CI),$(if $(TEST),,$(MAKE) client-test BUILD=))
 
 web-test: page ## the page: its types, its stores, and journeys with a browser against the real binary (FULL=1: with measurements)
 	@command -v chromium >/dev/null || web/test/install-chromium
 	cd web && npm run --silent check && npm test --silent
-	cargo build $(PROFILE) --package pitlane
+	$(BUILD)
 	cd web && timeout 300 node --test --test-concurrency=1 --test-reporter=spec test/journeys.test.mjs
 	$(if $(FULL),cd web && node test/measure.mjs)
 
@@ -66,7 +70,7 @@ $(CLIENT_ENV)/.stamp: $(CLIENT_SOURCES)
 	@touch $@
 
 client-test: $(CLIENT_ENV)/.stamp ## the Python client: its types, and its tests and examples against the real binary (BINARY=… takes another)
-	$(if $(BINARY),,cargo build $(PROFILE) --package pitlane)
+	$(if $(BINARY),,$(BUILD))
 	cd $(CLIENT) && $(CLIENT_ENV)/bin/python -m mypy --cache-dir $(CLIENT_ENV)/mypy
 	cd $(CLIENT) && $(if $(BINARY),BINARY=$(abspath $(BINARY))) PYTHONDONTWRITEBYTECODE=1 timeout 300 $(CLIENT_ENV)/bin/python -m pytest -p no:cacheprovider
 
@@ -135,6 +139,16 @@ mutants: ## changes to the lines of engine and protocols that differ from BASE (
 	@mkdir -p $(MUTANTS)
 	@git diff $(BASE) -- engine/src protocols/src >$(MUTANTS)/change.diff
 	PITLANE_SEEDS=$(or $(SEEDS),60) cargo mutants --in-diff $(MUTANTS)/change.diff --output $(MUTANTS) $(ONLY)
+
+# Miri is a part of nightly. What it cannot run (mapped files, epoll) is left out there and runs with `make test`.
+miri: ## the `unsafe` of io/sys under Miri: what it copies, and that nothing is read or written outside
+	@rustup toolchain list | grep -q '^nightly' || rustup toolchain install nightly --profile minimal
+	@rustup component add miri rust-src --toolchain nightly >/dev/null 2>&1
+	MIRIFLAGS=-Zmiri-strict-provenance cargo +nightly miri test --package pitlane-sys --target-dir $(BUILT)/miri
+
+uring: ## the tests of the sockets with the io_uring driver, which is not built by default
+	cargo test --package pitlane --features uring $(PROFILE) --lib net::
+	cargo test --package pitlane --features uring $(PROFILE) --test net --test net_guards --test net_limits --test net_tls --test doctor
 
 oracle: ## our FIX codec beside fefix: the same frames and fields, and how fast (builds for a quarter of an hour, once)
 	cargo test --release --manifest-path tests/oracle/Cargo.toml

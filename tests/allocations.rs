@@ -62,7 +62,7 @@ fn a_worker_that_waits_for_storage_allocates_nothing() {
         (terms.strategy, terms.account) = (StrategyId::SERVER, world::HOME_ACCOUNTS[turn]);
         terms.qty = Qty::from_raw(lot(SecurityId(5)));
         let body = Body::Submit { id: IntId::numbered(b'o', number), terms };
-        let _ = ports[0].send(ShardId(0), Command { source: world::source(0, 1), token: 1, body });
+        let _ = ports[0].send(ShardId(0), Command::new(world::source(0, 1), 1, body));
         if number.is_multiple_of(GROUP) {
             stored = number;
         }
@@ -124,7 +124,7 @@ impl Floor {
     }
 
     fn tell(&mut self, body: Body) {
-        let command = Command { source: world::source(0, 1), token: 1, body };
+        let command = Command::new(world::source(0, 1), 1, body);
         self.last = Some(command);
         self.shard.apply(self.now, &command, &mut self.out);
         self.hear();

@@ -10,6 +10,7 @@ use pitlane_engine::event::Event;
 use pitlane_engine::id::{AdapterId, ExchangeId, IntId, OrderHandle, PortId, StrategyId, Uuid};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
 use pitlane_engine::number::{Money, Price, Qty};
+use pitlane_engine::pages::LargePages;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::settings::{Delays, ShardSettings};
 use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
@@ -127,6 +128,9 @@ const REFERENCE: &[Case] = &[
     }),
     (Reason::AccountElsewhere, "other exchange", || {
         submit(Terms { account: world::PLAIN_ACCOUNT, ..good() })
+    }),
+    (Reason::StrategyNotPermitted, "order", || {
+        submit(Terms { account: world::RESERVED_ACCOUNT, strategy: world::STRATEGIES[2], ..good() })
     }),
     (Reason::UnknownStrategy, "order", || submit(Terms { strategy: world::NO_STRATEGY, ..good() })),
     (Reason::UnknownStrategy, "subscription", || {
@@ -514,10 +518,11 @@ fn desk(depth: usize) -> (Desk, PortEnd, Ticket) {
         finished_max: 8,
         prefix: b'd',
         seed: 1,
+        pages: LargePages::NONE,
     };
     let desk = Desk::new(settings, IdBlock { next: 1, end: 100 });
     let id = IntId::parse(b"mine").expect("a good id");
-    (desk, ports.remove(0), Ticket { source: world::source(0, 1), token: 1, id })
+    (desk, ports.remove(0), Ticket { source: world::source(0, 1), token: 1, id, ..Ticket::default() })
 }
 
 #[test]

@@ -186,7 +186,7 @@ fn trusting(certificate: &Path) -> Arc<ClientConfig> {
     for certificate in CertificateDer::pem_file_iter(certificate).unwrap() {
         roots.add(certificate.unwrap()).unwrap();
     }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
     Arc::new(config.with_root_certificates(roots).with_no_client_auth())
 }

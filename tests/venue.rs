@@ -8,9 +8,9 @@
 //! logon                      we connect, and both sides are in touch
 //! < 35=D|11=$a|38=10|-99     to the venue: these fields, and not 99; nothing else may be said
 //! > 35=8|11=$a|150=0|39=0    from the venue; 8, 9, 10 and what is missing of 49, 56, 34, 52 is put in
-//! order o1 buy 10 100        a client's order; `cancel o2 o1`, `replace o2 o1 12`
+//! order o1 buy 10 100        a client's order; `cancel o2 o1`, `replace o2 o1 12`, `close o3`: the position
 //! tick 8 5@99 7@101 last 0   the last tick of a security; `tick 8 none`: there was none
-//! stop-order o1 buy 10 105   a stop; `trade 106`: the market trades there
+//! stop-order o1 buy 10 105   a stop, GTC or for so many seconds (`105 30`); `trade 106`: the market trades there
 //! tells N                    the shard does not hear whether the venue is connected
 //! alerts InDoubt             what was alerted since the last look
 //! is o1 New 0                how it stands, and what is filled; `unknown` behind it: in doubt
@@ -114,9 +114,10 @@ impl Play {
                 let side = if *side == "buy" { Side::Buy } else { Side::Sell };
                 self.stage.submit(id, side, qty, price);
             }
-            ("stop-order", [id, side, qty, stop]) => {
+            ("stop-order", [id, side, qty, stop, rest @ ..]) => {
                 let side = if *side == "buy" { Side::Buy } else { Side::Sell };
-                self.stage.submit_stop(id, side, qty, stop);
+                let until = rest.first().map(|count| seconds_of(count)).transpose()?;
+                self.stage.submit_stop(id, side, qty, stop, until);
             }
             ("trade", [price]) => self.stage.trade(price),
             ("tells", [word]) => {
@@ -138,6 +139,7 @@ impl Play {
                 self.stage.settle();
             }
             ("cancel", [id, order]) => self.stage.cancel(id, order),
+            ("close", [id]) => self.stage.close(id),
             ("replace", [id, order, qty]) => self.stage.replace(id, order, qty),
             ("stop", _) => {
                 self.stage.session.log_out(self.stage.now, rest.as_bytes(), Ending::EndedByUs);

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use core_affinity::CoreId;
+use pitlane_sys::affinity::pin_current_thread;
 
 use crate::chance::Chance;
 use crate::fix::seal;
@@ -89,11 +89,11 @@ pub struct Attacker {
 }
 
 impl Attacker {
-    pub fn start(attack: Attack, doors: Doors, rate: u64, core: Option<CoreId>) -> Attacker {
+    pub fn start(attack: Attack, doors: Doors, rate: u64, core: Option<usize>) -> Attacker {
         let (stop, acts) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let (stopped, done) = (stop.clone(), acts.clone());
         let thread = thread::spawn(move || {
-            core.into_iter().for_each(|core| _ = core_affinity::set_for_current(core));
+            core.into_iter().for_each(|core| _ = pin_current_thread(core));
             let mut visitor = Visitor::new(attack, doors);
             let begin = Instant::now();
             let gap = Duration::from_nanos(1_000_000_000 / rate.max(1));

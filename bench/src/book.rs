@@ -4,6 +4,7 @@
 //! and a plain table leads from order id to slot. The venue is asked as the shard asks it: first whether the order only has to
 //! rest, to leave, to come again; and only if there is more to it, the long way.
 
+use pitlane::pages::LARGE_PAGES;
 use pitlane_engine::id::SecurityId;
 use pitlane_engine::settings::VenueSettings;
 use pitlane_engine::terms::Tif;
@@ -36,7 +37,7 @@ impl Book {
         };
         let slots = workload.prefill.len() * 2;
         Book {
-            venue: Venue::new((0..workload.securities).map(spec).collect(), slots),
+            venue: Venue::new((0..workload.securities).map(spec).collect(), slots, LARGE_PAGES),
             tenants: Vec::with_capacity(slots),
             places: vec![NONE; workload.order_id_max as usize + 1],
             free: Vec::with_capacity(slots),

@@ -122,7 +122,7 @@ impl Broker {
         let folder = std::env::temp_dir().join(format!("pitlane-bench-broker-{port}"));
         fs::create_dir_all(&folder).map_err(say)?;
         let found = kind.command(&folder, port, names).inspect_err(|_| _ = fs::remove_dir_all(&folder))?;
-        let core = pinning.second.map_or(0, |core| core.id).to_string();
+        let core = pinning.second.unwrap_or(0).to_string();
         let mut command = Command::new("taskset");
         command.args(["-c", &core]).arg(found.get_program()).args(found.get_args());
         command.envs(found.get_envs().filter_map(|(key, value)| Some((key, value?))));

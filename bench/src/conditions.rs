@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs;
 use std::process::Command;
 
-use core_affinity::CoreId;
+use pitlane_sys::affinity::{allowed_cores, pin_current_thread};
 use serde::Serialize;
 
 #[derive(Clone, Debug, Serialize)]
@@ -53,16 +53,16 @@ pub struct Pinning {
     /// That the process may use.
     pub cores: usize,
     /// Takes the time, or drives.
-    pub first: Option<CoreId>,
+    pub first: Option<usize>,
     /// The other end of a ring. The same as `first` on a machine with one core.
-    pub second: Option<CoreId>,
+    pub second: Option<usize>,
 }
 
 impl Pinning {
     /// Pins the calling thread to the last core, where the system is least busy, and keeps the one before for a partner.
     pub fn take() -> Pinning {
-        let cores = core_affinity::get_core_ids().unwrap_or_default();
-        let first = cores.last().copied().filter(|&core| core_affinity::set_for_current(core));
+        let cores = allowed_cores().unwrap_or_default();
+        let first = cores.last().copied().filter(|&core| pin_current_thread(core).is_ok());
         let second = if cores.len() > 1 { cores.get(cores.len() - 2).copied() } else { first };
         Pinning { cores: cores.len(), first, second: second.filter(|_| first.is_some()) }
     }
@@ -77,9 +77,9 @@ impl fmt::Display for Pinning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.first, self.second) {
             (Some(first), Some(second)) if first != second => {
-                write!(f, "core {}, partner on core {}", first.id, second.id)
+                write!(f, "core {}, partner on core {}", first, second)
             }
-            (Some(first), _) => write!(f, "core {}, and no second core", first.id),
+            (Some(first), _) => write!(f, "core {}, and no second core", first),
             (None, _) => write!(f, "none possible"),
         }
     }

@@ -26,6 +26,7 @@ use pitlane_engine::id::{SecurityId, ShardId};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 use pitlane_protocols::stomp::settings::Settings;
+use pitlane_sys::affinity::pin_current_thread;
 use quanta::Clock;
 
 use crate::conditions::Pinning;
@@ -257,7 +258,7 @@ impl Room {
             (pinning.second, shared.clone(), reference.clone(), clock.clone());
         let thread = thread::spawn(move || {
             if let Some(core) = core {
-                core_affinity::set_for_current(core);
+                _ = pin_current_thread(core);
             }
             let mut net = Net::open(NetSettings::default()).expect("a driver opens");
             let any = "127.0.0.1:0".parse().expect("an address");

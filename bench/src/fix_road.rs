@@ -3,9 +3,11 @@
 
 use std::sync::Arc;
 
+use pitlane::pages::LARGE_PAGES;
 use pitlane_engine::desk::{Desk, DeskSettings, IdBlock};
 use pitlane_engine::id::{AccountId, Origin, PortId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
+use pitlane_engine::sender::SenderId;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use pitlane_engine::worker::Worker;
 use pitlane_protocols::fix::session::{Session, SessionSettings};
@@ -58,6 +60,7 @@ impl Road {
             finished_max: 1_024,
             prefix: b'f',
             seed: 1,
+            pages: LARGE_PAGES,
         };
         let mut session = SessionSettings::new("PITLANE", "CLIENT1", SOURCE);
         session.account = Some(AccountId(1));
@@ -84,7 +87,7 @@ impl Road {
             rest = &rest[taken..];
             let mut asked = 0;
             while let Some(request) = self.session.poll_command(now, &self.desk) {
-                request.send(&mut self.desk, &mut self.port).expect("the lane holds a batch");
+                request.send(&mut self.desk, &mut self.port, SenderId::NONE).expect("the lane holds a batch");
                 asked += 1;
             }
             self.worker.poll(now);

@@ -15,6 +15,7 @@ use pitlane::refdata;
 use pitlane::serve::{ServeSettings, serve};
 use pitlane_engine::time::Timestamp;
 use pitlane_protocols::fix::stamp::Stamp;
+use pitlane_sys::affinity::pin_current_thread;
 use serde_json::Value;
 
 use crate::attacker::Doors;
@@ -86,7 +87,7 @@ impl Server {
     pub fn start(peer: Peer, pinning: &Pinning, sessions: usize) -> Result<Server, Failure> {
         let address = free_address()?;
         let stop = Arc::new(AtomicBool::new(false));
-        let core = pinning.second.map_or(0, |core| core.id);
+        let core = pinning.second.unwrap_or(0);
         let mut server = Server { child: None, stop: stop.clone(), address, http: None, folder: None };
         match peer {
             Peer::Echo => echo(address, pinning, stop)?,
@@ -118,7 +119,7 @@ impl Server {
         let (address, stomp) = (free_address()?, free_address()?);
         let stop = Arc::new(AtomicBool::new(false));
         let mut server = Server { child: None, stop, address, http: None, folder: None };
-        server.serve(pinning.second.map_or(0, |core| core.id), Some(stomp))?;
+        server.serve(pinning.second.unwrap_or(0), Some(stomp))?;
         server.until_it_listens()?;
         let http = server.http.ok_or("it has no door for HTTP")?;
         Ok((server, Doors { fix: address, stomp, http }))
@@ -208,7 +209,7 @@ fn echo(address: SocketAddr, pinning: &Pinning, stop: Arc<AtomicBool>) -> io::Re
     let listener = TcpListener::bind(address)?;
     let core = pinning.second;
     std::thread::spawn(move || {
-        core.into_iter().for_each(|core| _ = core_affinity::set_for_current(core));
+        core.into_iter().for_each(|core| _ = pin_current_thread(core));
         for stream in listener.incoming() {
             let Ok(mut stream) = stream else { return };
             let _ = stream.set_nodelay(true);

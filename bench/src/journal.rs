@@ -24,6 +24,7 @@ use pitlane_engine::outbox::Outbox;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;
 use pitlane_engine::time::Timestamp;
+use pitlane_sys::affinity::pin_current_thread;
 
 use crate::conditions::{Pinning, on_core_ns};
 use crate::measure::histogram;
@@ -313,13 +314,13 @@ fn beside<T>(mut keeper: Keeper, mut steward: Steward, pinning: &Pinning, work: 
     thread::scope(|scope| {
         scope.spawn(|| {
             if let Some(core) = pinning.second {
-                core_affinity::set_for_current(core);
+                _ = pin_current_thread(core);
             }
             cycle(&done, |now| keeper.poll(now));
         });
         scope.spawn(|| {
             if let Some(core) = pinning.second {
-                core_affinity::set_for_current(core);
+                _ = pin_current_thread(core);
             }
             cycle(&done, |now| steward.poll(now));
         });

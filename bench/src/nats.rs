@@ -27,7 +27,7 @@ impl Nats {
     /// None: it is not installed, or did not come up.
     pub fn start(pinning: &Pinning) -> Option<Nats> {
         let port = std::net::TcpListener::bind("127.0.0.1:0").ok()?.local_addr().ok()?.port();
-        let core = pinning.second.map_or(0, |core| core.id).to_string();
+        let core = pinning.second.unwrap_or(0).to_string();
         let child = Command::new("taskset")
             .args(["-c", &core, "nats-server", "-a", "127.0.0.1", "-p", &port.to_string()])
             .env("GOMAXPROCS", "1")

@@ -16,6 +16,7 @@ use pitlane::net::listener::Listener;
 use pitlane::net::settings::{DriverKind, Limits, ListenerSettings, NetSettings};
 use pitlane::net::sockets::Sockets;
 use pitlane_engine::time::Timestamp;
+use pitlane_sys::affinity::pin_current_thread;
 use quanta::Clock;
 
 use crate::conditions::Pinning;
@@ -159,7 +160,7 @@ impl Partner {
         let (start, core) = (Start { address: send, stop: Arc::clone(&stop) }, pinning.second);
         let thread = thread::spawn(move || {
             if let Some(core) = core {
-                core_affinity::set_for_current(core);
+                _ = pin_current_thread(core);
             }
             serve(start);
         });

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use pitlane::pages::LARGE_PAGES;
 use pitlane_engine::command::{Body, Command, Limits, Phase, Scope, Trade, Watch};
 use pitlane_engine::id::{
     AccountId, AdapterId, Currency, ExchangeId, FamilyId, IntId, OrderHandle, Origin, PortId, SecurityId,
@@ -39,6 +40,7 @@ pub fn shard_for(workload: &Workload) -> (Shard, Outbox) {
     let reference = Arc::new(reference(workload.securities));
     let settings = ShardSettings {
         orders_max: (workload.prefill.len() * 2 + SLOTS_BESIDES) as u32,
+        pages: LARGE_PAGES,
         ..ShardSettings::default()
     };
     let mut shard = Shard::new(ShardId(0), 1, reference, settings);
@@ -60,7 +62,7 @@ fn apply(shard: &mut Shard, now: Timestamp, body: Body, outbox: &mut Outbox) {
 
 #[inline(always)]
 pub fn command(body: Body) -> Command {
-    Command { source: SOURCE, token: 0, body }
+    Command::new(SOURCE, 0, body)
 }
 
 /// What is said to a new shard before the flow begins.
@@ -200,6 +202,7 @@ pub fn reference(securities: u32) -> RefData {
         active: true,
         adapter_type: "SIM".into(),
         exchanges: Vec::new(),
+        strategies: Vec::new(),
     };
     let strategy = |id: StrategyId, name: &str| Strategy { id, name: name.to_owned(), auto_activate: false };
     let rows = Rows {

@@ -10,6 +10,7 @@ use hdrhistogram::Histogram;
 use pitlane_engine::command::Command;
 use pitlane_engine::event::Event;
 use pitlane_engine::lane::lane;
+use pitlane_sys::affinity::pin_current_thread;
 use quanta::Clock;
 
 use crate::conditions::Pinning;
@@ -92,7 +93,7 @@ impl Partner {
         let (stopped, core) = (Arc::clone(&stop), pinning.second);
         let thread = thread::spawn(move || {
             if let Some(core) = core {
-                core_affinity::set_for_current(core);
+                _ = pin_current_thread(core);
             }
             while !stopped.load(Ordering::Relaxed) {
                 cycle();

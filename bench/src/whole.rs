@@ -9,7 +9,7 @@ use pitlane_engine::outbox::Outbox;
 use pitlane_engine::shard::Shard;
 use pitlane_engine::terms::{OrderKind, Terms};
 use pitlane_engine::time::Timestamp;
-use prefetch_index::prefetch_index;
+use pitlane_sys::prefetch;
 
 use crate::platform::{self, SOURCE, START, STEP_NS};
 use crate::units;
@@ -176,7 +176,7 @@ impl Matcher for Whole {
             self.shard.foresee(&self.desk.outline(second));
         }
         if let Some(third) = coming.get(2) {
-            prefetch_index(&self.desk.handles, third.order as usize);
+            self.desk.handles.get(third.order as usize).into_iter().for_each(prefetch);
         }
     }
 

@@ -17,6 +17,7 @@ use crate::command::{Body as Told, Command};
 use crate::event::{Adjustment, Body, Event, Refusal, What};
 use crate::id::{IntId, OrderHandle, PortId, SecurityId, ShardId, Source};
 use crate::image::image;
+use crate::sender::{SenderId, SentBy};
 use crate::strategy::letters::speaks;
 
 /// Servers of one cluster: as many as a port's number has room for.
@@ -71,8 +72,34 @@ pub fn source_of(event: &mut Event) -> Option<&mut Source> {
         | Body::ToVenue(_)
         | Body::Budget(_)
         | Body::SnapshotBegin { .. }
-        | Body::SnapshotEnd { .. } => None,
+        | Body::SnapshotEnd { .. }
+        | Body::Sender { .. }
+        | Body::Sent { .. } => None,
         Body::UsedIds(used) => Some(&mut used.source),
+    }
+}
+
+/// Gives the senders that an event names the ports that they have here.
+pub fn translate_senders(event: &mut Event, port_here: impl Fn(PortId) -> PortId) {
+    let translate = |id: &mut SenderId| *id = id.with_port(port_here(id.port()));
+    match &mut event.body {
+        Body::Order(order) => translate(&mut order.sender),
+        Body::Status(report) => translate(&mut report.sender),
+        Body::Sender { id, .. } => translate(id),
+        Body::Sent { sent: SentBy { submitted, modified, canceled }, .. } => {
+            [submitted, modified, canceled].into_iter().for_each(translate)
+        }
+        _ => {}
+    }
+}
+
+/// The same for a command of this server's client that another server takes.
+pub fn send_abroad(command: &mut Command, member: MemberId) {
+    let there = |port: PortId| abroad(member, port);
+    command.source.port = there(command.source.port);
+    command.sender = command.sender.with_port(there(command.sender.port()));
+    if let Told::Sender { id, .. } = &mut command.body {
+        *id = id.with_port(there(id.port()));
     }
 }
 
@@ -94,7 +121,7 @@ pub fn is_sound(shard: ShardId, orders_max: u32, event: &Event) -> bool {
         Body::Order(told) => (told.order, Some(told.terms.security)),
         Body::Status(told) => (told.order, Some(told.security)),
         Body::Refused(told) => (told.order, None),
-        Body::Forgotten { order, .. } => (*order, None),
+        Body::Forgotten { order, .. } | Body::Sent { order, .. } => (*order, None),
         Body::Booked(booking) => (OrderHandle::NONE, booking.security),
         Body::Adjusted { what: Adjustment::Position { security, .. }, .. } => {
             (OrderHandle::NONE, Some(*security))
@@ -312,7 +339,7 @@ mod tests {
             assert!((0..bytes.len()).all(|cut| Call::decode(&bytes[..cut]).is_err()));
         }
         let body = Told::Phase { strategy: StrategyId(2), phase: Phase::Start };
-        let commands = vec![(ShardId(1), Command { source: Source::default(), token: 1, body })];
+        let commands = vec![(ShardId(1), Command::new(Source::default(), 1, body))];
         let securities = vec![SecurityId(4)];
         let letters = [
             Letter::Join { card, life: 1, heard: vec![(ShardId(1), 2)] },

@@ -7,6 +7,7 @@ use crate::id::{
 };
 use crate::number::{Money, Price, Qty};
 use crate::reason::Reason;
+use crate::sender::{SenderId, SenderPart};
 use crate::terms::{Changes, Terms};
 use crate::time::{Day, Timestamp};
 
@@ -17,7 +18,16 @@ pub struct Command {
     pub source: Source,
     /// The asker's own mark; comes back with [`crate::event::Body::Done`].
     pub token: u32,
+    /// Who sent it, of an order, modification, cancel or close; see [`crate::sender`].
+    pub sender: SenderId,
     pub body: Body,
+}
+
+impl Command {
+    /// A command without a sender.
+    pub const fn new(source: Source, token: u32, body: Body) -> Command {
+        Command { source, token, sender: SenderId::NONE, body }
+    }
 }
 
 const _: () = assert!(size_of::<Command>() <= 128, "a command has two cache lines");
@@ -161,6 +171,22 @@ pub enum Body {
         exchange: ExchangeId,
         day: Day,
     },
+    /// What a port tells about a sender before it sends the first command of that sender. It is not answered.
+    Sender {
+        id: SenderId,
+        part: SenderPart,
+    },
+    /// Where the chain of the audit log has come to; kept, and nothing else. See `io/src/audit/anchor.rs`.
+    AuditAnchor(AuditAnchor),
+}
+
+/// A line of an audit log, by its number and its hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AuditAnchor {
+    /// Which log: each server of a standby pair has its own.
+    pub log: u64,
+    pub line: u64,
+    pub hash: [u8; 32],
 }
 
 /// Best prices. A size of zero means that this side is empty.

@@ -27,7 +27,9 @@ use crate::event::OrderReport;
 use crate::id::{AccountId, IntId, OrderHandle, PortId, SecurityId, ShardId, Source, StrategyId};
 use crate::mesh::PortEnd;
 use crate::number::Qty;
+use crate::pages::LargePages;
 use crate::reason::Reason;
+use crate::sender::SenderId;
 use crate::shard::shard_of;
 use crate::terms::{Changes, Status, Terms};
 use crate::time::Day;
@@ -64,6 +66,8 @@ pub struct DeskSettings {
     pub prefix: u8,
     /// Of the hash over the ids; nobody outside should know it.
     pub seed: u64,
+    /// Where the tables of orders and ids lie.
+    pub pages: LargePages,
 }
 
 /// Numbers for ids made here, never given to anybody else: `next` up to but not including `end`.
@@ -73,7 +77,8 @@ pub struct IdBlock {
     pub end: u64,
 }
 
-/// What comes with every request: who asks, their mark, and the id they give it; none, and the desk makes one.
+/// What comes with every request: who asks, their mark, and the id they give it; none, and the desk makes one. The sender is
+/// recorded, and means nothing to the desk.
 ///
 /// The token tells apart what a session has in flight: a command that is refused without an order is known by it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,6 +86,7 @@ pub struct Ticket {
     pub source: Source,
     pub token: u32,
     pub id: IntId,
+    pub sender: SenderId,
 }
 
 /// A position to be closed, see [`crate::command::Body::Close`].
@@ -160,9 +166,9 @@ impl Desk {
         assert!(settings.ids_max >= settings.orders_max, "an order has an id");
         Desk {
             settings,
-            names: Names::new(settings.ids_max, settings.seed),
+            names: Names::new(settings.ids_max, settings.seed, settings.pages),
             used: UsedIdSet::new(used_ids_max(&settings), settings.seed),
-            roster: Roster::new(settings.orders_max),
+            roster: Roster::new(settings.orders_max, settings.pages),
             numbers,
             spare: IdBlock::default(),
             held: 0,
@@ -213,7 +219,7 @@ impl Desk {
         let id = self.new_id(&ticket, None).map_err(|reason| self.declined(number, reason))?;
         let Entry { handle, stage, .. } = *self.roster.at(number);
         if stage == Stage::InFlight {
-            self.hold(number, ticket.token, id).map_err(|reason| self.declined(number, reason))?;
+            self.hold(number, &ticket, id).map_err(|reason| self.declined(number, reason))?;
             return Ok(id);
         }
         self.request(port, number, &ticket, Told::Cancel { order: handle, id })?;
@@ -230,7 +236,7 @@ impl Desk {
         shard: ShardId,
         body: impl FnOnce(IntId) -> Told,
     ) -> Result<IntId, Declined> {
-        let Ticket { source, token, .. } = ticket;
+        let Ticket { source, token, sender, .. } = ticket;
         assert_eq!(source.port, self.settings.port, "a desk serves its own port");
         let id = self.new_id(&ticket, None)?;
         if !port.has_room(shard) {
@@ -241,7 +247,7 @@ impl Desk {
         }
         let number = self.roster.add(source, token);
         self.add_name(number, id, false);
-        let command = Command { source, token, body: body(id) };
+        let command = Command { source, token, sender, body: body(id) };
         port.send(shard, command).expect("there was room and nobody else writes");
         Ok(id)
     }
@@ -254,7 +260,7 @@ impl Desk {
         ticket: &Ticket,
         body: Told,
     ) -> Result<(), Declined> {
-        let Ticket { source, token, .. } = *ticket;
+        let Ticket { source, token, sender, .. } = *ticket;
         assert_eq!(source.port, self.settings.port, "a desk serves its own port");
         let shard = self.roster.at(number).handle.shard();
         if !port.has_room(shard) {
@@ -263,12 +269,13 @@ impl Desk {
         if !self.make_room(false) {
             return Err(self.declined(number, Reason::ShardFull));
         }
-        port.send(shard, Command { source, token, body }).expect("there was room and nobody else writes");
+        let command = Command { source, token, sender, body };
+        port.send(shard, command).expect("there was room and nobody else writes");
         Ok(())
     }
 
     /// Keeps a cancel until the handle of its order is known.
-    fn hold(&mut self, number: u32, token: u32, id: IntId) -> Result<(), Reason> {
+    fn hold(&mut self, number: u32, ticket: &Ticket, id: IntId) -> Result<(), Reason> {
         if self.roster.at(number).held != NIL {
             return Err(Reason::RequestPending);
         }
@@ -281,7 +288,7 @@ impl Desk {
         self.held += 1;
         let name = self.add_name(number, id, true);
         let entry = self.roster.at_mut(number);
-        (entry.held, entry.held_token) = (name, token);
+        (entry.held, entry.held_token, entry.held_sender) = (name, ticket.token, ticket.sender);
         Ok(())
     }
 

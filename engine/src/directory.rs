@@ -61,6 +61,8 @@ pub struct AccountEntry {
     pub active: bool,
     /// By index of the exchange.
     pub admits: Vec<bool>,
+    /// Strategies that may use it; none named means all.
+    pub strategies: Vec<StrategyId>,
     pub guard: Guard,
 }
 
@@ -195,11 +197,19 @@ impl Directory {
                 Some(at) => {
                     let entry = &mut self.accounts[at as usize];
                     (entry.active, entry.admits) = (row.active, admits);
+                    entry.strategies.clone_from(&row.strategies);
                 }
                 None => {
                     enlist(&mut self.account_by_id, row.id.0 as u32, self.accounts.len() as u32);
                     let guard = Guard::new(Scope::Account(row.id));
-                    self.accounts.push(AccountEntry { id: row.id, active: row.active, admits, guard });
+                    let strategies = row.strategies.clone();
+                    self.accounts.push(AccountEntry {
+                        id: row.id,
+                        active: row.active,
+                        admits,
+                        strategies,
+                        guard,
+                    });
                 }
             }
         }

@@ -27,12 +27,12 @@ impl Errands {
     }
 
     pub fn tell_all(&mut self, body: Body) {
-        let command = Command { source: self.source, token: 0, body };
+        let command = Command::new(self.source, 0, body);
         self.waiting.push_back(Errand::All(Broadcast::new(command)));
     }
 
     pub fn tell(&mut self, shard: ShardId, body: Body) {
-        self.send(shard, Command { source: self.source, token: 0, body });
+        self.send(shard, Command::new(self.source, 0, body));
     }
 
     pub fn send(&mut self, shard: ShardId, command: Command) {

@@ -12,6 +12,7 @@ use crate::id::{
 };
 use crate::number::{Money, Price, Qty};
 use crate::reason::Reason;
+use crate::sender::{Sender, SenderId, SentBy};
 use crate::terms::{OrderKind, Side, Status, Terms, Tif};
 use crate::time::{Day, Timestamp};
 use crate::used_ids::UsedIds;
@@ -87,7 +88,9 @@ impl Event {
             | Body::Done { .. }
             | Body::SnapshotBegin { .. }
             | Body::SnapshotEnd { .. }
-            | Body::UsedIds(_) => None,
+            | Body::UsedIds(_)
+            | Body::Sender { .. }
+            | Body::Sent { .. } => None,
         }
     }
 }
@@ -185,6 +188,16 @@ pub enum Body {
         version: Version,
         directive: Directive,
     },
+    /// What is known about a sender.
+    Sender {
+        id: SenderId,
+        sender: Sender,
+    },
+    /// Who asked for what of an order, told where the requests themselves are not: in snapshots.
+    Sent {
+        order: OrderHandle,
+        sent: SentBy,
+    },
 }
 
 /// The terms of an order, and where it stands as they take effect.
@@ -198,6 +211,8 @@ pub struct OrderTerms {
     pub what: What,
     pub status: Status,
     pub reason: Reason,
+    /// Who sent the order, when it is entered or rejected; otherwise none.
+    pub sender: SenderId,
     pub terms: Terms,
 }
 
@@ -216,6 +231,8 @@ pub struct OrderReport {
     pub last_qty: Qty,
     pub last_price: Price,
     pub source: Source,
+    /// Who sent the request that this report is about; none where it is about no request.
+    pub sender: SenderId,
     pub security: SecurityId,
     pub strategy: StrategyId,
     pub account: AccountId,
@@ -241,6 +258,7 @@ impl OrderReport {
             last_qty: Qty::ZERO,
             last_price: Price::ZERO,
             source: order.source,
+            sender: order.sender,
             security: order.terms.security,
             strategy: order.terms.strategy,
             account: order.terms.account,

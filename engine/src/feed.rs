@@ -144,7 +144,7 @@ impl Feed {
         let body = stream.step(at, &self.settings);
         let next = stream.next_at(at);
         self.schedule.set(first, next);
-        Some(Command { source: self.settings.source, token: 0, body })
+        Some(Command::new(self.settings.source, 0, body))
     }
 }
 

@@ -32,10 +32,10 @@ pub const FORMAT: u32 = 1;
 /// The same for the state of a shard, which changes more often and can be made again from the commands. It goes up with [`FORMAT`] too.
 /// Of 1, orders came back without the reason, time and fill that were last told of them. Of 2, there were no used ids, no
 /// directives, no credit by position, no hours and expiries, and orders of outside venues came back without what is needed to
-/// count their fills again: such a state cannot be completed, so it is not read.
-pub const STATE_FORMAT: u32 = 3;
+/// count their fills again: such a state cannot be completed, so it is not read. Of 3, there were no senders.
+pub const STATE_FORMAT: u32 = 4;
 
-/// No command takes more: as many bytes as it has in memory. The longest, a submission, takes 105.
+/// No command takes more: as many bytes as it has in memory. The longest, a submission, takes 109.
 pub const COMMAND_BYTES_MAX: usize = 128;
 
 /// Writes a command at the beginning of `out`, which has room for [`COMMAND_BYTES_MAX`], and says how long it is.

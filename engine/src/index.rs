@@ -11,6 +11,7 @@
 
 use crate::ahead;
 use crate::id::IntId;
+use crate::pages::LargePages;
 use crate::scatter::Scatter;
 
 /// Open addressing from (session, id) to a number in the caller's slab, which holds the ids.
@@ -33,10 +34,10 @@ const LARGE: usize = 1 << 20;
 
 impl IdIndex {
     /// An index for at most `max` ids. All its memory is reserved now; pages never touched cost nothing.
-    pub fn new(max: u32, seed: u64) -> IdIndex {
+    pub fn new(max: u32, seed: u64, pages: LargePages) -> IdIndex {
         assert!(max <= INDEX_MAX, "32 bits of hash tell the home slot");
         let slots = (max as usize * 2).next_power_of_two();
-        let slots = if slots < LARGE { vec![0; slots] } else { ahead::zeros(slots) };
+        let slots = if slots < LARGE { vec![0; slots] } else { pages.zeros(slots) };
         IdIndex { slots, len: 0, max, scatter: Scatter::new(seed) }
     }
 
@@ -165,7 +166,7 @@ mod tests {
     fn check(max: u32, ids: u64, steps: u32, seed: u64) {
         let mut rng = Rng(seed);
         let slab = (0..ids).map(|n| ((n % 3) as u16, IntId::numbered(b'n', n / 3))).collect();
-        let mut book = Book { index: IdIndex::new(max, seed), slab };
+        let mut book = Book { index: IdIndex::new(max, seed, LargePages::NONE), slab };
         let mut model = BTreeMap::new();
         for _ in 0..steps {
             let number = rng.below(ids) as u32;
@@ -201,7 +202,7 @@ mod tests {
 
     #[test]
     fn the_same_id_in_another_session_is_another_id() {
-        let index = IdIndex::new(4, 1);
+        let index = IdIndex::new(4, 1, LargePages::NONE);
         let id = IntId::parse(b"A").unwrap();
         assert_ne!(index.scatter.hash(0, &id), index.scatter.hash(1, &id));
         assert_eq!(index.get(0, &id, |_| true), None);
@@ -210,7 +211,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "the caller looks for room first")]
     fn there_is_no_more_room_than_was_asked_for() {
-        let mut index = IdIndex::new(1, 1);
+        let mut index = IdIndex::new(1, 1, LargePages::NONE);
         index.insert(0, &IntId::numbered(b'n', 1), 0);
         index.insert(0, &IntId::numbered(b'n', 2), 1);
     }

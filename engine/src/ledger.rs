@@ -1,16 +1,20 @@
 //! Positions, cash and the transactions that make them. A booking either counts exactly or is refused whole; the same
 //! arithmetic counts it live, folds it into the opening balance when it is old, and recounts it when asked.
 
+mod exposure;
 mod image;
+
+pub use exposure::Exposure;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::ahead::{fetch, table};
+use crate::ahead::fetch;
 use crate::command::{ExecRef, Movement, MovementKind};
 use crate::event::{Booking, PositionState};
 use crate::id::{AccountId, Currency, IntId, OrderHandle, SecurityId, StrategyId, TransactionId, Uuid};
 use crate::number::{ContractSize, Money, Notional, Price, Qty};
 use crate::order::Order;
+use crate::pages::LargePages;
 use crate::terms::Side;
 use crate::time::Timestamp;
 
@@ -90,77 +94,6 @@ pub struct Position {
     recount: PositionState,
 }
 
-/// One account in one security, over all strategies: for its limits.
-#[derive(Clone, Copy, Debug)]
-pub struct Exposure {
-    pub account: AccountId,
-    pub net: Qty,
-    pub open: OpenQty,
-    /// What the position has cost at average cost, signed like the position.
-    pub cost: Money,
-    /// What closed parts have earned, less all commissions.
-    pub gain: Money,
-    /// Credit set aside for open orders, by side: each order at its whole cost.
-    pub aside: [Money; 2],
-    /// [`Exposure::credit_used`] as the account's guard has it; zero where the security does not count.
-    pub used: i128,
-}
-
-impl Exposure {
-    fn new(account: AccountId) -> Exposure {
-        Exposure {
-            account,
-            net: Qty::ZERO,
-            open: OpenQty::default(),
-            cost: Money::ZERO,
-            gain: Money::ZERO,
-            aside: [Money::ZERO; 2],
-            used: 0,
-        }
-    }
-
-    /// Credit that the account uses by this security: the cost of its position, long or short, as a
-    /// magnitude, less what closed parts have earned, and of what is set aside for open orders
-    /// the part that opens or extends a position.
-    pub fn credit_used(&self) -> i128 {
-        let held = self.cost.raw().unsigned_abs() as i128 - self.gain.raw() as i128;
-        let opening = |side: Side| {
-            let opens = self.opening_qty(side, Qty::ZERO);
-            opening_share(self.aside[side as usize], self.open.of(side), opens)
-        };
-        held + opening(Side::Buy) + opening(Side::Sell)
-    }
-
-    /// By how much [`Exposure::credit_used`] grows when `qty` more of a side is open and `aside` more is
-    /// set aside for it; None if it cannot be counted.
-    pub fn credit_growth(&self, side: Side, qty: Qty, aside: Money) -> Option<Money> {
-        let before = self.aside[side as usize];
-        let open = self.open.of(side);
-        let old = opening_share(before, open, self.opening_qty(side, Qty::ZERO));
-        let (after, more_open) = (before.checked_add(aside)?, open.checked_add(qty)?);
-        let new = opening_share(after, more_open, self.opening_qty(side, qty));
-        i64::try_from(new - old).ok().map(Money::from_raw)
-    }
-
-    /// How much of the open orders of a side, with `more` of it, is left when the position is closed.
-    pub fn opening_qty(&self, side: Side, more: Qty) -> i128 {
-        let open = self.open.of(side).raw() as i128 + more.raw() as i128;
-        let net = self.net.raw() as i128;
-        let closable = if side == Side::Buy { -net } else { net };
-        (open - closable.max(0)).max(0)
-    }
-}
-
-/// The part of what is set aside for the open orders of a side that belongs to the `opening` quantity,
-/// rounded up: all orders of the side have the same share in what only reduces.
-fn opening_share(aside: Money, open: Qty, opening: i128) -> i128 {
-    let (aside, open) = (aside.raw() as i128, open.raw() as i128);
-    if opening >= open || aside <= 0 {
-        return aside;
-    }
-    (aside * opening + open - 1) / open
-}
-
 /// One strategy's money in one currency, as far as this shard has moved it.
 #[derive(Clone, Copy, Debug)]
 pub struct Cash {
@@ -225,7 +158,7 @@ struct Kept {
 }
 
 impl Ledger {
-    pub fn new(securities: usize, transactions_max: u32) -> Ledger {
+    pub fn new(securities: usize, transactions_max: u32, pages: LargePages) -> Ledger {
         Ledger {
             positions: vec![Vec::new(); securities],
             exposures: vec![Vec::new(); securities],
@@ -233,7 +166,7 @@ impl Ledger {
             cash_numbers: BTreeMap::new(),
             cash: Vec::new(),
             contras: Vec::new(),
-            transactions: table(transactions_max.max(1) as usize).into(),
+            transactions: pages.table(transactions_max.max(1) as usize).into(),
             transactions_max: transactions_max.max(1) as usize,
             folded: 0,
             uuids: BTreeMap::new(),

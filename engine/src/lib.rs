@@ -13,12 +13,14 @@ pub mod terms;
 pub mod refdata;
 pub mod command;
 pub mod directive;
+pub mod sender;
 pub mod event;
 pub mod image;
 
 // One shard, from its parts to the whole.
 pub mod settings;
 mod ahead;
+pub mod pages;
 mod scatter;
 pub mod used_ids;
 pub mod order;

@@ -10,10 +10,11 @@
 //! A port is a thread that talks with the shards: gateway, http, adapter, feed, treasury. Each end belongs to one
 //! thread. Nothing here waits: a full lane is an answer.
 
-use crate::command::Command;
+use crate::command::{Body, Command};
 use crate::event::Event;
-use crate::id::{PortId, PortMask, ShardId};
+use crate::id::{Origin, PortId, PortMask, ShardId, Source};
 use crate::lane::{Full, LaneIn, LaneOut, lane};
+use crate::sender::{Sender, SenderId, SenderLog};
 
 /// What kind of thread a port is. The shards take commands of a lower kind first, see [`CLASS_BATCH`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,6 +53,9 @@ impl Default for Depths {
     }
 }
 
+/// The mark of what a port tells about senders. Nobody waits for an answer, and there is none.
+const SENDER_TOKEN: u32 = 0;
+
 /// Builds all lanes. `ports[n]` is the class of [`PortId`] n.
 pub fn mesh(ports: &[PortClass], shards: u8, depths: Depths) -> (Vec<PortEnd>, Vec<ShardEnd>) {
     assert!(ports.len() <= PortId::MAX as usize + 1, "a port mask has a bit for each port");
@@ -64,8 +68,7 @@ pub fn mesh(ports: &[PortClass], shards: u8, depths: Depths) -> (Vec<PortEnd>, V
         for port in &mut port_ends {
             let (commands_in, commands_out) = lane(depths.commands);
             let (events_in, events_out) = lane(depths.events);
-            port.commands.push(commands_in);
-            port.events.push(events_out);
+            port.add_shard(commands_in, events_out);
             end.commands.push(commands_out);
             end.events.push(events_in);
         }
@@ -81,8 +84,7 @@ pub fn link(shards: &mut [ShardEnd], depths: Depths) -> PortEnd {
         assert!(end.events.len() <= PortId::LINK.0 as usize, "the link has a number of its own");
         let (commands_in, commands_out) = lane(depths.commands);
         let (events_in, events_out) = lane(depths.events);
-        port.commands.push(commands_in);
-        port.events.push(events_out);
+        port.add_shard(commands_in, events_out);
         end.turns[PortClass::Client as usize].ports.push(end.commands.len() as u8);
         end.commands.push(commands_out);
         end.link = Some(events_in);
@@ -103,6 +105,7 @@ pub struct PortEnd {
     next: usize,
     /// Who was sent something since [`PortEnd::take_called`].
     called: ShardMask,
+    senders: SenderLog,
 }
 
 /// A set of shards, a bit for each.
@@ -149,7 +152,47 @@ impl ShardMask {
 
 impl PortEnd {
     fn new(id: PortId) -> PortEnd {
-        PortEnd { id, commands: Vec::new(), events: Vec::new(), next: 0, called: ShardMask::default() }
+        PortEnd {
+            id,
+            commands: Vec::new(),
+            events: Vec::new(),
+            next: 0,
+            called: ShardMask::default(),
+            senders: SenderLog::new(id),
+        }
+    }
+
+    fn add_shard(&mut self, commands: LaneIn<Command>, events: LaneOut<Event>) {
+        self.commands.push(commands);
+        self.events.push(events);
+        self.senders.add_shard();
+    }
+
+    /// Says which start of the server this is, so that no number of a sender means another one than before.
+    pub fn begin_senders(&mut self, start: u64) {
+        self.senders.begin(start);
+    }
+
+    /// The number of a sender for the commands it sends. Each shard is told what it means before it is used there.
+    pub fn name_sender(&mut self, sender: Sender) -> SenderId {
+        self.senders.name(sender)
+    }
+
+    /// Tells a shard about senders it has not heard of. False: its lane is full.
+    #[cold]
+    #[inline(never)]
+    fn tell_senders(&mut self, shard: ShardId) -> bool {
+        let at = shard.0 as usize;
+        let source = Source { origin: Origin::Server, port: self.id, session: 0 };
+        while let Some((id, part)) = self.senders.next(at) {
+            let command = Command::new(source, SENDER_TOKEN, Body::Sender { id, part });
+            if self.commands[at].send(command).is_err() {
+                return false;
+            }
+            self.called.0 |= 1 << at;
+            self.senders.advance(at);
+        }
+        true
     }
 
     /// The shards that were sent something since the last time this was asked: whoever sleeps is to be woken.
@@ -168,24 +211,27 @@ impl PortEnd {
     /// Sends a command, or not: then the caller keeps it in its slot and tries again later.
     #[inline]
     pub fn send(&mut self, shard: ShardId, command: Command) -> Result<(), Full> {
+        if self.senders.has_news(shard.0 as usize) && !self.tell_senders(shard) {
+            return Err(Full);
+        }
         self.commands[shard.0 as usize].send(command)?;
         self.called.0 |= 1 << shard.0;
         Ok(())
     }
 
     /// Whether the next [`PortEnd::send`] to this shard succeeds.
-    pub fn has_room(&self, shard: ShardId) -> bool {
-        self.commands[shard.0 as usize].has_room()
+    pub fn has_room(&mut self, shard: ShardId) -> bool {
+        let is_told = !self.senders.has_news(shard.0 as usize) || self.tell_senders(shard);
+        is_told && self.commands[shard.0 as usize].has_room()
     }
 
     /// Sends the command to every shard that has not had it and has room now. Answers whether all have it; if not,
     /// the caller keeps the slot and tries again later.
     pub fn send_all(&mut self, broadcast: &mut Broadcast) -> bool {
-        for (shard, lane) in self.commands.iter_mut().enumerate() {
+        for shard in 0..self.shards() {
             let bit = 1 << shard;
-            if broadcast.served & bit == 0 && lane.send(broadcast.command).is_ok() {
+            if broadcast.served & bit == 0 && self.send(ShardId(shard), broadcast.command).is_ok() {
                 broadcast.served |= bit;
-                self.called.0 |= bit;
             }
         }
         broadcast.served.count_ones() as usize == self.commands.len()
@@ -365,7 +411,7 @@ mod tests {
 
     fn command(port: u8, token: u32) -> Command {
         let source = Source { port: PortId(port), ..Source::default() };
-        Command { source, token, body: Body::Timer }
+        Command::new(source, token, Body::Timer)
     }
 
     fn event(seq: u64) -> Event {

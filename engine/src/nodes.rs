@@ -5,10 +5,11 @@ mod image;
 
 use std::ops::{Index, IndexMut};
 
-use crate::ahead::{enlarge, fetch, table};
+use crate::ahead::fetch;
 use crate::id::AccountId;
 use crate::number::Qty;
 use crate::order::NIL;
+use crate::pages::LargePages;
 use crate::rings::Rings;
 use crate::terms::{Side, Tif};
 
@@ -99,13 +100,13 @@ pub struct Nodes {
 }
 
 impl Nodes {
-    pub fn with_capacity(orders: usize) -> Nodes {
-        Nodes { slots: table(orders), rings: Rings::default() }
+    pub fn with_capacity(orders: usize, pages: LargePages) -> Nodes {
+        Nodes { slots: pages.table(orders), rings: Rings::default() }
     }
 
     /// Room for so many orders.
-    pub fn reserve(&mut self, orders: usize) {
-        enlarge(&mut self.slots, orders);
+    pub fn reserve(&mut self, orders: usize, pages: LargePages) {
+        pages.enlarge(&mut self.slots, orders);
     }
 
     /// The place of a slot; nowhere if it was never used.

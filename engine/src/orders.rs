@@ -4,11 +4,12 @@
 mod executions;
 mod image;
 
-use crate::ahead::{enlarge, table};
 use crate::id::{GENERATIONS, IntId, OrderHandle, ShardId, Source};
 use crate::number::{Money, Notional, Price, Qty};
-use crate::order::{Base, LastFill, NIL, Order, Requests};
+use crate::order::{Base, LastFill, NIL, Order, Replace, Requests};
+use crate::pages::LargePages;
 use crate::reason::Reason;
+use crate::sender::{SenderId, SentBy};
 use crate::terms::{Status, Terms};
 use crate::time::Timestamp;
 
@@ -42,6 +43,8 @@ pub struct Orders {
     slots: Vec<Order>,
     /// By slot; of an order without fills it is another's.
     fills: Vec<LastFill>,
+    /// By slot.
+    sent: Vec<SentBy>,
     free: u32,
     /// How many slots hold an order.
     held: u32,
@@ -91,15 +94,16 @@ pub fn blank() -> Order {
 }
 
 impl Orders {
-    pub fn new(shard: ShardId, max: u32, executions_max: u32) -> Orders {
+    pub fn new(shard: ShardId, max: u32, executions_max: u32, pages: LargePages) -> Orders {
         assert!(max < NIL, "one slot number means none");
         Orders {
             shard,
             max,
             // Room for all there may be: memory that is not used costs nothing, and a slab that grows would stand still to
             // be copied.
-            slots: table(max as usize),
-            fills: table(max as usize),
+            slots: pages.table(max as usize),
+            fills: pages.table(max as usize),
+            sent: pages.table(max as usize),
             free: NIL,
             held: 0,
             finished: [Line::EMPTY; 2],
@@ -115,11 +119,12 @@ impl Orders {
     }
 
     /// Other bounds. What is held beyond a smaller one stays.
-    pub fn set_bounds(&mut self, max: u32, executions_max: u32) {
+    pub fn set_bounds(&mut self, max: u32, executions_max: u32, pages: LargePages) {
         assert!(max < NIL, "one slot number means none");
         (self.max, self.executions_max) = (max, executions_max);
-        enlarge(&mut self.slots, max as usize);
-        enlarge(&mut self.fills, max as usize);
+        pages.enlarge(&mut self.slots, max as usize);
+        pages.enlarge(&mut self.fills, max as usize);
+        pages.enlarge(&mut self.sent, max as usize);
     }
 
     /// Slots there are, in use or not: the range a walk over all orders covers.
@@ -162,6 +167,7 @@ impl Orders {
         if self.free == NIL {
             self.slots.push(blank());
             self.fills.push(LastFill::default());
+            self.sent.push(SentBy::default());
             return self.slots.len() as u32 - 1;
         }
         let slot = self.free;
@@ -229,6 +235,28 @@ impl Orders {
         (order.updated, order.reason) = (now, reason);
     }
 
+    /// Who asked for what of an order.
+    #[inline]
+    pub fn sent(&self, slot: u32) -> &SentBy {
+        &self.sent[slot as usize]
+    }
+
+    #[inline]
+    pub fn sent_mut(&mut self, slot: u32) -> &mut SentBy {
+        &mut self.sent[slot as usize]
+    }
+
+    /// Forgets the numbers of senders about whom nothing is known any more.
+    pub fn forget_senders(&mut self, is_known: impl Fn(SenderId) -> bool) {
+        for SentBy { submitted, modified, canceled } in &mut self.sent {
+            for id in [submitted, modified, canceled] {
+                if id.is_named() && !is_known(*id) {
+                    *id = SenderId::NONE;
+                }
+            }
+        }
+    }
+
     /// The latest fill of an order, or its correction. One that was taken back leaves the word about the fill as it was.
     #[inline]
     pub fn note_fill(&mut self, slot: u32, qty: Qty, price: Price) {
@@ -285,6 +313,11 @@ impl Orders {
             NIL => None,
             at => Some(&self.requests[at as usize]),
         }
+    }
+
+    /// The modification of an order that its venue has not answered yet.
+    pub fn replace_asked(&self, slot: u32) -> Option<Replace> {
+        self.requests(slot)?.replace
     }
 
     #[inline]
@@ -412,7 +445,7 @@ mod tests {
 
     #[test]
     fn a_forgotten_order_is_not_found_under_its_old_handle() {
-        let mut orders = Orders::new(ShardId(3), 2, 0);
+        let mut orders = Orders::new(ShardId(3), 2, 0, LargePages::NONE);
         let slot = orders.insert(order(1));
         let handle = orders.handle(slot);
         assert_eq!(orders.find(handle), Some(slot));
@@ -431,7 +464,7 @@ mod tests {
 
     #[test]
     fn room_ends_at_the_maximum() {
-        let mut orders = Orders::new(ShardId(0), 1, 0);
+        let mut orders = Orders::new(ShardId(0), 1, 0, LargePages::NONE);
         assert!(orders.has_room());
         orders.insert(order(1));
         assert!(!orders.has_room());
@@ -440,7 +473,7 @@ mod tests {
 
     #[test]
     fn finished_orders_stand_in_line() {
-        let mut orders = Orders::new(ShardId(0), 10, 0);
+        let mut orders = Orders::new(ShardId(0), 10, 0, LargePages::NONE);
         let slots: Vec<u32> = (0..3).map(|n| orders.insert(order(n))).collect();
         for &slot in slots.iter().rev() {
             orders.finish(slot);
@@ -454,7 +487,7 @@ mod tests {
 
     #[test]
     fn orders_of_outside_venues_stand_in_a_line_of_their_own() {
-        let mut orders = Orders::new(ShardId(0), 10, 0);
+        let mut orders = Orders::new(ShardId(0), 10, 0, LargePages::NONE);
         let outside = orders.insert(Order { outside: true, ..order(1) });
         let simulated = orders.insert(order(2));
         orders.finish(outside);
@@ -468,7 +501,7 @@ mod tests {
 
     #[test]
     fn the_place_of_answered_requests_is_used_again() {
-        let mut orders = Orders::new(ShardId(0), 10, 0);
+        let mut orders = Orders::new(ShardId(0), 10, 0, LargePages::NONE);
         let slot = orders.insert(order(1));
         for _ in 0..5 {
             orders.requests_mut(slot);
@@ -482,7 +515,7 @@ mod tests {
 
     #[test]
     fn a_modification_moves_the_name_behind() {
-        let mut orders = Orders::new(ShardId(0), 10, 0);
+        let mut orders = Orders::new(ShardId(0), 10, 0, LargePages::NONE);
         let slot = orders.insert(order(1));
         orders.rename(slot, &id(2));
         assert_eq!((orders.get(slot).id, *orders.orig_id(slot)), (id(2), id(1)));

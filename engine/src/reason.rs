@@ -122,6 +122,7 @@ reasons! {
     ReportLost = "report-lost", "it was taken, and the report of it was lost while the server that owns the security was away";
     MissedFill = "missed-fill", "a fill that was missed, counted from what the venue told of the order later";
     ExpiredSecurity = "expired-security", "the security has expired and can no longer be traded";
+    StrategyNotPermitted = "strategy-not-permitted", "the account may not be used by this strategy";
 }
 
 impl Reason {

@@ -153,6 +153,8 @@ pub struct Account {
     pub adapter_type: String,
     /// Exchanges it may trade on; none named means all of its adapter's.
     pub exchanges: Vec<ExchangeId>,
+    /// Strategies that may use it; none named means all.
+    pub strategies: Vec<StrategyId>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -283,6 +285,11 @@ impl RefData {
     pub fn admits(&self, account: &Account, exchange: &Exchange) -> bool {
         account.adapter_type == exchange.adapter_type
             && (account.exchanges.is_empty() || account.exchanges.contains(&exchange.id))
+    }
+
+    /// Whether a strategy may use an account.
+    pub fn permits(&self, account: &Account, strategy: StrategyId) -> bool {
+        account.strategies.is_empty() || account.strategies.contains(&strategy)
     }
 
     /// The one active account that may trade on an exchange; None if there is none, or more than one.

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::ahead::{enlarge, fetch};
+use crate::ahead::fetch;
 use crate::nodes::Line;
+use crate::pages::LargePages;
 
 /// Prices in a ring: as many as a number has bits. Both sides of a book are a page of memory, 10,000 books take 40 MB.
 pub const WINDOW: usize = 128;
@@ -40,8 +41,8 @@ pub struct Rings {
 
 impl Rings {
     /// Room for so many rings in all.
-    pub fn reserve(&mut self, rings: usize) {
-        enlarge(&mut self.levels, rings);
+    pub fn reserve(&mut self, rings: usize, pages: LargePages) {
+        pages.enlarge(&mut self.levels, rings);
         self.bits.reserve(rings.saturating_sub(self.bits.len()));
         self.far.reserve(rings.saturating_sub(self.far.len()));
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::id::ExchangeId;
+use crate::pages::LargePages;
 
 /// Settings of one shard. Every table it grows has its maximum here.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub struct ShardSettings {
     pub venue: VenueSettings,
     /// Where an exchange differs.
     pub venues: BTreeMap<ExchangeId, VenueSettings>,
+    /// Where the tables lie. Not part of an image: who loads settings sets it.
+    pub pages: LargePages,
 }
 
 impl ShardSettings {
@@ -47,6 +50,7 @@ impl Default for ShardSettings {
             trigger: TriggerBy::Last,
             venue: VenueSettings::default(),
             venues: BTreeMap::new(),
+            pages: LargePages::NONE,
         }
     }
 }

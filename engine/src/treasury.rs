@@ -75,7 +75,7 @@ impl Treasury {
         for kind in [BudgetKind::OpenOrders, BudgetKind::OrdersPerSecond, BudgetKind::Credit] {
             let body = Told::Budget(Budget { scope, kind, act: BudgetAct::Recall(0) });
             for shard in 0..self.shards {
-                out(ShardId(shard), Command { source: self.source, token: NO_TOKEN, body });
+                out(ShardId(shard), Command::new(self.source, NO_TOKEN, body));
             }
         }
     }
@@ -111,6 +111,8 @@ impl Treasury {
             | Body::Restrict { .. }
             | Body::Kill { .. }
             | Body::Directed { .. }
+            | Body::Sender { .. }
+            | Body::Sent { .. }
             | Body::Alert { .. }
             | Body::ToVenue(_)
             | Body::SnapshotBegin { .. }

@@ -148,7 +148,7 @@ pub struct UsedIds {
 
 impl UsedIds {
     /// As many as fit into an event.
-    pub const COUNT_MAX: usize = 20;
+    pub const COUNT_MAX: usize = 19;
 
     pub fn hashes(&self) -> &[u64] {
         &self.hashes[..(self.count as usize).min(UsedIds::COUNT_MAX)]

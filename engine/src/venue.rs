@@ -28,6 +28,7 @@ use crate::command::{Quote, Session, Trade};
 use crate::id::{AccountId, SecurityId};
 use crate::nodes::{Line, Nodes, Place};
 use crate::number::{Price, Qty};
+use crate::pages::LargePages;
 use crate::reason::Reason;
 use crate::settings::VenueSettings;
 use crate::terms::{Side, Tif};
@@ -170,17 +171,17 @@ enum Work {
 }
 
 impl Venue {
-    pub fn new(books: Vec<BookSpec>, orders_capacity: usize) -> Venue {
+    pub fn new(books: Vec<BookSpec>, orders_capacity: usize, pages: LargePages) -> Venue {
         let mut venue = Venue {
             books: Vec::with_capacity(books.len()),
             markets: Vec::with_capacity(books.len()),
             backs: Vec::with_capacity(books.len()),
-            nodes: Nodes::with_capacity(orders_capacity),
+            nodes: Nodes::with_capacity(orders_capacity, pages),
             outcomes: Vec::with_capacity(2 * OUTCOMES_PER_STEP_MAX),
             scratch: Vec::new(),
             followed: Followed::default(),
         };
-        venue.reserve_books(books.len());
+        venue.reserve_books(books.len(), pages);
         for spec in books {
             venue.add_book(spec);
         }
@@ -188,8 +189,8 @@ impl Venue {
     }
 
     /// Room for so many books in all.
-    pub fn reserve_books(&mut self, books: usize) {
-        self.nodes.rings.reserve(2 * books);
+    pub fn reserve_books(&mut self, books: usize, pages: LargePages) {
+        self.nodes.rings.reserve(2 * books, pages);
     }
 
     /// Opens a book, in continuous trading, and gives its number.

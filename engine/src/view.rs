@@ -29,6 +29,7 @@ use std::collections::BTreeMap;
 
 use crate::event::{Adjustment, Body, Event};
 use crate::id::{IntId, OrderHandle, ShardId, StrategyId};
+use crate::sender::{Sender, SenderId, SenderTable};
 use crate::time::{Day, Timestamp};
 
 pub use board::{AlertRecord, SwitchState};
@@ -72,6 +73,7 @@ pub struct View {
     ledger: ledger::Ledger,
     market: market::Market,
     board: board::Board,
+    senders: SenderTable,
 }
 
 /// How far the view has followed a shard.
@@ -97,6 +99,7 @@ impl View {
             ledger: ledger::Ledger::new(settings.transactions_max as usize),
             market: market::Market::default(),
             board: board::Board::new(settings.alerts_max as usize),
+            senders: SenderTable::default(),
         }
     }
 
@@ -150,6 +153,8 @@ impl View {
                 };
                 self.board.alert(record);
             }
+            Body::Sender { id, sender } => self.senders.insert(*id, *sender),
+            Body::Sent { order, sent } => self.orders.sent(*order, *sent),
             Body::SnapshotBegin { .. } => self.snapshot_begins(shard),
             Body::SnapshotEnd { .. } => self.snapshot_ends(shard),
             // For others: adapters, the treasury, whoever waits for an answer.
@@ -163,6 +168,11 @@ impl View {
         if let Body::Order(told) = &event.body {
             self.orders.foresee(told);
         }
+    }
+
+    /// What is known about a sender of orders.
+    pub fn sender(&self, id: SenderId) -> Option<&Sender> {
+        self.senders.get(id)
     }
 
     /// Whether the first snapshot of a shard has ended, so that nothing of it is missing here.

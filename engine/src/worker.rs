@@ -387,7 +387,7 @@ struct Shut {
 
 /// Whether it has happened elsewhere, so that it cannot be refused here.
 fn is_fact(body: &Body) -> bool {
-    matches!(body, Body::Report { .. } | Body::Adapter { .. } | Body::Budget(_))
+    matches!(body, Body::Report { .. } | Body::Adapter { .. } | Body::Budget(_) | Body::Sender { .. })
 }
 
 /// The answer to a command about no order there is.
@@ -409,13 +409,11 @@ pub fn refusal(command: &Command, reason: Reason) -> Said {
         what: What::Rejected,
         status: Status::Rejected,
         reason,
+        sender: command.sender,
         terms,
     })
 }
 
 /// The clock's command is nobody's: its consequences find their listeners by themselves.
-const TIMER: Command = Command {
-    source: Source { origin: Origin::Server, port: PortId(0), session: 0 },
-    token: 0,
-    body: Body::Timer,
-};
+const TIMER: Command =
+    Command::new(Source { origin: Origin::Server, port: PortId(0), session: 0 }, 0, Body::Timer);

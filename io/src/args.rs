@@ -101,7 +101,7 @@ pub enum Verb {
     /// Which machines may come in with a token
     #[command(subcommand)]
     Token(TokenVerb),
-    /// Look into the log of administrative acts
+    /// Look into the log of administrative acts, and who sent which order
     #[command(subcommand)]
     Audit(AuditVerb),
     /// Print completions for a shell
@@ -329,10 +329,38 @@ impl JournalPart {
 /// What `pitlane audit` can do.
 #[derive(Clone, Debug, Subcommand)]
 pub enum AuditVerb {
-    /// Check that every line follows from the one before; 1 if one does not
+    /// Check that every line follows from the one before, and that no line is missing; 1 if not
+    ///
+    /// What is missing is told by anchors: the file audit-anchor in the data folder, and the journal. The service may run.
     #[command(after_help = "Example:
   pitlane audit verify --data /var/lib/pitlane")]
-    Verify(DataFolder),
+    Verify(AuditVerify),
+    /// Print who sent each order, modification and cancel, as lines of JSON from the journal
+    #[command(after_help = "Example:
+  pitlane audit orders --data /var/lib/pitlane --login alice")]
+    Orders(AuditOrders),
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct AuditVerify {
+    #[command(flatten)]
+    pub folder: DataFolder,
+    /// The first line, where files with older lines were put away
+    #[arg(long, value_name = "LINE")]
+    pub begins_with: Option<u64>,
+}
+
+/// Which orders are meant. The journal is not changed, and may be in use.
+#[derive(Clone, Debug, Args)]
+pub struct AuditOrders {
+    #[command(flatten)]
+    pub part: JournalPart,
+    /// Only what this login has sent
+    #[arg(long, value_name = "NAME")]
+    pub login: Option<String>,
+    /// Only the order or request with this id
+    #[arg(long, value_name = "ID")]
+    pub id: Option<String>,
 }
 
 #[derive(Clone, Debug, Args)]

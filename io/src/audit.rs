@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Each line carries the hash of the one before and its own, over everything that stands before it. So no line can be changed,
-//! left out or put in without every later hash being made anew. The newest hash is logged at each start: whoever keeps those
-//! lines elsewhere can tell that too.
+//! left out or put in without every later hash being made anew. Where the chain has come to is kept outside of it, too: see
+//! `anchor`.
 //!
 //! ```text
 //! http, gateways ── Pen: note ──► lane ──► Scribe in the thread `auth`: lines, one sync for all that wait
@@ -16,6 +16,7 @@
 //!       └────────── poll: Noted ◄── lane ◄────┘
 //! ```
 
+mod anchor;
 mod chain;
 mod pen;
 mod scribe;
@@ -28,6 +29,8 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub use self::anchor::Anchor;
+pub use self::chain::Link;
 pub use self::pen::{Busy, Noted, Pen};
 pub use self::scribe::Scribe;
 use crate::auth::Role;
@@ -57,6 +60,10 @@ pub enum AuditError {
     Broken(PathBuf, usize, &'static str),
     /// As many files as there may be: the older ones have to be put away.
     Full(PathBuf),
+    /// Lines that were written and are not there: the first and the last of them.
+    Missing(PathBuf, u64, u64),
+    /// A line that has another hash than it had.
+    Rewritten(PathBuf, u64),
 }
 
 impl fmt::Display for AuditError {
@@ -67,6 +74,18 @@ impl fmt::Display for AuditError {
                 write!(f, "{}:{line}: {why}; look with pitlane audit verify", path.display())
             }
             AuditError::Full(path) => write!(f, "{}: full: put the older files away", path.display()),
+            AuditError::Missing(path, first, last) => write!(
+                f,
+                "{}: lines {first} to {last} were written and are missing; look with pitlane audit verify, restore them, \
+                 or move the file audit-anchor away to go on without them",
+                path.display()
+            ),
+            AuditError::Rewritten(path, line) => write!(
+                f,
+                "{}: line {line} has another hash than was written; look with pitlane audit verify, restore it, \
+                 or move the file audit-anchor away to go on with what is there",
+                path.display()
+            ),
         }
     }
 }

@@ -19,6 +19,7 @@ mod roll;
 mod seat;
 mod token;
 pub mod verbs;
+mod writable;
 
 use std::fmt;
 use std::net::IpAddr;
@@ -226,7 +227,7 @@ impl Reload {
 /// Bytes that nobody can guess.
 fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
-    let provider = rustls::crypto::ring::default_provider();
+    let provider = crate::tls::provider();
     // Without it there is no TLS either.
     provider.secure_random.fill(&mut bytes).expect("the system gives random bytes");
     bytes

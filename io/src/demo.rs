@@ -8,6 +8,7 @@ use pitlane_engine::id::{IntId, Origin, Source, StrategyId};
 use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::refdata::{Family, RefData};
+use pitlane_engine::sender::{Protocol, Sender, SenderText};
 use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 use pitlane_engine::view::{Order, View};
@@ -55,7 +56,9 @@ impl Demo {
         self.next = now.plus(1 + self.chance.below(2 * self.pause_ns));
         self.token = self.token.wrapping_add(1);
         let source = Source { origin: Origin::Strategy, port: port.id(), session: 0 };
-        let ticket = Ticket { source, token: self.token, ..Ticket::default() };
+        let login = SenderText::new("demo-trader");
+        let sender = port.name_sender(Sender { protocol: Protocol::Internal, login, ..Sender::default() });
+        let ticket = Ticket { source, token: self.token, sender, ..Ticket::default() };
         // Whatever is declined was worth a try; the next act comes soon.
         let asked = match self.choose(now, view, reference)? {
             Act::Submit(terms) => desk.submit(port, ticket, terms),

@@ -4,7 +4,7 @@
 //! ```text
 //! socket ─► listen ─► connection ─► hyper ─► service: guard ─► routes ─► handler ─► answer
 //!             │           └ framing, deadlines                              │
-//!             └ seats                                       Floor: View, lanes, who waits ◄── events of all shards
+//!             └ admission                                   Floor: View, lanes, who waits ◄── events of all shards
 //! ```
 //!
 //! Handlers run on this thread only, so what they share is plain memory without locks. `async` ends here: below are
@@ -12,6 +12,7 @@
 
 mod about;
 mod act;
+mod admission;
 mod answer;
 mod ask;
 mod body;
@@ -41,6 +42,7 @@ mod page;
 mod portions;
 mod position;
 mod problem;
+mod readers;
 mod reference;
 mod remote;
 mod risk;

@@ -44,6 +44,7 @@
 //! | damage inside, a segment missing or foreign, another state than was written down | refused, with file, place and advice. Nothing is changed |
 //! | the newest snapshot is damaged | passed over with a warning: the one before it, and more to replay |
 
+pub mod anchors;
 mod build;
 pub mod disk;
 mod fault;
@@ -59,6 +60,7 @@ mod recovery;
 mod reference;
 mod replay;
 pub mod simulated;
+pub mod sent;
 pub mod snapshot;
 mod steward;
 pub mod trail;

@@ -16,6 +16,7 @@ pub mod report;
 pub mod heard;
 pub mod stages;
 pub mod idle;
+pub mod pages;
 pub mod wake;
 pub mod sync;
 pub mod fault;

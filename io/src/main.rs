@@ -9,10 +9,12 @@ use std::time::Duration;
 
 use clap::{CommandFactory, Parser};
 use pitlane::args::{
-    AuditVerb, Check, Cli, Completions, ConfigVerb, CredentialFile, DataFolder, Doctor, Health, JournalVerb,
-    Man, Serve, Show, Simulate, StandbyVerb, StrategyArgs, TokenVerb, UserVerb, Verb,
+    AuditOrders, AuditVerb, AuditVerify, Check, Cli, Completions, ConfigVerb, CredentialFile, Doctor, Health,
+    JournalPart, JournalVerb, Man, Serve, Show, Simulate, StandbyVerb, StrategyArgs, TokenVerb, UserVerb,
+    Verb,
 };
-use pitlane::audit::{AuditError, verify};
+use pitlane::audit::verify::{self, Against};
+use pitlane::audit::{Anchor, AuditError, Link};
 use pitlane::auth::Auth;
 use pitlane::auth::book::Kind;
 use pitlane::auth::verbs as credentials;
@@ -20,7 +22,9 @@ use pitlane::calendar::Calendar;
 use pitlane::config::{self, Config, Faults, Loaded, Machine, Mode, Origin, Params, Sources};
 use pitlane::doctor::{self, Probes};
 use pitlane::health::{self, Unwell};
+use pitlane::journal::anchors;
 use pitlane::journal::disk::Disk;
+use pitlane::journal::sent::{self, Wanted};
 use pitlane::journal::verbs::{self, Part, VerbError};
 use pitlane::log;
 use pitlane::outpost::{self, OutpostError, OutpostSettings};
@@ -29,6 +33,7 @@ use pitlane::serve::{self, ServeError, ServeSettings};
 use pitlane::simulate::progress::Progress;
 use pitlane::simulate::{self, SimulateError};
 use pitlane::standby;
+use pitlane_engine::command::AuditAnchor;
 use pitlane_engine::refdata::RefData;
 
 /// How long the last lines of the log may take.
@@ -49,7 +54,8 @@ fn main() -> ExitCode {
         Verb::Standby(verb) => run_standby(&verb),
         Verb::User(verb) => run_user(&verb),
         Verb::Token(verb) => run_token(&verb),
-        Verb::Audit(AuditVerb::Verify(folder)) => run_audit(&folder),
+        Verb::Audit(AuditVerb::Verify(args)) => run_audit(&args),
+        Verb::Audit(AuditVerb::Orders(wanted)) => run_audit_orders(&wanted),
         Verb::Completions(completions) => run_completions(&completions),
         Verb::Man(man) => run_man(&man),
     };
@@ -283,13 +289,7 @@ fn run_journal(verb: &JournalVerb) -> Result<ExitCode, Trouble> {
     let (JournalVerb::Dump(args) | JournalVerb::Verify(args) | JournalVerb::Replay(args)) = verb;
     let config = config::load(&args.sources(), &Machine::of(Path::new(ROOT)))?.config;
     let data = config.service.data_dir.as_path();
-    let all = Part::default();
-    let part = Part {
-        shard: args.shard,
-        from: args.from,
-        to: args.to.unwrap_or(all.to),
-        limit: args.limit.unwrap_or(all.limit),
-    };
+    let part = part_of(args);
     let mut out = io::BufWriter::new(io::stdout().lock());
     let is_sound = match verb {
         JournalVerb::Dump(_) => verbs::dump(&Disk::Real, data, &part, &mut out).map(|_| true),
@@ -302,9 +302,37 @@ fn run_journal(verb: &JournalVerb) -> Result<ExitCode, Trouble> {
     Ok(if is_sound? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn run_audit(folder: &DataFolder) -> Result<ExitCode, Trouble> {
-    let config = config::load(&folder.sources(), &Machine::of(Path::new(ROOT)))?.config;
-    let is_sound = verify::verify(&config.service.data_dir, &mut io::stdout().lock())?;
+fn part_of(args: &JournalPart) -> Part {
+    let all = Part::default();
+    Part {
+        shard: args.shard,
+        from: args.from,
+        to: args.to.unwrap_or(all.to),
+        limit: args.limit.unwrap_or(all.limit),
+    }
+}
+
+fn run_audit_orders(args: &AuditOrders) -> Result<ExitCode, Trouble> {
+    let config = config::load(&args.part.sources(), &Machine::of(Path::new(ROOT)))?.config;
+    let wanted = Wanted { login: args.login.clone(), int_id: args.id.clone() };
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let data = config.service.data_dir.as_path();
+    let printed = sent::orders(&Disk::Real, data, &part_of(&args.part), &wanted, &mut out);
+    out.flush()?;
+    printed?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run_audit(args: &AuditVerify) -> Result<ExitCode, Trouble> {
+    let config = config::load(&args.folder.sources(), &Machine::of(Path::new(ROOT)))?.config;
+    let data = config.service.data_dir.as_path();
+    let anchor = |anchor: AuditAnchor| Anchor { log: anchor.log, line: anchor.line, hash: Link(anchor.hash) };
+    let against = Against {
+        journal: anchors::anchors(&Disk::Real, data)?.into_iter().map(anchor).collect(),
+        is_standby: config.standby.group.is_some(),
+        begins_with: args.begins_with,
+    };
+    let is_sound = verify::verify(data, &against, &mut io::stdout().lock())?;
     Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

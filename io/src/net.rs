@@ -43,6 +43,7 @@ use self::listener::{Listener, ListenerId};
 use self::settings::{DriverKind, NetSettings};
 use self::sockets::Sockets;
 
+pub use self::driver::NOT_BUILT;
 pub use self::slab::ConnectionId;
 
 /// The sockets of one thread, with their driver. Made on the thread that uses it.

@@ -17,6 +17,7 @@ pub mod runner;
 pub mod shard;
 pub mod trader;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use pitlane_engine::command::{Body, Watch};
@@ -26,6 +27,7 @@ use pitlane_engine::event::Event;
 use pitlane_engine::id::{AdapterId, Origin, PortId, ShardId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, ShardEnd, link, mesh};
 use pitlane_engine::refdata::RefData;
+use pitlane_engine::sender::SenderAddress;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;
 use pitlane_engine::strategy::Operation;
@@ -87,6 +89,9 @@ pub fn ports_len(gateways: u8) -> usize {
     FIXED_PORTS.len() + gateways as usize
 }
 
+/// Numbers for ids taken at each start. More than a trader uses in a life, and there are enough for a billion lives.
+pub const NUMBERS: u64 = 1 << 32;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlatformSettings {
     pub shards: u8,
@@ -135,6 +140,11 @@ impl PlatformSettings {
             },
             stages: config.metrics.stages,
         }
+    }
+
+    /// The number of this start of the server: each start takes the next [`NUMBERS`] for ids.
+    fn start(&self) -> u64 {
+        self.numbers.next / NUMBERS
     }
 }
 
@@ -205,6 +215,7 @@ impl Parts {
         let mut classes = FIXED_PORTS.to_vec();
         classes.resize(ports_len(settings.gateways), PortClass::Client);
         let (mut ports, mut ends) = mesh(&classes, settings.shards, settings.depths);
+        ports.iter_mut().for_each(|port| port.begin_senders(settings.start()));
         let is_shared = settings.own.len() < settings.shards as usize;
         let link = is_shared.then(|| link(&mut ends, settings.depths));
         let (ends, far): (Vec<_>, Vec<_>) =
@@ -254,6 +265,15 @@ impl Parts {
         let news = RereadLanes { shards: shard_news, gateways: gateway_news };
         Parts { shards, gateways, http, far, http_recorder, stages: readers, news }
     }
+}
+
+/// An address as senders have it.
+pub fn address_of(address: IpAddr) -> SenderAddress {
+    let mapped = match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped(),
+        IpAddr::V6(address) => address,
+    };
+    SenderAddress(mapped.octets())
 }
 
 /// A whole platform in one thread, stepped by its owner.

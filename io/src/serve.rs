@@ -176,10 +176,12 @@ fn stop_by_signal(life: &Life) -> io::Result<Arc<AtomicBool>> {
     Ok(signalled)
 }
 
-/// SIGHUP asks for certificate, users and tokens to be read again.
-fn reload_by_signal() -> io::Result<Arc<AtomicBool>> {
+/// SIGHUP asks for certificate, users and tokens to be read again, and wakes main to do so at once.
+fn reload_by_signal(life: &Life) -> io::Result<Arc<AtomicBool>> {
     let asked = Arc::new(AtomicBool::new(false));
+    // The flag first: main must find it set when it wakes.
     flag::register(SIGHUP, asked.clone())?;
+    pipe::register(SIGHUP, life.doorbell()?)?;
     Ok(asked)
 }
 
@@ -262,12 +264,14 @@ impl Running {
         loop {
             let look = Instant::now() + watch::EVERY;
             let next = until.map_or(look, |until| until.min(look));
-            let library = &self.library;
-            main.wait(Some(next), || is_so() || library.is_asked()).map_err(system("cannot wait"))?;
+            let (library, watch) = (&self.library, &self.watch);
+            let is_asked = || library.is_asked() || watch.is_reload_asked();
+            main.wait(Some(next), || is_so() || is_asked()).map_err(system("cannot wait"))?;
             if is_so() {
                 return Ok(true);
             }
             self.library.look();
+            self.watch.reload_if_asked();
             if Instant::now() < next {
                 continue;
             }
@@ -309,5 +313,28 @@ impl Running {
             Some(Stop::Deposed(why)) => Err(ServeError::Deposed(why.clone())),
             Some(Stop::Asked | Stop::NobodyListens) | None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use signal_hook::low_level::raise;
+
+    use super::*;
+
+    #[test]
+    fn a_signal_to_reload_wakes_main_at_once() {
+        let (life, mut main) = Life::begin().unwrap();
+        let asked = reload_by_signal(&life).unwrap();
+        raise(SIGHUP).unwrap();
+        // Without a deadline: only the signal itself can end this.
+        assert!(main.wait(None, || asked.load(Ordering::Relaxed)).unwrap());
+        let mut looks = 0;
+        raise(SIGHUP).unwrap();
+        let second_look = || {
+            looks += 1;
+            looks == 2
+        };
+        assert!(main.wait(None, second_look).unwrap(), "main is woken even if it looked just before");
     }
 }

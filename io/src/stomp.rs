@@ -57,6 +57,7 @@ fn limits(stomp: &Stomp) -> Limits {
         slots_max: (stomp.conflated_keys_max as usize).min(stomp.conflated_bytes_max / SLOT_BYTES_MAX),
         backlog_bytes_max: stomp.queue_bytes_max,
         backlog_max: stomp.queue_events_max as usize,
+        total_bytes_max: stomp.total_bytes_max,
         ..Limits::default()
     }
 }

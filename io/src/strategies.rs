@@ -9,6 +9,7 @@ use pitlane_engine::strategy::runner::RunnerSettings;
 
 use crate::config::Strategy;
 use crate::log::fenced;
+use crate::pages::LARGE_PAGES;
 
 /// Orders of all strategies of this process known at once, and finished ones of them: a strategy has at most a thousand open.
 const ORDERS_MAX: u32 = 65_536;
@@ -44,6 +45,7 @@ pub fn runner_settings(operation: Operation, numbers: IdBlock, seed: u64) -> Run
         finished_max: FINISHED_MAX,
         numbers,
         seed,
+        pages: LARGE_PAGES,
     }
 }
 

@@ -18,7 +18,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use pitlane_engine::time::Timestamp;
 use rustls::client::danger::HandshakeSignatureValid;
-use rustls::crypto::{CryptoProvider, ring};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
@@ -67,11 +67,16 @@ struct InForce {
     not_after: Timestamp,
 }
 
+/// Returns the one provider of cryptography of the process. It is never installed globally. It prefers a key exchange that
+/// a quantum computer does not break (X25519MLKEM768) and agrees to older ones with clients that lack it.
+pub fn provider() -> Arc<CryptoProvider> {
+    Arc::new(aws_lc_rs::default_provider())
+}
+
 impl Tls {
     /// Reads the certificate; makes one if it is to be ours and there is none, or it has run out.
     pub fn open(settings: TlsSettings, now: Timestamp) -> Result<Tls, TlsError> {
-        // One provider for the whole process, named here and never installed globally.
-        let provider = Arc::new(ring::default_provider());
+        let provider = provider();
         let in_force = load(&settings, &provider, now)?;
         let mutual = in_force.clients.is_some();
         let shelf = Arc::new(Shelf { provider: provider.clone(), now: RwLock::new(in_force) });

@@ -513,6 +513,16 @@ mod rules {
     }
 
     #[test]
+    fn an_origin_that_any_page_could_have_is_refused() {
+        for origin in ["null", "*", "desk.example.com", "https://", "https://desk.example.com/", "file://"] {
+            let words = format!("http.cors_origins=[\"{origin}\"]");
+            assert!(refused(&[&words]).contains("http.cors_origins: "), "{origin}");
+        }
+        let good = "http.cors_origins=[\"https://desk.example.com\", \"http://[::1]:3000\"]";
+        assert_eq!(warned(&[good]), [""; 0]);
+    }
+
+    #[test]
     fn bounds_hold_together() {
         for (words, key) in [
             ("net.per_peer_max=20000", "net.per_peer_max"),

@@ -221,6 +221,19 @@ fn a_ring_is_needed_by_whoever_asked_for_one() {
 }
 
 #[test]
+fn a_build_without_the_io_uring_driver_says_how_to_get_it() {
+    let root = machine("not-built", &[]);
+    let probes = Probes { ring: Err(pitlane::net::NOT_BUILT.to_string()), ..well() };
+    assert_eq!(doctor::unfit(&doctor::examine(&pinned(&[]), &root, &probes)), 0, "epoll needs none");
+    let finding = only(doctor::examine(&pinned(&["net.driver=uring"]), &root, &probes));
+    assert_eq!(finding.check, "io_uring");
+    assert!(
+        finding.found.contains("feature `uring`") && finding.mend.contains("--features uring"),
+        "{finding}"
+    );
+}
+
+#[test]
 fn a_broker_that_cannot_keep_the_promise_of_a_standby_is_told() {
     let root = machine("broker", &[]);
     let words = ["standby.group=pair", "nats.url=nats://127.0.0.1:1"];

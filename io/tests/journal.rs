@@ -61,7 +61,7 @@ fn open(data: &Path, level: Level) -> Opened {
 fn command(token: u32) -> Command {
     let port = PortId(0);
     let source = Source { port, ..Source::default() };
-    Command { source, token, body: Body::Watch { port, what: Watch::Budgets, on: token.is_multiple_of(2) } }
+    Command::new(source, token, Body::Watch { port, what: Watch::Budgets, on: token.is_multiple_of(2) })
 }
 
 /// One cycle of a shard with its journal.

@@ -31,7 +31,7 @@ impl Identity {
         let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
         let certificate = made.cert.der().clone();
         let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let config = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&TLS12, &TLS13])
             .unwrap()
@@ -44,7 +44,7 @@ impl Identity {
     fn client(&self, address: SocketAddr, version: &'static SupportedProtocolVersion) -> Client {
         let mut roots = RootCertStore::empty();
         roots.add(self.certificate.clone()).unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(&[version])
             .unwrap()

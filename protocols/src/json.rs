@@ -8,7 +8,7 @@ use std::fmt::{self, Write};
 use pitlane_engine::text::{DECIMALS, SCALE};
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
-pub use self::check::is_json;
+pub use self::check::{is_json, lone_surrogate};
 
 /// An object being written. Absent values are left out, not `null`.
 #[derive(Debug)]

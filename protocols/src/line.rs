@@ -133,6 +133,7 @@ mod tests {
             what: What::Entered,
             status: Status::PendingNew,
             reason: Reason::None,
+            sender: Default::default(),
             terms: Terms {
                 qty: Qty::parse(b"100").unwrap(),
                 limit: Price::parse(b"187.25").unwrap(),

@@ -260,6 +260,7 @@ pub fn ord_rej_reason(reason: Reason) -> u32 {
         | Reason::Overflow => EXCEEDS_LIMIT,
         Reason::NotTradeable
         | Reason::ExpiredSecurity
+        | Reason::StrategyNotPermitted
         | Reason::VenueUnavailable
         | Reason::LaneFull
         | Reason::StorageFailed

@@ -208,7 +208,7 @@ impl Rig {
     /// Tells the shard, if the journal takes it.
     pub fn offer(&mut self, body: Told) -> bool {
         self.token += 1;
-        let command = Command { source: source(), token: self.token, body };
+        let command = Command::new(source(), self.token, body);
         for attempt in 0.. {
             match self.writer.offer(self.now, &command, &self.shard) {
                 Ok(seq) => {

@@ -114,6 +114,8 @@ impl Checker {
             | Body::Restrict { .. }
             | Body::Kill { .. }
             | Body::Directed { .. }
+            | Body::Sender { .. }
+            | Body::Sent { .. }
             | Body::ToVenue(_)
             | Body::Budget(_)
             | Body::Done { .. }

@@ -14,6 +14,7 @@ use pitlane_engine::id::{
 };
 use pitlane_engine::number::{Money, Price, Qty};
 use pitlane_engine::reason::Reason;
+use pitlane_engine::sender::{Protocol, SenderAddress, SenderId, SenderPart, SenderText};
 use pitlane_engine::settings::{FillModel, SelfTrade, ShardSettings, TriggerBy};
 use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
 use pitlane_engine::time::{Day, Timestamp};
@@ -56,7 +57,8 @@ pub fn commands(bytes: &[u8], count: usize) -> Vec<Command> {
         let order = OrderHandle::from_raw(bytes.raw() as u64);
         bytes.learn(order);
         let now = Timestamp(bytes.raw() as u64);
-        commands.push(Command { source, token, body: bytes.body(now) });
+        let sender = if bytes.flag() { SenderId(bytes.raw() as u32) } else { SenderId::NONE };
+        commands.push(Command { source, token, sender, body: bytes.body(now) });
     }
     commands
 }
@@ -411,13 +413,26 @@ impl Bytes<'_> {
                 day: Day(crate::world::START_DAY - 1 + self.byte() as i32 % 4),
             },
             239 => Body::TradingDay { day: Day(self.byte() as i32 - 5) },
-            240..=247 => Body::Timer,
+            240..=246 => Body::Timer,
+            247 => Body::Sender { id: SenderId(self.raw() as u32), part: self.sender_part() },
             248..=251 => {
                 // The stage listens on port 0 and stays there.
                 let port = PortId(1 + self.byte() % 31);
                 Body::Watch { port, what: self.watch(), on: self.flag() }
             }
             252..=255 => Body::Snapshot { port: PortId(1 + self.byte() % 31) },
+        }
+    }
+
+    fn sender_part(&mut self) -> SenderPart {
+        let text = SenderText::new(&"x".repeat(self.byte() as usize));
+        match self.flag() {
+            true => SenderPart::Session(text),
+            false => SenderPart::Login {
+                protocol: self.pick(&[Protocol::Internal, Protocol::Rest, Protocol::Fix]),
+                address: SenderAddress([self.byte(); 16]),
+                login: text,
+            },
         }
     }
 }

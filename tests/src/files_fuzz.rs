@@ -128,7 +128,7 @@ pub fn audit(bytes: &[u8]) {
         fs::write(folder.join(format!("{:06}.jsonl", number + 1)), file).expect("a place for files");
     }
     let mut said = Vec::new();
-    let is_sound = verify::verify(&data, &mut said).expect("it can be read");
+    let is_sound = verify::verify(&data, &verify::Against::default(), &mut said).expect("it can be read");
     let said = String::from_utf8(said).expect("it speaks in text");
     assert_eq!(is_sound, said.lines().any(|line| line.starts_with("ok: ")), "{said}");
 }

@@ -13,7 +13,9 @@ use pitlane_engine::desk::{Desk, DeskSettings, IdBlock};
 use pitlane_engine::event::{Body, Event, What};
 use pitlane_engine::id::{IntId, OrderHandle, Origin, PortId, SecurityId, ShardId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
+use pitlane_engine::pages::LargePages;
 use pitlane_engine::reason::Reason;
+use pitlane_engine::sender::SenderId;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;
 use pitlane_engine::terms::Changes;
@@ -138,6 +140,7 @@ impl Stage {
             finished_max: 1_024,
             prefix: b'd',
             seed: 1,
+            pages: LargePages::NONE,
         };
         let mut stage = Stage {
             now: world::start(),
@@ -180,6 +183,7 @@ impl Stage {
             finished_max: 1_024,
             prefix: b'd',
             seed: 1,
+            pages: LargePages::NONE,
         };
         self.desk = Desk::new(desk, IdBlock { next: 1_000_000, end: 2_000_000 });
         self.tell(CONTROL, Told::Snapshot { port: CLIENT });
@@ -192,7 +196,7 @@ impl Stage {
 
     pub fn tell(&mut self, port: PortId, body: Told) {
         let origin = if port == REST { Origin::Rest } else { Origin::Server };
-        let command = Command { source: Source { origin, port, session: 1 }, token: 1, body };
+        let command = Command::new(Source { origin, port, session: 1 }, 1, body);
         self.ports[port.0 as usize].send(ShardId(0), command).expect("the lane is empty");
         self.settle();
     }
@@ -351,7 +355,7 @@ impl Stage {
             let request = self.slot.take().or_else(|| self.session.poll_command(self.now, &self.desk));
             let Some(request) = request else { break };
             work += 1;
-            match request.send(&mut self.desk, &mut self.ports[CLIENT.0 as usize]) {
+            match request.send(&mut self.desk, &mut self.ports[CLIENT.0 as usize], SenderId::NONE) {
                 Ok(_) => {}
                 Err(declined) if declined.reason == Reason::LaneFull => {
                     self.slot = Some(request);

@@ -138,7 +138,7 @@ impl Flow {
 
     fn tell(&mut self, shard: ShardId, body: Told) {
         let at = shard.0 as usize;
-        let command = Command { source: pair::source(), token: 1, body };
+        let command = Command::new(pair::source(), 1, body);
         self.shards[at].apply(self.now, &command, &mut self.outs[at]);
         let mut events = self.take(at);
         while self.shards[at].has_work() {

@@ -169,7 +169,7 @@ impl Hours {
         for shard in 0..SHARDS {
             let watch = Told::Watch { port: CLIENT, what: Watch::Everything, on: true };
             for body in [watch, Told::Snapshot { port: CLIENT }] {
-                let command = Command { source: source(), token: 0, body };
+                let command = Command::new(source(), 0, body);
                 server.client.send(ShardId(shard), command).expect("the lanes are empty");
             }
         }
@@ -231,7 +231,7 @@ impl Hours {
     }
 
     fn tell(&mut self, shard: ShardId, body: Told) -> Result<(), String> {
-        let command = Command { source: source(), token: 1, body };
+        let command = Command::new(source(), 1, body);
         self.trace.push(format!("{} told {body:?}", self.now));
         let server = self.server.as_mut().ok_or("it is down")?;
         server.client.send(shard, command).map_err(|_| "a lane is full at rest".to_string())?;

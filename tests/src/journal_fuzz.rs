@@ -136,7 +136,7 @@ fn live(disk: &Simulated) {
     for token in 0..DEEDS {
         now = now.plus(NS_PER_S / 10);
         let Deed::Plain(body) = opening.pop().unwrap_or_else(|| workload.next(now)) else { continue };
-        let command = Command { source: source(), token: token as u32, body };
+        let command = Command::new(source(), token as u32, body);
         while let Err(refused) = life.writer.offer(now, &command, &life.shard) {
             assert_eq!(refused, NotTaken::Wait, "the disk is a good one");
             tend(&mut life.writer, &mut opened.keeper, &mut opened.steward, now);

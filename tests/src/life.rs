@@ -79,7 +79,7 @@ impl Life {
     }
 
     fn tell(&mut self, body: Told) -> Result<(), String> {
-        let command = Command { source: world::source(0, 1), token: 1, body };
+        let command = Command::new(world::source(0, 1), 1, body);
         self.journal.push(Entry::Told(self.now, command));
         self.shard.apply(self.now, &command, &mut self.out);
         let events = self.hear()?;

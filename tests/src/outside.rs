@@ -1,6 +1,6 @@
 //! A venue outside, and the adapter that leads to it: slow, at times cut off, repeating itself, and late with fills.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use pitlane_engine::command::{Body, Command, ExecRef, Report, VenueState};
 use pitlane_engine::event::{Ask, Body as Said, Event, Instruction};
@@ -116,14 +116,20 @@ impl Outside {
     fn switch(&mut self, connected: bool) {
         self.connected = connected;
         if !connected {
-            // What was on its way is lost, as by a reset of the numbers; the venue still did it. Only of what is taken back afterwards
-            // does it tell until it is heard: nobody would ask for an order that has ended.
-            self.mail.retain(|command| {
-                matches!(command.body, Body::Report { report: Report::Amended { .. }, .. })
+            // What was on its way is lost, as by a reset of the numbers; the venue still did it. Only a fill that is taken back, and
+            // what follows it in its order, is told until it is heard: the shard does not ask for an order that has ended.
+            let mut owed = BTreeSet::new();
+            self.mail.retain(|command| match command.body {
+                Body::Report { order, report: Report::Amended { .. } } => {
+                    owed.insert(order);
+                    true
+                }
+                Body::Report { order, .. } => owed.contains(&order),
+                _ => false,
             });
         }
         let body = Body::Adapter { adapter: world::OUTSIDE_ADAPTER, connected };
-        self.news = Some(Broadcast::new(Command { source: source(), token: 0, body }));
+        self.news = Some(Broadcast::new(Command::new(source(), 0, body)));
     }
 
     fn hear(&mut self, event: &Event) {
@@ -275,10 +281,18 @@ impl Outside {
         self.say(order, Report::FilledTo { exec: fill.exec, qty, price, cum });
     }
 
+    /// Whether a fill that was taken back is still to be told of.
+    fn is_owed(&self, order: OrderHandle) -> bool {
+        self.mail.iter().any(|command| match command.body {
+            Body::Report { order: other, report: Report::Amended { .. } } => other == order,
+            _ => false,
+        })
+    }
+
     fn say(&mut self, order: OrderHandle, report: Report) {
         // Into a dead connection nothing is said that would not be told later.
-        if self.connected || matches!(report, Report::Amended { .. }) {
-            self.mail.push_back(Command { source: source(), token: 0, body: Body::Report { order, report } });
+        if self.connected || matches!(report, Report::Amended { .. }) || self.is_owed(order) {
+            self.mail.push_back(Command::new(source(), 0, Body::Report { order, report }));
         }
     }
 

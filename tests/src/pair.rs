@@ -58,7 +58,7 @@ impl Pair {
             depths: BTreeMap::new(),
         };
         let watch = Told::Watch { port: READER, what: Watch::Everything, on: true };
-        pair.play(&Command { source: source(), token: 0, body: watch });
+        pair.play(&Command::new(source(), 0, watch));
         pair.watch_depths();
         pair
     }
@@ -67,7 +67,7 @@ impl Pair {
         let reference = self.shard.reference().clone();
         for row in reference.securities() {
             let watch = Told::Watch { port: READER, what: Watch::Depth(row.id), on: true };
-            let events = self.play(&Command { source: source(), token: 0, body: watch });
+            let events = self.play(&Command::new(source(), 0, watch));
             self.see_depths(&events);
         }
     }
@@ -104,7 +104,7 @@ impl Pair {
 
     fn tell(&mut self, body: Told) -> Result<(), String> {
         self.token += 1;
-        let command = Command { source: source(), token: self.token, body };
+        let command = Command::new(source(), self.token, body);
         let orders_before = self.twin.orders.len();
         let expected = self.twin.apply(self.now, &command);
         let events = self.play(&command);
@@ -299,6 +299,8 @@ impl Pair {
             | Body::Restrict { .. }
             | Body::Kill { .. }
             | Body::Directed { .. }
+            | Body::Sender { .. }
+            | Body::Sent { .. }
             | Body::ToVenue(_)
             | Body::Budget(_)
             | Body::SnapshotBegin { .. }

@@ -209,7 +209,7 @@ impl Platform {
     }
 
     fn errand_all(&mut self, body: Told) {
-        let command = Command { source: source(CONTROL, Origin::Server), token: 1, body };
+        let command = Command::new(source(CONTROL, Origin::Server), 1, body);
         self.control.push_back(Errand::All(Broadcast::new(command)));
     }
 }

@@ -58,7 +58,7 @@ impl Stage {
     /// Tells one command and gives everything said to it. The rules of [`Checker`] hold throughout.
     pub fn tell(&mut self, body: Told) -> Vec<Event> {
         self.token += 1;
-        let command = Command { source: world::source(0, 1), token: self.token, body };
+        let command = Command::new(world::source(0, 1), self.token, body);
         self.shard.apply(self.now, &command, &mut self.out);
         let mut events = self.heard();
         for steps in 0.. {

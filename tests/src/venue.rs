@@ -7,6 +7,7 @@ use pitlane_engine::command::{Body as Told, Command, Phase, Trade, Watch};
 use pitlane_engine::event::{Alert, Ask, Body, Event, OrderReport, Refusal, Tick};
 use pitlane_engine::id::{IntId, OrderHandle, Origin, PortId, SecurityId, ShardId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
+use pitlane_engine::number::Qty;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;
 use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
@@ -160,7 +161,8 @@ impl Stage {
         self.tell(CLIENT, Told::Submit { id: int_id(id), terms });
     }
 
-    pub fn submit_stop(&mut self, id: &str, side: Side, qty: &str, stop: &str) {
+    /// A stop, good for `until_ns` nanoseconds or until it is cancelled.
+    pub fn submit_stop(&mut self, id: &str, side: Side, qty: &str, stop: &str, until_ns: Option<u64>) {
         let terms = Terms {
             security: SecurityId(8),
             strategy: world::STRATEGIES[1],
@@ -170,7 +172,8 @@ impl Stage {
             qty: world::qty(qty),
             stop: world::price(stop),
             stop_given: true,
-            tif: Tif::Gtc,
+            tif: if until_ns.is_some() { Tif::Gtd } else { Tif::Gtc },
+            tif_date: until_ns.map_or(Timestamp::ZERO, |ns| self.now.plus(ns)),
             ..Terms::default()
         };
         self.tell(CLIENT, Told::Submit { id: int_id(id), terms });
@@ -185,6 +188,20 @@ impl Stage {
     pub fn cancel(&mut self, id: &str, order: &str) {
         let order = self.handle(order);
         self.tell(CLIENT, Told::Cancel { order, id: int_id(id) });
+    }
+
+    /// Closes the whole position that orders of this stage make.
+    pub fn close(&mut self, id: &str) {
+        self.tell(
+            CLIENT,
+            Told::Close {
+                id: int_id(id),
+                strategy: world::STRATEGIES[1],
+                account: world::OUTSIDE_ACCOUNT,
+                security: SecurityId(8),
+                qty: Qty::ZERO,
+            },
+        );
     }
 
     pub fn replace(&mut self, id: &str, order: &str, qty: &str) {
@@ -204,7 +221,7 @@ impl Stage {
 
     fn tell(&mut self, port: PortId, body: Told) {
         let origin = if port == CLIENT { Origin::Fix } else { Origin::Server };
-        let command = Command { source: Source { origin, port, session: 1 }, token: 1, body };
+        let command = Command::new(Source { origin, port, session: 1 }, 1, body);
         self.ports[port.0 as usize].send(ShardId(0), command).expect("the lane is empty");
         self.settle();
     }
@@ -286,7 +303,7 @@ impl Stage {
             let told = self.session.poll_report(self.now);
             if let Some(body) = if told.is_none() { self.session.poll_price() } else { None } {
                 work += 1;
-                let command = Command { source: self.settings.source, token: 0, body };
+                let command = Command::new(self.settings.source, 0, body);
                 self.ports[VENUE.0 as usize].send(ShardId(0), command).expect("the lane has room");
                 self.worker.poll(self.now);
                 continue;
@@ -298,7 +315,7 @@ impl Stage {
             }
             let source = self.settings.source;
             let body = Told::Report { order: told.order, report: told.report };
-            let sent = self.ports[VENUE.0 as usize].send(ShardId(0), Command { source, token: 0, body });
+            let sent = self.ports[VENUE.0 as usize].send(ShardId(0), Command::new(source, 0, body));
             sent.expect("the lane has room");
             self.worker.poll(self.now);
             self.session.handle_stored(told.token);
@@ -310,7 +327,7 @@ impl Stage {
                 if was_connected && touches.is_some() { &[false, true][..] } else { &[touches.is_some()] };
             for &connected in states {
                 let body = Told::Adapter { adapter: world::OUTSIDE_ADAPTER, connected };
-                let command = Command { source: self.settings.source, token: 0, body };
+                let command = Command::new(self.settings.source, 0, body);
                 self.ports[VENUE.0 as usize].send(ShardId(0), command).expect("the lane has room");
                 work += 1;
             }

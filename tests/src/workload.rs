@@ -275,7 +275,7 @@ impl Workload {
 
     /// Makes one thing wrong.
     fn spoil(&mut self, terms: &mut Terms, now: Timestamp) {
-        match self.dice.below(19) {
+        match self.dice.below(20) {
             0 => terms.security = world::NO_SECURITY,
             1 => terms.security = world::NOT_TRADEABLE,
             2 => terms.account = world::NO_ACCOUNT,
@@ -297,6 +297,7 @@ impl Workload {
                 let huge = i64::MAX;
                 terms.qty = Qty::from_raw(huge - huge % lot(terms.security));
             }
+            18 => terms.account = world::RESERVED_ACCOUNT,
             _ => terms.limit = Price::from_raw(i64::MAX - i64::MAX % tick(terms.security)),
         }
     }

@@ -48,6 +48,8 @@ pub const INACTIVE_ACCOUNT: AccountId = AccountId(4);
 pub const PLAIN_ACCOUNT: AccountId = AccountId(5);
 pub const OUTSIDE_ACCOUNT: AccountId = AccountId(6);
 pub const OUTSIDE_ACCOUNTS: [AccountId; 2] = [OUTSIDE_ACCOUNT, AccountId(7)];
+/// For [`STRATEGIES`]`[0]` and `[1]` only.
+pub const RESERVED_ACCOUNT: AccountId = AccountId(8);
 pub const NO_ACCOUNT: AccountId = AccountId(99);
 
 pub const STRATEGIES: [StrategyId; 4] = [StrategyId::SERVER, StrategyId(1), StrategyId(2), StrategyId(3)];
@@ -96,7 +98,7 @@ pub fn reference() -> Arc<RefData> {
             family(3, "Abroad", OUTSIDE, "1", "0.05", "1", "0.01"),
         ],
         securities: (1..=11).map(security).collect(),
-        accounts: (1..=7).map(account).collect(),
+        accounts: (1..=8).map(account).collect(),
         strategies: (0..=4).map(strategy).collect(),
     };
     Arc::new(RefData::check(rows).expect("the little market is sound"))
@@ -174,6 +176,7 @@ fn account(id: u16) -> Account {
         active: AccountId(id) != INACTIVE_ACCOUNT,
         adapter_type: if abroad { "FIX" } else { "SIM" }.to_string(),
         exchanges: if AccountId(id) == PLAIN_ACCOUNT { vec![PLAIN] } else { vec![] },
+        strategies: if AccountId(id) == RESERVED_ACCOUNT { STRATEGIES[..2].to_vec() } else { vec![] },
     }
 }
 

@@ -208,7 +208,10 @@ impl Rig for FixVenue {
                 self.connect(true);
                 self.answer();
             }
-            Act::Bust => self.bust(order),
+            Act::Bust => {
+                self.bust(order);
+                self.answer();
+            }
             Act::Babble => {
                 for fields in ["150=?|39=0", "150=ZZ|39=0", "150=0|39=0|11=nobody"] {
                     let text = self.execution(&id, fields).replacen(&format!("11={id}|150=0"), "150=0", 1);

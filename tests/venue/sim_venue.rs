@@ -59,7 +59,7 @@ impl SimVenue {
 
     fn tell(&mut self, body: Told) {
         let source = Source { origin: Origin::Fix, port: PortId(0), session: 1 };
-        self.port.send(ShardId(0), Command { source, token: 1, body }).expect("the lane has room");
+        self.port.send(ShardId(0), Command::new(source, 1, body)).expect("the lane has room");
         self.now = self.now.plus(1_000);
         while self.worker.poll(self.now) > 0 {
             while let Some((_, event)) = self.port.poll_event() {

@@ -10,9 +10,11 @@ export async function browser() {
 }
 
 /** A page that has prices. What the browser complains about is kept: a policy that is broken, a script that fails. */
-export async function open(chrome, url, { width = 1280, height = 800, theme = 'dark' } = {}) {
+export async function open(chrome, url, { width = 1280, height = 800, theme = 'dark', sockets } = {}) {
   const context = await chrome.newContext({ viewport: { width, height }, colorScheme: theme, hasTouch: width < 760, acceptDownloads: true });
   const page = await context.newPage();
+  // In place of the service, for what it says over STOMP.
+  if (sockets) await page.routeWebSocket(/\/stomp$/, sockets);
   page.setDefaultTimeout(30_000);
   page.complaints = [];
   page.on('pageerror', (error) => page.complaints.push(error.message));

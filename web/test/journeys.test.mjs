@@ -222,6 +222,71 @@ test('one logs in where that is asked for, and sees only what one may do', async
   await guarded.remove();
 });
 
+/** Logs in by the dialog; an empty name stands for a token. */
+const logIn = async (other, name, secret) => {
+  await other.getByRole('dialog', { name: 'Log in to Pitlane' }).waitFor();
+  await other.getByPlaceholder('empty for a token').fill(name);
+  await other.locator('dialog input[type=password]').fill(secret);
+  await other.getByRole('button', { name: 'Log in' }).click();
+};
+/** Prices move by STOMP only: one that changes shows that it works. */
+const movesByItself = async (other) => {
+  const price = () => document.querySelector('tbody tr td:nth-child(3)')?.textContent ?? '';
+  await other.waitForFunction(() => /\d/.test(document.querySelector('tbody tr td:nth-child(3)')?.textContent ?? ''));
+  const first = await other.evaluate(price);
+  await other.waitForFunction((text) => document.querySelector('tbody tr td:nth-child(3)')?.textContent !== text, first);
+  assert.equal(await other.getByText('No connection to the service').count(), 0);
+};
+
+test('the page is live with every kind of login', async () => {
+  const guarded = new Service();
+  const token = guarded.token('robot', 'trade');
+  await guarded.user('eve', 'read', 'correct horse battery').start();
+  for (const [name, secret] of [['', token], ['robot', token], ['eve', 'correct horse battery']]) {
+    const other = await open(chrome, guarded.url);
+    await logIn(other, name, secret);
+    await movesByItself(other);
+    await other.context().close();
+  }
+  await guarded.remove();
+  // Where nobody must log in.
+  const other = await open(chrome, service.url);
+  await movesByItself(other);
+  await other.context().close();
+});
+
+test('a refused login for live data is tried once, and the page says so', async () => {
+  const guarded = new Service();
+  const token = guarded.token('robot', 'trade');
+  await guarded.start();
+  let attempts = 0;
+  let isRefusing = true;
+  const refuse = (socket) => {
+    if (!isRefusing) {
+      socket.connectToServer();
+      return;
+    }
+    socket.onMessage(() => {
+      attempts += 1;
+      socket.send('ERROR\nmessage:login or passcode is wrong\n\n\0');
+      void socket.close();
+    });
+  };
+  const other = await open(chrome, guarded.url, { sockets: refuse });
+  await logIn(other, '', token);
+  await other.getByText('The service refused the login for live data.').waitFor();
+  // The page goes on asking by REST meanwhile; it does not connect again.
+  await tab(other, 'Sessions');
+  for (let n = 0; n < 3; n += 1) await other.waitForResponse((response) => response.url().includes('/rest/ext/session'));
+  assert.equal(attempts, 1);
+  isRefusing = false;
+  await other.getByRole('button', { name: 'Try again' }).click();
+  await other.getByText('The service refused the login for live data.').waitFor({ state: 'detached' });
+  await movesByItself(other);
+  await other.context().close();
+  await guarded.remove();
+});
+
 const PANELS = ['Orders', 'Positions', 'Transactions', 'P&L', 'Cash', 'Log', 'Latency', 'Sessions', 'Strategies', 'Topics', 'Settings', 'API'];
 for (const [width, theme] of [[1280, 'dark'], [1280, 'light'], [390, 'light']]) {
   test(`nothing serious against it in ${theme} at ${width}, on any panel`, async () => {

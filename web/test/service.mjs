@@ -45,8 +45,16 @@ export class Service {
   user(name, role, password) {
     const file = join(this.folder, 'users');
     execFileSync(BINARY, ['user', 'add', name, '--role', role, '--file', file], { input: `${password}\n`, stdio: ['pipe', 'ignore', 'inherit'] });
-    this.settings = ['auth.mode=required', `auth.users_file=${file}`];
+    this.settings = [...this.settings, 'auth.mode=required', `auth.users_file=${file}`];
     return this;
+  }
+
+  /** A token that may log in; call before the start. Gives its text. */
+  token(name, role) {
+    const file = join(this.folder, 'tokens');
+    const told = execFileSync(BINARY, ['token', 'create', name, '--role', role, '--file', file], { stdio: ['ignore', 'pipe', 'inherit'] });
+    this.settings = [...this.settings, 'auth.mode=required', `auth.tokens_file=${file}`];
+    return told.toString().trim();
   }
 
   async end(signal = 'SIGTERM') {

@@ -72,7 +72,7 @@ impl Server {
         let folder = std::env::temp_dir().join(format!("pitlane-bench-http-{}", address.port()));
         fs::create_dir_all(&folder)?;
         fs::write(folder.join("body"), body)?;
-        let core = pinning.second.map_or(0, |core| core.id).to_string();
+        let core = pinning.second.unwrap_or(0).to_string();
         let child = Command::new("taskset")
             .args(["-c", &core])
             .arg(std::env::current_exe()?)

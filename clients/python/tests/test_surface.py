@@ -187,6 +187,7 @@ NAMES = {
     "RiskVO": values.Risk,
     "SecurityFamilyVO": values.SecurityFamily,
     "SecurityVO": values.Security,
+    "SenderVO": values.Sender,
     "SessionVO": values.Session,
     "ShardVO": values.Shard,
     "StageVO": values.Latency,

@@ -78,7 +78,9 @@ impl Desk {
             | Body::ToVenue(_)
             | Body::Budget(_)
             | Body::SnapshotBegin { .. }
-            | Body::SnapshotEnd { .. } => None,
+            | Body::SnapshotEnd { .. }
+            | Body::Sender { .. }
+            | Body::Sent { .. } => None,
         }
     }
 
@@ -204,10 +206,10 @@ impl Desk {
             return None;
         }
         self.held -= 1;
-        let Entry { handle: order, source, held_token: token, .. } = *entry;
+        let Entry { handle: order, source, held_token: token, held_sender: sender, .. } = *entry;
         let id = self.names.at(held).id;
         if order != OrderHandle::NONE {
-            let command = Command { source, token, body: Told::Cancel { order, id } };
+            let command = Command { source, token, sender, body: Told::Cancel { order, id } };
             self.ready.push_back((order.shard(), command));
             return None;
         }

@@ -1,8 +1,8 @@
 //! The ids a desk has given out or been given, each with the order it belongs to.
 
-use crate::ahead;
 use crate::id::IntId;
 use crate::index::IdIndex;
+use crate::pages::LargePages;
 
 /// No entry.
 pub const NIL: u32 = u32::MAX;
@@ -32,9 +32,9 @@ pub struct Names {
 }
 
 impl Names {
-    pub fn new(max: u32, seed: u64) -> Names {
-        let index = IdIndex::new(max, seed);
-        Names { index, slab: ahead::table(max as usize), max, free: NIL }
+    pub fn new(max: u32, seed: u64, pages: LargePages) -> Names {
+        let index = IdIndex::new(max, seed, pages);
+        Names { index, slab: pages.table(max as usize), max, free: NIL }
     }
 
     pub fn find(&self, session: u16, id: &IntId) -> Option<u32> {

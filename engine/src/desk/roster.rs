@@ -1,8 +1,9 @@
 //! The orders a desk knows, in a slab, and two lines through it: those in flight and those finished, oldest first.
 
 use super::names::NIL;
-use crate::ahead;
 use crate::id::{OrderHandle, Source};
+use crate::pages::LargePages;
+use crate::sender::SenderId;
 use crate::terms::Status;
 
 /// How far an entry has come. The first two have their line.
@@ -28,9 +29,10 @@ pub struct Entry {
     pub current: u32,
     pub youngest: u32,
     pub names: u32,
-    /// A cancel that waits for the handle: the name of its id, and its token.
+    /// A cancel that waits for the handle: the name of its id, its token, and who sent it.
     pub held: u32,
     pub held_token: u32,
+    pub held_sender: SenderId,
     pub status: Status,
     pub stage: Stage,
     /// Neighbours in the line of the stage; of a free place, the next free one.
@@ -58,9 +60,9 @@ pub struct Roster {
 }
 
 impl Roster {
-    pub fn new(max: u32) -> Roster {
+    pub fn new(max: u32, pages: LargePages) -> Roster {
         let line = Line { first: NIL, last: NIL, len: 0 };
-        let slab = ahead::table(max as usize);
+        let slab = pages.table(max as usize);
         Roster { slab, max, len: 0, free: NIL, in_flight: line, finished: line }
     }
 
@@ -85,6 +87,7 @@ impl Roster {
             names: 0,
             held: NIL,
             held_token: 0,
+            held_sender: SenderId::NONE,
             status: Status::PendingNew,
             stage: Stage::Free,
             prev: NIL,
@@ -191,7 +194,7 @@ mod tests {
 
     #[test]
     fn the_lines_keep_their_order_whoever_leaves() {
-        let mut roster = Roster::new(4);
+        let mut roster = Roster::new(4, LargePages::NONE);
         let numbers: Vec<_> = (0..4).map(|token| roster.add(Source::default(), token)).collect();
         assert!(!roster.has_room());
         assert_eq!(roster.in_flight().collect::<Vec<_>>(), numbers);

@@ -26,6 +26,7 @@ fn settings() -> DeskSettings {
         finished_max: 50,
         prefix: b'n',
         seed: 7,
+        pages: LargePages::NONE,
     }
 }
 
@@ -60,6 +61,7 @@ fn report(order: OrderHandle, ids: (&str, &str), what: What, status: Status) -> 
         last_qty: Qty::ZERO,
         last_price: Default::default(),
         source: source(0),
+        sender: Default::default(),
         security: SecurityId(0),
         strategy: StrategyId(0),
         account: AccountId(0),
@@ -81,7 +83,7 @@ fn event(body: Body) -> Event {
 impl Table {
     fn ticket(&mut self, text: &str) -> Ticket {
         self.token += 1;
-        Ticket { source: source(0), token: self.token, id: id(text) }
+        Ticket { source: source(0), token: self.token, id: id(text), ..Ticket::default() }
     }
 
     fn submit(&mut self, text: &str) -> Result<String, Reason> {
@@ -122,6 +124,7 @@ impl Table {
             what: What::Entered,
             status: Status::PendingNew,
             reason: Reason::None,
+            sender: Default::default(),
             terms: Terms::default(),
         };
         assert_eq!(self.desk.handle_event(&event(Body::Order(terms))), None);
@@ -163,7 +166,7 @@ fn reason<T: std::fmt::Debug>(answer: Result<T, Declined>) -> Reason {
 #[test]
 fn an_order_goes_to_the_shard_of_its_security_under_the_id_given() {
     let mut table = table();
-    let ticket = Ticket { source: source(3), token: 9, id: id("A") };
+    let ticket = Ticket { source: source(3), token: 9, id: id("A"), ..Ticket::default() };
     let terms = Terms { security: SecurityId(5), ..Terms::default() };
     assert_eq!(table.desk.submit(&mut table.port, ticket, terms), Ok(id("A")));
     let command = table.shards[1].poll_command().unwrap();
@@ -196,7 +199,7 @@ fn an_id_is_used_once_in_its_session() {
     assert_eq!(reason(table.cancel("A", "A")), Reason::DuplicateId);
     table.cancel("A", "C").unwrap();
     assert_eq!(table.submit("C"), Err(Reason::DuplicateId), "of a request too");
-    let other = Ticket { source: source(1), token: 0, id: id("A") };
+    let other = Ticket { source: source(1), token: 0, id: id("A"), ..Ticket::default() };
     assert!(table.desk.submit(&mut table.port, other, Terms::default()).is_ok());
 }
 

@@ -13,7 +13,7 @@ use crate::refdata::RefData;
 use crate::shard::shard_of;
 
 image!(Place { id, auctions, adapter, session, has_hours, since, over });
-image!(AccountEntry { id, active, admits, guard });
+image!(AccountEntry { id, active, admits, strategies, guard });
 image!(StrategyEntry { id, phase, guard });
 
 impl Image for Local {

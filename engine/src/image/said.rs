@@ -1,10 +1,12 @@
 //! Images of what shards say, for processes that hear of it from afar.
 
+use super::words::{SENDER_FLAG, decode_flagged, decode_sender};
 use super::{Damage, Image, Problem, Reader, Sink, image};
 use crate::event::{
     Adjustment, Alert, Body, BudgetUse, DEPTH_LEVELS_MAX, Depth, Event, Instruction, Level, OrderReport,
     OrderTerms, Refusal, Request, What,
 };
+use crate::sender::SenderId;
 use crate::terms::Status;
 use crate::used_ids::UsedIds;
 
@@ -35,29 +37,107 @@ image!(enum Body {
     22 = SnapshotEnd { port },
     23 = UsedIds(used),
     24 = Directed { version, directive },
+    25 = Sender { id, sender },
+    26 = Sent { order, sent },
 });
-image!(OrderTerms { order, id, orig_id, source, what, status, reason, terms });
-image!(OrderReport {
-    order,
-    id,
-    orig_id,
-    qty,
-    cum_qty,
-    avg_price,
-    last_qty,
-    last_price,
-    source,
-    security,
-    strategy,
-    account,
-    what,
-    status,
-    reason,
-    side,
-    kind,
-    tif,
-    in_doubt
-});
+/// A sender is told as in a command: by the highest bit of what has happened, and behind all else.
+impl Image for OrderTerms {
+    fn encode(&self, out: &mut impl Sink) {
+        let OrderTerms { order, id, orig_id, source, what, status, reason, sender, terms } = self;
+        order.encode(out);
+        id.encode(out);
+        orig_id.encode(out);
+        source.encode(out);
+        encode_what(*what, *sender, out);
+        status.encode(out);
+        reason.encode(out);
+        terms.encode(out);
+        encode_sender(*sender, out);
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<OrderTerms, Damage> {
+        let (order, id, orig_id) = (Image::decode(from)?, Image::decode(from)?, Image::decode(from)?);
+        let source = Image::decode(from)?;
+        let (has_sender, what) = decode_flagged(from)?;
+        let (status, reason, terms) = (Image::decode(from)?, Image::decode(from)?, Image::decode(from)?);
+        let sender = decode_sender(has_sender, from)?;
+        Ok(OrderTerms { order, id, orig_id, source, what, status, reason, sender, terms })
+    }
+}
+
+fn encode_what(what: What, sender: SenderId, out: &mut impl Sink) {
+    let flag = if sender == SenderId::NONE { 0 } else { SENDER_FLAG };
+    out.put(&[flag | what as u8]);
+}
+
+fn encode_sender(sender: SenderId, out: &mut impl Sink) {
+    if sender != SenderId::NONE {
+        sender.encode(out);
+    }
+}
+
+impl Image for OrderReport {
+    fn encode(&self, out: &mut impl Sink) {
+        let OrderReport { order, id, orig_id, qty, cum_qty, avg_price, last_qty, last_price, .. } = self;
+        order.encode(out);
+        id.encode(out);
+        orig_id.encode(out);
+        qty.encode(out);
+        cum_qty.encode(out);
+        avg_price.encode(out);
+        last_qty.encode(out);
+        last_price.encode(out);
+        let OrderReport { source, security, strategy, account, what, status, reason, .. } = self;
+        source.encode(out);
+        security.encode(out);
+        strategy.encode(out);
+        account.encode(out);
+        encode_what(*what, self.sender, out);
+        status.encode(out);
+        reason.encode(out);
+        let OrderReport { side, kind, tif, in_doubt, .. } = self;
+        side.encode(out);
+        kind.encode(out);
+        tif.encode(out);
+        in_doubt.encode(out);
+        encode_sender(self.sender, out);
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<OrderReport, Damage> {
+        let (order, id, orig_id) = (Image::decode(from)?, Image::decode(from)?, Image::decode(from)?);
+        let (qty, cum_qty, avg_price) = (Image::decode(from)?, Image::decode(from)?, Image::decode(from)?);
+        let (last_qty, last_price) = (Image::decode(from)?, Image::decode(from)?);
+        let (source, security) = (Image::decode(from)?, Image::decode(from)?);
+        let (strategy, account) = (Image::decode(from)?, Image::decode(from)?);
+        let (has_sender, what) = decode_flagged(from)?;
+        let (status, reason) = (Image::decode(from)?, Image::decode(from)?);
+        let (side, kind) = (Image::decode(from)?, Image::decode(from)?);
+        let (tif, in_doubt) = (Image::decode(from)?, Image::decode(from)?);
+        let sender = decode_sender(has_sender, from)?;
+        Ok(OrderReport {
+            order,
+            id,
+            orig_id,
+            qty,
+            cum_qty,
+            avg_price,
+            last_qty,
+            last_price,
+            source,
+            sender,
+            security,
+            strategy,
+            account,
+            what,
+            status,
+            reason,
+            side,
+            kind,
+            tif,
+            in_doubt,
+        })
+    }
+}
 image!(enum What {
     0 = Entered,
     1 = Rejected,
@@ -154,6 +234,7 @@ mod tests {
     use crate::image::decode_whole;
     use crate::number::{Price, Qty};
     use crate::reason::Reason;
+    use crate::sender::{Sender, SentBy};
     use crate::terms::{Side, Terms};
     use crate::time::Timestamp;
 
@@ -169,9 +250,11 @@ mod tests {
             what: What::Entered,
             status: Status::PendingNew,
             reason: Reason::None,
+            sender: SenderId(0x300_0123),
             terms: Terms { qty: Qty::from_raw(5), ..Terms::default() },
         };
         let report = Event { seq: 1, at: Timestamp(1), body: Body::Order(terms) }.report().unwrap();
+        let plain = OrderTerms { sender: SenderId::NONE, ..terms };
         let mut levels = [Level::default(); DEPTH_LEVELS_MAX];
         levels[0] = Level { price: Price::from_raw(1), qty: Qty::from_raw(2) };
         let refusal = Refusal {
@@ -185,13 +268,17 @@ mod tests {
         };
         vec![
             Body::Order(terms),
+            Body::Order(plain),
             Body::Status(report),
+            Body::Status(OrderReport { sender: SenderId::NONE, ..report }),
+            Body::Sender { id: SenderId(77), sender: Sender::default() },
+            Body::Sent { order, sent: SentBy { submitted: SenderId(77), ..SentBy::default() } },
             Body::Refused(refusal),
             Body::Forgotten { order, source, id },
             Body::Depth(Depth { levels, security: SecurityId(4), side: Side::Sell, count: 1 }),
             Body::Subscription { strategy: StrategyId(1), security: SecurityId(4), on: true, subscribers: 2 },
             Body::Done { source, token: 9, reason: Reason::PositionFlat },
-            Body::UsedIds(UsedIds { hashes: std::array::from_fn(|n| n as u64), source, count: 20 }),
+            Body::UsedIds(UsedIds { hashes: std::array::from_fn(|n| n as u64), source, count: 19 }),
             Body::Directed {
                 version: Version(9),
                 directive: Directive::Kill { scope: Scope::Strategy(StrategyId(1)), on: true },
@@ -214,7 +301,7 @@ mod tests {
 
     #[test]
     fn more_levels_than_there_can_be_are_damage() {
-        let event = Event { seq: 1, at: Timestamp(1), body: bodies()[4] };
+        let event = Event { seq: 1, at: Timestamp(1), body: bodies()[8] };
         let mut bytes = Vec::new();
         event.encode(&mut bytes);
         let count = 8 + 8 + 1 + 4 + 1;

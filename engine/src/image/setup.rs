@@ -1,7 +1,9 @@
 //! Images of what a shard is given at its start: settings and reference data.
 
 use super::{Damage, Image, Problem, Reader, Sink, decode_whole, image};
+use crate::id::{AccountId, StrategyId};
 use crate::order::NIL;
+use crate::pages::LargePages;
 use crate::refdata::{Account, Exchange, Family, OptionKind, Rows, Security, SecurityKind, Strategy};
 use crate::settings::{Delays, FillModel, SelfTrade, ShardSettings, TriggerBy, VenueSettings};
 
@@ -29,6 +31,8 @@ impl Image for ShardSettings {
             trigger,
             venue,
             venues,
+            // A hook of this process, and no part of what is stored.
+            pages: _,
         } = self;
         instance.encode(out);
         let bounds = [orders_max, finished_max, finished_outside_max, transactions_max, executions_max];
@@ -54,6 +58,7 @@ impl Image for ShardSettings {
             trigger: Image::decode(from)?,
             venue: Image::decode(from)?,
             venues: Image::decode(from)?,
+            pages: LargePages::NONE,
         })
     }
 }
@@ -74,7 +79,76 @@ image!(enum FillModel { 0 = Queue, 1 = Through, 2 = Touch });
 image!(enum SelfTrade { 0 = CancelNewest, 1 = Allow });
 image!(Delays { entry_ns, entry_jitter_ns, response_ns, response_jitter_ns, feed_ns });
 
-image!(Rows { exchanges, families, securities, accounts, strategies });
+/// Which strategies may use an account stands at the end, and only where it is said of some account: reference data that
+/// say nothing of it look as they did before one could.
+impl Image for Rows {
+    fn encode(&self, out: &mut impl Sink) {
+        let Rows { exchanges, families, securities, accounts, strategies } = self;
+        exchanges.encode(out);
+        families.encode(out);
+        securities.encode(out);
+        accounts.encode(out);
+        strategies.encode(out);
+        let permitted: Vec<(AccountId, Vec<StrategyId>)> = accounts
+            .iter()
+            .filter(|row| !row.strategies.is_empty())
+            .map(|row| (row.id, row.strategies.clone()))
+            .collect();
+        if !permitted.is_empty() {
+            permitted.encode(out);
+        }
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<Rows, Damage> {
+        let mut rows = Rows {
+            exchanges: Image::decode(from)?,
+            families: Image::decode(from)?,
+            securities: Image::decode(from)?,
+            accounts: Image::decode(from)?,
+            strategies: Image::decode(from)?,
+        };
+        if from.left() == 0 {
+            return Ok(rows);
+        }
+        let permitted: Vec<(AccountId, Vec<StrategyId>)> = Image::decode(from)?;
+        from.check(!permitted.is_empty(), Problem::Value)?;
+        let mut accounts = rows.accounts.iter_mut();
+        for (id, strategies) in permitted {
+            // In the order of the accounts, each once.
+            let account = accounts.find(|row| row.id == id);
+            let Some(account) = account.filter(|_| !strategies.is_empty()) else {
+                return Err(from.damage(Problem::Contradiction));
+            };
+            account.strategies = strategies;
+        }
+        Ok(rows)
+    }
+}
+
+impl Image for Account {
+    fn encode(&self, out: &mut impl Sink) {
+        let Account { id, name, active, adapter_type, exchanges, strategies: _ } = self;
+        id.encode(out);
+        name.encode(out);
+        active.encode(out);
+        adapter_type.encode(out);
+        exchanges.encode(out);
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<Account, Damage> {
+        let (id, name) = Image::decode(from)?;
+        let (active, adapter_type) = Image::decode(from)?;
+        Ok(Account {
+            id,
+            name,
+            active,
+            adapter_type,
+            exchanges: Image::decode(from)?,
+            strategies: Vec::new(),
+        })
+    }
+}
+
 image!(Exchange { id, name, mic, time_zone, open, close, auctions, adapter, adapter_type });
 image!(Family {
     id,
@@ -116,5 +190,4 @@ image!(Security {
     start_price,
     tradeable
 });
-image!(Account { id, name, active, adapter_type, exchanges });
 image!(Strategy { id, name, auto_activate });

@@ -1,7 +1,7 @@
 use super::*;
 use crate::command::{
-    Body, Budget, BudgetAct, BudgetKind, ExecRef, Limits, Movement, MovementKind, Phase, Quote, Report,
-    Scope, Session, Trade, Watch,
+    AuditAnchor, Body, Budget, BudgetAct, BudgetKind, ExecRef, Limits, Movement, MovementKind, Phase, Quote,
+    Report, Scope, Session, Trade, Watch,
 };
 use crate::directive::{Directive, Version};
 use crate::id::{
@@ -10,6 +10,7 @@ use crate::id::{
 };
 use crate::number::{Money, Price, Qty};
 use crate::reason::Reason;
+use crate::sender::{Protocol, SenderAddress, SenderId, SenderPart, SenderText};
 use crate::terms::{Changes, OrderKind, Side, Terms, Tif};
 use crate::time::{Day, Timestamp};
 
@@ -100,9 +101,22 @@ fn longest() -> Vec<Command> {
             has_hours: true,
         },
         Body::Expiry { exchange: ExchangeId(7), day: Day(20_000) },
+        Body::Sender {
+            id: SenderId(u32::MAX),
+            part: SenderPart::Login {
+                protocol: Protocol::Strategy,
+                address: SenderAddress([9; 16]),
+                login: SenderText::new(&"x".repeat(64)),
+            },
+        },
+        Body::AuditAnchor(AuditAnchor { log: u64::MAX, line: 7, hash: [9; 32] }),
+        Body::Sender { id: SenderId(77), part: SenderPart::Session(SenderText::new("S")) },
     ];
     let source = Source { origin: Origin::Strategy, port, session: 65_535 };
-    bodies.map(|body| Command { source, token: u32::MAX, body }).to_vec()
+    let plain = bodies.iter().map(|body| Command::new(source, u32::MAX, *body));
+    let sent =
+        bodies.iter().map(|body| Command { sender: SenderId(0x0200_0010), ..Command::new(source, 1, *body) });
+    plain.chain(sent).collect()
 }
 
 fn bytes_of(command: &Command) -> Vec<u8> {

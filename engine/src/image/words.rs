@@ -2,8 +2,8 @@
 
 use super::{Damage, Image, Problem, Reader, Sink, image};
 use crate::command::{
-    Body, Budget, BudgetAct, BudgetKind, Command, ExecRef, Limits, Movement, MovementKind, Phase, Quote,
-    Report, Scope, Session, Trade, VenueState, Watch,
+    AuditAnchor, Body, Budget, BudgetAct, BudgetKind, Command, ExecRef, Limits, Movement, MovementKind,
+    Phase, Quote, Report, Scope, Session, Trade, VenueState, Watch,
 };
 use crate::event::{Ask, Booking, PositionState, Tick};
 use crate::id::{
@@ -12,6 +12,7 @@ use crate::id::{
 };
 use crate::number::{ContractSize, Money, Notional, Price, Qty};
 use crate::reason::Reason;
+use crate::sender::SenderId;
 use crate::terms::{Changes, OrderKind, Side, Terms, Tif};
 use crate::time::{Day, TimeOfDay, Timestamp};
 
@@ -70,7 +71,56 @@ image!(Terms {
     reduce_only
 });
 
-image!(Command { source, token, body });
+/// A command with a sender has the highest bit of its first byte set, and the sender's number behind the token. Commands
+/// without one look as they did before there were senders.
+impl Image for Command {
+    #[inline]
+    fn encode(&self, out: &mut impl Sink) {
+        let Command { source, token, sender, body } = self;
+        if *sender == SenderId::NONE {
+            source.encode(out);
+            token.encode(out);
+        } else {
+            out.put(&[SENDER_FLAG | source.origin as u8]);
+            source.port.encode(out);
+            source.session.encode(out);
+            token.encode(out);
+            sender.encode(out);
+        }
+        body.encode(out);
+    }
+
+    #[inline]
+    fn decode(from: &mut Reader<'_>) -> Result<Command, Damage> {
+        let (has_sender, origin) = decode_flagged(from)?;
+        let source = Source { origin, port: Image::decode(from)?, session: Image::decode(from)? };
+        let token = Image::decode(from)?;
+        let sender = decode_sender(has_sender, from)?;
+        Ok(Command { source, token, sender, body: Image::decode(from)? })
+    }
+}
+
+/// Marks a tag behind which the number of a sender stands.
+pub(super) const SENDER_FLAG: u8 = 0x80;
+
+/// A tag, and whether a sender is told.
+pub(super) fn decode_flagged<T: Image>(from: &mut Reader<'_>) -> Result<(bool, T), Damage> {
+    let [tag] = from.array()?;
+    let plain = [tag & !SENDER_FLAG];
+    let value = T::decode(&mut Reader::new(&plain)).map_err(|damage| from.damage(damage.problem))?;
+    Ok((tag & SENDER_FLAG != 0, value))
+}
+
+/// The number of a sender that is told; the number of none is never written.
+pub(super) fn decode_sender(has_sender: bool, from: &mut Reader<'_>) -> Result<SenderId, Damage> {
+    if !has_sender {
+        return Ok(SenderId::NONE);
+    }
+    let sender = SenderId::decode(from)?;
+    from.check(sender != SenderId::NONE, Problem::Value)?;
+    Ok(sender)
+}
+
 image!(enum Body {
     0 = Submit { id, terms },
     1 = Modify { order, id, changes },
@@ -102,7 +152,10 @@ image!(enum Body {
     27 = Direct { version, directive },
     28 = Schedule { exchange, session, since, has_hours },
     29 = Expiry { exchange, day },
+    30 = Sender { id, part },
+    31 = AuditAnchor(anchor),
 });
+image!(AuditAnchor { log, line, hash });
 image!(Quote { bid, bid_size, ask, ask_size, at });
 image!(Trade { price, size, at });
 image!(enum Report {

@@ -3,6 +3,7 @@
 use super::{Cash, Contra, Exposure, Instrument, Kept, Ledger, OpenQty, Position, UUIDS_MAX};
 use crate::id::{TransactionId, Uuid};
 use crate::image::{Damage, Fold, Image, Problem, Reader, Sink, image};
+use crate::pages::LargePages;
 
 image!(Instrument { security, local, currency, size });
 image!(OpenQty { buy, sell });
@@ -33,8 +34,9 @@ impl Ledger {
         from: &mut Reader<'_>,
         securities: usize,
         transactions_max: u32,
+        pages: LargePages,
     ) -> Result<Ledger, Damage> {
-        let mut ledger = Ledger::new(0, transactions_max);
+        let mut ledger = Ledger::new(0, transactions_max, pages);
         ledger.positions = Image::decode(from)?;
         ledger.exposures = Image::decode(from)?;
         ledger.numbers = Image::decode(from)?;

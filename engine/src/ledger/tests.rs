@@ -75,7 +75,7 @@ fn a_flat_position_has_no_cost_whatever_was_rounded() {
 
 #[test]
 fn a_booking_that_cannot_be_counted_changes_nothing() {
-    let mut ledger = Ledger::new(1, 8);
+    let mut ledger = Ledger::new(1, 8, LargePages::NONE);
     let at = ledger.position_index(StrategyId(1), &instrument());
     let mut huge = deal("90000000000", "90000000000");
     assert!(ledger.book(Timestamp(1), &instrument(), at, &huge).is_none());
@@ -91,7 +91,7 @@ fn a_booking_that_cannot_be_counted_changes_nothing() {
 
 #[test]
 fn a_recount_gives_the_same_and_puts_right_what_was_wrong() {
-    let mut ledger = Ledger::new(1, 4);
+    let mut ledger = Ledger::new(1, 4, LargePages::NONE);
     let at = ledger.position_index(StrategyId(1), &instrument());
     for (q, p) in [("10", "100"), ("-3", "101"), ("-9", "99.5"), ("5", "98"), ("1", "97"), ("-2", "96")] {
         ledger.book(Timestamp(1), &instrument(), at, &deal(q, p)).unwrap();
@@ -132,7 +132,7 @@ fn a_recount_gives_the_same_and_puts_right_what_was_wrong() {
 
 #[test]
 fn a_uuid_is_remembered_until_many_came_after_it() {
-    let mut ledger = Ledger::new(0, 1);
+    let mut ledger = Ledger::new(0, 1, LargePages::NONE);
     for n in 0..=UUIDS_MAX as u128 {
         ledger.remember(Uuid(n), TransactionId(n as u64));
     }

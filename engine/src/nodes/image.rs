@@ -3,6 +3,7 @@
 use super::{Node, Nodes, Place};
 use crate::image::{Damage, Image, Problem, Reader, Sink, image};
 use crate::order::NIL;
+use crate::pages::LargePages;
 
 image!(enum Place {
     0 = Nowhere,
@@ -72,10 +73,14 @@ impl Nodes {
     }
 
     /// Nodes that are linked as they were, and the slots of those who stand first in their lines.
-    pub(crate) fn load(from: &mut Reader<'_>, capacity: usize) -> Result<(Nodes, Vec<u32>), Damage> {
+    pub(crate) fn load(
+        from: &mut Reader<'_>,
+        capacity: usize,
+        pages: LargePages,
+    ) -> Result<(Nodes, Vec<u32>), Damage> {
         let count = u32::decode(from)?;
         from.check(count as usize <= from.left() && count != NIL, Problem::Short)?;
-        let mut nodes = Nodes::with_capacity(capacity);
+        let mut nodes = Nodes::with_capacity(capacity, pages);
         for _ in 0..count {
             nodes.slots.push(Node::load(from)?);
         }

@@ -117,20 +117,24 @@ impl Orders {
         }
     }
 
+    /// Where the newest execution stands that still counts for fills which the venue did not report one
+    /// by one.
+    fn presumed_at(&self, slot: u32) -> Option<u32> {
+        self.entries(slot).find(|&at| {
+            let entry = &self.executions[at as usize];
+            entry.presumed && entry.qty.is_positive()
+        })
+    }
+
     /// The newest execution that stands for fills which the venue did not report one by one.
     pub fn presumed(&self, slot: u32) -> Option<&Execution> {
-        let entries = self.entries(slot).map(|at| &self.executions[at as usize]);
-        entries.into_iter().find(|entry| entry.presumed && entry.qty.is_positive())
+        self.presumed_at(slot).map(|at| &self.executions[at as usize])
     }
 
     /// A fill of this id has come that is part of a presumed execution: from now on it is known by its own id, at the price
     /// at which it was booked. None: there is no such part.
     pub fn absorb(&mut self, slot: u32, exec: ExecRef, qty: Qty) -> Option<()> {
-        let is_presumed = |&at: &u32| {
-            let entry = &self.executions[at as usize];
-            entry.presumed && entry.qty.is_positive()
-        };
-        let at = self.entries(slot).find(is_presumed)?;
+        let at = self.presumed_at(slot)?;
         let entry = &mut self.executions[at as usize];
         let (part, price) = (qty.min(entry.qty), entry.price);
         entry.qty = entry.qty.checked_sub(part).unwrap_or_default();
@@ -149,6 +153,7 @@ mod tests {
     use crate::id::{IntId, ShardId};
     use crate::order::Order;
     use crate::orders::blank;
+    use crate::pages::LargePages;
 
     fn order(n: u64) -> Order {
         Order { id: IntId::numbered(b't', n), ..blank() }
@@ -156,7 +161,7 @@ mod tests {
 
     #[test]
     fn executions_are_remembered_up_to_their_maximum_and_freed_with_the_order() {
-        let mut orders = Orders::new(ShardId(0), 10, 2);
+        let mut orders = Orders::new(ShardId(0), 10, 2, LargePages::NONE);
         let slot = orders.insert(order(1));
         let (qty, price) = (Qty::from_raw(1), Price::from_raw(2));
         for round in 0..3 {
@@ -176,7 +181,7 @@ mod tests {
 
     #[test]
     fn an_execution_is_found_by_every_id_that_it_was_corrected_under() {
-        let mut orders = Orders::new(ShardId(0), 10, 3);
+        let mut orders = Orders::new(ShardId(0), 10, 3, LargePages::NONE);
         let slot = orders.insert(order(1));
         let (qty, price) = (Qty::from_raw(4), Price::from_raw(2));
         assert!(orders.remember(slot, ExecRef(1), qty, price));
@@ -197,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_presumed_execution_is_absorbed_part_by_part() {
-        let mut orders = Orders::new(ShardId(0), 10, 3);
+        let mut orders = Orders::new(ShardId(0), 10, 3, LargePages::NONE);
         let slot = orders.insert(order(1));
         let (qty, price) = (Qty::from_raw(5), Price::from_raw(2));
         assert!(orders.remember(slot, ExecRef(1), qty, price));

@@ -4,6 +4,8 @@ use super::{Execution, FormerIds, Line, Orders, blank};
 use crate::id::{GENERATIONS, ShardId};
 use crate::image::{Damage, Fold, Image, Problem, Reader, Sink, decode_into, image};
 use crate::order::{Base, CancelRequest, LastFill, NIL, Order, Replace, Requests};
+use crate::pages::LargePages;
+use crate::sender::SentBy;
 
 image!(enum Base {
     0 = PendingNew,
@@ -57,8 +59,8 @@ impl Orders {
             let held = !order.id.is_none();
             held.encode(out);
             match held {
-                true if order.cum.is_zero() => order.encode(out),
-                true => (*order, self.fills[slot]).encode(out),
+                true if order.cum.is_zero() => (*order, self.sent[slot]).encode(out),
+                true => (*order, (self.sent[slot], self.fills[slot])).encode(out),
                 // Of the order before nothing is needed.
                 false => (order.generation, order.next).encode(out),
             }
@@ -80,17 +82,20 @@ impl Orders {
         shard: ShardId,
         max: u32,
         executions_max: u32,
+        pages: LargePages,
     ) -> Result<Orders, Damage> {
-        let mut orders = Orders::new(shard, max, executions_max);
+        let mut orders = Orders::new(shard, max, executions_max, pages);
         let count = u32::decode(from)?;
         from.check(count as usize <= from.left() && count < NIL, Problem::Short)?;
         for _ in 0..count {
             let (held, order) = decode_slot(from)?;
+            let sent = if held { Image::decode(from)? } else { SentBy::default() };
             let fill =
                 if held && !order.cum.is_zero() { LastFill::decode(from)? } else { LastFill::default() };
             orders.held += held as u32;
             orders.slots.push(order);
             orders.fills.push(fill);
+            orders.sent.push(sent);
         }
         orders.free = Image::decode(from)?;
         orders.finished = [Image::decode(from)?, Image::decode(from)?];

@@ -18,6 +18,7 @@ impl RefData {
         check_families(&rows.families, &index, &mut flaws);
         check_securities(&rows.securities, &index, &mut flaws);
         check_accounts(&rows.accounts, &index, &mut flaws);
+        check_permitted(&rows, &mut flaws);
         check_strategies(&rows.strategies, &mut flaws);
         if !flaws.0.is_empty() {
             return Err(flaws.0);
@@ -169,6 +170,22 @@ fn check_accounts(rows: &[Account], index: &Index<'_>, flaws: &mut Flaws) {
     flaws.names(Table::Accounts, "name", rows.iter().map(|row| row.name.as_str()));
     for (at, row) in rows.iter().enumerate() {
         check_homes(row, index, &mut |problem| flaws.add(Table::Accounts, at, "exchangeIds", problem));
+    }
+}
+
+/// The strategies that may use an account are there. SERVER always is.
+fn check_permitted(rows: &Rows, flaws: &mut Flaws) {
+    for (at, row) in rows.accounts.iter().enumerate() {
+        for (place, &id) in row.strategies.iter().enumerate() {
+            let problem = if row.strategies[..place].contains(&id) {
+                format!("strategy {id} is named twice")
+            } else if rows.strategies.iter().all(|strategy| strategy.id != id) && id != StrategyId::SERVER {
+                format!("there is no strategy {id}")
+            } else {
+                continue;
+            };
+            flaws.add(Table::Accounts, at, "strategyIds", problem);
+        }
     }
 }
 
@@ -430,6 +447,10 @@ mod tests {
         check(|rows| rows.accounts[0].exchanges.push(ExchangeId(9)), &no_exchange);
         let twice = [(Accounts, 1, "exchangeIds", "exchange 1 is named twice")];
         check(|rows| rows.accounts[0].exchanges.push(ExchangeId(1)), &twice);
+        let no_strategy = [(Accounts, 1, "strategyIds", "no strategy 9")];
+        check(|rows| rows.accounts[0].strategies.push(StrategyId(9)), &no_strategy);
+        let twice = [(Accounts, 1, "strategyIds", "strategy 0 is named twice")];
+        check(|rows| rows.accounts[0].strategies = vec![StrategyId::SERVER; 2], &twice);
         let elsewhere = [(Accounts, 1, "exchangeIds", "exchange 1 is reached by SIM, the account by FIX")];
         check(|rows| rows.accounts[0].adapter_type = "FIX".into(), &elsewhere);
     }

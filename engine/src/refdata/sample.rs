@@ -79,6 +79,7 @@ pub fn sound() -> Rows {
         active,
         adapter_type: "SIM".into(),
         exchanges: vec![ExchangeId(1)],
+        strategies: Vec::new(),
     };
     let strategy = |id, name: &str| Strategy { id: StrategyId(id), name: name.into(), auto_activate: true };
     Rows {

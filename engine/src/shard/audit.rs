@@ -91,11 +91,8 @@ impl Shard {
     fn verify_credit(&self) -> Verdict {
         let mut sums: BTreeMap<AccountId, i128> = BTreeMap::new();
         for local in 0..self.directory.locals.len() as u32 {
-            let currency = self.directory.locals[local as usize].instrument.currency;
             for held in self.ledger.exposures(local) {
-                let entry = self.directory.account(held.account);
-                let counts = entry
-                    .is_some_and(|at| self.directory.accounts[at as usize].guard.counts_credit_in(currency));
+                let counts = self.counts_credit(held.account, local);
                 let used = if counts { held.credit_used() } else { 0 };
                 agree(held.used, used, "credit that an account uses by a security")?;
                 *sums.entry(held.account).or_default() += used;
@@ -147,7 +144,7 @@ impl Shard {
             return Ok(());
         }
         // One that asks for no more than is filled ends the order, whatever else it says.
-        let replaced = self.orders.requests(slot).and_then(|requests| requests.replace);
+        let replaced = self.orders.replace_asked(slot);
         let is_sound = |replace: Replace| replace.terms.qty <= order.cum || is_on_grid(&replace.terms);
         holds(replaced.is_none_or(is_sound), "and so are those that it is to have")?;
         if order.at_venue && self.delays(order.local) == Delays::default() {
@@ -162,8 +159,7 @@ impl Shard {
 
     /// None where an open order has no place in the ledger, or a sum is larger than any quantity.
     fn count(&self, slot: u32, order: &Order, counted: &mut Counted) -> Option<()> {
-        let grown =
-            self.orders.requests(slot).and_then(|requests| requests.replace).map_or(Qty::ZERO, |r| r.grown);
+        let grown = self.orders.replace_asked(slot).map_or(Qty::ZERO, |r| r.grown);
         let open = order.leaves().checked_add(grown)?;
         let (position, reducing) =
             counted.positions.get_mut(order.local as usize)?.get_mut(order.position as usize)?;
@@ -174,7 +170,7 @@ impl Shard {
         let (exposure, aside) =
             counted.exposures.get_mut(order.local as usize)?.get_mut(order.exposure as usize)?;
         exposure.checked_add(order.terms.side, open)?;
-        let asked = self.orders.requests(slot).and_then(|requests| requests.replace);
+        let asked = self.orders.replace_asked(slot);
         let asked = asked.map_or(Money::ZERO, |replace| replace.reserved);
         aside[order.terms.side as usize] += order.reserved.raw() as i128 + asked.raw() as i128;
         *counted.open.entry(Scope::Strategy(order.terms.strategy)).or_default() += 1;

@@ -1,6 +1,7 @@
 //! A new start: what is different for a shard when the process around it is another one. Recorded in the journal like a
 //! command, and repeated by a replay.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{Audience, Shard};
@@ -9,6 +10,7 @@ use crate::id::{AdapterId, PortMask};
 use crate::order::Base;
 use crate::outbox::Outbox;
 use crate::refdata::RefData;
+use crate::sender::SentBy;
 use crate::settings::ShardSettings;
 use crate::time::Timestamp;
 
@@ -36,6 +38,7 @@ impl Shard {
         self.applied += 1;
         self.now = self.now.max(now);
         self.forget_ports();
+        self.forget_senders();
         self.set_up(settings);
         self.adopt(reference);
         self.disconnect_all(out);
@@ -52,14 +55,30 @@ impl Shard {
         self.forget_depths();
     }
 
+    /// Forgets the senders of whom no order is kept, and numbers that nobody can explain any more: numbers come again after
+    /// many starts, and must not mean another sender then.
+    fn forget_senders(&mut self) {
+        if self.senders.is_empty() {
+            return;
+        }
+        let mut used = BTreeSet::new();
+        for slot in (0..self.orders.len()).filter(|slot| self.orders.in_use(*slot)) {
+            let SentBy { submitted, modified, canceled } = *self.orders.sent(slot);
+            used.extend([submitted, modified, canceled]);
+        }
+        self.senders.retain(|id| used.contains(&id));
+        let senders = &self.senders;
+        self.orders.forget_senders(|id| senders.get(id).is_some());
+    }
+
     fn set_up(&mut self, settings: ShardSettings) {
         let differ = |id| settings.venue_of(id).delays != self.settings.venue_of(id).delays;
         if self.directory.places.iter().any(|place| differ(place.id)) {
             self.timers.hasten(self.now);
             self.ways.iter_mut().flatten().for_each(|way| way.clear(self.now));
         }
-        self.orders.set_bounds(settings.orders_max, settings.executions_max);
-        self.venue.nodes_mut().reserve(settings.orders_max as usize);
+        self.orders.set_bounds(settings.orders_max, settings.executions_max, settings.pages);
+        self.venue.nodes_mut().reserve(settings.orders_max as usize, settings.pages);
         self.ledger.set_bound(settings.transactions_max);
         for (book, local) in self.directory.locals.iter().enumerate() {
             let place = &self.directory.places[local.exchange as usize];

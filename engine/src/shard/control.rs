@@ -49,6 +49,10 @@ impl Shard {
                 self.schedule(*exchange, *session, *since, *has_hours, out)
             }
             Body::Expiry { exchange, day } => self.expiry(*exchange, *day),
+            Body::AuditAnchor(anchor) => {
+                self.audit_anchor = Some(*anchor);
+                Ok(())
+            }
             Body::Submit { .. }
             | Body::Modify { .. }
             | Body::Cancel { .. }
@@ -57,6 +61,7 @@ impl Shard {
             | Body::Trade { .. }
             | Body::Tick { .. }
             | Body::Report { .. }
+            | Body::Sender { .. }
             | Body::Timer => unreachable!("these are dispatched in `apply`"),
         };
         if let Err(reason) = done {

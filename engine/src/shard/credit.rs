@@ -51,9 +51,7 @@ impl Shard {
             let account = self.ledger.exposure(local, at).account;
             match self.ledger.close_exposure(&instrument, at, price) {
                 // The treasury hears of it with the next order: an expiry may touch every account at once.
-                Some(()) => {
-                    self.recount_credit(account, local);
-                }
+                Some(()) => self.recount_credit(account, local),
                 None => self.agenda.refuse(Reason::Overflow),
             }
         }
@@ -165,26 +163,43 @@ impl Shard {
     /// has passed half of what the shard has.
     #[inline]
     pub(super) fn count_credit(&mut self, account: AccountId, local: u32, out: &mut Outbox) {
-        if self.counts_credit(account, local) {
-            let usage = self.recount_credit(account, local);
+        if let Some(at) = self.directory.account(account)
+            && self.counts_credit_at(at, local)
+        {
+            let usage = self.recount_credit_at(at, account, local, true);
             self.say_budget(usage, out);
         }
     }
 
     /// Whether a security counts against the credit of an account.
-    #[inline]
-    fn counts_credit(&self, account: AccountId, local: u32) -> bool {
-        let currency = self.directory.locals[local as usize].instrument.currency;
-        self.directory
-            .account(account)
-            .is_some_and(|at| self.directory.accounts[at as usize].guard.counts_credit_in(currency))
+    pub(super) fn counts_credit(&self, account: AccountId, local: u32) -> bool {
+        self.directory.account(account).is_some_and(|at| self.counts_credit_at(at, local))
     }
 
-    fn recount_credit(&mut self, account: AccountId, local: u32) -> Option<BudgetUse> {
-        let at = self.directory.account(account)?;
-        let counts = self.counts_credit(account, local);
-        let guard = &mut self.directory.accounts[at as usize].guard;
+    /// The same, for the account at this place of the directory.
+    #[inline]
+    fn counts_credit_at(&self, at: u32, local: u32) -> bool {
+        let currency = self.directory.locals[local as usize].instrument.currency;
+        self.directory.accounts[at as usize].guard.counts_credit_in(currency)
+    }
+
+    fn recount_credit(&mut self, account: AccountId, local: u32) {
+        if let Some(at) = self.directory.account(account) {
+            let counts = self.counts_credit_at(at, local);
+            self.recount_credit_at(at, account, local, counts);
+        }
+    }
+
+    #[inline]
+    fn recount_credit_at(
+        &mut self,
+        at: u32,
+        account: AccountId,
+        local: u32,
+        counts: bool,
+    ) -> Option<BudgetUse> {
         let change = self.ledger.recount_credit(account, local, counts);
+        let guard = &mut self.directory.accounts[at as usize].guard;
         guard.change_credit(change).then(|| guard.usage(BudgetKind::Credit))
     }
 

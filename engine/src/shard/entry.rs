@@ -9,6 +9,7 @@ use crate::order::{Base, NIL, Order};
 use crate::orders::blank;
 use crate::outbox::Outbox;
 use crate::reason::Reason;
+use crate::sender::SentBy;
 use crate::terms::{OrderKind, Status, Terms, Tif};
 use crate::time::NS_PER_DAY;
 use crate::timers::Timed;
@@ -39,6 +40,7 @@ impl Shard {
         let found = &passed.found;
         let slot = self.orders.allot();
         self.fill_slot(slot, source, id, terms, passed);
+        *self.orders.sent_mut(slot) = SentBy { submitted: self.sender, ..SentBy::default() };
         self.ledger.add_open(self.orders.get(slot), terms.qty);
         if !passed.reserved.is_zero() {
             self.ledger.set_aside(self.orders.get(slot), passed.reserved);
@@ -176,7 +178,7 @@ impl Shard {
 
     fn reach_venue_replace(&mut self, slot: u32) {
         let order = self.orders.get(slot);
-        let Some(replace) = self.orders.requests(slot).and_then(|requests| requests.replace) else {
+        let Some(replace) = self.orders.replace_asked(slot) else {
             return;
         };
         // What the venue has filled counts, even if its reports are still on their way to us.
@@ -242,6 +244,7 @@ impl Shard {
             ..blank()
         };
         let slot = self.orders.insert(order);
+        *self.orders.sent_mut(slot) = SentBy { submitted: self.sender, ..SentBy::default() };
         self.say_entered(self.orders.handle(slot), source, id, terms, reason, out);
         self.line_up_finished(slot, out);
     }
@@ -261,8 +264,9 @@ impl Shard {
             Reason::None => (What::Entered, Status::PendingNew),
             _ => (What::Rejected, Status::Rejected),
         };
-        let (id, orig_id, terms) = (*id, IntId::NONE, *terms);
-        let body = Said::Order(OrderTerms { order, id, orig_id, source, what, status, reason, terms });
+        let (id, orig_id, terms, sender) = (*id, IntId::NONE, *terms, self.sender);
+        let body =
+            Said::Order(OrderTerms { order, id, orig_id, source, what, status, reason, sender, terms });
         out.say(self.hearers(source), self.now, body);
     }
 

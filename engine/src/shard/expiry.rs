@@ -183,6 +183,21 @@ impl Shard {
         self.timers.push(self.now.plus(latest), Timed::Date(handle));
     }
 
+    /// Ends a stop that is with us again if its time ended while its venue was thought to have it.
+    pub(super) fn expire_overdue(&mut self, slot: u32, out: &mut Outbox) {
+        let order = self.orders.get(slot);
+        let (terms, local) = (&order.terms, order.local);
+        let place = self.directory.locals[local as usize].exchange;
+        let is_closed = self.directory.places[place as usize].session == Session::Closed;
+        let reason = match terms.tif {
+            _ if self.is_expired(local) => Reason::SecurityExpired,
+            Tif::Gtd if terms.tif_date <= self.now => Reason::ExpiredGtd,
+            Tif::Day if is_closed => Reason::ExpiredDay,
+            _ => return,
+        };
+        self.expire(slot, reason, out);
+    }
+
     /// Ends an order whose time is over: a stop that waits with us, or one at the simulated venue. Outside venues end
     /// theirs themselves.
     fn expire(&mut self, slot: u32, reason: Reason, out: &mut Outbox) {

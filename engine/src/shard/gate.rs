@@ -106,6 +106,9 @@ impl Shard {
             return Err(Reason::AccountElsewhere);
         }
         let strategy = self.directory.strategy(terms.strategy).ok_or(Reason::UnknownStrategy)?;
+        if !entry.strategies.is_empty() && !entry.strategies.contains(&terms.strategy) {
+            return Err(Reason::StrategyNotPermitted);
+        }
         let runs = self.directory.strategies[strategy as usize].phase == Phase::Running;
         if !runs && terms.strategy != StrategyId::SERVER {
             return Err(Reason::StrategyNotRunning);

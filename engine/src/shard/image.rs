@@ -22,6 +22,7 @@ use crate::nodes::{Node, Place};
 use crate::order::{Base, NIL, Order};
 use crate::orders::Orders;
 use crate::refdata::RefData;
+use crate::sender::SenderId;
 use crate::settings::{Delays, ShardSettings};
 use crate::terms::Tif;
 use crate::time::Timestamp;
@@ -56,6 +57,8 @@ impl Shard {
         self.closings.encode(out);
         self.told_day.encode(out);
         self.era.encode(out);
+        self.senders.encode(out);
+        self.audit_anchor.encode(out);
     }
 
     /// The shard that is exactly these bytes. Reference data and settings are those it had when it was saved; with others
@@ -89,6 +92,9 @@ impl Shard {
         if !self.closings.is_empty() {
             self.closings.len().encode(&mut sum);
         }
+        if !self.senders.is_empty() {
+            self.senders.len().encode(&mut sum);
+        }
         (self.dated, (self.timers.len(), self.timers.deadline())).encode(&mut sum);
         self.orders.fold(&mut sum);
         self.ledger.fold(&mut sum);
@@ -117,10 +123,11 @@ impl Shard {
         from.check(adapters[AdapterId::SIM.0 as usize].connected, Problem::Contradiction)?;
         let audience = Image::decode(from)?;
         let directory = Directory::load(from, id, shards, reference)?;
-        let ledger = Ledger::load(from, directory.locals.len(), settings.transactions_max)?;
-        let orders = Orders::load(from, id, settings.orders_max, settings.executions_max)?;
+        let pages = settings.pages;
+        let ledger = Ledger::load(from, directory.locals.len(), settings.transactions_max, pages)?;
+        let orders = Orders::load(from, id, settings.orders_max, settings.executions_max, pages)?;
         let specs = (0..directory.locals.len()).map(|at| super::book_spec(&directory, &settings, at));
-        let (venue, stops) = Venue::load(from, specs.collect(), settings.orders_max as usize)?;
+        let (venue, stops) = Venue::load(from, specs.collect(), settings.orders_max as usize, pages)?;
         let mut ways = Vec::with_capacity(directory.locals.len());
         for _ in &directory.locals {
             ways.push([Way::decode(from)?, Way::decode(from)?]);
@@ -132,6 +139,8 @@ impl Shard {
         from.check(closings.iter().all(is_known) && closings.len() <= CLOSINGS_MAX, Problem::Contradiction)?;
         let told_day = Image::decode(from)?;
         let era = Image::decode(from)?;
+        let senders = Image::decode(from)?;
+        let audit_anchor = Image::decode(from)?;
         let mut shard = Shard {
             id,
             shards,
@@ -160,6 +169,9 @@ impl Shard {
             depths: Depths::default(),
             staged: None,
             used_ids,
+            senders,
+            audit_anchor,
+            sender: SenderId::INTERNAL,
         };
         let sound = shard.setup_sum() == setup_sum && shard.orders_are_sound() && shard.line_up_stops(&stops);
         from.check(sound, Problem::Contradiction)?;

@@ -33,7 +33,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use crate::command::{Body, Command};
+use crate::command::{AuditAnchor, Body, Command};
 use crate::directive::Directives;
 use crate::directory::Directory;
 use crate::event::{Body as Said, EVENTS_PER_COMMAND_MAX, OrderReport, OrderTerms, What};
@@ -44,6 +44,7 @@ use crate::orders::Orders;
 use crate::outbox::Outbox;
 use crate::reason::Reason;
 use crate::refdata::RefData;
+use crate::sender::{SenderId, SenderTable};
 use crate::settings::{Delays, ShardSettings};
 use crate::terms::Status;
 use crate::time::{Day, Timestamp};
@@ -110,7 +111,9 @@ pub fn route(body: &Body, shards: u8) -> Route {
         | Body::Timer
         | Body::Watch { .. }
         | Body::Snapshot { .. }
-        | Body::Reference { .. } => Route::All,
+        | Body::Reference { .. }
+        | Body::Sender { .. }
+        | Body::AuditAnchor(_) => Route::All,
     }
 }
 
@@ -153,6 +156,11 @@ pub struct Shard {
     /// Reference data that the next [`Body::Reference`] is about; no part of the state.
     staged: Option<(u64, Arc<RefData>)>,
     used_ids: UsedIdLog,
+    /// Where the audit log had come to, as far as this shard was told.
+    audit_anchor: Option<AuditAnchor>,
+    senders: SenderTable,
+    /// Who sent the command that is being worked on.
+    sender: SenderId,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -185,9 +193,9 @@ impl Shard {
             day: None,
             told_day: None,
             era: 0,
-            orders: Orders::new(id, settings.orders_max, settings.executions_max),
-            ledger: Ledger::new(0, settings.transactions_max),
-            venue: Venue::new(Vec::new(), settings.orders_max as usize),
+            orders: Orders::new(id, settings.orders_max, settings.executions_max, settings.pages),
+            ledger: Ledger::new(0, settings.transactions_max, settings.pages),
+            venue: Venue::new(Vec::new(), settings.orders_max as usize, settings.pages),
             stops: Stops::default(),
             timers: Timers::default(),
             ways: Vec::new(),
@@ -203,6 +211,9 @@ impl Shard {
             depths: Depths::default(),
             staged: None,
             used_ids: UsedIdLog::new(USED_IDS_MAX),
+            audit_anchor: None,
+            senders: SenderTable::default(),
+            sender: SenderId::INTERNAL,
             settings,
             directory,
         };
@@ -220,6 +231,16 @@ impl Shard {
 
     pub fn settings(&self) -> &ShardSettings {
         &self.settings
+    }
+
+    /// Where the audit log had come to, if this shard was told.
+    pub fn audit_anchor(&self) -> Option<AuditAnchor> {
+        self.audit_anchor
+    }
+
+    /// The senders that it knows.
+    pub fn senders(&self) -> &SenderTable {
+        &self.senders
     }
 
     /// How many commands it has been told, starts among them: the number of the last.
@@ -256,20 +277,25 @@ impl Shard {
         self.applied += 1;
         self.now = now;
         let source = command.source;
+        self.sender = SenderId::INTERNAL;
         match &command.body {
             Body::Submit { id, terms } => {
+                self.sender = command.sender;
                 self.used_ids.push(source, id);
                 self.submit(source, id, terms, out)
             }
             Body::Modify { order, id, changes } => {
+                self.sender = command.sender;
                 self.used_ids.push(source, id);
                 self.modify(source, *order, id, changes, out)
             }
             Body::Cancel { order, id } => {
+                self.sender = command.sender;
                 self.used_ids.push(source, id);
                 self.cancel(source, *order, id, out)
             }
             Body::Close { id, strategy, account, security, qty } => {
+                self.sender = command.sender;
                 self.used_ids.push(source, id);
                 self.close(source, id, *strategy, *account, *security, *qty, out)
             }
@@ -278,6 +304,10 @@ impl Shard {
             Body::Tick { security, quote, trade } => self.tick(*security, Some(quote), Some(trade)),
             Body::Report { order, report } => self.venue_report(*order, report, out),
             Body::Timer => self.agenda.begin_timers(),
+            Body::Sender { id, part } => {
+                let sender = self.senders.tell(*id, *part);
+                self.say(Said::Sender { id: *id, sender }, out);
+            }
             Body::Subscribe { .. }
             | Body::Adapter { .. }
             | Body::Transaction(_)
@@ -297,6 +327,7 @@ impl Shard {
             | Body::Snapshot { .. }
             | Body::Reference { .. }
             | Body::Validate { .. }
+            | Body::AuditAnchor(_)
             | Body::Schedule { .. }
             | Body::Expiry { .. } => self.administer(command, out),
         }
@@ -398,7 +429,7 @@ impl Shard {
 
     /// Books, ledger places and ways for securities that have none yet.
     fn open_books(&mut self) {
-        self.venue.reserve_books(self.directory.locals.len());
+        self.venue.reserve_books(self.directory.locals.len(), self.settings.pages);
         for at in self.ways.len()..self.directory.locals.len() {
             let spec = book_spec(&self.directory, &self.settings, at);
             let seed = spec.settings.seed ^ (spec.security.0 as u64) << 32;
@@ -465,6 +496,10 @@ impl Shard {
         let (source, submitted) = (self.orders.get(slot).source, self.orders.get(slot).submitted);
         let image = self.terms_image(slot, What::Image, Reason::None);
         out.say(self.hearers(source), submitted, Said::Order(image));
+        let sent = *self.orders.sent(slot);
+        if !sent.is_empty() {
+            out.say(self.hearers(source), submitted, Said::Sent { order: self.orders.handle(slot), sent });
+        }
     }
 
     #[inline(always)]
@@ -478,6 +513,7 @@ impl Shard {
             what,
             status: self.orders.status(slot),
             reason,
+            sender: SenderId::NONE,
             terms: order.terms,
         }
     }
@@ -531,7 +567,14 @@ impl Shard {
             true => (&order.id, self.orders.orig_id(slot)),
             false => (id, &order.id),
         };
-        let report = self.image(slot, (what, status, reason), id, orig_id, none);
+        let sent = self.image(slot, (what, status, reason), id, orig_id, none);
+        let report = OrderReport { sender: self.sender, ..sent };
+        match what {
+            What::CancelPending => self.orders.sent_mut(slot).canceled = self.sender,
+            What::ReplacePending => self.orders.sent_mut(slot).modified = self.sender,
+            _ => {}
+        }
+        let order = self.orders.get(slot);
         let to = self.hearers(order.source).with(PortMask::one(asker.port));
         out.say(to, self.now, Said::Status(report));
     }
@@ -560,6 +603,7 @@ impl Shard {
             last_qty,
             last_price,
             source: order.source,
+            sender: SenderId::NONE,
             security: order.terms.security,
             strategy: order.terms.strategy,
             account: order.terms.account,

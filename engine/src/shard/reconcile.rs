@@ -164,6 +164,10 @@ impl Shard {
             self.note_date(slot);
         }
         self.say_image(slot, out);
+        // The venue may have told of it while it was finished here, when differences were not asked for.
+        if self.is_connected(self.directory.locals[order.local as usize].adapter) {
+            self.instruct(slot, Ask::Status, out);
+        }
     }
 
     /// So much more of an order is open, and credit is set aside for it. There is room.
@@ -302,7 +306,7 @@ impl Shard {
     }
 
     fn is_replaced_by_less(&self, slot: u32) -> bool {
-        let replace = self.orders.requests(slot).and_then(|requests| requests.replace);
+        let replace = self.orders.replace_asked(slot);
         replace.is_some_and(|replace| replace.terms.qty <= self.orders.get(slot).cum)
     }
 

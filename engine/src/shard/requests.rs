@@ -242,7 +242,7 @@ impl Shard {
     /// The terms of a pending replace take effect.
     pub(super) fn replaced(&mut self, slot: u32, out: &mut Outbox) {
         let order = *self.orders.get(slot);
-        let Some(replace) = self.orders.requests(slot).and_then(|requests| requests.replace) else {
+        let Some(replace) = self.orders.replace_asked(slot) else {
             return self.alert_unexpected(slot, out);
         };
         self.orders.requests_mut(slot).replace = None;
@@ -272,7 +272,7 @@ impl Shard {
     /// A modification to what is filled already has ended the order.
     pub(super) fn stopped_here(&mut self, slot: u32, out: &mut Outbox) {
         let order = *self.orders.get(slot);
-        if let Some(replace) = self.orders.requests(slot).and_then(|requests| requests.replace) {
+        if let Some(replace) = self.orders.replace_asked(slot) {
             self.orders.requests_mut(slot).replace = None;
             self.orders.tidy(slot);
             self.orders.rename(slot, &replace.id);

@@ -28,6 +28,7 @@ pub(super) struct Snapshots {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Begin,
+    Senders(usize),
     Directives(usize),
     Places(usize),
     Adapters(usize),
@@ -112,8 +113,9 @@ impl Shard {
                 if self.killed {
                     teller.say(Said::Kill { scope: Scope::Global, on: true });
                 }
-                Some(Stage::Directives(0))
+                Some(Stage::Senders(0))
             }
+            Stage::Senders(at) => Some(self.tell_sender(at, teller)),
             Stage::Directives(at) => Some(self.tell_directive(at, teller)),
             Stage::Places(at) => Some(self.tell_place(at, teller)),
             Stage::Adapters(at) => Some(self.tell_adapter(at, teller)),
@@ -130,6 +132,15 @@ impl Shard {
                 None
             }
         }
+    }
+
+    /// Before the orders that they have sent.
+    fn tell_sender(&self, at: usize, teller: &mut Teller<'_>) -> Stage {
+        let Some((id, sender)) = self.senders.at(at) else {
+            return Stage::Directives(0);
+        };
+        teller.say(Said::Sender { id, sender: *sender });
+        Stage::Senders(at + 1)
     }
 
     fn tell_directive(&self, at: usize, teller: &mut Teller<'_>) -> Stage {
@@ -257,6 +268,10 @@ impl Shard {
                 (fill.qty, fill.price),
             );
             teller.say_at(order.updated, Said::Status(report));
+            let sent = *self.orders.sent(slot);
+            if !sent.is_empty() {
+                teller.say_at(order.submitted, Said::Sent { order: self.orders.handle(slot), sent });
+            }
         }
         Stage::Orders(slot + 1)
     }

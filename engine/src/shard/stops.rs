@@ -169,5 +169,6 @@ impl Shard {
             self.replaced(slot, out);
         }
         self.watch_stop(slot, out);
+        self.expire_overdue(slot, out);
     }
 }

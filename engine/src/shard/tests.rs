@@ -69,6 +69,7 @@ fn rows() -> Rows {
         active: true,
         adapter_type: adapter_type.into(),
         exchanges: Vec::new(),
+        strategies: Vec::new(),
     };
     Rows {
         exchanges: vec![exchange(1, AdapterId::SIM, "SIM"), exchange(2, ADAPTER, "FIX")],
@@ -122,7 +123,7 @@ impl Bench {
     fn send(&mut self, body: Body) -> Vec<Said> {
         self.now += 1;
         let mut said = Vec::new();
-        self.shard.apply(Timestamp(self.now), &Command { source: CLIENT, token: 5, body }, &mut self.out);
+        self.shard.apply(Timestamp(self.now), &Command::new(CLIENT, 5, body), &mut self.out);
         loop {
             said.extend(self.out.waiting().iter().map(|(_, event)| event.body));
             self.out.clear();

@@ -226,6 +226,8 @@ impl Dispatcher {
             | Body::Restrict { .. }
             | Body::Kill { .. }
             | Body::Directed { .. }
+            | Body::Sender { .. }
+            | Body::Sent { .. }
             | Body::Alert { .. }
             | Body::ToVenue(_)
             | Body::Budget(_)

@@ -13,6 +13,7 @@ use crate::desk::IdBlock;
 use crate::event::{Adjustment, Booking, OrderReport, Tick};
 use crate::id::{IntId, ShardId, StrategyId};
 use crate::refdata::RefData;
+use crate::sender::SenderId;
 use crate::time::Timestamp;
 
 /// Makes a strategy as it is at the beginning of its life.
@@ -58,6 +59,8 @@ pub struct Host {
     /// It has failed and nobody was told yet.
     failed: bool,
     pub(super) book: Book,
+    /// By which its port has named it; none: it has sent nothing yet.
+    pub(super) sender: SenderId,
 }
 
 impl fmt::Debug for Host {
@@ -75,7 +78,8 @@ impl Host {
     /// It has not begun to live: that is EXIT.
     pub fn new(settings: HostSettings) -> Host {
         let book = Book::new(settings.id);
-        Host { settings, strategy: None, phase: Phase::Exit, reason: None, failed: false, book }
+        let sender = SenderId::NONE;
+        Host { settings, strategy: None, phase: Phase::Exit, reason: None, failed: false, book, sender }
     }
 
     pub fn id(&self) -> StrategyId {

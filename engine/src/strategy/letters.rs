@@ -297,6 +297,8 @@ pub fn concerns(strategy: Source, event: &Event) -> bool {
         | Body::Restrict { .. }
         | Body::Kill { .. }
         | Body::Directed { .. }
+        | Body::Sender { .. }
+        | Body::Sent { .. }
         | Body::Alert { .. }
         | Body::ToVenue(_)
         | Body::Budget(_)
@@ -353,7 +355,7 @@ mod tests {
             Letter::Piece { life: 9, of: Parcel::State, at: 7 },
             Letter::Fetch { life: 9, heard: vec![3] },
             Letter::Follow { life: 9, security: SecurityId(4), on: true },
-            Letter::Command { life: 9, command: Command { source: Source::default(), token: 1, body } },
+            Letter::Command { life: 9, command: Command::new(Source::default(), 1, body) },
             Letter::Beat { life: 9, prices: 5, heard: vec![3], idle: true },
             Letter::Failed { life: 9, reason: "why".into() },
             Letter::Bye { life: 9 },

@@ -24,8 +24,10 @@ use crate::errands::Errands;
 use crate::event::{Body, Event, OrderReport, OrderTerms, Refusal, Request as Requested};
 use crate::id::{IntId, Origin, PortId, ShardId, Source, StrategyId};
 use crate::mesh::{PortEnd, ShardMask};
+use crate::pages::LargePages;
 use crate::reason::Reason;
 use crate::refdata::RefData;
+use crate::sender::{Protocol, Sender, SenderId, SenderText};
 use crate::shard::shard_of;
 use crate::time::Timestamp;
 
@@ -44,6 +46,8 @@ pub struct RunnerSettings {
     pub numbers: IdBlock,
     /// Of the hash over the ids.
     pub seed: u64,
+    /// Where the tables of orders lie.
+    pub pages: LargePages,
 }
 
 /// What other threads are to be told.
@@ -111,7 +115,7 @@ impl Runner {
         let mut errands = Errands::new(Source { origin: Origin::Strategy, port: id, session: 0 });
         errands.tell_all(Told::Watch { port: id, what: Watch::Orders, on: true });
         errands.tell_all(Told::Snapshot { port: id });
-        let RunnerSettings { operation, guard, orders_max, finished_max, numbers, seed } = settings;
+        let RunnerSettings { operation, guard, orders_max, finished_max, numbers, seed, pages } = settings;
         let desk = DeskSettings {
             port: id,
             shards,
@@ -121,6 +125,7 @@ impl Runner {
             // Of cancels; orders have ids of the context's making.
             prefix: b'q',
             seed,
+            pages,
         };
         let hosts: Vec<Host> = hosts.into_iter().map(Host::new).collect();
         Runner {
@@ -255,6 +260,8 @@ impl Runner {
             | Body::Restrict { .. }
             | Body::Kill { .. }
             | Body::Directed { .. }
+            | Body::Sender { .. }
+            | Body::Sent { .. }
             | Body::Alert { .. }
             | Body::ToVenue(_)
             | Body::Budget(_)
@@ -435,11 +442,23 @@ impl Runner {
         sent
     }
 
+    /// A strategy in this process sends in its own name.
+    fn sender_of(&mut self, at: usize) -> SenderId {
+        let host = &mut self.hosts[at];
+        if host.sender == SenderId::NONE {
+            let login = SenderText::new(host.name());
+            host.sender =
+                self.port.name_sender(Sender { protocol: Protocol::Strategy, login, ..Sender::default() });
+        }
+        host.sender
+    }
+
     fn carry_out(&mut self, now: Timestamp, at: usize, ask: Ask) -> Result<(), Ask> {
         let strategy = self.hosts[at].id();
         self.token = self.token.wrapping_add(1);
         let source = Source { origin: Origin::Strategy, port: self.port.id(), session: strategy.0 };
-        let ticket = Ticket { source, token: self.token, id: IntId::NONE };
+        let sender = self.sender_of(at);
+        let ticket = Ticket { source, token: self.token, id: IntId::NONE, sender };
         let (id, request, asked) = match &ask {
             Ask::Submit { id, terms } => {
                 let asked = self.desk.submit(&mut self.port, Ticket { id: *id, ..ticket }, *terms);
@@ -496,6 +515,7 @@ mod tests {
             finished_max: 10,
             numbers: IdBlock { next: 1, end: 10 },
             seed: 1,
+            pages: LargePages::NONE,
         };
         let reference = Arc::new(RefData::check(Rows::default()).unwrap());
         let mut runner = Runner::new(ports.remove(0), reference, settings, Vec::new());

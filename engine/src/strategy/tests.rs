@@ -17,6 +17,7 @@ use crate::event::What;
 use crate::id::{SecurityId, ShardId, Source, StrategyId};
 use crate::mesh::{Depths, PortClass, PortEnd, mesh};
 use crate::number::{Price, Qty};
+use crate::pages::LargePages;
 use crate::refdata::{RefData, sample};
 use crate::settings::ShardSettings;
 use crate::shard::{Shard, shard_of};
@@ -72,6 +73,7 @@ impl Rig {
             finished_max: 100,
             numbers: IdBlock { next: 1, end: 1_000 },
             seed: 1,
+            pages: LargePages::NONE,
         };
         let mut runner = Runner::new(ports.remove(0), reference, settings, hosts);
         let (mut tell, told) = RingBuffer::new(100_000);
@@ -100,8 +102,7 @@ impl Rig {
     }
 
     fn tell(&mut self, security: SecurityId, body: Told) {
-        let command =
-            Command { source: Source { port: self.feed.id(), ..Source::default() }, token: 0, body };
+        let command = Command::new(Source { port: self.feed.id(), ..Source::default() }, 0, body);
         self.feed.send(shard_of(security, 2), command).unwrap();
         self.pump();
     }

@@ -272,7 +272,7 @@ impl Purse {
     fn tell(&self, shard: usize, act: BudgetAct, out: &mut impl FnMut(ShardId, Command)) {
         let token = if matches!(act, BudgetAct::Recall(_)) { self.number } else { NO_TOKEN };
         let Purse { source, scope, kind, .. } = *self;
-        out(ShardId(shard as u8), Command { source, token, body: Told::Budget(Budget { scope, kind, act }) });
+        out(ShardId(shard as u8), Command::new(source, token, Told::Budget(Budget { scope, kind, act })));
     }
 
     /// What nobody has.

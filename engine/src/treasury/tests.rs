@@ -51,7 +51,7 @@ impl Naive {
     }
 
     fn step(&mut self) {
-        let Some(Command { source, token, body }) = self.commands.pop_front() else { return };
+        let Some(Command { source, token, body, .. }) = self.commands.pop_front() else { return };
         let Told::Budget(budget) = body else { panic!("{body:?}") };
         match budget.act {
             BudgetAct::Lift => (self.limited, self.granted) = (false, 0),

@@ -4,6 +4,7 @@ use super::book::{Market, Mode, Queue};
 use super::{BookSpec, Venue, Work};
 use crate::image::{Damage, Fold, Image, Problem, Reader, Sink, image};
 use crate::nodes::{Node, Nodes, Place};
+use crate::pages::LargePages;
 
 image!(Market { last, last_size, volume, traded, quote, at });
 image!(Queue { ticks, ahead, shown });
@@ -31,12 +32,13 @@ impl Venue {
         from: &mut Reader<'_>,
         specs: Vec<BookSpec>,
         capacity: usize,
+        pages: LargePages,
     ) -> Result<(Venue, Vec<u32>), Damage> {
-        let mut venue = Venue::new(specs, 0);
+        let mut venue = Venue::new(specs, 0, pages);
         for book in 0..venue.books.len() {
             venue.load_book(from, book)?;
         }
-        let (nodes, mut heads) = Nodes::load(from, capacity)?;
+        let (nodes, mut heads) = Nodes::load(from, capacity, pages)?;
         venue.nodes = Nodes { rings: std::mem::take(&mut venue.nodes.rings), ..nodes };
         let stops = heads.extract_if(.., |head| venue.nodes.place(*head) == Place::Stop).collect();
         let known = heads.iter().all(|&head| (venue.nodes[head].book as usize) < venue.books.len());

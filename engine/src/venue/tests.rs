@@ -43,7 +43,7 @@ fn desk() -> Desk {
 }
 
 fn desk_with(settings: VenueSettings) -> Desk {
-    Desk { venue: Venue::new(vec![spec(settings)], 16), accounts: 0 }
+    Desk { venue: Venue::new(vec![spec(settings)], 16, LargePages::NONE), accounts: 0 }
 }
 
 fn model(fill_model: FillModel) -> Desk {

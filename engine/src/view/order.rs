@@ -6,6 +6,7 @@ use crate::event::OrderTerms;
 use crate::id::{IntId, OrderHandle, Source};
 use crate::number::{Price, Qty};
 use crate::reason::Reason;
+use crate::sender::SentBy;
 use crate::terms::{Status, Terms};
 use crate::time::Timestamp;
 
@@ -20,6 +21,7 @@ pub struct Order {
     /// The id it was first submitted with, as far as the view has seen.
     pub first_id: IntId,
     pub source: Source,
+    pub sent: SentBy,
     pub terms: Terms,
     pub status: Status,
     pub reason: Reason,
@@ -51,6 +53,7 @@ impl Order {
             orig_id: ids.older(live.current).unwrap_or_default(),
             first_id: ids.id(record.first),
             source: record.source,
+            sent: record.sent,
             terms: Terms { qty: live.qty, ..record.terms },
             status: live.status,
             reason: live.reason,
@@ -116,6 +119,7 @@ pub(super) struct Record {
     pub(super) terms: Terms,
     pub(super) submitted: Timestamp,
     pub(super) source: Source,
+    pub(super) sent: SentBy,
     pub(super) first: u32,
     /// Neighbours in the list it is in: open of its shard, or finished.
     pub(super) before: u32,
@@ -130,6 +134,7 @@ impl Record {
             terms: told.terms,
             submitted: at,
             source: told.source,
+            sent: SentBy { submitted: told.sender, ..SentBy::default() },
             first: NONE,
             before: NONE,
             next: NONE,
@@ -138,4 +143,4 @@ impl Record {
 }
 
 const _: () = assert!(size_of::<Live>() == 64, "one cache line");
-const _: () = assert!(size_of::<Record>() <= 80, "an order, its id, its slot and its bucket take 230 bytes");
+const _: () = assert!(size_of::<Record>() <= 96, "an order, its id, its slot and its bucket take 246 bytes");

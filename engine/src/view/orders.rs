@@ -16,6 +16,7 @@ use super::{Mark, ViewSettings};
 use crate::event::{OrderReport, OrderTerms, Refusal, What};
 use crate::id::{IntId, OrderHandle, ShardId};
 use crate::reason::Reason;
+use crate::sender::SentBy;
 use crate::terms::Status;
 use crate::time::Timestamp;
 
@@ -108,6 +109,11 @@ impl Orders {
         let Some(index) = self.mapped(told.order) else {
             return;
         };
+        match told.what {
+            What::CancelPending => self.records[index].sent.canceled = told.sender,
+            What::ReplacePending => self.records[index].sent.modified = told.sender,
+            _ => {}
+        }
         let live = &mut self.live[index];
         live.qty = told.qty;
         live.cum_qty = told.cum_qty;
@@ -125,6 +131,13 @@ impl Orders {
             self.rename(index, told.id);
         }
         self.set_status(index, told.status);
+    }
+
+    /// Who asked for what of an order that was told before.
+    pub(super) fn sent(&mut self, order: OrderHandle, sent: SentBy) {
+        if let Some(index) = self.mapped(order) {
+            self.records[index].sent = sent;
+        }
     }
 
     /// A request came to nothing, so the order no longer shows it as pending.

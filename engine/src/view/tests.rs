@@ -109,6 +109,7 @@ fn entered(order: OrderHandle, text: &str) -> OrderTerms {
         what: What::Entered,
         status: Status::PendingNew,
         reason: Reason::None,
+        sender: Default::default(),
         terms: Terms {
             qty: qty("100"),
             limit: price("10.5"),

@@ -27,7 +27,7 @@ fn depths(commands: usize, events: usize) -> Depths {
 fn command(port: u8, token: u32) -> Command {
     let port = PortId(port);
     let source = Source { port, ..Source::default() };
-    Command { source, token, body: Body::Watch { port, what: Watch::Budgets, on: false } }
+    Command::new(source, token, Body::Watch { port, what: Watch::Budgets, on: false })
 }
 
 fn send(port: &mut PortEnd, tokens: std::ops::Range<u32>) {
@@ -175,7 +175,7 @@ fn a_worker_that_waits_too_long_takes_no_more() {
 }
 
 fn told(port: u8, token: u32, body: Body) -> Command {
-    Command { source: Source { port: PortId(port), ..Source::default() }, token, body }
+    Command::new(Source { port: PortId(port), ..Source::default() }, token, body)
 }
 
 fn said(port: &mut PortEnd) -> Vec<Event> {

@@ -15,6 +15,22 @@ pub const LINE_BYTES_MAX: usize = 16 * ACT_BYTES_MAX;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Link(pub [u8; 32]);
 
+impl Link {
+    /// As it is written: 64 hexadecimal digits.
+    pub fn parse(text: &str) -> Option<Link> {
+        let digits = text.as_bytes();
+        let is_hex = digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+        if digits.len() != LINK_DIGITS || !is_hex {
+            return None;
+        }
+        let mut link = Link::default();
+        for (byte, pair) in link.0.iter_mut().zip(digits.chunks_exact(2)) {
+            *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+        }
+        Some(link)
+    }
+}
+
 impl fmt::Display for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))

@@ -2,11 +2,14 @@
 
 use rtrb::{Consumer, Producer, RingBuffer};
 
-use super::Act;
+use super::{Act, Anchor};
 use crate::wake::Bell;
 
 /// Acts of one thread on their way, with what comes of them. Administrators are few, and a sync takes a millisecond.
 pub const SLIPS_MAX: usize = 128;
+
+/// Anchors on their way to the thread that takes them to the journal. Newer ones replace older ones.
+pub const ANCHORS_MAX: usize = 16;
 
 /// Too much is on its way: later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +35,8 @@ pub struct Pen {
     scribe: Bell,
     /// Places kept on the lane for what will come of acts.
     reserved: usize,
+    /// Of the one thread that sees to it that the journal has them.
+    pub(super) anchors: Option<Consumer<Anchor>>,
 }
 
 /// The scribe's end.
@@ -46,7 +51,7 @@ pub struct Inkwell {
 pub(super) fn pair(scribe: Bell, bell: Bell) -> (Pen, Inkwell) {
     let (slips, given) = RingBuffer::new(SLIPS_MAX);
     let (told, noted) = RingBuffer::new(SLIPS_MAX);
-    (Pen { slips, noted, scribe, reserved: 0 }, Inkwell { slips: given, noted: told, bell })
+    (Pen { slips, noted, scribe, reserved: 0, anchors: None }, Inkwell { slips: given, noted: told, bell })
 }
 
 impl Pen {
@@ -59,6 +64,12 @@ impl Pen {
         self.reserved += 1;
         self.scribe.wake();
         Ok(())
+    }
+
+    /// Where the chain has come to, if that is new: the newest that there is.
+    pub fn poll_anchor(&mut self) -> Option<Anchor> {
+        let anchors = self.anchors.as_mut()?;
+        std::iter::from_fn(|| anchors.pop().ok()).last()
     }
 
     /// The next act that was noted, or could not be.

@@ -26,9 +26,18 @@ impl Folder {
     }
 
     fn verify(&self) -> (bool, String) {
+        self.verify_against(&verify::Against::default())
+    }
+
+    fn verify_against(&self, against: &verify::Against) -> (bool, String) {
         let mut out = Vec::new();
-        let sound = verify::verify(&self.0, &mut out).unwrap();
+        let sound = verify::verify(&self.0, against, &mut out).unwrap();
         (sound, String::from_utf8(out).unwrap())
+    }
+
+    /// As if there had never been one.
+    fn remove_anchor(&self) {
+        fs::remove_file(super::anchor::path(&self.0)).unwrap();
     }
 
     fn scribe(&self) -> (Scribe, Pen) {
@@ -126,7 +135,12 @@ fn the_chain_goes_on_after_a_restart_and_in_the_next_file() {
     fs::write(folder.file(2), middle).unwrap();
     fs::remove_file(folder.file(1)).unwrap();
     let (sound, told) = folder.verify();
-    assert!(sound && told.starts_with("begins with line "), "{told}");
+    assert!(!sound && told.starts_with("missing: lines 1 to "), "{told}");
+    let begins_with = told.split("--begins-with ").nth(1).and_then(|rest| rest.lines().next()).unwrap();
+    let begins_with = Some(begins_with.parse().unwrap());
+    let against = verify::Against { begins_with, ..verify::Against::default() };
+    let (sound, told) = folder.verify_against(&against);
+    assert!(sound && told.starts_with("ok: "), "{told}");
 }
 
 #[test]
@@ -152,7 +166,7 @@ fn no_change_goes_unseen() {
     for at in 0..lines.len() - 1 {
         let mut fewer = lines.clone();
         fewer.remove(at);
-        assert!(broken(&fewer.concat()) || at == 0, "line {at} left out");
+        assert!(broken(&fewer.concat()), "line {at} left out");
         let mut swapped = lines.clone();
         swapped.swap(at, at + 1);
         assert!(broken(&swapped.concat()), "line {at} swapped");
@@ -178,6 +192,8 @@ fn a_line_that_was_cut_off_is_dropped_and_told() {
     let good = fs::read(folder.file(1)).unwrap();
     let start = good[..good.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap() + 1;
     for cut in [start + 1, good.len() - 1] {
+        // The line was being written, so no anchor has it.
+        folder.remove_anchor();
         fs::write(folder.file(1), &good[..cut]).unwrap();
         assert!(folder.verify().1.contains("the last line is cut off"));
         drop(folder.scribe());
@@ -185,6 +201,90 @@ fn a_line_that_was_cut_off_is_dropped_and_told() {
         assert!(text.lines().last().unwrap().contains("a line was cut off"), "{text}");
         assert!(folder.verify().0);
     }
+}
+
+/// Of each thing that somebody may do to the files.
+#[test]
+fn what_was_removed_or_made_again_is_told_by_the_anchors_and_not_started() {
+    let folder = Folder::new();
+    let (mut scribe, mut pen) = folder.scribe();
+    for n in 0..3 {
+        perform(&mut scribe, &mut pen, &format!("act {n}"));
+    }
+    let anchor = scribe.anchor();
+    assert_eq!(anchor.line, 6);
+    drop((scribe, pen));
+    let journal = verify::Against { journal: vec![anchor], ..verify::Against::default() };
+    let (sound, told) = folder.verify_against(&journal);
+    assert!(sound && told.ends_with("2 anchors\n"), "{told}");
+    let good = fs::read_to_string(folder.file(1)).unwrap();
+    let lines: Vec<&str> = good.split_inclusive('\n').collect();
+    let (mut again, mut end) = (String::new(), End::default());
+    for n in 0..6 {
+        let (line, next) = end.append(NOW, &Entry::Remark(n.to_string()));
+        (again, end) = (again + &line + "\n", next);
+    }
+    let cases = [
+        (lines[..4].concat(), "missing: lines 5 to 6: ", "lines 5 to 6 were written and are missing"),
+        (again, "rewritten: line 6 has hash ", "line 6 has another hash than was written"),
+    ];
+    for (text, told_of, refused) in cases {
+        fs::write(folder.file(1), text).unwrap();
+        let (sound, told) = folder.verify();
+        assert!(!sound && told.contains(told_of) && told.contains("the file audit-anchor"), "{told}");
+        let error = Scribe::open(&folder.0, NOW).unwrap_err().to_string();
+        assert!(error.contains(refused), "{error}");
+    }
+    fs::write(folder.file(1), lines[2..].concat()).unwrap();
+    let (sound, told) = folder.verify();
+    assert!(!sound && told.contains("missing: lines 1 to 2; if these were put away"), "{told}");
+    fs::remove_dir_all(folder.0.join("audit")).unwrap();
+    let (sound, told) = folder.verify();
+    assert!(!sound && told.contains("missing: lines 1 to 6: "), "{told}");
+    assert!(Scribe::open(&folder.0, NOW).is_err());
+    // With the file beside it gone as well, the journal tells it.
+    folder.remove_anchor();
+    let (sound, told) = folder.verify_against(&journal);
+    assert!(!sound && told.contains("missing: lines 1 to 6: the journal has line 6"), "{told}");
+    let (mut scribe, mut pen) = folder.scribe();
+    perform(&mut scribe, &mut pen, "a new log");
+    drop((scribe, pen));
+    let (sound, told) = folder.verify_against(&journal);
+    assert!(!sound && told.contains("missing: a whole log: the journal has its line 6"), "{told}");
+    let pair = verify::Against { is_standby: true, ..journal };
+    assert!(folder.verify_against(&pair).0, "the other server of a pair has a log of its own");
+}
+
+/// The anchor is written behind the line, so a crash between the two leaves a longer chain.
+#[test]
+fn a_chain_that_is_longer_than_its_anchor_goes_on() {
+    let folder = Folder::new();
+    let (mut scribe, mut pen) = folder.scribe();
+    perform(&mut scribe, &mut pen, "a");
+    let before = fs::read(super::anchor::path(&folder.0)).unwrap();
+    perform(&mut scribe, &mut pen, "b");
+    drop((scribe, pen));
+    fs::write(super::anchor::path(&folder.0), before).unwrap();
+    assert!(folder.verify().0);
+    let (scribe, _pen) = folder.scribe();
+    assert_eq!(scribe.anchor().line, 4);
+    assert_eq!(super::anchor::Anchor::read(&folder.0).unwrap(), Some(scribe.anchor()));
+}
+
+#[test]
+fn anchors_go_to_one_thread_and_the_newest_counts() {
+    let folder = Folder::new();
+    let mut scribe = Scribe::open(&folder.0, NOW).unwrap();
+    let mut pen = scribe.pen_with_anchors(Bell::new(|| {}), Bell::new(|| {}));
+    assert_eq!(pen.poll_anchor(), None, "there is nothing to anchor");
+    for _ in 0..super::pen::ANCHORS_MAX {
+        perform(&mut scribe, &mut pen, "a");
+    }
+    assert!(pen.poll_anchor().is_some());
+    // What found no room is told when there is some.
+    scribe.poll(NOW);
+    assert_eq!(pen.poll_anchor(), Some(scribe.anchor()));
+    assert_eq!(pen.poll_anchor(), None);
 }
 
 #[test]
@@ -246,6 +346,7 @@ fn when_it_cannot_be_written_nothing_may_be_done() {
     perform(&mut scribe, &mut pen, "a");
     drop((scribe, pen));
     fs::write(folder.file(1), lines_of(FILE_BYTES_MAX)).unwrap();
+    folder.remove_anchor();
     let (mut scribe, mut pen) = folder.scribe();
     // The file is full, and the folder takes no other.
     fs::remove_dir_all(folder.0.join("audit")).unwrap();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FallocateFlags;
 
 use super::AuditError;
-use super::chain::{End, LINE_BYTES_MAX};
+use super::chain::{End, LINE_BYTES_MAX, Link};
 use crate::fault;
 
 /// Size at which the next file begins: some 50,000 acts.
@@ -146,8 +146,54 @@ fn before(all: &[PathBuf]) -> Result<Option<End>, AuditError> {
     read(previous, None).map(|read| Some(read.end))
 }
 
+/// Where a line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    At(Link),
+    /// The log begins behind it.
+    Before {
+        first: u64,
+    },
+    /// The log ends before it.
+    Behind {
+        last: u64,
+    },
+}
+
+/// Looks for a line, in the newest file first.
+pub fn find(folder: &Path, line: u64) -> Result<Place, AuditError> {
+    let all = match files(folder) {
+        Ok(all) => all,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(AuditError::Io(folder.to_path_buf(), error)),
+    };
+    let mut place = Place::Behind { last: 0 };
+    for path in all.iter().rev() {
+        let (mut first, mut link, mut last) = (None, None, 0);
+        read_with(path, None, &mut |end: End| {
+            first = first.or(Some(end.seq));
+            link = link.or((end.seq == line).then_some(end.link));
+            last = end.seq;
+        })?;
+        match (link, first) {
+            (Some(link), _) => return Ok(Place::At(link)),
+            (None, Some(first)) if first > line => place = Place::Before { first },
+            // It is neither in this file nor in a later one.
+            (None, Some(_)) if place == (Place::Behind { last: 0 }) => return Ok(Place::Behind { last }),
+            (None, Some(_)) => return Ok(place),
+            (None, None) => {}
+        }
+    }
+    Ok(place)
+}
+
 /// Follows the chain through a file, from this end or from wherever the file begins.
 pub fn read(path: &Path, from: Option<End>) -> Result<Found, AuditError> {
+    read_with(path, from, &mut |_| {})
+}
+
+/// The same, and tells of each line.
+pub fn read_with(path: &Path, from: Option<End>, heard: &mut impl FnMut(End)) -> Result<Found, AuditError> {
     let failed = |error| AuditError::Io(path.to_path_buf(), error);
     let mut lines = BufReader::new(File::open(path).map_err(failed)?);
     let mut end = from;
@@ -171,6 +217,7 @@ pub fn read(path: &Path, from: Option<End>) -> Result<Found, AuditError> {
             None => End::begin(text),
         };
         let next = next.map_err(broken)?;
+        heard(next);
         end = Some(next);
         read.end = next;
         read.lines += 1;

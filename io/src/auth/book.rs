@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use super::password::Hash;
 use super::token::Sum;
+use super::writable;
 use super::{Identity, Role, Strategies};
 use crate::faults::suggestion;
 use crate::refdata::Faults;
@@ -66,6 +67,7 @@ pub struct Book {
 impl Book {
     /// The book in this file, or all that is wrong with it.
     pub fn open(kind: Kind, path: &Path) -> Result<Book, Faults> {
+        writable::check(path)?;
         Book::parse(kind, &path.display().to_string(), &text_of(path)?)
     }
 

@@ -18,6 +18,8 @@ pub struct Http {
     pub idle_timeout_ms: u32,
     pub connections_max: u32,
     pub per_peer_max: u32,
+    /// Of all connections, for clients that have logged in and for health checks.
+    pub reserved_percent: u32,
     /// Requests a second; zero: no limit.
     pub rate_per_peer: u32,
     pub rate_per_login: u32,
@@ -38,6 +40,7 @@ impl Http {
             idle_timeout_ms: section.number("idle_timeout_ms", 1_000..=3_600_000),
             connections_max: section.number("connections_max", 1..=1_000_000),
             per_peer_max: section.number("per_peer_max", 1..=1_000_000),
+            reserved_percent: section.number("reserved_percent", 0..=50),
             rate_per_peer: section.number("rate_per_peer", 0..=10_000_000),
             rate_per_login: section.number("rate_per_login", 0..=10_000_000),
             orders_max: section.number("orders_max", 1_000..=10_000_000),

@@ -39,6 +39,7 @@ pub fn check(
     rules.cluster();
     rules.standby();
     rules.topics();
+    rules.origins();
     rules.bounds();
 }
 
@@ -378,6 +379,22 @@ impl Check<'_> {
         if self.config.durability() == Durability::None {
             let text = "journal.level: a server that forgets takes back what it said to the others";
             self.warnings.push(text.to_string());
+        }
+    }
+
+    /// An origin is `https://host` or `http://host:port`. `null` is refused above all: every sandboxed frame and every file of
+    /// a disk has that origin, so any page could call us.
+    fn origins(&mut self) {
+        for origin in &self.config.http.cors_origins {
+            let host = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
+            let is_origin = host.is_some_and(|host| {
+                !host.is_empty() && host.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._:[]".contains(&b))
+            });
+            if !is_origin {
+                let problem =
+                    format!("\"{origin}\" is no origin of a page, such as \"https://desk.example.com\"");
+                self.fault("http.cors_origins", problem);
+            }
         }
     }
 

@@ -22,6 +22,8 @@ pub struct Stomp {
     pub conflated_bytes_max: usize,
     pub queue_events_max: u32,
     pub queue_bytes_max: usize,
+    /// For all readers of one thread together.
+    pub total_bytes_max: usize,
     pub stuck_timeout_ms: u32,
     pub generic_event_role: Role,
 }
@@ -43,6 +45,7 @@ impl Stomp {
             conflated_bytes_max: section.number("conflated_bytes_max", 65_536..=1 << 30),
             queue_events_max: section.number("queue_events_max", 1..=10_000_000),
             queue_bytes_max: section.number("queue_bytes_max", 65_536..=1 << 30),
+            total_bytes_max: section.number("total_bytes_max", 1 << 20..=1 << 40),
             stuck_timeout_ms: section.number("stuck_timeout_ms", 100..=600_000),
             generic_event_role: section.word("generic_event_role", &Role::WORDS),
         }

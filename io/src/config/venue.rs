@@ -7,6 +7,7 @@ use pitlane_engine::view::ViewSettings;
 
 use super::section::Section;
 use super::service::Service;
+use crate::pages::LARGE_PAGES;
 
 /// A quote's portions are walked one by one for each order that takes them.
 const QUOTE_LEVELS_MAX: u32 = 1_000;
@@ -74,6 +75,7 @@ pub(super) fn read_shard(section: &mut Section<'_>, service: &Service, venue: &V
         trigger: section.word("trigger", &[("last", TriggerBy::Last), ("quote", TriggerBy::Quote)]),
         venue: venue.settings.clone(),
         venues: BTreeMap::new(),
+        pages: LARGE_PAGES,
     }
 }
 

@@ -4,6 +4,7 @@ use super::host::Host;
 use super::probes::Probes;
 use super::{Check, Finding};
 use crate::config::{Config, Driver};
+use crate::net::NOT_BUILT;
 
 /// Memory a ring and its buffers lock, for each gateway: glommio's own demand and room to spare.
 const LOCKED_BYTES_PER_GATEWAY: u64 = 16 << 20;
@@ -53,6 +54,9 @@ fn ring(config: &Config, host: &Host, probes: &Probes) -> Finding {
     let disabled = host.text("proc/sys/kernel/io_uring_disabled").unwrap_or("0".to_string());
     let trouble = match (&probes.ring, disabled.as_str()) {
         (Ok(()), _) => return RING.fit("a ring could be made"),
+        (Err(problem), _) if problem == NOT_BUILT => {
+            (problem.clone(), "build it with `--features uring`, or set net.driver = \"epoll\"")
+        }
         (Err(problem), "0") => (
             format!("no ring could be made: {problem}"),
             "let the container's seccomp profile permit io_uring_setup",

@@ -108,14 +108,14 @@ fn measure(file: &File) -> io::Result<u64> {
 }
 
 /// The smallest ring there is, given back at once.
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "uring", target_os = "linux"))]
 fn make_ring() -> Result<(), String> {
     io_uring::IoUring::new(1).map(drop).map_err(|error| error.to_string())
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(feature = "uring", target_os = "linux")))]
 fn make_ring() -> Result<(), String> {
-    Err("only Linux has it".to_string())
+    Err(crate::net::NOT_BUILT.to_string())
 }
 
 fn clock_synchronized() -> Option<bool> {

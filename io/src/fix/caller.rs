@@ -17,6 +17,7 @@ use rustls::{ClientConfig, RootCertStore};
 use super::settings::schedule_in;
 use crate::config::{Adapter, Config};
 use crate::net::settings::{Call, Limits};
+use crate::tls::provider;
 use crate::zone::Zone;
 
 /// Addresses of one host that are tried; more are nobody's.
@@ -150,8 +151,7 @@ fn tls_to(host: &str, path: &std::path::Path) -> Result<(Arc<ClientConfig>, Serv
     if roots.is_empty() {
         return Err(told(&"there is no certificate in it"));
     }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
+    let config = ClientConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?
         .with_root_certificates(roots)

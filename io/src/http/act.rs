@@ -6,13 +6,16 @@ use std::rc::Rc;
 
 use hyper::StatusCode;
 use hyper::http::request::Parts as Head;
+use pitlane_engine::command::{AuditAnchor, Body};
+use pitlane_engine::id::ShardId;
 use tokio::sync::oneshot;
 
 use super::connection::Visit;
+use super::floor::Floor;
 use super::house::House;
 use super::login::Who;
 use super::problem::Problem;
-use crate::audit::{Act, Noted, Pen};
+use crate::audit::{Act, Anchor, Noted, Pen};
 
 /// Where one of these words is in a body, nothing of it is kept.
 const SECRETS: [&str; 4] = ["password", "passcode", "secret", "token"];
@@ -25,6 +28,8 @@ pub struct Acts {
     /// By ticket; never more than the pen has acts on their way.
     waiting: RefCell<BTreeMap<u64, oneshot::Sender<Noted>>>,
     tickets: Cell<u64>,
+    /// On its way to the journal.
+    anchor: Cell<Option<Anchor>>,
 }
 
 /// An act that was noted and is being done.
@@ -93,7 +98,29 @@ fn unkept() -> Problem {
 
 impl Acts {
     pub fn new(pen: Option<Pen>) -> Acts {
-        Acts { pen: pen.map(RefCell::new), waiting: RefCell::default(), tickets: Cell::new(0) }
+        Acts {
+            pen: pen.map(RefCell::new),
+            waiting: RefCell::default(),
+            tickets: Cell::new(0),
+            anchor: Cell::new(None),
+        }
+    }
+
+    /// Whether the audit log has come to somewhere that the journal does not know.
+    pub fn has_anchor(&self) -> bool {
+        if let Some(newest) = self.pen.as_ref().and_then(|pen| pen.borrow_mut().poll_anchor()) {
+            self.anchor.set(Some(newest));
+        }
+        self.anchor.get().is_some()
+    }
+
+    /// Takes where the audit log has come to into the journal of a shard. What finds no room is tried again.
+    pub fn anchor(&self, floor: &Floor, shard: ShardId) {
+        let Some(Anchor { log, line, hash }) = self.anchor.get() else { return };
+        let anchor = AuditAnchor { log, line, hash: hash.0 };
+        if floor.tell(shard, Body::AuditAnchor(anchor)).is_ok() {
+            self.anchor.set(None);
+        }
     }
 
     /// Tells those who wait, and says how many there were.

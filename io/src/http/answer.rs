@@ -2,7 +2,6 @@
 //!
 //! JSON goes out chunked, as the specification has it; an empty answer says Content-Length 0.
 
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -15,6 +14,7 @@ use serde::Serialize;
 
 use super::connection::Link;
 use super::portions::{Portions, Turns};
+use super::readers::ReaderCut;
 
 /// Room for a usual answer, so that it does not grow in small steps.
 const JSON_BYTES: usize = 2_048;
@@ -162,18 +162,19 @@ impl Reply {
 
 impl Body for Reply {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = ReaderCut;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, ReaderCut>>> {
         let Reply { content, turns, .. } = &mut *self;
         match content {
             Content::Whole(rest) => {
                 let rest = std::mem::take(rest);
                 Poll::Ready((!rest.is_empty()).then(|| Ok(Frame::data(rest))))
             }
+            Content::Portions(portions) if portions.is_cut() => Poll::Ready(Some(Err(ReaderCut))),
             Content::Portions(portions) => {
                 let portion = ready!(portions.poll_next(turns, cx));
                 Poll::Ready(portion.map(|bytes| Ok(Frame::data(bytes))))

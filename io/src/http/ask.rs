@@ -3,13 +3,16 @@
 use hyper::header::{HeaderValue, IF_NONE_MATCH};
 use hyper::http::request::Parts as Head;
 use pitlane_engine::refdata::RefData;
+use pitlane_engine::sender::{Protocol, Sender, SenderId, SenderText};
 use pitlane_protocols::rest::{Query, percent_decoded};
 
 use super::connection::Visit;
+use super::house::House;
 use super::login::Who;
 use super::problem::Problem;
 use super::routes::Segments;
 use super::sight::Sight;
+use crate::platform::address_of;
 
 #[derive(Clone, Copy)]
 pub struct Ask<'a> {
@@ -24,6 +27,20 @@ impl Ask<'_> {
     /// Whose orders, positions and money he may see and touch.
     pub fn sight(&self, reference: &RefData) -> Sight {
         Sight::of(self.who, reference)
+    }
+
+    /// Who sends an order with this request.
+    pub fn sender(&self, house: &House) -> SenderId {
+        let login = match self.who {
+            Who::Known(identity) => SenderText::new(&identity.name),
+            Who::Anybody => SenderText::EMPTY,
+        };
+        house.floor.name_sender(Sender {
+            protocol: Protocol::Rest,
+            address: address_of(self.visit.peer.ip()),
+            login,
+            session: SenderText::EMPTY,
+        })
     }
 
     /// The query, of which only these names are known.

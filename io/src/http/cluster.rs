@@ -27,7 +27,7 @@ use bytes::Bytes;
 use pitlane_engine::cluster::{Call, Card, Letter, MemberId};
 use pitlane_engine::command::Body as Told;
 use pitlane_engine::directive::Version;
-use pitlane_engine::id::{IntId, PortMask, ShardId};
+use pitlane_engine::id::{IntId, PortMask, ShardId, StrategyId};
 use pitlane_engine::mesh::ShardMask;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
@@ -386,7 +386,7 @@ impl Cluster {
         now: Timestamp,
         sender: Option<MemberId>,
         payload: &[u8],
-        claim: &dyn Fn(&IntId) -> bool,
+        claim: &dyn Fn(StrategyId, &IntId) -> bool,
     ) {
         let letter = Letter::decode(payload).ok().filter(|letter| sender == Some(letter.card().member));
         let Some(letter) = letter else { return self.misread.set(self.misread.get() + 1) };

@@ -1,11 +1,10 @@
-//! One connection: its socket watched on the way to hyper, its deadlines, and its seat among all.
+//! One connection: its socket watched on the way to hyper, its deadlines, and its place among all.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,10 +16,10 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 use tokio_rustls::server::TlsStream;
 
+use super::admission::ConnectionSlot;
 use super::framing::{Fault, Framing};
 use super::house::House;
 use super::service;
@@ -37,7 +36,7 @@ pub struct Visit {
     /// Whether it is encrypted.
     pub tls: bool,
     pub link: Arc<Link>,
-    seat: RefCell<Option<Seat>>,
+    slot: RefCell<Option<ConnectionSlot>>,
     /// The Host that was last found to be ours; empty: none yet.
     host: RefCell<Vec<u8>>,
 }
@@ -55,19 +54,46 @@ impl Visit {
         kept.extend_from_slice(host);
     }
 
-    /// For who goes on with the connection when it is no longer HTTP.
-    pub fn take_seat(&self) -> Option<Seat> {
-        self.seat.take()
+    /// The connection's place, for the task that goes on with it when it is no longer HTTP.
+    pub fn take_slot(&self) -> Option<ConnectionSlot> {
+        let slot = self.slot.take();
+        slot.iter().for_each(ConnectionSlot::set_upgraded);
+        slot
+    }
+
+    /// A valid login came with a request.
+    pub fn set_known(&self) {
+        self.slot.borrow().iter().for_each(ConnectionSlot::set_known);
+    }
+
+    /// Whether only the reserve was left for the connection and it has not shown a login.
+    pub fn is_on_probation(&self) -> bool {
+        self.slot.borrow().as_ref().is_some_and(ConnectionSlot::is_on_probation)
+    }
+
+    /// Whether a client of its network has logged in before.
+    pub fn is_from_known_network(&self) -> bool {
+        self.slot.borrow().as_ref().is_some_and(ConnectionSlot::is_from_known_network)
+    }
+
+    fn set_resting(&self, since: Option<Instant>) {
+        self.slot.borrow().iter().for_each(|slot| slot.set_resting(since));
     }
 }
 
 /// Serves a connection until either side ends it, it is too slow, or it becomes something else.
-pub async fn serve(house: Rc<House>, stream: Stream, local: SocketAddr, peer: SocketAddr, seat: Seat) {
+pub async fn serve(
+    house: Rc<House>,
+    stream: Stream,
+    local: SocketAddr,
+    peer: SocketAddr,
+    slot: ConnectionSlot,
+) {
     let link = Arc::new(Link::new());
     let tls = matches!(stream, Stream::Tls(_));
-    let seat = RefCell::new(Some(seat));
+    let slot = RefCell::new(Some(slot));
     let host = RefCell::default();
-    let visit = Rc::new(Visit { local, peer, tls, link: link.clone(), seat, host });
+    let visit = Rc::new(Visit { local, peer, tls, link: link.clone(), slot, host });
     let socket = TokioIo::new(Watched { stream, framing: Framing::default(), link: link.clone() });
     let service = service_fn(|request| {
         let (house, visit) = (house.clone(), visit.clone());
@@ -95,6 +121,7 @@ pub async fn serve(house: Rc<House>, stream: Stream, local: SocketAddr, peer: So
         }
         loop {
             let due = patience.look(&link, &house.settings);
+            visit.set_resting(patience.rests_since());
             // Mostly the deadline moves away, and the alarm looks again when it rings.
             if due < alarm.deadline() {
                 alarm.as_mut().reset(due);
@@ -198,6 +225,8 @@ impl Link {
 #[derive(Debug)]
 struct Patience {
     mark: (Phase, u32),
+    /// When this phase began.
+    since: Instant,
     due: Instant,
     /// Not later than this, when we stop.
     last: Option<Instant>,
@@ -205,14 +234,16 @@ struct Patience {
 
 impl Patience {
     fn new(link: &Link, settings: &HttpSettings) -> Patience {
-        Patience { mark: link.mark(), due: Instant::now() + settings.head_timeout, last: None }
+        let since = Instant::now();
+        Patience { mark: link.mark(), since, due: since + settings.head_timeout, last: None }
     }
 
     fn look(&mut self, link: &Link, settings: &HttpSettings) -> Instant {
         let mark = link.mark();
         if mark != self.mark {
             self.mark = mark;
-            self.due = Instant::now()
+            self.since = Instant::now();
+            self.due = self.since
                 + match mark.0 {
                     Phase::Head => settings.head_timeout,
                     Phase::Idle => settings.idle_timeout,
@@ -220,6 +251,11 @@ impl Patience {
                 };
         }
         self.last.map_or(self.due, |last| last.min(self.due))
+    }
+
+    /// Since when no request is being answered; None: one is.
+    fn rests_since(&self) -> Option<Instant> {
+        (self.mark.0 != Phase::Busy).then_some(self.since)
     }
 }
 
@@ -348,91 +384,9 @@ impl AsyncWrite for Stream {
     }
 }
 
-/// How many connections there are, in all and from each peer.
-#[derive(Clone, Debug)]
-pub struct Seats {
-    shared: Rc<Shared>,
-}
-
-#[derive(Debug)]
-struct Shared {
-    max: usize,
-    per_peer_max: usize,
-    taken: RefCell<BTreeMap<IpAddr, usize>>,
-    left: Notify,
-}
-
-/// Held for as long as the connection lasts, an upgraded one included.
-#[derive(Debug)]
-pub struct Seat {
-    seats: Seats,
-    peer: IpAddr,
-}
-
-impl Seats {
-    pub fn new(max: usize, per_peer_max: usize) -> Seats {
-        let shared = Shared { max, per_peer_max, taken: RefCell::default(), left: Notify::new() };
-        Seats { shared: Rc::new(shared) }
-    }
-
-    pub fn take(&self, peer: IpAddr) -> Option<Seat> {
-        let peer = peer.to_canonical();
-        if self.len() >= self.shared.max {
-            return None;
-        }
-        let mut taken = self.shared.taken.borrow_mut();
-        let of_peer = taken.entry(peer).or_default();
-        if *of_peer >= self.shared.per_peer_max {
-            return None;
-        }
-        *of_peer += 1;
-        Some(Seat { seats: self.clone(), peer })
-    }
-
-    pub fn len(&self) -> usize {
-        self.shared.taken.borrow().values().sum()
-    }
-
-    pub async fn all_free(&self) {
-        while self.len() > 0 {
-            self.shared.left.notified().await;
-        }
-    }
-}
-
-impl Drop for Seat {
-    fn drop(&mut self) {
-        let shared = &self.seats.shared;
-        let mut taken = shared.taken.borrow_mut();
-        if let Some(of_peer) = taken.get_mut(&self.peer) {
-            *of_peer -= 1;
-            if *of_peer == 0 {
-                taken.remove(&self.peer);
-            }
-        }
-        shared.left.notify_one();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn seats_are_counted_in_all_and_by_peer_and_given_back() {
-        let seats = Seats::new(3, 2);
-        let peer = |n| IpAddr::from([10, 0, 0, n]);
-        let first = seats.take(peer(1)).unwrap();
-        let _second = seats.take(peer(1)).unwrap();
-        assert!(seats.take(peer(1)).is_none());
-        let third = seats.take(peer(2)).unwrap();
-        assert!(seats.take(peer(3)).is_none());
-        assert_eq!(seats.len(), 3);
-        drop(first);
-        drop(third);
-        assert_eq!(seats.shared.taken.borrow().len(), 1, "a peer without connections is forgotten");
-        assert!(seats.take(peer(1)).is_some());
-    }
 
     #[test]
     fn only_the_end_of_a_head_counts_as_progress_in_it() {

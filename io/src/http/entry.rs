@@ -13,7 +13,8 @@ use pitlane_engine::terms::{OrderKind, Status, Terms};
 use pitlane_engine::view::Order;
 use pitlane_protocols::rest::{
     self, AnyOrderVO, LimitOrderChangeVO, LimitOrderVO, MarketOrderChangeVO, MarketOrderVO, OrderChange,
-    OrderRequest, OrderVO, StopLimitOrderChangeVO, StopLimitOrderVO, StopOrderChangeVO, StopOrderVO,
+    OrderRequest, OrderVO, SentByVO, StopLimitOrderChangeVO, StopLimitOrderVO, StopOrderChangeVO,
+    StopOrderVO,
 };
 use serde_json::json;
 use tokio::time::{Instant, sleep};
@@ -38,10 +39,10 @@ pub async fn submit(house: &House, ask: &Ask<'_>, kind: OrderKind, body: Input) 
     let terms = terms_of(&request, &reference)?;
     ask.sight(&reference).touch(terms.strategy)?;
     house.is_open()?;
-    match house.floor.submit(id, terms) {
-        Ok((id, pending)) => finish(house, ask, id, pending).await,
+    match house.floor.submit(ask.sender(house), id, terms) {
+        Ok((id, pending)) => finish(house, ask, (terms.strategy, id), pending).await,
         Err(Declined { reason: Reason::DuplicateId, .. }) => {
-            again(house, ask, id, Asked::Submit(terms)).await
+            again(house, ask, (terms.strategy, id), Asked::Submit(terms)).await
         }
         Err(declined) => Err(Problem::refused(declined.reason)),
     }
@@ -53,12 +54,17 @@ pub async fn modify(house: &House, ask: &Ask<'_>, kind: OrderKind, body: Input) 
     let change = read_change(kind, &bytes)?;
     let new_id = parse_id(change.new_int_id.as_deref())?;
     let found = his(house, ask, &change.int_id)?;
-    if !new_id.is_none() && house.floor.receipt(&new_id).is_some() {
-        let meant = found.iter().map(|order| Asked::Modify(order.handle, change.changes));
-        let told = house.floor.receipt(&new_id).map(|receipt| receipt.asked);
-        let same = meant.into_iter().find(|asked| Some(*asked) == told);
-        let asked = same.ok_or_else(|| Problem::refused(Reason::DuplicateId))?;
-        return again(house, ask, new_id, asked).await;
+    let receipts = found.iter().filter_map(|order| {
+        let receipt = house.floor.receipt(order.terms.strategy, &new_id)?;
+        Some((order.terms.strategy, receipt.asked))
+    });
+    let receipts: Vec<_> = if new_id.is_none() { Vec::new() } else { receipts.collect() };
+    if !receipts.is_empty() {
+        let is_meant =
+            |asked: Asked| found.iter().any(|order| asked == Asked::Modify(order.handle, change.changes));
+        let same = receipts.into_iter().find(|(_, asked)| is_meant(*asked));
+        let (strategy, asked) = same.ok_or_else(|| Problem::refused(Reason::DuplicateId))?;
+        return again(house, ask, (strategy, new_id), asked).await;
     }
     if let Some(order) = found.iter().find(|order| order.id == new_id && change.int_id != new_id.as_str()) {
         return modified_before(house, ask, order, &change);
@@ -66,8 +72,8 @@ pub async fn modify(house: &House, ask: &Ask<'_>, kind: OrderKind, body: Input) 
     let order = the_open_one(found, change.account_id)?;
     check_fixed(&order, &change)?;
     house.is_open()?;
-    match house.floor.modify(&order, new_id, change.changes) {
-        Ok((id, pending)) => finish(house, ask, id, pending).await,
+    match house.floor.modify(ask.sender(house), &order, new_id, change.changes) {
+        Ok((id, pending)) => finish(house, ask, (order.terms.strategy, id), pending).await,
         Err(declined) => Err(Problem::refused(declined.reason)),
     }
 }
@@ -96,7 +102,8 @@ pub async fn cancel(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer,
     }
     let order = the_open_one(found, account)?;
     house.is_open()?;
-    let pending = house.floor.cancel(&order).map_err(|declined| Problem::refused(declined.reason))?;
+    let sent = house.floor.cancel(ask.sender(house), &order);
+    let pending = sent.map_err(|declined| Problem::refused(declined.reason))?;
     match house.hear(pending).await? {
         Outcome::Refused(refusal) => Err(Problem::refused(refusal.reason)),
         Outcome::Order(_) | Outcome::Done(_) => {
@@ -115,7 +122,7 @@ pub async fn validate(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answe
     let reference = house.floor.reference();
     let terms = terms_of(&request, &reference)?;
     ask.sight(&reference).touch(terms.strategy)?;
-    if !id.is_none() && house.floor.knows(&id) {
+    if !id.is_none() && house.floor.knows(terms.strategy, &id) {
         return Err(Problem::refused(Reason::DuplicateId));
     }
     house.do_it(Body::Validate { terms }).await
@@ -134,8 +141,11 @@ pub async fn next_id(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer
     Ok(Answer::json(&id.as_str()))
 }
 
+/// An id within its strategy.
+type OwnId = (StrategyId, IntId);
+
 /// Waits for what became of a new order or a modification.
-pub async fn finish(house: &House, ask: &Ask<'_>, id: IntId, pending: Pending) -> Result<Answer, Problem> {
+pub async fn finish(house: &House, ask: &Ask<'_>, id: OwnId, pending: Pending) -> Result<Answer, Problem> {
     let reason = match house.hear(pending).await? {
         // Other reports may give a reason for what was done: a quantity at or below what is filled ends the order.
         Outcome::Order(report) if report.what != What::Rejected => Reason::None,
@@ -143,19 +153,19 @@ pub async fn finish(house: &House, ask: &Ask<'_>, id: IntId, pending: Pending) -
         Outcome::Refused(refusal) => refusal.reason,
         Outcome::Done(reason) => reason,
     };
-    house.floor.told(&id, reason);
+    house.floor.told(id.0, &id.1, reason);
     answer(house, ask, &id, reason)
 }
 
 /// The same request under the same id gets the same answer; another one is refused.
-async fn again(house: &House, ask: &Ask<'_>, id: IntId, asked: Asked) -> Result<Answer, Problem> {
+async fn again(house: &House, ask: &Ask<'_>, id: OwnId, asked: Asked) -> Result<Answer, Problem> {
     let duplicate = || Problem::refused(Reason::DuplicateId);
     let end = Instant::now() + house.settings.answer_timeout;
     loop {
         let order = own(house, &id);
-        let Some(receipt) = house.floor.receipt(&id) else {
+        let Some(receipt) = house.floor.receipt(id.0, &id.1) else {
             // Another server has sent it here, and it is not shown yet.
-            if order.is_none() && house.floor.is_on_its_way(&id) && Instant::now() < end {
+            if order.is_none() && house.floor.is_on_its_way(id.0, &id.1) && Instant::now() < end {
                 sleep(LOOK).await;
                 continue;
             }
@@ -195,28 +205,29 @@ fn modified_before(
     Ok(shown(house, order_shown).with_location(location_of(&order.id)))
 }
 
-fn answer(house: &House, ask: &Ask<'_>, id: &IntId, reason: Reason) -> Result<Answer, Problem> {
+fn answer(house: &House, ask: &Ask<'_>, id: &OwnId, reason: Reason) -> Result<Answer, Problem> {
     if reason != Reason::None {
-        return Err(Problem::refused(reason).with("intId", id.as_str()));
+        return Err(Problem::refused(reason).with("intId", id.1.as_str()));
     }
     let order = ask.wants_representation().then(|| own(house, id)).flatten();
-    Ok(shown(house, order.as_ref()).with_location(location_of(id)))
+    Ok(shown(house, order.as_ref()).with_location(location_of(&id.1)))
 }
 
 /// An order in an answer, for whoever wants that.
 fn shown(house: &House, order: Option<&Order>) -> Answer {
-    order
-        .map_or_else(Answer::empty, |order| Answer::json(&OrderVO::of(order, None, &house.floor.reference())))
+    let Some(order) = order else { return Answer::empty() };
+    let sent = SentByVO::of(&order.sent, &house.floor.view());
+    Answer::json(&OrderVO::of(order, None, sent, &house.floor.reference()))
 }
 
 /// The order that this request was about: a pending modification is not yet among its ids.
-fn own(house: &House, id: &IntId) -> Option<Order> {
+fn own(house: &House, (strategy, id): &OwnId) -> Option<Order> {
     let view = house.floor.view();
     let mut found = view.orders_with_id(id);
-    if let Some(Asked::Modify(handle, _)) = house.floor.receipt(id).map(|receipt| receipt.asked) {
+    if let Some(Asked::Modify(handle, _)) = house.floor.receipt(*strategy, id).map(|receipt| receipt.asked) {
         return view.order(handle);
     }
-    found.retain(is_of_rest);
+    found.retain(|order| is_of_rest(order) && order.terms.strategy == *strategy);
     found.pop()
 }
 
@@ -318,14 +329,14 @@ pub fn strategy_of(id: Option<u16>, name: Option<&str>, reference: &RefData) -> 
     }
 }
 
-/// The orders that he means by an id and may touch; at least one.
+/// The orders that the caller means by an id and may touch; at least one. Those of other strategies are as unknown as those
+/// that never were.
 fn his(house: &House, ask: &Ask<'_>, id: &str) -> Result<Vec<Order>, Problem> {
     let sight = ask.sight(&house.floor.reference());
     let mut found = orders::with_id(house, id)?;
-    let first = found[0].terms.strategy;
     found.retain(|order| sight.sees(order.terms.strategy));
     if found.is_empty() {
-        sight.touch(first)?;
+        return Err(Problem::refused(Reason::UnknownOrder));
     }
     Ok(found)
 }

@@ -41,6 +41,7 @@ pub use self::waiting::{Outcome, Pending};
 use super::hall::Hall;
 use super::outposts::Outposts;
 use crate::heard::Heard;
+use crate::pages::LARGE_PAGES;
 use crate::report::Report;
 use crate::stages::Stage;
 use crate::wake::Bell;
@@ -108,7 +109,7 @@ impl Floor {
         let source = Source { origin: Origin::Server, port: id, session: 0 };
         let opening =
             [Body::Watch { port: id, what: Watch::Everything, on: true }, Body::Snapshot { port: id }];
-        let opening = opening.map(|body| Broadcast::new(Command { source, token: waiting::NOBODY, body }));
+        let opening = opening.map(|body| Broadcast::new(Command::new(source, waiting::NOBODY, body)));
         let desk = DeskSettings {
             port: id,
             shards: port.shards(),
@@ -118,6 +119,7 @@ impl Floor {
             finished_max: orders_max / 2,
             prefix,
             seed: view.seed,
+            pages: LARGE_PAGES,
         };
         Floor {
             view: RefCell::new(View::new(port.shards(), view)),
@@ -221,7 +223,7 @@ impl Floor {
         };
         let pending = Waiting::admit(&self.waiting).ok_or(Busy)?;
         pending.expect(awaited);
-        let command = Command { source, token: pending.token(), body };
+        let command = Command::new(source, pending.token(), body);
         for shard in shards {
             port.send(ShardId(shard), command).expect("there was room and nobody else writes");
             self.bells[shard as usize].wake();
@@ -360,11 +362,19 @@ fn awaited_order(session: u16, body: &Body) -> Option<Awaited> {
         | Body::Watch { .. }
         | Body::Snapshot { .. }
         | Body::Reference { .. }
+        | Body::AuditAnchor(_)
         | Body::Schedule { .. }
         | Body::Expiry { .. }
         | Body::Validate { .. } => None,
-        Body::Quote { .. } | Body::Trade { .. } | Body::Tick { .. } | Body::Report { .. } | Body::Timer => {
-            unreachable!("prices, reports and the clock are never answered, and no handler sends them")
+        Body::Quote { .. }
+        | Body::Trade { .. }
+        | Body::Tick { .. }
+        | Body::Report { .. }
+        | Body::Timer
+        | Body::Sender { .. } => {
+            unreachable!(
+                "prices, reports, the clock and senders are never answered, and no handler sends them"
+            )
         }
     }
 }

@@ -19,10 +19,10 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::act::Acts;
+use super::admission::Admission;
 use super::answer::Answer;
 use super::cache::Cache;
 use super::cluster::Cluster;
-use super::connection::Seats;
 use super::floor::{Floor, FloorSettings, Outcome, PREFIX, Pending};
 use super::guard::Rules;
 use super::hall::Hall;
@@ -35,6 +35,7 @@ use super::outposts::Outposts;
 use super::page::Page;
 use super::portions::Turns;
 use super::problem::Problem;
+use super::readers::ListReaders;
 use super::reference::Shelf;
 use super::remote::Remote;
 use super::routes::Routes;
@@ -62,7 +63,7 @@ pub struct House {
     pub rules: Rules,
     pub routes: Routes,
     pub page: Page,
-    pub seats: Seats,
+    pub admission: Admission,
     pub reception: Reception,
     /// What `/openapi.json` answers.
     pub description: Bytes,
@@ -89,6 +90,7 @@ pub struct House {
     pub open_orders: Kept,
     /// Of those who read long lists.
     pub turns: Turns,
+    pub readers: ListReaders,
 }
 
 impl House {
@@ -143,7 +145,7 @@ impl House {
             rules: Rules::new(&settings),
             routes: Routes::new(),
             page: Page::new(),
-            seats: Seats::new(settings.connections_max, settings.connections_per_peer_max),
+            admission: Admission::new(settings.connection_limits()),
             description: openapi::document(seat.anybody().is_none()),
             reception: Reception::new(seat),
             acts: Acts::new(pen),
@@ -165,6 +167,7 @@ impl House {
             cache: Cache::new(rereads),
             open_orders: Kept::default(),
             turns: Turns::new(),
+            readers: ListReaders::default(),
             settings,
         }
     }
@@ -202,6 +205,9 @@ impl House {
             outposts.stir();
         }
         let far = self.cluster.as_ref().map_or(0, |cluster| cluster.poll(self.now(), &self.floor));
+        if self.acts.has_anchor() && self.is_open().is_ok() {
+            self.acts.anchor(&self.floor, self.settings.anchor_shard);
+        }
         far + self.floor.poll() + self.reception.poll() + self.acts.poll() + self.cache.poll() + told
     }
 
@@ -322,7 +328,7 @@ impl House {
     /// Lets connections finish; each ends by itself, in time or at its deadline. Then main is told that all is quiet.
     pub async fn wind_down(&self) {
         self.leaving.notify_waiters();
-        self.seats.all_free().await;
+        self.admission.all_free().await;
         (self.tell)(News::Quiet);
     }
 }

@@ -1,4 +1,4 @@
-//! The doors: connections are taken in, given a seat and served, each by a task of its own.
+//! The doors: connections are taken in, given a place and served, each by a task of its own.
 
 use std::future::Future;
 use std::io;
@@ -10,9 +10,10 @@ use std::time::Duration;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::spawn_local;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
+use super::admission::Admitted;
 use super::connection::{Stream, serve};
 use super::house::House;
 use crate::net::listener::acknowledge;
@@ -20,8 +21,8 @@ use crate::net::listener::acknowledge;
 /// After the system had no descriptor or memory for a connection: until some have ended.
 const BREATH: Duration = Duration::from_millis(50);
 
-/// What a client is told for whom there is no seat; he may come again.
-const NO_SEAT: &[u8] =
+/// What a client is told if there is no room for its connection; it may come again.
+const NO_ROOM: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
 pub fn bind(address: SocketAddr) -> io::Result<StdListener> {
@@ -51,27 +52,30 @@ pub fn accept(
 }
 
 fn admit(house: &Rc<House>, socket: TcpStream, peer: SocketAddr, tls: Option<TlsAcceptor>) {
-    let Some(seat) = house.seats.take(peer.ip()) else {
+    let Some(Admitted { slot, evicted }) = house.admission.admit(peer.ip(), Instant::now()) else {
         house.meter.turned_away.one_more();
         if tls.is_none() {
             // A new socket has room for it; if not, silence says the same.
-            let _ = socket.try_write(NO_SEAT);
+            let _ = socket.try_write(NO_ROOM);
         }
         return;
     };
+    house.meter.evicted.add(evicted as u64);
     // Whoever is gone before we answer has no local address any more.
     let (Ok(local), Ok(())) = (socket.local_addr(), socket.set_nodelay(true)) else { return };
     house.meter.accepted.one_more();
     let house = house.clone();
-    spawn_local(async move {
+    let set_task = slot.task_setter();
+    let task = spawn_local(async move {
         let stream = match tls {
             None => Some(Stream::Plain(socket)),
             Some(tls) => shake_hands(&house, socket, tls).await,
         };
         if let Some(stream) = stream {
-            serve(house, stream, local, peer, seat).await;
+            serve(house, stream, local, peer, slot).await;
         }
     });
+    set_task(task.abort_handle());
 }
 
 /// The deadline is that of a head: whoever needs longer for either has no good intentions, or no line.

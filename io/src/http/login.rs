@@ -44,7 +44,11 @@ pub async fn admit(
     let identity = match reception.anybody() {
         Some(identity) => identity,
         None => match shown(&head.headers, visit.peer.ip())? {
-            Some(credentials) => reception.ask(house, credentials).await?,
+            Some(credentials) => {
+                let identity = reception.ask(house, credentials).await?;
+                visit.set_known();
+                identity
+            }
             None if is_open(call) => return Ok(Who::Anybody),
             None => return Err(missing()),
         },
@@ -81,6 +85,11 @@ pub fn is_open(call: Call) -> bool {
             | Call::Live
             | Call::Ready
     )
+}
+
+/// Whether a call is one that a supervisor asks for the health of the service.
+pub fn is_health(call: Call) -> bool {
+    matches!(call, Call::Live | Call::Ready)
 }
 
 /// What a client shows; none if nothing. A line we do not understand is not nothing.

@@ -9,6 +9,8 @@ pub struct Meter {
     pub accepted: Tally,
     /// Turned away: too many connections.
     pub turned_away: Tally,
+    /// Closed while no request was being answered, to make room for others.
+    pub evicted: Tally,
     /// TLS handshakes that failed.
     pub handshakes_failed: Tally,
     /// Closed for being slow: head, body, reading, or doing nothing at all.
@@ -38,6 +40,10 @@ pub struct Tally(Cell<u64>);
 impl Tally {
     pub fn one_more(&self) {
         self.0.set(self.0.get() + 1);
+    }
+
+    pub fn add(&self, count: u64) {
+        self.0.set(self.0.get() + count);
     }
 
     pub fn get(&self) -> u64 {

@@ -1,23 +1,27 @@
 //! Orders as they are read: open ones, one by its id, and those that have ended today.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use pitlane_engine::id::IntId;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::view::{Order, View, Walk};
-use pitlane_protocols::rest::OrderVO;
+use pitlane_protocols::rest::{OrderVO, SentByVO};
 
 use super::answer::{Answer, Rows};
 use super::ask::Ask;
 use super::house::House;
+use super::login::Who;
 use super::portions::{Portions, ROWS_PER_PORTION};
 use super::problem::Problem;
+use super::readers::{ListClient, ListReader};
 use super::reference::limit_of;
 use super::sight::Sight;
+use crate::auth::network;
 
 /// Of an order as it is rendered, so that a list does not grow in small steps.
-const ORDER_BYTES: usize = 448;
+const ORDER_BYTES: usize = 544;
 
 pub fn open(house: &Rc<House>, ask: &Ask<'_>) -> Result<Answer, Problem> {
     let limit = limit_of(ask, &["limit"])?;
@@ -30,7 +34,7 @@ pub fn open(house: &Rc<House>, ask: &Ask<'_>) -> Result<Answer, Problem> {
         return Ok(Answer::made(list));
     }
     let until = house.now();
-    in_portions(house, limit, sight, |view| view.walk_open(until))
+    in_portions(house, ask, limit, sight, |view| view.walk_open(until))
 }
 
 /// Finished orders of the trading day, the one that ended last first.
@@ -40,7 +44,7 @@ pub fn history(house: &Rc<House>, ask: &Ask<'_>) -> Result<Answer, Problem> {
     if house.floor.view().finished_orders_len().min(limit) <= ROWS_PER_PORTION && sight == Sight::All {
         return Ok(at_once(house, house.floor.view().finished_orders().take(limit)));
     }
-    in_portions(house, limit, sight, View::walk_finished)
+    in_portions(house, ask, limit, sight, View::walk_finished)
 }
 
 /// All orders that have or had this id.
@@ -72,8 +76,10 @@ fn at_once(house: &House, orders: impl Iterator<Item = Order>) -> Answer {
 fn rendered(house: &House, orders: impl Iterator<Item = Order>) -> Bytes {
     let reference = house.floor.reference();
     let orders: Vec<Order> = orders.collect();
-    let names = house.switchboard.names();
-    let shown = orders.iter().map(|order| OrderVO::of(order, names.of(&order.source), &reference));
+    let (names, view) = (house.switchboard.names(), house.floor.view());
+    let sent = |order: &Order| SentByVO::of(&order.sent, &view);
+    let shown =
+        orders.iter().map(|order| OrderVO::of(order, names.of(&order.source), sent(order), &reference));
     let mut bytes = Vec::with_capacity(ORDER_BYTES * orders.len() + 2);
     Rows::default().push(&mut bytes, shown, true);
     bytes.into()
@@ -82,20 +88,22 @@ fn rendered(house: &House, orders: impl Iterator<Item = Order>) -> Bytes {
 /// A long list. Each order is told as it stands when its portion is made; what comes in between is not held up by it.
 fn in_portions(
     house: &Rc<House>,
+    ask: &Ask<'_>,
     limit: usize,
     sight: Sight,
     begin: impl FnOnce(&mut View) -> Option<Walk>,
 ) -> Result<Answer, Problem> {
-    let walk = begin(&mut house.floor.view_mut()).ok_or_else(Problem::busy)?;
-    let under_way = UnderWay { house: house.clone(), walk };
+    let under_way = UnderWay::begin(house, ask, begin)?;
+    let reader = under_way.reader.clone();
     let (mut left, mut rows) = (limit, Rows::default());
-    Ok(Answer::portions(Portions::new(move |bytes| {
+    let portions = Portions::new(move |bytes| {
         let floor = &under_way.house.floor;
+        under_way.house.readers.step(&under_way.reader);
         let mut is_over = false;
         let orders: Vec<Order> = {
             let mut view = floor.view_mut();
             let mut next = || {
-                let order = view.walk_next(under_way.walk);
+                let order = view.walk_next(under_way.reader.walk());
                 is_over = order.is_none();
                 order
             };
@@ -104,21 +112,46 @@ fn in_portions(
         };
         left -= orders.len();
         let (goes_on, reference) = (!is_over && left > 0, floor.reference());
-        let names = under_way.house.switchboard.names();
-        let shown = orders.iter().map(|order| OrderVO::of(order, names.of(&order.source), &reference));
+        let (names, view) = (under_way.house.switchboard.names(), floor.view());
+        let sent = |order: &Order| SentByVO::of(&order.sent, &view);
+        let shown =
+            orders.iter().map(|order| OrderVO::of(order, names.of(&order.source), sent(order), &reference));
         rows.push(bytes, shown, !goes_on);
         goes_on
-    })))
+    });
+    Ok(Answer::portions(portions.with_reader(reader)))
 }
 
 /// A walk that is ended when its reader is done or gone.
 struct UnderWay {
     house: Rc<House>,
-    walk: Walk,
+    reader: Rc<ListReader>,
+}
+
+impl UnderWay {
+    fn begin(
+        house: &Rc<House>,
+        ask: &Ask<'_>,
+        begin: impl FnOnce(&mut View) -> Option<Walk>,
+    ) -> Result<UnderWay, Problem> {
+        let login = match ask.who {
+            Who::Known(identity) => identity.name.clone(),
+            Who::Anybody => Arc::default(),
+        };
+        let client = ListClient { network: network(ask.visit.peer.ip()), login };
+        let mut view = house.floor.view_mut();
+        if let Some(walk) = house.readers.make_room(&client).map_err(|_| Problem::busy())? {
+            view.walk_end(walk);
+        }
+        let walk = begin(&mut view).ok_or_else(Problem::busy)?;
+        Ok(UnderWay { house: house.clone(), reader: house.readers.begin(walk, client) })
+    }
 }
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        self.house.floor.view_mut().walk_end(self.walk);
+        if let Some(walk) = self.house.readers.end(&self.reader) {
+            self.house.floor.view_mut().walk_end(walk);
+        }
     }
 }

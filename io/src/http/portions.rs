@@ -10,12 +10,15 @@
 //! one portion, however long a list is and however many are being read.
 
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{spawn_local, yield_now};
+
+use super::readers::ListReader;
 
 /// Rows looked at for one portion, shown or not: some 150 µs.
 pub const ROWS_PER_PORTION: usize = 128;
@@ -31,6 +34,8 @@ pub struct Portions {
     /// While it waits for its turn.
     turn: Option<Pin<Box<dyn Future<Output = Turn>>>>,
     is_over: bool,
+    /// Of a list that holds a walk of the view.
+    reader: Option<Rc<ListReader>>,
 }
 
 /// Whose portion is made next: one at a time, in the order they asked.
@@ -58,7 +63,17 @@ impl Turns {
 
 impl Portions {
     pub fn new(next: impl FnMut(&mut Vec<u8>) -> bool + 'static) -> Portions {
-        Portions { next: Box::new(next), turn: None, is_over: false }
+        Portions { next: Box::new(next), turn: None, is_over: false, reader: None }
+    }
+
+    /// Tells the reader when it waits, so that nobody takes its walk meanwhile.
+    pub fn with_reader(self, reader: Rc<ListReader>) -> Portions {
+        Portions { reader: Some(reader), ..self }
+    }
+
+    /// Whether the walk it is made from was taken away. Then there is no next portion.
+    pub fn is_cut(&self) -> bool {
+        self.reader.as_ref().is_some_and(|reader| reader.is_cut())
     }
 
     /// The next portion when its turn has come; None at the end.
@@ -67,8 +82,10 @@ impl Portions {
             return Poll::Ready(None);
         }
         let waiting = self.turn.get_or_insert_with(|| Box::pin(turns.clone().next()));
+        self.reader.iter().for_each(|reader| reader.set_waiting(true));
         let _turn = ready!(waiting.as_mut().poll(cx));
         self.turn = None;
+        self.reader.iter().for_each(|reader| reader.set_waiting(false));
         let mut bytes = Vec::with_capacity(PORTION_BYTES);
         self.is_over = !(self.next)(&mut bytes);
         Poll::Ready(Some(bytes.into()))

@@ -64,9 +64,10 @@ async fn send(house: &House, ask: &Ask<'_>, account: Option<AccountId>, qty: Qty
     let closing =
         Closing { strategy: position.id.strategy(), account, security: position.id.security(), qty };
     house.is_open()?;
-    let sent = house.floor.close(closing).map_err(|declined| Problem::refused(declined.reason))?;
+    let sent = house.floor.close(ask.sender(house), closing);
+    let sent = sent.map_err(|declined| Problem::refused(declined.reason))?;
     let (id, pending) = sent;
-    entry::finish(house, ask, id, pending).await
+    entry::finish(house, ask, (closing.strategy, id), pending).await
 }
 
 /// The position of the path, which he may touch.

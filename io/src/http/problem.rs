@@ -107,6 +107,12 @@ impl Problem {
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, reason.code(), reason.words()).later(1)
     }
 
+    /// Only the reserve of connections is left, which is for clients with a login and health checks.
+    pub fn no_room() -> Problem {
+        let detail = "too many connections; those left are for clients with a valid login";
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no-room", detail).later(1).closing()
+    }
+
     /// The shards have not told yet what there is.
     pub fn starting() -> Problem {
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "starting", "the service is starting").later(1)

@@ -57,7 +57,7 @@ pub async fn answer(house: &Rc<House>, visit: &Visit, request: Request<Incoming>
     let judged = login::pace(house, visit).and_then(|()| guard::judge(&house.rules, visit, &head));
     let answered = match judged {
         // Nothing of what follows is for a connection that is no longer HTTP.
-        Ok(()) if is_stomp(&head) => match websocket::upgrade(house, visit, &mut head) {
+        Ok(()) if is_stomp(&head) => match upgrade(house, visit, &mut head) {
             Ok(response) => return response,
             Err(problem) => Err(problem),
         },
@@ -111,7 +111,13 @@ async fn route(
     let route = match house.routes.find(&head.method, path) {
         Found::Call { route, role, call, segments } => {
             *cors = route.cors;
-            let who = login::admit(house, visit, head, call, role).await?;
+            let admitted = login::admit(house, visit, head, call, role).await;
+            if admitted.is_ok() && login::is_health(call) && visit.is_on_probation() {
+                headers.insert(CONNECTION, HeaderValue::from_static("close"));
+            } else if visit.is_on_probation() {
+                return Err(Problem::no_room());
+            }
+            let who = admitted?;
             let (input, act) = match role {
                 Role::Admin => {
                     let bytes = body::read(house, Input::Coming(body)).await?;
@@ -136,6 +142,14 @@ async fn route(
     *cors = route.cors;
     headers.insert(ALLOW, text(route.allow()));
     Ok(Answer::empty())
+}
+
+/// A WebSocket logs in later, so where only the reserve is left its network must have done so before.
+fn upgrade(house: &Rc<House>, visit: &Visit, head: &mut Head) -> Result<Response<Reply>, Problem> {
+    if visit.is_on_probation() && !visit.is_from_known_network() {
+        return Err(Problem::no_room());
+    }
+    websocket::upgrade(house, visit, head)
 }
 
 /// Whether somebody asks for a WebSocket, or should.

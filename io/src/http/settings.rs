@@ -4,16 +4,19 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use pitlane_engine::id::Currency;
+use pitlane_engine::id::{Currency, ShardId};
 use pitlane_engine::view::ViewSettings;
 use pitlane_protocols::stomp::settings::Settings;
 
+use super::admission::ConnectionLimits;
 use crate::auth::Role;
 use crate::config::{Config, Mode, Params};
 use crate::stomp;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpSettings {
+    /// The first shard of this server, whose journal has the anchors of the audit log.
+    pub anchor_shard: ShardId,
     /// Each can be switched off.
     pub http: Option<SocketAddr>,
     pub https: Option<SocketAddr>,
@@ -39,7 +42,10 @@ pub struct HttpSettings {
     pub drain_timeout: Duration,
     /// Each takes some 20 KB and a file descriptor.
     pub connections_max: usize,
+    /// From one address; of IPv6 from one /64 network.
     pub connections_per_peer_max: usize,
+    /// Of all connections, for clients that have logged in and for health checks.
+    pub connections_reserved_percent: usize,
     /// Requests a second; zero: no limit.
     pub rate_per_peer: u32,
     pub rate_per_login: u32,
@@ -73,6 +79,7 @@ impl HttpSettings {
         let Config { http, https, view, .. } = config;
         let ms = |ms: u32| Duration::from_millis(ms as u64);
         HttpSettings {
+            anchor_shard: config.own_shards().first().copied().unwrap_or_default(),
             http: http.listen,
             https: https.listen,
             public_hosts: http.hosts_allowed.iter().chain(&http.public_host).cloned().collect(),
@@ -83,6 +90,7 @@ impl HttpSettings {
             idle_timeout: ms(http.idle_timeout_ms),
             connections_max: http.connections_max as usize,
             connections_per_peer_max: http.per_peer_max as usize,
+            connections_reserved_percent: http.reserved_percent as usize,
             rate_per_peer: http.rate_per_peer,
             rate_per_login: http.rate_per_login,
             orders_max: http.orders_max,
@@ -100,11 +108,21 @@ impl HttpSettings {
             ..HttpSettings::default()
         }
     }
+
+    /// How many connections there may be, and how many of them are kept for known clients.
+    pub(super) fn connection_limits(&self) -> ConnectionLimits {
+        ConnectionLimits {
+            max: self.connections_max,
+            per_peer_max: self.connections_per_peer_max,
+            reserve: self.connections_max * self.connections_reserved_percent / 100,
+        }
+    }
 }
 
 impl Default for HttpSettings {
     fn default() -> HttpSettings {
         HttpSettings {
+            anchor_shard: ShardId(0),
             http: Some(SocketAddr::from(([127, 0, 0, 1], 9090))),
             https: Some(SocketAddr::from(([127, 0, 0, 1], 9443))),
             public_hosts: Vec::new(),
@@ -119,6 +137,7 @@ impl Default for HttpSettings {
             drain_timeout: Duration::from_secs(4),
             connections_max: 4_096,
             connections_per_peer_max: 1_024,
+            connections_reserved_percent: 10,
             rate_per_peer: 200_000,
             rate_per_login: 200_000,
             orders_max: 10_000,

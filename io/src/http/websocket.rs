@@ -39,13 +39,13 @@ const LINGER: Duration = Duration::from_secs(1);
 /// For the last words of all, when we stop.
 const LEAVE: Duration = Duration::from_secs(1);
 
-/// Answers a request for a WebSocket. The connection is served as soon as hyper has let go of it; its seat goes along.
+/// Answers a request for a WebSocket. The connection is served as soon as hyper has let go of it; its place goes along.
 pub fn upgrade(house: &Rc<House>, visit: &Visit, head: &mut Head) -> Result<Response<Reply>, Problem> {
     let headers = handshake::answer(head)?;
     if house.is_leaving() {
         return Err(Problem::stopping());
     }
-    let (Some(upgrade), Some(seat)) = (head.extensions.remove::<OnUpgrade>(), visit.take_seat()) else {
+    let (Some(upgrade), Some(slot)) = (head.extensions.remove::<OnUpgrade>(), visit.take_slot()) else {
         return Err(Problem::bad_request("no-upgrade", "this connection cannot become a WebSocket"));
     };
     let (turns, peer) = (house.turns.clone(), visit.peer);
@@ -54,7 +54,7 @@ pub fn upgrade(house: &Rc<House>, visit: &Visit, head: &mut Head) -> Result<Resp
         if let Ok(upgraded) = upgrade.await {
             serve(&house, upgraded, peer).await;
         }
-        drop(seat);
+        drop(slot);
     });
     let mut response =
         Response::new(Reply::new(Content::Whole(Bytes::new()), Kind::Empty, visit.link.clone(), turns));
@@ -98,7 +98,11 @@ async fn serve(house: &Rc<House>, upgraded: Upgraded, peer: SocketAddr) {
 
 /// Who somebody is. The session waits meanwhile; if it is gone by then, nobody hears it.
 async fn find_out(house: Rc<House>, session: SessionId, credentials: Credentials) {
+    let peer = credentials.peer;
     let known = house.reception.ask(&house, credentials).await.ok();
+    if known.is_some() {
+        house.admission.remember(peer);
+    }
     let sender = house.settings.generic_event_role;
     let known = known.map(|identity| (identity.name.clone(), access(&identity, sender)));
     house.hall.handle_verdict(session, known);

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use mmap_vec::Segment;
+use pitlane_sys::map::MappedFile;
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
@@ -15,7 +15,6 @@ use crate::fault;
 
 /// Unit in which segments are mapped, and of their size.
 pub const PAGE_BYTES: usize = 4_096;
-type Page = [u8; PAGE_BYTES];
 /// Mode of files: what everybody traded is for whoever runs the service, wherever the folder is.
 const PRIVATE: u32 = 0o600;
 
@@ -56,12 +55,9 @@ impl Disk {
         }
         // Before the pages are touched: this may write them out, and a page that was must be asked for again.
         self.sync_folder(folder_of(path))?;
-        let pages = bytes / PAGE_BYTES;
-        let mut segment = Segment::<Page>::open_rw(path, pages)?;
-        for _ in 0..pages {
-            assert!(segment.push_within_capacity([0; PAGE_BYTES]).is_ok(), "the segment has so many pages");
-        }
-        Ok((File::Real(file), Region(Memory::Mapped(segment))))
+        let mut mapped = MappedFile::new(&file, bytes)?;
+        mapped.clear();
+        Ok((File::Real(file), Region(Memory::Mapped(mapped))))
     }
 
     fn create_simulated(&self, disk: &Simulated, path: &Path, bytes: usize) -> io::Result<(File, Region)> {
@@ -270,21 +266,21 @@ impl File {
 
 /// A mapped file. Writing to it is a copy in memory, and what was copied outlives the process.
 ///
-/// The mapping is of a file that we made ourselves, reserved to the last byte, and nobody shortens while it is mapped: that
-/// is what makes a plain slice over it sound, and keeps the kernel from sending a signal instead of a page.
+/// The mapping is of a file that we made ourselves, reserved to the last byte, and nothing shortens it while it is mapped:
+/// that keeps the kernel from sending a signal instead of a page.
 #[derive(Debug)]
 pub struct Region(Memory);
 
 #[derive(Debug)]
 enum Memory {
-    Mapped(Segment<Page>),
+    Mapped(MappedFile),
     Simulated(SimulatedFile, usize),
 }
 
 impl Region {
     pub fn capacity(&self) -> usize {
         match &self.0 {
-            Memory::Mapped(segment) => segment.len() * PAGE_BYTES,
+            Memory::Mapped(mapped) => mapped.len(),
             Memory::Simulated(_, bytes) => *bytes,
         }
     }
@@ -292,9 +288,7 @@ impl Region {
     #[inline]
     pub fn write(&mut self, at: usize, bytes: &[u8]) {
         match &mut self.0 {
-            Memory::Mapped(segment) => {
-                segment.as_flattened_mut()[at..at + bytes.len()].copy_from_slice(bytes);
-            }
+            Memory::Mapped(mapped) => mapped.write(at, bytes),
             Memory::Simulated(file, _) => file.write(at, bytes),
         }
     }
@@ -302,16 +296,15 @@ impl Region {
     /// Appends a copy of what stands there.
     pub fn read_into(&self, from: usize, to: usize, into: &mut Vec<u8>) {
         match &self.0 {
-            Memory::Mapped(segment) => into.extend_from_slice(&segment.as_flattened()[from..to]),
+            Memory::Mapped(mapped) => mapped.read_into(from..to, into),
             Memory::Simulated(file, _) => into.extend_from_slice(&file.bytes()[from..to]),
         }
     }
 
     /// A copy of what stands there.
     pub fn read(&self, from: usize, to: usize) -> Vec<u8> {
-        match &self.0 {
-            Memory::Mapped(segment) => segment.as_flattened()[from..to].to_vec(),
-            Memory::Simulated(file, _) => file.bytes()[from..to].to_vec(),
-        }
+        let mut copy = Vec::new();
+        self.read_into(from, to, &mut copy);
+        copy
     }
 }

@@ -81,3 +81,28 @@ fn parse_identity(text: &str) -> Option<Identity> {
     let shards = value("shards")?.parse().ok()?;
     (text == write_identity(identity, instance, shards)).then_some(Identity { identity, instance, shards })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::journal::notes::Notes;
+    use crate::journal::simulated::Simulated;
+
+    #[test]
+    fn notes_beside_no_journal_tell_of_a_lost_one_unless_they_come_first() {
+        let disk = Disk::Simulated(Simulated::new(1));
+        let data = Path::new("data");
+        let folders = Folders::new(data);
+        let notes = Notes::open(&disk, data).unwrap();
+        assert!(check_absence(&disk, &folders).is_ok(), "a folder that is new");
+        for early in EARLY_NOTES {
+            notes.put(early.trim_end_matches(".note"), b"1").unwrap();
+        }
+        assert!(check_absence(&disk, &folders).is_ok(), "a first start that was cut short");
+        notes.put("orders", b"1").unwrap();
+        let fault = check_absence(&disk, &folders).unwrap_err();
+        assert!(matches!(fault.what, What::JournalMissing), "{fault}");
+    }
+}

@@ -43,6 +43,8 @@ pub fn class_of(body: &Body) -> Class {
         | Body::Reference { .. }
         | Body::Schedule { .. }
         | Body::Expiry { .. }
+        | Body::Sender { .. }
+        | Body::AuditAnchor(_)
         | Body::Validate { .. } => Class::Needed,
     }
 }

@@ -23,6 +23,7 @@ use super::record::{Record, kind};
 use super::reference;
 use super::snapshot::{Snapshot, snapshot_path};
 use super::trail::{Hear, Piece};
+use crate::pages::LARGE_PAGES;
 
 /// What a start tells: the format of images, the reference data and the settings.
 pub fn encode_start(reference: u64, settings: &ShardSettings) -> Vec<u8> {
@@ -210,7 +211,7 @@ impl Replay {
             Fault::new(&path, damage.at, What::StateDamaged(format!("the snapshot cannot be read: {damage}")))
         };
         let reference = reference::read(disk, references, snapshot.reference)?;
-        let settings = ShardSettings::load(&snapshot.settings).map_err(damaged)?;
+        let settings = load_settings(&snapshot.settings).map_err(damaged)?;
         let mut replay = Replay::new(disk, references, snapshot.owner);
         let (id, shards) = replay.place();
         let shard = Shard::load(&snapshot.state, id, shards, reference, settings.clone()).map_err(damaged)?;
@@ -373,7 +374,7 @@ impl Hear for Replay {
             }
             (kind::START, _) => {
                 let start = decode_start(record.payload)
-                    .and_then(|(name, settings)| Some((name, ShardSettings::load(settings).ok()?)));
+                    .and_then(|(name, settings)| Some((name, load_settings(settings).ok()?)));
                 let (name, settings) = start.ok_or_else(|| fault(What::CommandUnknown { seq }))?;
                 self.start(Timestamp(record.time), name, settings)?;
                 self.counts.starts += 1;
@@ -383,6 +384,11 @@ impl Hear for Replay {
         (self.seq, self.time) = (seq, record.time);
         Ok(())
     }
+}
+
+/// Settings as they were stored; the hook for large pages is this process's own.
+fn load_settings(bytes: &[u8]) -> Result<ShardSettings, image::Damage> {
+    Ok(ShardSettings { pages: LARGE_PAGES, ..ShardSettings::load(bytes)? })
 }
 
 #[cfg(test)]

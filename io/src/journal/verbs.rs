@@ -289,12 +289,12 @@ fn replay_to(disk: &Disk, folders: &Folders, owner: &Owner, to: u64) -> Result<R
     Ok(upto.replay)
 }
 
-fn survey(disk: &Disk, folders: &Folders, owner: &Owner) -> Result<Trail, Fault> {
+pub(super) fn survey(disk: &Disk, folders: &Folders, owner: &Owner) -> Result<Trail, Fault> {
     let rebooted = last_boot(disk, folders) != Some(disk.boot());
     trail::survey(disk, &folders.shard(owner.shard), owner, rebooted)
 }
 
-fn owners(disk: &Disk, data: &Path, part: &Part) -> Result<Vec<Owner>, VerbError> {
+pub(super) fn owners(disk: &Disk, data: &Path, part: &Part) -> Result<Vec<Owner>, VerbError> {
     let folders = Folders::new(data);
     let Some(identity) = read_identity(disk, &folders)? else {
         return Err(VerbError::Nothing(folders.journal()));
@@ -339,12 +339,13 @@ fn words(record: &Record<'_>) -> String {
     match record.kind {
         kind::COMMAND => match image::decode_command(record.payload) {
             Ok(command) => format!(
-                "command {:?} from {:?} port {} session {} token {}",
+                "command {:?} from {:?} port {} session {} token {} sender {}",
                 command.body,
                 command.source.origin,
                 command.source.port.0,
                 command.source.session,
-                command.token
+                command.token,
+                command.sender.0
             ),
             Err(damage) => format!("command that cannot be read: {damage}"),
         },

@@ -32,6 +32,9 @@ pub(super) struct Ready {
     pub(super) ended: bool,
 }
 
+/// Why there is no io_uring driver in this build.
+pub const NOT_BUILT: &str = "this build has no io_uring driver (it was built without the feature `uring`)";
+
 pub(super) enum Driver {
     Epoll(Epoll),
     #[cfg(all(feature = "uring", target_os = "linux"))]
@@ -49,7 +52,7 @@ impl Driver {
                 Err(reason) => Some(reason),
             },
             #[cfg(not(all(feature = "uring", target_os = "linux")))]
-            DriverKind::Uring => Some("this build has no io_uring driver".to_owned()),
+            DriverKind::Uring => Some(NOT_BUILT.to_owned()),
         };
         Ok((Driver::Epoll(Epoll::open()?), reason))
     }
@@ -225,5 +228,18 @@ impl Write for Stream {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(all(test, not(all(feature = "uring", target_os = "linux"))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_the_io_uring_driver_epoll_is_used_and_the_reason_is_given() {
+        let (driver, reason) = Driver::open(DriverKind::Uring).expect("epoll is there");
+        assert_eq!((driver.kind(), reason.as_deref()), (DriverKind::Epoll, Some(NOT_BUILT)));
+        let (_, reason) = Driver::open(DriverKind::Epoll).expect("epoll is there");
+        assert_eq!(reason, None);
     }
 }

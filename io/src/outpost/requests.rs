@@ -179,6 +179,7 @@ impl Requests {
                 what: What::Rejected,
                 status: Status::Rejected,
                 reason,
+                sender: command.sender,
                 terms,
             }),
             Told::Modify { order, id, .. } => refused(order, id, Request::Replace),
@@ -205,7 +206,7 @@ mod tests {
         let mut requests = Requests::default();
         for n in 0..count {
             let body = Told::Cancel { order: OrderHandle::NONE, id: IntId::numbered(b'c', n) };
-            requests.order(1, Command { source: Default::default(), token: 0, body });
+            requests.order(1, Command::new(Default::default(), 0, body));
         }
         requests
     }

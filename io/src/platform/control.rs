@@ -392,6 +392,8 @@ impl Control {
             | Said::Adapter { .. }
             | Said::Kill { .. }
             | Said::Directed { .. }
+            | Said::Sender { .. }
+            | Said::Sent { .. }
             | Said::Alert { .. }
             | Said::ToVenue(_)
             | Said::Budget(_)

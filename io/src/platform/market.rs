@@ -157,7 +157,7 @@ impl Market {
             None
         })?;
         let source = Source { origin: Origin::Server, port: self.port.id(), session: 0 };
-        Some(Command { source, token: 0, body: row.body })
+        Some(Command::new(source, 0, row.body))
     }
 
     fn next(&mut self, now: Timestamp) -> Option<(ShardId, Command)> {

@@ -14,6 +14,7 @@ use pitlane_engine::view::{View, ViewSettings};
 use super::EVENTS_PER_POLL_MAX;
 
 use crate::demo::Demo;
+use crate::pages::LARGE_PAGES;
 use crate::stages::{Recorder, Stage, Stamp};
 
 /// Finished orders and transactions of the trader's own picture: it looks at what is open.
@@ -52,6 +53,7 @@ impl Trader {
             finished_max: HISTORY_MAX,
             prefix: b'd',
             seed,
+            pages: LARGE_PAGES,
         };
         let history = ViewSettings {
             finished_max: HISTORY_MAX,
@@ -149,7 +151,7 @@ mod tests {
         let mut now = Timestamp(1_800_000_000_000_000_000);
         let source = Source { origin: Origin::Server, port: feed.id(), session: 0 };
         let mut tell = |now, worker: &mut Worker, body| {
-            feed.send(ShardId(0), Command { source, token: 0, body }).unwrap();
+            feed.send(ShardId(0), Command::new(source, 0, body)).unwrap();
             worker.poll(now);
             while feed.poll_event().is_some() {}
         };

@@ -105,7 +105,10 @@ pub fn security(cells: &mut Cells<'_>) -> Security {
     }
 }
 
-pub const ACCOUNT: &[&str] = &["id", "name", "active", "adapterType", "exchangeIds"];
+pub const ACCOUNT: &[&str] = &["id", "name", "active", "adapterType", "exchangeIds", STRATEGY_IDS];
+
+/// A file without this column lets every strategy use every account.
+pub const STRATEGY_IDS: &str = "strategyIds";
 
 pub fn account(cells: &mut Cells<'_>, adapters: &[&str]) -> Account {
     adapter(cells, adapters);
@@ -115,6 +118,7 @@ pub fn account(cells: &mut Cells<'_>, adapters: &[&str]) -> Account {
         active: cells.flag("active"),
         adapter_type: cells.raw("adapterType").to_string(),
         exchanges: exchange_ids(cells),
+        strategies: strategy_ids(cells),
     }
 }
 
@@ -144,6 +148,19 @@ fn exchange_ids(cells: &mut Cells<'_>) -> Vec<ExchangeId> {
             Err(_) => cells.fault("exchangeIds", format!("{word:?} is not the id of an exchange")),
         }
     }
+    ids
+}
+
+/// In the order of their numbers, so that the same strategies are the same data.
+fn strategy_ids(cells: &mut Cells<'_>) -> Vec<StrategyId> {
+    let mut ids = Vec::new();
+    for word in cells.raw(STRATEGY_IDS).split(' ').filter(|word| !word.is_empty()) {
+        match word.parse::<u16>() {
+            Ok(id) => ids.push(StrategyId(id)),
+            Err(_) => cells.fault(STRATEGY_IDS, format!("{word:?} is not the id of a strategy")),
+        }
+    }
+    ids.sort();
     ids
 }
 

@@ -47,7 +47,7 @@ pub fn read<T>(
             return table;
         }
     };
-    let mut header: Option<Vec<usize>> = None;
+    let mut header: Option<Vec<Option<usize>>> = None;
     for (at, record) in csv::records(text).enumerate() {
         let record = match record {
             _ if at == RECORDS_MAX => {
@@ -68,8 +68,9 @@ pub fn read<T>(
                 Some(places) => header = Some(places),
                 None => return table,
             },
-            Some(places) if record.cells.len() != places.len() => {
-                let problem = format!("{} cells where the header has {}", record.cells.len(), places.len());
+            Some(places) if record.cells.len() != places.iter().flatten().count() => {
+                let count = places.iter().flatten().count();
+                let problem = format!("{} cells where the header has {count}", record.cells.len());
                 faults.add(&source.name, record.line, "", problem);
             }
             Some(places) => {
@@ -85,8 +86,16 @@ pub fn read<T>(
     table
 }
 
+/// Columns that a file may lack; their cells are empty then.
+const OPTIONAL: [&str; 1] = [super::rows::STRATEGY_IDS];
+
 /// Where each known column stands in the records; None if the header does not have each of them once and no other.
-fn places(file: &str, header: &Record, columns: &[&'static str], faults: &mut Faults) -> Option<Vec<usize>> {
+fn places(
+    file: &str,
+    header: &Record,
+    columns: &[&'static str],
+    faults: &mut Faults,
+) -> Option<Vec<Option<usize>>> {
     let mut sound = true;
     let mut fault = |column: &str, problem: String| {
         faults.add(file, header.line, column, problem);
@@ -102,7 +111,8 @@ fn places(file: &str, header: &Record, columns: &[&'static str], faults: &mut Fa
     let mut places = Vec::new();
     for column in columns {
         match header.cells.iter().position(|name| name == column) {
-            Some(at) => places.push(at),
+            Some(at) => places.push(Some(at)),
+            None if OPTIONAL.contains(column) => places.push(None),
             None => fault(column, "the column is missing".into()),
         }
     }
@@ -115,7 +125,7 @@ pub struct Cells<'a> {
     file: &'a str,
     record: &'a Record,
     columns: &'a [&'static str],
-    places: &'a [usize],
+    places: &'a [Option<usize>],
     faults: &'a mut Faults,
 }
 
@@ -131,7 +141,7 @@ impl<'a> Cells<'a> {
             .iter()
             .position(|name| *name == column)
             .expect("a row asks for columns of its table");
-        &self.record.cells[self.places[at]]
+        self.places[at].map_or("", |place| &self.record.cells[place])
     }
 
     /// A text for people: no control characters, no blanks around it, possibly empty.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
+use pitlane_engine::command::AuditAnchor;
 use pitlane_engine::image;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
@@ -16,7 +17,7 @@ use super::standby::Standby;
 use super::store::{Staff, Store};
 use super::watch::Watch;
 use super::{Running, ServeError, ServeSettings, reload_by_signal, system};
-use crate::audit::Scribe;
+use crate::audit::{Anchor, Link, Scribe};
 use crate::auth::{Auth, AuthSettings};
 use crate::bulletin::{Post, posts};
 use crate::clock::Clock;
@@ -92,6 +93,7 @@ pub fn start(
         members.extend(Staff::members(keeper, steward, &mut born, &bells, core, standby.as_deref()));
         (healths, lock) = (all, Some(held));
     }
+    let anchored = born.iter().find_map(|born| born.shard.audit_anchor());
     let platform = PlatformSettings { numbers, ..PlatformSettings::of(config, &reference) };
     let mut parts = Parts::new(now, &reference, &platform, born, &bells, &registry);
     let replay = Replay::open(&config.replay, &config.simulation, &reference);
@@ -136,6 +138,10 @@ pub fn start(
     members.extend(plan.members(parts.shards, parts.gateways, &NetSettings::of(&config.net)));
 
     let mut scribe = Scribe::open(&config.service.data_dir, now).map_err(ServeError::Audit)?;
+    if let Some(AuditAnchor { log, line, hash }) = anchored {
+        let anchored = Anchor { log, line, hash: Link(hash) };
+        scribe.compare(anchored, standby.is_some()).map_err(ServeError::Audit)?;
+    }
 
     let (printer, printing) = Printer::start(life.clone()).map_err(system(NO_THREAD))?;
     let recording = config.record.file.as_deref().map(record::start).transpose();
@@ -168,7 +174,7 @@ pub fn start(
         seat: auth.seat(remote.bell().clone()),
         posts,
         log,
-        pen: Some(scribe.pen(auth.bell().clone(), remote.bell().clone())),
+        pen: Some(scribe.pen_with_anchors(auth.bell().clone(), remote.bell().clone())),
         clock: Clock::starting_at(now),
         recorder: parts.http_recorder,
         outposts,
@@ -189,7 +195,7 @@ pub fn start(
     let mut threads = threads.map_err(system(NO_THREAD))?;
     let core = topology.http_cores.first().copied();
     threads.push(start_http(http, core, life.clone()).map_err(system(NO_THREAD))?);
-    let reload = reload_by_signal().map_err(system("cannot hear signals"))?;
+    let reload = reload_by_signal(life).map_err(system("cannot hear signals"))?;
     let watch = Watch::new(healths, registry, standing.clone(), supply).with_reload(reload, tls, reread);
     Ok(Running {
         bells,

@@ -25,14 +25,12 @@ use crate::journal::{
     Unheard,
 };
 use crate::platform::gateway::fix::Unreported;
-use crate::platform::{Born, HTTP, Parts, PlatformSettings};
+use crate::platform::{Born, HTTP, NUMBERS, Parts, PlatformSettings};
 use crate::standby::Post;
 use crate::strategies;
 use crate::topology::bells::Bells;
 use crate::topology::crew::{Bed, Duty, KeeperDuty, Member};
 
-/// Numbers for ids taken at each start. More than a trader uses in a life, and there are enough for a billion lives.
-const NUMBERS: u64 = 1 << 32;
 /// Under this key the numbers of the demo trader's orders are noted.
 const TRADER_IDS: &str = "trader-ids";
 /// Under this key those of orders over REST.

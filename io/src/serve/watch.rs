@@ -1,5 +1,5 @@
-//! Main's eye on the journal: once a second it looks how the journal is, and tells whoever shows it; whether certificate, users
-//! and tokens shall be read again; and that there are numbers for ids.
+//! Main's eye on the journal: once a second it looks how the journal is, and tells whoever shows it, and that there are numbers
+//! for ids. When a signal asks for it, it has certificate, users and tokens read again at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -57,6 +57,14 @@ impl Watch {
         {
             tracing::error!(%fault, "no numbers for ids of REST orders; those at hand last a while");
         }
+    }
+
+    pub fn is_reload_asked(&self) -> bool {
+        self.reload.load(Ordering::Relaxed)
+    }
+
+    /// Has certificate, users and tokens read again if a signal came since the last time.
+    pub fn reload_if_asked(&self) {
         if !self.reload.swap(false, Ordering::Relaxed) {
             return;
         }

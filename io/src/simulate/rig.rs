@@ -130,7 +130,7 @@ impl Rig {
         self.account.see(row);
         let shard = shard_of(row.security, self.feed.shards());
         let source = Source { origin: Origin::Server, port: FEED, session: 0 };
-        let command = Command { source, token: 0, body: row.body };
+        let command = Command::new(source, 0, row.body);
         self.feed.send(shard, command).expect("the lane was emptied at the last row");
         let worker = &mut self.workers[shard.0 as usize];
         worker.poll(self.now);

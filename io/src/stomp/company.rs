@@ -125,6 +125,8 @@ impl Company {
                         guest.generation = generation;
                         guest.peer.ip()
                     });
+                    // A client library may send an empty `login:` with a token. It means the same as none.
+                    let login = login.filter(|login| !login.is_empty());
                     let shown = peer.zip(passcode).map(|(peer, Passcode(passcode))| Credentials {
                         login,
                         secret: Secret::new(&passcode),

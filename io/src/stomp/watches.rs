@@ -96,7 +96,7 @@ impl Watches {
                     Sight::Depth => Watch::Depth(security),
                 };
                 let body = Body::Watch { port: port.id(), what, on };
-                let command = Command { source, token: 0, body };
+                let command = Command::new(source, 0, body);
                 if port.send(shard_of(security, port.shards()), command).is_err() {
                     return sent;
                 }

@@ -9,7 +9,9 @@ use std::thread;
 
 use pitlane_engine::time::{NS_PER_DAY, NS_PER_S};
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection, ServerConnection, Stream, SupportedProtocolVersion};
+use rustls::{
+    ClientConfig, ClientConnection, NamedGroup, ServerConnection, Stream, SupportedProtocolVersion,
+};
 
 use self::made::{Authority, Identity};
 use super::*;
@@ -58,17 +60,18 @@ struct Client {
     trusts: Vec<CertificateDer<'static>>,
     identity: Option<Identity>,
     versions: &'static [&'static SupportedProtocolVersion],
+    provider: Arc<CryptoProvider>,
 }
 
 impl Client {
     fn trusting(trusts: Vec<CertificateDer<'static>>) -> Client {
-        Client { trusts, identity: None, versions: rustls::ALL_VERSIONS }
+        Client { trusts, identity: None, versions: rustls::ALL_VERSIONS, provider: provider() }
     }
 
     fn config(self) -> ClientConfig {
         let mut roots = RootCertStore::empty();
         self.trusts.into_iter().for_each(|root| roots.add(root).unwrap());
-        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        let config = ClientConfig::builder_with_provider(self.provider)
             .with_protocol_versions(self.versions)
             .unwrap()
             .with_root_certificates(roots);
@@ -139,6 +142,22 @@ fn both_versions_are_spoken() {
     for versions in rustls::ALL_VERSIONS.chunks(1) {
         let client = Client { versions, ..Client::trusting(authority(&folder)) };
         talk(&tls, client, "localhost").unwrap();
+    }
+}
+
+#[test]
+fn the_key_exchange_is_post_quantum_unless_the_client_lacks_it() {
+    let folder = Folder::new();
+    let tls = Tls::open(self_signed(&folder), real_now()).unwrap();
+    let group_with = |client: Client| {
+        let connection = connect(&tls, Arc::new(client.config()), "localhost").unwrap();
+        connection.negotiated_key_exchange_group().map(|group| group.name())
+    };
+    assert_eq!(group_with(Client::trusting(authority(&folder))), Some(NamedGroup::X25519MLKEM768));
+    for group in [aws_lc_rs::kx_group::X25519, aws_lc_rs::kx_group::SECP256R1] {
+        let older = CryptoProvider { kx_groups: vec![group], ..aws_lc_rs::default_provider() };
+        let client = Client { provider: Arc::new(older), ..Client::trusting(authority(&folder)) };
+        assert_eq!(group_with(client), Some(group.name()));
     }
 }
 

@@ -7,6 +7,7 @@ use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
+use pitlane_sys::affinity::pin_current_thread;
 
 use super::life::{Course, Life, Stop};
 use crate::audit::Scribe;
@@ -192,9 +193,8 @@ fn open_net(settings: NetSettings, life: &Life) -> Option<Net> {
 /// Pins the calling thread to a core. One that cannot be had is not fatal: the thread runs anywhere.
 pub fn pin(core: Option<u32>) {
     let Some(core) = core else { return };
-    let id = core as usize;
-    if !core_affinity::set_for_current(core_affinity::CoreId { id }) {
-        tracing::warn!(core, thread = thread::current().name(), "cannot pin a thread");
+    if let Err(error) = pin_current_thread(core as usize) {
+        tracing::warn!(core, thread = thread::current().name(), %error, "cannot pin a thread");
     }
 }
 

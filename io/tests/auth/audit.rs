@@ -151,3 +151,79 @@ fn each_login_has_its_share_of_requests() {
     assert_eq!(house.ask("GET", "/health/live", "").status, 200);
     house.end();
 }
+
+/// A line as the service would write it, so that somebody has made all hashes again.
+fn sealed(seq: usize, prev: &str) -> (String, String) {
+    use sha2::{Digest, Sha256};
+    let text =
+        format!(r#"{{"seq":{seq},"time":"2026-01-01T00:00:00Z","remark":"nothing happened","prev":"{prev}""#);
+    let hash: String = Sha256::digest(&text).iter().map(|byte| format!("{byte:02x}")).collect();
+    (format!("{text},\"hash\":\"{hash}\"}}\n"), hash)
+}
+
+#[test]
+fn what_was_removed_from_the_log_or_made_again_is_told_by_its_anchors() {
+    let data = folder("audit-anchors");
+    let start = || crate::service::Service::start(&data, &["feed.on=false"], None);
+    let service = start();
+    for _ in 0..2 {
+        assert_eq!(service.ask("POST /rest/ext/kill-switch").0, 200);
+        assert_eq!(service.ask("DELETE /rest/ext/kill-switch").0, 200);
+    }
+    // The journal has an anchor too, a moment later.
+    while !crate::service::dump(&data).contains("AuditAnchor") {}
+    service.signal("TERM");
+    let ended = service.end();
+    assert!(ended.is_orderly(), "{}", ended.complaints);
+    let (sound, told) = verify(&data);
+    assert!(sound && told.starts_with("ok: 8 lines in 1 files") && !told.contains("; 1 anchors"), "{told}");
+
+    let good = fs::read_to_string(file(&data)).unwrap();
+    let lines: Vec<&str> = good.split_inclusive('\n').collect();
+    let (mut again, mut prev) = (String::new(), "0".repeat(64));
+    for seq in 1..=8 {
+        let (line, hash) = sealed(seq, &prev);
+        (again, prev) = (again + &line, hash);
+    }
+    let cases = [
+        (lines[..6].concat(), "missing: lines 7 to 8: the file audit-anchor", true),
+        (lines[2..].concat(), "missing: lines 1 to 2; if these were put away", false),
+        (again, "rewritten: line 8 has hash", true),
+    ];
+    for (text, expected, is_refused) in cases {
+        fs::write(file(&data), text).unwrap();
+        let (sound, told) = verify(&data);
+        assert!(!sound && told.contains(expected), "{expected}: {told}");
+        if is_refused {
+            let ended = start().end();
+            assert_eq!(ended.status.code(), Some(1), "{expected}");
+            assert!(ended.complaints.contains("audit-anchor"), "{}", ended.complaints);
+        }
+    }
+    // All of it is gone, and the file beside it: the journal tells.
+    fs::remove_dir_all(data.join("audit")).unwrap();
+    fs::remove_file(data.join("audit-anchor")).unwrap();
+    let (sound, told) = verify(&data);
+    assert!(!sound && told.contains(": the journal has line "), "{told}");
+    let service = start();
+    assert!(service.is_ready(), "a new log is begun: {}", service.ready);
+    service.signal("TERM");
+    let ended = service.end();
+    assert!(ended.complaints.contains("which is not here"), "{}", ended.complaints);
+    let (sound, told) = verify(&data);
+    assert!(!sound && told.contains("missing: a whole log"), "{told}");
+}
+
+#[test]
+fn a_log_with_its_anchors_goes_on_after_a_kill() {
+    let data = folder("audit-killed");
+    for _ in 0..3 {
+        let service = crate::service::Service::start(&data, &["feed.on=false"], None);
+        assert!(service.is_ready(), "{}", service.ready);
+        assert_eq!(service.ask("POST /rest/ext/kill-switch").0, 200);
+        service.signal("KILL");
+        service.end();
+        let (sound, told) = verify(&data);
+        assert!(sound, "{told}");
+    }
+}

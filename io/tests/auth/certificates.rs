@@ -32,7 +32,7 @@ fn talk(
 ) -> Option<CertificateDer<'static>> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(trusts.trusted());
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
     let config = config.with_root_certificates(roots);
     let config = match identity {

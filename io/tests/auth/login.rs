@@ -120,7 +120,7 @@ fn guessing_at_a_login_is_locked_out_and_others_go_on() {
     house.end();
 }
 
-/// Asks until it has this status: the service looks for signals once a second.
+/// Asks until it has this status: users and tokens are read by another thread.
 fn until(house: &House, credentials: &str, status: u16) {
     let end = Instant::now() + Duration::from_secs(30);
     while house.ask("GET", "/version", credentials).status != status {
@@ -137,7 +137,16 @@ fn changes_of_users_and_tokens_hold_when_asked_for() {
     assert!(pitlane(&["token", "revoke", "trade-robot", "--file", tokens], "").status.success());
     assert_eq!(house.ask("GET", "/version", &robot).status, 200, "nobody asked yet");
     house.service.signal("HUP");
-    until(&house, &robot, 401);
+    // As soon as it is told that the books are read again, the very next request is refused.
+    let is_told = || {
+        let noted = std::fs::read_to_string(house.data.join("audit/000001.jsonl")).unwrap();
+        noted.contains(r#""outcome":"done""#)
+    };
+    let end = Instant::now() + Duration::from_secs(30);
+    while !is_told() {
+        assert!(Instant::now() < end, "it was never told");
+    }
+    assert_eq!(house.ask("GET", "/version", &robot).status, 401);
     // Somebody who was never refused: a password that changes twice is not taken for guessing.
     let other = "another horse battery";
     assert!(pitlane(&["user", "passwd", "read", "--file", users], &format!("{other}\n")).status.success());

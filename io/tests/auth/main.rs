@@ -12,8 +12,10 @@ mod client;
 #[allow(dead_code)]
 mod service;
 
+mod attribution;
 mod audit;
 mod certificates;
+mod crowd;
 mod house;
 mod interfaces;
 mod login;

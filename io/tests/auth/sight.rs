@@ -140,8 +140,6 @@ fn nobody_acts_for_strategies_that_his_login_does_not_name() {
     let any =
         r#"{"type":"LIMIT","securityId":1,"side":"BUY","quantity":5,"limit":90,"strategyName":"MOMENTUM"}"#;
     floor.refused("POST", "/rest/ext/execution/order/validate", any);
-    floor.refused("DELETE", "/rest/execution/order/m-open", "");
-    floor.refused("POST", "/rest/execution/modify/order/limit", r#"{"intId":"m-open","limit":101}"#);
     floor.refused("DELETE", &format!("/rest/position/{position}"), "");
     floor.refused("POST", &format!("/rest/position/reduce/{position}"), "1");
     let cash = r#"{"type":"CREDIT","price":5,"currency":"USD","strategyName":"MOMENTUM"}"#;
@@ -174,5 +172,67 @@ fn nobody_acts_for_strategies_that_his_login_does_not_name() {
     // And theirs is as it was.
     let open = floor.read(&floor.all, "/rest/execution/order/m-open");
     assert_eq!((&open[0]["status"], &open[0]["limit"]), (&"NEW".into(), &100.into()));
+    floor.house.end();
+}
+
+/// Whoever trades for one strategy learns nothing of the ids of another, and takes none from it.
+#[test]
+fn the_order_ids_of_a_strategy_are_its_own() {
+    let floor = Floor::start("sight-ids");
+    let limit = "/rest/execution/order/limit";
+    let modify = "/rest/execution/modify/order/limit";
+    floor.order("MOMENTUM", "SELL", "taken");
+    // Of an order that is there and of one that never was the same is told.
+    for id in ["taken", "never"] {
+        let change = format!(r#"{{"intId":"{id}","limit":101}}"#);
+        for answer in [
+            floor.send(&floor.pairs, "DELETE", &format!("/rest/execution/order/{id}"), ""),
+            floor.send(&floor.pairs, "GET", &format!("/rest/execution/order/{id}"), ""),
+            floor.send(&floor.pairs, "POST", modify, &change),
+        ] {
+            assert_eq!((answer.status, answer.code().as_str()), (404, "unknown-order"), "{id}: {answer:?}");
+        }
+        let any = format!(
+            r#"{{"type":"LIMIT","intId":"{id}","securityId":1,"side":"SELL","quantity":5,"limit":100,"strategyName":"PAIRS"}}"#
+        );
+        let valid = floor.send(&floor.pairs, "POST", "/rest/ext/execution/order/validate", &any);
+        assert_eq!(valid.status, 200, "{id}: {valid:?}");
+        let answer = floor.send(&floor.pairs, "POST", limit, &order("PAIRS", "SELL", id));
+        assert_eq!(answer.status, 200, "{id}: {answer:?}");
+        // Within its strategy an id makes one order: the same again is the same, another is refused.
+        let again = floor.send(&floor.pairs, "POST", limit, &order("PAIRS", "SELL", id));
+        assert_eq!(again.status, 200, "{id}: {again:?}");
+        let other = floor.send(&floor.pairs, "POST", limit, &order("PAIRS", "BUY", id));
+        assert_eq!(other.code(), "duplicate-order-id", "{id}: {other:?}");
+    }
+    let strategies = |login: &str| -> Vec<String> {
+        let found = floor.read(login, "/rest/execution/order/taken");
+        let mut names: Vec<String> = found
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| row["strategyName"].as_str().unwrap().into())
+            .collect();
+        names.sort();
+        names
+    };
+    assert_eq!(strategies(&floor.all), ["MOMENTUM", "PAIRS"]);
+    assert_eq!(strategies(&floor.pairs), ["PAIRS"]);
+    // The other took the id of a modification first, which changes nothing for this one.
+    let rename = r#"{"intId":"taken","newIntId":"renamed","limit":102}"#;
+    floor.order("MOMENTUM", "SELL", "renamed");
+    assert_eq!(floor.send(&floor.pairs, "POST", modify, rename).status, 200);
+    assert_eq!(floor.send(&floor.pairs, "POST", modify, rename).status, 200, "the same again is the same");
+    assert_eq!(floor.send(&floor.pairs, "DELETE", "/rest/execution/order/renamed", "").status, 200);
+    let open = floor.read(&floor.all, "/rest/execution/order");
+    let mut left: Vec<(String, String)> = open
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| (row["strategyName"].as_str().unwrap().into(), row["intId"].as_str().unwrap().into()))
+        .collect();
+    left.sort();
+    let expected = [("MOMENTUM", "renamed"), ("MOMENTUM", "taken"), ("PAIRS", "never")];
+    assert_eq!(left, expected.map(|(strategy, id)| (strategy.to_string(), id.to_string())));
     floor.house.end();
 }

@@ -1,5 +1,6 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
 
 use crate::house::{PASSWORD, add_user, create_token, done, pitlane};
 use crate::service::{Service, folder};
@@ -117,4 +118,43 @@ fn a_service_that_could_let_nobody_in_does_not_start() {
     let check = pitlane(&["check", "--set", "auth.mode=required", "--set", &setting], "");
     assert_eq!(check.status.code(), Some(1));
     assert!(String::from_utf8(check.stderr).unwrap().contains("users:1: password: it must begin with"));
+}
+
+#[test]
+fn a_file_that_everybody_may_write_is_refused() {
+    let data = folder("writable");
+    let (users, tokens) = (data.join("users"), data.join("tokens"));
+    add_user(&users, "alice", "admin");
+    create_token(&tokens, "robot", "trade", "*");
+    let settings = [
+        format!("auth.users_file={}", users.display()),
+        format!("auth.tokens_file={}", tokens.display()),
+        "http.listen=127.0.0.1:0".to_string(),
+        "stomp.listen=127.0.0.1:0".to_string(),
+        "fix.listen=127.0.0.1:0".to_string(),
+        "https.listen=".to_string(),
+        "stomp.tls_listen=".to_string(),
+    ];
+    let store = data.join("data").display().to_string();
+    let told = |verb: &[&str]| {
+        let sets = settings.iter().flat_map(|set| ["--set", set.as_str()]);
+        let words: Vec<&str> = verb.iter().copied().chain(sets).collect();
+        let output = pitlane(&words, "");
+        (output.status.success(), String::from_utf8(output.stderr).unwrap())
+    };
+    let verbs = [&["check"][..], &["serve", "--for", "1", "--data", &store]];
+    let mode = |path: &Path, mode: u32| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    for (path, wrong, right, words) in [
+        (&*users, 0o602, 0o600, "every user of this machine may write it"),
+        (&*tokens, 0o602, 0o600, "every user of this machine may write it"),
+        (&*data, 0o707, 0o1707, "every user of this machine may replace it"),
+    ] {
+        mode(path, wrong);
+        for verb in verbs {
+            let (is_sound, told) = told(verb);
+            assert!(!is_sound && told.contains(words), "{verb:?} {}: {told}", path.display());
+        }
+        mode(path, right);
+        assert!(told(verbs[0]).0, "{}", told(verbs[0]).1);
+    }
 }

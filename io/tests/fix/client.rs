@@ -301,7 +301,7 @@ pub fn tls(address: SocketAddr, data: &Path) -> Box<dyn Wire> {
     for certificate in CertificateDer::pem_file_iter(data.join("self-signed.pem")).expect("one was made") {
         roots.add(certificate.expect("a certificate")).expect("a good one");
     }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let config = config.expect("versions").with_root_certificates(roots).with_no_client_auth();
     let name = ServerName::try_from("localhost").expect("a name");

@@ -8,6 +8,7 @@ mod stranger;
 #[path = "../strategies/broker.rs"]
 #[allow(dead_code, clippy::unwrap_used)]
 mod broker;
+mod attribution;
 mod client;
 mod cluster;
 mod dialogues;

@@ -207,6 +207,29 @@ fn a_request_that_can_be_read_in_two_ways_ends_the_connection() {
     assert_eq!(server.get("/health/ready").json()["killSwitch"], false, "nothing got through");
 }
 
+/// Once the guard kept 64 bytes of a line that came in two reads. It took this length for zero, read the body as a head, and
+/// saw nothing of the request behind it.
+#[test]
+fn a_header_cut_between_two_reads_is_seen_whole() {
+    let server = Server::start();
+    let json = "Host: localhost\r\nContent-Type: application/json\r\n";
+    let body = "A\r\nContent-Length: 60000\r\n\r\n";
+    let length = format!("Content-Length: {}{}\r\n\r\n", "0".repeat(80), body.len());
+    let hidden = "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
+    for cut in [1, 15, 16, 63, 64, 65, 80, 95, length.len() - 1] {
+        let mut client = server.connect();
+        client.send(&format!("POST {SWITCH} HTTP/1.1\r\n{json}{}", &length[..cut]));
+        // Whole requests of another client come between, so that the first part has been read.
+        for _ in 0..3 {
+            assert_eq!(server.get("/health/live").status, 200);
+        }
+        client.send(&format!("{}{body}POST {SWITCH} HTTP/1.1\r\n{json}{hidden}", &length[cut..]));
+        assert_eq!(client.receive(false).code(), "unexpected-body", "cut at {cut}");
+        assert_eq!(client.receive(false).status, 400, "cut at {cut}");
+        assert!(client.is_closed());
+    }
+}
+
 #[test]
 fn a_head_is_not_too_large() {
     let server = Server::start();

@@ -94,7 +94,7 @@ fn accounts_are_there_for_every_page() {
 }
 
 fn command(body: Body) -> Command {
-    Command { source: Source { origin: Origin::Fix, port: PortId(1), session: 0 }, token: 0, body }
+    Command::new(Source { origin: Origin::Fix, port: PortId(1), session: 0 }, 0, body)
 }
 
 /// Sends an order beside, and waits for what is said of it first.

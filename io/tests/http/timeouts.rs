@@ -1,10 +1,11 @@
 //! Slow clients and crowds. Nothing here waits for a time: each waits for the server to act.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use pitlane::http::HttpSettings;
 
-use crate::server::{Plan, Server};
+use crate::server::{Client, Plan, Server};
 
 /// Longer than any test takes.
 const NEVER: Duration = Duration::from_secs(3_600);
@@ -101,27 +102,53 @@ fn a_client_that_does_not_read_is_cut_off() {
     assert_eq!(timed_out(&server), "1");
 }
 
+/// A connection from this address, with a request that has been answered or is being answered.
+fn from(server: &Server, address: [u8; 4], request: &str) -> Client {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::from((address, 0)).into()).unwrap();
+    socket.connect(&server.http.into()).unwrap();
+    let mut client = Client::new(socket.into());
+    client.send(request);
+    if request == GET {
+        assert_eq!(client.receive(false).status, 200);
+    }
+    client
+}
+
+fn metric(server: &Server, name: &str) -> u64 {
+    let metrics = server.get("/metrics").body;
+    let line = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')).unwrap();
+    line.parse().unwrap()
+}
+
 #[test]
-fn there_are_only_so_many_seats() {
+fn an_address_at_its_limit_loses_its_oldest_idle_connection() {
     let server = server(|settings| settings.connections_per_peer_max = 3);
-    let mut some: Vec<_> = (0..3).map(|_| server.connect()).collect();
-    for client in &mut some {
+    let mut own: Vec<_> = (0..3).map(|_| from(&server, [127, 0, 0, 2], GET)).collect();
+    let mut other = from(&server, [127, 0, 0, 3], GET);
+    own.push(from(&server, [127, 0, 0, 2], GET));
+    assert!(own.remove(0).is_closed(), "the oldest made room");
+    for client in own.iter_mut().chain([&mut other]) {
         client.send(GET);
         assert_eq!(client.receive(false).status, 200);
     }
-    let mut late = server.connect();
-    let refused = late.receive(false);
-    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
-    assert!(late.is_closed());
-    drop(some.pop());
-    // The seat is free as soon as the server has seen the end.
-    let served = std::iter::repeat_with(|| {
-        let mut client = server.connect();
-        // Whoever is refused may find the line cut before he has said anything.
-        client.send_bytes(GET.as_bytes()).is_ok() && client.receive(false).status == 200
+    assert_eq!(metric(&server, "pitlane_http_evicted_total"), 1);
+}
+
+#[test]
+fn an_address_whose_connections_are_all_busy_is_refused_another() {
+    let server = server(|settings| settings.connections_per_peer_max = 3);
+    let busy: Vec<_> = (0..3).map(|_| from(&server, [127, 0, 0, 2], HALF)).collect();
+    // They are busy when their heads have been read.
+    let refused = std::iter::repeat_with(|| {
+        let mut late = from(&server, [127, 0, 0, 2], "");
+        let _ = late.send_bytes(GET.as_bytes());
+        late.try_receive(false)
     });
-    assert!(served.take(10_000).any(|served| served));
-    drop(some);
+    let refused = refused.take(10_000).find_map(|answer| answer.ok().filter(|answer| answer.status == 503));
+    assert_eq!(refused.unwrap().header("retry-after"), Some("1"));
+    assert_eq!(server.get("/health/live").status, 200, "another address is none of that");
+    drop(busy);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use serde_json::json;
 use crate::service::{Service, column, folder};
 
 const CLEAR: &str = "/rest/cache/clear-all";
+const NOT_PERMITTED: &str = "strategy-not-permitted";
 const LIMIT: &str = "/rest/execution/order/limit";
 
 /// The shipped set in a folder of its own.
@@ -103,4 +104,56 @@ fn what_is_invalid_changes_nothing_and_is_told_with_file_and_line() {
     service.refuse("POST", CLEAR, "{\"all\":1}", 400, "unexpected-body");
     assert_eq!(service.read("/rest/execution/order")[0]["intId"], "a");
     assert_eq!(service.read("/rest/position"), json!([]));
+}
+
+/// A column that may be there or not: which strategies may use the account.
+#[test]
+fn an_account_is_for_the_strategies_that_its_row_names() {
+    let data = folder("permitted");
+    let files = refdata(&data);
+    let settings = [format!("refdata.dir={}", files.display())];
+    let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+    let mut service = Service::with(&data, &settings);
+    let by = |id: &str, strategy: &str| {
+        order(1, id).replace("\"tif\"", &format!("\"strategyName\":\"{strategy}\",\"tif\""))
+    };
+    service.must_post(LIMIT, &by("before", "MOMENTUM"));
+    let all = fs::read_to_string(files.join("accounts.csv")).unwrap();
+    let some = |strategies: &str| {
+        let rows = all.lines().enumerate().map(|(at, line)| match at {
+            0 => format!("{line},strategyIds\n"),
+            1 => format!("{line},{strategies}\n"),
+            _ => format!("{line},\n"),
+        });
+        fs::write(files.join("accounts.csv"), rows.collect::<String>()).unwrap();
+    };
+    some("0 2");
+    service.must_post(CLEAR, "");
+    assert_eq!(service.read("/rest/account")[0]["strategyIds"], json!([0, 2]));
+    assert_eq!(service.read("/rest/account")[1].get("strategyIds"), None);
+    let refused = |service: &mut Service| {
+        service.refuse("POST", LIMIT, &by("", "MOMENTUM").replace("\"intId\":\"\",", ""), 422, NOT_PERMITTED);
+        let check = "/rest/ext/execution/order/validate";
+        let body = by("", "MOMENTUM").replace("\"intId\":\"\",", "\"type\":\"LIMIT\",");
+        service.refuse("POST", check, &body, 422, NOT_PERMITTED);
+        let change = r#"{"intId":"before","quantity":2,"limit":1}"#;
+        service.refuse("POST", "/rest/execution/modify/order/limit", change, 422, NOT_PERMITTED);
+    };
+    refused(&mut service);
+    service.must_post(LIMIT, &by("pairs", "PAIRS"));
+    service.must_post(LIMIT, &order(1, "server"));
+    service.kill();
+    let mut service = Service::with(&data, &settings);
+    refused(&mut service);
+    assert_eq!(service.order("before")["status"], "NEW", "what was taken before goes on");
+    assert_eq!(service.delete("/rest/execution/order/before").status, 200, "and can be cancelled");
+    for (wrong, told) in [("9", "there is no strategy 9"), ("x", "is not the id of a strategy")] {
+        some(wrong);
+        let problem = service.refuse("POST", CLEAR, "", 422, "bad-reference-data");
+        let fault = problem["faults"][0].as_str().unwrap();
+        assert!(fault.contains("accounts.csv:2: ") && fault.contains(told), "{problem}");
+    }
+    fs::write(files.join("accounts.csv"), &all).unwrap();
+    service.must_post(CLEAR, "");
+    service.must_post(LIMIT, &by("after", "MOMENTUM"));
 }

@@ -43,6 +43,10 @@ fn hostile_bodies_are_refused_by_name() {
         (r#"{"securityId":1,"side":"BUY","quantity":1,"limit":1,"tif":"FOREVER"}"#.to_string(), "GTC"),
         (r#"{"securityId":1,"side":"BUY","quantity":1,"limit":1,"tifDate":"tomorrow"}"#.to_string(), "time"),
         ("\u{feff}{}".to_string(), "an object"),
+        (format!("{{{fits},\"intId\":\"\\ud800\"}}"), "lone surrogate"),
+        (format!("{{{fits},\"intId\":\"a\\udc00\\ud800\"}}"), "lone surrogate"),
+        (format!("{{{fits},\"\\udbff\":1}}"), "lone surrogate"),
+        (r#"{"securityId":1,"side":"BUY","quantity":"\ud800","limit":1}"#.to_string(), "lone surrogate"),
         (format!("{{\"securityId\":{}}}", "9".repeat(60_000)), "number"),
     ];
     for (body, words) in cases {

@@ -1,7 +1,7 @@
 //! Long lists: whole, in order, and no burden for others.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use crate::client::Client;
@@ -122,4 +122,53 @@ fn a_reader_that_does_not_read_stops_only_itself() {
     drop(stuck);
     socket.set_nonblocking(true).unwrap();
     assert!(socket.read(&mut [0; 1]).is_err(), "nothing follows");
+}
+
+/// A client at this address that asks for a list and reads no more than the beginning of the answer.
+fn stalled(service: &Service, address: [u8; 4], path: &str) -> TcpStream {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    // As small as the system lets it be, so that what is not read stays with the service.
+    socket.set_recv_buffer_size(1).unwrap();
+    socket.bind(&SocketAddr::from((address, 0)).into()).unwrap();
+    socket.connect(&service.address().into()).unwrap();
+    let mut stream: TcpStream = socket.into();
+    stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).unwrap();
+    assert_eq!(stream.read(&mut [0; 1]).unwrap(), 1);
+    stream
+}
+
+/// Once 64 such clients made the lists unavailable for half a minute.
+#[test]
+fn clients_that_do_not_read_lose_their_own_places_only() {
+    let data = folder("unread");
+    let mut service = Service::with(&data, &["http.orders_max=20000"]);
+    fill(&service);
+    service.stop_trading();
+    let history = "/rest/ext/order/history";
+    service.until(history, |rows| rows.as_array().unwrap().len() == ORDERS);
+    let slow = stalled(&service, [127, 0, 0, 2], history);
+    let crowd: Vec<_> = (0..100).map(|_| stalled(&service, [127, 0, 0, 3], history)).collect();
+    // Of addresses enough to take every place within their shares.
+    let spread: Vec<_> = (4..100).map(|n| stalled(&service, [127, 0, 0, n], history)).collect();
+    for _ in 0..10 {
+        assert_eq!(service.read(history).as_array().unwrap().len(), ORDERS);
+        assert_eq!(service.read("/rest/ext/order/history?limit=2000").as_array().unwrap().len(), 2_000);
+    }
+    drop((crowd, spread, slow));
+    assert_eq!(service.read(history).as_array().unwrap().len(), ORDERS);
+}
+
+#[test]
+fn a_slow_reader_is_left_alone_while_a_crowd_at_another_address_has_its_share() {
+    let data = folder("share");
+    let mut service = Service::with(&data, &["http.orders_max=20000"]);
+    fill(&service);
+    let open = "/rest/execution/order";
+    let slow = stalled(&service, [127, 0, 0, 2], open);
+    let crowd: Vec<_> = (0..100).map(|_| stalled(&service, [127, 0, 0, 3], open)).collect();
+    assert_eq!(service.read(open).as_array().unwrap().len(), ORDERS);
+    // When it reads on, it gets all of it.
+    let chunks = chunks(&mut BufReader::new(slow));
+    assert_eq!(chunks.iter().map(|chunk| chunk.matches("\"intId\"").count()).sum::<usize>(), ORDERS);
+    drop(crowd);
 }

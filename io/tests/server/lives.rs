@@ -112,7 +112,7 @@ pub fn state(data: &Path) -> View {
         let mut out = Outbox::new(restored.event);
         let bodies = [Body::Watch { port, what: Watch::Everything, on: true }, Body::Snapshot { port }];
         for body in bodies {
-            shard_now.apply(restored.time, &Command { source, token: 0, body }, &mut out);
+            shard_now.apply(restored.time, &Command::new(source, 0, body), &mut out);
             loop {
                 let ours = out.waiting().iter().filter(|(ports, _)| ports.contains(port));
                 ours.for_each(|(_, event)| view.apply(ShardId(shard as u8), event));

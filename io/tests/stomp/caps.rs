@@ -15,7 +15,7 @@ use super::sessions::{address, start};
 use super::socket::WebSocket;
 
 /// Every key of `[stomp]`, and where it is tried at its cap.
-const TRIED: [(&str, &str); 16] = [
+const TRIED: [(&str, &str); 17] = [
     ("listen", "sessions"),
     ("tls_listen", "sessions"),
     ("connect_timeout_ms", "limits"),
@@ -30,6 +30,7 @@ const TRIED: [(&str, &str); 16] = [
     ("conflated_bytes_max", "caps"),
     ("queue_events_max", "caps"),
     ("queue_bytes_max", "caps"),
+    ("total_bytes_max", "caps"),
     ("stuck_timeout_ms", "caps"),
     ("generic_event_role", "caps"),
 ];
@@ -162,6 +163,44 @@ fn events_that_wait_are_no_more_than_is_set() {
         service.signal("TERM");
         assert!(service.end().is_orderly());
     }
+}
+
+/// Thirty readers within their own limits would hold fifty times what all may.
+#[test]
+fn all_readers_together_hold_no_more_than_is_set() {
+    const TOTAL: u64 = 1_048_576;
+    let total = format!("stomp.total_bytes_max={TOTAL}");
+    let settings =
+        ["feed.on=false", "stomp.stuck_timeout_ms=600000", "net.send_kernel_bytes=4096", total.as_str()];
+    let (service, _) = start("caps-total", &settings);
+    let idle: Vec<TcpStream> = (0..30).map(|_| silent(&service, "generic-event.*")).collect();
+    let mut healthy = Client::new(plain(address(&service, "stomp")));
+    healthy.connect();
+    healthy.subscribe("1", "generic-event.*");
+    let rows = || -> Vec<serde_json::Value> {
+        serde_json::from_str(&service.ask("GET /rest/ext/session").1).expect("it is a list")
+    };
+    let stomp = |row: &&serde_json::Value| row["subscriptions"] == 1;
+    until("all are there", || rows().iter().filter(stomp).count() == 31);
+    let padding = "x".repeat(30_000);
+    for number in 0..60 {
+        let frame = format!("SEND|destination:/topic/generic-event.a||\"{number} {padding}\"");
+        healthy.say(&frame);
+        healthy.hear_until("MESSAGE");
+    }
+    let all = rows();
+    let left: Vec<_> = all.iter().filter(stomp).collect();
+    assert!((1..31).contains(&left.len()), "some were sent away, the healthy one was not: {left:?}");
+    let waiting = |row: &&serde_json::Value| {
+        row["queueBytes"].as_u64().unwrap_or(0) + row["backlogBytes"].as_u64().unwrap_or(0)
+    };
+    let sum: u64 = left.iter().map(waiting).sum();
+    assert!(sum <= TOTAL, "{sum} bytes wait: {left:?}");
+    healthy.say("SEND|destination:/topic/generic-event.a|receipt:last||1");
+    healthy.hear_until("RECEIPT|receipt-id:last|");
+    drop(idle);
+    service.signal("TERM");
+    assert!(service.end().is_orderly());
 }
 
 #[test]

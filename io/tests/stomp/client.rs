@@ -29,7 +29,7 @@ pub fn tls(address: SocketAddr, data: &Path) -> Box<dyn Wire> {
     for certificate in CertificateDer::pem_file_iter(data.join("self-signed.pem")).unwrap() {
         roots.add(certificate.unwrap()).unwrap();
     }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
     let config = Arc::new(config.with_root_certificates(roots).with_no_client_auth());
     let socket = TcpStream::connect(address).unwrap();

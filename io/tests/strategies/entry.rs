@@ -93,7 +93,7 @@ impl Wire {
 }
 
 fn command(body: Body) -> Command {
-    Command { source: Source::default(), token: 0, body }
+    Command::new(Source::default(), 0, body)
 }
 
 fn order(number: u64, qty: i64, strategy: StrategyId) -> Command {

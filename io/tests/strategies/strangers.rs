@@ -90,8 +90,7 @@ fn who_has_the_certificate_and_the_login_comes_in_and_speaks_for_himself_only() 
 /// Letters that somebody could write who has read our source and sits on the broker. None is from the life that sits there.
 fn forged() -> Vec<Vec<u8>> {
     let life = 7;
-    let command =
-        |body| Letter::Command { life, command: Command { source: Source::default(), token: 1, body } };
+    let command = |body| Letter::Command { life, command: Command::new(Source::default(), 1, body) };
     let terms = Terms { strategy: StrategyId(1), ..Terms::default() };
     let letters = [
         Letter::Resume { life, heard: vec![u64::MAX; 1_000] },

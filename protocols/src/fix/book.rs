@@ -8,6 +8,7 @@ use pitlane_engine::event::{OrderReport, OrderTerms};
 use pitlane_engine::id::IntId;
 use pitlane_engine::index::IdIndex;
 use pitlane_engine::number::{Price, Qty};
+use pitlane_engine::pages::LargePages;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::{Status, Terms};
 use pitlane_engine::time::Timestamp;
@@ -126,7 +127,8 @@ impl Book {
             slab: Vec::new(),
             free: Vec::new(),
             len: 0,
-            recalled: IdIndex::new(orders_max, seed),
+            // One for each session, as a rule with few ids: not worth large pages.
+            recalled: IdIndex::new(orders_max, seed, LargePages::NONE),
             finished: VecDeque::new(),
             finished_max: finished_max as usize,
             orders_max: orders_max as usize,

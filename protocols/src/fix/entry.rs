@@ -7,6 +7,7 @@ use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
+use pitlane_engine::sender::SenderId;
 use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
 use pitlane_engine::text::TextError;
 use pitlane_engine::time::{Day, Timestamp};
@@ -36,12 +37,19 @@ impl Request {
         }
     }
 
-    /// Hands it to the desk.
-    pub fn send(&self, desk: &mut Desk, port: &mut PortEnd) -> Result<IntId, Declined> {
+    /// Hands it to the desk, as sent by the session's client. A cancel without an id is the platform's own: the client is
+    /// gone.
+    pub fn send(&self, desk: &mut Desk, port: &mut PortEnd, client: SenderId) -> Result<IntId, Declined> {
+        let by_client = |ticket: Ticket| Ticket { sender: client, ..ticket };
         match *self {
-            Request::Submit { ticket, terms } => desk.submit(port, ticket, terms),
-            Request::Modify { ticket, order, changes, .. } => desk.modify(port, ticket, &order, changes),
-            Request::Cancel { ticket, order, .. } => desk.cancel(port, ticket, &order),
+            Request::Submit { ticket, terms } => desk.submit(port, by_client(ticket), terms),
+            Request::Modify { ticket, order, changes, .. } => {
+                desk.modify(port, by_client(ticket), &order, changes)
+            }
+            Request::Cancel { ticket, order, .. } if ticket.id.is_none() => {
+                desk.cancel(port, Ticket { sender: SenderId::INTERNAL, ..ticket }, &order)
+            }
+            Request::Cancel { ticket, order, .. } => desk.cancel(port, by_client(ticket), &order),
         }
     }
 }

@@ -7,7 +7,7 @@
 //! ```text
 //! session.connect(now)                         once the first frame has told whose connection it is
 //! session.handle_bytes(now, bytes)             as many as it takes
-//! while let Some(request) = session.poll_command(now, desk) { request.send(desk, port) … handle_declined }
+//! while let Some(request) = session.poll_command(now, desk) { request.send(desk, port, sender) … handle_declined }
 //! session.handle_event(now, shard, event, desk)
 //! write(session.poll_transmit()); session.handle_transmitted(now, count)
 //! if session.poll_close().is_some() { close; session.disconnect(now) }

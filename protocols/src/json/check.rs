@@ -5,7 +5,57 @@ pub const DEPTH_MAX: usize = 64;
 
 /// Whether octets are exactly one JSON value (RFC 8259) nested at most [`DEPTH_MAX`] deep.
 pub fn is_json(bytes: &[u8]) -> bool {
-    std::str::from_utf8(bytes).is_ok() && Check { rest: bytes }.whole().is_some()
+    let Ok(text) = std::str::from_utf8(bytes) else { return false };
+    Check { rest: bytes }.whole().is_some() && lone_surrogate(text).is_none()
+}
+
+/// Where a `\u` escape of a text is half of a surrogate pair without its other half. Such a text has no UTF-8 (RFC 8259, 8.2), and readers
+/// make different texts of it. None if there is none; whether the rest is JSON is not looked at.
+pub fn lone_surrogate(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while let Some(found) = bytes[at..].iter().position(|octet| *octet == b'\\') {
+        at += found;
+        match Escape::of(&bytes[at..]) {
+            Escape::Other => at += 2,
+            Escape::Letter => at += 6,
+            Escape::Pair => at += 12,
+            Escape::LoneSurrogate => return Some(at),
+        }
+        if at >= bytes.len() {
+            break;
+        }
+    }
+    None
+}
+
+/// What a backslash and the octets behind it stand for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Escape {
+    /// Two octets, or what is no escape at all.
+    Other,
+    /// `\u` with the number of a letter.
+    Letter,
+    /// Two of them, which are one letter together.
+    Pair,
+    LoneSurrogate,
+}
+
+impl Escape {
+    fn of(bytes: &[u8]) -> Escape {
+        match (unit(bytes), bytes.get(6..).and_then(unit)) {
+            (None, _) => Escape::Other,
+            (Some(0xd800..0xdc00), Some(0xdc00..0xe000)) => Escape::Pair,
+            (Some(0xd800..0xe000), _) => Escape::LoneSurrogate,
+            (Some(_), _) => Escape::Letter,
+        }
+    }
+}
+
+/// The number of `\u` and four hexadecimal digits.
+fn unit(bytes: &[u8]) -> Option<u32> {
+    let digits = bytes.strip_prefix(b"\\u")?.get(..4)?;
+    digits.iter().try_fold(0, |number, octet| Some(number * 16 + (*octet as char).to_digit(16)?))
 }
 
 /// A walk over the octets with a stack of open brackets in place of recursion.
@@ -153,6 +203,9 @@ mod tests {
             "{}",
             " [ 1 , {\"a\" : [ ] , \"b\":{}} ] ",
             r#""\u00e9\n""#,
+            r#""\ud83d\uDE00""#,
+            r#""\\ud800""#,
+            r#""\uffff""#,
             "[[[]]]",
             "10",
             "1E5",
@@ -182,6 +235,14 @@ mod tests {
             "\"\\x\"",
             "\"\\u12g4\"",
             "\"a",
+            r#""\ud800""#,
+            r#""\uDC00""#,
+            r#""\udc00\ud800""#,
+            r#""\ud800\ud800\udc00""#,
+            r#""\ud800\u0041""#,
+            r#""\ud800x""#,
+            r#"{"\udbff":1}"#,
+            r#"["a\\\ud800"]"#,
             "{} {}",
             "[}",
             "{]",
@@ -193,5 +254,21 @@ mod tests {
         assert!(!is_json(b"\"\xff\"") && !is_json(b"\"\x01\""));
         let nested = |depth: usize| ["[".repeat(depth), "]".repeat(depth)].concat();
         assert!(is_json(nested(DEPTH_MAX).as_bytes()) && !is_json(nested(DEPTH_MAX + 1).as_bytes()));
+    }
+
+    #[test]
+    fn half_a_pair_is_found_at_its_place() {
+        for (text, place) in [
+            ("", None),
+            ("\\", None),
+            ("\\u", None),
+            ("\\ud8", None),
+            (r"\ud800", Some(0)),
+            (r"ab\ud83d\ude00\ude00", Some(14)),
+            (r"\\ud800", None),
+            (r"\u00e9\udfff", Some(6)),
+        ] {
+            assert_eq!(lone_surrogate(text), place, "{text}");
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! Accounts.
 
+use pitlane_engine::id::StrategyId;
 use pitlane_engine::refdata::Account;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
 /// An account at a venue.
@@ -16,6 +17,10 @@ pub struct AccountVO<'a> {
     pub adapter_type: &'a str,
     /// The same under the specification's other name.
     pub broker: &'a str,
+    /// The strategies that may use it. Absent: all of them.
+    #[serde(skip_serializing_if = "<[StrategyId]>::is_empty", serialize_with = "numbers")]
+    #[schema(value_type = Option<Vec<u16>>)]
+    pub strategy_ids: &'a [StrategyId],
 }
 
 impl AccountVO<'_> {
@@ -26,6 +31,11 @@ impl AccountVO<'_> {
             active: row.active,
             adapter_type: &row.adapter_type,
             broker: &row.adapter_type,
+            strategy_ids: &row.strategies,
         }
     }
+}
+
+fn numbers<S: Serializer>(ids: &&[StrategyId], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(ids.iter().map(|id| id.0))
 }

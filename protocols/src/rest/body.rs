@@ -5,6 +5,7 @@ use std::fmt;
 use serde::Deserialize;
 
 use super::Decimal;
+use crate::json;
 
 /// Deeper nesting than any body of ours has.
 const DEPTH_MAX: usize = 8;
@@ -15,6 +16,8 @@ pub enum BadBody {
     Empty,
     /// Not UTF-8: where.
     Encoding(usize),
+    /// Half of a surrogate pair in a text: where.
+    LoneSurrogate(usize),
     TooDeep,
     /// Not JSON, or not what is asked for; and the field with which something is wrong, where it is one's fault.
     Content {
@@ -27,7 +30,7 @@ impl BadBody {
     pub fn field(&self) -> Option<&str> {
         match self {
             BadBody::Content { field, .. } => field.as_deref(),
-            BadBody::Empty | BadBody::Encoding(_) | BadBody::TooDeep => None,
+            BadBody::Empty | BadBody::Encoding(_) | BadBody::LoneSurrogate(_) | BadBody::TooDeep => None,
         }
     }
 }
@@ -37,6 +40,7 @@ impl fmt::Display for BadBody {
         match self {
             BadBody::Empty => f.write_str("there is no body, and this call needs one"),
             BadBody::Encoding(at) => write!(f, "the body is not UTF-8 at byte {at}"),
+            BadBody::LoneSurrogate(at) => write!(f, "the body has a lone surrogate at byte {at}"),
             BadBody::TooDeep => write!(f, "the body is nested more than {DEPTH_MAX} deep"),
             BadBody::Content { words, field: Some(field) } if !words.contains(&format!("`{field}`")) => {
                 write!(f, "`{field}`: {words}")
@@ -101,6 +105,10 @@ fn text_of(bytes: &[u8]) -> Result<&str, BadBody> {
     let text = std::str::from_utf8(bytes).map_err(|error| BadBody::Encoding(error.valid_up_to()))?;
     if text.trim_ascii().is_empty() {
         return Err(BadBody::Empty);
+    }
+    // Said for every body, also where the text would not be read as one.
+    if let Some(at) = json::lone_surrogate(text) {
+        return Err(BadBody::LoneSurrogate(at));
     }
     if depth(text) > DEPTH_MAX {
         return Err(BadBody::TooDeep);

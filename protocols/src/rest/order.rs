@@ -8,6 +8,7 @@ use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
 use super::schema::{OrderKindWord, SideWord, StatusWord, TifWord};
+use super::sender::{SenderVO, SentByVO};
 use super::{Decimal, Moment, Named};
 use crate::words::Word;
 
@@ -67,6 +68,15 @@ pub struct OrderVO<'a> {
     /// REST, STRATEGY, SERVER, or `FIX:` and the session's name.
     #[schema(value_type = &str)]
     pub source: SourceName<'a>,
+    /// Who sent the order. Absent where it was not recorded: an order of an earlier version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sent_by: Option<SenderVO>,
+    /// Who sent the last modification.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub modified_by: Option<SenderVO>,
+    /// Who asked for the order to be cancelled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub canceled_by: Option<SenderVO>,
     /// The connection to its venue was lost before the venue answered; the status is the last one known.
     #[serde(skip_serializing_if = "is_false")]
     pub unknown: bool,
@@ -77,7 +87,12 @@ pub struct OrderVO<'a> {
 
 impl<'a> OrderVO<'a> {
     /// `session` is the name of the FIX session it came from, where that is known.
-    pub fn of(order: &'a Order, session: Option<&'a str>, reference: &'a RefData) -> OrderVO<'a> {
+    pub fn of(
+        order: &'a Order,
+        session: Option<&'a str>,
+        sent: SentByVO,
+        reference: &'a RefData,
+    ) -> OrderVO<'a> {
         let terms = &order.terms;
         let security = reference.security(terms.security);
         let filled = !order.cum_qty.is_zero();
@@ -107,6 +122,9 @@ impl<'a> OrderVO<'a> {
             orig_int_id: (!order.orig_id.is_none()).then(|| order.orig_id.as_str()),
             reason: Some(order.reason.code()).filter(|code| !code.is_empty()),
             source: SourceName { origin: order.source.origin, session },
+            sent_by: sent.submitted,
+            modified_by: sent.modified,
+            canceled_by: sent.canceled,
             unknown: order.in_doubt,
             date_time: Moment(order.submitted),
             last_update: Moment(order.updated),

@@ -13,6 +13,7 @@ mod events;
 mod interest;
 mod pasts;
 mod publish;
+mod shed;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -79,6 +80,8 @@ struct Connection {
     armed: Option<Timestamp>,
     /// Its subscriptions are still in the index.
     is_indexed: bool,
+    /// Memory for what waits, as it is counted in the broker's.
+    held: usize,
 }
 
 const _: () = assert!(size_of::<Connection>() <= 1_024, "an idle connection is small");
@@ -109,6 +112,8 @@ pub struct Broker {
     commands: VecDeque<Command>,
     active: VecDeque<u32>,
     timers: BTreeSet<(Timestamp, u32)>,
+    /// Memory for what waits for all sessions.
+    held: usize,
     /// Number of the last message that no shard has numbered.
     seq: u64,
     own_ids: OwnIds,
@@ -148,6 +153,7 @@ impl Broker {
             commands: VecDeque::new(),
             active: VecDeque::new(),
             timers: BTreeSet::new(),
+            held: 0,
             seq: 0,
             own_ids: OwnIds::default(),
             pasts: Pasts::default(),
@@ -185,6 +191,7 @@ impl Broker {
             is_listed: false,
             armed: None,
             is_indexed: true,
+            held: 0,
         }));
         self.settle(now, slot);
         Some(SessionId { slot, generation: self.generation })
@@ -195,6 +202,7 @@ impl Broker {
         let Some(slot) = self.slot(session) else { return };
         self.unindex(slot);
         let connection = self.connections[slot as usize].take();
+        self.held -= connection.as_ref().map_or(0, |connection| connection.held);
         if let Some(armed) = connection.and_then(|connection| connection.armed) {
             self.timers.remove(&(armed, slot));
         }
@@ -207,6 +215,7 @@ impl Broker {
         connection.session.handle_life(now, bytes.len());
         self.read(now, slot, bytes);
         self.settle(now, slot);
+        self.shed_if_full(now);
     }
 
     /// The answer to [`Command::Login`]; None: refused.
@@ -416,6 +425,7 @@ impl Broker {
         if is_ending && connection.is_indexed {
             self.unindex(slot);
         }
+        self.account(slot);
     }
 
     fn unindex(&mut self, slot: u32) {

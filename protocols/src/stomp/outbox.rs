@@ -45,6 +45,18 @@ impl Outbox {
         self.bytes.len() - self.taken
     }
 
+    /// Memory that it has.
+    pub fn capacity(&self) -> usize {
+        self.bytes.capacity() + self.frames.capacity() * size_of::<u32>()
+    }
+
+    /// Gives back what it does not need now.
+    pub fn shrink(&mut self) {
+        self.bytes.drain(..std::mem::take(&mut self.taken));
+        self.bytes.shrink_to_fit();
+        self.frames.shrink_to_fit();
+    }
+
     pub fn is_empty(&self) -> bool {
         self.pending() == 0
     }

@@ -27,7 +27,8 @@ use super::heartbeat::Heartbeat;
 use super::outbox::{Outbox, Transmit};
 use super::pattern::Pattern;
 use super::settings::Limits;
-use super::subscription::Subscription;
+use super::slots::SLOT_BYTES_MAX;
+use super::subscription::{Subscription, Waiting};
 use super::throttle::Pace;
 use super::transaction::Transactions;
 
@@ -134,6 +135,8 @@ pub struct Session {
     interval: Option<u64>,
     pace: Pace,
     counters: Counters,
+    /// Ended to free its memory: nothing more is said, not even why.
+    is_shed: bool,
 }
 
 impl Session {
@@ -166,6 +169,7 @@ impl Session {
             interval,
             pace: Pace::default(),
             counters: Counters::default(),
+            is_shed: false,
         }
     }
 
@@ -197,6 +201,37 @@ impl Session {
         }
     }
 
+    /// Memory for what waits.
+    pub fn held_bytes(&self) -> usize {
+        self.outbox.capacity() + self.queued_bytes()
+    }
+
+    /// What waits, without memory that is only kept ready.
+    pub fn waiting_bytes(&self) -> usize {
+        self.outbox.pending() + self.queued_bytes()
+    }
+
+    fn queued_bytes(&self) -> usize {
+        self.backlog_bytes + self.backlog * size_of::<Waiting>() + self.slots * SLOT_BYTES_MAX
+    }
+
+    /// Since when the connection has taken nothing, if something waits for it.
+    pub fn moved(&self) -> Timestamp {
+        self.moved
+    }
+
+    /// Gives back memory that is only kept ready.
+    pub fn shrink(&mut self) {
+        self.outbox.shrink();
+    }
+
+    /// Ends the session at once and frees what it holds. Its reader does not read, so there is no last word.
+    pub fn shed(&mut self, now: Timestamp) {
+        self.end(now, Cause::SlowConsumer);
+        self.outbox = Outbox::default();
+        self.is_shed = true;
+    }
+
     /// Octets have come: a sign of life, whatever they are.
     pub fn handle_life(&mut self, now: Timestamp, bytes: usize) {
         self.heard = now;
@@ -219,7 +254,7 @@ impl Session {
 
     /// The connection has taken so many octets.
     pub fn handle_taken(&mut self, now: Timestamp, count: usize) {
-        if count == 0 {
+        if count == 0 || self.is_shed {
             return;
         }
         let was_deaf = !self.wants_bytes();
@@ -235,6 +270,9 @@ impl Session {
     /// Whether and how the connection must be closed now.
     pub fn poll_close(&self, now: Timestamp) -> Option<Close> {
         let State::Ending(cause) = self.state else { return None };
+        if self.is_shed {
+            return Some(Close::AtOnce(cause));
+        }
         if self.outbox.is_empty() {
             return Some(Close::Gently(cause));
         }

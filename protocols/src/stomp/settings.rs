@@ -43,6 +43,9 @@ pub struct Limits {
     /// Other messages that wait.
     pub backlog_bytes_max: usize,
     pub backlog_max: usize,
+    /// Memory for everything that waits for all sessions of the broker together. Above it those that hold most are ended, since each of
+    /// thousands of slow readers may be within its own limits.
+    pub total_bytes_max: usize,
     /// Given to one connection in one turn, so that others get theirs.
     pub turn_bytes_max: usize,
     pub turn_frames_max: usize,
@@ -75,6 +78,7 @@ impl Default for Limits {
             slots_max: 65_536,
             backlog_bytes_max: 4 * 1_024 * 1_024,
             backlog_max: 10_000,
+            total_bytes_max: 128 * 1_024 * 1_024,
             turn_bytes_max: 64 * 1_024,
             turn_frames_max: 256,
         }

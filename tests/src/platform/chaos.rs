@@ -2,6 +2,7 @@
 
 use pitlane_engine::command::{Body as Told, Command};
 use pitlane_engine::desk::Closing;
+use pitlane_engine::directive::Directive;
 use pitlane_engine::event::{Body, Event, What};
 use pitlane_engine::id::{IntId, Origin, StrategyId};
 use pitlane_engine::reason::Reason;
@@ -83,8 +84,9 @@ impl Platform {
         let journal = &mut self.journals[at];
         let stored = if self.storage.slow { journal.stored } else { ALL_STORED };
         self.workers[at].poll_with(self.now, stored, |number, now, command, _| {
-            // Cancels and switches have a reserve.
-            let spares = matches!(command.body, Told::Cancel { .. } | Told::Kill { .. });
+            // Cancels and switches have a reserve, as the journal's writer has it.
+            let spares =
+                matches!(command.body, Told::Cancel { .. } | Told::Kill { .. } | Told::Direct { .. });
             if journal.shut && !spares {
                 return Taken::No;
             }
@@ -151,8 +153,8 @@ impl Platform {
                 // At times an id that was used before.
                 let id = if self.dice.percent(3) { nth(number, &self.clients).unwrap_or(id) } else { id };
                 let client = &mut self.clients[at];
-                let ticket = client.ticket(id);
                 let port = &mut self.ports[client.port.0 as usize];
+                let ticket = client.ticket(port, id);
                 client.desk.submit(port, ticket, terms).map(|id| {
                     client.sent.insert(number, id);
                 })
@@ -161,8 +163,8 @@ impl Platform {
                 let number = self.submitted;
                 self.submitted += 1;
                 let client = &mut self.clients[at];
-                let ticket = client.ticket(id);
                 let port = &mut self.ports[client.port.0 as usize];
+                let ticket = client.ticket(port, id);
                 let closing = Closing { strategy, account, security, qty };
                 client.desk.close(port, ticket, closing).map(|id| {
                     client.sent.insert(number, id);
@@ -172,15 +174,15 @@ impl Platform {
                 let Some(order) = nth(n, &self.clients) else { return Ok(()) };
                 let own = self.dice.percent(50);
                 let client = &mut self.clients[at];
-                let ticket = client.ticket(if own { id } else { IntId::NONE });
                 let port = &mut self.ports[client.port.0 as usize];
+                let ticket = client.ticket(port, if own { id } else { IntId::NONE });
                 client.desk.modify(port, ticket, &order, changes).map(|_| ())
             }
             Deed::Cancel { nth: n, id } => {
                 let Some(order) = nth(n, &self.clients) else { return Ok(()) };
                 let client = &mut self.clients[at];
-                let ticket = client.ticket(id);
                 let port = &mut self.ports[client.port.0 as usize];
+                let ticket = client.ticket(port, id);
                 client.desk.cancel(port, ticket, &order).map(|_| ())
             }
             Deed::Plain(body) => {
@@ -211,11 +213,15 @@ impl Platform {
         match body {
             // The treasury is the one who gives budgets, and the outside venue knows its own connection.
             Told::Budget(_) | Told::Adapter { .. } => return,
-            Told::Limits { .. } if self.limits.is_some() || self.credit.is_some() => return,
+            Told::Limits { .. } | Told::Direct { directive: Directive::Limits { .. }, .. }
+                if self.limits.is_some() || self.credit.is_some() =>
+            {
+                return;
+            }
             _ => {}
         }
         let Route::One(shard) = route(&body, self.shards) else { return self.errand_all(body) };
-        let command = Command { source: source(CONTROL, Origin::Server), token: 1, body };
+        let command = Command::new(source(CONTROL, Origin::Server), 1, body);
         self.control.push_back(Errand::One(shard, command));
     }
 

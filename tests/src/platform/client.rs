@@ -7,6 +7,8 @@ use pitlane_engine::desk::{Desk, DeskSettings, IdBlock, Ticket};
 use pitlane_engine::event::Body;
 use pitlane_engine::id::{IntId, OrderHandle, Origin, PortId};
 use pitlane_engine::mesh::PortEnd;
+use pitlane_engine::pages::LargePages;
+use pitlane_engine::sender::{Protocol, Sender, SenderAddress, SenderText};
 
 use super::{Finding, source};
 use crate::checks::Checker;
@@ -38,7 +40,7 @@ impl Client {
         self.desk = new_desk(self.port, shards);
         self.snapshots = 0;
         let body = Told::Snapshot { port: self.port };
-        Command { source: source(self.port, self.origin), token: u32::MAX, body }
+        Command::new(source(self.port, self.origin), u32::MAX, body)
     }
 
     /// Every id that the shards were given today is used, and each open order is found by its first.
@@ -54,9 +56,16 @@ impl Client {
         Ok(())
     }
 
-    pub(super) fn ticket(&mut self, id: IntId) -> Ticket {
+    /// Now and then the client comes from another address.
+    pub(super) fn ticket(&mut self, port: &mut PortEnd, id: IntId) -> Ticket {
         self.token += 1;
-        Ticket { source: source(self.port, self.origin), token: self.token, id }
+        let sender = port.name_sender(Sender {
+            protocol: Protocol::Rest,
+            address: SenderAddress([1 + (self.token / 16) as u8 % 8; 16]),
+            login: login_of(self.port),
+            session: SenderText::EMPTY,
+        });
+        Ticket { source: source(self.port, self.origin), token: self.token, id, sender }
     }
 
     pub(super) fn listen(&mut self, ports: &mut [PortEnd], most: usize) -> Result<usize, String> {
@@ -95,6 +104,11 @@ impl Client {
     }
 }
 
+/// The login of the client at a port.
+pub(super) fn login_of(port: PortId) -> SenderText {
+    SenderText::new(&format!("client-{port}"))
+}
+
 fn new_desk(port: PortId, shards: u8) -> Desk {
     let settings = DeskSettings {
         port,
@@ -104,6 +118,7 @@ fn new_desk(port: PortId, shards: u8) -> Desk {
         finished_max: 4_096,
         prefix: b'd',
         seed: 1,
+        pages: LargePages::NONE,
     };
     Desk::new(settings, IdBlock { next: 1, end: 1_000_000 })
 }

@@ -3,12 +3,14 @@
 use pitlane_engine::command::{Body as Told, Command};
 use pitlane_engine::id::{IntId, OrderHandle, Origin, PortId, ShardId};
 use pitlane_engine::mesh::Broadcast;
+use pitlane_engine::sender::{SenderId, SentBy};
 use pitlane_engine::shard::Shard;
 use pitlane_engine::time::Day;
 use pitlane_engine::view::{Order, View, ViewSettings};
 use pitlane_engine::worker::Worker;
 
 use super::client::Client;
+use super::client::login_of;
 use super::{FEED, Finding, LATECOMER, Platform, SETTLING_ROUNDS_MAX, Storage, source};
 use crate::keep::{self, Entry};
 use crate::outside;
@@ -129,11 +131,7 @@ impl Platform {
     /// A view that starts now from a snapshot sees what the one kept by events sees.
     fn view_agrees(&mut self) -> Finding {
         let mut fresh = View::new(self.shards, ViewSettings::default());
-        let command = Command {
-            source: source(LATECOMER, Origin::Server),
-            token: 9,
-            body: Told::Snapshot { port: LATECOMER },
-        };
+        let command = Command::new(source(LATECOMER, Origin::Server), 9, Told::Snapshot { port: LATECOMER });
         let mut broadcast = Broadcast::new(command);
         for _ in 0..SETTLING_ROUNDS_MAX {
             self.ports[LATECOMER.0 as usize].send_all(&mut broadcast);
@@ -146,6 +144,23 @@ impl Platform {
             }
         }
         Err("the snapshot does not end".to_string())
+    }
+
+    /// Each order was sent by its client, and both views can say who that is. A cancel may be the shard's own.
+    fn senders_agree(&self, order: &Order, fresh: &View) -> Finding {
+        let SentBy { submitted, modified, canceled } = order.sent;
+        for id in [submitted, modified, canceled].into_iter().filter(|id| *id != SenderId::NONE) {
+            differ("a sender", &self.view.sender(id), &fresh.sender(id))?;
+            let login = fresh.sender(id).map(|sender| sender.login);
+            let is_right = login == Some(login_of(order.source.port));
+            if !is_right && (id == submitted || id == modified || id != SenderId::INTERNAL) {
+                return Err(format!("{} was sent by {login:?}, number {id:?}", order.id));
+            }
+        }
+        if submitted == SenderId::NONE {
+            return Err(format!("nobody knows who sent {}", order.id));
+        }
+        Ok(())
     }
 
     fn same(&self, fresh: &View) -> Finding {
@@ -163,6 +178,9 @@ impl Platform {
         for order in fresh.finished_orders() {
             let kept = self.view.order(order.handle);
             differ("a finished order", &kept, &Some(order))?;
+        }
+        for order in fresh.open_orders().chain(fresh.finished_orders()) {
+            self.senders_agree(&order, fresh)?;
         }
         let held: usize =
             self.checkers.iter().map(|c| c.orders.values().filter(|o| !o.status.is_finished()).count()).sum();

@@ -47,6 +47,9 @@ impl Twin {
         if self.reference.strategy(terms.strategy).is_none() {
             return Reason::UnknownStrategy;
         }
+        if !self.reference.permits(account, terms.strategy) {
+            return Reason::StrategyNotPermitted;
+        }
         let phase = self.phases.get(&terms.strategy).copied().unwrap_or_default();
         if terms.strategy != StrategyId::SERVER && phase != Phase::Running {
             return Reason::StrategyNotRunning;

@@ -217,8 +217,8 @@ impl Twin {
             Body::Expiry { exchange, day } => self.expiry(exchange, day),
             Body::Timer => self.timer(),
             // The workload asks for none of these two: they change nothing, or need files.
-            Body::Reference { .. } | Body::Validate { .. } => {}
-            Body::Watch { .. } | Body::Snapshot { .. } => {}
+            Body::Reference { .. } | Body::Validate { .. } | Body::AuditAnchor(_) => {}
+            Body::Watch { .. } | Body::Snapshot { .. } | Body::Sender { .. } => {}
         }
         self.settle_closings();
         std::mem::take(&mut self.said)
@@ -331,7 +331,7 @@ mod tests {
             Deed::Report { nth, report } => Body::Report { order: handle(nth), report },
             Deed::Wait(_) => Body::Timer,
         };
-        let said = twin.apply(now, &Command { source: pair::source(), token: 1, body });
+        let said = twin.apply(now, &Command::new(pair::source(), 1, body));
         for order in 0..twin.orders.len() {
             twin.bind(handle(order), order);
         }

@@ -1,10 +1,10 @@
 //! What an outside venue says after the fact: fills taken back or corrected, and how an order stands after messages were lost.
 
-use pitlane_engine::command::{ExecRef, Report, VenueState};
+use pitlane_engine::command::{ExecRef, Report, Session, VenueState};
 use pitlane_engine::event::{Alert, What};
 use pitlane_engine::number::{Money, Notional, Price, Qty};
 use pitlane_engine::reason::Reason;
-use pitlane_engine::terms::Side;
+use pitlane_engine::terms::{Side, Tif};
 
 use super::order::{Base, Place};
 use super::{Execution, Said, Twin};
@@ -284,6 +284,20 @@ impl Twin {
         if self.orders[order].replace.is_some() {
             self.replaced(order);
         }
-        self.settle_stops(self.orders[order].terms.security);
+        match self.overdue(order) {
+            Some(reason) => self.end(order, Base::Expired, What::Expired, reason),
+            None => self.settle_stops(self.orders[order].terms.security),
+        }
+    }
+
+    /// Why an order that is with us again should have ended before.
+    fn overdue(&self, order: usize) -> Option<Reason> {
+        let terms = &self.orders[order].terms;
+        let ends = [
+            (Reason::SecurityExpired, self.markets[&terms.security].expired),
+            (Reason::ExpiredGtd, terms.tif == Tif::Gtd && terms.tif_date <= self.now),
+            (Reason::ExpiredDay, terms.tif == Tif::Day && self.session_of(terms.security) == Session::Closed),
+        ];
+        ends.into_iter().find(|(_, is_over)| *is_over).map(|(reason, _)| reason)
     }
 }

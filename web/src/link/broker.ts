@@ -43,11 +43,16 @@ export class StompBroker implements Broker {
   /** Everything that is listened to is being heard, so that a snapshot asked for now misses nothing. */
   onUp: () => void = () => {};
   onDown: (reason: string) => void = () => {};
+  /** The service refused the login. No further attempt is made until `start`: the service would take them for guesses. */
+  onRefused: (reason: string) => void = () => {};
 
   private readonly client: Client;
   private readonly listeners = new Map<string, Listener>();
   private nextId = 1;
   private reason = '';
+  /** This connection has logged in. */
+  private isIn = false;
+  private isRefused = false;
 
   constructor(url: string, connectHeaders: () => Record<string, string>) {
     this.client = new Client({
@@ -67,12 +72,9 @@ export class StompBroker implements Broker {
       onConnect: () => this.connected(),
       onStompError: (frame) => {
         this.reason = frame.headers['message'] ?? 'the service ended the connection';
+        this.isRefused = !this.isIn && 'passcode' in this.client.connectHeaders;
       },
-      onWebSocketClose: () => {
-        for (const listener of this.listeners.values()) listener.subscription = null;
-        this.onDown(this.reason);
-        this.reason = '';
-      },
+      onWebSocketClose: () => this.closed(),
     });
   }
 
@@ -111,7 +113,19 @@ export class StompBroker implements Broker {
     return socket;
   }
 
+  private closed(): void {
+    for (const listener of this.listeners.values()) listener.subscription = null;
+    const { reason, isRefused } = this;
+    this.reason = '';
+    this.isIn = this.isRefused = false;
+    this.onDown(reason);
+    if (!isRefused) return;
+    void this.stop();
+    this.onRefused(reason);
+  }
+
   private connected(): void {
+    this.isIn = true;
     this.onBegin();
     const listeners = [...this.listeners.values()];
     for (const listener of listeners) this.subscribe(listener, listener === listeners.at(-1));

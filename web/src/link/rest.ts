@@ -66,11 +66,11 @@ export class Rest {
     throw problem;
   }
 
-  /** What STOMP's CONNECT carries. */
+  /** What STOMP's CONNECT carries: a token is a passcode without a login. */
   connectHeaders(): Record<string, string> {
     const shown = this.credentials;
     if (!shown) return {};
-    return 'token' in shown ? { login: '', passcode: shown.token } : { login: shown.login, passcode: shown.password };
+    return 'token' in shown ? { passcode: shown.token } : { login: shown.login, passcode: shown.password };
   }
 
   private async fetched(method: string, path: string, { body, headers }: Options): Promise<{ status: number; ok: boolean; text: string }> {

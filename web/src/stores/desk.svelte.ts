@@ -61,8 +61,15 @@ export class Desk {
     this.broker.onDown = (reason) => {
       if (!this.link.loginNeeded) this.link.down(reason);
     };
+    this.broker.onRefused = () => (this.link.isRefused = true);
     setTimeout(() => (this.hasWaited = true), PRICES_MS_MAX);
     void this.enter();
+  }
+
+  /** After a refused login: tries once more, when the reader asks for it. */
+  async retry(): Promise<void> {
+    this.link.isRefused = false;
+    await this.enter();
   }
 
   /** Whether what a reader looks for first is there, so that the rest may be fetched. */

@@ -16,6 +16,8 @@ export class Link {
   reason = $state('');
   /** When it went down. */
   since = $state(0);
+  /** The service refused the login for live data, and no further attempt is made. */
+  isRefused = $state(false);
   identity: Identity | null = $state.raw(null);
   loginNeeded = $state(false);
   loginFault = $state('');
@@ -31,6 +33,7 @@ export class Link {
   up(): void {
     this.state = 'UP';
     this.reason = '';
+    this.isRefused = false;
   }
 
   down(reason: string): void {

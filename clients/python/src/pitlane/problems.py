@@ -316,6 +316,12 @@ class Stopping(Unavailable):
     code = "stopping"
 
 
+class NoRoom(Unavailable):
+    """Too many connections; those left are for clients with a valid login."""
+
+    code = "no-room"
+
+
 class NoAnswer(Unavailable):
     """No answer in time; it may still take effect."""
 

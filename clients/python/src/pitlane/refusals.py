@@ -403,3 +403,10 @@ class ExpiredSecurity(Refused):
 
     code = "expired-security"
     about = "securityId"
+
+
+class StrategyNotPermitted(Refused):
+    """The account may not be used by this strategy."""
+
+    code = "strategy-not-permitted"
+    about = "accountId"

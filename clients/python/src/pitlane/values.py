@@ -30,6 +30,7 @@ class Account:
     active: bool
     adapter_type: str
     broker: str
+    strategy_ids: Optional[Tuple[int, ...]] = None
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,16 @@ class Strategy:
 
 
 @dataclass(frozen=True)
+class Sender:
+    """Who sent an order, a modification or a cancel. `protocol` is REST, FIX, STOMP, STRATEGY, INTERNAL or UNLISTED."""
+
+    protocol: str
+    login: Optional[str] = None
+    address: Optional[str] = None
+    session: Optional[str] = None
+
+
+@dataclass(frozen=True)
 class Order:
     """An order as it stands. After a modification `int_id` is a new one, and `orig_int_id` the one before."""
 
@@ -130,6 +141,9 @@ class Order:
     orig_int_id: Optional[str] = None
     reason: Optional[str] = None
     unknown: Optional[bool] = None
+    sent_by: Optional[Sender] = None
+    modified_by: Optional[Sender] = None
+    canceled_by: Optional[Sender] = None
 
     @property
     def is_open(self) -> bool:

@@ -110,7 +110,7 @@ fn a_worker_shows_a_book_once_in_a_poll_however_many_orders_came() {
     let mut token = 0;
     let mut send = |body| {
         token += 1;
-        ports[0].send(ShardId(0), Command { source, token, body }).unwrap();
+        ports[0].send(ShardId(0), Command::new(source, token, body)).unwrap();
     };
     send(subscribe(SIM_STOCK, true));
     send(watch(SIM_STOCK, true));

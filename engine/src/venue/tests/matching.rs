@@ -192,7 +192,7 @@ fn so_many_in_a_thousand_are_refused_and_the_same_ones_each_time() {
     let run = |seed, security| {
         let settings = VenueSettings { reject_permille: 250, seed, ..VenueSettings::default() };
         let book = BookSpec { security: SecurityId(security), ..spec(settings) };
-        let mut desk = Desk { venue: Venue::new(vec![book], 16), accounts: 0 };
+        let mut desk = Desk { venue: Venue::new(vec![book], 16, LargePages::NONE), accounts: 0 };
         for slot in 0..1000 {
             desk.order(slot, Buy, 1, Some(100), Tif::Day);
         }

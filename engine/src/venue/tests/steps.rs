@@ -130,7 +130,8 @@ fn nothing_panics_and_every_order_ends_once_whatever_is_called() {
             lot: Qty::from_raw(1 + seed as i64 % 2),
             ..spec(settings)
         };
-        let mut venue = Venue::new(vec![book.clone(), BookSpec { auctions: false, ..book }], 4);
+        let mut venue =
+            Venue::new(vec![book.clone(), BookSpec { auctions: false, ..book }], 4, LargePages::NONE);
         let mut open = [Qty::ZERO; 200];
         for _ in 0..4_000 {
             let qty = any_call(&mut venue, &mut chance);

@@ -79,6 +79,8 @@ impl Audience {
             | Body::Restrict { .. }
             | Body::Kill { .. }
             | Body::Directed { .. }
+            | Body::Sender { .. }
+            | Body::Sent { .. }
             | Body::Alert { .. } => all.with(own),
         }
     }

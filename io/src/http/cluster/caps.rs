@@ -51,7 +51,7 @@ fn say(cluster: &Cluster, posts: u64) {
 
 fn fetch(cluster: &Cluster, from: u64) {
     let letter = Letter::Fetch { card: OTHER, life: LIFE, from }.encode();
-    cluster.handle_letter(Timestamp(1), Some(OTHER.member), &letter, &|_| true);
+    cluster.handle_letter(Timestamp(1), Some(OTHER.member), &letter, &|_, _| true);
 }
 
 /// Numbers of the posts that go out again.
@@ -99,10 +99,10 @@ fn so_many_commands_of_a_member_wait_and_the_next_is_not_acknowledged() {
     let source = Source { origin: Origin::Rest, port: PortId(1), session: 0 };
     let body = Told::Halt { security: SecurityId(2), on: true };
     let send = |first: u64, count: u64| {
-        let command = |number| (ShardId(0), Command { source, token: number as u32, body });
+        let command = |number| (ShardId(0), Command::new(source, number as u32, body));
         let commands = (first..first + count).map(command).collect();
         let letter = Letter::Commands { card: OTHER, life: LIFE, first, commands };
-        let answer = cluster.inner.borrow_mut().owner.handle(Timestamp(1), letter, &mut |_| {}, &|_| true);
+        let answer = cluster.inner.borrow_mut().owner.handle(Timestamp(1), letter, &mut |_| {}, &|_, _| true);
         let Some(Letter::Taken { number, .. }) = answer else { panic!("{answer:?}") };
         number
     };

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use pitlane_engine::cluster::{Item, MemberId, Reader, is_sound, seen_here, source_of};
+use pitlane_engine::cluster::{Item, MemberId, Reader, is_sound, seen_here, source_of, translate_senders};
 use pitlane_engine::command::{Body as Told, Command};
 use pitlane_engine::event::{Body, Event};
 use pitlane_engine::id::{Origin, PortId, PortMask, ShardId};
@@ -42,7 +42,15 @@ pub struct FarShard {
     /// Since events of our clients' orders are lost: how each of these orders stands, gathered from the next snapshot. FIX clients are told at
     /// its end. At most as many as the shard has orders.
     standing: Option<Vec<Event>>,
+    /// What our ports have told about senders, at most [`SENDERS_TOLD_MAX`], and how much of it this life of the owner has
+    /// been told.
+    senders: VecDeque<Command>,
+    senders_told: usize,
 }
+
+/// Of the halves of senders, for an owner that begins again or was away: all that our ports can name between two starts, as a
+/// rule. The oldest beyond are forgotten.
+const SENDERS_TOLD_MAX: usize = 16_384;
 
 #[derive(Clone, Copy, Debug)]
 struct Early {
@@ -69,6 +77,8 @@ impl FarShard {
             early: Some(Vec::new()),
             told_at: Timestamp::ZERO,
             standing: None,
+            senders: VecDeque::new(),
+            senders_told: 0,
         }
     }
 
@@ -83,6 +93,28 @@ impl FarShard {
     /// From the next snapshot on all is as it says.
     pub fn begin_anew(&mut self) {
         (self.is_complete, self.is_anew, self.is_begun) = (false, true, false);
+    }
+
+    /// The owner begins a new life, which knows nothing that its journal does not have.
+    pub fn begin_life(&mut self) {
+        self.senders_told = 0;
+        self.begin_anew();
+    }
+
+    /// Keeps what one of our ports tells about a sender.
+    pub fn keep_sender(&mut self, command: Command) {
+        if self.senders.len() == SENDERS_TOLD_MAX {
+            self.senders.pop_front();
+            self.senders_told = self.senders_told.saturating_sub(1);
+        }
+        self.senders.push_back(command);
+    }
+
+    /// What this life of the owner is to be told about senders next.
+    pub fn next_sender(&mut self) -> Option<Command> {
+        let next = self.senders.get(self.senders_told).copied()?;
+        self.senders_told += 1;
+        Some(next)
     }
 
     /// Events of our clients' orders are lost: after the next snapshot FIX clients are told how their orders stand.
@@ -123,6 +155,7 @@ impl FarShard {
         if let Some(source) = source_of(&mut event) {
             source.port = seen_here(source.port, from, own);
         }
+        translate_senders(&mut event, |port| seen_here(port, from, own));
         // Prices come their own way, and may be newer than what comes on the other; and who speaks in the owner's place has no numbers: they
         // have no say in them.
         let is_price = item.to == Reader::All && matches!(event.body, Body::Tick(_) | Body::Depth(_));
@@ -285,6 +318,7 @@ impl FarShard {
             | Told::TradingDay { .. }
             | Told::Schedule { .. }
             | Told::Expiry { .. }
+            | Told::AuditAnchor(_)
             | Told::Reference { .. } => {}
             _ if command.source.port == CONTROL => {}
             _ => return (Some(command), false),
@@ -314,4 +348,30 @@ fn asker(event: &mut Event) -> PortMask {
 /// Whether sessions make a report of it.
 fn is_report(event: &Event) -> bool {
     matches!(event.body, Body::Order(_) | Body::Status(_) | Body::Refused(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use pitlane_engine::id::Source;
+    use pitlane_engine::mesh::{Depths, PortClass, mesh};
+    use pitlane_engine::sender::{SenderId, SenderPart, SenderText};
+
+    use super::*;
+
+    #[test]
+    fn an_owner_that_begins_again_is_told_the_newest_senders() {
+        let (_ports, mut ends) = mesh(&[PortClass::Client], 1, Depths::default());
+        let mut shard = FarShard::new(ends.remove(0), 10);
+        let command = |number: usize| {
+            let part = SenderPart::Session(SenderText::EMPTY);
+            Command::new(Source::default(), 0, Told::Sender { id: SenderId(number as u32), part })
+        };
+        (0..SENDERS_TOLD_MAX + 3).for_each(|number| shard.keep_sender(command(number)));
+        for _ in 0..2 {
+            let told: Vec<Command> = std::iter::from_fn(|| shard.next_sender()).collect();
+            assert_eq!((told.len(), told[0]), (SENDERS_TOLD_MAX, command(3)));
+            assert_eq!(shard.next_sender(), None);
+            shard.begin_life();
+        }
+    }
 }

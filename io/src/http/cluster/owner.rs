@@ -12,10 +12,12 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use bytes::Bytes;
-use pitlane_engine::cluster::{Card, Item, Letter, MemberId, Reader, abroad, home_of, is_abroad, source_of};
+use pitlane_engine::cluster::{
+    Card, Item, Letter, MemberId, Reader, home_of, is_abroad, send_abroad, source_of,
+};
 use pitlane_engine::command::{Body as Told, Command, Watch};
 use pitlane_engine::event::{Body, Event};
-use pitlane_engine::id::{IntId, Origin, PortId, SecurityId, ShardId, Source};
+use pitlane_engine::id::{IntId, Origin, PortId, SecurityId, ShardId, Source, StrategyId};
 use pitlane_engine::mesh::{PortEnd, ShardMask};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::shard::{Route, route, shard_of};
@@ -175,7 +177,7 @@ impl Owner {
         let source = Source { origin: Origin::Server, port: PortId::LINK, session: 0 };
         let mut run = 0;
         while let Some((shard, body)) = self.errands.front() {
-            if self.link.send(*shard, Command { source, token: 0, body: *body }).is_err() {
+            if self.link.send(*shard, Command::new(source, 0, *body)).is_err() {
                 break;
             }
             self.errands.pop_front();
@@ -207,7 +209,7 @@ impl Owner {
         now: Timestamp,
         letter: Letter,
         again: &mut impl FnMut(Bytes),
-        claim: &dyn Fn(&IntId) -> bool,
+        claim: &dyn Fn(StrategyId, &IntId) -> bool,
     ) -> Option<Letter> {
         let card = letter.card();
         let follower = self.followers.get_mut(card.member as usize)?;
@@ -268,7 +270,7 @@ impl Owner {
         member: MemberId,
         first: u64,
         commands: Vec<(ShardId, Command)>,
-        claim: &dyn Fn(&IntId) -> bool,
+        claim: &dyn Fn(StrategyId, &IntId) -> bool,
     ) -> u64 {
         let Owner { followers, own, shards, window, .. } = self;
         let follower = &mut followers[member as usize];
@@ -281,7 +283,7 @@ impl Owner {
                 break;
             }
             follower.taken = number;
-            command.source.port = abroad(member, command.source.port);
+            send_abroad(&mut command, member);
             let is_right = match route(&command.body, *shards) {
                 Route::One(right) => right == shard,
                 Route::All => true,
@@ -290,7 +292,7 @@ impl Owner {
                 continue;
             }
             // Ids of REST orders are decided here, where those of all servers for our shards pass.
-            if rest_id(&command).is_none_or(|id| claim(&id)) {
+            if rest_id(&command).is_none_or(|(strategy, id)| claim(strategy, &id)) {
                 follower.inbox.push_back((shard, command));
             } else {
                 let body = refusal(&command, Reason::DuplicateId);
@@ -316,10 +318,10 @@ impl Owner {
     }
 }
 
-/// The id that a REST client has given its order.
-fn rest_id(command: &Command) -> Option<IntId> {
+/// The id that a REST client has given its order, and the strategy within which it is one.
+fn rest_id(command: &Command) -> Option<(StrategyId, IntId)> {
     match command.body {
-        Told::Submit { id, .. } if command.source.origin == Origin::Rest => Some(id),
+        Told::Submit { id, terms } if command.source.origin == Origin::Rest => Some((terms.strategy, id)),
         _ => None,
     }
 }
@@ -346,7 +348,8 @@ pub fn may_come(body: &Told) -> bool {
         | Told::Direct { .. }
         | Told::Phase { .. }
         | Told::Halt { .. }
-        | Told::Validate { .. } => true,
+        | Told::Validate { .. }
+        | Told::Sender { .. } => true,
         Told::Quote { .. }
         | Told::Trade { .. }
         | Told::Tick { .. }
@@ -360,6 +363,7 @@ pub fn may_come(body: &Told) -> bool {
         | Told::Timer
         | Told::Watch { .. }
         | Told::Snapshot { .. }
+        | Told::AuditAnchor(_)
         | Told::Reference { .. } => false,
     }
 }

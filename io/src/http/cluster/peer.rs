@@ -229,7 +229,7 @@ impl Peer {
         self.untaken.clear();
         (self.number, self.sent, self.taken, self.asked_from) = (0, 0, 0, 0);
         (self.phase, self.wants_told, self.asked_at) = (Phase::Away, false, Timestamp::ZERO);
-        self.shards.iter_mut().for_each(FarShard::begin_anew);
+        self.shards.iter_mut().for_each(FarShard::begin_life);
     }
 
     /// It is not here any more.
@@ -385,6 +385,16 @@ impl Peer {
         self.asked.insert(Key::of_command(&command), asked);
         self.counts.routed += 1;
         true
+    }
+
+    /// Tells the owner about the senders of this server that it has not heard of. Nothing is awaited.
+    pub fn tell_senders(&mut self) {
+        for shard in &mut self.shards {
+            while let Some(command) = shard.next_sender() {
+                self.number += 1;
+                self.untaken.push_back((shard.id(), command));
+            }
+        }
     }
 
     /// What an earlier life of the owner was asked and nobody has answered.

@@ -29,6 +29,13 @@ pub fn take_commands(now: Timestamp, peer: &mut Peer, floor: &Floor) -> usize {
             let id = shard.id();
             let Some(command) = shard.poll_command() else { break };
             taken += 1;
+            if matches!(command.body, Told::Sender { .. }) {
+                shard.keep_sender(command);
+                if is_here {
+                    peer.tell_senders();
+                }
+                continue;
+            }
             let (for_owner, wants) = shard.handle_here(now, command);
             if wants {
                 peer.wants_changed();
@@ -67,6 +74,7 @@ fn refused(order: OrderHandle, request_id: IntId, request: Request, source: Sour
 pub fn settle(now: Timestamp, peer: &mut Peer, view: &View) {
     tracing::info!(member = peer.name, "a member is here");
     peer.phase = Phase::Here;
+    peer.tell_senders();
     peer.heard_before = None;
     for Asked { shard, command, .. } in peer.take_lost() {
         let order = match command.body {

@@ -45,7 +45,7 @@ impl Shard {
             }
             self.waiting.pop_front();
         }
-        let Some(Command { source, token, body }) = self.end.poll_command() else { return };
+        let Some(Command { source, token, body, .. }) = self.end.poll_command() else { return };
         match body {
             Told::Snapshot { port } => {
                 self.show(Body::SnapshotBegin { port });
@@ -70,7 +70,7 @@ fn member(card: Card) -> (Peer, PortEnd) {
     let mut asker = ports.remove(1);
     let port = asker.id();
     for body in [Told::Watch { port, what: Watch::Everything, on: true }, Told::Snapshot { port }] {
-        asker.send(SHARD, Command { source: ASKER, token: u32::MAX, body }).expect("there is room");
+        asker.send(SHARD, Command::new(ASKER, u32::MAX, body)).expect("there is room");
     }
     (peer, asker)
 }
@@ -178,7 +178,7 @@ impl World {
             }
             let Some(letter) = self.letters.pop_front() else { continue };
             let mut again = Vec::new();
-            let answer = self.owner.handle(self.now, letter, &mut |post| again.push(post), &|_| true);
+            let answer = self.owner.handle(self.now, letter, &mut |post| again.push(post), &|_, _| true);
             self.calls.extend(again.iter().map(|post| Call::decode(post).expect("our own words")));
             for _ in 0..self.copies() {
                 self.back.extend(answer.clone());
@@ -227,7 +227,7 @@ impl World {
     fn ask(&mut self, token: u32) {
         let body = Told::Halt { security: SecurityId(1), on: true };
         if self.peer.is_here() && self.asker.has_room(SHARD) {
-            self.asker.send(SHARD, Command { source: ASKER, token, body }).expect("there is room");
+            self.asker.send(SHARD, Command::new(ASKER, token, body)).expect("there is room");
         }
     }
 }

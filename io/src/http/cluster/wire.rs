@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_nats::{Client, Subscriber};
 use futures_util::StreamExt;
+use pitlane_engine::id::{IntId, StrategyId};
 use pitlane_protocols::stomp::payload::system::Link;
 use tokio::task::spawn_local;
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -85,7 +86,8 @@ async fn hear_calls(house: Rc<House>, cluster: Rc<Cluster>, mut calls: Subscribe
 async fn hear_letters(house: Rc<House>, cluster: Rc<Cluster>, mut letters: Subscriber) {
     while let Some(message) = letters.next().await {
         let sender = cluster.sender(&message.subject);
-        cluster.handle_letter(house.now(), sender, &message.payload, &|id| house.floor.claim(id));
+        let claim = |strategy: StrategyId, id: &IntId| house.floor.claim(strategy, id);
+        cluster.handle_letter(house.now(), sender, &message.payload, &claim);
         house.ring();
     }
 }

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use pitlane_engine::id::IntId;
+use pitlane_engine::id::{IntId, StrategyId};
 
 /// Ids that are known here; then the oldest is forgotten, which the read model has shown long since: between taking an order and showing
 /// it there is at most one full lane of commands and one of events. Some 4 MB.
@@ -15,20 +15,20 @@ const IDS_MAX: usize = 65_536;
 #[derive(Debug, Default)]
 pub struct ElsewhereIds {
     /// Oldest first.
-    order: VecDeque<IntId>,
-    known: BTreeSet<IntId>,
+    order: VecDeque<(StrategyId, IntId)>,
+    known: BTreeSet<(StrategyId, IntId)>,
 }
 
 impl ElsewhereIds {
-    pub fn contains(&self, id: &IntId) -> bool {
-        self.known.contains(id)
+    pub fn contains(&self, strategy: StrategyId, id: &IntId) -> bool {
+        self.known.contains(&(strategy, *id))
     }
 
-    pub fn add(&mut self, id: IntId) {
-        if !self.known.insert(id) {
+    pub fn add(&mut self, strategy: StrategyId, id: IntId) {
+        if !self.known.insert((strategy, id)) {
             return;
         }
-        self.order.push_back(id);
+        self.order.push_back((strategy, id));
         if self.order.len() > IDS_MAX
             && let Some(oldest) = self.order.pop_front()
         {
@@ -41,15 +41,20 @@ impl ElsewhereIds {
 mod tests {
     use super::*;
 
+    const OWN: StrategyId = StrategyId(1);
+
     #[test]
     fn the_newest_ids_are_known_up_to_their_number() {
         let id = |number: usize| IntId::numbered(b'x', number as u64);
         let mut ids = ElsewhereIds::default();
         for number in 0..IDS_MAX + 3 {
-            ids.add(id(number));
-            ids.add(id(number));
+            ids.add(OWN, id(number));
+            ids.add(OWN, id(number));
         }
         assert_eq!((ids.order.len(), ids.known.len()), (IDS_MAX, IDS_MAX));
-        assert!(!ids.contains(&id(2)) && ids.contains(&id(3)) && ids.contains(&id(IDS_MAX + 2)));
+        assert!(
+            !ids.contains(OWN, &id(2)) && ids.contains(OWN, &id(3)) && ids.contains(OWN, &id(IDS_MAX + 2))
+        );
+        assert!(!ids.contains(StrategyId(2), &id(3)), "another strategy has ids of its own");
     }
 }

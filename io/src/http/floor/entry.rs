@@ -4,8 +4,9 @@
 use pitlane_engine::cluster::home_of;
 use pitlane_engine::command::{Body, Command};
 use pitlane_engine::desk::{Closing, Declined, Ticket};
-use pitlane_engine::id::{AdapterId, IntId, Origin, ShardId, Source};
+use pitlane_engine::id::{AdapterId, IntId, Origin, ShardId, Source, StrategyId};
 use pitlane_engine::reason::Reason;
+use pitlane_engine::sender::{Sender, SenderId};
 use pitlane_engine::shard::{Route, route};
 use pitlane_engine::terms::{Changes, Terms};
 use pitlane_engine::view::Order;
@@ -14,42 +15,56 @@ use super::waiting::{Awaited, NOBODY, Pending, Waiting};
 use super::{Asked, Busy, Floor, Receipt};
 use crate::platform::HTTP;
 
-/// All REST clients are one session: an id means the same order to each of them.
-pub const SESSION: u16 = 0;
+/// The session of what the server itself does here, and of ids that are made before their strategy is known.
+const SESSION: u16 = 0;
+
+/// Order ids over REST belong to their strategy: within it an id makes one order, and whoever trades for another strategy can
+/// neither take an id nor learn that it was used.
+fn session_of(strategy: StrategyId) -> u16 {
+    strategy.0
+}
 
 impl Floor {
     /// Sends a new order, under its own id or under one we make.
-    pub fn submit(&self, id: IntId, terms: Terms) -> Result<(IntId, Pending), Declined> {
-        if self.is_taken_elsewhere(&id) {
+    pub fn submit(&self, sender: SenderId, id: IntId, terms: Terms) -> Result<(IntId, Pending), Declined> {
+        if self.is_taken_elsewhere(terms.strategy, &id) {
             return Err(Reason::DuplicateId.into());
         }
+        let session = session_of(terms.strategy);
         let pending = Waiting::admit(&self.waiting).ok_or(Reason::LaneFull)?;
-        let ticket = self.ticket(&pending, id);
+        let ticket = self.ticket(&pending, session, id, sender);
         let made = self.desk.borrow_mut().submit(&mut self.port.borrow_mut(), ticket, terms)?;
-        self.expect_order(&pending, made);
+        self.expect_order(&pending, session, made);
         if !id.is_none() {
-            self.receipts.borrow_mut().asked(id, Asked::Submit(terms));
+            self.receipts.borrow_mut().asked(session, id, Asked::Submit(terms));
         }
         Ok((made, pending))
     }
 
     /// Sends an order that closes a position, or a part of it.
-    pub fn close(&self, closing: Closing) -> Result<(IntId, Pending), Declined> {
+    pub fn close(&self, sender: SenderId, closing: Closing) -> Result<(IntId, Pending), Declined> {
         let pending = Waiting::admit(&self.waiting).ok_or(Reason::LaneFull)?;
-        let ticket = self.ticket(&pending, IntId::NONE);
+        let session = session_of(closing.strategy);
+        let ticket = self.ticket(&pending, session, IntId::NONE, sender);
         let made = self.desk.borrow_mut().close(&mut self.port.borrow_mut(), ticket, closing)?;
-        self.expect_order(&pending, made);
+        self.expect_order(&pending, session, made);
         Ok((made, pending))
     }
 
     /// Asks to modify an order, which then has this id or one we make. With the simulated venue the answer is that it has been
     /// replaced, so that the order is found under its new id; a venue elsewhere may take its time, and the answer is that it was asked.
-    pub fn modify(&self, order: &Order, id: IntId, changes: Changes) -> Result<(IntId, Pending), Declined> {
-        if self.is_taken_elsewhere(&id) {
+    pub fn modify(
+        &self,
+        sender: SenderId,
+        order: &Order,
+        id: IntId,
+        changes: Changes,
+    ) -> Result<(IntId, Pending), Declined> {
+        if self.is_taken_elsewhere(order.terms.strategy, &id) {
             return Err(Reason::DuplicateId.into());
         }
         let pending = Waiting::admit(&self.waiting).ok_or(Reason::LaneFull)?;
-        let ticket = self.ticket(&pending, id);
+        let ticket = self.ticket(&pending, self.session_for(order), id, sender);
         let made = match self.is_ours(order) {
             true => {
                 let port = &mut self.port.borrow_mut();
@@ -59,15 +74,16 @@ impl Floor {
         };
         self.expect_request(&pending, order, made, self.is_simulated(order));
         if !id.is_none() {
-            self.receipts.borrow_mut().asked(id, Asked::Modify(order.handle, changes));
+            let session = session_of(order.terms.strategy);
+            self.receipts.borrow_mut().asked(session, id, Asked::Modify(order.handle, changes));
         }
         Ok((made, pending))
     }
 
     /// Asks to cancel an order, whoever sent it.
-    pub fn cancel(&self, order: &Order) -> Result<Pending, Declined> {
+    pub fn cancel(&self, sender: SenderId, order: &Order) -> Result<Pending, Declined> {
         let pending = Waiting::admit(&self.waiting).ok_or(Reason::LaneFull)?;
-        let ticket = self.ticket(&pending, IntId::NONE);
+        let ticket = self.ticket(&pending, self.session_for(order), IntId::NONE, sender);
         let made = match self.is_ours(order) {
             true => self.desk.borrow_mut().cancel(&mut self.port.borrow_mut(), ticket, &order.id)?,
             false => self.request(order, ticket, |id| Body::Cancel { order: order.handle, id })?,
@@ -79,7 +95,7 @@ impl Floor {
     /// Tells one shard something whose answer is not awaited.
     pub fn tell(&self, shard: ShardId, body: Body) -> Result<(), Busy> {
         let source = Source { origin: Origin::Server, port: self.port.borrow().id(), session: SESSION };
-        let command = Command { source, token: NOBODY, body };
+        let command = Command::new(source, NOBODY, body);
         self.port.borrow_mut().send(shard, command).map_err(|_full| Busy)?;
         self.ring();
         Ok(())
@@ -103,14 +119,19 @@ impl Floor {
         Ok(shards.len() as u8)
     }
 
+    /// The number of a sender for its orders, modifications and cancels.
+    pub fn name_sender(&self, sender: Sender) -> SenderId {
+        self.port.borrow_mut().name_sender(sender)
+    }
+
     /// An id that nobody has used and nobody else will be given; None: later.
     pub fn make_id(&self) -> Option<IntId> {
         self.desk.borrow_mut().make_id(SESSION)
     }
 
-    /// Whether an id was used today.
-    pub fn knows(&self, id: &IntId) -> bool {
-        self.desk.borrow().is_used(SESSION, id) || self.is_taken_elsewhere(id)
+    /// Whether a strategy has used an id today.
+    pub fn knows(&self, strategy: StrategyId, id: &IntId) -> bool {
+        self.desk.borrow().is_used(session_of(strategy), id) || self.is_taken_elsewhere(strategy, id)
     }
 
     /// Ids of the trading day that were forgotten for want of room.
@@ -118,53 +139,68 @@ impl Floor {
         self.desk.borrow().ids_dropped()
     }
 
-    /// Whether a REST client of another server has used an id, as far as is known here.
-    fn is_taken_elsewhere(&self, id: &IntId) -> bool {
+    /// Whether a REST client of another server has used an id for the strategy, as far as is known here.
+    fn is_taken_elsewhere(&self, strategy: StrategyId, id: &IntId) -> bool {
         if id.is_none() {
             return false;
         }
-        let is_other = |order: &Order| is_of_rest(order) && !self.is_from_here(order);
-        self.is_on_its_way(id) || self.view().orders_with_id(id).iter().any(is_other)
+        // The desk knows those from here, unless they are of a version that gave all strategies one session.
+        let is_desks =
+            |order: &Order| self.is_from_here(order) && order.source.session == session_of(strategy);
+        let is_other =
+            |order: &Order| is_of_rest(order) && order.terms.strategy == strategy && !is_desks(order);
+        self.is_on_its_way(strategy, id) || self.view().orders_with_id(id).iter().any(is_other)
     }
 
     /// Whether an order of this id was sent to a shard of ours by another server; the read model may not show it yet.
-    pub fn is_on_its_way(&self, id: &IntId) -> bool {
-        self.elsewhere.borrow().contains(id)
+    pub fn is_on_its_way(&self, strategy: StrategyId, id: &IntId) -> bool {
+        self.elsewhere.borrow().contains(strategy, id)
     }
 
     /// Takes an id for an order that another server sends to a shard of ours. False: it has been used.
-    pub fn claim(&self, id: &IntId) -> bool {
-        let is_used = self.knows(id) || self.view().orders_with_id(id).iter().any(is_of_rest);
+    pub fn claim(&self, strategy: StrategyId, id: &IntId) -> bool {
+        let is_same = |order: &Order| is_of_rest(order) && order.terms.strategy == strategy;
+        let is_used = self.knows(strategy, id) || self.view().orders_with_id(id).iter().any(is_same);
         if !is_used {
-            self.elsewhere.borrow_mut().add(*id);
+            self.elsewhere.borrow_mut().add(strategy, *id);
         }
         !is_used
     }
 
-    /// What was asked under an id that a client gave.
-    pub fn receipt(&self, id: &IntId) -> Option<Receipt> {
-        self.receipts.borrow().get(id)
+    /// What was asked for a strategy under an id that a client gave.
+    pub fn receipt(&self, strategy: StrategyId, id: &IntId) -> Option<Receipt> {
+        self.receipts.borrow().get(session_of(strategy), id)
     }
 
     /// The asker of a request was told what came of it.
-    pub fn told(&self, id: &IntId, reason: Reason) {
-        self.receipts.borrow_mut().told(id, reason);
+    pub fn told(&self, strategy: StrategyId, id: &IntId, reason: Reason) {
+        self.receipts.borrow_mut().told(session_of(strategy), id, reason);
     }
 
-    /// Whether an order came over REST.
+    /// Whether an order came over REST, at this server.
     pub fn is_from_here(&self, order: &Order) -> bool {
-        order.source.port == self.port.borrow().id() && order.source.session == SESSION
+        order.source.port == self.port.borrow().id() && order.source.origin == Origin::Rest
     }
 
     /// Whether it did, and the desk still knows it.
     fn is_ours(&self, order: &Order) -> bool {
         self.is_from_here(order)
-            && self.desk.borrow().order(SESSION, &order.id).is_some_and(|known| known.order == order.handle)
+            && self
+                .desk
+                .borrow()
+                .order(order.source.session, &order.id)
+                .is_some_and(|known| known.order == order.handle)
     }
 
-    fn ticket(&self, pending: &Pending, id: IntId) -> Ticket {
-        let source = Source { origin: Origin::Rest, port: self.port.borrow().id(), session: SESSION };
-        Ticket { source, token: pending.token(), id }
+    /// The session of a request about an order: its own, by which the desk knows it (of an earlier version that may be another
+    /// than its strategy's), or that of its strategy.
+    fn session_for(&self, order: &Order) -> u16 {
+        if self.is_ours(order) { order.source.session } else { session_of(order.terms.strategy) }
+    }
+
+    fn ticket(&self, pending: &Pending, session: u16, id: IntId, sender: SenderId) -> Ticket {
+        let source = Source { origin: Origin::Rest, port: self.port.borrow().id(), session };
+        Ticket { source, token: pending.token(), id, sender }
     }
 
     /// Sends a request about an order that is not the desk's.
@@ -174,21 +210,21 @@ impl Floor {
         ticket: Ticket,
         body: impl FnOnce(IntId) -> Body,
     ) -> Result<IntId, Declined> {
-        let Ticket { source, token, id } = ticket;
+        let Ticket { source, token, id, sender } = ticket;
         let id = match id.is_none() {
-            true => self.make_id().ok_or(Reason::LaneFull)?,
-            false if self.knows(&id) => return Err(Reason::DuplicateId.into()),
+            true => self.desk.borrow_mut().make_id(source.session).ok_or(Reason::LaneFull)?,
+            false if self.knows(order.terms.strategy, &id) => return Err(Reason::DuplicateId.into()),
             false => id,
         };
-        let command = Command { source, token, body: body(id) };
+        let command = Command { source, token, sender, body: body(id) };
         let sent = self.port.borrow_mut().send(order.handle.shard(), command);
         sent.map_err(|_full| Reason::LaneFull)?;
-        self.desk.borrow_mut().note_used(SESSION, &id);
+        self.desk.borrow_mut().note_used(source.session, &id);
         Ok(id)
     }
 
-    fn expect_order(&self, pending: &Pending, id: IntId) {
-        pending.expect(Awaited::Order { session: SESSION, id });
+    fn expect_order(&self, pending: &Pending, session: u16, id: IntId) {
+        pending.expect(Awaited::Order { session, id });
         self.ring();
     }
 
@@ -213,7 +249,7 @@ impl Floor {
 
 /// Whether an order came over REST, at whichever server.
 pub fn is_of_rest(order: &Order) -> bool {
-    let Source { origin, port, session } = order.source;
+    let Source { origin, port, .. } = order.source;
     let port = home_of(port).map_or(port, |(_, port)| port);
-    origin == Origin::Rest && session == SESSION && port == HTTP
+    origin == Origin::Rest && port == HTTP
 }

@@ -6,8 +6,7 @@ use pitlane_engine::index::IdIndex;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::{Changes, Terms};
 
-/// All who ask over REST choose their ids from one room.
-const SESSION: u16 = 0;
+use crate::pages::LARGE_PAGES;
 
 /// A request as it was sent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +27,7 @@ pub struct Receipt {
 #[derive(Debug)]
 pub struct Receipts {
     /// A ring once it is full.
-    kept: Vec<(IntId, Receipt)>,
+    kept: Vec<(u16, IntId, Receipt)>,
     /// Where the next one goes when it is full.
     oldest: usize,
     /// Where each is.
@@ -37,40 +36,42 @@ pub struct Receipts {
 
 impl Receipts {
     pub fn new(max: u32, seed: u64) -> Receipts {
-        Receipts { kept: Vec::new(), oldest: 0, index: IdIndex::new(max.max(1), seed) }
+        Receipts { kept: Vec::new(), oldest: 0, index: IdIndex::new(max.max(1), seed, LARGE_PAGES) }
     }
 
-    pub fn get(&self, id: &IntId) -> Option<Receipt> {
-        self.place(id).map(|at| self.kept[at].1)
+    /// What was asked under an id of this session.
+    pub fn get(&self, session: u16, id: &IntId) -> Option<Receipt> {
+        self.place(session, id).map(|at| self.kept[at].2)
     }
 
-    pub fn asked(&mut self, id: IntId, asked: Asked) {
+    pub fn asked(&mut self, session: u16, id: IntId, asked: Asked) {
         let receipt = Receipt { asked, told: None };
-        if let Some(at) = self.place(&id) {
-            self.kept[at].1 = receipt;
+        if let Some(at) = self.place(session, &id) {
+            self.kept[at].2 = receipt;
             return;
         }
         let at = if self.index.is_full() {
             let at = self.oldest;
-            self.index.remove(SESSION, &self.kept[at].0, at as u32);
-            self.kept[at] = (id, receipt);
+            self.index.remove(self.kept[at].0, &self.kept[at].1, at as u32);
+            self.kept[at] = (session, id, receipt);
             self.oldest = (at + 1) % self.kept.len();
             at
         } else {
-            self.kept.push((id, receipt));
+            self.kept.push((session, id, receipt));
             self.kept.len() - 1
         };
-        self.index.insert(SESSION, &id, at as u32);
+        self.index.insert(session, &id, at as u32);
     }
 
-    pub fn told(&mut self, id: &IntId, reason: Reason) {
-        if let Some(at) = self.place(id) {
-            self.kept[at].1.told = Some(reason);
+    pub fn told(&mut self, session: u16, id: &IntId, reason: Reason) {
+        if let Some(at) = self.place(session, id) {
+            self.kept[at].2.told = Some(reason);
         }
     }
 
-    fn place(&self, id: &IntId) -> Option<usize> {
-        self.index.get(SESSION, id, |at| self.kept[at as usize].0 == *id).map(|at| at as usize)
+    fn place(&self, session: u16, id: &IntId) -> Option<usize> {
+        let is_it = |at: u32| (self.kept[at as usize].0, &self.kept[at as usize].1) == (session, id);
+        self.index.get(session, id, is_it).map(|at| at as usize)
     }
 }
 
@@ -83,23 +84,36 @@ mod tests {
         let id = |n: u64| IntId::numbered(b'x', n);
         let mut receipts = Receipts::new(3, 1);
         for n in 0..8 {
-            receipts.asked(id(n), Asked::Submit(Terms::default()));
-            receipts.told(&id(n), Reason::BadLot);
-            let known = (0..=n).filter(|n| receipts.get(&id(*n)).is_some());
+            receipts.asked(0, id(n), Asked::Submit(Terms::default()));
+            receipts.told(0, &id(n), Reason::BadLot);
+            let known = (0..=n).filter(|n| receipts.get(0, &id(*n)).is_some());
             assert!(known.eq((n + 1).saturating_sub(3)..=n), "the newest three");
             assert!(receipts.kept.len() <= 3);
         }
-        assert_eq!(receipts.get(&id(7)).and_then(|receipt| receipt.told), Some(Reason::BadLot));
+        assert_eq!(receipts.get(0, &id(7)).and_then(|receipt| receipt.told), Some(Reason::BadLot));
     }
 
     #[test]
     fn another_request_under_the_same_id_takes_its_place() {
         let id = IntId::numbered(b'x', 1);
         let mut receipts = Receipts::new(3, 1);
-        receipts.asked(id, Asked::Submit(Terms::default()));
-        receipts.told(&id, Reason::None);
+        receipts.asked(0, id, Asked::Submit(Terms::default()));
+        receipts.told(0, &id, Reason::None);
         let asked = Asked::Modify(OrderHandle::NONE, Changes::default());
-        receipts.asked(id, asked);
-        assert_eq!((receipts.get(&id), receipts.kept.len()), (Some(Receipt { asked, told: None }), 1));
+        receipts.asked(0, id, asked);
+        assert_eq!((receipts.get(0, &id), receipts.kept.len()), (Some(Receipt { asked, told: None }), 1));
+    }
+
+    #[test]
+    fn one_id_of_two_sessions_is_two_requests() {
+        let id = IntId::numbered(b'x', 1);
+        let mut receipts = Receipts::new(3, 1);
+        receipts.asked(1, id, Asked::Submit(Terms::default()));
+        assert_eq!(receipts.get(2, &id), None);
+        let other = Asked::Modify(OrderHandle::NONE, Changes::default());
+        receipts.asked(2, id, other);
+        receipts.told(2, &id, Reason::BadLot);
+        assert_eq!(receipts.get(1, &id).map(|receipt| receipt.told), Some(None));
+        assert_eq!(receipts.get(2, &id), Some(Receipt { asked: other, told: Some(Reason::BadLot) }));
     }
 }

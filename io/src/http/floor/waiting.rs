@@ -169,6 +169,8 @@ impl Waiting {
             | Body::Restrict { .. }
             | Body::Kill { .. }
             | Body::Directed { .. }
+            | Body::Sender { .. }
+            | Body::Sent { .. }
             | Body::Alert { .. }
             | Body::ToVenue(_)
             | Body::Budget(_)

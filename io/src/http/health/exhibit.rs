@@ -159,12 +159,14 @@ fn http(house: &House, out: &mut Exposition) {
         "Requests with wrong credentials, or too many.",
         refused,
     );
-    out.single("pitlane_http_connections", G, "Connections open now.", house.seats.len());
+    out.single("pitlane_http_connections", G, "Connections open now.", house.admission.len());
     out.single("pitlane_http_connections_total", C, "Connections taken in.", meter.accepted.get());
     let away = meter.turned_away.get();
-    out.single("pitlane_http_turned_away_total", C, "Connections for which there was no seat.", away);
+    out.single("pitlane_http_turned_away_total", C, "Connections for which there was no room.", away);
     let failed = meter.handshakes_failed.get();
     out.single("pitlane_http_handshakes_failed_total", C, "TLS handshakes that failed.", failed);
+    let evicted = meter.evicted.get();
+    out.single("pitlane_http_evicted_total", C, "Connections closed to make room for others.", evicted);
     let slow = meter.timed_out.get();
     out.single("pitlane_http_timed_out_total", C, "Connections closed for being slow or idle.", slow);
     let forgotten = house.floor.ids_forgotten();

@@ -3,8 +3,8 @@
 use pitlane_protocols::rest::{
     AccountVO, AdapterVO, AnyOrderVO, CashBalanceVO, ConfirmationVO, ExchangeVO, ForexVO, IdentityVO,
     LimitOrderChangeVO, LimitOrderVO, LimitsVO, MarketDataSubscriptionVO, MarketOrderChangeVO, MarketOrderVO,
-    OrderVO, PhaseVO, PortfolioVO, PositionVO, RatesVO, RiskVO, SecurityFamilyVO, SecurityVO, SessionVO,
-    StopLimitOrderChangeVO, StopLimitOrderVO, StopOrderChangeVO, StopOrderVO, StrategyVO,
+    OrderVO, PhaseVO, PortfolioVO, PositionVO, RatesVO, RiskVO, SecurityFamilyVO, SecurityVO, SenderVO,
+    SessionVO, StopLimitOrderChangeVO, StopLimitOrderVO, StopOrderChangeVO, StopOrderVO, StrategyVO,
     TransactionRequestVO, TransactionVO,
 };
 use serde_json::{Map, Value, json};
@@ -50,6 +50,7 @@ pub fn all() -> Value {
     gathered.said::<ForexVO<'_>>();
     gathered.said::<IdentityVO<'_>>();
     gathered.said::<OrderVO<'_>>();
+    gathered.said::<SenderVO>();
     gathered.said::<PortfolioVO<'_>>();
     gathered.said::<PositionVO<'_>>();
     gathered.said::<RiskVO>();

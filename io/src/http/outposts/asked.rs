@@ -142,6 +142,7 @@ mod tests {
             what: What::Entered,
             status: Status::PendingNew,
             reason: Reason::None,
+            sender: Default::default(),
             terms,
         };
         Event { seq: 1, at: Timestamp(1), body: Body::Order(order) }

@@ -4,6 +4,7 @@ use async_nats::Subject;
 use pitlane_engine::command::{Body, Command};
 use pitlane_engine::id::IntId;
 use pitlane_engine::reason::Reason;
+use pitlane_engine::sender::{Protocol, Sender, SenderText};
 use pitlane_engine::strategy::letters::{self as said, Letter, Parcel, Reply, Welcome};
 use pitlane_engine::time::Timestamp;
 
@@ -292,7 +293,13 @@ impl Inner {
                 }
             }
         }
-        match floor.forward(Command { source, token: 0, body: command.body }) {
+        let sender = floor.name_sender(Sender {
+            protocol: Protocol::Strategy,
+            login: SenderText::new(&seat.name),
+            session: SenderText::new(&seat.host),
+            ..Sender::default()
+        });
+        match floor.forward(Command { source, token: 0, sender, body: command.body }) {
             Ok(_) => {
                 seat.asked.sent(id, request, reply.cloned());
                 None

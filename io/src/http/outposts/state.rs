@@ -3,6 +3,7 @@
 use pitlane_engine::event::{Adjustment, Body, Event, OrderReport, OrderTerms, What};
 use pitlane_engine::id::{ShardId, Source, StrategyId};
 use pitlane_engine::reason::Reason;
+use pitlane_engine::sender::SenderId;
 use pitlane_engine::shard::shard_of;
 use pitlane_engine::strategy::letters::Placed;
 use pitlane_engine::time::Timestamp;
@@ -50,6 +51,7 @@ pub fn terms_of(order: &Order, what: What) -> OrderTerms {
         what,
         status: order.status,
         reason: Reason::None,
+        sender: order.sent.submitted,
         terms: order.terms,
     }
 }
@@ -65,6 +67,7 @@ fn report_of(order: &Order) -> OrderReport {
         last_qty: order.last_qty,
         last_price: order.last_price,
         source: order.source,
+        sender: SenderId::NONE,
         security: order.terms.security,
         strategy: order.terms.strategy,
         account: order.terms.account,

@@ -70,7 +70,7 @@ impl Outposts {
             return None;
         }
         let body = Body::Phase { strategy, phase: Phase::Stop };
-        floor.forward(Command { source, token: 0, body }).ok()?;
+        floor.forward(Command::new(source, 0, body)).ok()?;
         self.inner.borrow_mut().seats[at].begin_stop();
         if cancels {
             self.cancel_all(source, floor);
@@ -103,7 +103,7 @@ impl Outposts {
         for order in orders {
             let Some(id) = self.inner.borrow_mut().new_id() else { return };
             let body = Body::Cancel { order: order.handle, id };
-            if floor.forward(Command { source, token: 0, body }).is_err() {
+            if floor.forward(Command::new(source, 0, body)).is_err() {
                 tracing::warn!(order = %order.id, "an order of a silent strategy could not be cancelled");
             }
         }
@@ -117,7 +117,7 @@ fn start(source: Source, floor: &Floor) -> bool {
     let phases = life::way(Phase::Stop, Phase::Running).unwrap_or_default();
     phases.into_iter().all(|phase| {
         let body = Body::Phase { strategy, phase };
-        floor.forward(Command { source, token: 0, body }).is_ok()
+        floor.forward(Command::new(source, 0, body)).is_ok()
     })
 }
 

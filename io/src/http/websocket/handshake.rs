@@ -1,5 +1,6 @@
 //! The opening handshake (RFC 6455, 4.2). Who may ask at all was judged before, by Host and Origin.
 
+use aws_lc_rs::digest;
 use base64ct::{Base64, Encoding};
 use hyper::header::{
     CONNECTION, HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
@@ -8,7 +9,6 @@ use hyper::header::{
 use hyper::http::request::Parts as Head;
 use hyper::{StatusCode, Version};
 use pitlane_protocols::stomp::sub_protocol::{self, Answer};
-use ring::digest;
 
 use crate::http::problem::Problem;
 

@@ -40,6 +40,7 @@ use crate::fix::settings::{Arrival, FixSettings};
 use crate::net::ConnectionId;
 use crate::net::happening::Happening;
 use crate::net::sockets::Sockets;
+use crate::pages::LARGE_PAGES;
 use crate::stages::Recorder;
 
 /// How long the last words of all sessions may take when the service stops; then they are cut off.
@@ -137,6 +138,7 @@ impl FixRoom {
             finished_max: FINISHED_MAX,
             prefix: b'f',
             seed: settings.instance ^ now.0,
+            pages: LARGE_PAGES,
         };
         let mut room = FixRoom {
             gateway,

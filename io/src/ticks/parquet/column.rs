@@ -173,7 +173,7 @@ fn unit_ns(column: &ColumnDescriptor, role: usize) -> Option<i64> {
         return Some(1);
     }
     match (column.logical_type_ref(), column.converted_type()) {
-        (Some(LogicalType::Timestamp { unit, .. }), _) => Some(match unit {
+        (Some(LogicalType::Timestamp(time)), _) => Some(match time.unit {
             TimeUnit::MILLIS => NS_PER_MS as i64,
             TimeUnit::MICROS => NS_PER_US,
             TimeUnit::NANOS => 1,

@@ -17,6 +17,7 @@ use pitlane_engine::command::Report;
 use pitlane_engine::desk::{Desk, DeskSettings, IdBlock};
 use pitlane_engine::event::{Ask, Instruction};
 use pitlane_engine::id::{IntId, OrderHandle, PortId};
+use pitlane_engine::pages::LargePages;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::text::parse_u64;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
@@ -387,7 +388,15 @@ pub(super) fn readable(text: &[u8]) -> String {
 }
 
 fn idle_desk(port: PortId) -> Desk {
-    let settings =
-        DeskSettings { port, shards: 1, orders_max: 1, ids_max: 1, finished_max: 1, prefix: b'v', seed: 0 };
+    let settings = DeskSettings {
+        port,
+        shards: 1,
+        orders_max: 1,
+        ids_max: 1,
+        finished_max: 1,
+        prefix: b'v',
+        seed: 0,
+        pages: LargePages::NONE,
+    };
     Desk::new(settings, IdBlock { next: 1, end: 2 })
 }

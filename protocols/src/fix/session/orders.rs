@@ -114,7 +114,7 @@ impl Session {
         let Some(place) = self.book.add(Order::new(id, terms, now)) else {
             return self.refuse_order(now, message, order, Reason::ShardFull.into());
         };
-        let ticket = Ticket { source: self.settings.source, token: place, id };
+        let ticket = Ticket { source: self.settings.source, token: place, id, ..Ticket::default() };
         self.request = Some(Request::Submit { ticket, terms });
     }
 
@@ -194,7 +194,7 @@ impl Session {
     /// Of a request about an order. The token of the order itself is its place in the book, so that its reports find it.
     fn ticket(&mut self, id: IntId) -> Ticket {
         self.token = self.token.wrapping_add(1);
-        Ticket { source: self.settings.source, token: self.token | REQUEST, id }
+        Ticket { source: self.settings.source, token: self.token | REQUEST, id, ..Ticket::default() }
     }
 
     /// The next cancel of the orders of a client that is away. Each has an id that the desk makes.

@@ -58,6 +58,8 @@ impl Broker {
             | Body::Restrict { .. }
             | Body::Kill { .. }
             | Body::Directed { .. }
+            | Body::Sender { .. }
+            | Body::Sent { .. }
             | Body::Alert { .. }
             | Body::ToVenue(_)
             | Body::Budget(_)
@@ -339,6 +341,7 @@ mod tests {
             last_qty: Qty::ZERO,
             last_price: Price::ZERO,
             source: Source { origin: Origin::Rest, port: PortId(0), session: 0 },
+            sender: Default::default(),
             security: SecurityId(1),
             strategy: StrategyId::SERVER,
             account: AccountId(1),

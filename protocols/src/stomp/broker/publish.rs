@@ -98,11 +98,14 @@ impl Broker {
             let Some(Some(connection)) = self.connections.get_mut(slot as usize) else { continue };
             let place = subscriber.subscription;
             connection.session.deliver(now, place, strategy, &mut self.rendered, &self.settings.naming);
-            if !connection.is_settled() {
+            if connection.is_settled() {
+                self.account(slot);
+            } else {
                 self.settle(now, slot);
             }
         }
         self.found = found;
+        self.shed_if_full(now);
     }
 
     /// Market data: `set` makes it the newest of its topic. A rare event does not swallow what still waits.
@@ -128,11 +131,14 @@ impl Broker {
             let slot = subscriber.session;
             let Some(Some(connection)) = self.connections.get_mut(slot as usize) else { continue };
             connection.session.offer(now, subscriber.subscription, topic, is_rare, &mut self.market);
-            if !connection.is_settled() {
+            if connection.is_settled() {
+                self.account(slot);
+            } else {
                 self.settle(now, slot);
             }
         }
         self.market.give_subscribers(topic, subscribers);
+        self.shed_if_full(now);
     }
 
     pub(super) fn next_seq(&mut self) -> u64 {

@@ -34,7 +34,7 @@ fn post(number: u64, count: u64) -> Call {
 
 fn command(token: u32) -> Command {
     let source = Source { origin: Origin::Rest, port: PortId(1), session: 0 };
-    Command { source, token, body: Told::Halt { security: SecurityId(1), on: true } }
+    Command::new(source, token, Told::Halt { security: SecurityId(1), on: true })
 }
 
 /// Everything that can be heard is, and gives the numbers.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use pitlane_engine::desk::Desk;
 use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::refdata::RefData;
+use pitlane_engine::sender::{Protocol, Sender, SenderAddress, SenderId, SenderText};
 use pitlane_engine::time::Timestamp;
 use pitlane_protocols::fix::entry::Request;
 use pitlane_protocols::fix::session::{Session, SessionSettings, State};
@@ -20,6 +21,7 @@ use crate::config::Secret;
 use crate::fix::clerk;
 use crate::net::ConnectionId;
 use crate::net::sockets::Sockets;
+use crate::platform::address_of;
 use crate::platform::gateway::transmit::transmit;
 use pitlane_protocols::stomp::payload::system::Link;
 
@@ -55,6 +57,8 @@ pub struct Client {
     pub generation: u64,
     /// By whose login it came in, and by which books; none: by none.
     pub admitted: Option<(Arc<str>, u64)>,
+    /// By which the port has named who is connected; none: nothing was sent since it connected.
+    pub sender: SenderId,
 }
 
 pub struct Driven {
@@ -88,6 +92,7 @@ impl Client {
             is_asking: false,
             generation: 0,
             admitted: None,
+            sender: SenderId::NONE,
         }
     }
 
@@ -135,7 +140,8 @@ impl Client {
                 return Driven { work, again };
             };
             turn.decoded();
-            match request.send(desk, port) {
+            let sender = self.sender(port);
+            match request.send(desk, port, sender) {
                 Ok(id) => turn.sent(id),
                 Err(declined) if is_full(declined.reason) => {
                     self.held = Some(request);
@@ -145,6 +151,21 @@ impl Client {
             }
         }
         Driven { work: REQUESTS_PER_ROUND_MAX, again: true }
+    }
+
+    /// Who sends by this session, by the login and address of the connection.
+    fn sender(&mut self, port: &mut PortEnd) -> SenderId {
+        if self.sender == SenderId::NONE {
+            let by_config = self.login.as_ref().map(|(login, _)| login.as_str());
+            let login = self.admitted.as_ref().map(|(login, _)| &**login).or(by_config);
+            self.sender = port.name_sender(Sender {
+                protocol: Protocol::Fix,
+                address: self.peer.map_or(SenderAddress::NONE, |peer| address_of(peer.ip())),
+                login: SenderText::new(login.unwrap_or_default()),
+                session: SenderText::new(&self.session.settings().target_comp_id),
+            });
+        }
+        self.sender
     }
 
     /// Name and password of a Logon: by the config at once, by the books later. Answers whether the session can go on.

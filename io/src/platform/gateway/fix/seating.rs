@@ -1,6 +1,7 @@
 //! How a connection comes to its session: by the first frame, here or on the gateway where the session lives.
 
 use pitlane_engine::id::{Origin, Source};
+use pitlane_engine::sender::SenderId;
 use pitlane_engine::time::Timestamp;
 
 use super::client::Client;
@@ -66,6 +67,7 @@ impl FixRoom {
         schedule.into_iter().for_each(|schedule| client.session.set_schedule(schedule));
         client.connection = Some(id);
         client.peer = sockets.peer(id);
+        client.sender = SenderId::NONE;
         client.since = now;
         if self.seats.len() <= id.slot() {
             self.seats.resize(id.slot() + 1, None);

@@ -309,7 +309,7 @@ impl Link {
     }
 
     fn send(&mut self, shard: ShardId, body: Body, port: &mut PortEnd) {
-        let command = Command { source: self.source, token: 0, body };
+        let command = Command::new(self.source, 0, body);
         if port.send(shard, command).is_err() {
             self.errands.send(shard, command);
         }

@@ -49,7 +49,7 @@ impl Stored {
         let token = self.token.wrapping_add(1);
         // It is watched already.
         let body = Body::Watch { port: source.port, what: Watch::Venue(adapter), on: true };
-        if port.send(shard, Command { source, token, body }).is_err() {
+        if port.send(shard, Command::new(source, token, body)).is_err() {
             return false;
         }
         (self.token, self.asked) = (token, Some((token, self.sent.len())));

@@ -1,0 +1,452 @@
+//! Who sent an order, a modification or a cancel: login, address, protocol and session.
+//!
+//! ```text
+//! gateway ─ Sender ─► PortEnd: SenderLog ── SenderId ──► every command, every order event
+//!                          └─ Body::Sender, once to each shard, before the first command with that id
+//! shard: SenderTable ── Body::Sender (event) ──► View: SenderTable ──► REST
+//! ```
+//!
+//! A command carries a number of four bytes, so the path of an order copies no text. The text travels once: a port tells
+//! each shard what a number means before it uses the number, as a command that is journalled like any other. So the
+//! journal alone tells who sent what, and a replay, a standby and another server of a cluster know it too.
+//!
+//! A number is the port and a count. A port counts on from [`SenderLog::begin`], which is given a number beyond those of
+//! all earlier starts.
+
+use core::net::Ipv6Addr;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
+
+use crate::id::PortId;
+use crate::image::{Damage, Image, Problem, Reader, Sink, image};
+
+/// Bytes of a login or of the name of a session: the longest name of a user and the longest CompID.
+pub const SENDER_TEXT_BYTES_MAX: usize = 64;
+
+/// Senders that one port can name between two starts of the server. Beyond it a sender is named without its address, so
+/// that the login is always recorded.
+pub const SENDERS_PER_PORT_MAX: u32 = 8_192;
+
+/// Of these, so many are kept for senders without an address: more than there are users and FIX sessions.
+pub const SENDERS_WITHOUT_ADDRESS_MAX: u32 = 2_048;
+
+/// Senders that a shard and a read model know, 10 MB: all that eight ports can name between two starts. Beyond it the
+/// oldest are forgotten, and only the journal tells who sent their orders.
+pub const SENDERS_MAX: usize = 65_536;
+
+const PORT_SHIFT: u32 = 24;
+const COUNT_MASK: u32 = (1 << PORT_SHIFT) - 1;
+/// Counts below this one have a meaning of their own.
+const COUNT_FIRST: u32 = 16;
+
+/// A sender, by the number under which its port has told the shards about it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SenderId(pub u32);
+
+impl SenderId {
+    /// Not known: the command is of a version that did not record it, or is no order of a client.
+    pub const NONE: SenderId = SenderId(0);
+    /// The platform itself: an expiry, the close of a position, a cancel when a client is gone.
+    pub const INTERNAL: SenderId = SenderId(1);
+    /// More senders than a port can name.
+    pub const UNLISTED: SenderId = SenderId(2);
+
+    /// Whether a port has named it.
+    pub fn is_named(self) -> bool {
+        self.0 & COUNT_MASK >= COUNT_FIRST
+    }
+
+    pub fn port(self) -> PortId {
+        PortId((self.0 >> PORT_SHIFT) as u8)
+    }
+
+    /// The same sender where its port has another number.
+    pub fn with_port(self, port: PortId) -> SenderId {
+        if self.is_named() { SenderId((port.0 as u32) << PORT_SHIFT | self.0 & COUNT_MASK) } else { self }
+    }
+}
+
+/// How a sender is connected.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Protocol {
+    /// The platform itself.
+    #[default]
+    Internal,
+    Rest,
+    Fix,
+    Stomp,
+    Strategy,
+}
+
+/// Text of a sender: printable ASCII, other characters are shown as `?`, and what is longer is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SenderText {
+    /// Followed by zeros.
+    bytes: [u8; SENDER_TEXT_BYTES_MAX],
+    len: u8,
+}
+
+impl SenderText {
+    pub const EMPTY: SenderText = SenderText { bytes: [0; SENDER_TEXT_BYTES_MAX], len: 0 };
+
+    pub fn new(text: &str) -> SenderText {
+        let mut made = SenderText::EMPTY;
+        for (place, character) in made.bytes.iter_mut().zip(text.chars()) {
+            *place = if character.is_ascii_graphic() { character as u8 } else { b'?' };
+            made.len += 1;
+        }
+        made
+    }
+
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..self.len as usize]).unwrap_or_default()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
+impl Default for SenderText {
+    fn default() -> SenderText {
+        SenderText::EMPTY
+    }
+}
+
+/// An address as 16 bytes: IPv6, or IPv4 mapped into it. All zeros: there is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SenderAddress(pub [u8; 16]);
+
+impl SenderAddress {
+    pub const NONE: SenderAddress = SenderAddress([0; 16]);
+}
+
+impl fmt::Display for SenderAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", Ipv6Addr::from(self.0).to_canonical())
+    }
+}
+
+/// Who sends, as far as the server knows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Sender {
+    pub protocol: Protocol,
+    pub address: SenderAddress,
+    /// The user, token or strategy; empty: none was needed.
+    pub login: SenderText,
+    /// FIX: the client's CompID. A strategy in a process of its own: its host. Otherwise empty.
+    pub session: SenderText,
+}
+
+/// One half of what a port tells about a sender: a command has no room for both texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SenderPart {
+    /// Comes first.
+    Login { protocol: Protocol, address: SenderAddress, login: SenderText },
+    /// Follows if there is a session.
+    Session(SenderText),
+}
+
+impl Sender {
+    /// What is told about it, in this order.
+    pub fn parts(&self) -> impl Iterator<Item = SenderPart> {
+        let Sender { protocol, address, login, session } = *self;
+        let first = SenderPart::Login { protocol, address, login };
+        let second = (!session.is_empty()).then_some(SenderPart::Session(session));
+        std::iter::once(first).chain(second)
+    }
+}
+
+/// The senders that are known, oldest first.
+#[derive(Clone, Debug, Default)]
+pub struct SenderTable {
+    known: BTreeMap<SenderId, Sender>,
+    /// In the order in which they were told.
+    order: VecDeque<SenderId>,
+}
+
+impl SenderTable {
+    pub fn get(&self, id: SenderId) -> Option<&Sender> {
+        self.known.get(&id)
+    }
+
+    pub fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    /// The sender at a place of the order in which they were told.
+    pub fn at(&self, at: usize) -> Option<(SenderId, &Sender)> {
+        let id = *self.order.get(at)?;
+        self.known.get(&id).map(|sender| (id, sender))
+    }
+
+    /// Adds a sender or what is new about it. Beyond [`SENDERS_MAX`] the oldest is forgotten.
+    pub fn insert(&mut self, id: SenderId, sender: Sender) {
+        if !id.is_named() || self.known.insert(id, sender).is_some() {
+            return;
+        }
+        self.order.push_back(id);
+        if self.order.len() > SENDERS_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
+    }
+
+    /// Adds a half of what is told about a sender, and gives the sender.
+    pub fn tell(&mut self, id: SenderId, part: SenderPart) -> Sender {
+        let sender = match part {
+            SenderPart::Login { protocol, address, login } => {
+                Sender { protocol, address, login, session: SenderText::EMPTY }
+            }
+            SenderPart::Session(session) => Sender { session, ..self.get(id).copied().unwrap_or_default() },
+        };
+        self.insert(id, sender);
+        sender
+    }
+
+    /// Forgets all but these.
+    pub fn retain(&mut self, mut is_kept: impl FnMut(SenderId) -> bool) {
+        self.order.retain(|id| is_kept(*id));
+        let SenderTable { known, order } = self;
+        let kept: BTreeSet<SenderId> = order.iter().copied().collect();
+        known.retain(|id, _| kept.contains(id));
+    }
+}
+
+/// Canonical: in the order in which they were told.
+impl Image for SenderTable {
+    fn encode(&self, out: &mut impl Sink) {
+        (self.order.len() as u32).encode(out);
+        for id in &self.order {
+            (*id, self.known.get(id).copied().unwrap_or_default()).encode(out);
+        }
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<SenderTable, Damage> {
+        let count = u32::decode(from)? as usize;
+        from.check(count <= SENDERS_MAX && count <= from.left(), Problem::Value)?;
+        let mut table = SenderTable::default();
+        for _ in 0..count {
+            let (id, sender): (SenderId, Sender) = Image::decode(from)?;
+            from.check(id.is_named() && table.get(id).is_none(), Problem::Value)?;
+            table.insert(id, sender);
+        }
+        Ok(table)
+    }
+}
+
+/// A port's senders, and how far each shard has been told about them.
+#[derive(Debug)]
+pub struct SenderLog {
+    port: PortId,
+    /// The first count, beyond those of earlier starts.
+    first: u32,
+    /// How many were named.
+    named: u32,
+    ids: BTreeMap<Sender, SenderId>,
+    /// What some shard has not been told yet; the first of it has the number `begin`.
+    parts: VecDeque<(SenderId, SenderPart)>,
+    begin: u64,
+    /// By shard: how much of all there ever was it has been told.
+    told: Vec<u64>,
+}
+
+impl SenderLog {
+    pub(crate) fn new(port: PortId) -> SenderLog {
+        SenderLog {
+            port,
+            first: COUNT_FIRST,
+            named: 0,
+            ids: BTreeMap::new(),
+            parts: VecDeque::new(),
+            begin: 0,
+            told: Vec::new(),
+        }
+    }
+
+    pub(crate) fn add_shard(&mut self) {
+        self.told.push(self.begin);
+    }
+
+    /// Counts from here on. `start` is the number of this start of the server; numbers come again after 2,047 starts.
+    pub(crate) fn begin(&mut self, start: u64) {
+        let starts = (COUNT_MASK / SENDERS_PER_PORT_MAX) as u64;
+        self.first = COUNT_FIRST + (start % starts) as u32 * SENDERS_PER_PORT_MAX;
+    }
+
+    /// The number of a sender, who is named now if this is the first time. See [`SENDERS_PER_PORT_MAX`].
+    pub(crate) fn name(&mut self, sender: Sender) -> SenderId {
+        if let Some(id) = self.ids.get(&sender) {
+            return *id;
+        }
+        let left = SENDERS_PER_PORT_MAX - self.named;
+        if left == 0 {
+            return SenderId::UNLISTED;
+        }
+        if left <= SENDERS_WITHOUT_ADDRESS_MAX && sender.address != SenderAddress::NONE {
+            return self.name(Sender { address: SenderAddress::NONE, ..sender });
+        }
+        let id = SenderId((self.port.0 as u32) << PORT_SHIFT | self.first + self.named);
+        self.named += 1;
+        self.ids.insert(sender, id);
+        self.parts.extend(sender.parts().map(|part| (id, part)));
+        id
+    }
+
+    /// Whether a shard has not been told about everybody.
+    #[inline]
+    pub(crate) fn has_news(&self, shard: usize) -> bool {
+        self.told[shard] != self.begin + self.parts.len() as u64
+    }
+
+    /// What a shard is to be told next.
+    pub(crate) fn next(&self, shard: usize) -> Option<(SenderId, SenderPart)> {
+        self.parts.get((self.told[shard] - self.begin) as usize).copied()
+    }
+
+    /// The shard was told. What all have been told is dropped.
+    pub(crate) fn advance(&mut self, shard: usize) {
+        self.told[shard] += 1;
+        let least = self.told.iter().copied().min().unwrap_or_default();
+        while self.begin < least && self.parts.pop_front().is_some() {
+            self.begin += 1;
+        }
+    }
+}
+
+/// Who asked for what of one order. The number of a sender may outlive what is known about the sender.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SentBy {
+    pub submitted: SenderId,
+    /// The last modification.
+    pub modified: SenderId,
+    pub canceled: SenderId,
+}
+
+impl SentBy {
+    pub fn is_empty(&self) -> bool {
+        *self == SentBy::default()
+    }
+}
+
+image!(SenderId(id));
+image!(SenderAddress(bytes));
+image!(enum Protocol { 0 = Internal, 1 = Rest, 2 = Fix, 3 = Stomp, 4 = Strategy });
+image!(Sender { protocol, address, login, session });
+image!(SentBy { submitted, modified, canceled });
+image!(enum SenderPart { 0 = Login { protocol, address, login }, 1 = Session(session) });
+
+/// A byte for the length, then the characters.
+impl Image for SenderText {
+    fn encode(&self, out: &mut impl Sink) {
+        out.put(&[self.len]);
+        out.put(&self.bytes[..self.len as usize]);
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<SenderText, Damage> {
+        let [len] = from.array()?;
+        from.check(len as usize <= SENDER_TEXT_BYTES_MAX, Problem::Value)?;
+        let text = from.take(len as usize)?;
+        from.check(text.iter().all(u8::is_ascii_graphic), Problem::Value)?;
+        let mut made = SenderText { len, ..SenderText::EMPTY };
+        made.bytes[..text.len()].copy_from_slice(text);
+        Ok(made)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::image::decode_whole;
+
+    fn sender(login: &str, address: u8) -> Sender {
+        Sender {
+            protocol: Protocol::Rest,
+            address: SenderAddress([address; 16]),
+            login: SenderText::new(login),
+            session: SenderText::EMPTY,
+        }
+    }
+
+    #[test]
+    fn a_text_is_printable_and_has_its_length() {
+        assert_eq!(SenderText::new("a b\u{e9}\n").as_str(), "a?b??");
+        assert_eq!(SenderText::new(&"x".repeat(80)).as_str().len(), SENDER_TEXT_BYTES_MAX);
+        assert!(SenderText::new("").is_empty());
+    }
+
+    #[test]
+    fn a_number_says_its_port_and_special_numbers_have_none() {
+        let id = SenderId(3 << PORT_SHIFT | COUNT_FIRST);
+        assert_eq!((id.port(), id.with_port(PortId(40)).port()), (PortId(3), PortId(40)));
+        for id in [SenderId::NONE, SenderId::INTERNAL, SenderId::UNLISTED] {
+            assert_eq!((id.is_named(), id.with_port(PortId(40))), (false, id));
+        }
+    }
+
+    #[test]
+    fn a_table_forgets_the_oldest_beyond_its_bound_and_comes_back_from_its_image() {
+        let mut table = SenderTable::default();
+        for count in 0..SENDERS_MAX as u32 + 2 {
+            table.insert(SenderId(COUNT_FIRST + count), sender("a", 1));
+        }
+        assert_eq!((table.len(), table.get(SenderId(COUNT_FIRST + 1))), (SENDERS_MAX, None));
+        let mut small = SenderTable::default();
+        small.insert(SenderId::INTERNAL, sender("a", 1));
+        small.insert(SenderId(90), sender("b", 1));
+        small.insert(SenderId(20), sender("a", 1));
+        small.tell(SenderId(90), SenderPart::Session(SenderText::new("S")));
+        let mut bytes = Vec::new();
+        small.encode(&mut bytes);
+        let back: SenderTable = decode_whole(&bytes).unwrap();
+        assert_eq!((back.len(), back.at(0)), (2, small.at(0)));
+        assert_eq!(back.get(SenderId(90)).unwrap().session.as_str(), "S");
+        for cut in 0..bytes.len() {
+            assert!(decode_whole::<SenderTable>(&bytes[..cut]).is_err());
+        }
+    }
+
+    #[test]
+    fn a_port_names_a_sender_once_and_tells_every_shard() {
+        let mut log = SenderLog::new(PortId(2));
+        (0..2).for_each(|_| log.add_shard());
+        let id = log.name(Sender { session: SenderText::new("S"), ..sender("a", 1) });
+        assert_eq!(log.name(Sender { session: SenderText::new("S"), ..sender("a", 1) }), id);
+        for shard in 0..2 {
+            assert_eq!(log.next(shard).map(|(told, _)| told), Some(id));
+            log.advance(shard);
+            assert!(matches!(log.next(shard), Some((_, SenderPart::Session(_)))));
+            log.advance(shard);
+            assert!(!log.has_news(shard));
+        }
+        assert!(log.parts.is_empty());
+        assert_ne!(log.name(sender("a", 2)), id);
+        assert!(log.has_news(0) && log.has_news(1));
+    }
+
+    #[test]
+    fn beyond_the_bound_a_sender_keeps_its_login_and_loses_its_address() {
+        let mut log = SenderLog::new(PortId(2));
+        log.begin(3);
+        let named = |log: &mut SenderLog, login: &str, address: u32| {
+            let mut sender = sender(login, 0);
+            sender.address.0[..4].copy_from_slice(&address.to_le_bytes());
+            log.name(sender)
+        };
+        let with_address = SENDERS_PER_PORT_MAX - SENDERS_WITHOUT_ADDRESS_MAX;
+        let first = named(&mut log, "a", 1);
+        assert_eq!(first.0 & COUNT_MASK, COUNT_FIRST + 3 * SENDERS_PER_PORT_MAX);
+        (2..=with_address).for_each(|address| _ = named(&mut log, "a", address));
+        let alone = named(&mut log, "a", 1_000_000);
+        assert_eq!(named(&mut log, "a", 1_000_001), alone);
+        assert_ne!(named(&mut log, "b", 1_000_001), alone);
+        (0..SENDERS_PER_PORT_MAX).for_each(|n| _ = named(&mut log, &n.to_string(), 9));
+        assert_eq!(named(&mut log, "z", 9), SenderId::UNLISTED);
+        assert_eq!(named(&mut log, "a", 1), first);
+    }
+}

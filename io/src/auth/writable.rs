@@ -1,0 +1,34 @@
+//! Whether anybody on the machine could write a file of users or tokens, and so give themselves any right.
+
+use std::fs::{self, Metadata};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use crate::refdata::Faults;
+
+/// Everybody may write.
+const OTHERS_WRITE: u32 = 0o002;
+/// In such a folder only the owner of a file may replace it.
+const STICKY: u32 = 0o1000;
+
+/// Refuses a file that everybody may write, or replace in its folder. What cannot be looked at is left to the reader of the file.
+pub fn check(path: &Path) -> Result<(), Faults> {
+    let may_write = |about: &Metadata| about.mode() & OTHERS_WRITE != 0;
+    let problem = match (fs::metadata(path), fs::metadata(folder_of(path))) {
+        (Ok(file), _) if may_write(&file) => "every user of this machine may write it: chmod o-w",
+        (_, Ok(folder)) if may_write(&folder) && folder.mode() & STICKY == 0 => {
+            "every user of this machine may replace it, since all may write its folder: chmod o-w the folder"
+        }
+        _ => return Ok(()),
+    };
+    let mut faults = Faults::default();
+    faults.add(&path.display().to_string(), 0, "", problem.to_string());
+    Err(faults)
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        Some(_) | None => Path::new("."),
+    }
+}

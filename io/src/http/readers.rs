@@ -1,0 +1,181 @@
+//! The readers of long order lists. Each holds one of the view's few walks for as long as its client reads, so each
+//! client has a share of them, and a reader that does not read loses its own walk when another one needs it.
+//!
+//! ```text
+//! new reader ─┬─ its client has `PER_CLIENT_MAX` readers ──► cut the stalled one of that client that waited longest
+//!             ├─ all walks are taken ──────────────────────► cut one of the client that has most of them, likewise
+//!             └─ none of these is stalled ─────────────────► 503
+//! ```
+//!
+//! A reader is stalled while it has not asked for its next portion: its client has not taken the last one yet. A reader
+//! that waits for its turn is never cut. The answer of a cut reader ends without its last chunk, which a client sees as an
+//! error.
+
+use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
+use std::fmt;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use pitlane_engine::view::{WALKS_MAX, Walk};
+
+/// Long lists that one client may read at once: a quarter of all, so that no client takes them all.
+pub const PER_CLIENT_MAX: usize = WALKS_MAX / 4;
+
+/// Who reads: clients behind one address are told apart by their logins, one login at several addresses by those.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListClient {
+    pub network: IpAddr,
+    pub login: Arc<str>,
+}
+
+#[derive(Debug, Default)]
+pub struct ListReaders {
+    /// At most [`WALKS_MAX`].
+    readers: RefCell<Vec<Rc<ListReader>>>,
+    /// Portions made so far.
+    steps: Cell<u64>,
+}
+
+#[derive(Debug)]
+pub struct ListReader {
+    walk: Walk,
+    client: ListClient,
+    /// The number of its last portion.
+    last_step: Cell<u64>,
+    waits_for_turn: Cell<bool>,
+    is_cut: Cell<bool>,
+}
+
+/// The reader lost its walk to another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReaderCut;
+
+impl fmt::Display for ReaderCut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the list was not read and its place is taken")
+    }
+}
+
+impl std::error::Error for ReaderCut {}
+
+/// Every reader is reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoWalkLeft;
+
+impl ListReaders {
+    /// Makes room for another reader of a client. Returns the walk that has to be ended for it, if any.
+    pub fn make_room(&self, client: &ListClient) -> Result<Option<Walk>, NoWalkLeft> {
+        let mut readers = self.readers.borrow_mut();
+        let of = |client: &ListClient| readers.iter().filter(|reader| reader.client == *client).count();
+        let is_at_share = of(client) >= PER_CLIENT_MAX;
+        if !is_at_share && readers.len() < WALKS_MAX {
+            return Ok(None);
+        }
+        let stalled = readers
+            .iter()
+            .enumerate()
+            .filter(|(_, reader)| !reader.waits_for_turn.get() && (!is_at_share || reader.client == *client));
+        let longest = stalled.min_by_key(|(_, reader)| (Reverse(of(&reader.client)), reader.last_step.get()));
+        let at = longest.map(|(at, _)| at).ok_or(NoWalkLeft)?;
+        let cut = readers.swap_remove(at);
+        cut.is_cut.set(true);
+        Ok(Some(cut.walk))
+    }
+
+    /// A reader begins; there must be room.
+    pub fn begin(&self, walk: Walk, client: ListClient) -> Rc<ListReader> {
+        let last_step = Cell::new(self.steps.get());
+        let (waits_for_turn, is_cut) = (Cell::new(false), Cell::new(false));
+        let reader = Rc::new(ListReader { walk, client, last_step, waits_for_turn, is_cut });
+        self.readers.borrow_mut().push(reader.clone());
+        reader
+    }
+
+    /// A portion was made for the reader.
+    pub fn step(&self, reader: &ListReader) {
+        self.steps.set(self.steps.get() + 1);
+        reader.last_step.set(self.steps.get());
+    }
+
+    /// A reader is done or gone. Returns the walk that has to be ended; None: another one has it.
+    pub fn end(&self, reader: &Rc<ListReader>) -> Option<Walk> {
+        let mut readers = self.readers.borrow_mut();
+        let at = readers.iter().position(|other| Rc::ptr_eq(other, reader))?;
+        Some(readers.swap_remove(at).walk)
+    }
+}
+
+impl ListReader {
+    pub fn walk(&self) -> Walk {
+        self.walk
+    }
+
+    pub fn set_waiting(&self, waits_for_turn: bool) {
+        self.waits_for_turn.set(waits_for_turn);
+    }
+
+    pub fn is_cut(&self) -> bool {
+        self.is_cut.get()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pitlane_engine::time::Timestamp;
+    use pitlane_engine::view::{View, ViewSettings};
+
+    use super::*;
+
+    fn client(n: u8) -> ListClient {
+        ListClient { network: IpAddr::from([10, 0, 0, n]), login: "a".into() }
+    }
+
+    /// What a request does: makes room, begins a walk, reads.
+    fn begin(readers: &ListReaders, view: &mut View, n: u8) -> Result<Rc<ListReader>, NoWalkLeft> {
+        if let Some(walk) = readers.make_room(&client(n))? {
+            view.walk_end(walk);
+        }
+        let walk = view.walk_open(Timestamp::MAX).expect("room was made");
+        Ok(readers.begin(walk, client(n)))
+    }
+
+    #[test]
+    fn a_client_at_its_share_loses_its_own_stalled_reader_only() {
+        let (readers, mut view) = (ListReaders::default(), View::new(1, ViewSettings::default()));
+        let other = begin(&readers, &mut view, 1).unwrap();
+        let own: Vec<_> = (0..PER_CLIENT_MAX).map(|_| begin(&readers, &mut view, 2).unwrap()).collect();
+        // The first one has read on since, the others have not.
+        readers.step(&own[0]);
+        let late = begin(&readers, &mut view, 2).unwrap();
+        let cut: Vec<_> = own.iter().map(|reader| reader.is_cut()).collect();
+        assert_eq!(cut.iter().filter(|cut| **cut).count(), 1);
+        assert!(!cut[0] && !other.is_cut() && !late.is_cut());
+    }
+
+    #[test]
+    fn with_all_walks_taken_the_client_with_the_most_gives_one_up() {
+        let (readers, mut view) = (ListReaders::default(), View::new(1, ViewSettings::default()));
+        let few = begin(&readers, &mut view, 200).unwrap();
+        let many: Vec<_> =
+            (0..WALKS_MAX - 1).map(|n| begin(&readers, &mut view, (n / 8) as u8).unwrap()).collect();
+        let newcomer = begin(&readers, &mut view, 201).unwrap();
+        assert!(!few.is_cut() && !newcomer.is_cut());
+        let cut: Vec<_> = many.iter().filter(|reader| reader.is_cut()).collect();
+        assert_eq!(cut.len(), 1);
+        assert_eq!(readers.end(cut[0]), None, "its walk belongs to another reader");
+        assert!(readers.end(&newcomer).is_some());
+    }
+
+    #[test]
+    fn a_reader_that_waits_for_its_turn_is_never_cut() {
+        let (readers, mut view) = (ListReaders::default(), View::new(1, ViewSettings::default()));
+        let own: Vec<_> = (0..PER_CLIENT_MAX).map(|_| begin(&readers, &mut view, 1).unwrap()).collect();
+        own.iter().for_each(|reader| reader.set_waiting(true));
+        assert!(begin(&readers, &mut view, 1).is_err());
+        assert!(begin(&readers, &mut view, 2).is_ok());
+        own[3].set_waiting(false);
+        assert!(begin(&readers, &mut view, 1).is_ok() && own[3].is_cut());
+    }
+}

@@ -1,0 +1,63 @@
+//! Where the audit log had come to, by the journal: for `pitlane audit verify`. Nothing is changed, and the journal may be in
+//! use.
+
+use std::path::Path;
+
+use pitlane_engine::command::{AuditAnchor, Body};
+use pitlane_engine::image;
+
+use super::Folders;
+use super::disk::Disk;
+use super::fault::Fault;
+use super::record::{Record, kind};
+use super::replay::Replay;
+use super::snapshot::{Snapshot, snapshots_in};
+use super::trail::{self, Hear, Piece};
+use super::verbs::{Part, VerbError, owners, survey};
+
+/// All anchors that the journal still has, oldest first within a shard. Where its beginning has been removed, the oldest snapshot
+/// has the newest anchor from before. No journal has none.
+pub fn anchors(disk: &Disk, data: &Path) -> Result<Vec<AuditAnchor>, VerbError> {
+    let folders = Folders::new(data);
+    let owners = match owners(disk, data, &Part::default()) {
+        Ok(owners) => owners,
+        Err(VerbError::Nothing(_)) => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut found = Found::default();
+    for owner in owners {
+        let folder = folders.shard(owner.shard);
+        // Of a shard that another server owns there is nothing here.
+        if disk.list(&folder).is_err() {
+            continue;
+        }
+        let trail = survey(disk, &folders, &owner)?;
+        let is_whole = trail.first().is_none_or(|first| first == 1);
+        if !is_whole && let Some(&oldest) = snapshots_in(disk, &folder)?.first() {
+            let snapshot = Snapshot::read(disk, &folder, oldest, &owner)?;
+            let replay = Replay::from_snapshot(disk, &folders.references(), &folder, &snapshot)?;
+            found.0.extend(replay.shard().and_then(|shard| shard.audit_anchor()));
+        }
+        trail::walk(disk, &trail, 0, disk.boot(), &mut found)?;
+    }
+    Ok(found.0)
+}
+
+#[derive(Default)]
+struct Found(Vec<AuditAnchor>);
+
+impl Hear for Found {
+    fn segment(&mut self, _piece: &Piece) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    fn record(&mut self, _piece: &Piece, _offset: usize, record: &Record<'_>) -> Result<(), Fault> {
+        if record.kind == kind::COMMAND
+            && let Ok(command) = image::decode_command(record.payload)
+            && let Body::AuditAnchor(anchor) = command.body
+        {
+            self.0.push(anchor);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,32 @@
+//! What safe Rust has no word for: the only crate of the workspace with `unsafe`.
+//!
+//! | module | what | users |
+//! |---|---|---|
+//! | [`prefetch`](fn@prefetch) | brings one cache line near | `engine`, `bench` |
+//! | `map` | maps a file, copies into and out of it | `io` (journal, FIX stores) |
+//! | `pages` | asks for large pages | `io`, as a hook for the engine |
+//! | `affinity` | pins a thread to a core | `io`, `bench` |
+//! | `busy_poll` | busy-poll parameters of an epoll descriptor | not used yet |
+//!
+//! Every function is safe to call with any argument; each `unsafe` block says why. Calls go through
+//! `rustix`, and where that has a safe function there is no `unsafe` here. The feature `os` (on by
+//! default) gives everything but `prefetch`; the engine is built without it and makes no system call.
+//!
+//! `make miri` runs the tests under Miri. It cannot map files or set epoll parameters, so those tests
+//! run only natively; the copying in and out of mapped memory is tried on memory of the heap.
+
+#![cfg_attr(not(feature = "os"), no_std)]
+
+#[cfg(feature = "os")]
+pub mod affinity;
+#[cfg(feature = "os")]
+pub mod busy_poll;
+#[cfg(feature = "os")]
+pub mod map;
+#[cfg(feature = "os")]
+pub mod pages;
+mod prefetch;
+#[cfg(feature = "os")]
+mod span;
+
+pub use prefetch::prefetch;

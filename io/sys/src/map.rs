@@ -1,0 +1,168 @@
+//! A file mapped into memory: writing to it is a copy in memory, and what was copied outlives the
+//! process.
+//!
+//! The memory is never lent out as a slice. Another process, or another handle of the file, can
+//! change or shorten it at any time; with copies only, the worst that comes of a change is other
+//! bytes, and of shortening a signal (SIGBUS) that ends the process.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::ptr::{self, NonNull};
+
+use rustix::mm::{Advice, MapFlags, MsyncFlags, ProtFlags, madvise, mmap, msync, munmap};
+
+use crate::span::Span;
+
+/// How a mapped file will be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// From the beginning to the end: the system reads ahead.
+    Sequential,
+    /// Here and there: the system reads no more than it is asked for.
+    Random,
+    /// Soon, all of it: the system begins to read now.
+    Soon,
+}
+
+/// A file in memory, shared with the file: readable and writable, from its first byte on.
+#[derive(Debug)]
+pub struct MappedFile(Span);
+
+impl MappedFile {
+    /// Maps the first bytes of a file that is open for reading and writing. Refused if there are none
+    /// or the file has fewer.
+    pub fn new(file: &File, bytes: usize) -> io::Result<MappedFile> {
+        let too_short = file.metadata()?.len() < bytes as u64;
+        if bytes == 0 || too_short || isize::try_from(bytes).is_err() {
+            let error = format!("a file cannot be mapped for {bytes} bytes that it does not have");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, error));
+        }
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: no address is asked for, so the kernel chooses one where nothing is mapped.
+        let start = unsafe { mmap(ptr::null_mut(), bytes, protection, MapFlags::SHARED, file, 0) }?;
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::AddrNotAvailable)?;
+        // SAFETY: the mapping is new, so nothing refers to it; it can be read and written, and stays
+        // until this value is dropped. Its length was checked above.
+        Ok(MappedFile(unsafe { Span::new(start, bytes) }))
+    }
+
+    /// Bytes that are mapped.
+    #[expect(clippy::len_without_is_empty, reason = "an empty file is not mapped")]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Copies bytes in. Panics if they do not fit.
+    #[inline]
+    pub fn write(&mut self, at: usize, bytes: &[u8]) {
+        self.0.write(at, bytes);
+    }
+
+    /// Sets all bytes to zero. Every page is then in memory and can be written without a fault.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Appends a copy of a range. Panics if it does not lie within the file.
+    #[inline]
+    pub fn read_into(&self, range: Range<usize>, into: &mut Vec<u8>) {
+        self.0.read_into(range, into);
+    }
+
+    /// Writes what was changed to disk, and returns when it is there. It costs as much as
+    /// [`File::sync_data`], which does the same and needs no mapping.
+    pub fn sync(&self) -> io::Result<()> {
+        // SAFETY: the range is exactly this mapping, and `msync` changes no byte of it.
+        unsafe { msync(self.0.as_ptr().cast(), self.0.len(), MsyncFlags::SYNC) }?;
+        Ok(())
+    }
+
+    /// Tells the system how the file will be read.
+    pub fn advise(&self, access: Access) -> io::Result<()> {
+        let advice = match access {
+            Access::Sequential => Advice::Sequential,
+            Access::Random => Advice::Random,
+            Access::Soon => Advice::WillNeed,
+        };
+        // SAFETY: the range is exactly this mapping, and none of these advices changes a byte of it.
+        unsafe { madvise(self.0.as_ptr().cast(), self.0.len(), advice) }?;
+        Ok(())
+    }
+}
+
+impl Drop for MappedFile {
+    fn drop(&mut self) {
+        // SAFETY: the range is exactly this mapping, and nothing refers to it: the span is private and
+        // only copies. An error would mean that the range is not ours, which cannot be.
+        _ = unsafe { munmap(self.0.as_ptr().cast(), self.0.len()) };
+    }
+}
+
+// Miri maps no files.
+#[cfg(all(test, not(miri)))]
+mod tests {
+    use std::fs::{self, OpenOptions};
+    use std::path::PathBuf;
+
+    use super::*;
+
+    const PAGE: usize = 4_096;
+
+    /// A new file of so many bytes, and its name.
+    fn file(name: &str, bytes: u64) -> (File, PathBuf) {
+        let path = std::env::temp_dir().join(format!("pitlane-sys-{}-{name}", std::process::id()));
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create(true).truncate(true).open(&path);
+        let file = file.expect("the folder for temporary files can be written");
+        file.set_len(bytes).expect("a file can be made longer");
+        (file, path)
+    }
+
+    #[test]
+    fn what_is_written_is_in_the_file_and_outlives_the_mapping() {
+        let (file, path) = file("kept", 2 * PAGE as u64);
+        let mut map = MappedFile::new(&file, 2 * PAGE).expect("the file is long enough");
+        map.clear();
+        map.write(PAGE - 2, b"over");
+        let mut back = Vec::new();
+        map.read_into(PAGE - 3..PAGE + 3, &mut back);
+        assert_eq!((back.as_slice(), map.len()), (&b"\0over\0"[..], 2 * PAGE));
+        map.sync().expect("a mapping of ours can be synced");
+        for access in [Access::Sequential, Access::Random, Access::Soon] {
+            map.advise(access).expect("advice is taken");
+        }
+        drop(map);
+        let bytes = fs::read(&path).expect("the file is there");
+        fs::remove_file(&path).expect("the file is ours");
+        assert_eq!((bytes.len(), &bytes[PAGE - 2..PAGE + 2]), (2 * PAGE, &b"over"[..]));
+    }
+
+    #[test]
+    fn a_mapping_can_move_to_another_thread() {
+        let (file, path) = file("moved", PAGE as u64);
+        let mut map = MappedFile::new(&file, PAGE).expect("the file is long enough");
+        std::thread::spawn(move || map.write(0, b"there")).join().expect("the write fits");
+        let bytes = fs::read(&path).expect("the file is there");
+        fs::remove_file(&path).expect("the file is ours");
+        assert_eq!(&bytes[..5], b"there");
+    }
+
+    #[test]
+    fn a_file_is_not_mapped_beyond_its_end() {
+        let (file, path) = file("short", PAGE as u64);
+        fs::remove_file(&path).expect("the file is ours");
+        for bytes in [0, PAGE + 1, usize::MAX] {
+            let refused = MappedFile::new(&file, bytes).map(drop);
+            assert_eq!(refused.map_err(|error| error.kind()), Err(io::ErrorKind::InvalidInput), "{bytes}");
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "the bytes lie within the span")]
+    fn a_write_beyond_the_end_is_refused() {
+        let (file, path) = file("beyond", PAGE as u64);
+        fs::remove_file(&path).expect("the file is ours");
+        MappedFile::new(&file, PAGE).expect("the file is long enough").write(PAGE - 1, b"ab");
+    }
+}

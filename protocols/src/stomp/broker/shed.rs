@@ -1,0 +1,154 @@
+//! The memory for all sessions together. Each session has limits of its own; thousands of readers that do not read would still
+//! hold gigabytes within them. Above the limit of the whole, memory that is only kept ready is given back first; then sessions
+//! are ended, the one first for which most waits.
+
+use std::cmp::Reverse;
+
+use pitlane_engine::time::Timestamp;
+
+use super::Broker;
+use crate::stomp::session::Transport;
+
+/// When the limit is reached, room for one in so many of its bytes is made, so that the sessions are not looked through again for
+/// every message.
+const ROOM_SHARE: usize = 16;
+
+impl Broker {
+    /// Memory for what waits for all sessions, in bytes.
+    pub fn held_bytes(&self) -> usize {
+        self.held
+    }
+
+    /// Counts again what one session holds.
+    pub(super) fn account(&mut self, slot: u32) {
+        let Some(Some(connection)) = self.connections.get_mut(slot as usize) else { return };
+        let copied = match connection.transport {
+            Transport::Tcp => 0,
+            // What is being written lies in messages of their own too.
+            Transport::WebSocket => {
+                connection.session.fill().out_bytes.min(self.settings.limits.turn_bytes_max)
+            }
+        };
+        let held = connection.session.held_bytes() + copied;
+        self.held = self.held - connection.held + held;
+        connection.held = held;
+    }
+
+    /// Makes room if all sessions together hold too much.
+    pub(super) fn shed_if_full(&mut self, now: Timestamp) {
+        let max = self.settings.limits.total_bytes_max;
+        if self.held <= max {
+            return;
+        }
+        let target = max - max / ROOM_SHARE;
+        let mut worst = Vec::new();
+        for slot in 0..self.connections.len() as u32 {
+            let Some(Some(connection)) = self.connections.get_mut(slot as usize) else { continue };
+            connection.session.shrink();
+            let waiting = connection.session.waiting_bytes();
+            if waiting > 0 {
+                worst.push((Reverse(waiting), connection.session.moved(), slot));
+            }
+            self.account(slot);
+        }
+        worst.sort_unstable();
+        for (_, _, slot) in worst {
+            if self.held <= target {
+                return;
+            }
+            self.connection(slot).session.shed(now);
+            self.settle(now, slot);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use pitlane_engine::refdata::{RefData, Rows};
+
+    use super::*;
+    use crate::stomp::broker::SessionId;
+    use crate::stomp::cause::Cause;
+    use crate::stomp::session::Close;
+    use crate::stomp::settings::{Limits, Settings};
+
+    const NOW: Timestamp = Timestamp(1);
+    const TOTAL: usize = 1 << 20;
+
+    fn broker() -> Broker {
+        let limits = Limits { total_bytes_max: TOTAL, mark_bytes: 64 * 1_024, ..Limits::default() };
+        let reference = Arc::new(RefData::check(Rows::default()).unwrap());
+        Broker::new(Settings { limits, ..Settings::default() }, reference)
+    }
+
+    fn subscriber(broker: &mut Broker, transport: Transport) -> SessionId {
+        let session = broker.open(NOW, transport).unwrap();
+        broker.handle_bytes(NOW, session, b"CONNECT\naccept-version:1.2\nhost:x\n\n\0");
+        broker.handle_bytes(NOW, session, b"SUBSCRIBE\nid:1\ndestination:/topic/generic-event.*\n\n\0");
+        session
+    }
+
+    /// Everything that can be written is taken.
+    fn read(broker: &mut Broker, session: SessionId) {
+        loop {
+            let count = broker.transmit(session).map_or(0, |transmit| transmit.bytes.len());
+            if count == 0 {
+                return;
+            }
+            broker.handle_taken(NOW, session, count);
+        }
+    }
+
+    #[test]
+    fn readers_that_do_not_read_hold_no_more_than_the_limit_of_all_and_give_it_back() {
+        for transport in [Transport::Tcp, Transport::WebSocket] {
+            let mut broker = broker();
+            let good = subscriber(&mut broker, transport);
+            let idle: Vec<_> = (0..100).map(|_| subscriber(&mut broker, transport)).collect();
+            let body = [&b"\""[..], &[b'x'; 1_000], b"\""].concat();
+            for _ in 0..2_000 {
+                broker.publish_generic_event(NOW, "a", &body);
+                read(&mut broker, good);
+                assert!(broker.held_bytes() <= TOTAL, "{}", broker.held_bytes());
+            }
+            assert_eq!(broker.poll_close(NOW, good), None, "a reader that reads stays");
+            let shed = |broker: &Broker, session: &SessionId| {
+                broker.poll_close(NOW, *session) == Some(Close::AtOnce(Cause::SlowConsumer))
+            };
+            assert!(idle.iter().any(|session| shed(&broker, session)));
+            idle.into_iter().for_each(|session| broker.close(session));
+            broker.close(good);
+            assert_eq!(broker.held_bytes(), 0);
+        }
+    }
+
+    #[test]
+    fn the_one_for_whom_most_waits_is_ended_first() {
+        let mut broker = broker();
+        let worst = subscriber(&mut broker, Transport::Tcp);
+        let body = [&b"\""[..], &[b'x'; 1_000], b"\""].concat();
+        (0..200).for_each(|_| broker.publish_generic_event(NOW, "a", &body));
+        let others: Vec<_> = (0..10).map(|_| subscriber(&mut broker, Transport::Tcp)).collect();
+        while broker.poll_close(NOW, worst).is_none() {
+            let late = others.iter().all(|session| broker.poll_close(NOW, *session).is_none());
+            assert!(late, "it is the first");
+            broker.publish_generic_event(NOW, "a", &body);
+        }
+    }
+
+    #[test]
+    fn memory_that_is_only_kept_ready_is_given_back_before_anybody_is_ended() {
+        let mut broker = broker();
+        let sessions: Vec<_> = (0..40).map(|_| subscriber(&mut broker, Transport::Tcp)).collect();
+        let body = [&b"\""[..], &[b'x'; 2_000], b"\""].concat();
+        for round in 0..400 {
+            broker.publish_generic_event(NOW, "a", &body);
+            if round % 8 == 0 {
+                sessions.iter().for_each(|session| read(&mut broker, *session));
+            }
+        }
+        assert!(sessions.iter().all(|session| broker.poll_close(NOW, *session).is_none()));
+    }
+}
