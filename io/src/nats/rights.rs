@@ -13,12 +13,17 @@
 //! A start checks its own rights: it publishes an empty message on each subject, marked as a [`probe`], and the broker complains of those that it
 //! may not use. Whether the rights of others go too far is seen by canaries: see [`super::subjects::Subjects::canary`].
 
+use std::time::Duration;
+
 use async_nats::{Client, HeaderMap, Message};
 use bytes::Bytes;
+use tokio::time::sleep;
 
 use super::generic::consumer_name;
 use super::subjects::Subjects;
 
+/// How long complaints of the broker are waited for: far longer than a round trip.
+const COMPLAINTS_WAIT: Duration = Duration::from_millis(300);
 /// On messages that only try whether they may be sent.
 const PROBE: &str = "Pitlane-Probe";
 /// A stream that captures the subject refuses a message that expects another.
@@ -123,9 +128,9 @@ impl Rights {
                 return;
             }
         }
-        // The second answer comes when the complaints before the first one were heard.
+        // Flushing only hands the messages to the system: the broker's complaints come back a round trip later, and no answer says when.
         let _ = client.flush().await;
-        let _ = client.flush().await;
+        sleep(COMPLAINTS_WAIT).await;
     }
 }
 
