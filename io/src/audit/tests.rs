@@ -246,7 +246,9 @@ fn what_was_removed_or_made_again_is_told_by_the_anchors_and_not_started() {
     folder.remove_anchor();
     let (sound, told) = folder.verify_against(&journal);
     assert!(!sound && told.contains("missing: lines 1 to 6: the journal has line 6"), "{told}");
-    let (mut scribe, mut pen) = folder.scribe();
+    // A log is known by the time at which it was begun.
+    let mut scribe = Scribe::open(&folder.0, NOW.plus(1)).unwrap();
+    let mut pen = scribe.pen(Bell::new(|| {}), Bell::new(|| {}));
     perform(&mut scribe, &mut pen, "a new log");
     drop((scribe, pen));
     let (sound, told) = folder.verify_against(&journal);

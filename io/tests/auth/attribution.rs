@@ -43,7 +43,7 @@ fn an_order_tells_who_sent_modified_and_cancelled_it_and_the_journal_keeps_it() 
         assert_eq!(post(&house, MODIFY, &person, &change).status, 200);
     }
     assert_eq!(house.ask("DELETE", "/rest/execution/order/two-b", &admin).status, 200);
-    let refused = r#"{"intId":"bad","securityId":1,"side":"BUY","quantity":5,"limit":1.250000001}"#;
+    let refused = r#"{"intId":"bad","securityId":1,"side":"BUY","quantity":5,"limit":1.255}"#;
     assert_eq!(post(&house, LIMIT, &person, refused).status, 422);
     let check = |house: &House| {
         let open = house.ask("GET", "/rest/execution/order", &robot).json();
