@@ -8,6 +8,7 @@ use pitlane_engine::id::IntId;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::view::{Order, View, Walk};
 use pitlane_protocols::rest::{OrderVO, SentByVO};
+use tokio::time::timeout;
 
 use super::answer::{Answer, Rows};
 use super::ask::Ask;
@@ -23,7 +24,7 @@ use crate::auth::network;
 /// Of an order as it is rendered, so that a list does not grow in small steps.
 const ORDER_BYTES: usize = 544;
 
-pub fn open(house: &Rc<House>, ask: &Ask<'_>) -> Result<Answer, Problem> {
+pub async fn open(house: &Rc<House>, ask: &Ask<'_>) -> Result<Answer, Problem> {
     let limit = limit_of(ask, &["limit"])?;
     let sight = ask.sight(&house.floor.reference());
     let are_few = house.floor.view().open_orders_len().min(limit) <= ROWS_PER_PORTION;
@@ -34,17 +35,17 @@ pub fn open(house: &Rc<House>, ask: &Ask<'_>) -> Result<Answer, Problem> {
         return Ok(Answer::made(list));
     }
     let until = house.now();
-    in_portions(house, ask, limit, sight, |view| view.walk_open(until))
+    in_portions(house, ask, limit, sight, |view| view.walk_open(until)).await
 }
 
 /// Finished orders of the trading day, the one that ended last first.
-pub fn history(house: &Rc<House>, ask: &Ask<'_>) -> Result<Answer, Problem> {
+pub async fn history(house: &Rc<House>, ask: &Ask<'_>) -> Result<Answer, Problem> {
     let limit = limit_of(ask, &["limit"])?;
     let sight = ask.sight(&house.floor.reference());
     if house.floor.view().finished_orders_len().min(limit) <= ROWS_PER_PORTION && sight == Sight::All {
         return Ok(at_once(house, house.floor.view().finished_orders().take(limit)));
     }
-    in_portions(house, ask, limit, sight, View::walk_finished)
+    in_portions(house, ask, limit, sight, View::walk_finished).await
 }
 
 /// All orders that have or had this id.
@@ -86,14 +87,14 @@ fn rendered(house: &House, orders: impl Iterator<Item = Order>) -> Bytes {
 }
 
 /// A long list. Each order is told as it stands when its portion is made; what comes in between is not held up by it.
-fn in_portions(
+async fn in_portions(
     house: &Rc<House>,
     ask: &Ask<'_>,
     limit: usize,
     sight: Sight,
     begin: impl FnOnce(&mut View) -> Option<Walk>,
 ) -> Result<Answer, Problem> {
-    let under_way = UnderWay::begin(house, ask, begin)?;
+    let under_way = UnderWay::begin(house, ask, begin).await?;
     let reader = under_way.reader.clone();
     let (mut left, mut rows) = (limit, Rows::default());
     let portions = Portions::new(move |bytes| {
@@ -129,7 +130,7 @@ struct UnderWay {
 }
 
 impl UnderWay {
-    fn begin(
+    async fn begin(
         house: &Rc<House>,
         ask: &Ask<'_>,
         begin: impl FnOnce(&mut View) -> Option<Walk>,
@@ -139,8 +140,10 @@ impl UnderWay {
             Who::Anybody => Arc::default(),
         };
         let client = ListClient { network: network(ask.visit.peer.ip()), login };
+        let room = timeout(house.settings.answer_timeout, house.readers.wait_for_room(&client)).await;
+        let freed = room.map_err(|_elapsed| Problem::too_many_lists())?;
         let mut view = house.floor.view_mut();
-        if let Some(walk) = house.readers.make_room(&client).map_err(|_| Problem::busy())? {
+        if let Some(walk) = freed {
             view.walk_end(walk);
         }
         let walk = begin(&mut view).ok_or_else(Problem::busy)?;

@@ -107,6 +107,12 @@ impl Problem {
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, reason.code(), reason.words()).later(1)
     }
 
+    /// All who read long lists are reading.
+    pub fn too_many_lists() -> Problem {
+        let detail = "too many long lists are being read; try again";
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail).later(1)
+    }
+
     /// Only the reserve of connections is left, which is for clients with a login and health checks.
     pub fn no_room() -> Problem {
         let detail = "too many connections; those left are for clients with a valid login";

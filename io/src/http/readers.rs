@@ -4,7 +4,7 @@
 //! ```text
 //! new reader ─┬─ its client has `PER_CLIENT_MAX` readers ──► cut the stalled one of that client that waited longest
 //!             ├─ all walks are taken ──────────────────────► cut one of the client that has most of them, likewise
-//!             └─ none of these is stalled ─────────────────► 503
+//!             └─ none of these is stalled ─────────────────► wait until one is, or is done; 503 after 10 s
 //! ```
 //!
 //! A reader is stalled while it has not asked for its next portion: its client has not taken the last one yet. A reader
@@ -19,6 +19,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use pitlane_engine::view::{WALKS_MAX, Walk};
+use tokio::sync::Notify;
 
 /// Long lists that one client may read at once: a quarter of all, so that no client takes them all.
 pub const PER_CLIENT_MAX: usize = WALKS_MAX / 4;
@@ -36,6 +37,8 @@ pub struct ListReaders {
     readers: RefCell<Vec<Rc<ListReader>>>,
     /// Portions made so far.
     steps: Cell<u64>,
+    /// A reader is done, or may have stalled.
+    changed: Rc<Notify>,
 }
 
 #[derive(Debug)]
@@ -46,6 +49,7 @@ pub struct ListReader {
     last_step: Cell<u64>,
     waits_for_turn: Cell<bool>,
     is_cut: Cell<bool>,
+    changed: Rc<Notify>,
 }
 
 /// The reader lost its walk to another one.
@@ -62,11 +66,22 @@ impl std::error::Error for ReaderCut {}
 
 /// Every reader is reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NoWalkLeft;
+struct NoWalkLeft;
 
 impl ListReaders {
+    /// Waits until there is room for another reader of a client. Returns the walk that has to be ended for it, if any. The reader
+    /// begins before anything else is awaited.
+    pub async fn wait_for_room(&self, client: &ListClient) -> Option<Walk> {
+        loop {
+            match self.make_room(client) {
+                Ok(freed) => return freed,
+                Err(NoWalkLeft) => self.changed.notified().await,
+            }
+        }
+    }
+
     /// Makes room for another reader of a client. Returns the walk that has to be ended for it, if any.
-    pub fn make_room(&self, client: &ListClient) -> Result<Option<Walk>, NoWalkLeft> {
+    fn make_room(&self, client: &ListClient) -> Result<Option<Walk>, NoWalkLeft> {
         let mut readers = self.readers.borrow_mut();
         let of = |client: &ListClient| readers.iter().filter(|reader| reader.client == *client).count();
         let is_at_share = of(client) >= PER_CLIENT_MAX;
@@ -88,7 +103,8 @@ impl ListReaders {
     pub fn begin(&self, walk: Walk, client: ListClient) -> Rc<ListReader> {
         let last_step = Cell::new(self.steps.get());
         let (waits_for_turn, is_cut) = (Cell::new(false), Cell::new(false));
-        let reader = Rc::new(ListReader { walk, client, last_step, waits_for_turn, is_cut });
+        let changed = self.changed.clone();
+        let reader = Rc::new(ListReader { walk, client, last_step, waits_for_turn, is_cut, changed });
         self.readers.borrow_mut().push(reader.clone());
         reader
     }
@@ -103,6 +119,7 @@ impl ListReaders {
     pub fn end(&self, reader: &Rc<ListReader>) -> Option<Walk> {
         let mut readers = self.readers.borrow_mut();
         let at = readers.iter().position(|other| Rc::ptr_eq(other, reader))?;
+        self.changed.notify_waiters();
         Some(readers.swap_remove(at).walk)
     }
 }
@@ -113,7 +130,9 @@ impl ListReader {
     }
 
     pub fn set_waiting(&self, waits_for_turn: bool) {
-        self.waits_for_turn.set(waits_for_turn);
+        if self.waits_for_turn.replace(waits_for_turn) && !waits_for_turn {
+            self.changed.notify_waiters();
+        }
     }
 
     pub fn is_cut(&self) -> bool {
