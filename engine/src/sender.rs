@@ -291,7 +291,7 @@ impl SenderLog {
         if left <= SENDERS_WITHOUT_ADDRESS_MAX && sender.address != SenderAddress::NONE {
             return self.name(Sender { address: SenderAddress::NONE, ..sender });
         }
-        let id = SenderId((self.port.0 as u32) << PORT_SHIFT | self.first + self.named);
+        let id = SenderId(((self.port.0 as u32) << PORT_SHIFT) | (self.first + self.named));
         self.named += 1;
         self.ids.insert(sender, id);
         self.parts.extend(sender.parts().map(|part| (id, part)));

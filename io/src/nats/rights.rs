@@ -115,7 +115,7 @@ impl Rights {
     /// A subject of each right to publish that can be tried without a request to the broker itself.
     fn probes(&self) -> impl Iterator<Item = String> {
         let is_ours = |subject: &&String| !subject.starts_with('$');
-        self.publish.iter().filter(is_ours).map(|subject| subject.replace('>', "probe").replace('*', "probe"))
+        self.publish.iter().filter(is_ours).map(|subject| subject.replace(['>', '*'], "probe"))
     }
 
     /// Tries all of them. The broker complains of those that are missing before it answers; [`super::link::Weather::violations`] has them then.

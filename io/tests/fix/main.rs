@@ -2,7 +2,7 @@
 //! no good.
 
 #[path = "../strategies/stranger.rs"]
-#[allow(dead_code, reason = "each test uses its part")]
+#[allow(dead_code, clippy::unwrap_used, reason = "each test uses its part, and all of it is a test")]
 mod stranger;
 
 #[path = "../strategies/broker.rs"]

@@ -7,7 +7,7 @@
 mod broker;
 
 #[path = "../strategies/stranger.rs"]
-#[allow(dead_code, reason = "each test uses its part")]
+#[allow(dead_code, clippy::unwrap_used, reason = "each test uses its part, and all of it is a test")]
 mod stranger;
 
 #[path = "../fix/client.rs"]
