@@ -85,8 +85,10 @@ impl Platform {
         let stored = if self.storage.slow { journal.stored } else { ALL_STORED };
         self.workers[at].poll_with(self.now, stored, |number, now, command, _| {
             // Cancels and switches have a reserve, as the journal's writer has it.
-            let spares =
-                matches!(command.body, Told::Cancel { .. } | Told::Kill { .. } | Told::Direct { .. });
+            let spares = matches!(
+                command.body,
+                Told::Cancel { .. } | Told::Kill { .. } | Told::Direct { .. } | Told::Sender { .. }
+            );
             if journal.shut && !spares {
                 return Taken::No;
             }
