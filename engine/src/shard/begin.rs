@@ -10,7 +10,7 @@ use crate::id::{AdapterId, PortMask};
 use crate::order::Base;
 use crate::outbox::Outbox;
 use crate::refdata::RefData;
-use crate::sender::SentBy;
+use crate::sender::{SenderId, SentBy};
 use crate::settings::ShardSettings;
 use crate::time::Timestamp;
 
@@ -37,6 +37,7 @@ impl Shard {
         let before = out.waiting().len();
         self.applied += 1;
         self.now = self.now.max(now);
+        self.sender = SenderId::INTERNAL;
         self.forget_ports();
         self.forget_senders();
         self.set_up(settings);

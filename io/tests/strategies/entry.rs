@@ -17,6 +17,9 @@ use super::data::MOMENTUM;
 use super::embedded::{get, strategy, subscriber, until};
 use super::service::{Service, folder};
 
+/// Where answers are heard: below the inbox of the strategy, the only place where the server sends them.
+const ANSWERS: &str = "pitlane.pitlane.inbox.MOMENTUM.answers";
+
 /// What came: subject, headers, payload.
 struct Message {
     headers: String,
@@ -77,7 +80,7 @@ impl Wire {
     fn ask(&mut self, letter: &Letter) -> Reply {
         loop {
             let bytes = letter.encode();
-            self.say(&format!("PUB pitlane.pitlane.ask.MOMENTUM answers {}", bytes.len()));
+            self.say(&format!("PUB pitlane.pitlane.ask.MOMENTUM {ANSWERS} {}", bytes.len()));
             self.to.write_all(&bytes).unwrap();
             self.say("");
             let message = self.hear();
@@ -122,7 +125,7 @@ fn the_same_order_again_gets_the_same_answer_after_a_restart_too() {
     let settings = ["feed.on=false", "outposts.lease_ms=60000"];
     let service = serve(&place, &broker, MOMENTUM, &settings);
     let mut wire = Wire::open(&broker);
-    wire.subscribe("answers");
+    wire.subscribe(ANSWERS);
     let life = 7;
     let Reply::Welcome(welcome) = wire.ask(&Letter::Hello { life, host: "test".into(), heard: Vec::new() })
     else {
@@ -172,7 +175,7 @@ fn the_same_order_again_gets_the_same_answer_after_a_restart_too() {
     let answered: Vec<IntId> = events.iter().filter_map(|told| letters::answers(&told.event)).collect();
     assert_eq!(answered, [IntId::numbered(b's', 1), IntId::numbered(b's', 2)]);
     // Nonsense is answered, and harms nobody.
-    wire.say("PUB pitlane.pitlane.ask.MOMENTUM answers 3\r\n\u{1}zz");
+    wire.say(&format!("PUB pitlane.pitlane.ask.MOMENTUM {ANSWERS} 3\r\n\u{1}zz"));
     assert!(matches!(Reply::decode(&wire.hear().payload), Ok(Reply::Refused { .. })));
     assert_eq!(service.metric("pitlane_outpost_misread_total"), 1);
 }
