@@ -10,12 +10,13 @@
 
 mod events;
 mod fence;
+mod file;
+mod limit;
 mod lines;
 mod panic;
 
 use std::env;
 use std::fmt;
-use std::fs::OpenOptions;
 use std::io::{self, IsTerminal, Write};
 use std::thread;
 use std::time::Duration;
@@ -31,11 +32,16 @@ use tracing_subscriber::{Layer, fmt as text, registry};
 
 pub use events::{EVENTS_MAX, EventLayer, Events, LogEvent, Severity};
 pub use fence::{fenced, spare_fenced};
+use file::LogFile;
+pub use limit::LineLimit;
 pub use lines::{LINE_BYTES_MAX, LINES_MAX, Lines};
 pub use panic::abort_on_panic;
 
 use crate::clock;
 use crate::config::{Format, Log as Settings};
+
+/// Target of lines that name who failed to log in: for the log of whoever runs the service, and not for all readers of log events.
+pub const LOGINS: &str = "pitlane::logins";
 
 /// How long the end of the process waits for the last lines.
 const END_MAX: Duration = Duration::from_secs(1);
@@ -63,7 +69,7 @@ impl Drop for Log {
 pub fn start(settings: &Settings) -> io::Result<(Log, Events)> {
     let (out, terminal): (Box<dyn Write + Send>, bool) = match &settings.file {
         Some(path) => {
-            let file = OpenOptions::new().create(true).append(true).open(path);
+            let file = LogFile::open(path, settings.file_bytes_max, settings.files_kept);
             let named = |error| io::Error::other(format!("log.file {}: {error}", path.display()));
             (Box::new(file.map_err(named)?), false)
         }
@@ -94,7 +100,8 @@ pub fn subscriber(
         true => layer.json().flatten_event(true).with_current_span(false).with_span_list(false).boxed(),
         false => layer.with_ansi(style.colour).boxed(),
     };
-    registry().with(layer.with_filter(levels)).with(events.with_filter(LevelFilter::WARN))
+    let told = Targets::new().with_default(LevelFilter::WARN).with_target(LOGINS, LevelFilter::OFF);
+    registry().with(layer.with_filter(levels)).with(events.with_filter(told))
 }
 
 /// How lines look.

@@ -22,6 +22,10 @@ pub struct Log {
     pub format: Format,
     /// None: standard error.
     pub file: Option<PathBuf>,
+    /// Size at which the file is renamed; 0: never.
+    pub file_bytes_max: u64,
+    /// Renamed files that are kept.
+    pub files_kept: u32,
     /// Where a part differs, by its path.
     pub targets: BTreeMap<String, LevelFilter>,
 }
@@ -41,6 +45,8 @@ impl Log {
             format: section
                 .word("format", &[("auto", Format::Auto), ("text", Format::Text), ("json", Format::Json)]),
             file: section.path("file"),
+            file_bytes_max: section.number::<u64>("file_mb_max", 0..=1 << 20) << 20,
+            files_kept: section.number::<u32>("files_kept", 0..=1_000),
             targets: section.words("targets", &LEVELS),
         }
     }
