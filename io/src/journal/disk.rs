@@ -3,7 +3,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use pitlane_sys::map::MappedFile;
@@ -47,12 +47,7 @@ impl Disk {
 
     fn create_real(&self, path: &Path, bytes: usize) -> io::Result<(File, Region)> {
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(PRIVATE).open(path)?;
-        match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes as u64) {
-            Ok(()) => {}
-            // The file system cannot reserve; zeroes that were written are as good.
-            Err(Errno::OPNOTSUPP) => write_zeroes(&file, bytes)?,
-            Err(error) => return Err(error.into()),
-        }
+        reserve(&file, 0, bytes)?;
         // Before the pages are touched: this may write them out, and a page that was must be asked for again.
         self.sync_folder(folder_of(path))?;
         let mut mapped = MappedFile::new(&file, bytes)?;
@@ -215,11 +210,16 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new("."))
 }
 
-fn write_zeroes(mut file: &fs::File, bytes: usize) -> io::Result<()> {
-    for _ in 0..bytes / PAGE_BYTES {
-        file.write_all(&[0; PAGE_BYTES])?;
+/// Gives bytes of a file room on the disk; a file that is shorter grows.
+fn reserve(file: &fs::File, from: usize, to: usize) -> io::Result<()> {
+    match rustix::fs::fallocate(file, FallocateFlags::empty(), from as u64, (to - from) as u64) {
+        Ok(()) => Ok(()),
+        // The file system cannot reserve; zeroes that were written are as good.
+        Err(Errno::OPNOTSUPP) => {
+            (from..to).step_by(PAGE_BYTES).try_for_each(|at| file.write_all_at(&[0; PAGE_BYTES], at as u64))
+        }
+        Err(error) => Err(error.into()),
     }
-    Ok(())
 }
 
 fn ignore_exists(error: io::Error) -> io::Result<()> {
@@ -278,6 +278,28 @@ enum Memory {
 }
 
 impl Region {
+    /// Makes its file longer, to some whole pages. What stands in it stays; the new bytes are zero, have room on the disk, and were
+    /// touched once. Without room nothing has changed.
+    pub fn grow(&mut self, file: &File, bytes: usize) -> io::Result<()> {
+        let from = self.capacity();
+        assert!(bytes > from && bytes.is_multiple_of(PAGE_BYTES), "a segment grows by whole pages");
+        match (&mut self.0, file) {
+            (Memory::Mapped(mapped), File::Real(file)) => {
+                let longer = reserve(file, from, bytes).and_then(|()| MappedFile::new(file, bytes));
+                // Only this end goes back to what it was, which nothing was mapped of.
+                *mapped = longer.inspect_err(|_| drop(file.set_len(from as u64)))?;
+                (from..bytes).step_by(PAGE_BYTES).for_each(|at| mapped.write(at, &[0; PAGE_BYTES]));
+                Ok(())
+            }
+            (Memory::Simulated(simulated, usable), _) => {
+                simulated.extend(bytes)?;
+                *usable = bytes;
+                Ok(())
+            }
+            (Memory::Mapped(_), File::Simulated(_)) => Err(io::ErrorKind::InvalidInput.into()),
+        }
+    }
+
     pub fn capacity(&self) -> usize {
         match &self.0 {
             Memory::Mapped(mapped) => mapped.len(),

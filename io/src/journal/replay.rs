@@ -58,7 +58,7 @@ pub struct Replay {
 /// Who may have missed something when the process ended: the last event of each shard that he has heard.
 #[derive(Clone, Debug, Default)]
 pub struct Unheard {
-    pub sources: BTreeMap<Source, Vec<u64>>,
+    pub sources: Heard,
     /// Of instructions.
     pub venues: BTreeMap<AdapterId, Vec<u64>>,
     /// Strategies elsewhere, who will say themselves what they have heard: all that the journal still tells of them is kept.
@@ -69,12 +69,44 @@ pub struct Unheard {
     pub elsewhere_max: usize,
 }
 
+/// The last event of each shard that a source has heard, looked up when an event of the source is met: a start does not read the stores
+/// of all sessions that ever were.
+#[derive(Clone, Default)]
+pub struct Heard {
+    look: Option<Arc<Look>>,
+    /// What was looked up; none: the source keeps nothing.
+    known: BTreeMap<Source, Option<Vec<u64>>>,
+}
+
+type Look = dyn Fn(Source) -> Option<Vec<u64>> + Send + Sync;
+
+impl Heard {
+    pub fn by(look: impl Fn(Source) -> Option<Vec<u64>> + Send + Sync + 'static) -> Heard {
+        Heard { look: Some(Arc::new(look)), known: BTreeMap::new() }
+    }
+
+    fn get(&mut self, source: Source) -> Option<&Vec<u64>> {
+        let look = self.look.as_ref()?;
+        self.known.entry(source).or_insert_with(|| look(source)).as_ref()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.look.is_none()
+    }
+}
+
+impl std::fmt::Debug for Heard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Heard").field("known", &self.known).finish_non_exhaustive()
+    }
+}
+
 impl Unheard {
-    fn wants(&self, shard: ShardId, event: &Event) -> bool {
+    fn wants(&mut self, shard: ShardId, event: &Event) -> bool {
         let heard = match &event.body {
-            Body::Order(order) => self.sources.get(&order.source),
-            Body::Status(report) => self.sources.get(&report.source),
-            Body::Refused(refusal) => self.sources.get(&refusal.source),
+            Body::Order(order) => self.sources.get(order.source),
+            Body::Status(report) => self.sources.get(report.source),
+            Body::Refused(refusal) => self.sources.get(refusal.source),
             Body::ToVenue(instruction) => self.venues.get(&instruction.adapter),
             _ => None,
         };
@@ -141,7 +173,10 @@ impl Echo {
         if self.unheard.is_empty() {
             return;
         }
-        for (_, event) in said().filter(|(_, event)| self.unheard.wants(shard, event)) {
+        for (_, event) in said() {
+            if !self.unheard.wants(shard, event) {
+                continue;
+            }
             if self.events.len() == ECHO_MAX {
                 self.events.pop_front();
             }
@@ -311,7 +346,7 @@ pub fn begin(
     outbox: &mut Outbox,
     (unheard, past): (&Unheard, &mut Past),
 ) {
-    let (sources, venues) = (BTreeMap::new(), BTreeMap::new());
+    let (sources, venues) = (Heard::default(), BTreeMap::new());
     let unheard = Unheard { sources, venues, ..unheard.clone() };
     let mut echo = Echo { unheard, past: std::mem::take(past), ..Echo::default() };
     shard.begin(time, reference, settings, outbox);

@@ -265,6 +265,17 @@ impl SimulatedFile {
         Ok(())
     }
 
+    pub(super) fn extend(&self, bytes: usize) -> io::Result<()> {
+        let mut world = self.disk.world();
+        world.tick();
+        let more = (bytes - world.inodes[self.inode].cache.len()) as u64;
+        if world.used() + more > world.bytes_max {
+            return Err(io::Error::from_raw_os_error(rustix::io::Errno::NOSPC.raw_os_error()));
+        }
+        world.inodes[self.inode].cache.resize(bytes, 0);
+        Ok(())
+    }
+
     pub(super) fn cut(&self, bytes: u64) -> io::Result<()> {
         let mut world = self.disk.world();
         world.tick();

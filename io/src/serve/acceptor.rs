@@ -11,13 +11,13 @@ use pitlane_engine::time::Timestamp;
 use crate::auth::Auth;
 use crate::config::{Config, Layout};
 use crate::fix::clerk::Clerk;
-use crate::fix::ledger::{Homes, Ledger};
+use crate::fix::ledger::{Home, Homes, Ledger};
 use crate::fix::passage::Passage;
 use crate::fix::settings::FixSettings;
 use crate::fix::store::{FileStore, Place, path_of};
 use crate::journal::disk::Disk;
 use crate::journal::notes::Notes;
-use crate::journal::{Fault, Level, Unheard};
+use crate::journal::{Fault, Heard, Level, Unheard};
 use crate::platform::GATEWAYS;
 use crate::platform::gateway::fix::{FixParts, FixRoom, Past, Unreported};
 use crate::topology::bells::Bells;
@@ -52,27 +52,42 @@ impl Acceptor {
         Ok(Acceptor { level, notes, homes, settings, missed: Vec::new(), heard: Vec::new() })
     }
 
-    /// Up to where each session has reported what the shards said.
-    pub fn unheard(&self) -> Result<Unheard, Fault> {
-        let mut unheard = BTreeMap::new();
-        for (name, home) in self.homes.known() {
-            let Some((family, _)) = self.settings.family_of(name) else { continue };
-            let path = path_of(&family.store_folder, name);
-            let place =
-                Place { disk: &Disk::Real, path, name, bytes: self.settings.store_bytes, level: self.level };
-            if let Some(heard) = FileStore::peek(&place)? {
-                let port = PortId(GATEWAYS + home.gateway);
-                unheard.insert(Source { origin: Origin::Fix, port, session: home.number }, heard);
-            }
+    /// Up to where each session has reported what the shards said. Its store is read when the journal has something of it.
+    pub fn unheard(&self) -> Unheard {
+        let source = |home: Home| Source {
+            origin: Origin::Fix,
+            port: PortId(GATEWAYS + home.gateway),
+            session: home.number,
+        };
+        let names: BTreeMap<Source, String> =
+            self.homes.known().map(|(name, home)| (source(home), name.to_string())).collect();
+        if names.is_empty() {
+            return Unheard::default();
         }
-        Ok(Unheard { sources: unheard, ..Unheard::default() })
+        let (settings, level) = (self.settings.clone(), self.level);
+        let look = move |source: Source| {
+            let name = names.get(&source)?;
+            let heard = FileStore::peek(&place_of(&settings, level, name)?);
+            // The session cannot be opened either, which is told again when its client comes.
+            heard
+                .inspect_err(|fault| tracing::error!(session = name, %fault, "a FIX store cannot be read"))
+                .ok()?
+        };
+        Unheard { sources: Heard::by(look), ..Unheard::default() }
     }
 
     /// By shard: what every session has reported at least; None if there is no session that keeps anything.
     pub fn least_heard(&self) -> Result<Option<Vec<u64>>, Fault> {
-        let heard = self.unheard()?.sources.into_values();
-        let least = |one: Vec<u64>, other: Vec<u64>| one.iter().zip(&other).map(|(a, b)| *a.min(b)).collect();
-        Ok(heard.reduce(least))
+        let mut least: Option<Vec<u64>> = None;
+        for (name, _) in self.homes.known() {
+            let Some(place) = place_of(&self.settings, self.level, name) else { continue };
+            let Some(heard) = FileStore::peek_head(&place)? else { continue };
+            least = Some(match least {
+                Some(least) => least.iter().zip(&heard).map(|(one, other)| *one.min(other)).collect(),
+                None => heard,
+            });
+        }
+        Ok(least)
     }
 
     /// A room for each gateway that has sockets, and the clerk for all of them.
@@ -118,6 +133,13 @@ impl Acceptor {
         }
         Ok((rooms, clerk))
     }
+}
+
+/// Where the store of a session lies; none if the config has no such session any more.
+fn place_of<'a>(settings: &FixSettings, level: Level, name: &'a str) -> Option<Place<'a>> {
+    let (family, _) = settings.family_of(name)?;
+    let path = path_of(&family.store_folder, name);
+    Some(Place { disk: &Disk::Real, path, name, bytes: settings.store_bytes, level })
 }
 
 /// Gateways with sockets: in the shared layout the first has those of all.

@@ -154,7 +154,7 @@ impl Store {
                 elsewhere: elsewhere(config, reference),
                 abroad: config.cluster.is_on(),
                 elsewhere_max: config.outposts.events_kept.max(config.cluster.events_kept),
-                ..acceptor.unheard()?
+                ..acceptor.unheard()
             },
         };
         let mut telling = Telling { told: Instant::now() };

@@ -125,9 +125,11 @@ impl Manifest {
         let held = self.files.entry(piece.path.clone());
         let held = held.or_insert_with(|| Held::Paged { total: 0, pages: Vec::new() });
         if let Held::Paged { total, pages } = held {
-            // A file of another size is another file: its pages follow.
-            if *total != piece.total {
-                (*total, *pages) = (piece.total, vec![0; count]);
+            // A store grows as it is used; those who follow keep the pages they have. Pages beyond the end of one that was made shorter
+            // are still in the stream, and are sent anew should it grow again.
+            *total = piece.total;
+            if pages.len() < count {
+                pages.resize(count, 0);
             }
             pages[at] = page_hash(&piece.bytes);
             return Ok(());
@@ -158,12 +160,12 @@ impl Manifest {
         matches!(self.files.get(path), Some(Held::Whole { .. }))
     }
 
-    /// Whether a page of a file of so many bytes is there as it is.
+    /// Whether a page of a file of so many bytes is there as it is. The first page of a file of another length is not: with it the length
+    /// is told.
     pub fn holds_page(&self, path: &str, total: u64, at: usize, bytes: &[u8]) -> bool {
         match self.files.get(path) {
-            Some(Held::Paged { total: held, pages }) if *held == total => {
-                pages.get(at) == Some(&page_hash(bytes))
-            }
+            Some(Held::Paged { total: held, .. }) if *held != total && at == 0 => false,
+            Some(Held::Paged { pages, .. }) => pages.get(at).copied().unwrap_or(0) == page_hash(bytes),
             _ => page_hash(bytes) == 0,
         }
     }
@@ -303,7 +305,11 @@ mod tests {
         manifest.note(&What::Page(piece(PAGE_BYTES as u64, total, b"x"))).unwrap();
         assert!(manifest.holds_page("a/b", total, 1, b"x"));
         assert!(!manifest.holds_page("a/b", total, 2, b"x"));
-        assert!(!manifest.holds_page("a/b", total + 1, 1, b"x"));
+        // A file that has grown: what is there stays there, and its length is told with the first page.
+        assert!(manifest.holds_page("a/b", total + 1, 1, b"x"));
+        assert!(!manifest.holds_page("a/b", total + 1, 0, &[0; 8]));
+        manifest.note(&What::Page(piece(0, total + PAGE_BYTES as u64, b"y"))).unwrap();
+        assert!(manifest.holds_page("a/b", total + PAGE_BYTES as u64, 1, b"x"));
         for wrong in [piece(1, total, b"x"), piece(total, total, b"")] {
             assert_eq!(manifest.note(&What::Page(wrong)), Err(Misfit));
         }

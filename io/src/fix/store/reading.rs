@@ -1,0 +1,155 @@
+//! Reading a store back: the numbers of the newest slot that is whole, and the records of the ring.
+
+use pitlane_engine::id::ShardId;
+use pitlane_engine::time::Timestamp;
+use pitlane_protocols::fix::store::{Cause, Numbers};
+
+use super::{
+    HEAD_BYTES, HEARD_AT, Kept, MAGIC, NAME_AT, NAME_BYTES_MAX, NUMBERS_PASSED_OVER, Place, RING_AT,
+    SHARDS_MAX, SLOT_AT, SLOT_BYTES, record_bytes,
+};
+use crate::journal::disk::PAGE_BYTES;
+use crate::journal::{Fault, What};
+
+fn word(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+}
+
+fn half(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+}
+
+/// Reads a file back. What is not whole at the end of the ring was never sent and is dropped; a file without a whole slot, or of
+/// somebody else, is an error.
+pub(super) fn read(place: &Place<'_>, bytes: &[u8]) -> Result<Kept, Fault> {
+    let damaged = |at: usize, words: &str| {
+        Err(Fault::new(&place.path, at, What::StateDamaged(format!("the FIX store {words}"))))
+    };
+    if bytes.len() <= RING_AT || bytes[..8] != MAGIC {
+        return damaged(0, "is none");
+    }
+    let name = word(bytes, 24) as usize;
+    if name > NAME_BYTES_MAX || bytes[NAME_AT..NAME_AT + name] != *place.name.as_bytes() {
+        return damaged(NAME_AT, "belongs to another session");
+    }
+    let slot = |at: usize| {
+        let slot = &bytes[at..at + SLOT_BYTES];
+        (crc32c::crc32c(&slot[..48]) == half(slot, 48))
+            .then(|| [0, 8, 16, 24, 32, 40].map(|at| word(slot, at)))
+    };
+    let slots = [slot(SLOT_AT), slot(SLOT_AT + SLOT_BYTES)];
+    let Some([_, incoming, outgoing, since, tail, head]) = slots.into_iter().flatten().max() else {
+        return damaged(SLOT_AT, "has no numbers that can be read");
+    };
+    let mut kept = Kept {
+        numbers: Numbers { incoming, outgoing, since: Timestamp(since) },
+        heard: Box::new([0; SHARDS_MAX]),
+        messages: Vec::new(),
+        lost_power: bytes[8..24] != place.disk.boot().to_le_bytes(),
+        file_bytes: bytes.len().next_multiple_of(PAGE_BYTES),
+    };
+    let ring = &bytes[RING_AT..];
+    // With the power the slots may be older than what lies where they lead to, if the ring can have come round since.
+    let begin = if kept.lost_power && head > ring.len() as u64 / 2 { chain_begin(ring, tail) } else { tail };
+    let end = read_ring(ring, begin, &mut kept);
+    for shard in 0..SHARDS_MAX {
+        // With the power a newer word may have been kept, and the older record it speaks of lost.
+        if !(kept.lost_power && (end < head || kept.heard[shard] > 0)) {
+            kept.heard[shard] = kept.heard[shard].max(word(bytes, HEARD_AT + shard * 8));
+        }
+    }
+    if let Some(last) = kept.messages.last() {
+        kept.numbers.outgoing = kept.numbers.outgoing.max(last.0 + 1);
+    }
+    if kept.lost_power {
+        kept.numbers.outgoing += NUMBERS_PASSED_OVER;
+    }
+    Ok(kept)
+}
+
+/// All records from this one on, and where they end.
+fn read_ring(ring: &[u8], begin: u64, kept: &mut Kept) -> u64 {
+    let mut at = begin;
+    while at < begin + ring.len() as u64 {
+        match record_at(ring, at) {
+            Some(Found::Padding(bytes)) => at += bytes,
+            Some(Found::Record { number, cause, message }) => {
+                if let Some(Cause { shard, seq }) = cause {
+                    kept.heard[shard.0 as usize] = kept.heard[shard.0 as usize].max(seq);
+                }
+                kept.messages.push((number, cause, message.to_vec()));
+                at += record_bytes(message.len());
+            }
+            None => break,
+        }
+    }
+    at
+}
+
+/// What is found at a place of the stream, if it is whole.
+enum Found<'a> {
+    Padding(u64),
+    Record { number: u64, cause: Option<Cause>, message: &'a [u8] },
+}
+
+fn record_at(ring: &[u8], at: u64) -> Option<Found<'_>> {
+    let rest = &ring[(at % ring.len() as u64) as usize..];
+    if rest.len() < 16 || word(rest, 8) != at {
+        return None;
+    }
+    if half(rest, 0) == u32::MAX {
+        return Some(Found::Padding(rest.len() as u64));
+    }
+    let length = half(rest, 0) as usize;
+    if length > rest.len().checked_sub(HEAD_BYTES)? {
+        return None;
+    }
+    let (head, message) = (&rest[8..HEAD_BYTES], &rest[HEAD_BYTES..HEAD_BYTES + length]);
+    if crc32c::crc32c_append(crc32c::crc32c(head), message) != half(rest, 4) {
+        return None;
+    }
+    let (shard, seq) = (ShardId(rest[32] & ShardId::MAX), word(rest, 24));
+    let cause = (rest[33] == 1).then_some(Cause { shard, seq });
+    Some(Found::Record { number: word(rest, 16), cause, message })
+}
+
+/// Where the records begin that count, after a loss of power. In the first round through the ring nothing was overwritten, and they
+/// begin where the slots say. Later it is the longest run of whole records: between two syncs less than half of the ring is written, so
+/// this is the run that was synced, with what was written behind it without a gap; what lies beyond a gap does not count.
+fn chain_begin(ring: &[u8], tail: u64) -> u64 {
+    let places = (0..ring.len().saturating_sub(16)).step_by(16).map(|place| word(&ring[place..], 8));
+    let places = (0..ring.len() as u64).step_by(16).zip(places);
+    let mut begins: Vec<u64> =
+        places.filter(|(place, at)| at % ring.len() as u64 == *place).map(|(_, at)| at).collect();
+    begins.sort_unstable();
+    let is_later_round = |at: &u64| *at >= ring.len() as u64 && record_at(ring, *at).is_some();
+    if !begins.iter().any(is_later_round) {
+        return tail;
+    }
+    let (mut longest, mut end) = (0..0, 0);
+    for begin in begins {
+        if begin < end {
+            continue;
+        }
+        end = begin;
+        while let Some(found) = record_at(ring, end) {
+            end += match found {
+                Found::Padding(bytes) => bytes,
+                Found::Record { message, .. } => record_bytes(message.len()),
+            };
+        }
+        if end - begin > longest.end - longest.start {
+            longest = begin..end;
+        }
+    }
+    longest.start
+}
+
+/// The last event of each shard that was reported, by the first page; none if the page is not enough to know.
+pub(super) fn heard_of_head(place: &Place<'_>, page: &[u8]) -> Option<Vec<u64>> {
+    let is_ours = page.len() == PAGE_BYTES
+        && page[..8] == MAGIC
+        && page[8..24] == place.disk.boot().to_le_bytes()
+        && page[NAME_AT..].starts_with(place.name.as_bytes());
+    is_ours.then(|| (0..SHARDS_MAX).map(|shard| word(page, HEARD_AT + shard * 8)).collect())
+}

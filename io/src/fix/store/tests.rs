@@ -1,0 +1,246 @@
+use pitlane_engine::chance::Chance;
+
+use super::*;
+use crate::journal::simulated::Simulated;
+
+const BYTES: usize = 8 * PAGE_BYTES;
+
+fn place(disk: &Disk) -> Place<'_> {
+    Place { disk, path: "fix/A-B.store".into(), name: "A-B", bytes: BYTES, level: Level::Os }
+}
+
+fn open(disk: &Disk) -> FileStore {
+    FileStore::open(&place(disk), Timestamp(1), &[7]).unwrap()
+}
+
+fn numbers(incoming: u64, outgoing: u64) -> Numbers {
+    Numbers { incoming, outgoing, since: Timestamp(1) }
+}
+
+fn message(number: u64) -> Vec<u8> {
+    format!("message {number} {}", "x".repeat(number as usize % 97)).into_bytes()
+}
+
+fn kept(store: &FileStore) -> Vec<u64> {
+    let (mut found, mut into, mut next) = (Vec::new(), Vec::new(), 0);
+    while let Some(number) = store.next_kept(next, u64::MAX, &mut into) {
+        assert_eq!(into, message(number));
+        found.push(number);
+        next = number + 1;
+    }
+    found
+}
+
+#[test]
+fn what_was_kept_is_there_after_the_process_has_gone_at_any_moment() {
+    let simulated = Simulated::new(1);
+    let disk = Disk::Simulated(simulated.clone());
+    let mut store = open(&disk);
+    assert_eq!((store.numbers(), store.heard(ShardId(0))), (Numbers::fresh(Timestamp(1)), 7));
+    for number in 1..3_000u64 {
+        let cause = (number % 3 != 0).then_some(Cause { shard: ShardId(1), seq: number });
+        store.keep(number, &message(number), cause).unwrap();
+        if number % 41 == 0 {
+            // Between the message and its number.
+            let again = open(&disk);
+            assert_eq!(again.numbers().outgoing, number + 1);
+            store = again;
+        }
+        store.set_numbers(numbers(number / 2, number + 1)).unwrap();
+        if number % 37 == 0 {
+            let again = open(&disk);
+            assert_eq!(again.numbers(), numbers(number / 2, number + 1));
+            assert_eq!(kept(&again), kept(&store));
+            assert_eq!(again.heard(ShardId(1)), number - (number % 3 == 0) as u64);
+            assert_eq!(kept(&again).last(), Some(&number));
+            store = again;
+        }
+    }
+    let last = kept(&store);
+    assert!(last.len() > 100 && last.len() < 1_000, "the ring holds the newest: {}", last.len());
+    store.reset(numbers(1, 1)).unwrap();
+    let again = open(&disk);
+    assert_eq!((kept(&again), again.numbers()), (Vec::new(), numbers(1, 1)));
+    assert_eq!(again.heard(ShardId(1)), 2_999);
+}
+
+#[test]
+fn a_torn_end_is_dropped_and_a_torn_slot_leaves_the_one_before() {
+    let simulated = Simulated::new(1);
+    let disk = Disk::Simulated(simulated.clone());
+    let mut store = open(&disk);
+    for number in 1..=5 {
+        store.keep(number, &message(number), None).unwrap();
+        store.set_numbers(numbers(1, number + 1)).unwrap();
+    }
+    let last = store.index[4];
+    simulated.meddle(Path::new("fix/A-B.store"), |bytes| bytes[RING_AT + last.at as usize + 50] ^= 1);
+    let again = open(&disk);
+    assert_eq!(kept(&again), [1, 2, 3, 4]);
+    assert_eq!(again.numbers(), numbers(1, 6), "its number was used");
+    let turn = again.turn % 2;
+    simulated
+        .meddle(Path::new("fix/A-B.store"), |bytes| bytes[SLOT_AT + turn as usize * SLOT_BYTES + 8] ^= 1);
+    assert_eq!(open(&disk).numbers().outgoing, 6);
+    simulated.meddle(Path::new("fix/A-B.store"), |bytes| bytes[SLOT_AT..SLOT_AT + 128].fill(7));
+    let fault = FileStore::open(&place(&disk), Timestamp(1), &[]).unwrap_err().to_string();
+    assert!(fault.contains("A-B.store") && fault.contains("numbers"), "{fault}");
+}
+
+#[test]
+fn after_a_loss_of_power_no_number_is_used_twice() {
+    let simulated = Simulated::new(1);
+    let disk = Disk::Simulated(simulated.clone());
+    let mut store =
+        FileStore::open(&Place { level: Level::Disk, ..place(&disk) }, Timestamp(1), &[]).unwrap();
+    store.keep(1, &message(1), Some(Cause { shard: ShardId(0), seq: 9 })).unwrap();
+    store.set_numbers(numbers(4, 2)).unwrap();
+    store.file().sync().unwrap();
+    store.keep(2, &message(2), Some(Cause { shard: ShardId(0), seq: 10 })).unwrap();
+    store.set_numbers(numbers(5, 3)).unwrap();
+    let after = Disk::Simulated(simulated.power_loss());
+    let again = FileStore::open(&place(&after), Timestamp(1), &[]).unwrap();
+    assert!(again.lost_power && again.numbers().outgoing > NUMBERS_PASSED_OVER);
+    assert!(kept(&again).contains(&1) && (9..=10).contains(&again.heard(ShardId(0))));
+}
+
+#[test]
+fn after_a_loss_of_power_at_any_moment_no_report_is_missing_and_nothing_is_made_up() {
+    for seed in 0..300 {
+        let (simulated, mut chance) = (Simulated::new(seed), Chance::new(seed));
+        let disk = Disk::Simulated(simulated.clone());
+        let place = Place { level: Level::Disk, ..place(&disk) };
+        let mut store = FileStore::open(&place, Timestamp(1), &[]).unwrap();
+        let last = 1 + chance.below(2_000);
+        let mut synced = 0;
+        for number in 1..=last {
+            store.keep(number, &message(number), Some(Cause { shard: ShardId(0), seq: number })).unwrap();
+            if chance.below(3) == 0 {
+                store.set_numbers(numbers(number, number + 1)).unwrap();
+            }
+            if chance.below(10) == 0 {
+                store.file().sync().unwrap();
+                synced = number;
+            }
+        }
+        let held = kept(&store);
+        let after = Disk::Simulated(simulated.power_loss());
+        let place = Place { disk: &after, ..place };
+        let again = FileStore::open(&place, Timestamp(1), &[]).unwrap();
+        assert!(again.numbers().outgoing > last, "a number is used twice with seed {seed}");
+        let (heard, found) = (again.heard(ShardId(0)), kept(&again));
+        assert!((synced..=last).contains(&heard), "{heard} of {synced}..={last} with seed {seed}");
+        let lost = held.iter().find(|&&number| number <= heard && !found.contains(&number));
+        assert_eq!(lost, None, "it counts as reported, and is not there, with seed {seed}");
+    }
+}
+
+#[test]
+fn numbers_above_those_of_the_messages_stay() {
+    let disk = Disk::Simulated(Simulated::new(1));
+    let mut store = open(&disk);
+    store.keep(1, &message(1), None).unwrap();
+    store.set_numbers(numbers(4, 9)).unwrap();
+    assert_eq!(open(&disk).numbers(), numbers(4, 9));
+}
+
+#[test]
+fn a_message_that_is_too_long_is_refused_and_a_foreign_file_too() {
+    let disk = Disk::Simulated(Simulated::new(1));
+    let mut store = open(&disk);
+    assert_eq!(store.keep(1, &[0; BYTES], None), Err(StoreFailed));
+    drop(store);
+    let other = Place { name: "A-C", ..place(&disk) };
+    assert!(FileStore::open(&other, Timestamp(1), &[]).unwrap_err().to_string().contains("another"));
+}
+
+/// Larger than a new store, so that it grows.
+const LONG_BYTES: usize = 128 * PAGE_BYTES;
+
+fn long_place(disk: &Disk) -> Place<'_> {
+    Place { bytes: LONG_BYTES, level: Level::Disk, ..place(disk) }
+}
+
+#[test]
+fn a_store_grows_as_it_is_used_up_to_its_limit_and_keeps_what_it_has() {
+    let simulated = Simulated::new(1);
+    let disk = Disk::Simulated(simulated.clone());
+    let path = Path::new("fix/A-B.store");
+    let mut store = FileStore::open(&long_place(&disk), Timestamp(1), &[]).unwrap();
+    assert_eq!(disk.len(path).unwrap(), FIRST_BYTES as u64, "a new one is small");
+    let mut sizes = vec![FIRST_BYTES as u64];
+    for number in 1..12_000 {
+        store.keep(number, &message(number), None).unwrap();
+        let bytes = disk.len(path).unwrap();
+        if sizes.last() != Some(&bytes) {
+            sizes.push(bytes);
+        }
+        if number.is_multiple_of(1_500) {
+            store = FileStore::open(&long_place(&disk), Timestamp(1), &[]).unwrap();
+            assert_eq!(kept(&store).last(), Some(&number));
+        }
+        if bytes < LONG_BYTES as u64 {
+            assert_eq!(store.index.len() as u64, number, "nothing gives way before the limit");
+        }
+    }
+    assert_eq!(sizes.last(), Some(&(LONG_BYTES as u64)));
+    assert!(sizes.len() > 4, "{sizes:?}");
+    // It does not become shorter, as all of them were once made.
+    store.reset(numbers(1, 1)).unwrap();
+    drop(FileStore::open(&long_place(&disk), Timestamp(1), &[]).unwrap());
+    assert_eq!(disk.len(path).unwrap(), LONG_BYTES as u64);
+}
+
+#[test]
+fn without_room_on_the_disk_the_oldest_messages_give_way_earlier() {
+    let simulated = Simulated::new(1);
+    let disk = Disk::Simulated(simulated.clone());
+    let mut store = FileStore::open(&long_place(&disk), Timestamp(1), &[]).unwrap();
+    simulated.set_bytes_max(simulated.bytes_used());
+    for number in 1..5_000 {
+        store.keep(number, &message(number), None).unwrap();
+    }
+    assert!(kept(&store).len() > 100 && disk.len(Path::new("fix/A-B.store")).unwrap() == FIRST_BYTES as u64);
+    assert_eq!(store.keep(5_000, &[b'x'; FIRST_BYTES], None), Err(StoreFailed));
+}
+
+#[test]
+fn after_a_loss_of_power_a_store_that_was_growing_has_what_was_synced() {
+    for seed in 0..200 {
+        let (simulated, mut chance) = (Simulated::new(seed), Chance::new(seed));
+        let disk = Disk::Simulated(simulated.clone());
+        let mut store = FileStore::open(&long_place(&disk), Timestamp(1), &[]).unwrap();
+        let last = 1 + chance.below(4_000);
+        let mut synced = 0;
+        for number in 1..=last {
+            store.keep(number, &message(number), Some(Cause { shard: ShardId(0), seq: number })).unwrap();
+            if chance.below(3) == 0 {
+                store.set_numbers(numbers(number, number + 1)).unwrap();
+            }
+            // Seldom, so that more than half of a young store lies between two syncs.
+            if chance.below(900) == 0 {
+                store.file().sync().unwrap();
+                synced = number;
+            }
+        }
+        let after = Disk::Simulated(simulated.power_loss());
+        let again = FileStore::open(&long_place(&after), Timestamp(1), &[]).unwrap();
+        assert!(again.numbers().outgoing > last, "a number is used twice with seed {seed}");
+        let found = kept(&again);
+        if store.head <= store.capacity {
+            let lost = (1..=synced).find(|number| !found.contains(number));
+            assert_eq!(lost, None, "of {synced} that were synced, with seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn the_first_page_tells_what_was_reported() {
+    let disk = Disk::Simulated(Simulated::new(1));
+    assert_eq!(FileStore::peek_head(&place(&disk)).unwrap(), None);
+    let mut store = open(&disk);
+    store.keep(1, &message(1), Some(Cause { shard: ShardId(2), seq: 9 })).unwrap();
+    let heard = FileStore::peek_head(&place(&disk)).unwrap().unwrap();
+    assert_eq!((heard[0], heard[2]), (7, 9));
+    assert_eq!(FileStore::peek(&place(&disk)).unwrap().unwrap(), heard);
+}
