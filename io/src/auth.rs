@@ -6,18 +6,24 @@
 //!       └── poll: Verdict ◄── Seat: memory ◄── lane ◄┘
 //! ```
 //!
-//! A password costs 20 ms to verify, so nobody does it himself: whoever must know takes a [`Seat`] and goes on meanwhile. What
-//! was verified a moment ago is remembered by the seat, so that a client who sends it with every request is not slow.
+//! Verifying a password takes 20 ms, so it runs on the thread `auth`: a thread with clients has a [`Seat`] and goes on meanwhile. A
+//! seat remembers what was found right, so that a client which sends its password with every request is not slow. A token is one
+//! look-up of a hash, which the seat does itself: it never waits behind passwords. Passwords wait in the seat's queue, in which each
+//! address has its share, and guessing is slowed down by address and login (`lockout`).
 
 pub mod book;
 mod clerk;
 mod lockout;
 mod memory;
+mod notices;
 mod password;
 mod prompt;
+mod queue;
+mod recent;
 mod roll;
 mod seat;
 mod token;
+mod tokens;
 pub mod verbs;
 mod writable;
 
@@ -25,10 +31,14 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use pitlane_engine::time::Timestamp;
 
 pub use self::clerk::Clerk;
-pub use self::lockout::{Lockout, network};
+use self::lockout::Lockout;
+pub use self::lockout::network;
+use self::notices::Notices;
 pub use self::roll::Roll;
 pub use self::seat::{Busy, Seat};
 use crate::config::{Config, Secret};
@@ -110,6 +120,8 @@ pub enum Refusal {
     Wrong,
     /// Too many failures, by this login or from this address; so it was not even looked at.
     Locked { wait_s: u32 },
+    /// Too many passwords of this address wait to be verified.
+    Busy,
     /// The service ends, and nobody looks any more.
     Ending,
 }
@@ -159,8 +171,34 @@ struct Shared {
     reload: AtomicBool,
     /// Who is in the books. Written when they change; the lock is held for the copy of a pointer.
     names: RwLock<Arc<roll::Names>>,
+    /// The tokens of the books, in the same way.
+    tokens: RwLock<Arc<tokens::Tokens>>,
+    /// Who failed how often. Held for a look-up; only logins with a password take it.
+    lockout: Mutex<Lockout>,
+    notices: Mutex<Notices>,
     /// Makes the sums of remembered credentials useless to anybody who sees them.
     key: [u8; 32],
+}
+
+impl Shared {
+    fn lockout(&self) -> MutexGuard<'_, Lockout> {
+        self.lockout.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn find_token(&self, credentials: &Credentials) -> Option<Identity> {
+        let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner).clone();
+        tokens.find(credentials.login.as_deref(), credentials.secret.reveal()).cloned()
+    }
+
+    /// Logs that a password was wrong, and for how long the next one has to wait.
+    fn note_failure(&self, now: Timestamp, login: Option<&str>, peer: IpAddr, wait_s: Option<u32>) {
+        self.notices.lock().unwrap_or_else(PoisonError::into_inner).failed(now, login, peer, wait_s);
+    }
+
+    /// Logs what was left out, when its time has come.
+    fn tell_failures(&self, now: Timestamp) {
+        self.notices.lock().unwrap_or_else(PoisonError::into_inner).poll(now);
+    }
 }
 
 impl Auth {
@@ -171,6 +209,9 @@ impl Auth {
             generation: AtomicU64::new(0),
             reload: AtomicBool::new(false),
             names: RwLock::default(),
+            tokens: RwLock::default(),
+            lockout: Mutex::default(),
+            notices: Mutex::default(),
             key: random(),
         });
         let anybody = (!settings.required).then(|| Identity {

@@ -7,12 +7,12 @@ use std::sync::{Arc, PoisonError};
 
 use pitlane_engine::time::Timestamp;
 
-use super::book::{Book, Kind, NAME_BYTES_MAX, Proof};
-use super::lockout::Lockout;
+use super::book::{Book, Kind, Proof};
 use super::password::Hash;
 use super::roll;
-use super::seat::{Answer, Desk, Question};
+use super::seat::{Answer, Desk, Question, login_of};
 use super::token::Sum;
+use super::tokens::Tokens;
 use super::{AuthSettings, Credentials, Identity, Refusal, Role, Shared, Verdict, random};
 use crate::audit::{Act, Busy, Pen};
 use crate::refdata::Faults;
@@ -22,7 +22,6 @@ pub struct Clerk {
     settings: AuthSettings,
     books: Books,
     desks: Vec<Desk>,
-    lockout: Lockout,
     /// Verified in place of a user who does not exist, so that an answer takes as long.
     decoy: Hash,
     shared: Arc<Shared>,
@@ -53,8 +52,7 @@ impl Clerk {
         }
         books.tell(&Books::default(), &shared, 0);
         let decoy = Hash::make(&random::<32>(), random());
-        let (desks, lockout) = (Vec::new(), Lockout::default());
-        Ok(Clerk { settings, books, desks, lockout, decoy, shared, pen: None, next: None })
+        Ok(Clerk { settings, books, desks: Vec::new(), decoy, shared, pen: None, next: None })
     }
 
     /// From now on every change of the books is noted before it is in force.
@@ -69,6 +67,7 @@ impl Clerk {
     /// One question of each desk, so that a thread with many does not hold up the others.
     pub fn poll(&mut self, now: Timestamp) -> usize {
         let work = usize::from(self.reload_if_asked()) + usize::from(self.adopt_if_noted());
+        self.shared.tell_failures(now);
         work + self.answer(now, Clerk::judge)
     }
 
@@ -98,25 +97,21 @@ impl Clerk {
     }
 
     pub fn judge(&mut self, now: Timestamp, credentials: &Credentials) -> Verdict {
-        let Credentials { login, secret, peer } = credentials;
-        // Longer than any name, it is nobody's, and not worth a place in the table.
-        let login = login.as_deref().filter(|login| login.len() <= NAME_BYTES_MAX);
-        if let Some(wait_s) = self.lockout.wait_s(now, login, *peer) {
-            return Err(Refusal::Locked { wait_s });
-        }
-        match self.find(credentials.login.as_deref(), secret.reveal()) {
-            Some(identity) => {
-                self.lockout.succeeded(login);
-                Ok(identity)
-            }
-            None => {
-                self.lockout.failed(now, login, *peer);
-                if let Some(wait_s) = self.lockout.wait_s(now, login, *peer) {
-                    tracing::warn!(login, %peer, wait_s, "locked out: too many failed logins");
-                }
-                Err(Refusal::Wrong)
+        let (login, peer) = (login_of(credentials), credentials.peer);
+        // Once more: what waited before it in the queue may have failed.
+        let checked = self.shared.lockout().check(now, login, peer);
+        checked.map_err(|wait_s| Refusal::Locked { wait_s })?;
+        // Not under the lock of the table: this takes 20 ms.
+        let found = self.find(credentials.login.as_deref(), credentials.secret.reveal());
+        match (&found, login) {
+            (Some(_), Some(login)) => self.shared.lockout().succeeded(now, login, peer),
+            (Some(_), None) => {}
+            (None, _) => {
+                let wait_s = self.shared.lockout().failed(now, login, peer);
+                self.shared.note_failure(now, login, peer, wait_s);
             }
         }
+        found.ok_or(Refusal::Wrong)
     }
 
     fn find(&self, login: Option<&str>, secret: &str) -> Option<Identity> {
@@ -224,6 +219,9 @@ impl Books {
         let mut names = shared.names.write().unwrap_or_else(PoisonError::into_inner);
         let (old, new) = ([&before.users, &before.tokens], [&self.users, &self.tokens]);
         *names = Arc::new(roll::names(old, &names, new, generation));
+        drop(names);
+        let mut tokens = shared.tokens.write().unwrap_or_else(PoisonError::into_inner);
+        *tokens = Arc::new(Tokens::of(&self.tokens));
     }
 
     fn is_empty(&self) -> bool {

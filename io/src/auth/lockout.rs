@@ -1,21 +1,44 @@
-//! Guessing gets slower with every guess: after some failures a login, or an address, must wait, and twice as long each time.
+//! Slows down guessing at passwords, without letting a stranger keep a user out.
 //!
-//! Both are counted. A login, so that many machines together guess no faster than one; an address, so that one machine does not
-//! try one password on many logins. Logins that do not exist are counted like those that do, so that nobody learns which is which.
+//! ```text
+//! failures of          slow down                                          from    wait in s
+//! address and login    this login from this address                       5       1 to 60
+//! address              every login that never succeeded from there        20      1 to 60
+//! login                addresses from which this login never succeeded    20      1 to 30
+//! ```
+//!
+//! - A login that has succeeded from an address is *known* there: only failures of the same login from the same address slow it
+//!   down. So nothing that another address does delays it.
+//! - A login counts at most [`PAIR`]`.failures_free` failures of one address. So one guesser does not slow down the login for
+//!   others; many addresses that guess at one login do, since they would otherwise guess as fast as they are many.
+//! - The wait of a login is served by each address for itself, from its first attempt on: an address that waits it out is looked
+//!   at, whatever others do meanwhile. So the wait is a delay and not a lock.
+//! - Tokens are not counted at all: 256 random bits are not guessed.
+//!
+//! Logins that do not exist are counted like those that do, so that an attempt does not show which is which.
 
-use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
-/// Logins and addresses remembered. Each takes some hundred bytes; the one that failed longest ago makes room.
+use super::recent::Recent;
+
+/// Counters of failures. Each takes some hundred bytes; the one that failed longest ago makes room.
 pub const MARKS_MAX: usize = 16_384;
+/// Pairs of address and login that have succeeded: more than a house has users and places. Only a right password adds one, so a
+/// stranger cannot drive others out.
+pub const KNOWN_MAX: usize = 16_384;
 /// Failures without a wait: people mistype.
-const LOGIN: Patience = Patience { failures_free: 5, wait_s_max: 60 };
-/// Behind one address may be an office, so it may fail more often; and then waits longer, since it harms itself alone.
-const ADDRESS: Patience = Patience { failures_free: 20, wait_s_max: 900 };
+const PAIR: Patience = Patience { failures_free: 5, wait_s_max: 60 };
+/// Behind one address may be an office, so it may fail more often.
+const ADDRESS: Patience = Patience { failures_free: 20, wait_s_max: 60 };
+/// Four addresses reach it together. A user at a new address waits for so long at most.
+const LOGIN: Patience = Patience { failures_free: 20, wait_s_max: 30 };
 /// After so long without a failure all is forgiven.
 const FORGIVEN_NS: u64 = 3_600 * NS_PER_S;
+/// While a known pair waits: how often remembered credentials are looked up. A client that is logged in goes on while its login is
+/// attacked from its own address, and the attacker's guesses are few.
+const RECALLS_MAX: u32 = 100;
 
 struct Patience {
     failures_free: u32,
@@ -33,97 +56,128 @@ impl Patience {
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
-    Login(Box<str>),
+    Pair(IpAddr, Box<str>),
     Address(IpAddr),
+    Login(Box<str>),
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Mark {
     failures: u32,
-    failed: Timestamp,
-    /// Until then nothing is even looked at.
+    /// Until then no password is looked at. Unused for a login, whose wait each address serves for itself.
     until: Timestamp,
+    /// Remembered credentials looked up since the last failure.
+    recalls: u32,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Lockout {
-    marks: BTreeMap<Key, Mark>,
-    /// The keys again, by when they failed last.
-    by_time: BTreeMap<(Timestamp, Key), ()>,
+    marks: Recent<Key, Mark>,
+    known: Recent<(IpAddr, Box<str>), ()>,
+}
+
+impl Default for Lockout {
+    fn default() -> Lockout {
+        Lockout { marks: Recent::new(MARKS_MAX), known: Recent::new(KNOWN_MAX) }
+    }
 }
 
 impl Lockout {
-    /// Seconds to wait, rounded up; none: go on.
-    pub fn wait_s(&self, now: Timestamp, login: Option<&str>, peer: IpAddr) -> Option<u32> {
-        let until = keys(login, peer).filter_map(|key| Some(self.marks.get(&key)?.until)).max()?;
-        let wait_ns = until.since(now);
-        (wait_ns > 0).then(|| wait_ns.div_ceil(NS_PER_S) as u32)
+    /// Whether a password of this login from this address may be looked at now; if not, the seconds to wait, rounded up.
+    pub fn check(&mut self, now: Timestamp, login: Option<&str>, peer: IpAddr) -> Result<(), u32> {
+        let network = network(peer);
+        let is_known = login.is_some_and(|login| self.is_known(login, peer));
+        let mut until = Timestamp::ZERO;
+        if let Some(login) = login {
+            let pair = Key::Pair(network, login.into());
+            let delay_ns =
+                if is_known { 0 } else { LOGIN.wait_ns(self.failures(now, &Key::Login(login.into()))) };
+            if delay_ns > 0 && self.mark(now, &pair).is_none() {
+                // Its delay begins now.
+                self.marks.put(now, pair.clone(), Mark { until: now.plus(delay_ns), ..Mark::default() });
+            }
+            until = self.until(now, &pair);
+        }
+        if !is_known && is_counted(network) {
+            until = until.max(self.until(now, &Key::Address(network)));
+        }
+        match until.since(now) {
+            0 => Ok(()),
+            wait_ns => Err(wait_ns.div_ceil(NS_PER_S) as u32),
+        }
     }
 
-    /// Whether somebody comes in whose proof was found right or wrong. While he must wait, even the right one is of no use to him:
-    /// otherwise guessing would go on as fast as before.
-    pub fn admit(&mut self, now: Timestamp, login: &str, peer: IpAddr, right: bool) -> bool {
-        if self.wait_s(now, Some(login), peer).is_some() {
-            return false;
+    /// Counts a wrong password. Returns the seconds to wait from now on, if any.
+    pub fn failed(&mut self, now: Timestamp, login: Option<&str>, peer: IpAddr) -> Option<u32> {
+        let network = network(peer);
+        if let Some(login) = login {
+            let is_known = self.is_known(login, peer);
+            let (pair, name) = (Key::Pair(network, login.into()), Key::Login(login.into()));
+            let failures = self.failures(now, &pair).saturating_add(1);
+            let mut wait_ns = PAIR.wait_ns(failures);
+            if !is_known {
+                let mut of_login = self.failures(now, &name);
+                if failures <= PAIR.failures_free {
+                    of_login = of_login.saturating_add(1);
+                    self.marks.put(now, name, Mark { failures: of_login, ..Mark::default() });
+                }
+                wait_ns = wait_ns.max(LOGIN.wait_ns(of_login));
+            }
+            self.marks.put(now, pair, Mark { failures, until: now.plus(wait_ns), recalls: 0 });
         }
-        if right {
-            self.succeeded(Some(login));
+        if is_counted(network) {
+            let address = Key::Address(network);
+            let failures = self.failures(now, &address).saturating_add(1);
+            let until = now.plus(ADDRESS.wait_ns(failures));
+            self.marks.put(now, address, Mark { failures, until, recalls: 0 });
+        }
+        self.check(now, login, peer).err()
+    }
+
+    /// Notes a right password: the login is known at this address from now on. Failures of the address and of the login stay: a
+    /// client with an account of its own could otherwise guess at others for ever.
+    pub fn succeeded(&mut self, now: Timestamp, login: &str, peer: IpAddr) {
+        let pair: (IpAddr, Box<str>) = (network(peer), login.into());
+        self.marks.remove(&Key::Pair(pair.0, pair.1.clone()));
+        self.known.put(now, pair, ());
+    }
+
+    /// Whether this login has succeeded from this address.
+    pub fn is_known(&self, login: &str, peer: IpAddr) -> bool {
+        self.known.get(&(network(peer), login.into())).is_some()
+    }
+
+    /// Whether credentials that were found right before may be looked up, though a password might not be looked at now.
+    pub fn may_recall(&mut self, now: Timestamp, login: &str, peer: IpAddr) -> bool {
+        let pair = Key::Pair(network(peer), login.into());
+        if self.check(now, Some(login), peer).is_ok() {
             return true;
         }
-        self.failed(now, Some(login), peer);
-        if let Some(wait_s) = self.wait_s(now, Some(login), peer) {
-            tracing::warn!(login, %peer, wait_s, "locked out: too many failed logins");
-        }
-        false
+        let is_known = self.is_known(login, peer);
+        let Some(mark) = self.marks.get_mut(&pair).filter(|_| is_known) else { return false };
+        mark.recalls = mark.recalls.saturating_add(1);
+        mark.recalls <= RECALLS_MAX
     }
 
-    pub fn failed(&mut self, now: Timestamp, login: Option<&str>, peer: IpAddr) {
-        for key in keys(login, peer) {
-            let patience = match key {
-                Key::Login(_) => LOGIN,
-                Key::Address(_) => ADDRESS,
-            };
-            let before = self.remove(&key).filter(|mark| now.since(mark.failed) < FORGIVEN_NS);
-            let failures = before.map_or(0, |mark| mark.failures).saturating_add(1);
-            let until = now.plus(patience.wait_ns(failures));
-            self.insert(key, Mark { failures, failed: now, until });
-        }
+    fn mark(&self, now: Timestamp, key: &Key) -> Option<&Mark> {
+        self.marks.get(key).filter(|(failed, _)| now.since(*failed) < FORGIVEN_NS).map(|(_, mark)| mark)
     }
 
-    /// Forgives the login, not the address: who has one account of his own could guess at others for ever.
-    pub fn succeeded(&mut self, login: Option<&str>) {
-        if let Some(login) = login {
-            self.remove(&Key::Login(login.into()));
-        }
+    fn failures(&self, now: Timestamp, key: &Key) -> u32 {
+        self.mark(now, key).map_or(0, |mark| mark.failures)
     }
 
-    fn remove(&mut self, key: &Key) -> Option<Mark> {
-        let mark = self.marks.remove(key)?;
-        self.by_time.remove(&(mark.failed, key.clone()));
-        Some(mark)
-    }
-
-    fn insert(&mut self, key: Key, mark: Mark) {
-        if self.marks.len() == MARKS_MAX
-            && let Some(((_, oldest), ())) = self.by_time.pop_first()
-        {
-            self.marks.remove(&oldest);
-        }
-        self.by_time.insert((mark.failed, key.clone()), ());
-        self.marks.insert(key, mark);
+    fn until(&self, now: Timestamp, key: &Key) -> Timestamp {
+        self.mark(now, key).map_or(Timestamp::ZERO, |mark| mark.until)
     }
 }
 
-/// What is counted of an attempt. Loopback is not: behind it stand a proxy's clients, or everybody on this machine, and one of
-/// them must not lock out the others.
-fn keys(login: Option<&str>, peer: IpAddr) -> impl Iterator<Item = Key> {
-    let login = login.map(|login| Key::Login(login.into()));
-    let peer = peer.to_canonical();
-    let address = (!peer.is_loopback()).then(|| Key::Address(network(peer)));
-    login.into_iter().chain(address)
+/// Whether an address is counted by itself. Loopback is not: behind it stand a proxy's clients, or everybody on this machine.
+fn is_counted(network: IpAddr) -> bool {
+    !network.is_loopback()
 }
 
-/// Whom an address counts as: whoever has one of IPv6 has 2^64.
+/// Whom an address counts as: a host with one address of IPv6 has 2^64.
 pub fn network(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
@@ -147,64 +201,101 @@ mod tests {
         IpAddr::from([10, 0, 0, n])
     }
 
-    #[test]
-    fn a_login_waits_longer_with_each_failure_wherever_it_comes_from() {
-        let mut lockout = Lockout::default();
-        for n in 0..4 {
-            lockout.failed(START, Some("alice"), far(n));
-            assert_eq!(lockout.wait_s(START, Some("alice"), HERE), None);
+    /// Fails so often, each time when it may.
+    fn guess(lockout: &mut Lockout, now: Timestamp, login: &str, peer: IpAddr, times: usize) {
+        for _ in 0..times {
+            lockout.failed(now, Some(login), peer);
         }
+    }
+
+    #[test]
+    fn a_login_from_one_address_waits_longer_with_each_failure() {
+        let mut lockout = Lockout::default();
+        guess(&mut lockout, START, "alice", HERE, 4);
+        assert_eq!(lockout.check(START, Some("alice"), HERE), Ok(()));
         let mut now = START;
         for wait in [1, 2, 4, 8, 16, 32, 60, 60] {
-            lockout.failed(now, Some("alice"), far(9));
-            assert_eq!(lockout.wait_s(now, Some("alice"), HERE), Some(wait));
-            assert_eq!(lockout.wait_s(now, Some("bob"), HERE), None);
+            assert_eq!(lockout.failed(now, Some("alice"), HERE), Some(wait));
+            assert_eq!(lockout.check(now, Some("bob"), HERE), Ok(()));
             now = Timestamp(now.0 + wait as u64 * NS_PER_S - 1);
-            assert_eq!(lockout.wait_s(now, Some("alice"), HERE), Some(1));
+            assert_eq!(lockout.check(now, Some("alice"), HERE), Err(1));
             now = Timestamp(now.0 + 1);
-            assert_eq!(lockout.wait_s(now, Some("alice"), HERE), None);
+            assert_eq!(lockout.check(now, Some("alice"), HERE), Ok(()));
         }
-        lockout.succeeded(Some("alice"));
-        lockout.failed(now, Some("alice"), HERE);
-        assert_eq!(lockout.wait_s(now, Some("alice"), HERE), None);
+        lockout.succeeded(now, "alice", HERE);
+        assert_eq!(lockout.failed(now, Some("alice"), HERE), None, "it was forgiven");
     }
 
     #[test]
-    fn the_right_proof_is_of_no_use_while_one_must_wait() {
+    fn one_guesser_slows_down_nobody_else() {
         let mut lockout = Lockout::default();
-        for _ in 0..5 {
-            assert!(!lockout.admit(START, "PITLANE-A", HERE, false));
+        for n in 0..1_000 {
+            lockout.failed(at(n), Some("alice"), far(1));
+            assert_eq!(lockout.check(at(n), Some("alice"), far(2)), Ok(()), "who was never here");
         }
-        assert!(!lockout.admit(START, "PITLANE-A", HERE, true));
-        assert!(lockout.admit(START, "PITLANE-B", HERE, true), "others come in");
-        assert!(lockout.admit(at(1), "PITLANE-A", HERE, true));
-        assert!(!lockout.admit(at(1), "PITLANE-A", HERE, false), "and it is forgotten");
-        assert!(lockout.admit(at(1), "PITLANE-A", HERE, true));
+        assert!(lockout.check(at(1_000), Some("alice"), far(1)).is_err());
     }
 
     #[test]
-    fn an_address_waits_whichever_login_it_tries() {
+    fn many_addresses_that_guess_at_one_login_are_slowed_down_and_a_known_one_is_not() {
         let mut lockout = Lockout::default();
+        lockout.succeeded(START, "alice", far(100));
+        for n in 0..50 {
+            guess(&mut lockout, START, "alice", far(n), 5);
+        }
+        assert_eq!(lockout.check(START, Some("alice"), far(100)), Ok(()));
+        assert_eq!(lockout.check(START, Some("bob"), far(101)), Ok(()));
+        // A new address waits from its first attempt on, and others who fail meanwhile do not prolong it.
+        assert_eq!(lockout.check(START, Some("alice"), far(101)), Err(30));
+        for n in 0..29 {
+            lockout.failed(at(n), Some("alice"), far(200));
+            assert_eq!(lockout.check(at(n), Some("alice"), far(101)), Err(30 - n as u32));
+        }
+        assert_eq!(lockout.check(at(30), Some("alice"), far(101)), Ok(()));
+        assert_eq!(lockout.failed(at(30), Some("alice"), far(101)), Some(30), "one attempt in 30 s");
+        assert_eq!(lockout.check(at(60), Some("alice"), far(101)), Ok(()));
+        lockout.succeeded(at(60), "alice", far(101));
+        guess(&mut lockout, at(61), "alice", far(102), 5);
+        assert_eq!(lockout.check(at(61), Some("alice"), far(101)), Ok(()), "it is known from now on");
+    }
+
+    #[test]
+    fn an_address_waits_whichever_login_it_tries_but_for_one_that_is_known_there() {
+        let mut lockout = Lockout::default();
+        lockout.succeeded(START, "mine", far(1));
         for n in 0..19 {
             lockout.failed(START, Some(&format!("user{n}")), far(1));
             lockout.failed(START, None, HERE);
         }
-        assert_eq!(lockout.wait_s(START, None, far(1)), None);
-        lockout.failed(START, None, far(1));
-        assert_eq!(lockout.wait_s(START, Some("new"), far(1)), Some(1));
-        assert_eq!(lockout.wait_s(START, Some("new"), far(2)), None);
-        // A login of one's own does not help.
-        lockout.succeeded(Some("mine"));
-        lockout.failed(START, None, far(1));
-        assert_eq!(lockout.wait_s(START, None, far(1)), Some(2));
+        assert_eq!(lockout.check(START, None, far(1)), Ok(()));
+        assert_eq!(lockout.failed(START, None, far(1)), Some(1));
+        assert_eq!(lockout.check(START, Some("new"), far(1)), Err(1));
+        assert_eq!(lockout.check(START, Some("new"), far(2)), Ok(()));
+        assert_eq!(lockout.check(START, Some("mine"), far(1)), Ok(()));
+        // A login of one's own does not help with others.
+        lockout.succeeded(START, "mine", far(1));
+        assert_eq!(lockout.failed(START, None, far(1)), Some(2));
         for _ in 0..30 {
             lockout.failed(START, None, far(1));
             lockout.failed(START, None, HERE);
         }
-        assert_eq!(lockout.wait_s(START, None, far(1)), Some(900));
-        assert_eq!(lockout.wait_s(START, None, HERE), None, "loopback is everybody");
-        lockout.failed(at(3_600), None, far(1));
-        assert_eq!(lockout.wait_s(at(3_600), None, far(1)), None, "forgiven");
+        assert_eq!(lockout.check(START, None, far(1)), Err(60));
+        assert_eq!(lockout.check(START, None, HERE), Ok(()), "loopback is everybody");
+        assert_eq!(lockout.failed(at(3_600), None, far(1)), None, "forgiven");
+    }
+
+    #[test]
+    fn what_is_remembered_is_looked_up_so_often_while_its_pair_waits() {
+        let mut lockout = Lockout::default();
+        guess(&mut lockout, START, "alice", HERE, 5);
+        assert!(!lockout.may_recall(START, "alice", HERE), "it was never right here");
+        lockout.succeeded(START, "alice", HERE);
+        guess(&mut lockout, START, "alice", HERE, 9);
+        for _ in 0..RECALLS_MAX {
+            assert!(lockout.may_recall(START, "alice", HERE));
+        }
+        assert!(!lockout.may_recall(START, "alice", HERE));
+        assert!(lockout.may_recall(at(60), "alice", HERE));
     }
 
     #[test]
@@ -214,23 +305,25 @@ mod tests {
             lockout.failed(START, None, IpAddr::from([0x2001, 0xdb8, 0, 1, n, 0, 0, n]));
         }
         let of = |net: u16| IpAddr::from([0x2001, 0xdb8, 0, net, 9, 9, 9, 9]);
-        assert_eq!((lockout.wait_s(START, None, of(1)), lockout.wait_s(START, None, of(2))), (Some(1), None));
+        assert_eq!(lockout.check(START, None, of(1)), Err(1));
+        assert_eq!(lockout.check(START, None, of(2)), Ok(()));
+        lockout.succeeded(START, "alice", of(1));
+        assert!(lockout.is_known("alice", IpAddr::from([0x2001, 0xdb8, 0, 1, 7, 7, 7, 7])));
     }
 
     #[test]
-    fn the_table_does_not_grow_and_forgets_the_oldest() {
+    fn the_tables_do_not_grow_and_forget_the_oldest() {
         let mut lockout = Lockout::default();
-        for _ in 0..6 {
-            lockout.failed(START, Some("alice"), HERE);
-        }
-        for n in 0..MARKS_MAX - 1 {
+        guess(&mut lockout, START, "alice", HERE, 6);
+        for n in 0..MARKS_MAX {
             lockout.failed(at(1), Some(&n.to_string()), HERE);
+            assert!(lockout.marks.len() <= MARKS_MAX);
         }
-        assert!(lockout.wait_s(START, Some("alice"), HERE).is_some());
-        for n in 0..10 {
-            lockout.failed(at(2), Some(&format!("more{n}")), HERE);
-            assert_eq!((lockout.marks.len(), lockout.by_time.len()), (MARKS_MAX, MARKS_MAX));
+        assert_eq!(lockout.check(START, Some("alice"), HERE), Ok(()));
+        for n in 0..=KNOWN_MAX {
+            lockout.succeeded(at(n as u64), &n.to_string(), HERE);
+            assert!(lockout.known.len() <= KNOWN_MAX);
         }
-        assert!(lockout.wait_s(START, Some("alice"), HERE).is_none());
+        assert!(!lockout.is_known("0", HERE) && lockout.is_known("1", HERE));
     }
 }

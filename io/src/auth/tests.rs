@@ -6,7 +6,7 @@ use pitlane_engine::time::{NS_PER_S, Timestamp};
 
 use super::book::line_of;
 use super::password::Hash;
-use super::seat::QUESTIONS_MAX;
+use super::queue::QUESTIONS_MAX;
 use super::token::Sum;
 use super::*;
 
@@ -125,33 +125,60 @@ fn what_was_verified_is_remembered_until_the_books_change() {
     let (mut seat, mut other) = (auth.seat(bell()), auth.seat(bell()));
     let reload = auth.reload();
     let (mut clerk, ..) = auth.into_parts();
-    assert!(ask(&mut seat, &mut clerk, START, None, TOKEN).is_ok());
-    assert!(seat.recall(START, &shown(None, TOKEN)).is_some());
-    assert!(other.recall(START, &shown(None, TOKEN)).is_none(), "a seat remembers its own");
-    seat.ask(START, 1, shown(None, TOKEN)).unwrap();
+    let alice = || shown(Some("alice"), PASSWORD);
+    assert!(ask(&mut seat, &mut clerk, START, Some("alice"), PASSWORD).is_ok());
+    assert!(seat.recall(START, &alice()).is_some());
+    assert!(other.recall(START, &alice()).is_none(), "a seat remembers its own");
+    seat.ask(START, 1, alice()).unwrap();
     assert_eq!(clerk.poll(START), 0, "it was not asked again");
     assert!(matches!(seat.poll(), Some((1, Ok(_)))));
 
     // A verdict by the old books that is read after the new ones hold is not remembered.
-    other.ask(START, 2, shown(None, TOKEN)).unwrap();
+    other.ask(START, 2, alice()).unwrap();
     clerk.poll(START);
-    files.write("tokens", "");
+    files.write("users", "");
     reload.ask();
     assert_eq!(clerk.poll(START), 1);
     assert!(matches!(other.poll(), Some((2, Ok(_)))));
     for seat in [&mut seat, &mut other] {
-        assert!(seat.recall(START, &shown(None, TOKEN)).is_none());
-        assert_eq!(ask(seat, &mut clerk, START, None, TOKEN), Err(Refusal::Wrong));
+        assert!(seat.recall(START, &alice()).is_none());
+        assert_eq!(ask(seat, &mut clerk, START, Some("alice"), PASSWORD), Err(Refusal::Wrong));
         assert_eq!(seat.generation(), 1);
     }
-    assert!(ask(&mut seat, &mut clerk, START, Some("alice"), PASSWORD).is_ok());
 
     // Files that cannot be read change nothing.
     files.write("users", "alice");
     reload.ask();
     clerk.poll(START);
     assert_eq!(seat.generation(), 1);
-    assert!(ask(&mut other, &mut clerk, START, Some("alice"), PASSWORD).is_ok());
+    assert!(ask(&mut other, &mut clerk, START, None, TOKEN).is_ok());
+}
+
+#[test]
+fn a_token_waits_for_nobody_and_is_never_locked_out() {
+    let files = Files::new();
+    let mut auth = Auth::open(files.settings()).unwrap();
+    let mut seat = auth.seat(bell());
+    let reload = auth.reload();
+    let (mut clerk, ..) = auth.into_parts();
+    for ticket in 0..QUESTIONS_MAX as u64 {
+        seat.ask(START, ticket, shown(Some("nobody"), "wrong")).unwrap();
+    }
+    // The clerk has not looked at any of them.
+    for (login, secret) in [(None, TOKEN), (Some("robot"), TOKEN)] {
+        assert!(seat.judge_at_once(START, &shown(login, secret)).is_some_and(|verdict| verdict.is_ok()));
+        seat.ask(START, 99, shown(login, secret)).unwrap();
+        assert!(matches!(seat.poll(), Some((99, Ok(_)))));
+    }
+    for _ in 0..100 {
+        assert_eq!(seat.judge_at_once(START, &shown(None, "pit_guess")), Some(Err(Refusal::Wrong)));
+        seat.admit(START, "robot", [127, 0, 0, 1].into(), false).unwrap_err();
+    }
+    assert!(seat.recall(START, &shown(Some("robot"), TOKEN)).is_some());
+    files.write("tokens", "");
+    reload.ask();
+    clerk.poll(START);
+    assert!(seat.recall(START, &shown(None, TOKEN)).is_none(), "revoked, it is gone at once");
 }
 
 #[test]
@@ -160,19 +187,35 @@ fn a_seat_has_so_many_questions_and_each_is_answered_in_its_turn() {
     let mut auth = Auth::open(files.settings()).unwrap();
     let (mut seat, mut other) = (auth.seat(bell()), auth.seat(bell()));
     let (mut clerk, ..) = auth.into_parts();
-    for ticket in 0..QUESTIONS_MAX as u64 {
-        seat.ask(START, ticket, shown(None, "wrong")).unwrap();
+    let from = |n: u8, ticket: u64| Credentials {
+        login: Some(format!("user{ticket}")),
+        secret: Secret::new("wrong"),
+        peer: [10, 0, 0, n].into(),
+    };
+    // Two are on the lane, the others wait.
+    let all = QUESTIONS_MAX as u64 + 2;
+    for ticket in 0..all {
+        seat.ask(START, ticket, from(1, ticket)).unwrap();
     }
-    assert_eq!(seat.ask(START, 99, shown(None, TOKEN)), Err(Busy));
+    assert_eq!(seat.ask(START, 99, from(1, 99)), Err(Busy));
+    // Another address finds room, and the one that fills the queue is told.
+    seat.ask(START, 100, from(2, 100)).unwrap();
+    assert_eq!(seat.poll(), Some((all - 1, Err(Refusal::Busy))));
     // One of each desk at a time: whoever comes late does not wait behind a crowd at another.
-    other.ask(START, 1, shown(None, TOKEN)).unwrap();
-    assert_eq!(clerk.poll(START), 2);
-    assert!(matches!(other.poll(), Some((1, Ok(_)))));
-    assert_eq!(seat.ask(START, 99, shown(None, TOKEN)), Err(Busy), "a verdict nobody took keeps its place");
-    while clerk.poll(START) > 0 {}
-    let tickets: Vec<u64> = std::iter::from_fn(|| seat.poll()).map(|(ticket, _)| ticket).collect();
-    assert_eq!(tickets, (0..QUESTIONS_MAX as u64).collect::<Vec<_>>());
-    assert_eq!(seat.ask(START, 99, shown(None, TOKEN)), Ok(()));
+    other.ask(START, 1, from(1, 1)).unwrap();
+    assert_eq!(clerk.close(START), 2);
+    assert!(matches!(other.poll(), Some((1, Err(Refusal::Ending)))));
+    let mut tickets = Vec::new();
+    loop {
+        tickets.extend(std::iter::from_fn(|| seat.poll()).map(|(ticket, _)| ticket));
+        if clerk.close(START) == 0 {
+            break;
+        }
+    }
+    assert_eq!(tickets.len() as u64, all, "each is answered");
+    let place = |ticket| tickets.iter().position(|known| *known == ticket);
+    assert!(place(100) < place(4), "the other address had its turn: {tickets:?}");
+    assert_eq!(seat.ask(START, 99, from(1, 99)), Ok(()));
 }
 
 #[test]
@@ -251,7 +294,7 @@ fn when_the_service_ends_nobody_is_looked_at_any_more() {
     let mut seat = auth.seat(bell());
     let (mut clerk, ..) = auth.into_parts();
     seat.ask(START, 1, shown(Some("alice"), "wrong")).unwrap();
-    seat.ask(START, 2, shown(None, TOKEN)).unwrap();
+    seat.ask(START, 2, shown(Some("alice"), PASSWORD)).unwrap();
     while clerk.close(START) > 0 {}
     assert_eq!(seat.poll(), Some((1, Err(Refusal::Ending))));
     assert_eq!(seat.poll(), Some((2, Err(Refusal::Ending))));

@@ -16,7 +16,7 @@ pub fn show(random: [u8; TOKEN_BYTES]) -> String {
 }
 
 /// A token that can be recognised and not be read: the SHA-256 of its whole text.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sum([u8; 32]);
 
 impl Sum {

@@ -12,6 +12,7 @@ use base64ct::{Base64, Encoding};
 use hyper::StatusCode;
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use hyper::http::request::Parts as Head;
+use pitlane_engine::time::Timestamp;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
@@ -175,21 +176,31 @@ impl Reception {
 
     pub async fn ask(&self, house: &House, credentials: Credentials) -> Result<Identity, Problem> {
         let now = house.now();
-        if let Some(identity) = self.seat.borrow_mut().recall(now, &credentials) {
-            return Ok(identity);
-        }
+        let verdict = self.seat.borrow_mut().judge_at_once(now, &credentials);
+        let verdict = match verdict {
+            Some(verdict) => verdict,
+            None => self.verify(house, now, credentials).await?,
+        };
+        verdict.map_err(|refusal| {
+            house.meter.logins_refused.one_more();
+            refused(refusal)
+        })
+    }
+
+    /// Has a password verified; an error: nobody does now.
+    async fn verify(
+        &self,
+        house: &House,
+        now: Timestamp,
+        credentials: Credentials,
+    ) -> Result<Verdict, Problem> {
         let ticket = self.tickets.get();
         self.tickets.set(ticket + 1);
         self.seat.borrow_mut().ask(now, ticket, credentials).map_err(|_busy| Problem::busy())?;
         let (asker, verdict) = oneshot::channel();
         self.waiting.borrow_mut().insert(ticket, asker);
-        let verdict = timeout(house.settings.answer_timeout, verdict).await;
-        match verdict {
-            Ok(Ok(Ok(identity))) => Ok(identity),
-            Ok(Ok(Err(refusal))) => {
-                house.meter.logins_refused.one_more();
-                Err(refused(refusal))
-            }
+        match timeout(house.settings.answer_timeout, verdict).await {
+            Ok(Ok(verdict)) => Ok(verdict),
             // The clerk answers always, unless everything ends.
             Ok(Err(_)) | Err(_) => Err(Problem::busy()),
         }
@@ -200,9 +211,10 @@ fn refused(refusal: Refusal) -> Problem {
     match refusal {
         Refusal::Wrong => unauthorized("bad-credentials", "the login or the secret is wrong"),
         Refusal::Locked { wait_s } => {
-            let detail = "too many failed logins; wait, then try once";
+            let detail = "too many wrong passwords; wait, then try once";
             Problem::new(StatusCode::TOO_MANY_REQUESTS, "locked-out", detail).later(wait_s)
         }
+        Refusal::Busy => Problem::busy(),
         Refusal::Ending => Problem::stopping(),
     }
 }

@@ -1,0 +1,29 @@
+//! The tokens of the books by their sums: looked up by every thread itself, so that a token never waits behind passwords.
+
+use std::collections::BTreeMap;
+
+use super::Identity;
+use super::book::{Book, Proof};
+use super::token::Sum;
+
+#[derive(Debug, Default)]
+pub struct Tokens(BTreeMap<Sum, Identity>);
+
+impl Tokens {
+    pub fn of(book: &Book) -> Tokens {
+        let sum = |proof: &Proof| match proof {
+            Proof::Token(sum) => Some(sum.clone()),
+            Proof::Password(_) => None,
+        };
+        let tokens =
+            book.entries.iter().filter_map(|entry| Some((sum(&entry.proof)?, entry.identity.clone())));
+        Tokens(tokens.collect())
+    }
+
+    /// Returns whose token this is. With a login it must be the token of that name.
+    pub fn find(&self, login: Option<&str>, secret: &str) -> Option<&Identity> {
+        // How long the search takes shows something of the sums only, from which no token is found.
+        let identity = self.0.get(&Sum::of(secret))?;
+        login.is_none_or(|name| *name == *identity.name).then_some(identity)
+    }
+}
