@@ -197,7 +197,7 @@ pub fn serve_fix(port: u16, http: u16, core: u32, data: &Path, stomp: Option<u16
         "log.level=error".to_string(),
     ];
     let options = settings.iter().map(|setting| Setting::parse(setting)).collect::<Result<_, _>>()?;
-    let sources = Sources { options, ..Sources::default() };
+    let sources = Sources { files: vec!["bench".to_string()], options, ..Sources::default() };
     let loaded = config::load(&sources, &Machine::of(Path::new("/"))).map_err(|faults| faults.to_string())?;
     let reference = Arc::new(refdata::shipped().map_err(|faults| faults.to_string())?);
     let settings = ServeSettings { config: loaded.config, params: loaded.params, quiet: true, time: None };

@@ -474,7 +474,7 @@ pub struct Man {
 /// Where settings come from, for every verb that has any.
 #[derive(Clone, Debug, Args)]
 pub struct Settings {
-    /// A file of settings, or a preset: dev, pinned, simulation, distributed; repeated, the later wins
+    /// A file of settings, or a preset: dev, bench, pinned, simulation, distributed; repeated, the later wins
     #[arg(long, value_name = "FILE|PRESET")]
     pub config: Vec<String>,
     /// One setting, over files and environment

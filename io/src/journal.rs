@@ -88,7 +88,7 @@ pub use keeper::Keeper;
 pub use offer::class_of;
 pub use recovery::{Progress, Recovered};
 pub use reference::name_of;
-pub use replay::{Past, ReplayCounts, Restored, Unheard};
+pub use replay::{Heard, Past, ReplayCounts, Restored, Unheard};
 pub use steward::Steward;
 pub use trail::Torn;
 pub use writer::{Class, NotTaken, Writer};

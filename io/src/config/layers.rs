@@ -16,8 +16,9 @@ const PREFIX: &str = "PITLANE_";
 pub const DEFAULT: (&str, &str) = ("config/default.toml", include_str!("../../../config/default.toml"));
 
 /// The presets, by name.
-pub const PRESETS: [(&str, &str, &str); 4] = [
+pub const PRESETS: [(&str, &str, &str); 5] = [
     ("dev", "config/dev.toml", include_str!("../../../config/dev.toml")),
+    ("bench", "config/bench.toml", include_str!("../../../config/bench.toml")),
     ("pinned", "config/pinned.toml", include_str!("../../../config/pinned.toml")),
     ("simulation", "config/simulation.toml", include_str!("../../../config/simulation.toml")),
     ("distributed", "config/distributed.toml", include_str!("../../../config/distributed.toml")),

@@ -75,6 +75,20 @@ impl Ledger {
         Ok(Ledger { notes, gateway, names })
     }
 
+    /// Sessions that have a number.
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// The session of a number.
+    pub fn name(&self, number: u16) -> Option<&str> {
+        self.names.get((number as usize).checked_sub(1)?).map(String::as_str)
+    }
+
     /// The number of a session; a new one is remembered before it is used. None: there are too many.
     pub fn number(&mut self, name: &str) -> Result<Option<u16>, Fault> {
         if let Some(at) = self.names.iter().position(|known| known == name) {

@@ -1,5 +1,7 @@
 //! The way between gateways: a connection whose session lives elsewhere is handed over once its Logon has told so.
 
+use std::sync::Arc;
+
 use rtrb::{Consumer, Producer, RingBuffer};
 
 use crate::net::detached::Detached;
@@ -8,8 +10,21 @@ use crate::wake::Bell;
 /// Connections on their way from one gateway to another. More at once are closed: they may come again.
 const PASSING_MAX: usize = 256;
 
-/// The session's name, and its connection.
-pub type Passing = (String, Detached);
+/// Which session a client may log on to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Admitted {
+    /// Of the session.
+    pub name: String,
+    /// By whose login, and by which generation of the books; none: by none of the books.
+    pub login: Option<(Arc<str>, u64)>,
+}
+
+/// A client that may log on, with its connection.
+#[derive(Debug)]
+pub struct Passing {
+    pub admitted: Admitted,
+    pub detached: Detached,
+}
 
 /// One gateway's ends.
 #[derive(Debug, Default)]

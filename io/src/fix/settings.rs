@@ -46,6 +46,16 @@ pub struct Family {
     pub log_folder: Option<PathBuf>,
 }
 
+/// What a client shows beside its names and its address, in its Logon.
+#[derive(Clone, Copy, Debug)]
+pub enum Proof<'a> {
+    None,
+    /// This name and password.
+    Config(&'a str, &'a Secret),
+    /// Name and secret of a user or token.
+    Books,
+}
+
 /// Where a connection comes from and to.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
@@ -136,10 +146,18 @@ impl Family {
         from && self.config.socket_accept_port.is_none_or(|port| port == arrival.port)
     }
 
-    /// Name and password that a Logon must carry.
-    pub fn login(&self) -> Option<(&str, &Secret)> {
-        let password = self.config.password.as_ref()?;
-        Some((self.config.username.as_deref().unwrap_or_default(), password))
+    /// Our own name in its sessions.
+    pub fn sender_comp_id(&self) -> &str {
+        &self.config.sender_comp_id
+    }
+
+    /// What a Logon must prove.
+    pub fn proof(&self) -> Proof<'_> {
+        match &self.config.password {
+            Some(password) => Proof::Config(self.config.username.as_deref().unwrap_or_default(), password),
+            None if self.by_the_books => Proof::Books,
+            None => Proof::None,
+        }
     }
 
     /// Its hours, with the clocks of its zone as they go around this time.
@@ -162,7 +180,8 @@ impl Family {
             reset_on_logon: config.reset_on_logon,
             refresh_on_logon: config.refresh_on_logon,
             validate: config.use_data_dictionary && config.validate_incoming_message,
-            login: config.password.is_some() || self.by_the_books,
+            // It has been checked before the session hears of the connection.
+            login: false,
             sending_time_ns_max: fix.sending_time_ns_max,
             report_open_orders: config.report_open_orders,
             cancel_on_disconnect_ns: config.cancel_on_disconnect_s.map(|grace| grace as u64 * NS_PER_S),

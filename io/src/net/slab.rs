@@ -14,6 +14,12 @@ impl ConnectionId {
         (self.0 & 0xffff_ffff) as usize
     }
 
+    /// For tests of tables by slot.
+    #[cfg(test)]
+    pub(crate) fn of_slot(slot: usize) -> ConnectionId {
+        ConnectionId::new(slot, 1)
+    }
+
     fn generation(self) -> u32 {
         (self.0 >> 32) as u32
     }

@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use base64ct::{Base64, Encoding};
 
 use crate::client::{Client, Response};
-use crate::service::{Folder, Service, folder};
+use crate::service::{Folder, Service, command, folder};
 
 pub const PASSWORD: &str = "correct horse battery";
 pub const NAMES: [&str; 3] = ["read", "trade", "admin"];
@@ -54,7 +54,10 @@ impl House {
             format!("auth.tokens_file={}", tokens.display()),
         ];
         let settings: Vec<&str> = files.iter().map(String::as_str).chain(settings.iter().copied()).collect();
-        let service = Service::start(&data, &settings, None);
+        // With a family of FIX clients.
+        let mut command = command(&data, &settings);
+        command.args(["--config", "bench"]);
+        let service = Service::on(&data, command);
         assert!(service.is_ready(), "{}", service.ready);
         House { service, data, users, tokens, token }
     }
@@ -78,12 +81,18 @@ impl House {
     }
 
     pub fn end(self) {
+        self.end_with_log();
+    }
+
+    /// The same; what it has logged.
+    pub fn end_with_log(self) -> String {
         self.service.signal("TERM");
         let ended = self.service.end();
         assert!(ended.is_orderly(), "{}", ended.complaints);
         for secret in self.token.iter().map(String::as_str).chain([PASSWORD]) {
             assert!(!ended.complaints.contains(secret), "a secret was logged");
         }
+        ended.complaints
     }
 }
 

@@ -4,6 +4,8 @@
 // All of it is a test, helpers included.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../addresses/mod.rs"]
+mod addresses;
 #[path = "../authority/mod.rs"]
 mod authority;
 #[path = "../http_client/mod.rs"]
@@ -16,6 +18,7 @@ mod attribution;
 mod audit;
 mod certificates;
 mod crowd;
+mod guesses;
 mod house;
 mod interfaces;
 mod login;

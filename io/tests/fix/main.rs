@@ -1,6 +1,9 @@
 //! The running service and its FIX clients: over real sockets, killed and started again, on several gateways, and among people who mean
 //! no good.
 
+#[path = "../addresses/mod.rs"]
+mod addresses;
+mod admission;
 #[path = "../strategies/stranger.rs"]
 #[allow(dead_code, clippy::unwrap_used, reason = "each test uses its part, and all of it is a test")]
 mod stranger;
@@ -35,8 +38,9 @@ mod words;
 #[path = "../wire/mod.rs"]
 mod wire;
 
+use std::io::Write;
 use std::net::SocketAddr;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use service::{Folder, Service, command};
 
@@ -121,6 +125,17 @@ fn pitlane(arguments: &[&str]) -> String {
         Command::new(env!("CARGO_BIN_EXE_pitlane")).args(arguments).output().expect("the binary starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("it prints text")
+}
+
+/// Adds a user who may trade to a file of users.
+fn add_user(file: &str, name: &str, password: &str) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pitlane"));
+    command.args(["user", "add", name, "--role", "trade", "--file", file]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("the binary starts");
+    let mut input = child.stdin.take().expect("its input is ours");
+    writeln!(input, "{password}").expect("it reads a password");
+    drop(input);
+    assert!(child.wait().expect("it ends").success());
 }
 
 fn fix(service: &Service) -> SocketAddr {

@@ -3,9 +3,11 @@
 
 use pitlane_engine::time::Timestamp;
 
+use super::encode::Encoder;
 use super::fields::{Fields, read};
 use super::frame::{self, BEGIN_STRING};
-use super::session::{Ending, GREETING_BYTES_MAX, LOGON_NS_MAX};
+use super::session::{Credentials, Ending, GREETING_BYTES_MAX, LOGON_NS_MAX};
+use super::tag;
 use crate::decoded::Decoded;
 
 /// A connection that has not said yet whose it is: few bytes and a short time, which bytes that trickle in do not prolong.
@@ -69,6 +71,29 @@ pub fn identify(bytes: &[u8]) -> Result<Decoded<Greeting<'_>>, Ending> {
     }
 }
 
+/// Name and password in a first frame that [`identify`] has taken; empty if it has none. So they are checked before anything is
+/// kept for the session.
+pub fn credentials(bytes: &[u8]) -> Credentials<'_> {
+    let mut fields = Fields::default();
+    let message = match frame::decode(bytes, GREETING_BYTES_MAX) {
+        Ok(Decoded::Message { message, .. }) => Some(read(message, &mut fields)),
+        Ok(Decoded::Incomplete) | Err(_) => None,
+    };
+    let value = |tag: u32| message.as_ref().and_then(|message| message.get(tag)).unwrap_or_default();
+    Credentials { username: value(tag::USERNAME), password: value(tag::PASSWORD) }
+}
+
+/// The Logout for a client whose name or password is wrong. It has the number one: the session's own numbers are for those who may
+/// log on.
+pub fn refusal(sender_comp_id: &str, target_comp_id: &str, now: Timestamp) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut encoder = Encoder::new(sender_comp_id, target_comp_id);
+    let mut draft = encoder.begin(&mut bytes, b'5', 1, now);
+    draft.text(b"58=", b"Logon refused");
+    draft.finish();
+    bytes
+}
+
 /// Whether a configured name admits this one: the same, or a family that ends in `*`.
 pub fn admits(configured: &str, name: &[u8]) -> bool {
     match configured.strip_suffix('*') {
@@ -94,8 +119,33 @@ mod tests {
         }
         let expected = Greeting { sender_comp_id: b"CLIENT1", target_comp_id: b"PITLANE" };
         assert_eq!(identify(&logon), Ok(Decoded::Message { message: expected, consumed: logon.len() }));
+        let none = credentials(&logon);
+        assert_eq!((none.username, none.password), (&b""[..], &b""[..]));
         assert_eq!(identify(b"GET / HTTP/1.1\r\n"), Err(Ending::NotLogon));
         assert_eq!(identify(b"8=FIX.4.4\x019=999999999\x0135=A\x01"), Err(Ending::NotLogon));
+    }
+
+    #[test]
+    fn name_and_password_are_read_before_anything_is_kept() {
+        let mut logon =
+            b"8=FIX.4.4\x019=45\x0135=A\x0149=CLIENT1\x0156=PITLANE\x0134=1\x01553=me\x01554=x\x01".to_vec();
+        let sum = frame::check_sum(&logon);
+        logon.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
+        let shown = credentials(&logon);
+        assert_eq!((shown.username, shown.password), (&b"me"[..], &b"x"[..]));
+        assert_eq!(credentials(b"8=FIX").password, b"");
+    }
+
+    #[test]
+    fn a_refusal_is_a_logout_under_the_number_one() {
+        let bytes = refusal("PITLANE", "CLIENT1", Timestamp(1_763_200_000_000_000_000));
+        let Ok(Decoded::Message { message, consumed }) = frame::decode(&bytes, GREETING_BYTES_MAX) else {
+            panic!()
+        };
+        let mut fields = Fields::default();
+        let message = read(message, &mut fields);
+        assert_eq!((message.msg_type, consumed), (&b"5"[..], bytes.len()));
+        assert_eq!((message.get(34), message.get(58)), (Some(&b"1"[..]), Some(&b"Logon refused"[..])));
     }
 
     #[test]

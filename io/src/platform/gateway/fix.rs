@@ -1,8 +1,8 @@
 //! FIX over TCP and TLS: the sessions that live on this thread, between its sockets and its lanes.
 //!
 //! ```text
-//! Accepted ─► lobby ─ first frame ─┬─► Client: Session ─ Request ─► Desk ─► port        Event ─► Desk ─► Session ─► poll: one write
-//!                                  └─► another gateway, where the session lives
+//! Accepted ─► lobby ─ Logon, password ─┬─► Client: Session ─ Request ─► Desk ─► port      Event ─► Desk ─► Session ─► poll: one write
+//!                                      └─► another gateway, where the session lives
 //! ```
 //!
 //! A session lives on one gateway for ever; whoever accepts a connection for another hands it over. What a session has said stays in
@@ -10,16 +10,18 @@
 
 mod client;
 mod lobby;
+mod logins;
 mod past;
+mod reports;
 mod rows;
 mod seating;
 mod watch;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pitlane_engine::desk::{Desk, DeskSettings};
-use pitlane_engine::event::{Body, Event, OrderReport, Refusal, What};
-use pitlane_engine::id::{Origin, PortId, ShardId};
+use pitlane_engine::id::PortId;
 use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
@@ -27,16 +29,17 @@ use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use pitlane_protocols::fix::session::{Ending, State};
 
 use self::client::{Client, Driven};
-use self::lobby::Lobby;
+use self::lobby::{Full, Lobby};
 use self::past::Early;
 pub use self::past::{Past, Unreported};
 use self::watch::Watch;
-use crate::auth::{Identity, Lockout, Role, Roll, Seat, Strategies};
+use crate::auth::{Roll, Seat};
 use crate::bulletin::{Kind, Note};
 use crate::fix::clerk::{self, Way};
 use crate::fix::ledger::{Homes, Ledger};
 use crate::fix::passage::Passage;
 use crate::fix::settings::{Arrival, FixSettings};
+use crate::log::LineLimit;
 use crate::net::ConnectionId;
 use crate::net::happening::Happening;
 use crate::net::sockets::Sockets;
@@ -78,12 +81,15 @@ pub struct FixRoom {
     seat: Seat,
     /// Who is in the books, for sessions that stay.
     roll: Roll,
-    /// Who guesses at the passwords of the config; the books count for themselves.
-    lockout: Lockout,
     desk: Desk,
     lobby: Lobby,
-    /// By number of the session, less one.
+    /// By number of the session, less one. Of a session that was here before and that nothing has happened to since the start there is
+    /// none.
     clients: Vec<Option<Box<Client>>>,
+    /// Sessions whose store cannot be read.
+    broken: BTreeSet<u16>,
+    /// Of log lines about connections.
+    lines: LineLimit,
     /// By slot of the connection: the session's number.
     seats: Vec<Option<(ConnectionId, u16)>>,
     /// Sessions with something to do, each once.
@@ -114,7 +120,7 @@ impl FixRoom {
         self.clients.iter_mut().flatten().for_each(|client| client.session.set_reference(reference.clone()));
     }
 
-    /// With all sessions that are known: their orders are in the journal, and reports of them must find somebody.
+    /// Knows all sessions by name. Their stores are opened by the first Logon, or when there is something to report to them.
     pub fn new(now: Timestamp, parts: FixParts) -> Result<FixRoom, crate::journal::Fault> {
         let FixParts {
             gateway,
@@ -151,10 +157,11 @@ impl FixRoom {
             clerk,
             roll: seat.roll(),
             seat,
-            lockout: Lockout::default(),
             desk: Desk::new(desk, numbers),
             lobby: Lobby::default(),
             clients: Vec::new(),
+            broken: BTreeSet::new(),
+            lines: LineLimit::default(),
             seats: Vec::new(),
             active: Vec::new(),
             working: Vec::new(),
@@ -167,12 +174,10 @@ impl FixRoom {
             settings: settings.clone(),
         };
         let singles = settings.families.iter().filter_map(|family| family.name(family.single()?));
-        let known: Vec<String> = homes.known().map(|(name, _)| name.to_string()).chain(singles).collect();
-        for name in known {
-            if homes.gateway(&name) == gateway {
-                room.admit(now, &name)?;
-            }
+        for name in singles.filter(|name| homes.gateway(name) == gateway) {
+            room.ledger.number(&name)?;
         }
+        room.name_all();
         Ok(room)
     }
 
@@ -191,8 +196,19 @@ impl FixRoom {
         match happening {
             Happening::Accepted { id, peer, .. } => {
                 let arrival = Arrival { peer: peer.ip(), port };
-                if self.ending.is_some() || !self.lobby.enter(id, arrival) {
+                if self.ending.is_some() {
                     return sockets.close(id);
+                }
+                match self.lobby.enter(id, arrival) {
+                    Ok(None) => {}
+                    Ok(Some(evicted)) => {
+                        self.lobby.refused += 1;
+                        sockets.close(evicted);
+                    }
+                    Err(Full) => {
+                        self.lobby.refused += 1;
+                        return sockets.close(id);
+                    }
                 }
                 sockets.set_deadline(id, Some(now.plus(self.settings.logon_ns_max)));
             }
@@ -218,92 +234,6 @@ impl FixRoom {
         }
     }
 
-    /// What a shard says: the desk hears it first, then the session of its source.
-    pub fn hear(&mut self, now: Timestamp, shard: ShardId, event: &Event, recorder: Option<&mut Recorder>) {
-        let source = match &event.body {
-            Body::Order(order) => Some(order.source),
-            Body::Status(report) => Some(report.source),
-            Body::Refused(refusal) => Some(refusal.source),
-            Body::Forgotten { source, .. } | Body::Done { source, .. } => Some(*source),
-            Body::TradingDay { .. } | Body::UsedIds(_) => None,
-            _ => return,
-        };
-        if source.is_some_and(|source| source.port != self.port || source.origin != Origin::Fix) {
-            return;
-        }
-        let refusal = self.desk.handle_event(event);
-        let Some(number) = source.map(|source| source.session) else { return };
-        if let Some(early) = &mut self.early
-            && !is_image(event)
-        {
-            return early.push(Early { shard, event: *event, refusal, number });
-        }
-        self.report(now, (shard, event), refusal, number, recorder);
-    }
-
-    /// Tells a session what has happened to an order of its own.
-    fn report(
-        &mut self,
-        now: Timestamp,
-        (shard, event): (ShardId, &Event),
-        refusal: Option<Refusal>,
-        number: u16,
-        mut recorder: Option<&mut Recorder>,
-    ) {
-        let FixRoom { clients, desk, watch, .. } = self;
-        let Some(client) = client_of(clients, number) else { return };
-        let heard = watch.heard(event, recorder.as_deref_mut());
-        client.session.handle_event(now, shard, event, desk);
-        watch.encoded(heard, recorder);
-        if let Some(refusal) = refusal {
-            client.session.handle_refusal(now, &refusal, desk);
-        }
-        self.wake(number);
-    }
-
-    /// What a shard of another server said while we were not here, after it has told how it stands.
-    pub fn hear_missed(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
-        let event = Event { seq: event.seq & !Event::IMAGE, ..*event };
-        match &event.body {
-            Body::Status(report) if report.what == What::Image => self.report_standing(now, report),
-            _ => self.report_missed(now, shard, &event),
-        }
-    }
-
-    /// How an order stands whose events are lost.
-    fn report_standing(&mut self, now: Timestamp, report: &OrderReport) {
-        let FixRoom { clients, desk, .. } = self;
-        if let Some(client) = client_of(clients, report.source.session) {
-            client.session.report_standing(now, report, desk);
-            self.wake(report.source.session);
-        }
-    }
-
-    /// Every shard has told how it stands: what was said before the restart and not reported is reported now, and then what has been
-    /// said since.
-    pub fn complete(&mut self, now: Timestamp) {
-        for Unreported { shard, event } in self.past.take_missed(self.port) {
-            self.report_missed(now, shard, &event);
-        }
-        for Early { shard, event, refusal, number } in self.early.take().unwrap_or_default() {
-            self.report(now, (shard, &event), refusal, number, None);
-        }
-    }
-
-    fn report_missed(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
-        let source = match &event.body {
-            Body::Order(order) => order.source,
-            Body::Status(report) => report.source,
-            Body::Refused(refusal) => refusal.source,
-            _ => return,
-        };
-        let FixRoom { clients, desk, .. } = self;
-        if let Some(client) = client_of(clients, source.session) {
-            client.session.handle_missed(now, shard, event, desk);
-            self.wake(source.session);
-        }
-    }
-
     /// What was said since the last time.
     pub fn take_notes(&mut self) -> Vec<Note> {
         std::mem::take(&mut self.notes)
@@ -316,6 +246,9 @@ impl FixRoom {
             Note::Reset { number } => (number as u16, true),
             _ => return,
         };
+        if resets {
+            self.open(now, number);
+        }
         let Some(client) = client_of(&mut self.clients, number) else { return };
         if resets {
             client.session.reset(now);
@@ -342,8 +275,9 @@ impl FixRoom {
         mut recorder: Option<&mut Recorder>,
     ) -> usize {
         self.adopt(now, sockets);
-        self.hear_verdicts();
+        self.hear_verdicts(now, sockets);
         self.strike(now);
+        self.log_left_out(now);
         if now >= self.deadline {
             self.look_at_all(now);
         }
@@ -414,11 +348,10 @@ impl FixRoom {
         port: Option<&mut PortEnd>,
         mut recorder: Option<&mut Recorder>,
     ) -> usize {
-        let FixRoom { clients, desk, clerk, seat, lockout, watch, .. } = self;
+        let FixRoom { clients, desk, clerk, watch, .. } = self;
         let Some(client) = client_of(clients, number) else { return 0 };
         client.queued = false;
-        let Driven { work, again } =
-            client.drive(now, number, desk, port, (seat, lockout), &mut watch.at(recorder.as_deref_mut()));
+        let Driven { work, again } = client.drive(now, desk, port, &mut watch.at(recorder.as_deref_mut()));
         let (mut work, mut again) = (work, again);
         if let Some(id) = client.connection {
             let begun = watch.writes(recorder.as_deref());
@@ -432,7 +365,10 @@ impl FixRoom {
                 sockets.resume(id);
             }
             if let Some(ending) = client.session.poll_close() {
-                tracing::info!(session = client.name, ?ending, "FIX session ended");
+                let name = client.name.clone();
+                if self.may_log(now) {
+                    tracing::info!(session = name, ?ending, "FIX session ended");
+                }
                 sockets.finish(id);
                 self.lose(now, id);
                 return work + 1;
@@ -455,48 +391,12 @@ impl FixRoom {
         let Some(number) = self.number_of(id) else { return };
         self.seats[id.slot()] = None;
         if let Some(client) = client_of(&mut self.clients, number) {
-            if client.session.state() != State::Closing {
-                tracing::info!(session = client.name, "FIX connection lost");
-            }
+            let lost = (client.session.state() != State::Closing).then(|| client.name.clone());
             client.disconnect(now);
             self.notes.extend(client.news());
             self.deadline = self.deadline.min(client.session.poll_timeout().unwrap_or(Timestamp::MAX));
-        }
-    }
-
-    /// Names and passwords that were asked about.
-    fn hear_verdicts(&mut self) {
-        while let Some((ticket, verdict)) = self.seat.poll() {
-            let (number, asked) = (ticket as u16, (ticket >> 16) as u32);
-            let Some(client) = client_of(&mut self.clients, number).filter(|client| client.asked == asked)
-            else {
-                continue;
-            };
-            // An order may name any strategy, so a login that is for some only is not enough. And it may have been struck off since.
-            let may = |identity: &Identity| {
-                identity.role >= Role::Trade
-                    && identity.strategies == Strategies::All
-                    && !self.roll.is_struck(&identity.name, client.generation)
-            };
-            let identity = verdict.ok().filter(may);
-            client.session.handle_login(identity.is_some());
-            client.admitted = identity.map(|identity| (identity.name, client.generation));
-            self.wake(number);
-        }
-    }
-
-    /// Whoever is no longer in the books as he was when he came in is logged out.
-    fn strike(&mut self, now: Timestamp) {
-        if !self.roll.has_changed() {
-            return;
-        }
-        for number in 1..=self.clients.len() as u16 {
-            let Some(client) = client_of(&mut self.clients, number) else { continue };
-            let is_struck = |(login, generation): &(Arc<str>, u64)| self.roll.is_struck(login, *generation);
-            if client.admitted.as_ref().is_some_and(is_struck) {
-                client.admitted = None;
-                client.session.log_out(now, b"The login is no longer valid", Ending::EndedByUs);
-                self.wake(number);
+            if let Some(name) = lost.filter(|_| self.may_log(now)) {
+                tracing::info!(session = name, "FIX connection lost");
             }
         }
     }
@@ -544,16 +444,6 @@ impl FixRoom {
 
     fn number_of(&self, id: ConnectionId) -> Option<u16> {
         self.seats.get(id.slot()).copied().flatten().filter(|(seat, _)| *seat == id).map(|(_, number)| number)
-    }
-}
-
-/// Whether it tells how something stands, and not that it has happened.
-fn is_image(event: &Event) -> bool {
-    match &event.body {
-        Body::Order(order) => order.what == What::Image,
-        Body::Status(report) => report.what == What::Image,
-        Body::Refused(_) => false,
-        _ => true,
     }
 }
 

@@ -1,6 +1,6 @@
 //! One session with its connection, if it has one, and the request that waits for room.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use pitlane_engine::desk::Desk;
@@ -11,13 +11,10 @@ use pitlane_engine::time::Timestamp;
 use pitlane_protocols::fix::entry::Request;
 use pitlane_protocols::fix::session::{Session, SessionSettings, State};
 use pitlane_protocols::fix::store::Store;
-use subtle::ConstantTimeEq;
 
 use super::is_full;
 use super::watch::Turn;
-use crate::auth::{Credentials, Lockout, Seat};
 use crate::bulletin::Note;
-use crate::config::Secret;
 use crate::fix::clerk;
 use crate::net::ConnectionId;
 use crate::net::sockets::Sockets;
@@ -48,15 +45,10 @@ pub struct Client {
     pub paused: bool,
     /// Whether its messages are logged.
     pub logged: bool,
-    /// Name and password by the config; else the books are asked.
-    pub login: Option<(String, Secret)>,
-    /// Of the question that is on its way to the books.
-    pub asked: u32,
-    is_asking: bool,
-    /// Of the books when they were asked.
-    pub generation: u64,
     /// By whose login it came in, and by which books; none: by none.
     pub admitted: Option<(Arc<str>, u64)>,
+    /// The name of its Logon by the config, where the config has its password.
+    pub login: Option<String>,
     /// By which the port has named who is connected; none: nothing was sent since it connected.
     pub sender: SenderId,
 }
@@ -87,20 +79,15 @@ impl Client {
             queued: false,
             paused: false,
             logged: false,
-            login: None,
-            asked: 0,
-            is_asking: false,
-            generation: 0,
             admitted: None,
+            login: None,
             sender: SenderId::NONE,
         }
     }
 
     pub fn disconnect(&mut self, now: Timestamp) {
         self.session.disconnect(now);
-        (self.connection, self.paused, self.is_asking) = (None, false, false);
-        self.admitted = None;
-        self.asked = self.asked.wrapping_add(1);
+        (self.connection, self.paused, self.admitted) = (None, false, None);
     }
 
     /// Its state, if it has changed since it was told.
@@ -121,10 +108,8 @@ impl Client {
     pub fn drive(
         &mut self,
         now: Timestamp,
-        number: u16,
         desk: &mut Desk,
         port: Option<&mut PortEnd>,
-        judges: (&mut Seat, &mut Lockout),
         turn: &mut Turn<'_>,
     ) -> Driven {
         let Some(port) = port else {
@@ -136,8 +121,7 @@ impl Client {
         };
         for work in 0..REQUESTS_PER_ROUND_MAX {
             let Some(request) = self.held.take().or_else(|| self.session.poll_command(now, desk)) else {
-                let again = self.ask_for_login(now, number, judges);
-                return Driven { work, again };
+                return Driven { work, again: false };
             };
             turn.decoded();
             let sender = self.sender(port);
@@ -156,7 +140,7 @@ impl Client {
     /// Who sends by this session, by the login and address of the connection.
     fn sender(&mut self, port: &mut PortEnd) -> SenderId {
         if self.sender == SenderId::NONE {
-            let by_config = self.login.as_ref().map(|(login, _)| login.as_str());
+            let by_config = self.login.as_deref();
             let login = self.admitted.as_ref().map(|(login, _)| &**login).or(by_config);
             self.sender = port.name_sender(Sender {
                 protocol: Protocol::Fix,
@@ -166,35 +150,6 @@ impl Client {
             });
         }
         self.sender
-    }
-
-    /// Name and password of a Logon: by the config at once, by the books later. Answers whether the session can go on.
-    fn ask_for_login(&mut self, now: Timestamp, number: u16, judges: (&mut Seat, &mut Lockout)) -> bool {
-        let (seat, lockout) = judges;
-        if self.is_asking {
-            return false;
-        }
-        let Some(shown) = self.session.poll_login() else { return false };
-        let peer = self.peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip());
-        if let Some((login, secret)) = &self.login {
-            let right =
-                shown.username.ct_eq(login.as_bytes()) & shown.password.ct_eq(secret.reveal().as_bytes());
-            let may = lockout.admit(now, &self.name, peer, right.into());
-            self.session.handle_login(may);
-            return true;
-        }
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let (login, secret) = (Some(text(shown.username)), Secret::new(&text(shown.password)));
-        let credentials = Credentials { login, secret, peer };
-        self.asked = self.asked.wrapping_add(1);
-        self.generation = seat.generation();
-        let ticket = (self.asked as u64) << 16 | number as u64;
-        match seat.ask(now, ticket, credentials) {
-            Ok(()) => self.is_asking = true,
-            // Whoever comes when so many are asked about may come again.
-            Err(_) => self.session.handle_login(false),
-        }
-        !self.is_asking
     }
 
     /// One write. Says whether anything was taken.

@@ -1,34 +1,63 @@
 //! The sessions of this thread as a list, for operators.
 
+use pitlane_engine::time::Timestamp;
 use pitlane_protocols::fix::session::State;
 
 use super::FixRoom;
+use super::client::Client;
 use crate::bulletin::{Kind, Row};
 
 impl FixRoom {
     /// Every session that is known, connected or not.
     pub fn rows(&self) -> impl Iterator<Item = Row> {
-        self.clients.iter().enumerate().filter_map(|(at, client)| {
-            let client = client.as_ref()?;
-            let (numbers, counts) = (client.session.numbers(), client.session.counts());
-            Some(Row {
-                kind: Kind::Fix,
-                number: at as u64 + 1,
-                name: Some(client.name.as_str().into()),
-                peer: client.peer.filter(|_| client.connection.is_some()),
-                since: client.since,
-                state: state_word(client.session.state()),
-                bytes_in: client.bytes_in,
-                bytes_out: client.bytes_out,
-                messages_in: counts.messages_in,
-                messages_out: counts.messages_out,
-                queue_bytes: client.session.unsent() as u64,
-                stomp: None,
-                next_in: Some(numbers.incoming),
-                next_out: Some(numbers.outgoing),
-                venue: None,
-            })
+        (1..=self.ledger.len() as u16).filter_map(|number| {
+            let client = self.clients.get(number as usize - 1).and_then(Option::as_ref);
+            match client {
+                Some(client) => Some(row_of(number, client)),
+                None => {
+                    let name = self.ledger.name(number)?;
+                    self.settings.family_of(name).map(|_| resting(number, name))
+                }
+            }
         })
+    }
+}
+
+fn row_of(number: u16, client: &Client) -> Row {
+    let (numbers, counts) = (client.session.numbers(), client.session.counts());
+    Row {
+        peer: client.peer.filter(|_| client.connection.is_some()),
+        since: client.since,
+        state: state_word(client.session.state()),
+        bytes_in: client.bytes_in,
+        bytes_out: client.bytes_out,
+        messages_in: counts.messages_in,
+        messages_out: counts.messages_out,
+        queue_bytes: client.session.unsent() as u64,
+        next_in: Some(numbers.incoming),
+        next_out: Some(numbers.outgoing),
+        ..resting(number, &client.name)
+    }
+}
+
+/// A session that nothing has happened to since the start: its store is not open, so its numbers are not known.
+fn resting(number: u16, name: &str) -> Row {
+    Row {
+        kind: Kind::Fix,
+        number: number.into(),
+        name: Some(name.into()),
+        peer: None,
+        since: Timestamp::ZERO,
+        state: state_word(State::Offline),
+        bytes_in: 0,
+        bytes_out: 0,
+        messages_in: 0,
+        messages_out: 0,
+        queue_bytes: 0,
+        stomp: None,
+        next_in: None,
+        next_out: None,
+        venue: None,
     }
 }
 

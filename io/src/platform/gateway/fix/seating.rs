@@ -8,6 +8,8 @@ use super::client::Client;
 use super::lobby::{self, Whither};
 use super::{FixRoom, client_of};
 use crate::bulletin::Note;
+use crate::fix::passage::{Admitted, Passing};
+use crate::fix::settings::Proof;
 use crate::journal::Fault;
 use crate::net::ConnectionId;
 use crate::net::sockets::Sockets;
@@ -15,7 +17,8 @@ use crate::net::sockets::Sockets;
 impl FixRoom {
     /// The first frame, once it is there, says whose connection it is.
     pub(super) fn greet(&mut self, now: Timestamp, sockets: &mut Sockets, id: ConnectionId) {
-        let Some(arrival) = self.lobby.arrival(id) else { return };
+        // Whatever follows a whole Logon waits for the verdict.
+        let Some(arrival) = self.lobby.silent(id) else { return };
         match lobby::whither(&self.settings, arrival, sockets.input(id)) {
             Whither::Wait => {}
             Whither::Out => {
@@ -23,32 +26,46 @@ impl FixRoom {
                 self.lobby.refused += 1;
                 sockets.close(id);
             }
-            Whither::To(name) => {
-                self.lobby.leave(id);
-                sockets.set_deadline(id, None);
-                let home = self.homes.gateway(&name);
-                if home == self.gateway {
-                    self.seat(now, sockets, id, &name);
-                } else if let Some(detached) = sockets.release(id)
-                    && !self.passage.send(home, (name, detached))
-                {
-                    self.lobby.refused += 1;
-                }
-            }
+            Whither::To(name) => self.check_login(now, sockets, id, arrival, name),
+        }
+    }
+
+    /// Gives a connection that may log on to its session, here or elsewhere.
+    pub(super) fn let_in(
+        &mut self,
+        now: Timestamp,
+        sockets: &mut Sockets,
+        id: ConnectionId,
+        admitted: Admitted,
+    ) {
+        self.lobby.leave(id);
+        sockets.set_deadline(id, None);
+        let home = self.homes.gateway(&admitted.name);
+        if home == self.gateway {
+            self.seat(now, sockets, id, admitted);
+        } else if let Some(detached) = sockets.release(id)
+            && !self.passage.send(home, Passing { admitted, detached })
+        {
+            self.lobby.refused += 1;
         }
     }
 
     /// Connections that others have accepted for sessions of ours.
     pub(super) fn adopt(&mut self, now: Timestamp, sockets: &mut Sockets) {
-        while let Some((name, detached)) = self.passage.receive() {
+        while let Some(Passing { admitted, detached }) = self.passage.receive() {
             let id = sockets.adopt(detached);
-            self.seat(now, sockets, id, &name);
+            self.seat(now, sockets, id, admitted);
         }
     }
 
     /// Gives a connection to its session; a second one is refused without a word, and the first is not disturbed.
-    fn seat(&mut self, now: Timestamp, sockets: &mut Sockets, id: ConnectionId, name: &str) {
-        let number = match self.admit(now, name) {
+    fn seat(&mut self, now: Timestamp, sockets: &mut Sockets, id: ConnectionId, admitted: Admitted) {
+        let Admitted { name, login } = admitted;
+        // The login may have been struck off since the verdict.
+        if login.as_ref().is_some_and(|(login, generation)| self.roll.is_struck(login, *generation)) {
+            return self.turn_away(now, sockets, id, &name);
+        }
+        let number = match self.admit(now, &name) {
             Ok(Some(number)) => number,
             Ok(None) => return sockets.close(id),
             Err(fault) => {
@@ -57,7 +74,7 @@ impl FixRoom {
             }
         };
         let ready = self.ready;
-        let schedule = self.settings.family_of(name).map(|(family, _)| family.schedule(now));
+        let schedule = self.settings.family_of(&name).map(|(family, _)| family.schedule(now));
         let client = client_of(&mut self.clients, number);
         let Some(client) = client.and_then(|client| client.session.connect(now).then_some(client)) else {
             self.lobby.refused += 1;
@@ -66,6 +83,7 @@ impl FixRoom {
         client.session.set_ready(ready);
         schedule.into_iter().for_each(|schedule| client.session.set_schedule(schedule));
         client.connection = Some(id);
+        client.admitted = login;
         client.peer = sockets.peer(id);
         client.sender = SenderId::NONE;
         client.since = now;
@@ -76,7 +94,7 @@ impl FixRoom {
         self.receive(now, sockets, id);
     }
 
-    /// The number of a session, which is made if this is its first time.
+    /// The number of a session, which is made if this is its first time. Only for a client that may log on, or was let in before.
     pub(super) fn admit(&mut self, now: Timestamp, name: &str) -> Result<Option<u16>, Fault> {
         let Some((family, comp_id)) = self.settings.family_of(name) else { return Ok(None) };
         let Some(number) = self.ledger.number(name)? else { return Ok(None) };
@@ -89,14 +107,41 @@ impl FixRoom {
             let settings = family.session(now, &self.settings, &comp_id, source);
             let store = self.past.open_store(now, name, family, &mut self.clerk)?;
             let mut client = Client::new(name, settings, store, self.reference.clone());
-            client.login = family.login().map(|(login, secret)| (login.to_string(), secret.clone()));
+            if let Proof::Config(login, _) = family.proof() {
+                client.login = Some(login.to_string());
+            }
             if let Some(folder) = &family.log_folder {
                 client.logged = self.clerk.open_log(number, folder.join(format!("{name}.log")));
             }
             let (port, session) = (self.port, number);
             self.notes.push(Note::Named { port, session, name: comp_id.into() });
             self.clients[at] = Some(Box::new(client));
+            self.broken.remove(&number);
         }
         Ok(Some(number))
+    }
+
+    /// Opens a session that was here before and that something has happened to. A start opens none: it would take as long as there ever
+    /// were sessions.
+    pub(super) fn open(&mut self, now: Timestamp, number: u16) {
+        if client_of(&mut self.clients, number).is_some() || self.broken.contains(&number) {
+            return;
+        }
+        let Some(name) = self.ledger.name(number).map(str::to_string) else { return };
+        if let Err(fault) = self.admit(now, &name) {
+            tracing::error!(session = name, %fault, "a FIX session cannot be opened: it is not told of its orders");
+            self.broken.insert(number);
+        }
+    }
+
+    /// Lets the other threads know which sessions there are.
+    pub(super) fn name_all(&mut self) {
+        for number in 1..=self.ledger.len() as u16 {
+            let Some(name) = self.ledger.name(number) else { continue };
+            if let Some((_, comp_id)) = self.settings.family_of(name) {
+                let (port, session) = (self.port, number);
+                self.notes.push(Note::Named { port, session, name: comp_id.into() });
+            }
+        }
     }
 }

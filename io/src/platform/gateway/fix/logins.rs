@@ -1,0 +1,131 @@
+//! Whether a client may log on: names and address by the config, then name and password by the config or by the books. All of it before
+//! anything is kept for the session, so that whoever may not come in leaves no trace and is in the way of none.
+
+use std::sync::Arc;
+
+use pitlane_engine::time::{NS_PER_S, Timestamp};
+use pitlane_protocols::fix::greeting;
+use pitlane_protocols::fix::session::Ending;
+use subtle::ConstantTimeEq;
+
+use super::lobby::Asked;
+use super::{FixRoom, client_of};
+use crate::auth::{Credentials, Identity, Role, Strategies};
+use crate::config::Secret;
+use crate::fix::passage::Admitted;
+use crate::fix::settings::{Arrival, Proof};
+use crate::net::ConnectionId;
+use crate::net::sockets::Sockets;
+
+/// How long a client waits for the verdict on its password: longer than a full queue takes.
+const VERDICT_NS_MAX: u64 = 10 * NS_PER_S;
+
+impl FixRoom {
+    /// Checks name and password of a whole Logon.
+    pub(super) fn check_login(
+        &mut self,
+        now: Timestamp,
+        sockets: &mut Sockets,
+        id: ConnectionId,
+        arrival: Arrival,
+        name: String,
+    ) {
+        let settings = self.settings.clone();
+        let Some((family, _)) = settings.family_of(&name) else {
+            return self.turn_away(now, sockets, id, &name);
+        };
+        let shown = greeting::credentials(sockets.input(id));
+        match family.proof() {
+            Proof::None => self.let_in(now, sockets, id, Admitted { name, login: None }),
+            Proof::Config(login, secret) => {
+                let right =
+                    shown.username.ct_eq(login.as_bytes()) & shown.password.ct_eq(secret.reveal().as_bytes());
+                // No name of the books has a colon.
+                let judged = self.seat.admit(now, &format!("fix:{name}"), arrival.peer, right.into());
+                match judged {
+                    Ok(()) => self.let_in(now, sockets, id, Admitted { name, login: None }),
+                    Err(_) => self.turn_away(now, sockets, id, &name),
+                }
+            }
+            Proof::Books => {
+                let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                let (login, secret) = (Some(text(shown.username)), Secret::new(&text(shown.password)));
+                let credentials = Credentials { login, secret, peer: arrival.peer };
+                let asked = Asked { name: name.clone(), generation: self.seat.generation() };
+                let ticket = self.lobby.ask(id, asked);
+                let is_asked = ticket.is_some_and(|ticket| self.seat.ask(now, ticket, credentials).is_ok());
+                match is_asked {
+                    true => sockets.set_deadline(id, Some(now.plus(VERDICT_NS_MAX))),
+                    // The address fills the queue; it may come again.
+                    false => self.turn_away(now, sockets, id, &name),
+                }
+            }
+        }
+    }
+
+    /// Names and passwords that were asked about.
+    pub(super) fn hear_verdicts(&mut self, now: Timestamp, sockets: &mut Sockets) {
+        while let Some((ticket, verdict)) = self.seat.poll() {
+            let Some((id, _, asked)) = self.lobby.answered(ticket) else { continue };
+            let Asked { name, generation } = asked;
+            // An order may name any strategy, so a login that is for some only is not enough.
+            let may =
+                |identity: &Identity| identity.role >= Role::Trade && identity.strategies == Strategies::All;
+            match verdict.ok().filter(may) {
+                Some(identity) => {
+                    let login = Some((identity.name, generation));
+                    self.let_in(now, sockets, id, Admitted { name, login });
+                }
+                None => self.turn_away(now, sockets, id, &name),
+            }
+        }
+    }
+
+    /// Refuses a Logon with a Logout that has nothing of the session in it.
+    pub(super) fn turn_away(&mut self, now: Timestamp, sockets: &mut Sockets, id: ConnectionId, name: &str) {
+        let arrival = self.lobby.leave(id);
+        self.lobby.refused += 1;
+        if let Some((family, client)) = self.settings.family_of(name) {
+            // A client that is gone hears nothing.
+            let _ = sockets.send(id, &greeting::refusal(family.sender_comp_id(), &client, now));
+        }
+        sockets.finish(id);
+        if self.may_log(now) {
+            let peer = arrival.map(|arrival| arrival.peer.to_string());
+            tracing::info!(session = name, peer, "FIX Logon refused");
+        }
+    }
+
+    /// Whoever is no longer in the books as he was when he came in is logged out.
+    pub(super) fn strike(&mut self, now: Timestamp) {
+        if !self.roll.has_changed() {
+            return;
+        }
+        for number in 1..=self.clients.len() as u16 {
+            let Some(client) = client_of(&mut self.clients, number) else { continue };
+            let is_struck = |(login, generation): &(Arc<str>, u64)| self.roll.is_struck(login, *generation);
+            if client.admitted.as_ref().is_some_and(is_struck) {
+                client.admitted = None;
+                client.session.log_out(now, b"The login is no longer valid", Ending::EndedByUs);
+                self.wake(number);
+            }
+        }
+    }
+
+    /// Whether one more line about connections may be logged; strangers cause them.
+    pub(super) fn may_log(&mut self, now: Timestamp) -> bool {
+        let left_out = self.lines.take(now);
+        if let Some(lines @ 1..) = left_out {
+            tracing::info!(lines, "log lines about FIX connections were left out");
+        }
+        left_out.is_some()
+    }
+
+    /// Says how many lines were left out, when none follows.
+    pub(super) fn log_left_out(&mut self, now: Timestamp) {
+        let left_out = if self.ending.is_some() { self.lines.rest() } else { self.lines.overdue(now) };
+        if let Some(lines) = left_out {
+            tracing::info!(lines, "log lines about FIX connections were left out");
+        }
+    }
+}

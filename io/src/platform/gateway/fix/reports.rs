@@ -1,0 +1,112 @@
+//! What shards say of orders, on its way to the sessions that sent them.
+
+use pitlane_engine::event::{Body, Event, OrderReport, Refusal, What};
+use pitlane_engine::id::{Origin, ShardId};
+use pitlane_engine::time::Timestamp;
+
+use super::past::Early;
+use super::{FixRoom, Unreported, client_of};
+use crate::stages::Recorder;
+
+impl FixRoom {
+    /// What a shard says: the desk hears it first, then the session of its source.
+    pub fn hear(&mut self, now: Timestamp, shard: ShardId, event: &Event, recorder: Option<&mut Recorder>) {
+        let source = match &event.body {
+            Body::Order(order) => Some(order.source),
+            Body::Status(report) => Some(report.source),
+            Body::Refused(refusal) => Some(refusal.source),
+            Body::Forgotten { source, .. } | Body::Done { source, .. } => Some(*source),
+            Body::TradingDay { .. } | Body::UsedIds(_) => None,
+            _ => return,
+        };
+        if source.is_some_and(|source| source.port != self.port || source.origin != Origin::Fix) {
+            return;
+        }
+        let refusal = self.desk.handle_event(event);
+        let Some(number) = source.map(|source| source.session) else { return };
+        if let Some(early) = &mut self.early
+            && !is_image(event)
+        {
+            return early.push(Early { shard, event: *event, refusal, number });
+        }
+        self.report(now, (shard, event), refusal, number, recorder);
+    }
+
+    /// Tells a session what has happened to an order of its own.
+    fn report(
+        &mut self,
+        now: Timestamp,
+        (shard, event): (ShardId, &Event),
+        refusal: Option<Refusal>,
+        number: u16,
+        mut recorder: Option<&mut Recorder>,
+    ) {
+        if matches!(&event.body, Body::Order(_) | Body::Status(_) | Body::Refused(_)) {
+            self.open(now, number);
+        }
+        let FixRoom { clients, desk, watch, .. } = self;
+        let Some(client) = client_of(clients, number) else { return };
+        let heard = watch.heard(event, recorder.as_deref_mut());
+        client.session.handle_event(now, shard, event, desk);
+        watch.encoded(heard, recorder);
+        if let Some(refusal) = refusal {
+            client.session.handle_refusal(now, &refusal, desk);
+        }
+        self.wake(number);
+    }
+
+    /// What a shard of another server said while we were not here, after it has told how it stands.
+    pub fn hear_missed(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
+        let event = Event { seq: event.seq & !Event::IMAGE, ..*event };
+        match &event.body {
+            Body::Status(report) if report.what == What::Image => self.report_standing(now, report),
+            _ => self.report_missed(now, shard, &event),
+        }
+    }
+
+    /// How an order stands whose events are lost.
+    fn report_standing(&mut self, now: Timestamp, report: &OrderReport) {
+        self.open(now, report.source.session);
+        let FixRoom { clients, desk, .. } = self;
+        if let Some(client) = client_of(clients, report.source.session) {
+            client.session.report_standing(now, report, desk);
+            self.wake(report.source.session);
+        }
+    }
+
+    /// Every shard has told how it stands: what was said before the restart and not reported is reported now, and then what has been
+    /// said since.
+    pub fn complete(&mut self, now: Timestamp) {
+        for Unreported { shard, event } in self.past.take_missed(self.port) {
+            self.report_missed(now, shard, &event);
+        }
+        for Early { shard, event, refusal, number } in self.early.take().unwrap_or_default() {
+            self.report(now, (shard, &event), refusal, number, None);
+        }
+    }
+
+    fn report_missed(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
+        let source = match &event.body {
+            Body::Order(order) => order.source,
+            Body::Status(report) => report.source,
+            Body::Refused(refusal) => refusal.source,
+            _ => return,
+        };
+        self.open(now, source.session);
+        let FixRoom { clients, desk, .. } = self;
+        if let Some(client) = client_of(clients, source.session) {
+            client.session.handle_missed(now, shard, event, desk);
+            self.wake(source.session);
+        }
+    }
+}
+
+/// Whether it tells how something stands, and not that it has happened.
+fn is_image(event: &Event) -> bool {
+    match &event.body {
+        Body::Order(order) => order.what == What::Image,
+        Body::Status(report) => report.what == What::Image,
+        Body::Refused(_) => false,
+        _ => true,
+    }
+}

@@ -1,0 +1,20 @@
+//! Clients at several addresses: every address of 127.0.0.0/8 is this machine.
+
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use socket2::{Domain, Socket, Type};
+
+/// Long enough for a busy machine; only a failing test waits so long.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Connects from 127.0.0.`last`.
+pub fn connect_from(last: u8, to: SocketAddr) -> TcpStream {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+    socket.bind(&SocketAddr::from(([127, 0, 0, last], 0)).into()).expect("loopback has many addresses");
+    socket.connect(&to.into()).expect("it listens");
+    let stream = TcpStream::from(socket);
+    stream.set_read_timeout(Some(PATIENCE)).expect("a socket has a timeout");
+    stream.set_nodelay(true).expect("a socket can be quick");
+    stream
+}

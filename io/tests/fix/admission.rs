@@ -1,0 +1,169 @@
+//! Who is let in, and what those leave behind who are not.
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use crate::addresses::connect_from;
+use crate::client::Client;
+use crate::service::{Service, folder};
+use crate::{CONFIG, fix, pitlane, start_with};
+
+/// A family of clients with a password.
+const GUARDED: &str = r#"
+[[fix.session]]
+SenderCompID = "PITLANE"
+TargetCompID = "GUARD*"
+username = "me"
+password = "sesame"
+ResetOnLogon = "N"
+"#;
+
+/// What comes of a Logon from 127.0.0.`from`: the type of the answer, and the client if it is in.
+fn log_on(service: &Service, from: u8, name: &str, shown: &str) -> Option<Client> {
+    let mut client = Client::new(name);
+    client.take(Box::new(connect_from(from, fix(service))));
+    client.say("A", &format!("98=0|108=30|{shown}"));
+    let answer = client.read().expect("an answer");
+    client.next_in += 1;
+    (answer.get(35) == "A").then_some(client)
+}
+
+/// Files of sessions, and the names that have a number.
+fn left_behind(data: &Path) -> (usize, String) {
+    let files = fs::read_dir(data.join("fix")).map_or(0, Iterator::count);
+    let notes = fs::read_dir(data.join("notes")).expect("there are notes").map(|entry| {
+        let path = entry.expect("a name").path();
+        String::from_utf8_lossy(&fs::read(path).expect("a note")).into_owned()
+    });
+    (files, notes.collect())
+}
+
+/// Twenty refused Logons once left 160 MB behind, and 4,200 of them filled the table of sessions for good.
+#[test]
+fn refused_logons_leave_no_file_and_no_session_number() {
+    let data = folder("fix-refused");
+    let service = start_with(&data, GUARDED, &["feed.on=false"]);
+    let before = left_behind(&data);
+    for n in 0..200 {
+        assert!(log_on(&service, 2 + n / 4, &format!("GUARD{n}"), "553=me|554=guess|").is_none());
+    }
+    let after = left_behind(&data);
+    assert_eq!(before, after);
+    assert!(!after.1.contains("GUARD"), "{}", after.1);
+    let (_, list) = service.ask("GET /rest/ext/session");
+    assert!(!list.contains("GUARD"), "{list}");
+
+    let mut client = log_on(&service, 1, "GUARD7", "553=me|554=sesame|").expect("the right password");
+    client.order("o1", "AAPL", 1, 10, "100");
+    assert!(client.hear(2));
+    let bytes = fs::metadata(data.join("fix/PITLANE-GUARD7.store")).expect("its store").len();
+    assert!(bytes <= 256 << 10, "a store grows as it is used: {bytes}");
+    assert!(left_behind(&data).1.contains("PITLANE-GUARD7"));
+    service.signal("TERM");
+    client.next();
+    assert!(client.is_closed());
+    let ended = service.end();
+    assert!(ended.is_orderly(), "{}", ended.complaints);
+    // Lines about it are few, and those that are missing are counted.
+    let about = |words: &str| ended.complaints.lines().filter(|line| line.contains(words)).count();
+    assert!(about("FIX Logon refused") < 100, "{}", ended.complaints);
+    let counted = ended.complaints.lines().filter(|line| line.contains("were left out"));
+    let left_out = counted.filter_map(|line| {
+        let number = line.split_once("lines\":").or(line.split_once("lines="))?.1;
+        number.split(|c: char| !c.is_ascii_digit()).next()?.parse::<usize>().ok()
+    });
+    assert!(about("FIX Logon refused") + left_out.sum::<usize>() >= 200, "{}", ended.complaints);
+}
+
+/// All stores were once made with eight megabytes.
+#[test]
+fn a_folder_with_large_stores_starts_and_none_is_read_before_its_client_comes() {
+    let data = folder("fix-large-stores");
+    let config = format!("{CONFIG}{GUARDED}");
+    let service = start_with(&data, &config, &["feed.on=false"]);
+    let mut client = log_on(&service, 1, "GUARD1", "553=me|554=sesame|").expect("the right password");
+    client.order("o1", "AAPL", 1, 10, "100");
+    assert!(client.hear(2));
+    drop(log_on(&service, 1, "GUARD2", "553=me|554=sesame|").expect("the right password"));
+    service.signal("KILL");
+    service.end();
+    for name in ["GUARD1", "GUARD2"] {
+        let path = data.join(format!("fix/PITLANE-{name}.store"));
+        let file = fs::OpenOptions::new().write(true).open(path).expect("its store");
+        file.set_len(8 << 20).expect("a file can be made longer");
+    }
+    // A store that nobody needs is not looked at: not even that it is no store.
+    fs::write(data.join("fix/PITLANE-GUARD2.store"), b"nonsense").expect("a file of ours");
+    let service = start_with(&data, &config, &["feed.on=false"]);
+    client.take(Box::new(connect_from(1, fix(&service))));
+    client.say("A", "98=0|108=30|553=me|554=sesame|");
+    let answer = client.read().expect("an answer");
+    assert_eq!((answer.get(35), answer.number()), ("A", client.next_in), "numbers go on");
+    client.next_in += 1;
+    client.send("F", &format!("11=o2|41=o1|55=AAPL|54=1|60={}|", crate::client::now()));
+    assert!(client.hear(4));
+    let mut other = Client::new("GUARD2");
+    other.take(Box::new(connect_from(1, fix(&service))));
+    other.say("A", "98=0|108=30|553=me|554=sesame|");
+    assert!(other.is_closed(), "its own store is damaged");
+    service.signal("KILL");
+    assert!(service.end().complaints.contains("PITLANE-GUARD2"));
+}
+
+/// Four threads of wrong Logons once let in none of twenty right ones.
+#[test]
+fn wrong_logons_do_not_hold_the_places_of_right_ones() {
+    let data = folder("fix-wrong-and-right");
+    let users = data.join("users");
+    let file = users.to_str().expect("a path in ASCII");
+    let tokens = data.join("tokens");
+    let token_file = tokens.to_str().expect("a path in ASCII");
+    let words = ["token", "create", "robot", "--role", "trade", "--file", token_file];
+    let token = pitlane(&words).trim_end().to_string();
+    crate::add_user(file, "trader", "correct horse battery");
+    let config = format!("{CONFIG}{GUARDED}");
+    let settings = [
+        "feed.on=false",
+        "auth.mode=required",
+        &format!("auth.users_file={file}"),
+        &format!("auth.tokens_file={token_file}"),
+    ];
+    let service = start_with(&data, &config, &settings);
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for at in 0..4u8 {
+            let (service, is_over) = (&service, &is_over);
+            scope.spawn(move || {
+                for n in (0..20).cycle() {
+                    // The names of the right ones, their logins, made-up logins, and passwords of the config.
+                    let (name, shown) = match at {
+                        0 => (format!("KEEP{n}"), "553=trader|554=guess|".to_string()),
+                        1 => (format!("KEEP{n}"), format!("553=nobody{n}|554=guess|")),
+                        2 => (format!("GUARD{n}"), "553=me|554=guess|".to_string()),
+                        _ => (format!("KEEP{n}"), String::new()),
+                    };
+                    assert!(log_on(service, 2 + at, &name, &shown).is_none());
+                    if is_over.load(Ordering::Relaxed) {
+                        return;
+                    }
+                }
+            });
+        }
+        let mut clients = Vec::new();
+        for n in 0..20 {
+            let (name, shown) = match n % 4 {
+                0 | 1 => (format!("KEEP{n}"), "553=trader|554=correct horse battery|".to_string()),
+                2 => (format!("KEEP{n}"), format!("553=robot|554={token}|")),
+                _ => (format!("GUARD{n}"), "553=me|554=sesame|".to_string()),
+            };
+            let client = log_on(&service, 1, &name, &shown);
+            clients.push(client.unwrap_or_else(|| panic!("{name} is let in at its first attempt")));
+        }
+        is_over.store(true, Ordering::Relaxed);
+        clients.iter_mut().for_each(Client::settle);
+    });
+    service.signal("KILL");
+    service.end();
+}
