@@ -10,18 +10,18 @@ const GOOD: u8 = 1;
 const GUESSER: u8 = 2;
 const CROWD: u8 = 3;
 
-fn http(house: &House, from: u8, method: &str, path: &str, headers: &str) -> Response {
+pub fn http(house: &House, from: u8, method: &str, path: &str, headers: &str) -> Response {
     let mut client = Client::new(connect_from(from, house.service.address()));
     client
         .send(&format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n{headers}Content-Length: 0\r\n\r\n"));
     client.receive(false)
 }
 
-fn over_stomp(house: &House, from: u8, login: &str, secret: &str) -> bool {
+pub fn over_stomp(house: &House, from: u8, login: &str, secret: &str) -> bool {
     log_in(stomp::Client::new(Box::new(connect_from(from, house.at("stomp")))), login, secret)
 }
 
-fn over_websocket(house: &House, from: u8, login: &str, secret: &str) -> bool {
+pub fn over_websocket(house: &House, from: u8, login: &str, secret: &str) -> bool {
     let address = house.at("http");
     let wire = socket::WebSocket::open(Box::new(connect_from(from, address)), address, "").0;
     log_in(stomp::Client::new(Box::new(wire)), login, secret)
@@ -32,7 +32,7 @@ fn log_in(mut client: stomp::Client, login: &str, secret: &str) -> bool {
     client.hear().is_some_and(|answer| answer.starts_with("CONNECTED"))
 }
 
-fn over_fix(house: &House, from: u8, login: &str, secret: &str) -> bool {
+pub fn over_fix(house: &House, from: u8, login: &str, secret: &str) -> bool {
     let mut client = fix::Client::new("CLIENT1");
     client.take(Box::new(connect_from(from, house.at("fix"))));
     client.say("A", &format!("98=0|108=30|141=Y|553={login}|554={secret}|"));

@@ -19,6 +19,7 @@ mod audit;
 mod certificates;
 mod crowd;
 mod guesses;
+mod hostile;
 mod house;
 mod interfaces;
 mod login;

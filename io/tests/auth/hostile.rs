@@ -1,0 +1,134 @@
+//! Many hostile sessions of every protocol at once, with and without credentials, beside a client of each protocol that behaves well:
+//! none of its requests is refused. `PITLANE_HOSTILE=1000` makes it a thousand of each kind, as `make campaign` does.
+
+use std::collections::VecDeque;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::addresses::connect_from;
+use crate::guesses::{http, over_fix, over_stomp, over_websocket};
+use crate::house::{House, PASSWORD, basic, bearer};
+
+/// Sessions of each kind in the daily run.
+const SESSIONS: u64 = 60;
+/// Connections of one attacker that stay open while it makes the next.
+const HELD_MAX: usize = 100;
+/// Rounds of the well-behaved clients without an attack, for comparison.
+const QUIET_ROUNDS: usize = 20;
+/// The last part of 127.0.0.x: the clients that behave well, and the first of the attackers.
+const GOOD: u8 = 1;
+const FIRST_ATTACKER: u8 = 20;
+
+/// What one hostile session sends; it reads nothing until it is closed.
+struct Attack {
+    listener: &'static str,
+    text: fn(&House, u64) -> Vec<u8>,
+}
+
+const ATTACKS: [Attack; 10] = [
+    Attack { listener: "fix", text: |_, _| Vec::new() },
+    Attack { listener: "fix", text: |_, nth| logon("CLIENT1", "admin", &format!("guess {nth}")) },
+    Attack { listener: "fix", text: |_, nth| logon(&format!("STRANGER{nth}"), "admin", PASSWORD) },
+    Attack { listener: "stomp", text: |_, nth| connect("trade", &format!("guess {nth}")) },
+    Attack { listener: "stomp", text: |house, _| watch_all(&house.token[0]) },
+    Attack { listener: "stomp", text: |_, nth| vec![nth as u8; 300] },
+    Attack { listener: "http", text: |_, _| b"GET /rest/position HTTP/1.1\r\nHost: x\r\nX-Slow: ".to_vec() },
+    Attack { listener: "http", text: |_, nth| get(&basic("admin", &format!("guess {nth}"))) },
+    Attack { listener: "http", text: |house, _| get(&bearer(&house.token[0])).repeat(20) },
+    Attack { listener: "http", text: |_, _| upgrade() },
+];
+
+fn logon(sender: &str, login: &str, password: &str) -> Vec<u8> {
+    use crate::wires::fix::{now, sealed};
+    let head = format!("35=A|34=1|49={sender}|56=PITLANE|52={}|", now());
+    sealed(&format!("{head}98=0|108=30|141=Y|553={login}|554={password}|"))
+}
+
+fn connect(login: &str, passcode: &str) -> Vec<u8> {
+    format!("CONNECT\naccept-version:1.2\nhost:x\nlogin:{login}\npasscode:{passcode}\n\n\0").into_bytes()
+}
+
+fn watch_all(token: &str) -> Vec<u8> {
+    let subscribe = b"SUBSCRIBE\nid:1\ndestination:/topic/>\n\n\0";
+    [&connect("read-robot", token)[..], subscribe].concat()
+}
+
+fn get(headers: &str) -> Vec<u8> {
+    format!("GET /rest/execution/order HTTP/1.1\r\nHost: x\r\n{headers}\r\n").into_bytes()
+}
+
+fn upgrade() -> Vec<u8> {
+    let head = "GET /stomp HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n";
+    let key = "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+    [head.as_bytes(), key.as_bytes(), &[0x81, 0xff, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]].concat()
+}
+
+impl Attack {
+    /// Opens so many sessions from an address of its own. A refused connection is what it deserves.
+    fn run(&self, house: &House, address: u8, sessions: u64) {
+        let mut held: VecDeque<TcpStream> = VecDeque::new();
+        for nth in 0..sessions {
+            let mut socket = connect_from(address, house.at(self.listener));
+            let _ = socket.write_all(&(self.text)(house, nth));
+            held.push_back(socket);
+            if held.len() > HELD_MAX
+                && let Some(mut oldest) = held.pop_front()
+            {
+                let _ = oldest.set_nonblocking(true);
+                let _ = oldest.read(&mut [0; 4096]);
+            }
+        }
+    }
+}
+
+/// One request of each well-behaved client, each on a connection of its own. Returns how long all of them took.
+fn round(house: &House) -> Duration {
+    let begun = Instant::now();
+    let status = |headers: &str| http(house, GOOD, "GET", "/rest/execution/order", headers).status;
+    assert_eq!(status(&bearer(&house.token[2])), 200, "REST with a token");
+    assert_eq!(status(&basic("trade", PASSWORD)), 200, "REST with a password");
+    assert!(over_stomp(house, GOOD, "trade", PASSWORD), "STOMP with a password");
+    assert!(over_stomp(house, GOOD, "trade-robot", &house.token[1]), "STOMP with a token");
+    assert!(over_websocket(house, GOOD, "read", PASSWORD), "STOMP over WebSocket");
+    assert!(over_fix(house, GOOD, "trade", PASSWORD), "FIX");
+    let health = http(house, GOOD, "GET", "/health/ready", "").status;
+    assert_eq!(health, 200, "health without a login");
+    begun.elapsed()
+}
+
+#[test]
+fn hostile_sessions_of_every_protocol_keep_no_good_client_out() {
+    let sessions = std::env::var("PITLANE_HOSTILE").map_or(SESSIONS, |text| text.parse().unwrap());
+    let house = House::start("hostile-crowd", &[]);
+    let quiet: Vec<Duration> = (0..QUIET_ROUNDS).map(|_| round(&house)).collect();
+    let running = AtomicU64::new(ATTACKS.len() as u64);
+    let mut attacked = Vec::new();
+    std::thread::scope(|scope| {
+        for (nth, attack) in ATTACKS.iter().enumerate() {
+            let (house, running) = (&house, &running);
+            scope.spawn(move || {
+                attack.run(house, FIRST_ATTACKER + nth as u8, sessions);
+                running.fetch_sub(1, Ordering::Relaxed);
+            });
+        }
+        while running.load(Ordering::Relaxed) > 0 || attacked.is_empty() {
+            attacked.push(round(&house));
+        }
+    });
+    attacked.push(round(&house));
+    println!(
+        "{sessions} hostile sessions of {} kinds: a round of seven requests took {:?} at the 99 %, {:?} before",
+        ATTACKS.len(),
+        worst(attacked),
+        worst(quiet),
+    );
+    house.end();
+}
+
+/// The 99 % of some durations.
+fn worst(mut durations: Vec<Duration>) -> Duration {
+    durations.sort();
+    durations[(durations.len() - 1) * 99 / 100]
+}
