@@ -12,7 +12,7 @@ pub fn advise_huge(start: *const u8, bytes: usize) {
     {
         use rustix::mm::{Advice, madvise};
         // SAFETY: this advice changes no byte and no right of any memory, whether it is mapped or not
-        // and whoever owns it: only the size of the pages beneath it.
+        // and whatever owns it: only the size of the pages beneath it.
         _ = unsafe { madvise(start.cast_mut().cast(), bytes, Advice::LinuxHugepage) };
     }
     #[cfg(any(not(target_os = "linux"), miri))]

@@ -10,8 +10,8 @@ pub(crate) struct Span {
     len: usize,
 }
 
-// SAFETY: a span is an address and a length. Whoever makes one promises that the memory is there as
-// long as the span is, in whatever thread; and writing takes `&mut`, so there is one writer.
+// SAFETY: a span is an address and a length. The caller of `Span::new` promises that the memory is
+// there as long as the span is, in whatever thread; and writing takes `&mut`, so there is one writer.
 unsafe impl Send for Span {}
 // SAFETY: as above; through `&Span` memory is only read.
 unsafe impl Sync for Span {}
