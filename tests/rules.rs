@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pitlane::auth::AuthSettings;
+use pitlane::auth::{AuthSettings, Hash, SALT_BYTES};
 use pitlane::bulletin::{Note, Row};
 use pitlane::log::{LogEvent, Severity};
 use pitlane::tls::{Certificate, Tls, TlsSettings};
@@ -33,7 +33,6 @@ use pitlane_tests::world;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
-use sha2::{Digest, Sha256};
 
 use self::Over::{Tcp, WebSocket};
 use self::gateway::GatewayHost;
@@ -158,14 +157,14 @@ impl Drop for Folder {
     }
 }
 
-/// The clerk knows everybody whom the dialogue lets in.
+/// The users whom the dialogue lets in. They have passwords: a token is answered at once, and a dialogue needs the time
+/// between question and verdict.
 fn auth_settings(folder: &Path, people: &[Person], required: bool) -> AuthSettings {
     if !required {
         return AuthSettings::off();
     }
-    let path = folder.join("tokens");
-    let mut text =
-        "somebody-else read * 0000000000000000000000000000000000000000000000000000000000000000\n".to_string();
+    let path = folder.join("users");
+    let mut text = format!("another read * {}\n", Hash::make(b"another secret", [0; SALT_BYTES]));
     for Person { login, passcode, verdict } in people {
         let (role, strategies) = match verdict {
             Verdict::Refused => continue,
@@ -173,12 +172,12 @@ fn auth_settings(folder: &Path, people: &[Person], required: bool) -> AuthSettin
             Verdict::Sends => ("trade", "*"),
             Verdict::Only(name) => ("read", name.as_str()),
         };
-        let sum: String = Sha256::digest(passcode).iter().map(|byte| format!("{byte:02x}")).collect();
-        text += &format!("{login} {role} {strategies} {sum}\n");
+        let hash = Hash::make(passcode.as_bytes(), [0; SALT_BYTES]);
+        text += &format!("{login} {role} {strategies} {hash}\n");
     }
     fs::write(&path, text).unwrap();
     let strategies = world::reference().strategies().iter().map(|row| row.name.clone()).collect();
-    AuthSettings { required, users: None, tokens: Some(path), strategies }
+    AuthSettings { required, users: Some(path), tokens: None, strategies }
 }
 
 fn trusting(certificate: &Path) -> Arc<ClientConfig> {

@@ -250,7 +250,7 @@ impl Orders {
     pub fn forget_senders(&mut self, is_known: impl Fn(SenderId) -> bool) {
         for SentBy { submitted, modified, canceled } in &mut self.sent {
             for id in [submitted, modified, canceled] {
-                if id.is_named() && !is_known(*id) {
+                if !is_known(*id) {
                     *id = SenderId::NONE;
                 }
             }

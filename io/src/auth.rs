@@ -39,6 +39,7 @@ pub use self::clerk::Clerk;
 use self::lockout::Lockout;
 pub use self::lockout::network;
 use self::notices::Notices;
+pub use self::password::{Hash, SALT_BYTES};
 pub use self::roll::Roll;
 pub use self::seat::{Busy, Seat};
 use crate::config::{Config, Secret};

@@ -10,7 +10,8 @@ use crate::number::Price;
 use crate::order::{NIL, Order};
 use crate::outbox::Outbox;
 use crate::reason::Reason;
-use crate::terms::{Terms, Tif};
+use crate::sender::SenderId;
+use crate::terms::Tif;
 use crate::time::Day;
 use crate::timers::Timed;
 
@@ -177,10 +178,9 @@ impl Agenda {
         self.sweep = Some(Sweep::Cancel { which, reason, cursor: 0, then: None });
     }
 
-    pub fn begin_close(&mut self, local: u32, source: Source, id: &IntId, terms: Terms) {
-        let which = Which::Position(terms.strategy, local);
-        let then = Some(Closing { local, source, id: *id, terms, refused: Reason::None });
-        self.sweep = Some(Sweep::Cancel { which, reason: Reason::Requested, cursor: 0, then });
+    pub fn begin_close(&mut self, closing: Closing) {
+        let which = Which::Position(closing.terms.strategy, closing.local);
+        self.sweep = Some(Sweep::Cancel { which, reason: Reason::Requested, cursor: 0, then: Some(closing) });
     }
 
     pub fn begin_session(&mut self, place: u16, session: Session) {
@@ -243,6 +243,7 @@ impl Shard {
             return self.sweep(out);
         }
         if let Some((local, strategy)) = self.agenda.excess.pop() {
+            self.sender = SenderId::INTERNAL;
             return self.agenda.begin_cancel(Which::Reducing(strategy, local), Reason::ReduceOnly);
         }
         self.release_closing(out);

@@ -67,9 +67,14 @@ impl Shard {
             let SentBy { submitted, modified, canceled } = *self.orders.sent(slot);
             used.extend([submitted, modified, canceled]);
         }
+        used.extend(self.closings.iter().map(|closing| closing.sender));
         self.senders.retain(|id| used.contains(&id));
         let senders = &self.senders;
-        self.orders.forget_senders(|id| senders.get(id).is_some());
+        let is_known = |id: SenderId| !id.is_named() || senders.get(id).is_some();
+        self.orders.forget_senders(is_known);
+        for closing in self.closings.iter_mut().filter(|closing| !is_known(closing.sender)) {
+            closing.sender = SenderId::NONE;
+        }
     }
 
     fn set_up(&mut self, settings: ShardSettings) {

@@ -13,6 +13,7 @@ use crate::image::image;
 use crate::number::Qty;
 use crate::outbox::Outbox;
 use crate::reason::Reason;
+use crate::sender::SenderId;
 use crate::terms::{Side, Terms};
 
 /// Positions of a shard that wait to be closed. An operator who closes everything has as many as there are positions; beyond them a close
@@ -26,11 +27,12 @@ pub(super) struct Closing {
     pub source: Source,
     pub id: IntId,
     pub terms: Terms,
+    pub sender: SenderId,
     /// Why it comes to nothing, if a cancel was refused.
     pub refused: Reason,
 }
 
-image!(Closing { local, source, id, terms, refused });
+image!(Closing { local, source, id, terms, sender, refused });
 
 impl Shard {
     /// Closes a position. Wholly: its open orders are cancelled first, so the rest is left to the agenda.
@@ -62,7 +64,8 @@ impl Shard {
         if self.closings.len() >= CLOSINGS_MAX {
             return self.record_refused(source, id, &terms, Reason::LaneFull, out);
         }
-        self.agenda.begin_close(local, source, id, terms);
+        let closing = Closing { local, source, id: *id, terms, sender: self.sender, refused: Reason::None };
+        self.agenda.begin_close(closing);
     }
 
     /// The other orders of the position have been asked to end. The close waits until they have.
@@ -94,7 +97,9 @@ impl Shard {
         let Some(at) = self.closings.iter().position(|closing| self.may_end(closing)) else {
             return self.agenda.end_closings();
         };
-        let Closing { local, source, id, mut terms, refused } = self.closings.remove(at);
+        let Closing { local, source, id, mut terms, sender, refused } = self.closings.remove(at);
+        // The command at hand may be of another client, or of a venue.
+        self.sender = sender;
         let held = self.ledger.positions(local).iter().find(|held| held.strategy == terms.strategy);
         let (net, is_open) = held.map_or((Qty::ZERO, false), |held| {
             (held.state.qty, held.open.buy.is_positive() || held.open.sell.is_positive())

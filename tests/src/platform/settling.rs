@@ -146,14 +146,20 @@ impl Platform {
         Err("the snapshot does not end".to_string())
     }
 
-    /// Each order was sent by its client, and both views can say who that is. A cancel may be the shard's own.
+    /// Each order was sent by its client, and both views can say who that is. A cancel may be the shard's own, or of
+    /// another client that closes the position.
     fn senders_agree(&self, order: &Order, fresh: &View) -> Finding {
         let SentBy { submitted, modified, canceled } = order.sent;
         for id in [submitted, modified, canceled].into_iter().filter(|id| *id != SenderId::NONE) {
             differ("a sender", &self.view.sender(id), &fresh.sender(id))?;
             let login = fresh.sender(id).map(|sender| sender.login);
-            let is_right = login == Some(login_of(order.source.port));
-            if !is_right && (id == submitted || id == modified || id != SenderId::INTERNAL) {
+            let is_of = |client: &Client| login == Some(login_of(client.port));
+            let is_right = match id == submitted || id == modified {
+                true => login == Some(login_of(order.source.port)),
+                false => id == SenderId::INTERNAL || self.clients.iter().any(is_of),
+            };
+            if !is_right {
+                let login = login.map(|login| login.as_str().to_string());
                 return Err(format!("{} was sent by {login:?}, number {id:?}", order.id));
             }
         }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::command::{BudgetKind, ExecRef};
 use crate::event::{Alert, Instruction};
+use crate::sender::SenderId;
 use crate::shard::entry::FINISHED_OUTSIDE_DAYS;
 use crate::time::NS_PER_DAY;
 
@@ -187,8 +188,9 @@ fn so_many_positions_wait_to_be_closed_and_the_next_close_is_refused() {
     let mut bench = Bench::new();
     position_and_order(&mut bench);
     let terms = Terms { strategy: StrategyId(9), security: OUTSIDE, ..Terms::default() };
-    let waiting =
-        Closing { local: 1, source: CLIENT, id: IntId::numbered(b'w', 1), terms, refused: Reason::None };
+    let id = IntId::numbered(b'w', 1);
+    let (sender, refused) = (SenderId::NONE, Reason::None);
+    let waiting = Closing { local: 1, source: CLIENT, id, terms, sender, refused };
     bench.shard.closings = vec![waiting; CLOSINGS_MAX];
     assert_eq!(reason(&close(&mut bench)), Reason::LaneFull);
     assert_eq!(bench.shard.closings.len(), CLOSINGS_MAX);
