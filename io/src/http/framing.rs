@@ -12,7 +12,7 @@
 //!                                               └─ 0 ─► Trailer ─empty──► Start
 //! ```
 //!
-//! The bytes come in pieces of any length, so what a line means is found out byte by byte ([`line`]) and nothing is kept but
+//! The bytes come in pieces of any length, so what a line means is found out byte by byte (`line`) and nothing is kept but
 //! that state: how a request is cut never changes the verdict. Once 64 bytes of a cut line were kept, and a header that
 //! ended behind them was not seen.
 

@@ -10,7 +10,7 @@
 //! Two accounts, because the broker answers wherever a client says: a strategy that publishes an event between strategies and names a subject
 //! of the standby for the answer has the broker write there. Between accounts nothing passes.
 //!
-//! A start checks its own rights: it publishes an empty message on each subject, marked as a [`probe`], and the broker complains of those that it
+//! A start checks its own rights: it publishes an empty message on each subject, marked as a `probe`, and the broker complains of those that it
 //! may not use. Whether the rights of others go too far is seen by canaries: see [`super::subjects::Subjects::canary`].
 
 use std::time::Duration;
