@@ -128,6 +128,8 @@ pub struct Order {
     pub before: u32,
     /// Whether the doubt about it ends only when the venue tells how it stands.
     pub unsure: bool,
+    /// Whether its outside venue was asked how it stands since the order was sent there.
+    pub asked: bool,
     /// Of a finished order: the trading day in which readers last heard of it, counted by the shard.
     pub era: u8,
 }

@@ -89,6 +89,7 @@ pub fn blank() -> Order {
         acknowledged: false,
         before: NIL,
         unsure: false,
+        asked: false,
         era: 0,
     }
 }

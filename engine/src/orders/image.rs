@@ -42,6 +42,7 @@ image!(Order {
     acknowledged,
     before,
     unsure,
+    asked,
     era
 });
 image!(LastFill { qty, price });

@@ -107,6 +107,7 @@ impl Shard {
             acknowledged,
             before,
             unsure,
+            asked,
             era,
         } = self.orders.get_mut(slot);
         *place = *id;
@@ -118,7 +119,7 @@ impl Shard {
         (*requests, *orig_id, *execution, *next) = (NIL, NIL, NIL, NIL);
         (*base, *outside, *counted) = (Base::PendingNew, is_outside, true);
         (*at_venue, *triggered, *in_doubt) = (false, false, false);
-        (*acknowledged, *before, *unsure, *era) = (false, NIL, false, 0);
+        (*acknowledged, *before, *unsure, *asked, *era) = (false, NIL, false, false, 0);
     }
 
     /// Has the timers call at the order's date.
@@ -197,6 +198,11 @@ impl Shard {
     pub(super) fn instruct(&mut self, slot: u32, ask: Ask, out: &mut Outbox) {
         let order = self.orders.get_mut(slot);
         order.at_venue = true;
+        match ask {
+            Ask::New => order.asked = false,
+            Ask::Query | Ask::Status => order.asked = true,
+            Ask::Cancel | Ask::Replace => {}
+        }
         let adapter = self.directory.locals[order.local as usize].adapter;
         let mut terms = order.terms;
         let requests = self.orders.requests(slot);

@@ -296,9 +296,11 @@ impl Shard {
         }
     }
 
-    /// The venue does not know an order: it never arrived, or it is over and was put away.
+    /// The venue does not know an order: it never arrived, or it is over and was put away. A stop that never arrived is sent
+    /// again; a second such answer may be to a question from before that, and would send it twice. So the venue is asked again.
     fn unknown_there(&mut self, slot: u32, out: &mut Outbox) {
         match self.orders.get(slot).base {
+            _ if self.never_left(slot) && !self.orders.get(slot).asked => self.ask_status(slot, out),
             _ if self.never_left(slot) => self.wait_again(slot, out),
             Base::PendingNew => self.rejected(slot, Reason::VenueUnavailable, out),
             _ => self.rejected(slot, Reason::UnknownOrder, out),

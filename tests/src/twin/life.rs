@@ -50,7 +50,7 @@ impl Twin {
 
     pub(super) fn send_outside(&mut self, order: usize) {
         self.orders[order].place = Place::Outside;
-        self.orders[order].sent = true;
+        (self.orders[order].sent, self.orders[order].asked) = (true, false);
     }
 
     pub(super) fn modify(&mut self, source: Source, handle: OrderHandle, id: IntId, changes: &Changes) {

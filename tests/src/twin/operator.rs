@@ -42,6 +42,13 @@ impl Twin {
                 }
             }
         }
+        if connected && !was {
+            for order in 0..self.orders.len() {
+                if self.orders[order].sent && self.adapter_of(self.orders[order].terms.security) == adapter {
+                    self.orders[order].asked = true;
+                }
+            }
+        }
         if connected && (!was || was_suspect) {
             // What stops have waited for may have come meanwhile.
             for security in self.known_securities() {

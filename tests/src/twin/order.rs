@@ -55,6 +55,8 @@ pub struct Order {
     pub in_doubt: bool,
     /// Whether the doubt ends only when the venue tells how the order stands.
     pub unsure: bool,
+    /// Whether the venue was asked how it stands, since it was sent there.
+    pub asked: bool,
     /// Whether the outside venue has taken it, or filled some of it, since it was sent.
     pub acknowledged: bool,
     pub place: Place,
@@ -82,6 +84,7 @@ impl Order {
             sent: false,
             in_doubt: false,
             unsure: false,
+            asked: false,
             acknowledged: false,
             place: Place::Nowhere,
             arrival: 0,

@@ -155,6 +155,12 @@ impl Twin {
         match state {
             VenueState::Canceled(reason) => self.hear(order, Report::Canceled(reason)),
             VenueState::Expired(reason) => self.hear(order, Report::Expired(reason)),
+            // An answer to a question from before it was sent says nothing about it.
+            VenueState::Rejected(Reason::UnknownOrder)
+                if self.never_left(order) && !self.orders[order].asked =>
+            {
+                self.ask_status(order)
+            }
             VenueState::Rejected(Reason::UnknownOrder) if self.never_left(order) => self.wait_again(order),
             VenueState::Rejected(Reason::UnknownOrder) if self.orders[order].base == Base::PendingNew => {
                 self.venue_rejects(order, Reason::VenueUnavailable);
@@ -257,6 +263,8 @@ impl Twin {
     /// What the venue says contradicts us: it is to tell how the order stands.
     fn ask_status(&mut self, order: usize) {
         self.unsure(order);
+        self.orders[order].asked |=
+            self.orders[order].sent && self.is_connected(self.orders[order].terms.security);
     }
 
     pub(super) fn ask_after_refusal(&mut self, order: usize, reason: Reason) {

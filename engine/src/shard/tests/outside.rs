@@ -1,7 +1,7 @@
 //! Outside venues after the fact: busts and their credit, what comes after the rollover, and closing a position there.
 
 use super::*;
-use crate::command::{BudgetKind, ExecRef};
+use crate::command::{BudgetKind, ExecRef, VenueState};
 use crate::event::{Alert, Instruction};
 use crate::sender::SenderId;
 use crate::shard::entry::FINISHED_OUTSIDE_DAYS;
@@ -164,7 +164,6 @@ fn a_reduce_only_order_is_cancelled_when_others_fill_first() {
 
 #[test]
 fn a_missed_fill_has_the_price_that_makes_the_average_right() {
-    use crate::command::VenueState;
     let mut bench = Bench::new();
     let (order, _) = bench.submit(outside("10"));
     bench.report(order, filled(1, "2", "8"));
@@ -194,4 +193,32 @@ fn so_many_positions_wait_to_be_closed_and_the_next_close_is_refused() {
     bench.shard.closings = vec![waiting; CLOSINGS_MAX];
     assert_eq!(reason(&close(&mut bench)), Reason::LaneFull);
     assert_eq!(bench.shard.closings.len(), CLOSINGS_MAX);
+}
+
+/// Two questions were on their way when the venue came back twice. The answer to the first sent the stop, and the answer to
+/// the second sent it once more.
+#[test]
+fn a_stop_is_sent_once_however_many_answers_say_that_the_venue_does_not_know_it() {
+    let mut bench = Bench::new();
+    let trade = Trade { price: price("10"), size: qty("1"), at: Timestamp(1) };
+    bench.send(Body::Trade { security: OUTSIDE, trade });
+    let stop = Terms { kind: OrderKind::Stop, stop: price("10"), stop_given: true, ..outside("5") };
+    let (order, said) = bench.submit(Terms { limit: Price::ZERO, limit_given: false, ..stop });
+    assert_eq!(asks(&said), [Ask::New]);
+    for connected in [false, true, false, true] {
+        bench.send(Body::Adapter { adapter: ADAPTER, connected });
+    }
+    let state = VenueState::Rejected(Reason::UnknownOrder);
+    let unknown = Report::Standing { cum: Qty::ZERO, average: Price::ZERO, state };
+    assert_eq!(asks(&bench.report(order, unknown)), [Ask::New]);
+    assert_eq!(
+        asks(&bench.report(order, unknown)),
+        [Ask::Status],
+        "it is the answer to the earlier question"
+    );
+    assert_eq!(asks(&bench.report(order, unknown)), [Ask::New], "it is the answer to the later one");
+}
+
+fn asks(said: &[Said]) -> Vec<Ask> {
+    asked(said).iter().map(|asked| asked.ask).collect()
 }
