@@ -108,6 +108,7 @@ campaign: ## kills, losses of power (both over a close), hostile sessions; kills
 	PITLANE_FAULTS=full cargo test --package pitlane $(PROFILE) --test venue kills
 	PITLANE_FAULTS=full cargo test --package pitlane $(PROFILE) --test standby -- --nocapture
 	PITLANE_FAULTS=full cargo test --package pitlane $(PROFILE) --test fix -- --nocapture kill
+	PITLANE_HOSTILE=$(or $(SESSIONS),1000) cargo test --package pitlane $(PROFILE) --test auth -- --nocapture hostile_sessions
 
 ATTACK_ENV := $(abspath $(or $(CARGO_TARGET_DIR),target)/attack)
 
