@@ -40,7 +40,7 @@ pub use panic::abort_on_panic;
 use crate::clock;
 use crate::config::{Format, Log as Settings};
 
-/// Target of lines that name who failed to log in: for the log of whoever runs the service, and not for all readers of log events.
+/// Target of lines that name who failed to log in: for the log of the operator, not for all readers of log events.
 pub const LOGINS: &str = "pitlane::logins";
 
 /// How long the end of the process waits for the last lines.

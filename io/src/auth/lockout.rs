@@ -177,7 +177,7 @@ fn is_counted(network: IpAddr) -> bool {
     !network.is_loopback()
 }
 
-/// Whom an address counts as: a host with one address of IPv6 has 2^64.
+/// Returns the network that an address is counted under: a host with IPv6 usually has a /64 of its own.
 pub fn network(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),

@@ -10,7 +10,7 @@ use super::{Credentials, Identity};
 /// Credentials remembered by one thread: more clients than connections it usually has.
 pub const REMEMBERED_MAX: usize = 4_096;
 /// How long: a working day, so that a user who is logged in goes on while others guess at the login from the same address. A user who
-/// was removed is gone at once when the books are read again; this only bounds what nobody asked for.
+/// was removed is gone at once when the books are read again; this only bounds the rest.
 pub const LIFE_NS: u64 = 12 * 3_600 * NS_PER_S;
 
 /// A keyed sum of login and secret. Who gives it came from is no part of it.

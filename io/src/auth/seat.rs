@@ -189,7 +189,7 @@ impl Seat {
     }
 }
 
-/// The login, as far as it can be one: longer than any name, it is nobody's, and not worth a place in a table.
+/// The login if it is short enough to be one. A longer text belongs to no user and takes no place in a table.
 pub(super) fn login_of(credentials: &Credentials) -> Option<&str> {
     credentials.login.as_deref().filter(|login| login.len() <= NAME_BYTES_MAX)
 }

@@ -187,7 +187,7 @@ impl Reception {
         })
     }
 
-    /// Has a password verified; an error: nobody does now.
+    /// Has a password verified. Returns an error if no thread can do it now.
     async fn verify(
         &self,
         house: &House,

@@ -126,7 +126,7 @@ impl Manifest {
         let held = held.or_insert_with(|| Held::Paged { total: 0, pages: Vec::new() });
         if let Held::Paged { total, pages } = held {
             // A store grows as it is used; those who follow keep the pages they have. Pages beyond the end of one that was made shorter
-            // are still in the stream, and are sent anew should it grow again.
+            // are still in the stream, and are sent again should it grow.
             *total = piece.total;
             if pages.len() < count {
                 pages.resize(count, 0);

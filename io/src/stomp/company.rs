@@ -207,7 +207,7 @@ impl Company {
         true
     }
 
-    /// Whoever is no longer in the books as he was when he came in is sent away. Says how many that were.
+    /// Ends each session whose login was removed or changed since its CONNECT. Returns how many were ended.
     pub fn strike(&mut self, now: Timestamp) -> usize {
         let Company { roll: Some(roll), guests, broker, .. } = self else { return 0 };
         if !roll.has_changed() {

@@ -1,4 +1,4 @@
-//! Guessing at passwords, over every protocol and from several addresses: the guesser is slowed down, and nobody else.
+//! Guessing at passwords, over every protocol and from several addresses: only the guesser is slowed down.
 
 use crate::addresses::connect_from;
 use crate::client::{Client, Response};

@@ -20,7 +20,7 @@ fn half(bytes: &[u8], at: usize) -> u32 {
 }
 
 /// Reads a file back. What is not whole at the end of the ring was never sent and is dropped; a file without a whole slot, or of
-/// somebody else, is an error.
+/// another session, is an error.
 pub(super) fn read(place: &Place<'_>, bytes: &[u8]) -> Result<Kept, Fault> {
     let damaged = |at: usize, words: &str| {
         Err(Fault::new(&place.path, at, What::StateDamaged(format!("the FIX store {words}"))))

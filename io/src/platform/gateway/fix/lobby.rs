@@ -51,7 +51,7 @@ pub struct Asked {
     pub generation: u64,
 }
 
-/// There is no room, and nobody to give way.
+/// There is no room, and no connection can be closed for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
 

@@ -1,5 +1,5 @@
 //! Whether a client may log on: names and address by the config, then name and password by the config or by the books. All of it before
-//! anything is kept for the session, so that whoever may not come in leaves no trace and is in the way of none.
+//! anything is kept for the session, so that a refused Logon leaves no trace and takes no place.
 
 use std::sync::Arc;
 
@@ -96,7 +96,7 @@ impl FixRoom {
         }
     }
 
-    /// Whoever is no longer in the books as he was when he came in is logged out.
+    /// Logs out each session whose login was removed or changed since its Logon.
     pub(super) fn strike(&mut self, now: Timestamp) {
         if !self.roll.has_changed() {
             return;
