@@ -17,7 +17,7 @@ PREFIX ?= /usr/local
 SYSCONFDIR ?= $(if $(filter /usr /usr/local,$(PREFIX)),/etc,$(PREFIX)/etc)
 
 .DEFAULT_GOAL := help
-.PHONY: help run page test web-test client-test check sim faults chaos campaign attack fuzz mutants miri uring oracle bench compare bench-gate flame smoke pure cover \
+.PHONY: help run page test web-test client-test check sim faults chaos campaign attack fuzz mutants miri uring oracle bench compare bench-gate flame smoke pure cycles cover \
 	install release reproducible deny sbom clean
 
 # The page is built where npm is at hand, and only when something of it has changed; without it the binary says how.
@@ -75,7 +75,7 @@ client-test: $(CLIENT_ENV)/.stamp ## the Python client: its types, and its tests
 	cd $(CLIENT) && $(if $(BINARY),BINARY=$(abspath $(BINARY))) PYTHONDONTWRITEBYTECODE=1 timeout 300 $(CLIENT_ENV)/bin/python -m pytest -p no:cacheprovider
 
 # In the profile of the tests, so that what both need (build scripts, macros, C) is built once.
-check: pure ## format, lints, documentation, purity
+check: pure cycles ## format, lints, documentation, purity, cycles between modules
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets $(PROFILE) -- -D warnings
 	RUSTDOCFLAGS="$(DOCFLAGS)" cargo doc --workspace --no-deps --document-private-items --quiet $(PROFILE)
@@ -182,6 +182,10 @@ smoke: ## every bench once and tiny, so that none rots
 pure: ## nothing in engine and protocols names a clock, a thread, a socket, a file or a float
 	@tests/tools/pure --self-test
 	@tests/tools/pure
+
+cycles: ## no dependency cycle between the modules of io
+	@tests/tools/cycles --self-test
+	@tests/tools/cycles io/src
 
 cover: ## lines of the engine that tests reach; fails below 90 %
 	@command -v cargo-llvm-cov >/dev/null || cargo install cargo-llvm-cov --locked

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
+use pitlane::lifecycle::Course;
 use pitlane::metrics::Registry;
 use pitlane::platform::shard::{Keeping, ShardDuty};
 use pitlane::stages::stages;
-use pitlane::topology::bells::Bells;
-use pitlane::topology::life::Course;
+use pitlane::wakeups::Bells;
 use pitlane_engine::id::ShardId;
 use pitlane_engine::mesh::{Depths, PortClass, mesh};
 use pitlane_engine::time::Timestamp;

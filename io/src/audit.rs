@@ -33,7 +33,7 @@ pub use self::anchor::Anchor;
 pub use self::chain::Link;
 pub use self::pen::{Busy, Noted, Pen};
 pub use self::scribe::Scribe;
-use crate::auth::Role;
+use crate::role::Role;
 
 /// Longest description of an act, and longest body, that are kept whole; of a longer one, the beginning.
 pub const ACT_BYTES_MAX: usize = 512;

@@ -44,31 +44,9 @@ pub use self::roll::Roll;
 pub use self::seat::{Busy, Seat};
 use crate::config::{Config, Secret};
 use crate::refdata::Faults;
-use crate::topology::crew::Bed;
+pub use crate::role::Role;
+use crate::thread_wakeup::ThreadWakeup;
 use crate::wake::Bell;
-
-/// Each may all that the one before may.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Role {
-    /// Sees everything that is not secret.
-    Read,
-    /// Sends, changes and cancels orders, and subscribes to market data.
-    Trade,
-    /// Changes what others depend on: money, limits, sessions, the service itself.
-    Admin,
-}
-
-impl Role {
-    /// With the words for them, wherever they are written.
-    pub const WORDS: [(&str, Role); 3] =
-        [("read", Role::Read), ("trade", Role::Trade), ("admin", Role::Admin)];
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(Role::WORDS[*self as usize].0)
-    }
-}
 
 /// Somebody we know.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -157,7 +135,7 @@ impl AuthSettings {
 #[derive(Debug)]
 pub struct Auth {
     clerk: Clerk,
-    bed: Bed,
+    wakeup: ThreadWakeup,
     bell: Bell,
     anybody: Option<Identity>,
     shared: Arc<Shared>,
@@ -205,7 +183,7 @@ impl Shared {
 impl Auth {
     /// Reads the books. Everything that is wrong with them is told at once.
     pub fn open(settings: AuthSettings) -> Result<Auth, Faults> {
-        let bed = Bed::default();
+        let wakeup = ThreadWakeup::default();
         let shared = Arc::new(Shared {
             generation: AtomicU64::new(0),
             reload: AtomicBool::new(false),
@@ -221,7 +199,7 @@ impl Auth {
             strategies: Strategies::All,
         });
         let clerk = Clerk::new(settings, shared.clone())?;
-        Ok(Auth { clerk, bell: bed.bell(), bed, anybody, shared })
+        Ok(Auth { clerk, bell: wakeup.bell(), wakeup, anybody, shared })
     }
 
     /// What everybody is, where nobody must log in.
@@ -247,8 +225,8 @@ impl Auth {
     }
 
     /// The clerk, where it sleeps and how it is called.
-    pub fn into_parts(self) -> (Clerk, Bed, Bell) {
-        (self.clerk, self.bed, self.bell)
+    pub fn into_parts(self) -> (Clerk, ThreadWakeup, Bell) {
+        (self.clerk, self.wakeup, self.bell)
     }
 }
 

@@ -66,7 +66,7 @@ pub use settlement::{SettleBy, Settlement};
 pub use standby::Standby;
 pub use stomp::{Broker, Stomp};
 pub use strategy::{Record, Replay, Simulation, Strategy};
-pub use topology::{IdleBy, Layout, Topology};
+pub use topology::{GATEWAYS_MAX, IdleBy, Layout, Topology};
 pub use tree::Origin;
 pub use venue::Venue;
 pub use words::{Rate, Secret};

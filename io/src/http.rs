@@ -73,19 +73,19 @@ pub use self::cache::Rereads;
 pub use self::cluster::ClusterParts;
 pub use self::cluster::lives::next_life;
 pub use self::floor::Numbers;
-pub use self::health::StandbyVO;
 use self::house::House;
 pub use self::outposts::OutpostParts;
 pub use self::remote::Remote;
 pub use self::routes::table;
 pub use self::settings::HttpSettings;
-pub use self::standing::{Journaling, Listener, Phase, Standing};
+pub use self::standing::{Journaling, Phase, Standing};
 use crate::audit::Pen;
 use crate::auth::Seat;
 use crate::bulletin::Post;
 use crate::clock::Clock;
 use crate::log::Events;
 use crate::metrics::{Registry, StageSummary};
+use crate::net::listener::BoundAddress;
 use crate::report::Report;
 use crate::stages::Recorder;
 use crate::tls::Tls;
@@ -151,7 +151,7 @@ pub struct Http {
     parts: Parts,
     plain: Option<TcpListener>,
     tls: Option<TcpListener>,
-    listeners: Vec<Listener>,
+    listeners: Vec<BoundAddress>,
     runtime: Runtime,
 }
 
@@ -166,7 +166,7 @@ impl Http {
         let mut listeners = Vec::new();
         for (name, listener) in [("http", &plain), ("https", &tls)] {
             if let Some(listener) = listener {
-                listeners.push(Listener { name, address: listener.local_addr()? });
+                listeners.push(BoundAddress { name, address: listener.local_addr()? });
             }
         }
         let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
@@ -174,7 +174,7 @@ impl Http {
     }
 
     /// Where it listens, `http` and `https`.
-    pub fn listeners(&self) -> &[Listener] {
+    pub fn listeners(&self) -> &[BoundAddress] {
         &self.listeners
     }
 

@@ -29,3 +29,10 @@ pub mod generic;
 pub mod link;
 pub mod rights;
 pub mod subjects;
+
+/// A setting of the broker that should be changed, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    pub found: String,
+    pub mend: String,
+}

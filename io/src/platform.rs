@@ -45,13 +45,13 @@ use self::reread::{REREADS_MAX, Reread};
 use self::runner::RunnerDuty;
 use self::shard::{Keeping, ShardDuty};
 use self::trader::Trader;
-use crate::config::{Config, Mode, Strategy};
+use crate::config::{Config, GATEWAYS_MAX, Mode, Strategy};
 use crate::journal::Writer;
+use crate::lifecycle::Course;
 use crate::metrics::Registry;
 use crate::stages::{self, Recorder, stages};
 use crate::strategies;
-use crate::topology::bells::Bells;
-use crate::topology::life::Course;
+use crate::wakeups::Bells;
 
 /// Events heard in one poll, by port: the others want their turn too.
 pub const EVENTS_PER_POLL_MAX: usize = 4_096;
@@ -65,7 +65,6 @@ pub const TRADER: PortId = PortId(3);
 pub const RUNNER: PortId = PortId(4);
 /// The gateways' own ports begin here.
 pub const GATEWAYS: u8 = 5;
-pub const GATEWAYS_MAX: u8 = 16;
 const _: () = assert!(GATEWAYS + GATEWAYS_MAX <= PortId::MAX + 1);
 
 const FIXED_PORTS: [PortClass; GATEWAYS as usize] =

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use crate::topology::life::{Life, Stop};
+use crate::lifecycle::{Life, Stop};
 
 /// Texts that wait to be written. Each holds the lines of one round, a hundred kilobytes at most.
 const WAITING_MAX: usize = 64;

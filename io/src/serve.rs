@@ -38,11 +38,11 @@ use crate::fix::caller::Caller;
 use crate::fix::clerk::AtWork;
 use crate::http::{Phase, Remote, Standing};
 use crate::journal::{Fault, Lock};
+use crate::lifecycle::{Course, Life, Main, Stop};
 use crate::log::Events;
 use crate::printer::Printer;
 use crate::refdata;
 use crate::tls::TlsError;
-use crate::topology::life::{Course, Life, Main, Stop};
 use crate::wake::{Bell, wake_all};
 
 /// How long an orderly end may take. What is not done by then is in the journal, and is done after the next start.

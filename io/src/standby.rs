@@ -99,10 +99,10 @@ use self::state::State;
 use self::stream::Stream;
 use crate::config::Config;
 use crate::journal::Health;
+use crate::lifecycle::{Life, Stop};
 use crate::nats::link::{self, Weather};
 use crate::nats::rights;
 use crate::nats::subjects::Subjects;
-use crate::topology::life::{Life, Stop};
 use crate::wake::Bell;
 
 /// Orders under way: there are three in a life.

@@ -10,7 +10,6 @@ use pitlane_protocols::stomp::decode::FrameLimits;
 use pitlane_protocols::stomp::settings::{Limits, Settings};
 use pitlane_protocols::stomp::slots::SLOT_BYTES_MAX;
 use pitlane_protocols::stomp::throttle::{Rate, Throttle};
-use pitlane_protocols::stomp::topic::{Naming, NamingError};
 
 pub use self::company::Company;
 pub use self::logins::{Logins, access};
@@ -22,7 +21,7 @@ pub fn settings(config: &Config) -> Settings {
     Settings {
         instance: service.instance,
         // Names that cannot be topics were refused with the config.
-        naming: naming(broker).unwrap_or_default(),
+        naming: broker.naming().unwrap_or_default(),
         throttle: throttle(broker),
         // Where one must log in, nobody is let in without.
         guest: (!config.login_required()).then_some(Access { strategies: Strategies::All, may_send: true }),
@@ -60,9 +59,4 @@ fn limits(stomp: &Stomp) -> Limits {
         total_bytes_max: stomp.total_bytes_max,
         ..Limits::default()
     }
-}
-
-pub fn naming(broker: &Broker) -> Result<Naming, NamingError> {
-    let aliases: Vec<&str> = broker.order_topic_aliases.iter().map(String::as_str).collect();
-    Naming::new(&broker.order_topic_prefix, &aliases)
 }

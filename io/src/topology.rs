@@ -10,29 +10,28 @@
 //!
 //! Both layouts run the same duties; only who steps them differs. A test steps all of them itself, see [`crate::platform`].
 
-pub mod bells;
 pub mod crew;
-pub mod life;
 
 use std::sync::Arc;
 
 use pitlane_engine::id::ShardId;
 
-use self::bells::Bells;
-use self::crew::{Bed, Duty, Member};
+use self::crew::{Duty, Member};
 use crate::config::{Layout, Topology};
 use crate::net::settings::NetSettings;
 use crate::platform::gateway::Gateway;
 use crate::platform::shard::ShardDuty;
 use crate::platform::{self, Home};
+use crate::thread_wakeup::ThreadWakeup;
 use crate::wake::Bell;
+use crate::wakeups::Bells;
 
 /// The threads that are planned, and the bells that wake them.
 #[derive(Debug)]
 pub struct Plan {
     settings: Topology,
     /// By thread.
-    beds: Vec<(String, Bed, Bell)>,
+    wakeups: Vec<(String, ThreadWakeup, Bell)>,
     pub bells: Arc<Bells>,
 }
 
@@ -47,15 +46,15 @@ impl Plan {
                 shards.chain((0..gateways).map(|gateway| format!("gateway-{gateway}"))).collect()
             }
         };
-        let with_bed = |name: String| {
-            let bed = Bed::default();
-            let bell = bed.bell();
-            (name, bed, bell)
+        let with_wakeup = |name: String| {
+            let wakeup = ThreadWakeup::default();
+            let bell = wakeup.bell();
+            (name, wakeup, bell)
         };
-        let beds: Vec<_> = names.into_iter().map(with_bed).collect();
+        let wakeups: Vec<_> = names.into_iter().map(with_wakeup).collect();
         let bell = |thread: usize| match settings.layout {
-            Layout::Shared => beds[0].2.clone(),
-            Layout::Dedicated => beds[thread].2.clone(),
+            Layout::Shared => wakeups[0].2.clone(),
+            Layout::Dedicated => wakeups[thread].2.clone(),
         };
         let shard_bell = |shard: u8| match own.iter().position(|own| own.0 == shard) {
             Some(thread) => bell(thread),
@@ -68,7 +67,7 @@ impl Plan {
             Home::Http => http.clone(),
         });
         let bells = Arc::new(Bells { ports: port_bells.collect(), shards: shard_bells, link: http.clone() });
-        Plan { settings, beds, bells }
+        Plan { settings, wakeups, bells }
     }
 
     /// The threads of shards and gateways, each with its duties.
@@ -87,14 +86,14 @@ impl Plan {
         duties.extend(gateways.into_iter().map(|gateway| Duty::Gateway(Box::new(gateway))));
         let mut duties = duties.into_iter();
         let idle = self.settings.idle;
-        let members = self.beds.into_iter().zip(cores).map(|((name, bed, bell), core)| {
+        let members = self.wakeups.into_iter().zip(cores).map(|((name, wakeup, bell), core)| {
             let duties: Vec<Duty> = match self.settings.layout {
                 Layout::Shared => duties.by_ref().collect(),
                 Layout::Dedicated => duties.by_ref().take(1).collect(),
             };
             let has_gateway = duties.iter().any(|duty| matches!(duty, Duty::Gateway(_)));
             let net = has_gateway.then(|| net.clone());
-            Member { name, duties, idle, core, bed, bell, net }
+            Member { name, duties, idle, core, wakeup, bell, net }
         });
         members.collect()
     }

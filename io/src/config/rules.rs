@@ -12,7 +12,6 @@ use super::journal::PAGE_BYTES;
 use super::machine::Machine;
 use super::params::Params;
 use super::{AuthMode, Config, Durability, IdleBy, Layout, Mode};
-use crate::stomp::naming;
 
 /// Shortest secret of a standby group: 128 bits, if they are random.
 const SECRET_BYTES_MIN: usize = 16;
@@ -99,7 +98,7 @@ impl Check<'_> {
 
     /// What the names of order topics may not be is known where topics are.
     fn topics(&mut self) {
-        let problem = match naming(&self.config.broker).err() {
+        let problem = match self.config.broker.naming().err() {
             None => return,
             Some(NamingError::NotASegment) => "it must be one segment of a topic's name".to_string(),
             Some(NamingError::Taken) => "it is the name of other topics, or stands there twice".to_string(),

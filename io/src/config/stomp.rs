@@ -2,9 +2,11 @@
 
 use std::net::SocketAddr;
 
+use pitlane_protocols::stomp::topic::{Naming, NamingError};
+
 use super::section::Section;
 use super::words::Rate;
-use crate::auth::Role;
+use crate::role::Role;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stomp {
@@ -63,6 +65,12 @@ pub struct Broker {
 }
 
 impl Broker {
+    /// The names of order topics.
+    pub fn naming(&self) -> Result<Naming, NamingError> {
+        let aliases: Vec<&str> = self.order_topic_aliases.iter().map(String::as_str).collect();
+        Naming::new(&self.order_topic_prefix, &aliases)
+    }
+
     pub(super) fn read(section: &mut Section<'_>) -> Broker {
         Broker {
             max_rate_per_connection: section.rate("maxRatePerConnection"),

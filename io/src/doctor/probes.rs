@@ -11,8 +11,9 @@ use pitlane_engine::time::NS_PER_S;
 
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::nats::Warning;
 use crate::nats::checkup;
-use crate::standby::broker::{self, Facts, Warning};
+use crate::standby::broker::{self, Facts};
 
 /// A block as the journal writes it, how many are written, and the longest it may take.
 const BLOCK_BYTES: usize = 4_096;

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::config::GATEWAYS_MAX;
 use crate::journal::notes::Notes;
 use crate::journal::{Fault, What};
-use crate::platform::GATEWAYS_MAX;
 
 /// Sessions of one gateway, those that were ever admitted by a family included. Each has a store.
 pub const SESSIONS_MAX: usize = 4_096;

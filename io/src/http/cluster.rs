@@ -45,7 +45,7 @@ use crate::journal::{self, Past};
 use crate::nats::rights::{self, Rights};
 use crate::nats::subjects::{Subjects, segment};
 use crate::platform::Far;
-use crate::topology::bells::Bells;
+use crate::wakeups::Bells;
 
 pub use self::peer::{Counts, Phase};
 

@@ -21,7 +21,7 @@ use super::login::Who;
 use super::openapi::Gathered;
 use super::outposts::Outposts;
 use super::standing::{Journaling, Phase};
-use crate::standby::state::State;
+use crate::standby::state::StandbyVO;
 
 /// As the build found it, or `unknown`.
 const COMMIT: &str = env!("BUILT_FROM_COMMIT");
@@ -116,21 +116,6 @@ struct Ready {
     uptime_ms: u64,
 }
 
-/// Of two servers that stand in for each other, this one.
-#[derive(Serialize, ToSchema)]
-pub struct StandbyVO {
-    /// `LEADING` while it serves; `JOINING` or `FOLLOWING` before.
-    stand: &'static str,
-    /// Leaders that the group has had.
-    epoch: u64,
-    /// Whether the other one could take over.
-    complete: bool,
-    /// Records that the broker has not acknowledged; of one that follows, messages that it has not read.
-    behind: u64,
-    /// Messages in the group's stream that none of its servers sent, and that were skipped since the start.
-    foreign: u64,
-}
-
 /// The message broker, and the strategies behind it.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -181,18 +166,6 @@ struct WayVO {
 struct ListenerVO {
     name: &'static str,
     address: String,
-}
-
-impl StandbyVO {
-    pub fn of(state: &State) -> StandbyVO {
-        StandbyVO {
-            stand: state.stand().word(),
-            epoch: state.epoch(),
-            complete: state.is_complete(),
-            behind: state.behind.get(),
-            foreign: state.foreign.get(),
-        }
-    }
 }
 
 impl Ready {

@@ -1,12 +1,12 @@
 //! How the service stands, for `/health/ready`: written by main and the journal, read here.
 
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use pitlane_engine::time::Timestamp;
 
 use crate::config::Durability;
+use crate::net::listener::BoundAddress;
 use crate::standby::state::State;
 
 #[derive(Debug)]
@@ -16,17 +16,11 @@ pub struct Standing {
     durability: Durability,
     started: Timestamp,
     /// Of all threads; given once, when all are bound.
-    listeners: OnceLock<Vec<Listener>>,
+    listeners: OnceLock<Vec<BoundAddress>>,
     /// Names and numbers of the formats on disk, for `/version`.
     formats: Vec<(&'static str, u32)>,
     /// Where there is a standby.
     standby: OnceLock<Arc<State>>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Listener {
-    pub name: &'static str,
-    pub address: SocketAddr,
 }
 
 /// Of the service as a whole.
@@ -109,11 +103,11 @@ impl Standing {
     }
 
     /// Every listener of the process. Only the first call counts.
-    pub fn set_listeners(&self, listeners: Vec<Listener>) {
+    pub fn set_listeners(&self, listeners: Vec<BoundAddress>) {
         let _ = self.listeners.set(listeners);
     }
 
-    pub fn listeners(&self) -> &[Listener] {
+    pub fn listeners(&self) -> &[BoundAddress] {
         self.listeners.get().map_or(&[], Vec::as_slice)
     }
 

@@ -8,11 +8,11 @@ use futures_util::{FutureExt, StreamExt};
 use tokio::runtime::Builder;
 use tokio::time::timeout;
 
+use super::Warning;
 use super::link::{self, Weather};
 use super::rights::{self, Rights};
 use super::subjects::{Subjects, segment};
 use crate::config::{Config, Mode, Nats};
-use crate::standby::broker::Warning;
 
 /// How long the broker may take for all of it.
 const ANSWER_MAX: Duration = Duration::from_secs(3);

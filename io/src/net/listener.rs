@@ -18,6 +18,13 @@ const PAUSE_NS: u64 = 100 * NS_PER_MS;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct ListenerId(pub u8);
 
+/// A bound listener as users see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BoundAddress {
+    pub name: &'static str,
+    pub address: SocketAddr,
+}
+
 /// A bound socket, to be given to the thread that shall accept. Bound by whoever starts the threads, so that a port in use is told at once.
 #[derive(Debug)]
 pub struct Listener {

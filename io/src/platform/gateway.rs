@@ -37,12 +37,12 @@ use super::reread::Reread;
 use super::runner::RunnerDuty;
 use super::trader::Trader;
 use crate::bulletin::{Note, Post, Row};
+use crate::lifecycle::Course;
 use crate::net::Net;
 use crate::net::happening::Happening;
 use crate::net::sockets::Sockets;
 use crate::stages::Recorder;
-use crate::topology::bells::Bells;
-use crate::topology::life::Course;
+use crate::wakeups::Bells;
 
 #[derive(Debug)]
 pub struct Gateway {

@@ -11,7 +11,7 @@ use pitlane_engine::time::Timestamp;
 
 use super::EVENTS_PER_POLL_MAX;
 use crate::bulletin::Note;
-use crate::topology::life::Course;
+use crate::lifecycle::Course;
 
 #[derive(Debug)]
 pub struct RunnerDuty {

@@ -11,10 +11,10 @@ use rtrb::Consumer;
 use super::reread::Reread;
 use crate::fault;
 use crate::journal::Writer;
+use crate::lifecycle::Course;
 use crate::metrics::Registry;
 use crate::stages::{Recorder, Stage};
-use crate::topology::bells::Bells;
-use crate::topology::life::Course;
+use crate::wakeups::Bells;
 
 #[derive(Debug)]
 pub struct ShardDuty {

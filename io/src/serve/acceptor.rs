@@ -20,7 +20,7 @@ use crate::journal::notes::Notes;
 use crate::journal::{Fault, Heard, Level, Unheard};
 use crate::platform::GATEWAYS;
 use crate::platform::gateway::fix::{FixParts, FixRoom, Past, Unreported};
-use crate::topology::bells::Bells;
+use crate::wakeups::Bells;
 
 /// Numbers for ids taken at each start, by gateway: for cancels that the house makes.
 const NUMBERS: u64 = 1 << 32;

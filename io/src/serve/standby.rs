@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::store::Store;
 use super::{ServeError, Wait, check_lead, system};
 use crate::config::Config;
+use crate::lifecycle::{Life, Main, Stop};
 use crate::standby::{Post, Progress};
-use crate::topology::life::{Life, Main, Stop};
 
 const WHAT: &str = "standby";
 

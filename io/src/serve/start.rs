@@ -23,14 +23,16 @@ use crate::bulletin::{Post, posts};
 use crate::clock::Clock;
 use crate::config::{Config, Durability, IdleBy, Layout, Mode};
 use crate::http::{
-    ClusterParts, Http, HttpSettings, Listener, News, OutpostParts, Parts as HttpParts, Remote, Rereads,
-    Standing, next_life,
+    ClusterParts, Http, HttpSettings, News, OutpostParts, Parts as HttpParts, Remote, Rereads, Standing,
+    next_life,
 };
 use crate::journal::disk::Disk;
 use crate::journal::notes::Notes;
 use crate::journal::{Fault, header};
+use crate::lifecycle::{Course, Life, Stop};
 use crate::log::Events;
 use crate::metrics::{Registry, StageSummary};
+use crate::net::listener::BoundAddress;
 use crate::net::settings::NetSettings;
 use crate::platform::gateway::Gateway;
 use crate::platform::gateway::doors::{Doors, Protocol};
@@ -48,9 +50,8 @@ use crate::ticks::record;
 use crate::ticks::replay::Replay;
 use crate::tls::{Certificate, Tls, TlsError, TlsSettings};
 use crate::topology::Plan;
-use crate::topology::bells::Bells;
 use crate::topology::crew::{Duty, Member, pin};
-use crate::topology::life::{Course, Life, Stop};
+use crate::wakeups::Bells;
 
 pub fn start(
     settings: &ServeSettings,
@@ -223,11 +224,11 @@ pub fn auth_settings(config: &Config, reference: &RefData) -> AuthSettings {
 
 /// The thread that says who somebody is, and writes down what is about to be done. Far from the shards: a password takes 20 ms.
 fn office(auth: Auth, mut scribe: Scribe, core: Option<u32>) -> Member {
-    let (mut clerk, bed, bell) = auth.into_parts();
+    let (mut clerk, wakeup, bell) = auth.into_parts();
     clerk.set_pen(scribe.pen(bell.clone(), bell.clone()));
     // The scribe first: an act does not wait behind more than one password.
     let duties = vec![Duty::Scribe(Box::new(scribe)), Duty::Clerk(Box::new(clerk))];
-    Member { name: "auth".to_string(), duties, idle: IdleBy::Park, core, bed, bell, net: None }
+    Member { name: "auth".to_string(), duties, idle: IdleBy::Park, core, wakeup, bell, net: None }
 }
 
 /// A certificate, if anybody speaks TLS.
@@ -328,9 +329,9 @@ fn start_http(http: Http, core: Option<u32>, life: Arc<Life>) -> io::Result<Join
 }
 
 /// The one line that says where we are and what we promise.
-fn ready_line(config: &Config, reference: &RefData, listeners: &[Listener]) -> String {
+fn ready_line(config: &Config, reference: &RefData, listeners: &[BoundAddress]) -> String {
     let mut line = "ready".to_string();
-    for Listener { name, address } in listeners {
+    for BoundAddress { name, address } in listeners {
         line += &format!(" {name}={address}");
     }
     let (securities, exchanges) = (reference.securities().len(), reference.exchanges().len());

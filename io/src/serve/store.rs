@@ -28,8 +28,9 @@ use crate::platform::gateway::fix::Unreported;
 use crate::platform::{Born, HTTP, NUMBERS, Parts, PlatformSettings};
 use crate::standby::Post;
 use crate::strategies;
-use crate::topology::bells::Bells;
-use crate::topology::crew::{Bed, Duty, KeeperDuty, Member};
+use crate::thread_wakeup::ThreadWakeup;
+use crate::topology::crew::{Duty, KeeperDuty, Member};
+use crate::wakeups::Bells;
 
 /// Under this key the numbers of the demo trader's orders are noted.
 const TRADER_IDS: &str = "trader-ids";
@@ -248,16 +249,16 @@ impl Staff {
         core: Option<u32>,
         standby: Option<&Post>,
     ) -> [Member; 2] {
-        let member = |name: &str, duty, bed: Bed, bell| Member {
+        let member = |name: &str, duty, wakeup: ThreadWakeup, bell| Member {
             name: name.to_string(),
             duties: vec![duty],
             idle: IdleBy::Park,
             core,
-            bed,
+            wakeup,
             bell,
             net: None,
         };
-        let (keeping, stewarding) = (Bed::default(), Bed::default());
+        let (keeping, stewarding) = (ThreadWakeup::default(), ThreadWakeup::default());
         let (keeper_bell, steward_bell) = (keeping.bell(), stewarding.bell());
         for writer in born.iter_mut().filter_map(|born| born.writer.as_mut()) {
             writer.set_bell(keeper_bell.clone());

@@ -15,8 +15,8 @@ use tokio::time::timeout;
 use super::origin::Verifier;
 use super::stream::Stream;
 use crate::config::{Config, Durability};
-use crate::nats::link;
 use crate::nats::subjects::Subjects;
+use crate::nats::{Warning, link};
 
 /// How long the doctor waits for the broker.
 const ANSWER_MAX: Duration = Duration::from_secs(3);
@@ -58,13 +58,6 @@ impl AccountUse {
         serde_json::from_value(answer)
             .map_err(|_| "it has no JetStream, or does not tell its limits".to_string())
     }
-}
-
-/// Something that should be mended, and how.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Warning {
-    pub found: String,
-    pub mend: String,
 }
 
 impl Facts {

@@ -17,8 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use super::state::State;
-use crate::http::StandbyVO;
+use super::state::{StandbyVO, State};
 use crate::metrics::exposition::{self, Exposition, Kind};
 
 /// Connections at once: those who ask are few machines.

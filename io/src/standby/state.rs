@@ -4,6 +4,9 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use serde::Serialize;
+use utoipa::ToSchema;
+
 use super::origin::{Foreign, Found};
 use crate::metrics::Counter;
 use crate::metrics::exposition::{Exposition, Kind};
@@ -110,5 +113,32 @@ impl State {
         out.single("pitlane_standby_foreign_messages_total", Kind::Counter, help, self.foreign.get());
         let help = "Bytes of the group's stream acknowledged, or read.";
         out.single("pitlane_standby_bytes_total", Kind::Counter, help, self.bytes.get());
+    }
+}
+
+/// Of two servers that stand in for each other, this one.
+#[derive(Serialize, ToSchema)]
+pub struct StandbyVO {
+    /// `LEADING` while it serves; `JOINING` or `FOLLOWING` before.
+    stand: &'static str,
+    /// Leaders that the group has had.
+    epoch: u64,
+    /// Whether the other one could take over.
+    complete: bool,
+    /// Records that the broker has not acknowledged; of one that follows, messages that it has not read.
+    behind: u64,
+    /// Messages in the group's stream that none of its servers sent, and that were skipped since the start.
+    foreign: u64,
+}
+
+impl StandbyVO {
+    pub fn of(state: &State) -> StandbyVO {
+        StandbyVO {
+            stand: state.stand().word(),
+            epoch: state.epoch(),
+            complete: state.is_complete(),
+            behind: state.behind.get(),
+            foreign: state.foreign.get(),
+        }
     }
 }

@@ -2,14 +2,13 @@
 
 use std::hint;
 use std::io;
-use std::sync::{Arc, OnceLock};
-use std::thread::{self, JoinHandle, Thread};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use pitlane_sys::affinity::pin_current_thread;
 
-use super::life::{Course, Life, Stop};
 use crate::audit::Scribe;
 use crate::auth::Clerk;
 use crate::clock::Clock;
@@ -17,10 +16,12 @@ use crate::config::IdleBy;
 use crate::fault;
 use crate::idle::{Idle, Rest};
 use crate::journal::{Keeper, Steward};
+use crate::lifecycle::{Course, Life, Stop};
 use crate::net::Net;
 use crate::net::settings::NetSettings;
 use crate::platform::gateway::Gateway;
 use crate::platform::shard::ShardDuty;
+use crate::thread_wakeup::ThreadWakeup;
 use crate::wake::Bell;
 
 /// Longest sleep. Whoever brings work wakes the thread; only a clock that was set ahead is noticed this late.
@@ -115,39 +116,6 @@ impl Duty {
     }
 }
 
-/// Where a thread sleeps: it can be called before there is a thread, as long as it is called only when it dozes.
-#[derive(Clone, Debug, Default)]
-pub struct Bed {
-    caller: Arc<OnceLock<Caller>>,
-}
-
-/// What ends the sleep of a thread.
-#[derive(Debug)]
-enum Caller {
-    Thread(Thread),
-    /// It sleeps among its sockets.
-    Sockets(Bell),
-}
-
-impl Bed {
-    pub fn bell(&self) -> Bell {
-        let caller = self.caller.clone();
-        Bell::new(move || match caller.get() {
-            Some(Caller::Thread(thread)) => thread.unpark(),
-            Some(Caller::Sockets(bell)) => bell.call(),
-            None => {}
-        })
-    }
-
-    /// To be called by the thread whose bed it is, before it dozes for the first time.
-    fn occupy(&self, net: Option<&Net>) {
-        let _ = self.caller.set(match net {
-            Some(net) => Caller::Sockets(net.bell()),
-            None => Caller::Thread(thread::current()),
-        });
-    }
-}
-
 /// A thread that is not started yet.
 #[derive(Debug)]
 pub struct Member {
@@ -156,7 +124,7 @@ pub struct Member {
     pub idle: IdleBy,
     /// The core it is pinned to.
     pub core: Option<u32>,
-    pub bed: Bed,
+    pub wakeup: ThreadWakeup,
     pub bell: Bell,
     /// For threads with a gateway: how their sockets are set up.
     pub net: Option<NetSettings>,
@@ -168,7 +136,7 @@ impl Member {
         thread::Builder::new().name(self.name.clone()).spawn(move || {
             pin(self.core);
             let net = self.net.clone().and_then(|settings| open_net(settings, &life));
-            self.bed.occupy(net.as_ref());
+            self.wakeup.bind_current_thread(net.as_ref().map(Net::bell));
             let (idle, clock) = (Idle::new(self.idle), Clock::starting_at(now));
             Round { idle, member: self, net, life, clock, arrived: None }.run();
         })

@@ -7,9 +7,8 @@
 use std::io;
 
 use crate::config::Config;
-use crate::http;
 use crate::net::Net;
-use crate::net::listener::{Listener, ListenerId};
+use crate::net::listener::{BoundAddress, Listener, ListenerId};
 use crate::net::settings::{Limits, ListenerSettings};
 use crate::tls::Tls;
 
@@ -63,8 +62,8 @@ impl Doors {
     }
 
     /// Where they are, for people.
-    pub fn listeners(&self) -> Vec<http::Listener> {
-        let told = |door: &Door| http::Listener { name: door.name, address: door.listener.address() };
+    pub fn listeners(&self) -> Vec<BoundAddress> {
+        let told = |door: &Door| BoundAddress { name: door.name, address: door.listener.address() };
         self.closed.iter().map(told).collect()
     }
 

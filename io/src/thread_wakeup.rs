@@ -1,0 +1,38 @@
+//! How one thread is woken, decided when the thread starts.
+
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, Thread};
+
+use crate::wake::Bell;
+
+/// Wake-up slot of a thread. It can be handed out before the thread exists; it is only triggered while the thread is parked.
+#[derive(Clone, Debug, Default)]
+pub struct ThreadWakeup {
+    target: Arc<OnceLock<WakeTarget>>,
+}
+
+#[derive(Debug)]
+enum WakeTarget {
+    Thread(Thread),
+    /// The thread waits in the poller of its sockets.
+    Sockets(Bell),
+}
+
+impl ThreadWakeup {
+    pub fn bell(&self) -> Bell {
+        let target = self.target.clone();
+        Bell::new(move || match target.get() {
+            Some(WakeTarget::Thread(thread)) => thread.unpark(),
+            Some(WakeTarget::Sockets(bell)) => bell.call(),
+            None => {}
+        })
+    }
+
+    /// Binds the slot to the calling thread, or to its sockets if it waits there. A thread calls this before it first parks.
+    pub fn bind_current_thread(&self, sockets: Option<Bell>) {
+        let _ = self.target.set(match sockets {
+            Some(bell) => WakeTarget::Sockets(bell),
+            None => WakeTarget::Thread(thread::current()),
+        });
+    }
+}
