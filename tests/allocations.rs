@@ -1,7 +1,7 @@
 //! Once warm, a shard takes its commands without asking for memory.
 
-use pitlane_engine::command::{Body, Command, ExecRef, Quote, Report, Trade, Watch};
-use pitlane_engine::event::Body as Said;
+use pitlane_engine::command::{CommandKind, Command, ExecRef, Quote, Report, Trade, Watch};
+use pitlane_engine::event::EventKind;
 use pitlane_engine::id::{IntId, OrderHandle, PortId, SecurityId, ShardId, StrategyId};
 use pitlane_engine::image::{COMMAND_BYTES_MAX, encode_command};
 use pitlane_engine::mesh::{Depths, PortClass, mesh};
@@ -61,7 +61,7 @@ fn a_worker_that_waits_for_storage_allocates_nothing() {
         let mut terms = limit(SecurityId(5), Side::BOTH[turn], "1", "100");
         (terms.strategy, terms.account) = (StrategyId::SERVER, world::HOME_ACCOUNTS[turn]);
         terms.qty = Qty::from_raw(lot(SecurityId(5)));
-        let body = Body::Submit { id: IntId::numbered(b'o', number), terms };
+        let body = CommandKind::Submit { id: IntId::numbered(b'o', number), terms };
         let _ = ports[0].send(ShardId(0), Command::new(world::source(0, 1), 1, body));
         if number.is_multiple_of(GROUP) {
             stored = number;
@@ -114,16 +114,16 @@ impl Floor {
             depths: 0,
             last: None,
         };
-        floor.tell(Body::Watch { port: PortId(0), what: Watch::Everything, on: true });
-        floor.tell(Body::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: true });
+        floor.tell(CommandKind::Watch { port: PortId(0), what: Watch::Everything, on: true });
+        floor.tell(CommandKind::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: true });
         for security in world::SECURITIES {
-            floor.tell(Body::Subscribe { strategy: StrategyId::SERVER, security, on: true });
-            floor.tell(Body::Watch { port: PortId(0), what: Watch::Depth(security), on: true });
+            floor.tell(CommandKind::Subscribe { strategy: StrategyId::SERVER, security, on: true });
+            floor.tell(CommandKind::Watch { port: PortId(0), what: Watch::Depth(security), on: true });
         }
         floor
     }
 
-    fn tell(&mut self, body: Body) {
+    fn tell(&mut self, body: CommandKind) {
         let command = Command::new(world::source(0, 1), 1, body);
         self.last = Some(command);
         self.shard.apply(self.now, &command, &mut self.out);
@@ -138,10 +138,10 @@ impl Floor {
 
     fn hear(&mut self) {
         for (_, event) in self.out.waiting() {
-            self.depths += u64::from(matches!(event.body, Said::Depth(_)));
+            self.depths += u64::from(matches!(event.body, EventKind::Depth(_)));
             let Some(report) = event.report() else { continue };
             self.fills += report.last_qty.is_positive() as u64;
-            let is_new = matches!(event.body, Said::Order(_)) && !report.status.is_finished();
+            let is_new = matches!(event.body, EventKind::Order(_)) && !report.status.is_finished();
             if is_new && !self.open.contains(&report.order) && self.open.len() < self.open.capacity() {
                 self.open.push(report.order);
             }
@@ -163,33 +163,33 @@ impl Floor {
         match self.dice.below(12) {
             0..=4 => {
                 let terms = self.terms();
-                self.tell(Body::Submit { id, terms });
+                self.tell(CommandKind::Submit { id, terms });
             }
             5 | 6 if !self.open.is_empty() => {
                 let order = self.dice.pick(&self.open);
                 let ticks = self.dice.between(-20, 20);
                 let price = world::price("100").raw() + ticks * tick(SecurityId(5));
                 let changes = Changes::default().with_limit(pitlane_engine::number::Price::from_raw(price));
-                self.tell(Body::Modify { order, id, changes });
+                self.tell(CommandKind::Modify { order, id, changes });
             }
             7 | 8 if !self.open.is_empty() => {
                 let order = self.dice.pick(&self.open);
-                self.tell(Body::Cancel { order, id });
+                self.tell(CommandKind::Cancel { order, id });
             }
             9 if !self.open.is_empty() => {
                 let order = self.dice.pick(&self.open);
                 let report = self.report(order);
-                self.tell(Body::Report { order, report });
+                self.tell(CommandKind::Report { order, report });
             }
             _ => self.tick(),
         }
         while self.open.len() > OPEN_MAX * world::SECURITIES.len() {
             let (order, id) = (self.open[0], self.id());
             self.open.remove(0);
-            self.tell(Body::Cancel { order, id });
+            self.tell(CommandKind::Cancel { order, id });
         }
         if self.shard.deadline().is_some_and(|deadline| deadline <= self.now) {
-            self.tell(Body::Timer);
+            self.tell(CommandKind::Timer);
         }
     }
 
@@ -240,7 +240,7 @@ impl Floor {
             at: self.now,
         };
         let trade = Trade { price: quote.bid, size: size(&mut self.dice), at: self.now };
-        self.tell(Body::Tick { security, quote, trade });
+        self.tell(CommandKind::Tick { security, quote, trade });
     }
 }
 
@@ -311,7 +311,7 @@ fn a_warm_broker_allocates_nothing_per_message_and_subscriber() {
     let (order, mut events) = stage.submit(limit(world::ABROAD[0], Side::Buy, "10", "100"));
     events.extend(stage.report(order, Report::Accepted));
     events.extend(stage.fill(order, 1, "4", "99.5"));
-    assert!(events.iter().any(|event| matches!(event.body, Said::Booked(_))), "it was filled");
+    assert!(events.iter().any(|event| matches!(event.body, EventKind::Booked(_))), "it was filled");
     let mut sent = 0;
     let mut turn = |seq: u64| {
         let now = now.plus(seq * 1_000);

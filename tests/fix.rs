@@ -16,7 +16,7 @@
 use std::path::Path;
 
 use pitlane_engine::command::Session as Hours;
-use pitlane_engine::event::{Body, Event, Refusal, Request};
+use pitlane_engine::event::{EventKind, Event, Refusal, Request};
 use pitlane_engine::id::{IntId, OrderHandle, SecurityId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::settings::ShardSettings;
@@ -103,7 +103,7 @@ fn a_refusal_that_nobody_heard_before_a_restart_is_told_once() {
     };
     let mut stage = Stage::new(settings);
     let now = stage.now;
-    stage.missed(&Event { seq: 1_000, at: now, body: Body::Refused(refusal) });
+    stage.missed(&Event { seq: 1_000, at: now, body: EventKind::Refused(refusal) });
     stage.connect();
     stage.bytes(&frame_of("35=A|98=0|108=0", 3, now));
     assert!(stage.said()[0].contains("|34=2|"), "the refusal has the number before");

@@ -1,8 +1,8 @@
 //! The life of an order at an outside venue: each row of engine-rules.md 5.3 as a dialogue, and every pair of state
 //! and event beside the twin.
 
-use pitlane_engine::command::{Body as Told, ExecRef, Report, Trade};
-use pitlane_engine::event::{Body, Event, OrderReport, Request, What};
+use pitlane_engine::command::{CommandKind, ExecRef, Report, Trade};
+use pitlane_engine::event::{EventKind, Event, OrderReport, Request, What};
 use pitlane_engine::id::{IntId, OrderHandle};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::settings::ShardSettings;
@@ -61,11 +61,11 @@ fn perform(stage: &mut Stage, order: &mut OrderHandle, command: &str) -> Vec<Str
         }
         ["cancel"] => stage.cancel(*order),
         ["modify", ref changes @ ..] => stage.modify(*order, changes_of(changes)),
-        ["lost"] => stage.tell(Told::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: false }),
-        ["connected"] => stage.tell(Told::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: true }),
+        ["lost"] => stage.tell(CommandKind::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: false }),
+        ["connected"] => stage.tell(CommandKind::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: true }),
         ["trade", at] => {
             let trade = Trade { price: price(at), size: world::qty("1"), at: stage.now };
-            stage.tell(Told::Trade { security: world::ABROAD[0], trade })
+            stage.tell(CommandKind::Trade { security: world::ABROAD[0], trade })
         }
         ["fill", e, qty, at] => {
             let report = Report::Filled { exec: exec(e), qty: world::qty(qty), price: price(at) };
@@ -122,18 +122,18 @@ fn render(events: &[Event]) -> Vec<String> {
     let mut rest = Vec::new();
     for event in events {
         match &event.body {
-            Body::Order(order) if order.what == What::Replaced => {}
-            Body::Order(_) | Body::Status(_) => lines.push(line(&event.report().expect("an order event"))),
-            Body::Refused(r) => {
+            EventKind::Order(order) if order.what == What::Replaced => {}
+            EventKind::Order(_) | EventKind::Status(_) => lines.push(line(&event.report().expect("an order event"))),
+            EventKind::Refused(r) => {
                 let request = match r.request {
                     Request::Cancel => "cancel",
                     Request::Replace => "replace",
                 };
                 lines.push(format!("refused {request} {} {:?} {}", r.request_id, r.status, r.reason.code()));
             }
-            Body::Booked(b) => rest.push((0, format!("booked {}@{}", b.qty, b.price))),
-            Body::Alert { alert, .. } => rest.push((1, format!("alert {alert:?}"))),
-            Body::ToVenue(i) => rest.push((2, format!("venue {:?} {}", i.ask, i.id))),
+            EventKind::Booked(b) => rest.push((0, format!("booked {}@{}", b.qty, b.price))),
+            EventKind::Alert { alert, .. } => rest.push((1, format!("alert {alert:?}"))),
+            EventKind::ToVenue(i) => rest.push((2, format!("venue {:?} {}", i.ask, i.id))),
             _ => {}
         }
     }
@@ -225,7 +225,7 @@ fn walk(way: &[&str], events: &[&str]) -> Result<(), String> {
         pair.step(&deed)?;
     }
     let terms = limit(world::ABROAD[0], Side::Sell, "10", "100");
-    pair.step(&Deed::Plain(Told::Submit { id: IntId::numbered(b'o', 1), terms }))?;
+    pair.step(&Deed::Plain(CommandKind::Submit { id: IntId::numbered(b'o', 1), terms }))?;
     for (count, event) in way.iter().chain(events).enumerate() {
         pair.step(&deed_of(event, IntId::numbered(b'r', count as u64)))?;
     }
@@ -245,11 +245,11 @@ fn deed_of(event: &str, id: IntId) -> Deed {
             return Deed::Modify { nth: 0, id, changes: Changes::default().with_qty(world::qty("3")) };
         }
         ["lost"] => {
-            return Deed::Plain(Told::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: false });
+            return Deed::Plain(CommandKind::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: false });
         }
         ["closed"] => {
             let session = pitlane_engine::command::Session::Closed;
-            return Deed::Plain(Told::Session { exchange: world::OUTSIDE, session });
+            return Deed::Plain(CommandKind::Session { exchange: world::OUTSIDE, session });
         }
         ["fill", e, qty] => {
             Report::Filled { exec: exec(e), qty: world::qty(qty), price: world::price("100") }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pitlane_engine::command::{
-    Body as Told, BudgetKind, ExecRef, Limits, Movement, MovementKind, Report, Scope, Session,
+    CommandKind, BudgetKind, ExecRef, Limits, Movement, MovementKind, Report, Scope, Session,
 };
 use pitlane_engine::desk::{Desk, DeskSettings, IdBlock, Ticket};
 use pitlane_engine::event::Event;
@@ -55,27 +55,27 @@ fn stop(side: Side, at: &str) -> Terms {
 fn limited(limits: Limits, terms: Terms) -> Vec<Event> {
     let mut stage = stage();
     stage.trade(SHARES[0], "100", "1");
-    stage.tell(Told::Limits { scope: Scope::Strategy(StrategyId(1)), limits });
+    stage.tell(CommandKind::Limits { scope: Scope::Strategy(StrategyId(1)), limits });
     stage.submit(terms).1
 }
 
 /// Submits after the switch of a scope was thrown.
 fn killed(scope: Scope, terms: Terms) -> Vec<Event> {
     let mut stage = stage();
-    stage.tell(Told::Kill { scope, on: true });
+    stage.tell(CommandKind::Kill { scope, on: true });
     stage.submit(terms).1
 }
 
 fn close(stage: &mut Stage, quantity: &str) -> Vec<Event> {
     let id = stage.id();
     let (strategy, account) = (StrategyId(1), HOME_ACCOUNTS[0]);
-    stage.tell(Told::Close { id, strategy, account, security: SHARES[0], qty: qty(quantity) })
+    stage.tell(CommandKind::Close { id, strategy, account, security: SHARES[0], qty: qty(quantity) })
 }
 
 /// A stage on which strategy 1 holds 10 of the first share.
 fn holding() -> Stage {
     let mut stage = stage();
-    stage.tell(Told::Transaction(bought()));
+    stage.tell(CommandKind::Transaction(bought()));
     stage
 }
 
@@ -94,7 +94,7 @@ fn bought() -> Movement {
 }
 
 fn transaction(movement: Movement) -> Vec<Event> {
-    stage().tell(Told::Transaction(movement))
+    stage().tell(CommandKind::Transaction(movement))
 }
 
 /// An order at the outside venue, acknowledged.
@@ -116,9 +116,9 @@ const REFERENCE: &[Case] = &[
     (Reason::UnknownSecurity, "highest id", || {
         submit(Terms { security: pitlane_engine::id::SecurityId(u32::MAX), ..good() })
     }),
-    (Reason::UnknownSecurity, "halt", || stage().tell(Told::Halt { security: world::NO_SECURITY, on: true })),
+    (Reason::UnknownSecurity, "halt", || stage().tell(CommandKind::Halt { security: world::NO_SECURITY, on: true })),
     (Reason::UnknownSecurity, "expiry", || {
-        stage().tell(Told::Expire { security: world::NO_SECURITY, price: price("1") })
+        stage().tell(CommandKind::Expire { security: world::NO_SECURITY, price: price("1") })
     }),
     (Reason::NotTradeable, "order", || submit(Terms { security: world::NOT_TRADEABLE, ..good() })),
     (Reason::UnknownAccount, "order", || submit(Terms { account: world::NO_ACCOUNT, ..good() })),
@@ -135,15 +135,15 @@ const REFERENCE: &[Case] = &[
     (Reason::UnknownStrategy, "order", || submit(Terms { strategy: world::NO_STRATEGY, ..good() })),
     (Reason::UnknownStrategy, "subscription", || {
         let (strategy, security) = (world::NO_STRATEGY, SHARES[0]);
-        stage().tell(Told::Subscribe { strategy, security, on: true })
+        stage().tell(CommandKind::Subscribe { strategy, security, on: true })
     }),
     (Reason::StrategyNotRunning, "order", || submit(Terms { strategy: world::IDLE_STRATEGY, ..good() })),
     (Reason::UnknownExchange, "session", || {
-        stage().tell(Told::Session { exchange: ExchangeId(9), session: Session::Closed })
+        stage().tell(CommandKind::Session { exchange: ExchangeId(9), session: Session::Closed })
     }),
     (Reason::VenueUnavailable, "order", || {
         let mut stage = stage();
-        stage.tell(Told::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: false });
+        stage.tell(CommandKind::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: false });
         stage.submit(limit(ABROAD[0], BUY, "1", "100")).1
     }),
 ];
@@ -170,7 +170,7 @@ const FORM: &[Case] = &[
     (Reason::TifDatePast, "now", || submit(Terms { tif: Tif::Gtd, tif_date: world::start(), ..good() })),
     (Reason::TifNotAllowed, "stop in an auction", || {
         let mut stage = stage();
-        stage.tell(Told::Session { exchange: world::AUCTIONS, session: Session::OpeningAuction });
+        stage.tell(CommandKind::Session { exchange: world::AUCTIONS, session: Session::OpeningAuction });
         stage.submit(Terms { tif: Tif::Ato, ..stop(BUY, "100") }).1
     }),
     (Reason::NoAuctionAhead, "opening is over", || submit(Terms { tif: Tif::Ato, ..good() })),
@@ -187,7 +187,7 @@ const FORM: &[Case] = &[
 ];
 
 const IDENTITY: &[Case] = &[
-    (Reason::BadId, "order", || stage().tell(Told::Submit { id: IntId::NONE, terms: good() })),
+    (Reason::BadId, "order", || stage().tell(CommandKind::Submit { id: IntId::NONE, terms: good() })),
     (Reason::UnknownOrder, "cancel", || stage().cancel(OrderHandle::NONE)),
     (Reason::UnknownOrder, "modify", || stage().modify(OrderHandle::NONE, Changes::default())),
     (Reason::UnknownOrder, "slot never used", || stage().cancel(OrderHandle::from_raw(5))),
@@ -237,7 +237,7 @@ const RISK: &[Case] = &[
     (Reason::Restricted, "strategy", || {
         let mut stage = stage();
         let scope = Scope::Strategy(StrategyId(1));
-        stage.tell(Told::Restrict { scope, security: SHARES[0], on: true });
+        stage.tell(CommandKind::Restrict { scope, security: SHARES[0], on: true });
         stage.submit(good()).1
     }),
     (Reason::MaxOrderQty, "order", || {
@@ -252,13 +252,13 @@ const RISK: &[Case] = &[
     (Reason::NoReferencePrice, "collar", || {
         let mut stage = stage();
         let limits = Limits { price_collar_bp: 100, ..Limits::default() };
-        stage.tell(Told::Limits { scope: Scope::Strategy(StrategyId(1)), limits });
+        stage.tell(CommandKind::Limits { scope: Scope::Strategy(StrategyId(1)), limits });
         stage.submit(market(BUY, Tif::Day)).1
     }),
     (Reason::MaxOpenOrders, "order", || {
         let mut stage = stage();
         let scope = Scope::Strategy(StrategyId(1));
-        stage.tell(Told::Limits { scope, limits: Limits { max_open_orders: 1, ..Limits::default() } });
+        stage.tell(CommandKind::Limits { scope, limits: Limits { max_open_orders: 1, ..Limits::default() } });
         stage.budget(scope, BudgetKind::OpenOrders, 1);
         stage.submit(good());
         stage.submit(good()).1
@@ -269,7 +269,7 @@ const RISK: &[Case] = &[
     (Reason::OrderRate, "order", || {
         let mut stage = stage();
         let scope = Scope::Strategy(StrategyId(1));
-        stage.tell(Told::Limits { scope, limits: Limits { max_orders_per_s: 1, ..Limits::default() } });
+        stage.tell(CommandKind::Limits { scope, limits: Limits { max_orders_per_s: 1, ..Limits::default() } });
         stage.budget(scope, BudgetKind::OrdersPerSecond, 1);
         stage.submit(good());
         stage.submit(good()).1
@@ -277,7 +277,7 @@ const RISK: &[Case] = &[
     (Reason::DuplicateOrder, "order", || {
         let mut stage = stage();
         let limits = Limits { duplicate_window_ms: 1_000, ..Limits::default() };
-        stage.tell(Told::Limits { scope: Scope::Strategy(StrategyId(1)), limits });
+        stage.tell(CommandKind::Limits { scope: Scope::Strategy(StrategyId(1)), limits });
         stage.submit(good());
         stage.submit(good()).1
     }),
@@ -286,7 +286,7 @@ const RISK: &[Case] = &[
         let scope = Scope::Account(HOME_ACCOUNTS[0]);
         let limits =
             Limits { credit: money("999"), credit_currency: world::currency("USD"), ..Limits::default() };
-        stage.tell(Told::Limits { scope, limits });
+        stage.tell(CommandKind::Limits { scope, limits });
         stage.budget(scope, BudgetKind::Credit, money("999").raw());
         stage.submit(good()).1
     }),
@@ -320,7 +320,7 @@ const VENUE: &[Case] = &[
     (Reason::Fok, "whole", || submit(Terms { tif: Tif::Fok, ..good() })),
     (Reason::NoLiquidity, "immediate while closed", || {
         let mut stage = stage();
-        stage.tell(Told::Session { exchange: world::AUCTIONS, session: Session::Closed });
+        stage.tell(CommandKind::Session { exchange: world::AUCTIONS, session: Session::Closed });
         stage.submit(Terms { tif: Tif::Ioc, ..good() }).1
     }),
     (Reason::VenueCancelled, "outside", || {
@@ -348,7 +348,7 @@ const ENDS: &[Case] = &[
     (Reason::ExpiredDay, "close of the exchange", || {
         let mut stage = stage();
         stage.submit(good());
-        stage.tell(Told::Session { exchange: world::AUCTIONS, session: Session::Closed })
+        stage.tell(CommandKind::Session { exchange: world::AUCTIONS, session: Session::Closed })
     }),
     (Reason::ExpiredGtd, "its date", || {
         let mut stage = stage();
@@ -356,13 +356,13 @@ const ENDS: &[Case] = &[
         stage.submit(Terms { tif: Tif::Gtd, tif_date, ..good() });
         assert_eq!(stage.shard.deadline(), Some(tif_date));
         stage.now = tif_date;
-        stage.tell(Told::Timer)
+        stage.tell(CommandKind::Timer)
     }),
     (Reason::ExpiredAuction, "opening", || {
         let mut stage = stage();
-        stage.tell(Told::Session { exchange: world::AUCTIONS, session: Session::OpeningAuction });
+        stage.tell(CommandKind::Session { exchange: world::AUCTIONS, session: Session::OpeningAuction });
         stage.submit(Terms { tif: Tif::Ato, ..good() });
-        stage.tell(Told::Session { exchange: world::AUCTIONS, session: Session::Continuous })
+        stage.tell(CommandKind::Session { exchange: world::AUCTIONS, session: Session::Continuous })
     }),
     (Reason::Triggered, "stop", || {
         let mut stage = stage();
@@ -396,23 +396,23 @@ const ENDS: &[Case] = &[
     }),
     (Reason::ExpiredSecurity, "settled", || {
         let mut stage = stage();
-        stage.tell(Told::Expire { security: SHARES[0], price: price("100") });
+        stage.tell(CommandKind::Expire { security: SHARES[0], price: price("100") });
         stage.submit(good()).1
     }),
     (Reason::ExpiredSecurity, "its date is over", || {
         let mut stage = stage();
-        stage.tell(Told::Expiry { exchange: world::PLAIN, day: Day(world::START_DAY + 1) });
+        stage.tell(CommandKind::Expiry { exchange: world::PLAIN, day: Day(world::START_DAY + 1) });
         stage.submit(limit(FUTURES[1], BUY, "10", "100")).1
     }),
     (Reason::SecurityExpired, "its orders", || {
         let mut stage = stage();
         stage.submit(good());
-        stage.tell(Told::Expire { security: SHARES[0], price: price("100") })
+        stage.tell(CommandKind::Expire { security: SHARES[0], price: price("100") })
     }),
     (Reason::InDoubt, "lost adapter", || {
         let mut stage = stage();
         stage.submit(limit(ABROAD[0], BUY, "10", "100"));
-        stage.tell(Told::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: false })
+        stage.tell(CommandKind::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: false })
     }),
 ];
 
@@ -435,10 +435,10 @@ const BOOKKEEPER: &[Case] = &[
     }),
     (Reason::UnknownScope, "limits", || {
         let scope = Scope::Strategy(world::NO_STRATEGY);
-        stage().tell(Told::Limits { scope, limits: Limits::default() })
+        stage().tell(CommandKind::Limits { scope, limits: Limits::default() })
     }),
     (Reason::UnknownScope, "switch", || {
-        stage().tell(Told::Kill { scope: Scope::Account(world::NO_ACCOUNT), on: true })
+        stage().tell(CommandKind::Kill { scope: Scope::Account(world::NO_ACCOUNT), on: true })
     }),
     (Reason::UnknownExecution, "bust", || {
         let (mut stage, order) = working();
@@ -556,7 +556,7 @@ fn a_dated_order_on_its_way_still_ends_at_its_date() {
     let mut told = Vec::new();
     while let Some(deadline) = stage.shard.deadline() {
         stage.now = deadline;
-        told.extend(stage.tell(Told::Timer));
+        told.extend(stage.tell(CommandKind::Timer));
     }
     assert!(reasons(&told).contains(&Reason::ExpiredGtd), "{told:?}");
     assert_eq!(reasons(&stage.cancel(order)), [Reason::OrderFinished]);

@@ -21,7 +21,7 @@ use pitlane::net::listener::Listener;
 use pitlane::net::settings::{ListenerSettings, NetSettings};
 use pitlane::platform::gateway::stomp::StompRoom;
 use pitlane::stomp::Logins;
-use pitlane_engine::event::{Body, Event};
+use pitlane_engine::event::{EventKind, Event};
 use pitlane_engine::id::{SecurityId, ShardId};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
@@ -320,7 +320,7 @@ fn serve(
                     room.handle_note(at, &large);
                     continue;
                 }
-                let body = Body::Tick(tick(securities[said as usize % securities.len()], said));
+                let body = EventKind::Tick(tick(securities[said as usize % securities.len()], said));
                 room.hear(now, ShardId(0), &Event { seq: said, at, body });
             }
         }

@@ -265,7 +265,7 @@ impl Life {
         Life { shard, writer, keeper, steward, outbox: Outbox::new(event), now, _lock: lock }
     }
 
-    fn tell(&mut self, body: pitlane_engine::command::Body) {
+    fn tell(&mut self, body: pitlane_engine::command::CommandKind) {
         self.now = self.now.plus(STEP_NS);
         let command: Command = platform::command(body);
         while self.writer.offer(self.now, &command, &self.shard).is_err() {

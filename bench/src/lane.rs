@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use std::hint::spin_loop;
 
 use hdrhistogram::Histogram;
-use pitlane_engine::command::{Body, Command};
-use pitlane_engine::event::{Body as Said, Event, What};
+use pitlane_engine::command::{CommandKind, Command};
+use pitlane_engine::event::{EventKind, Event, What};
 use pitlane_engine::id::{IntId, OrderHandle, ShardId};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
 use pitlane_engine::time::Timestamp;
@@ -140,15 +140,15 @@ impl Client {
             return platform::command(platform::body_of(&record, OrderHandle::NONE, 0));
         };
         self.requests += 1;
-        platform::command(Body::Cancel { order, id: IntId::numbered(b'c', self.requests) })
+        platform::command(CommandKind::Cancel { order, id: IntId::numbered(b'c', self.requests) })
     }
 
     /// Whether this event is the last of its command.
     pub fn hear(&mut self, event: &Event) -> bool {
-        if let Said::Order(order) = &event.body {
+        if let EventKind::Order(order) = &event.body {
             assert!(order.what == What::Entered, "nothing is refused here, but {:?}", order.reason);
             self.open.push_back(order.order);
         }
-        matches!(&event.body, Said::Status(report) if matches!(report.what, What::Accepted | What::Canceled))
+        matches!(&event.body, EventKind::Status(report) if matches!(report.what, What::Accepted | What::Canceled))
     }
 }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use pitlane::pages::LARGE_PAGES;
-use pitlane_engine::command::{Body, Command, Limits, Phase, Scope, Trade, Watch};
+use pitlane_engine::command::{CommandKind, Command, Limits, Phase, Scope, Trade, Watch};
 use pitlane_engine::id::{
     AccountId, AdapterId, Currency, ExchangeId, FamilyId, IntId, OrderHandle, Origin, PortId, SecurityId,
     ShardId, Source, StrategyId,
@@ -52,7 +52,7 @@ pub fn shard_for(workload: &Workload) -> (Shard, Outbox) {
     (shard, outbox)
 }
 
-fn apply(shard: &mut Shard, now: Timestamp, body: Body, outbox: &mut Outbox) {
+fn apply(shard: &mut Shard, now: Timestamp, body: CommandKind, outbox: &mut Outbox) {
     shard.apply(now, &command(body), outbox);
     while shard.has_work() {
         outbox.clear();
@@ -61,26 +61,26 @@ fn apply(shard: &mut Shard, now: Timestamp, body: Body, outbox: &mut Outbox) {
 }
 
 #[inline(always)]
-pub fn command(body: Body) -> Command {
+pub fn command(body: CommandKind) -> Command {
     Command::new(SOURCE, 0, body)
 }
 
 /// What is said to a new shard before the flow begins.
-pub fn setup(workload: &Workload) -> Vec<Body> {
+pub fn setup(workload: &Workload) -> Vec<CommandKind> {
     let mut bodies = vec![
-        Body::Watch { port: SOURCE.port, what: Watch::Orders, on: true },
-        Body::Phase { strategy: STRATEGY, phase: Phase::Running },
-        Body::Limits { scope: Scope::Strategy(STRATEGY), limits: wide(Money::ZERO) },
+        CommandKind::Watch { port: SOURCE.port, what: Watch::Orders, on: true },
+        CommandKind::Phase { strategy: STRATEGY, phase: Phase::Running },
+        CommandKind::Limits { scope: Scope::Strategy(STRATEGY), limits: wide(Money::ZERO) },
     ];
     let credit = Money::from_raw(i64::MAX / 4);
     for account in ACCOUNTS {
-        bodies.push(Body::Limits { scope: Scope::Account(account), limits: wide(credit) });
+        bodies.push(CommandKind::Limits { scope: Scope::Account(account), limits: wide(credit) });
     }
     // A last price, so that market orders have a value and limit orders a collar.
     let first = first_prices(workload);
     for (security, ticks) in first.into_iter().enumerate() {
         let trade = Trade { price: units::price(ticks), size: LOT, at: START };
-        bodies.push(Body::Trade { security: security_id(security as u32), trade });
+        bodies.push(CommandKind::Trade { security: security_id(security as u32), trade });
     }
     bodies
 }
@@ -128,21 +128,21 @@ pub fn command_of(record: &Record, order: OrderHandle, request: u64) -> Command 
 
 /// What a record asks. `order` is the handle the shard gave, `request` a number no other request has.
 #[inline(always)]
-pub fn body_of(record: &Record, order: OrderHandle, request: u64) -> Body {
+pub fn body_of(record: &Record, order: OrderHandle, request: u64) -> CommandKind {
     match record.kind {
         Kind::New => submit(record, OrderKind::Limit, Tif::Gtc),
         Kind::Ioc => submit(record, OrderKind::Limit, Tif::Ioc),
         Kind::Market => submit(record, OrderKind::Market, Tif::Ioc),
-        Kind::Cancel => Body::Cancel { order, id: IntId::numbered(b'c', request) },
+        Kind::Cancel => CommandKind::Cancel { order, id: IntId::numbered(b'c', request) },
         Kind::Replace => {
             let changes = Changes::default().with_limit(units::price(record.price));
-            Body::Modify { order, id: IntId::numbered(b'm', request), changes }
+            CommandKind::Modify { order, id: IntId::numbered(b'm', request), changes }
         }
     }
 }
 
 #[inline(always)]
-fn submit(record: &Record, kind: OrderKind, tif: Tif) -> Body {
+fn submit(record: &Record, kind: OrderKind, tif: Tif) -> CommandKind {
     let has_limit = kind.has_limit();
     let limit = if has_limit { record.price } else { 0 };
     let terms = Terms {
@@ -157,7 +157,7 @@ fn submit(record: &Record, kind: OrderKind, tif: Tif) -> Body {
         limit_given: has_limit,
         ..Terms::default()
     };
-    Body::Submit { id: IntId::numbered(b'w', record.order), terms }
+    CommandKind::Submit { id: IntId::numbered(b'w', record.order), terms }
 }
 
 /// A limit order that rests. No two close to each other are the same, so that none is taken for a duplicate.

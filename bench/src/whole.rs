@@ -2,8 +2,8 @@
 //!
 //! What a client would do is done here: learn the handle of an order from its first event, and count trades from reports.
 
-use pitlane_engine::command::{Body, Command, Watch};
-use pitlane_engine::event::{Body as Said, Event, OrderReport, OrderTerms, What};
+use pitlane_engine::command::{CommandKind, Command, Watch};
+use pitlane_engine::event::{EventKind, Event, OrderReport, OrderTerms, What};
 use pitlane_engine::id::{IntId, OrderHandle};
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::shard::Shard;
@@ -53,7 +53,7 @@ impl Whole {
 
     /// From now on everything is told, the market's picture after each trade included.
     pub fn watch_everything(&mut self) {
-        let body = Body::Watch { port: SOURCE.port, what: Watch::Everything, on: true };
+        let body = CommandKind::Watch { port: SOURCE.port, what: Watch::Everything, on: true };
         self.shard.apply(self.now, &platform::command(body), &mut self.outbox);
         self.outbox.clear();
     }
@@ -101,10 +101,10 @@ impl Desk {
                     limit: units::price(record.price),
                     ..Terms::default()
                 };
-                Body::Submit { id: IntId::NONE, terms }
+                CommandKind::Submit { id: IntId::NONE, terms }
             }
             Kind::Cancel | Kind::Replace => {
-                Body::Cancel { order: self.handles[record.order as usize], id: IntId::NONE }
+                CommandKind::Cancel { order: self.handles[record.order as usize], id: IntId::NONE }
             }
         })
     }
@@ -114,11 +114,11 @@ impl Desk {
         for (_, event) in outbox.waiting() {
             self.events += 1;
             // A client takes note of the rest in its own way; here it was read, and that is all.
-            if let Said::Status(report) = &event.body {
+            if let EventKind::Status(report) = &event.body {
                 self.report(taker, report);
-            } else if let Said::Order(order) = &event.body {
+            } else if let EventKind::Order(order) = &event.body {
                 self.order(taker, order);
-            } else if let Said::Refused(_) = &event.body {
+            } else if let EventKind::Refused(_) = &event.body {
                 self.tally.unknown();
             }
         }

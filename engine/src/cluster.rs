@@ -13,8 +13,8 @@
 //! **Numbers.** A post has a number in the life of its owner, without gaps; so whoever lacks one knows. Events within have the numbers
 //! of their shards, which are the same after a restart. Commands have numbers between two lives, one of each side.
 
-use crate::command::{Body as Told, Command};
-use crate::event::{Adjustment, Body, Event, Refusal, What};
+use crate::command::{CommandKind, Command};
+use crate::event::{Adjustment, EventKind, Event, Refusal, What};
 use crate::id::{IntId, OrderHandle, PortId, SecurityId, ShardId, Source};
 use crate::image::image;
 use crate::sender::{SenderId, SentBy};
@@ -50,32 +50,32 @@ pub fn seen_here(port: PortId, from: MemberId, own: MemberId) -> PortId {
 /// Who is answered by an event; None: nobody in particular.
 pub fn source_of(event: &mut Event) -> Option<&mut Source> {
     match &mut event.body {
-        Body::Order(order) => Some(&mut order.source),
-        Body::Status(report) => Some(&mut report.source),
-        Body::Refused(refusal) => Some(&mut refusal.source),
-        Body::Forgotten { source, .. } | Body::Done { source, .. } => Some(source),
-        Body::Booked(_)
-        | Body::Adjusted { .. }
-        | Body::Tick(_)
-        | Body::Depth(_)
-        | Body::Subscription { .. }
-        | Body::Session { .. }
-        | Body::Halt { .. }
-        | Body::TradingDay { .. }
-        | Body::Phase { .. }
-        | Body::Adapter { .. }
-        | Body::Limits { .. }
-        | Body::Restrict { .. }
-        | Body::Kill { .. }
-        | Body::Directed { .. }
-        | Body::Alert { .. }
-        | Body::ToVenue(_)
-        | Body::Budget(_)
-        | Body::SnapshotBegin { .. }
-        | Body::SnapshotEnd { .. }
-        | Body::Sender { .. }
-        | Body::Sent { .. } => None,
-        Body::UsedIds(used) => Some(&mut used.source),
+        EventKind::Order(order) => Some(&mut order.source),
+        EventKind::Status(report) => Some(&mut report.source),
+        EventKind::Refused(refusal) => Some(&mut refusal.source),
+        EventKind::Forgotten { source, .. } | EventKind::Done { source, .. } => Some(source),
+        EventKind::Booked(_)
+        | EventKind::Adjusted { .. }
+        | EventKind::Tick(_)
+        | EventKind::Depth(_)
+        | EventKind::Subscription { .. }
+        | EventKind::Session { .. }
+        | EventKind::Halt { .. }
+        | EventKind::TradingDay { .. }
+        | EventKind::Phase { .. }
+        | EventKind::Adapter { .. }
+        | EventKind::Limits { .. }
+        | EventKind::Restrict { .. }
+        | EventKind::Kill { .. }
+        | EventKind::Directed { .. }
+        | EventKind::Alert { .. }
+        | EventKind::ToVenue(_)
+        | EventKind::Budget(_)
+        | EventKind::SnapshotBegin { .. }
+        | EventKind::SnapshotEnd { .. }
+        | EventKind::Sender { .. }
+        | EventKind::Sent { .. } => None,
+        EventKind::UsedIds(used) => Some(&mut used.source),
     }
 }
 
@@ -83,10 +83,10 @@ pub fn source_of(event: &mut Event) -> Option<&mut Source> {
 pub fn translate_senders(event: &mut Event, port_here: impl Fn(PortId) -> PortId) {
     let translate = |id: &mut SenderId| *id = id.with_port(port_here(id.port()));
     match &mut event.body {
-        Body::Order(order) => translate(&mut order.sender),
-        Body::Status(report) => translate(&mut report.sender),
-        Body::Sender { id, .. } => translate(id),
-        Body::Sent { sent: SentBy { submitted, modified, canceled }, .. } => {
+        EventKind::Order(order) => translate(&mut order.sender),
+        EventKind::Status(report) => translate(&mut report.sender),
+        EventKind::Sender { id, .. } => translate(id),
+        EventKind::Sent { sent: SentBy { submitted, modified, canceled }, .. } => {
             [submitted, modified, canceled].into_iter().for_each(translate)
         }
         _ => {}
@@ -98,7 +98,7 @@ pub fn send_abroad(command: &mut Command, member: MemberId) {
     let there = |port: PortId| abroad(member, port);
     command.source.port = there(command.source.port);
     command.sender = command.sender.with_port(there(command.sender.port()));
-    if let Told::Sender { id, .. } = &mut command.body {
+    if let CommandKind::Sender { id, .. } = &mut command.body {
         *id = id.with_port(there(id.port()));
     }
 }
@@ -106,10 +106,10 @@ pub fn send_abroad(command: &mut Command, member: MemberId) {
 /// Whether an event is about an order of another server's client, and no image.
 pub fn is_abroad(event: &Event) -> bool {
     let source = match &event.body {
-        Body::Order(order) if order.what != What::Image => order.source,
-        Body::Status(report) if report.what != What::Image => report.source,
-        Body::Refused(refusal) => refusal.source,
-        Body::Forgotten { source, .. } => *source,
+        EventKind::Order(order) if order.what != What::Image => order.source,
+        EventKind::Status(report) if report.what != What::Image => report.source,
+        EventKind::Refused(refusal) => refusal.source,
+        EventKind::Forgotten { source, .. } => *source,
         _ => return false,
     };
     home_of(source.port).is_some()
@@ -118,19 +118,19 @@ pub fn is_abroad(event: &Event) -> bool {
 /// Whether an event can be of this shard, which has so many orders at most. Whoever keeps tables by number relies on it.
 pub fn is_sound(shard: ShardId, orders_max: u32, event: &Event) -> bool {
     let (order, security) = match &event.body {
-        Body::Order(told) => (told.order, Some(told.terms.security)),
-        Body::Status(told) => (told.order, Some(told.security)),
-        Body::Refused(told) => (told.order, None),
-        Body::Forgotten { order, .. } | Body::Sent { order, .. } => (*order, None),
-        Body::Booked(booking) => (OrderHandle::NONE, booking.security),
-        Body::Adjusted { what: Adjustment::Position { security, .. }, .. } => {
+        EventKind::Order(told) => (told.order, Some(told.terms.security)),
+        EventKind::Status(told) => (told.order, Some(told.security)),
+        EventKind::Refused(told) => (told.order, None),
+        EventKind::Forgotten { order, .. } | EventKind::Sent { order, .. } => (*order, None),
+        EventKind::Booked(booking) => (OrderHandle::NONE, booking.security),
+        EventKind::Adjusted { what: Adjustment::Position { security, .. }, .. } => {
             (OrderHandle::NONE, Some(*security))
         }
-        Body::Tick(tick) => (OrderHandle::NONE, Some(tick.security)),
-        Body::Depth(depth) => (OrderHandle::NONE, Some(depth.security)),
-        Body::Subscription { security, .. }
-        | Body::Halt { security, .. }
-        | Body::Restrict { security, .. } => (OrderHandle::NONE, Some(*security)),
+        EventKind::Tick(tick) => (OrderHandle::NONE, Some(tick.security)),
+        EventKind::Depth(depth) => (OrderHandle::NONE, Some(depth.security)),
+        EventKind::Subscription { security, .. }
+        | EventKind::Halt { security, .. }
+        | EventKind::Restrict { security, .. } => (OrderHandle::NONE, Some(*security)),
         _ => (OrderHandle::NONE, None),
     };
     let is_there = order.shard() == shard && order.slot() < orders_max;
@@ -148,8 +148,8 @@ pub enum Key {
 impl Key {
     pub fn of_command(command: &Command) -> Key {
         match command.body {
-            Told::Submit { id, .. } | Told::Close { id, .. } => Key::Order(command.source, id),
-            Told::Modify { order, id, .. } | Told::Cancel { order, id } => Key::Request(order, id),
+            CommandKind::Submit { id, .. } | CommandKind::Close { id, .. } => Key::Order(command.source, id),
+            CommandKind::Modify { order, id, .. } | CommandKind::Cancel { order, id } => Key::Request(order, id),
             _ => Key::Done(command.source, command.token),
         }
     }
@@ -157,10 +157,10 @@ impl Key {
     /// What an event answers, if it answers anything.
     pub fn of_event(event: &Event) -> Option<Key> {
         match &event.body {
-            Body::Order(told) if matches!(told.what, What::Entered | What::Rejected) => {
+            EventKind::Order(told) if matches!(told.what, What::Entered | What::Rejected) => {
                 Some(Key::Order(told.source, told.id))
             }
-            Body::Status(told) => match told.what {
+            EventKind::Status(told) => match told.what {
                 What::CancelPending | What::Canceled | What::ReplacePending | What::Replaced => {
                     Some(Key::Request(told.order, told.id))
                 }
@@ -173,8 +173,8 @@ impl Key {
                 | What::Corrected
                 | What::Image => None,
             },
-            Body::Refused(Refusal { order, request_id, .. }) => Some(Key::Request(*order, *request_id)),
-            Body::Done { source, token, .. } => Some(Key::Done(*source, *token)),
+            EventKind::Refused(Refusal { order, request_id, .. }) => Some(Key::Request(*order, *request_id)),
+            EventKind::Done { source, token, .. } => Some(Key::Done(*source, *token)),
             _ => None,
         }
     }
@@ -324,7 +324,7 @@ mod tests {
     #[test]
     fn what_is_said_comes_back_and_no_part_of_it_is_another() {
         let card = Card { member: 1, life: 7, map: 9 };
-        let event = Event { seq: 3, at: Timestamp(4), body: Body::TradingDay { day: Day(5) } };
+        let event = Event { seq: 3, at: Timestamp(4), body: EventKind::TradingDay { day: Day(5) } };
         let item = |to| Item { shard: ShardId(1), to, event };
         let items = vec![item(Reader::All), item(Reader::Joining), item(Reader::Late(2))];
         let calls = [
@@ -338,7 +338,7 @@ mod tests {
             assert_eq!((call.card(), Call::decode(&bytes)), (card, Ok(call)));
             assert!((0..bytes.len()).all(|cut| Call::decode(&bytes[..cut]).is_err()));
         }
-        let body = Told::Phase { strategy: StrategyId(2), phase: Phase::Start };
+        let body = CommandKind::Phase { strategy: StrategyId(2), phase: Phase::Start };
         let commands = vec![(ShardId(1), Command::new(Source::default(), 1, body))];
         let securities = vec![SecurityId(4)];
         let letters = [

@@ -16,16 +16,16 @@ use crate::time::{Day, Timestamp};
 pub struct Command {
     /// Who asks, and is answered.
     pub source: Source,
-    /// The asker's own mark; comes back with [`crate::event::Body::Done`].
+    /// The asker's own mark; comes back with [`crate::event::EventKind::Done`].
     pub token: u32,
     /// Who sent it, of an order, modification, cancel or close; see [`crate::sender`].
     pub sender: SenderId,
-    pub body: Body,
+    pub body: CommandKind,
 }
 
 impl Command {
     /// A command without a sender.
-    pub const fn new(source: Source, token: u32, body: Body) -> Command {
+    pub const fn new(source: Source, token: u32, body: CommandKind) -> Command {
         Command { source, token, sender: SenderId::NONE, body }
     }
 }
@@ -35,7 +35,7 @@ const _: () = assert!(size_of::<Command>() <= 128, "a command has two cache line
 /// Its tag is a whole word for the same reason as that of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
-pub enum Body {
+pub enum CommandKind {
     // From clients.
     Submit {
         id: IntId,
@@ -156,7 +156,7 @@ pub enum Body {
         version: Version,
         directive: Directive,
     },
-    /// The exchange has been in this session since then, by its calendar. Unlike [`Body::Session`] it says whether the exchange
+    /// The exchange has been in this session since then, by its calendar. Unlike [`CommandKind::Session`] it says whether the exchange
     /// has hours at all: with hours its DAY orders end at its close, without them at the rollover of the trading day.
     Schedule {
         exchange: ExchangeId,
@@ -166,7 +166,7 @@ pub enum Body {
         has_hours: bool,
     },
     /// This date is over at the exchange: its securities that expire on it or before are expired. Orders for them are refused and
-    /// open ones end; each position left is told as [`crate::event::Alert::Unsettled`] until [`Body::Expire`] closes it.
+    /// open ones end; each position left is told as [`crate::event::Alert::Unsettled`] until [`CommandKind::Expire`] closes it.
     Expiry {
         exchange: ExchangeId,
         day: Day,

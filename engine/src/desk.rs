@@ -22,7 +22,7 @@ use std::collections::VecDeque;
 use self::events::Heard;
 use self::names::{NIL, Name, Names};
 use self::roster::{Entry, Roster, Stage};
-use crate::command::{Body as Told, Command};
+use crate::command::{CommandKind, Command};
 use crate::event::OrderReport;
 use crate::id::{AccountId, IntId, OrderHandle, PortId, SecurityId, ShardId, Source, StrategyId};
 use crate::mesh::PortEnd;
@@ -89,7 +89,7 @@ pub struct Ticket {
     pub sender: SenderId,
 }
 
-/// A position to be closed, see [`crate::command::Body::Close`].
+/// A position to be closed, see [`crate::command::CommandKind::Close`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Closing {
     pub strategy: StrategyId,
@@ -183,14 +183,14 @@ impl Desk {
     /// Sends a new order. Gives its id.
     pub fn submit(&mut self, port: &mut PortEnd, ticket: Ticket, terms: Terms) -> Result<IntId, Declined> {
         let shard = shard_of(terms.security, self.settings.shards);
-        self.enter(port, ticket, shard, |id| Told::Submit { id, terms })
+        self.enter(port, ticket, shard, |id| CommandKind::Submit { id, terms })
     }
 
     /// Sends an order that closes a position. Gives its id.
     pub fn close(&mut self, port: &mut PortEnd, ticket: Ticket, closing: Closing) -> Result<IntId, Declined> {
         let Closing { strategy, account, security, qty } = closing;
         let shard = shard_of(security, self.settings.shards);
-        self.enter(port, ticket, shard, |id| Told::Close { id, strategy, account, security, qty })
+        self.enter(port, ticket, shard, |id| CommandKind::Close { id, strategy, account, security, qty })
     }
 
     /// Asks to modify an order, known by any of its ids. Gives the id of the request, which becomes the order's.
@@ -207,7 +207,7 @@ impl Desk {
         if stage == Stage::InFlight {
             return Err(self.declined(number, Reason::NotAcknowledged));
         }
-        self.request(port, number, &ticket, Told::Modify { order: handle, id, changes })?;
+        self.request(port, number, &ticket, CommandKind::Modify { order: handle, id, changes })?;
         self.add_name(number, id, false);
         Ok(id)
     }
@@ -222,7 +222,7 @@ impl Desk {
             self.hold(number, &ticket, id).map_err(|reason| self.declined(number, reason))?;
             return Ok(id);
         }
-        self.request(port, number, &ticket, Told::Cancel { order: handle, id })?;
+        self.request(port, number, &ticket, CommandKind::Cancel { order: handle, id })?;
         self.add_name(number, id, true);
         Ok(id)
     }
@@ -234,7 +234,7 @@ impl Desk {
         port: &mut PortEnd,
         ticket: Ticket,
         shard: ShardId,
-        body: impl FnOnce(IntId) -> Told,
+        body: impl FnOnce(IntId) -> CommandKind,
     ) -> Result<IntId, Declined> {
         let Ticket { source, token, sender, .. } = ticket;
         assert_eq!(source.port, self.settings.port, "a desk serves its own port");
@@ -258,7 +258,7 @@ impl Desk {
         port: &mut PortEnd,
         number: u32,
         ticket: &Ticket,
-        body: Told,
+        body: CommandKind,
     ) -> Result<(), Declined> {
         let Ticket { source, token, sender, .. } = *ticket;
         assert_eq!(source.port, self.settings.port, "a desk serves its own port");

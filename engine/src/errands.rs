@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::command::{Body, Command};
+use crate::command::{CommandKind, Command};
 use crate::id::{ShardId, Source};
 use crate::mesh::{Broadcast, PortEnd};
 
@@ -26,12 +26,12 @@ impl Errands {
         Errands { source, waiting: VecDeque::new() }
     }
 
-    pub fn tell_all(&mut self, body: Body) {
+    pub fn tell_all(&mut self, body: CommandKind) {
         let command = Command::new(self.source, 0, body);
         self.waiting.push_back(Errand::All(Broadcast::new(command)));
     }
 
-    pub fn tell(&mut self, shard: ShardId, body: Body) {
+    pub fn tell(&mut self, shard: ShardId, body: CommandKind) {
         self.send(shard, Command::new(self.source, 0, body));
     }
 

@@ -1,7 +1,7 @@
 //! What a shard says. A closed list; every interface reads the same events, so the three can never disagree.
 //!
-//! An order event comes in two forms. [`Body::Order`] tells the whole terms, when an order is entered (then nothing
-//! is filled, so it tells the status as well) and when its terms have changed. [`Body::Status`] tells what
+//! An order event comes in two forms. [`EventKind::Order`] tells the whole terms, when an order is entered (then nothing
+//! is filled, so it tells the status as well) and when its terms have changed. [`EventKind::Status`] tells what
 //! happened to it since. [`Event::report`] shows both alike.
 
 use crate::command::{BudgetKind, ExecRef, Limits, MovementKind, Phase, Scope, Session};
@@ -25,7 +25,7 @@ pub struct Event {
     /// Rises by one with every event of a shard, from 1.
     pub seq: u64,
     pub at: Timestamp,
-    pub body: Body,
+    pub body: EventKind,
 }
 
 const _: () = assert!(size_of::<Event>() <= 192, "an event has three cache lines");
@@ -38,7 +38,7 @@ impl Event {
     pub fn exec_id(&self, instance: u64, shard: ShardId) -> Uuid {
         let instance = instance ^ (shard.0 as u64) << 48;
         match &self.body {
-            Body::Order(order) if self.is_in_its_place() => {
+            EventKind::Order(order) if self.is_in_its_place() => {
                 let words = order.id.padded().as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
                 let stir =
                     |sum: u64, word: u64| (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
@@ -51,46 +51,46 @@ impl Event {
     /// Whether it was said in the shard's place: then it has no number of its own.
     pub fn is_in_its_place(&self) -> bool {
         match &self.body {
-            Body::Order(order) => order.reason.is_in_its_place(),
-            Body::Refused(refusal) => refusal.reason.is_in_its_place(),
+            EventKind::Order(order) => order.reason.is_in_its_place(),
+            EventKind::Refused(refusal) => refusal.reason.is_in_its_place(),
             _ => false,
         }
     }
 
     /// What this event reports of an order, whichever form it has. New terms of an old order are no report: a
-    /// [`Body::Status`] follows them.
+    /// [`EventKind::Status`] follows them.
     pub fn report(&self) -> Option<OrderReport> {
         match &self.body {
-            Body::Order(order) if matches!(order.what, What::Entered | What::Rejected) => {
+            EventKind::Order(order) if matches!(order.what, What::Entered | What::Rejected) => {
                 Some(OrderReport::of_order(order))
             }
-            Body::Status(report) => Some(*report),
-            Body::Order(_)
-            | Body::Refused(_)
-            | Body::Forgotten { .. }
-            | Body::Booked(_)
-            | Body::Adjusted { .. }
-            | Body::Tick(_)
-            | Body::Depth(_)
-            | Body::Subscription { .. }
-            | Body::Session { .. }
-            | Body::Halt { .. }
-            | Body::TradingDay { .. }
-            | Body::Phase { .. }
-            | Body::Adapter { .. }
-            | Body::Limits { .. }
-            | Body::Restrict { .. }
-            | Body::Kill { .. }
-            | Body::Directed { .. }
-            | Body::Alert { .. }
-            | Body::ToVenue(_)
-            | Body::Budget(_)
-            | Body::Done { .. }
-            | Body::SnapshotBegin { .. }
-            | Body::SnapshotEnd { .. }
-            | Body::UsedIds(_)
-            | Body::Sender { .. }
-            | Body::Sent { .. } => None,
+            EventKind::Status(report) => Some(*report),
+            EventKind::Order(_)
+            | EventKind::Refused(_)
+            | EventKind::Forgotten { .. }
+            | EventKind::Booked(_)
+            | EventKind::Adjusted { .. }
+            | EventKind::Tick(_)
+            | EventKind::Depth(_)
+            | EventKind::Subscription { .. }
+            | EventKind::Session { .. }
+            | EventKind::Halt { .. }
+            | EventKind::TradingDay { .. }
+            | EventKind::Phase { .. }
+            | EventKind::Adapter { .. }
+            | EventKind::Limits { .. }
+            | EventKind::Restrict { .. }
+            | EventKind::Kill { .. }
+            | EventKind::Directed { .. }
+            | EventKind::Alert { .. }
+            | EventKind::ToVenue(_)
+            | EventKind::Budget(_)
+            | EventKind::Done { .. }
+            | EventKind::SnapshotBegin { .. }
+            | EventKind::SnapshotEnd { .. }
+            | EventKind::UsedIds(_)
+            | EventKind::Sender { .. }
+            | EventKind::Sent { .. } => None,
         }
     }
 }
@@ -99,7 +99,7 @@ impl Event {
 /// bytes that were written one way and read another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
-pub enum Body {
+pub enum EventKind {
     Order(OrderTerms),
     Status(OrderReport),
     /// A cancel or a modification was refused; the order goes on as it was.

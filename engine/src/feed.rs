@@ -14,7 +14,7 @@ mod schedule;
 use std::collections::BTreeMap;
 
 use crate::chance::Chance;
-use crate::command::{Body, Command, Quote, Trade};
+use crate::command::{CommandKind, Command, Quote, Trade};
 use crate::id::{SecurityId, Source};
 use crate::number::{Price, Qty};
 use crate::refdata::{RefData, Security, SecurityKind};
@@ -215,19 +215,19 @@ impl Stream {
         at.plus((half + self.chance.below(self.interval_ns)).max(1))
     }
 
-    fn step(&mut self, at: Timestamp, settings: &FeedSettings) -> Body {
+    fn step(&mut self, at: Timestamp, settings: &FeedSettings) -> CommandKind {
         let security = self.security;
         let dice = self.chance.below(1_000) as u32;
         let begun = std::mem::replace(&mut self.begun, true);
         if begun && dice < settings.trade_permille {
-            return Body::Trade { security, trade: self.trade(at, settings) };
+            return CommandKind::Trade { security, trade: self.trade(at, settings) };
         }
         self.walk(settings);
         let quote = self.quote(at);
         if begun && dice >= settings.trade_permille.saturating_add(settings.tick_permille) {
-            return Body::Quote { security, quote };
+            return CommandKind::Quote { security, quote };
         }
-        Body::Tick { security, quote, trade: self.trade(at, settings) }
+        CommandKind::Tick { security, quote, trade: self.trade(at, settings) }
     }
 
     /// One step, turned back at the bounds; a new spread and new sizes.
@@ -347,35 +347,35 @@ mod tests {
         RefData::check(rows).unwrap()
     }
 
-    fn security_of(body: &Body) -> SecurityId {
+    fn security_of(body: &CommandKind) -> SecurityId {
         match body {
-            Body::Quote { security, .. } | Body::Trade { security, .. } | Body::Tick { security, .. } => {
+            CommandKind::Quote { security, .. } | CommandKind::Trade { security, .. } | CommandKind::Tick { security, .. } => {
                 *security
             }
             other => panic!("a feed does not say {other:?}"),
         }
     }
 
-    fn quote_of(body: &Body) -> Option<Quote> {
+    fn quote_of(body: &CommandKind) -> Option<Quote> {
         match body {
-            Body::Quote { quote, .. } | Body::Tick { quote, .. } => Some(*quote),
+            CommandKind::Quote { quote, .. } | CommandKind::Tick { quote, .. } => Some(*quote),
             _ => None,
         }
     }
 
-    fn trade_of(body: &Body) -> Option<Trade> {
+    fn trade_of(body: &CommandKind) -> Option<Trade> {
         match body {
-            Body::Trade { trade, .. } | Body::Tick { trade, .. } => Some(*trade),
+            CommandKind::Trade { trade, .. } | CommandKind::Tick { trade, .. } => Some(*trade),
             _ => None,
         }
     }
 
-    fn time_of(body: &Body) -> Timestamp {
+    fn time_of(body: &CommandKind) -> Timestamp {
         quote_of(body).map(|quote| quote.at).or(trade_of(body).map(|trade| trade.at)).unwrap()
     }
 
     /// Everything of a while, polled in steps.
-    fn run(feed: &mut Feed, from: Timestamp, seconds: u64, steps: u64) -> Vec<Body> {
+    fn run(feed: &mut Feed, from: Timestamp, seconds: u64, steps: u64) -> Vec<CommandKind> {
         let mut all = Vec::new();
         for step in 1..=steps {
             let now = from.plus(seconds * NS_PER_S / steps * step);

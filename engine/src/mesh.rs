@@ -10,7 +10,7 @@
 //! A port is a thread that talks with the shards: gateway, http, adapter, feed, treasury. Each end belongs to one
 //! thread. Nothing here waits: a full lane is an answer.
 
-use crate::command::{Body, Command};
+use crate::command::{CommandKind, Command};
 use crate::event::Event;
 use crate::id::{Origin, PortId, PortMask, ShardId, Source};
 use crate::lane::{Full, LaneIn, LaneOut, lane};
@@ -185,7 +185,7 @@ impl PortEnd {
         let at = shard.0 as usize;
         let source = Source { origin: Origin::Server, port: self.id, session: 0 };
         while let Some((id, part)) = self.senders.next(at) {
-            let command = Command::new(source, SENDER_TOKEN, Body::Sender { id, part });
+            let command = Command::new(source, SENDER_TOKEN, CommandKind::Sender { id, part });
             if self.commands[at].send(command).is_err() {
                 return false;
             }
@@ -404,18 +404,18 @@ impl Turns {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::Body;
-    use crate::event::Body as Said;
+    use crate::command::CommandKind;
+    use crate::event::EventKind;
     use crate::id::Source;
     use crate::time::{Day, Timestamp};
 
     fn command(port: u8, token: u32) -> Command {
         let source = Source { port: PortId(port), ..Source::default() };
-        Command::new(source, token, Body::Timer)
+        Command::new(source, token, CommandKind::Timer)
     }
 
     fn event(seq: u64) -> Event {
-        Event { seq, at: Timestamp(1), body: Said::TradingDay { day: Day(1) } }
+        Event { seq, at: Timestamp(1), body: EventKind::TradingDay { day: Day(1) } }
     }
 
     fn depths(depth: usize) -> Depths {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::event::{Body, EVENTS_PER_COMMAND_MAX, Event};
+use crate::event::{EventKind, EVENTS_PER_COMMAND_MAX, Event};
 use crate::id::{PortId, PortMask};
 use crate::time::{Day, Timestamp};
 
@@ -51,13 +51,13 @@ impl Outbox {
     }
 
     fn with_room(seq: u64, events: usize) -> Outbox {
-        const NOTHING: Event = Event { seq: 0, at: Timestamp::ZERO, body: Body::TradingDay { day: Day(0) } };
+        const NOTHING: Event = Event { seq: 0, at: Timestamp::ZERO, body: EventKind::TradingDay { day: Day(0) } };
         let events = vec![(PortMask::NONE, NOTHING); events].into_boxed_slice();
         Outbox { events, said: 0, taken: 0, ready: 0, held: VecDeque::new(), seq }
     }
 
     #[inline(always)]
-    pub fn say(&mut self, to: PortMask, at: Timestamp, body: Body) {
+    pub fn say(&mut self, to: PortMask, at: Timestamp, body: EventKind) {
         self.seq += 1;
         if !to.is_empty() {
             let place = &mut self.events[self.said];
@@ -68,7 +68,7 @@ impl Outbox {
 
     /// Adds an event that tells nothing new, under the number of the last one: snapshots do not move the numbers, so
     /// a replay without them gives every event the same.
-    pub fn show(&mut self, to: PortMask, at: Timestamp, body: Body) {
+    pub fn show(&mut self, to: PortMask, at: Timestamp, body: EventKind) {
         if !to.is_empty() {
             self.events[self.said] = (to, Event { seq: self.seq, at, body });
             self.said += 1;
@@ -76,7 +76,7 @@ impl Outbox {
     }
 
     /// Shows a part of a snapshot. To the link it is marked as such: there it goes to those of the others who want one.
-    pub fn show_image(&mut self, to: PortMask, at: Timestamp, body: Body) {
+    pub fn show_image(&mut self, to: PortMask, at: Timestamp, body: EventKind) {
         let before = self.said;
         self.show(to, at, body);
         if to == PortMask::one(PortId::LINK) && self.said > before {
@@ -85,7 +85,7 @@ impl Outbox {
     }
 
     /// Shows an event before all that is held: it tells nothing of a command that is not stored.
-    pub fn show_first(&mut self, to: PortMask, at: Timestamp, body: Body) {
+    pub fn show_first(&mut self, to: PortMask, at: Timestamp, body: EventKind) {
         if !to.is_empty() {
             self.events[self.said] = (to, Event { seq: self.seq, at, body });
             self.events[self.ready..=self.said].rotate_right(1);
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn events_are_numbered_even_if_nobody_listens() {
-        const DAY: Body = Body::TradingDay { day: crate::time::Day(1) };
+        const DAY: EventKind = EventKind::TradingDay { day: crate::time::Day(1) };
         let mut outbox = Outbox::new(7);
         outbox.say(PortMask::NONE, Timestamp(1), DAY);
         outbox.say(PortMask::one(PortId(2)), Timestamp(1), DAY);
@@ -206,7 +206,7 @@ mod tests {
         assert!(outbox.is_empty() && outbox.front_mut().is_none());
         assert_eq!(outbox.seq(), 9);
     }
-    const DONE: Body = Body::TradingDay { day: crate::time::Day(2) };
+    const DONE: EventKind = EventKind::TradingDay { day: crate::time::Day(2) };
 
     /// Says so many events in one step of a command.
     fn step(outbox: &mut Outbox, events: usize, number: u64, stored: u64) {

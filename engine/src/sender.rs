@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! gateway ─ Sender ─► PortEnd: SenderLog ── SenderId ──► every command, every order event
-//!                          └─ Body::Sender, once to each shard, before the first command with that id
-//! shard: SenderTable ── Body::Sender (event) ──► View: SenderTable ──► REST
+//!                          └─ CommandKind::Sender, once to each shard, before the first command with that id
+//! shard: SenderTable ── EventKind::Sender ──► View: SenderTable ──► REST
 //! ```
 //!
 //! A command carries a number of four bytes, so the path of an order copies no text. The text travels once: a port tells

@@ -11,7 +11,7 @@
 //! has arrived, is in the books as granted, and only what is not granted can be given. A recall counts when it is answered.
 //!
 //! The shards must keep three promises. Commands are handled in the order they were sent. A recall is answered with
-//! [`Body::Budget`] and then [`Body::Done`] with its token. A shard may give up a part by itself, when a limit falls, but
+//! [`EventKind::Budget`] and then [`EventKind::Done`] with its token. A shard may give up a part by itself, when a limit falls, but
 //! never takes one; where it takes its even part by itself as a new limit arrives, that is the part we set.
 
 mod purse;
@@ -19,8 +19,8 @@ mod purse;
 use std::collections::BTreeMap;
 
 use self::purse::{NO_TOKEN, Purse};
-use crate::command::{Body as Told, Budget, BudgetAct, BudgetKind, Command, Limits, Scope};
-use crate::event::{Body, Event};
+use crate::command::{CommandKind, Budget, BudgetAct, BudgetKind, Command, Limits, Scope};
+use crate::event::{EventKind, Event};
 use crate::id::{ShardId, Source};
 
 /// The books of all limits that are given in parts.
@@ -73,7 +73,7 @@ impl Treasury {
     /// while another already has more.
     pub fn ask(&self, scope: Scope, mut out: impl FnMut(ShardId, Command)) {
         for kind in [BudgetKind::OpenOrders, BudgetKind::OrdersPerSecond, BudgetKind::Credit] {
-            let body = Told::Budget(Budget { scope, kind, act: BudgetAct::Recall(0) });
+            let body = CommandKind::Budget(Budget { scope, kind, act: BudgetAct::Recall(0) });
             for shard in 0..self.shards {
                 out(ShardId(shard), Command::new(self.source, NO_TOKEN, body));
             }
@@ -83,41 +83,41 @@ impl Treasury {
     /// Takes in how a shard stands, and moves what is wanted elsewhere.
     pub fn handle_event(&mut self, shard: ShardId, event: &Event, mut out: impl FnMut(ShardId, Command)) {
         match &event.body {
-            Body::Budget(usage) => {
+            EventKind::Budget(usage) => {
                 let number = self.number(usage.scope, usage.kind);
                 self.purses[number as usize].handle_use(shard, usage, &mut out);
             }
-            Body::Done { source, token, .. } => {
+            EventKind::Done { source, token, .. } => {
                 let is_ours = *source == self.source && (*token as usize) < self.purses.len();
                 if is_ours {
                     self.purses[*token as usize].handle_done(shard, &mut out);
                 }
             }
-            Body::Order(_)
-            | Body::Status(_)
-            | Body::Refused(_)
-            | Body::Forgotten { .. }
-            | Body::Booked(_)
-            | Body::Adjusted { .. }
-            | Body::Tick(_)
-            | Body::Depth(_)
-            | Body::Subscription { .. }
-            | Body::Session { .. }
-            | Body::Halt { .. }
-            | Body::TradingDay { .. }
-            | Body::Phase { .. }
-            | Body::Adapter { .. }
-            | Body::Limits { .. }
-            | Body::Restrict { .. }
-            | Body::Kill { .. }
-            | Body::Directed { .. }
-            | Body::Sender { .. }
-            | Body::Sent { .. }
-            | Body::Alert { .. }
-            | Body::ToVenue(_)
-            | Body::SnapshotBegin { .. }
-            | Body::SnapshotEnd { .. }
-            | Body::UsedIds(_) => {}
+            EventKind::Order(_)
+            | EventKind::Status(_)
+            | EventKind::Refused(_)
+            | EventKind::Forgotten { .. }
+            | EventKind::Booked(_)
+            | EventKind::Adjusted { .. }
+            | EventKind::Tick(_)
+            | EventKind::Depth(_)
+            | EventKind::Subscription { .. }
+            | EventKind::Session { .. }
+            | EventKind::Halt { .. }
+            | EventKind::TradingDay { .. }
+            | EventKind::Phase { .. }
+            | EventKind::Adapter { .. }
+            | EventKind::Limits { .. }
+            | EventKind::Restrict { .. }
+            | EventKind::Kill { .. }
+            | EventKind::Directed { .. }
+            | EventKind::Sender { .. }
+            | EventKind::Sent { .. }
+            | EventKind::Alert { .. }
+            | EventKind::ToVenue(_)
+            | EventKind::SnapshotBegin { .. }
+            | EventKind::SnapshotEnd { .. }
+            | EventKind::UsedIds(_) => {}
         }
     }
 

@@ -2,7 +2,7 @@
 //! after its order was forgotten.
 //!
 //! ```text
-//! command ─► Shard: UsedIdLog ── image ──► restart ── Body::UsedIds, part of a snapshot ──► Desk: UsedIdSet
+//! command ─► Shard: UsedIdLog ── image ──► restart ── EventKind::UsedIds, part of a snapshot ──► Desk: UsedIdSet
 //! ```
 //!
 //! A shard logs the id of every order, modification, close and cancel that it applies; the log is part of its state. A

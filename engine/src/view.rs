@@ -27,7 +27,7 @@ mod walk;
 
 use std::collections::BTreeMap;
 
-use crate::event::{Adjustment, Body, Event};
+use crate::event::{Adjustment, EventKind, Event};
 use crate::id::{IntId, OrderHandle, ShardId, StrategyId};
 use crate::sender::{Sender, SenderId, SenderTable};
 use crate::time::{Day, Timestamp};
@@ -112,15 +112,15 @@ impl View {
         let mark = Mark { shard, epoch: progress.epoch };
         let at = event.at;
         match &event.body {
-            Body::Order(told) => {
+            EventKind::Order(told) => {
                 assert_home(shard, told.order);
                 self.orders.terms(at, told, mark);
             }
-            Body::Status(told) => self.orders.status(at, told, mark),
-            Body::Refused(told) => self.orders.refused(at, told, mark),
-            Body::Forgotten { order, .. } => self.orders.forgotten(*order),
-            Body::Booked(booking) => self.ledger.booked(at, event.seq, booking, mark),
-            Body::Adjusted { strategy, what } => match *what {
+            EventKind::Status(told) => self.orders.status(at, told, mark),
+            EventKind::Refused(told) => self.orders.refused(at, told, mark),
+            EventKind::Forgotten { order, .. } => self.orders.forgotten(*order),
+            EventKind::Booked(booking) => self.ledger.booked(at, event.seq, booking, mark),
+            EventKind::Adjusted { strategy, what } => match *what {
                 Adjustment::Position { security, after, .. } => {
                     self.ledger.position_is(at, *strategy, security, after, mark)
                 }
@@ -128,20 +128,20 @@ impl View {
                     self.ledger.cash_is(*strategy, currency, after, mark)
                 }
             },
-            Body::Tick(tick) => self.market.tick(tick, mark),
-            Body::Subscription { strategy, security, on, subscribers } => {
+            EventKind::Tick(tick) => self.market.tick(tick, mark),
+            EventKind::Subscription { strategy, security, on, subscribers } => {
                 self.market.subscription(*strategy, *security, *on, *subscribers, mark)
             }
-            Body::Session { exchange, session } => self.board.session_is(*exchange, *session, mark),
-            Body::Halt { security, on } => self.market.halt(*security, *on, mark),
-            Body::TradingDay { day } => self.trading_day_is(shard, *day),
-            Body::Phase { strategy, phase } => self.board.phase_is(*strategy, *phase, mark),
-            Body::Adapter { adapter, connected } => self.board.adapter_is(*adapter, *connected, mark),
-            Body::Limits { scope, limits } => self.board.limits_are(*scope, *limits, mark),
-            Body::Restrict { scope, security, on } => self.board.restrict(*scope, *security, *on, mark),
-            Body::Kill { scope, on } => self.board.kill(*scope, *on, mark),
-            Body::Directed { version, directive } => self.board.directed(*directive, *version, mark),
-            Body::Alert { alert, order, security, reason } => {
+            EventKind::Session { exchange, session } => self.board.session_is(*exchange, *session, mark),
+            EventKind::Halt { security, on } => self.market.halt(*security, *on, mark),
+            EventKind::TradingDay { day } => self.trading_day_is(shard, *day),
+            EventKind::Phase { strategy, phase } => self.board.phase_is(*strategy, *phase, mark),
+            EventKind::Adapter { adapter, connected } => self.board.adapter_is(*adapter, *connected, mark),
+            EventKind::Limits { scope, limits } => self.board.limits_are(*scope, *limits, mark),
+            EventKind::Restrict { scope, security, on } => self.board.restrict(*scope, *security, *on, mark),
+            EventKind::Kill { scope, on } => self.board.kill(*scope, *on, mark),
+            EventKind::Directed { version, directive } => self.board.directed(*directive, *version, mark),
+            EventKind::Alert { alert, order, security, reason } => {
                 let record = AlertRecord {
                     at,
                     shard,
@@ -153,19 +153,19 @@ impl View {
                 };
                 self.board.alert(record);
             }
-            Body::Sender { id, sender } => self.senders.insert(*id, *sender),
-            Body::Sent { order, sent } => self.orders.sent(*order, *sent),
-            Body::SnapshotBegin { .. } => self.snapshot_begins(shard),
-            Body::SnapshotEnd { .. } => self.snapshot_ends(shard),
+            EventKind::Sender { id, sender } => self.senders.insert(*id, *sender),
+            EventKind::Sent { order, sent } => self.orders.sent(*order, *sent),
+            EventKind::SnapshotBegin { .. } => self.snapshot_begins(shard),
+            EventKind::SnapshotEnd { .. } => self.snapshot_ends(shard),
             // For others: adapters, the treasury, whoever waits for an answer.
             // What books look like is for those who watch them.
-            Body::Depth(_) | Body::ToVenue(_) | Body::Budget(_) | Body::Done { .. } | Body::UsedIds(_) => {}
+            EventKind::Depth(_) | EventKind::ToVenue(_) | EventKind::Budget(_) | EventKind::Done { .. } | EventKind::UsedIds(_) => {}
         }
     }
 
     /// Has memory brought near for an event that will be taken in soon.
     pub fn foresee(&self, event: &Event) {
-        if let Body::Order(told) = &event.body {
+        if let EventKind::Order(told) = &event.body {
             self.orders.foresee(told);
         }
     }

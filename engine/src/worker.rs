@@ -12,8 +12,8 @@ mod tests;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::command::{Body, Command};
-use crate::event::{Body as Said, EVENTS_PER_COMMAND_MAX, Event, OrderTerms, Request, What};
+use crate::command::{CommandKind, Command};
+use crate::event::{EventKind, EVENTS_PER_COMMAND_MAX, Event, OrderTerms, Request, What};
 use crate::id::{IntId, OrderHandle, Origin, PortId, PortMask, Source};
 use crate::mesh::ShardEnd;
 use crate::outbox::{EVENTS_WAITING_MAX, Outbox};
@@ -318,7 +318,7 @@ impl Worker {
                 shut.facts = true;
                 self.facts.push_back(*command);
             }
-            (Door::Lanes, Body::Quote { .. } | Body::Trade { .. } | Body::Tick { .. }) => {
+            (Door::Lanes, CommandKind::Quote { .. } | CommandKind::Trade { .. } | CommandKind::Tick { .. }) => {
                 self.counts.dropped += 1;
             }
             (Door::Lanes, _) => self.refuse(command),
@@ -330,8 +330,8 @@ impl Worker {
         self.counts.refused += 1;
         let (to, reason) = (PortMask::one(command.source.port), Reason::StorageFailed);
         let in_turn = match command.body {
-            Body::Modify { order, id, .. } => Some((order, id, Request::Replace)),
-            Body::Cancel { order, id } => Some((order, id, Request::Cancel)),
+            CommandKind::Modify { order, id, .. } => Some((order, id, Request::Replace)),
+            CommandKind::Cancel { order, id } => Some((order, id, Request::Cancel)),
             _ => None,
         };
         let Some((order, id, request)) = in_turn else {
@@ -341,7 +341,7 @@ impl Worker {
         };
         // This tells how the order stands, which may be by commands that are not stored yet.
         let refusal = self.shard.refusal(order, request, id, command.source, reason);
-        self.outbox.show(to, self.now, Said::Refused(refusal));
+        self.outbox.show(to, self.now, EventKind::Refused(refusal));
     }
 
     /// Hands events on in their order, each to those of its ports that have room. One that is not through stops all
@@ -386,22 +386,22 @@ struct Shut {
 }
 
 /// Whether it has happened elsewhere, so that it cannot be refused here.
-fn is_fact(body: &Body) -> bool {
-    matches!(body, Body::Report { .. } | Body::Adapter { .. } | Body::Budget(_) | Body::Sender { .. })
+fn is_fact(body: &CommandKind) -> bool {
+    matches!(body, CommandKind::Report { .. } | CommandKind::Adapter { .. } | CommandKind::Budget(_) | CommandKind::Sender { .. })
 }
 
 /// The answer to a command about no order there is.
-pub fn refusal(command: &Command, reason: Reason) -> Said {
+pub fn refusal(command: &Command, reason: Reason) -> EventKind {
     let source = command.source;
     let (id, terms) = match command.body {
-        Body::Submit { id, terms } => (id, terms),
-        Body::Close { id, strategy, account, security, qty } => {
+        CommandKind::Submit { id, terms } => (id, terms),
+        CommandKind::Close { id, strategy, account, security, qty } => {
             let terms = Terms { qty, security, strategy, account, reduce_only: true, ..Terms::default() };
             (id, terms)
         }
-        _ => return Said::Done { source, token: command.token, reason },
+        _ => return EventKind::Done { source, token: command.token, reason },
     };
-    Said::Order(OrderTerms {
+    EventKind::Order(OrderTerms {
         order: OrderHandle::NONE,
         id,
         orig_id: IntId::NONE,
@@ -416,4 +416,4 @@ pub fn refusal(command: &Command, reason: Reason) -> Said {
 
 /// The clock's command is nobody's: its consequences find their listeners by themselves.
 const TIMER: Command =
-    Command::new(Source { origin: Origin::Server, port: PortId(0), session: 0 }, 0, Body::Timer);
+    Command::new(Source { origin: Origin::Server, port: PortId(0), session: 0 }, 0, CommandKind::Timer);

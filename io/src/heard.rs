@@ -1,6 +1,6 @@
 //! How much was heard of the shards: for the last line, and for whoever measures.
 
-use pitlane_engine::event::{Body, Event, What};
+use pitlane_engine::event::{EventKind, Event, What};
 
 /// What was heard since the start, snapshots left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,33 +18,33 @@ impl Heard {
     pub fn count(&mut self, event: &Event) {
         self.events += 1;
         match &event.body {
-            Body::Tick(_) => self.ticks += 1,
-            Body::Booked(_) => self.transactions += 1,
-            Body::Refused(_) => self.refusals += 1,
-            Body::Order(_)
-            | Body::Status(_)
-            | Body::Forgotten { .. }
-            | Body::Adjusted { .. }
-            | Body::Depth(_)
-            | Body::Subscription { .. }
-            | Body::Session { .. }
-            | Body::Halt { .. }
-            | Body::TradingDay { .. }
-            | Body::Phase { .. }
-            | Body::Adapter { .. }
-            | Body::Limits { .. }
-            | Body::Restrict { .. }
-            | Body::Kill { .. }
-            | Body::Directed { .. }
-            | Body::Sender { .. }
-            | Body::Sent { .. }
-            | Body::Alert { .. }
-            | Body::ToVenue(_)
-            | Body::Budget(_)
-            | Body::Done { .. }
-            | Body::SnapshotBegin { .. }
-            | Body::SnapshotEnd { .. }
-            | Body::UsedIds(_) => {}
+            EventKind::Tick(_) => self.ticks += 1,
+            EventKind::Booked(_) => self.transactions += 1,
+            EventKind::Refused(_) => self.refusals += 1,
+            EventKind::Order(_)
+            | EventKind::Status(_)
+            | EventKind::Forgotten { .. }
+            | EventKind::Adjusted { .. }
+            | EventKind::Depth(_)
+            | EventKind::Subscription { .. }
+            | EventKind::Session { .. }
+            | EventKind::Halt { .. }
+            | EventKind::TradingDay { .. }
+            | EventKind::Phase { .. }
+            | EventKind::Adapter { .. }
+            | EventKind::Limits { .. }
+            | EventKind::Restrict { .. }
+            | EventKind::Kill { .. }
+            | EventKind::Directed { .. }
+            | EventKind::Sender { .. }
+            | EventKind::Sent { .. }
+            | EventKind::Alert { .. }
+            | EventKind::ToVenue(_)
+            | EventKind::Budget(_)
+            | EventKind::Done { .. }
+            | EventKind::SnapshotBegin { .. }
+            | EventKind::SnapshotEnd { .. }
+            | EventKind::UsedIds(_) => {}
         }
         match event.report().map(|report| report.what) {
             Some(What::Entered) => self.orders += 1,

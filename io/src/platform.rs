@@ -20,7 +20,7 @@ pub mod trader;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use pitlane_engine::command::{Body, Watch};
+use pitlane_engine::command::{CommandKind, Watch};
 use pitlane_engine::desk::IdBlock;
 use pitlane_engine::errands::Errands;
 use pitlane_engine::event::Event;
@@ -296,8 +296,8 @@ impl Platform {
         let Parts { shards, gateways, http, .. } =
             Parts::new(now, &reference, settings, born, &bells, &registry);
         let mut errands = Errands::new(Source { origin: Origin::Server, port: HTTP, session: 0 });
-        errands.tell_all(Body::Watch { port: HTTP, what: Watch::Everything, on: true });
-        errands.tell_all(Body::Snapshot { port: HTTP });
+        errands.tell_all(CommandKind::Watch { port: HTTP, what: Watch::Everything, on: true });
+        errands.tell_all(CommandKind::Snapshot { port: HTTP });
         let view =
             View::new(settings.shards, ViewSettings { seed: settings.seed, ..ViewSettings::default() });
         Platform { shards, gateways, reference, port: http, errands, view, course: Course::Opening }

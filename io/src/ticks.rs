@@ -22,7 +22,7 @@ pub mod symbols;
 
 use std::fmt;
 
-use pitlane_engine::command::Body;
+use pitlane_engine::command::CommandKind;
 use pitlane_engine::id::SecurityId;
 use pitlane_engine::time::Timestamp;
 
@@ -34,7 +34,7 @@ pub use self::merge::{Merge, open};
 pub struct Row {
     pub at: Timestamp,
     pub security: SecurityId,
-    pub body: Body,
+    pub body: CommandKind,
 }
 
 /// What is wrong with a file, and where.

@@ -8,8 +8,8 @@ use pitlane::clock::Clock;
 use pitlane::journal::disk::Disk;
 use pitlane::journal::verbs::{self, Part};
 use pitlane::journal::{self, Fault, JournalSettings, Level, Opened, SEGMENT_BYTES_MIN, Setup, What, Writer};
-use pitlane_engine::command::{Body, Command, Watch};
-use pitlane_engine::event::Body as Said;
+use pitlane_engine::command::{CommandKind, Command, Watch};
+use pitlane_engine::event::EventKind;
 use pitlane_engine::id::{PortId, ShardId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
 use pitlane_engine::refdata::{RefData, Rows};
@@ -61,7 +61,7 @@ fn open(data: &Path, level: Level) -> Opened {
 fn command(token: u32) -> Command {
     let port = PortId(0);
     let source = Source { port, ..Source::default() };
-    Command::new(source, token, Body::Watch { port, what: Watch::Budgets, on: token.is_multiple_of(2) })
+    Command::new(source, token, CommandKind::Watch { port, what: Watch::Budgets, on: token.is_multiple_of(2) })
 }
 
 /// One cycle of a shard with its journal.
@@ -130,7 +130,7 @@ fn talk(port: &mut PortEnd, commands: u32) {
             }
         }
         while let Some((_, event)) = port.poll_event() {
-            answered += u32::from(matches!(event.body, Said::Done { .. }));
+            answered += u32::from(matches!(event.body, EventKind::Done { .. }));
             work += 1;
         }
         if work == 0 {

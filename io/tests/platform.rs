@@ -6,7 +6,7 @@ use pitlane::config::{Config, HoursBy};
 use pitlane::platform::{Platform, PlatformSettings};
 use pitlane::refdata;
 use pitlane_engine::command::Session;
-use pitlane_engine::event::{Body, Event};
+use pitlane_engine::event::{EventKind, Event};
 use pitlane_engine::mesh::Depths;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::{OrderKind, Status};
@@ -52,7 +52,7 @@ fn a_market_moves_and_a_trader_trades() {
     for status in [Status::PendingNew, Status::New, Status::Filled, Status::Canceled, Status::Rejected] {
         assert!(reports.iter().any(|report| report.status == status), "{status:?}");
     }
-    let booked = said.iter().filter(|event| matches!(event.body, Body::Booked(_))).count();
+    let booked = said.iter().filter(|event| matches!(event.body, EventKind::Booked(_))).count();
     assert!(booked > 10, "{booked}");
     assert!(view.positions().count() > 0);
 }
@@ -91,18 +91,18 @@ fn an_exchange_closes_by_its_own_hours_and_day_orders_end() {
     let sessions: Vec<_> = said
         .iter()
         .filter_map(|event| match event.body {
-            Body::Session { exchange, session } if exchange == nasdaq.id => Some(session),
+            EventKind::Session { exchange, session } if exchange == nasdaq.id => Some(session),
             _ => None,
         })
         .collect();
     let closes = said
         .iter()
-        .position(|event| matches!(event.body, Body::Session { exchange, session: Session::Closed } if exchange == nasdaq.id))
+        .position(|event| matches!(event.body, EventKind::Session { exchange, session: Session::Closed } if exchange == nasdaq.id))
         .expect("it closes");
     assert!(sessions.contains(&Session::ClosingAuction), "{sessions:?}");
     let ticks = |events: &[Event], ours: bool| {
         let is_tick = |event: &&Event| match event.body {
-            Body::Tick(tick) => of_nasdaq(tick.security) == ours,
+            EventKind::Tick(tick) => of_nasdaq(tick.security) == ours,
             _ => false,
         };
         events.iter().filter(is_tick).count()

@@ -115,7 +115,7 @@ impl fmt::Display for Line<'_> {
 mod tests {
     use std::fmt::Write;
 
-    use pitlane_engine::event::{Body, OrderTerms, What};
+    use pitlane_engine::event::{EventKind, OrderTerms, What};
     use pitlane_engine::id::{OrderHandle, ShardId, Source};
     use pitlane_engine::time::Day;
     use pitlane_engine::view::{View, ViewSettings};
@@ -144,7 +144,7 @@ mod tests {
         }
     }
 
-    fn event(body: Body) -> Event {
+    fn event(body: EventKind) -> Event {
         Event { seq: 1, at: AT, body }
     }
 
@@ -152,7 +152,7 @@ mod tests {
     fn a_line_shows_the_prices_its_type_has() {
         let line = |kind| {
             let told = order(kind);
-            Line::of_event(&event(Body::Order(told)), Some(&told.terms), "AAPL").unwrap().to_string()
+            Line::of_event(&event(EventKind::Order(told)), Some(&told.terms), "AAPL").unwrap().to_string()
         };
         let time = AT.to_string();
         assert_eq!(line(OrderKind::Market), format!("{time} n17 AAPL BUY MARKET 100 PENDING_NEW filled 0"));
@@ -164,26 +164,26 @@ mod tests {
     #[test]
     fn a_status_shows_fills_reason_and_doubt() {
         let told = order(OrderKind::Limit);
-        let mut report = event(Body::Order(told)).report().unwrap();
+        let mut report = event(EventKind::Order(told)).report().unwrap();
         report.status = Status::Expired;
         report.cum_qty = Qty::parse(b"40").unwrap();
         report.avg_price = Price::parse(b"187.24").unwrap();
         report.reason = Reason::ExpiredDay;
         report.in_doubt = true;
-        let line = Line::of_event(&event(Body::Status(report)), None, "AAPL").unwrap().to_string();
+        let line = Line::of_event(&event(EventKind::Status(report)), None, "AAPL").unwrap().to_string();
         let end = "BUY LIMIT 100 EXPIRED filled 40 avg 187.24 (expired-day: expired at the end of the session) in doubt";
         assert!(line.ends_with(end), "{line}");
     }
 
     #[test]
     fn an_event_that_is_not_about_an_order_has_no_line() {
-        assert_eq!(Line::of_event(&event(Body::TradingDay { day: Day(1) }), None, ""), None);
+        assert_eq!(Line::of_event(&event(EventKind::TradingDay { day: Day(1) }), None, ""), None);
     }
 
     #[test]
     fn a_used_string_is_enough() {
         let mut view = View::new(1, ViewSettings::default());
-        view.apply(ShardId(0), &event(Body::Order(order(OrderKind::Limit))));
+        view.apply(ShardId(0), &event(EventKind::Order(order(OrderKind::Limit))));
         let order = view.open_orders().next().unwrap();
         let mut out = String::with_capacity(256);
         let before = out.as_ptr();

@@ -2,7 +2,7 @@
 
 use pitlane::journal::simulated::Simulated;
 use pitlane::journal::{Class, Door, Level};
-use pitlane_engine::command::{Body, Scope};
+use pitlane_engine::command::{CommandKind, Scope};
 use pitlane_engine::id::IntId;
 
 use crate::rig::{Rig, settings};
@@ -11,7 +11,7 @@ const DEEDS: usize = 150;
 
 /// Cancels, as many as asked for.
 fn cancel(rig: &mut Rig, count: usize) -> usize {
-    let body = |rig: &Rig, nth: usize| Body::Cancel {
+    let body = |rig: &Rig, nth: usize| CommandKind::Cancel {
         order: rig.handle(nth),
         id: IntId::numbered(b'c', nth as u64),
     };
@@ -21,7 +21,7 @@ fn cancel(rig: &mut Rig, count: usize) -> usize {
 /// A harmless order at the door.
 fn is_entry_open(rig: &mut Rig) -> bool {
     let security = pitlane_tests::world::SECURITIES[0];
-    rig.offer(Body::Quote { security, quote: Default::default() })
+    rig.offer(CommandKind::Quote { security, quote: Default::default() })
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn when_the_second_sync_fails_too_nothing_is_taken_any_more() {
     rig.settle();
     for _ in 0..2 {
         rig.disk.fail_sync(0);
-        rig.offer(Body::Kill { scope: Scope::Global, on: false });
+        rig.offer(CommandKind::Kill { scope: Scope::Global, on: false });
         rig.writer.tend();
         rig.keeper.poll(rig.now);
         rig.writer.tend();
@@ -73,7 +73,7 @@ fn when_the_second_sync_fails_too_nothing_is_taken_any_more() {
     rig.disk.fail_sync(0);
     rig.keeper.poll(rig.now);
     assert_eq!(rig.door(), Door::Shut, "{:?}", rig.writer.health().report());
-    assert!(!rig.offer(Body::Kill { scope: Scope::Global, on: false }));
+    assert!(!rig.offer(CommandKind::Kill { scope: Scope::Global, on: false }));
     assert!(rig.writer.health().report().last_error.is_some_and(|words| words.contains("syncing")));
     let told = rig.told;
     Rig::begin(rig.disk.power_loss(), settings(Level::Disk), rig.history, told, 1).unwrap();

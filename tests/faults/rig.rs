@@ -9,8 +9,8 @@ use pitlane::journal::simulated::Simulated;
 use pitlane::journal::{
     self, Class, Door, Fault, JournalSettings, Keeper, Level, NotTaken, Setup, Steward, Writer, class_of,
 };
-use pitlane_engine::command::{Body as Told, Command};
-use pitlane_engine::event::{Body, What};
+use pitlane_engine::command::{CommandKind, Command};
+use pitlane_engine::event::{EventKind, What};
 use pitlane_engine::id::OrderHandle;
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::settings::ShardSettings;
@@ -137,10 +137,10 @@ impl Rig {
             Deed::Wait(ns) => self.wait(ns),
             Deed::Plain(body) => self.tell(body),
             Deed::Modify { nth, id, changes } => {
-                self.tell(Told::Modify { order: self.handle(nth), id, changes })
+                self.tell(CommandKind::Modify { order: self.handle(nth), id, changes })
             }
-            Deed::Cancel { nth, id } => self.tell(Told::Cancel { order: self.handle(nth), id }),
-            Deed::Report { nth, report } => self.tell(Told::Report { order: self.handle(nth), report }),
+            Deed::Cancel { nth, id } => self.tell(CommandKind::Cancel { order: self.handle(nth), id }),
+            Deed::Report { nth, report } => self.tell(CommandKind::Report { order: self.handle(nth), report }),
         }
         // Syncs come late and for many, as they do.
         if self.dice.percent(20) {
@@ -191,22 +191,22 @@ impl Rig {
         let end = self.now.plus(ns);
         while let Some(deadline) = self.shard.deadline().filter(|&deadline| deadline <= end) {
             self.now = self.now.max(deadline);
-            if !self.offer(Told::Timer) {
+            if !self.offer(CommandKind::Timer) {
                 break;
             }
         }
         self.now = end;
     }
 
-    pub fn tell(&mut self, body: Told) {
+    pub fn tell(&mut self, body: CommandKind) {
         let taken = self.offer(body);
-        if !taken && matches!(body, Told::Submit { .. } | Told::Close { .. }) {
+        if !taken && matches!(body, CommandKind::Submit { .. } | CommandKind::Close { .. }) {
             self.handles.push(OrderHandle::NONE);
         }
     }
 
     /// Tells the shard, if the journal takes it.
-    pub fn offer(&mut self, body: Told) -> bool {
+    pub fn offer(&mut self, body: CommandKind) -> bool {
         self.token += 1;
         let command = Command::new(source(), self.token, body);
         for attempt in 0.. {
@@ -230,7 +230,7 @@ impl Rig {
             self.shard.resume(&mut self.outbox);
             entered = entered.or(self.entered());
         }
-        if matches!(body, Told::Submit { .. } | Told::Close { .. }) {
+        if matches!(body, CommandKind::Submit { .. } | CommandKind::Close { .. }) {
             self.handles.push(entered.unwrap_or(OrderHandle::NONE));
         }
         true
@@ -238,7 +238,7 @@ impl Rig {
 
     fn entered(&mut self) -> Option<OrderHandle> {
         let handle = self.outbox.waiting().iter().find_map(|(_, event)| match &event.body {
-            Body::Order(order) if matches!(order.what, What::Entered | What::Rejected) => Some(order.order),
+            EventKind::Order(order) if matches!(order.what, What::Entered | What::Rejected) => Some(order.order),
             _ => None,
         });
         self.outbox.clear();

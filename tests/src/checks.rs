@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pitlane_engine::command::{ExecRef, MovementKind};
 use pitlane_engine::event::{
-    Alert, Body, Booking, Event, OrderReport, PositionState, Refusal, Request, What,
+    Alert, EventKind, Booking, Event, OrderReport, PositionState, Refusal, Request, What,
 };
 use pitlane_engine::id::{Currency, IntId, OrderHandle, SecurityId, ShardId, StrategyId, Uuid};
 use pitlane_engine::number::{Notional, Qty};
@@ -80,48 +80,48 @@ impl Checker {
         }
         self.seq = event.seq;
         match &event.body {
-            Body::Order(order) if matches!(order.what, What::Replaced | What::Image) => Ok(()),
-            Body::Order(_) | Body::Status(_) => {
+            EventKind::Order(order) if matches!(order.what, What::Replaced | What::Image) => Ok(()),
+            EventKind::Order(_) | EventKind::Status(_) => {
                 let report = event.report().expect("an order event has a report");
                 if !self.exec_ids.insert(event.exec_id(0, self.shard)) {
                     return Err("an ExecID was used twice".to_string());
                 }
                 self.report(&report).map_err(|problem| format!("{problem}: {report:?}"))
             }
-            Body::Refused(refusal) => self.refused(refusal),
-            Body::Forgotten { order, .. } => match self.orders.remove(order) {
+            EventKind::Refused(refusal) => self.refused(refusal),
+            EventKind::Forgotten { order, .. } => match self.orders.remove(order) {
                 Some(seen) if seen.status.is_finished() => Ok(()),
                 Some(seen) => Err(format!("forgotten in {:?}: {order:?}", seen.status)),
                 None => Err(format!("forgotten, but never known: {order:?}")),
             },
-            Body::Booked(booking) => self.booked(booking),
+            EventKind::Booked(booking) => self.booked(booking),
             // From here on, as the alert says, a repeated execution cannot be told.
-            Body::Alert { alert: Alert::ExecutionsFull, .. } => {
+            EventKind::Alert { alert: Alert::ExecutionsFull, .. } => {
                 self.forgetful = true;
                 Ok(())
             }
-            Body::Alert { .. }
-            | Body::Adjusted { .. }
-            | Body::Tick(_)
-            | Body::Depth(_)
-            | Body::Subscription { .. }
-            | Body::Session { .. }
-            | Body::Halt { .. }
-            | Body::TradingDay { .. }
-            | Body::Phase { .. }
-            | Body::Adapter { .. }
-            | Body::Limits { .. }
-            | Body::Restrict { .. }
-            | Body::Kill { .. }
-            | Body::Directed { .. }
-            | Body::Sender { .. }
-            | Body::Sent { .. }
-            | Body::ToVenue(_)
-            | Body::Budget(_)
-            | Body::Done { .. }
-            | Body::SnapshotBegin { .. }
-            | Body::SnapshotEnd { .. }
-            | Body::UsedIds(_) => Ok(()),
+            EventKind::Alert { .. }
+            | EventKind::Adjusted { .. }
+            | EventKind::Tick(_)
+            | EventKind::Depth(_)
+            | EventKind::Subscription { .. }
+            | EventKind::Session { .. }
+            | EventKind::Halt { .. }
+            | EventKind::TradingDay { .. }
+            | EventKind::Phase { .. }
+            | EventKind::Adapter { .. }
+            | EventKind::Limits { .. }
+            | EventKind::Restrict { .. }
+            | EventKind::Kill { .. }
+            | EventKind::Directed { .. }
+            | EventKind::Sender { .. }
+            | EventKind::Sent { .. }
+            | EventKind::ToVenue(_)
+            | EventKind::Budget(_)
+            | EventKind::Done { .. }
+            | EventKind::SnapshotBegin { .. }
+            | EventKind::SnapshotEnd { .. }
+            | EventKind::UsedIds(_) => Ok(()),
         }
     }
 

@@ -4,7 +4,7 @@
 //! outside it; numbers are mostly near the market and sometimes eight raw bytes, so that every bound is reached.
 
 use pitlane_engine::command::{
-    Body, Budget, BudgetAct, BudgetKind, Command, ExecRef, Limits, Movement, MovementKind, Phase, Quote,
+    CommandKind, Budget, BudgetAct, BudgetKind, Command, ExecRef, Limits, Movement, MovementKind, Phase, Quote,
     Report, Scope, Session, Trade, VenueState, Watch,
 };
 use pitlane_engine::directive::{Directive, Version};
@@ -362,12 +362,12 @@ impl Bytes<'_> {
         }
     }
 
-    fn body(&mut self, now: Timestamp) -> Body {
+    fn body(&mut self, now: Timestamp) -> CommandKind {
         match self.byte() {
-            0..=79 => Body::Submit { id: self.id(), terms: self.terms(now) },
-            80..=99 => Body::Modify { order: self.order(), id: self.id(), changes: self.changes(now) },
-            100..=119 => Body::Cancel { order: self.order(), id: self.id() },
-            120..=127 => Body::Close {
+            0..=79 => CommandKind::Submit { id: self.id(), terms: self.terms(now) },
+            80..=99 => CommandKind::Modify { order: self.order(), id: self.id(), changes: self.changes(now) },
+            100..=119 => CommandKind::Cancel { order: self.order(), id: self.id() },
+            120..=127 => CommandKind::Close {
                 id: self.id(),
                 strategy: self.strategy(),
                 account: self.account(),
@@ -375,52 +375,52 @@ impl Bytes<'_> {
                 qty: if self.flag() { Qty::ZERO } else { self.qty() },
             },
             128..=131 => {
-                Body::Subscribe { strategy: self.strategy(), security: self.security(), on: self.flag() }
+                CommandKind::Subscribe { strategy: self.strategy(), security: self.security(), on: self.flag() }
             }
-            132..=145 => Body::Quote { security: self.security(), quote: self.quote(now) },
-            146..=159 => Body::Trade { security: self.security(), trade: self.trade(now) },
+            132..=145 => CommandKind::Quote { security: self.security(), quote: self.quote(now) },
+            146..=159 => CommandKind::Trade { security: self.security(), trade: self.trade(now) },
             160..=165 => {
-                Body::Tick { security: self.security(), quote: self.quote(now), trade: self.trade(now) }
+                CommandKind::Tick { security: self.security(), quote: self.quote(now), trade: self.trade(now) }
             }
-            166..=189 => Body::Report { order: self.order(), report: self.report() },
-            190..=193 => Body::Adapter { adapter: AdapterId(self.byte() % 3), connected: self.flag() },
-            194..=203 => Body::Transaction(self.movement()),
-            204 => Body::Expire { security: self.security(), price: self.price() },
-            205 => Body::ResetPositions,
-            206 => Body::ResetCash,
-            207..=211 => Body::Limits { scope: self.scope(), limits: self.limits() },
-            212..=214 => Body::Restrict { scope: self.scope(), security: self.security(), on: self.flag() },
-            215..=216 => Body::Kill { scope: self.scope(), on: self.flag() },
-            217 => Body::Direct { version: Version(self.byte() as u64), directive: self.directive() },
-            218..=221 => Body::Phase {
+            166..=189 => CommandKind::Report { order: self.order(), report: self.report() },
+            190..=193 => CommandKind::Adapter { adapter: AdapterId(self.byte() % 3), connected: self.flag() },
+            194..=203 => CommandKind::Transaction(self.movement()),
+            204 => CommandKind::Expire { security: self.security(), price: self.price() },
+            205 => CommandKind::ResetPositions,
+            206 => CommandKind::ResetCash,
+            207..=211 => CommandKind::Limits { scope: self.scope(), limits: self.limits() },
+            212..=214 => CommandKind::Restrict { scope: self.scope(), security: self.security(), on: self.flag() },
+            215..=216 => CommandKind::Kill { scope: self.scope(), on: self.flag() },
+            217 => CommandKind::Direct { version: Version(self.byte() as u64), directive: self.directive() },
+            218..=221 => CommandKind::Phase {
                 strategy: self.strategy(),
                 phase: self.pick(&[Phase::Running, Phase::Running, Phase::Init, Phase::Stop, Phase::Exit]),
             },
-            222..=225 => Body::Halt { security: self.security(), on: self.flag() },
-            226..=230 => Body::Budget(self.budget()),
-            231..=236 => Body::Session {
+            222..=225 => CommandKind::Halt { security: self.security(), on: self.flag() },
+            226..=230 => CommandKind::Budget(self.budget()),
+            231..=236 => CommandKind::Session {
                 exchange: ExchangeId(self.byte() as u16 % 4),
                 session: self.pick(&Session::ALL),
             },
-            237 => Body::Schedule {
+            237 => CommandKind::Schedule {
                 exchange: ExchangeId(self.byte() as u16 % 4),
                 session: self.pick(&Session::ALL),
                 since: now,
                 has_hours: self.flag(),
             },
-            238 => Body::Expiry {
+            238 => CommandKind::Expiry {
                 exchange: ExchangeId(self.byte() as u16 % 4),
                 day: Day(crate::world::START_DAY - 1 + self.byte() as i32 % 4),
             },
-            239 => Body::TradingDay { day: Day(self.byte() as i32 - 5) },
-            240..=246 => Body::Timer,
-            247 => Body::Sender { id: SenderId(self.raw() as u32), part: self.sender_part() },
+            239 => CommandKind::TradingDay { day: Day(self.byte() as i32 - 5) },
+            240..=246 => CommandKind::Timer,
+            247 => CommandKind::Sender { id: SenderId(self.raw() as u32), part: self.sender_part() },
             248..=251 => {
                 // The stage listens on port 0 and stays there.
                 let port = PortId(1 + self.byte() % 31);
-                Body::Watch { port, what: self.watch(), on: self.flag() }
+                CommandKind::Watch { port, what: self.watch(), on: self.flag() }
             }
-            252..=255 => Body::Snapshot { port: PortId(1 + self.byte() % 31) },
+            252..=255 => CommandKind::Snapshot { port: PortId(1 + self.byte() % 31) },
         }
     }
 

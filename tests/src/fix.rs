@@ -7,10 +7,10 @@ pub mod words;
 use std::sync::{Arc, Mutex};
 
 use pitlane_engine::command::{
-    Body as Told, Command, ExecRef, Phase, Quote, Report, Session as Hours, Watch,
+    CommandKind, Command, ExecRef, Phase, Quote, Report, Session as Hours, Watch,
 };
 use pitlane_engine::desk::{Desk, DeskSettings, IdBlock};
-use pitlane_engine::event::{Body, Event, What};
+use pitlane_engine::event::{EventKind, Event, What};
 use pitlane_engine::id::{IntId, OrderHandle, Origin, PortId, SecurityId, ShardId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
 use pitlane_engine::pages::LargePages;
@@ -160,11 +160,11 @@ impl Stage {
             execs: 0,
         };
         stage
-            .tell(CONTROL, Told::Watch { port: VENUE, what: Watch::Venue(world::OUTSIDE_ADAPTER), on: true });
+            .tell(CONTROL, CommandKind::Watch { port: VENUE, what: Watch::Venue(world::OUTSIDE_ADAPTER), on: true });
         for strategy in world::STRATEGIES {
-            stage.tell(CONTROL, Told::Phase { strategy, phase: Phase::Running });
+            stage.tell(CONTROL, CommandKind::Phase { strategy, phase: Phase::Running });
         }
-        stage.tell(VENUE, Told::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: true });
+        stage.tell(VENUE, CommandKind::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: true });
         for security in world::SECURITIES {
             stage.quote(security, "99", "101");
         }
@@ -186,7 +186,7 @@ impl Stage {
             pages: LargePages::NONE,
         };
         self.desk = Desk::new(desk, IdBlock { next: 1_000_000, end: 2_000_000 });
-        self.tell(CONTROL, Told::Snapshot { port: CLIENT });
+        self.tell(CONTROL, CommandKind::Snapshot { port: CLIENT });
     }
 
     /// What the shard said before a restart and nobody heard.
@@ -194,7 +194,7 @@ impl Stage {
         self.session.handle_missed(self.now, ShardId(0), event, &self.desk);
     }
 
-    pub fn tell(&mut self, port: PortId, body: Told) {
+    pub fn tell(&mut self, port: PortId, body: CommandKind) {
         let origin = if port == REST { Origin::Rest } else { Origin::Server };
         let command = Command::new(Source { origin, port, session: 1 }, 1, body);
         self.ports[port.0 as usize].send(ShardId(0), command).expect("the lane is empty");
@@ -210,11 +210,11 @@ impl Stage {
             ask_size: size,
             at: self.now,
         };
-        self.tell(CONTROL, Told::Quote { security, quote });
+        self.tell(CONTROL, CommandKind::Quote { security, quote });
     }
 
     pub fn hours(&mut self, exchange: pitlane_engine::id::ExchangeId, hours: Hours) {
-        self.tell(CONTROL, Told::Session { exchange, session: hours });
+        self.tell(CONTROL, CommandKind::Session { exchange, session: hours });
     }
 
     /// The outside venue says something of the order it heard of last.
@@ -234,7 +234,7 @@ impl Stage {
             ["replace-refused"] => Report::ReplaceRefused(Reason::VenueRejected),
             other => panic!("not a report: {other:?}"),
         };
-        self.tell(VENUE, Told::Report { order: self.order, report });
+        self.tell(VENUE, CommandKind::Report { order: self.order, report });
     }
 
     /// Somebody changes the order by another interface.
@@ -242,10 +242,10 @@ impl Stage {
         let id = IntId::parse(format!("rest{}", self.now.0 % 1_000_000_007).as_bytes()).expect("an id");
         let order = self.order;
         match words {
-            ["cancel"] => self.tell(REST, Told::Cancel { order, id }),
+            ["cancel"] => self.tell(REST, CommandKind::Cancel { order, id }),
             ["qty", qty] => {
                 let changes = Changes::default().with_qty(world::qty(qty));
-                self.tell(REST, Told::Modify { order, id, changes });
+                self.tell(REST, CommandKind::Modify { order, id, changes });
             }
             other => panic!("not a change: {other:?}"),
         }
@@ -335,7 +335,7 @@ impl Stage {
             if let Some(refusal) = refusal {
                 self.session.handle_refusal(self.now, &refusal, &self.desk);
             }
-            if let Body::Order(order) = event.body
+            if let EventKind::Order(order) = event.body
                 && order.what == What::Entered
             {
                 self.order = order.order;

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pitlane_engine::command::{Body as Told, Command, Watch};
-use pitlane_engine::event::{Body, Event, OrderReport, PositionState, Request, What};
+use pitlane_engine::command::{CommandKind, Command, Watch};
+use pitlane_engine::event::{EventKind, Event, OrderReport, PositionState, Request, What};
 use pitlane_engine::id::{IntId, OrderHandle, PortId, SecurityId, ShardId, StrategyId};
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::outbox::Outbox;
@@ -76,7 +76,7 @@ impl Flow {
             handles: Vec::new(),
             histories: Histories::default(),
         };
-        flow.tell_all(Told::Watch { port: PortId(0), what: Watch::Everything, on: true });
+        flow.tell_all(CommandKind::Watch { port: PortId(0), what: Watch::Everything, on: true });
         flow
     }
 
@@ -93,15 +93,15 @@ impl Flow {
             Deed::Wait(ns) => self.wait(ns),
             Deed::Modify { nth, id, changes } => {
                 let order = self.handle(nth);
-                self.tell(self.home(order), Told::Modify { order, id, changes });
+                self.tell(self.home(order), CommandKind::Modify { order, id, changes });
             }
             Deed::Cancel { nth, id } => {
                 let order = self.handle(nth);
-                self.tell(self.home(order), Told::Cancel { order, id });
+                self.tell(self.home(order), CommandKind::Cancel { order, id });
             }
             Deed::Report { nth, report } => {
                 let order = self.handle(nth);
-                self.tell(self.home(order), Told::Report { order, report });
+                self.tell(self.home(order), CommandKind::Report { order, report });
             }
             Deed::Plain(body) => match route(&body, self.shards.len() as u8) {
                 Route::One(shard) => self.tell(shard, body),
@@ -125,18 +125,18 @@ impl Flow {
             let next = self.shards.iter().filter_map(|shard| Some((shard.deadline()?, shard.id()))).min();
             let Some((deadline, shard)) = next.filter(|(deadline, _)| *deadline <= end) else { break };
             self.now = self.now.max(deadline);
-            self.tell(shard, Told::Timer);
+            self.tell(shard, CommandKind::Timer);
         }
         self.now = end;
     }
 
-    fn tell_all(&mut self, body: Told) {
+    fn tell_all(&mut self, body: CommandKind) {
         for id in 0..self.shards.len() {
             self.tell(ShardId(id as u8), body);
         }
     }
 
-    fn tell(&mut self, shard: ShardId, body: Told) {
+    fn tell(&mut self, shard: ShardId, body: CommandKind) {
         let at = shard.0 as usize;
         let command = Command::new(pair::source(), 1, body);
         self.shards[at].apply(self.now, &command, &mut self.outs[at]);
@@ -145,10 +145,10 @@ impl Flow {
             self.shards[at].resume(&mut self.outs[at]);
             events.extend(self.take(at));
         }
-        if matches!(body, Told::Submit { .. } | Told::Close { .. }) {
+        if matches!(body, CommandKind::Submit { .. } | CommandKind::Close { .. }) {
             // A close says first what it cancels.
             let entered = events.iter().find_map(|event| match &event.body {
-                Body::Order(o) if matches!(o.what, What::Entered | What::Rejected) => Some(o.order),
+                EventKind::Order(o) if matches!(o.what, What::Entered | What::Rejected) => Some(o.order),
                 _ => None,
             });
             self.handles.push(entered.unwrap_or(OrderHandle::NONE));
@@ -165,14 +165,14 @@ impl Flow {
     }
 
     fn note(&mut self, event: &Event) {
-        if let Body::Booked(b) = &event.body
+        if let EventKind::Booked(b) = &event.body
             && let Some(security) = b.security
         {
             let position = self.histories.positions.entry((b.strategy, security)).or_default();
             return position.push((event.at, b.qty, b.price, b.position));
         }
         let (order, line) = match &event.body {
-            Body::Refused(r) => {
+            EventKind::Refused(r) => {
                 let (request_id, request, status, reason) = (r.request_id, r.request, r.status, r.reason);
                 (r.order, Line::Refused { at: event.at, request_id, request, status, reason })
             }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use pitlane::calendar::Calendar;
 use pitlane::config::{Config, HoursBy, SettleBy};
 use pitlane::platform::control::{Briefing, Control, standings};
-use pitlane_engine::command::{Body as Told, Command, Limits, Movement, MovementKind, Trade, Watch};
-use pitlane_engine::event::{Body, Event};
+use pitlane_engine::command::{CommandKind, Command, Limits, Movement, MovementKind, Trade, Watch};
+use pitlane_engine::event::{EventKind, Event};
 use pitlane_engine::id::{
     AccountId, Currency, ExchangeId, IntId, Origin, PortId, SecurityId, ShardId, Source, StrategyId,
     TransactionId, Uuid,
@@ -167,8 +167,8 @@ impl Hours {
         let control = Control::new(control, self.now, briefing, standings);
         let mut server = Server { control, workers, client };
         for shard in 0..SHARDS {
-            let watch = Told::Watch { port: CLIENT, what: Watch::Everything, on: true };
-            for body in [watch, Told::Snapshot { port: CLIENT }] {
+            let watch = CommandKind::Watch { port: CLIENT, what: Watch::Everything, on: true };
+            for body in [watch, CommandKind::Snapshot { port: CLIENT }] {
                 let command = Command::new(source(), 0, body);
                 server.client.send(ShardId(shard), command).expect("the lanes are empty");
             }
@@ -223,14 +223,14 @@ impl Hours {
             self.view.apply(shard, &event);
             heard += 1;
             note(&event, &mut self.status, &mut self.expirations);
-            if event.report().is_some() || matches!(event.body, Body::Booked(_) | Body::Session { .. }) {
+            if event.report().is_some() || matches!(event.body, EventKind::Booked(_) | EventKind::Session { .. }) {
                 self.trace.push(format!("{} {:?}", event.at, event.body));
             }
         }
         heard
     }
 
-    fn tell(&mut self, shard: ShardId, body: Told) -> Result<(), String> {
+    fn tell(&mut self, shard: ShardId, body: CommandKind) -> Result<(), String> {
         let command = Command::new(source(), 1, body);
         self.trace.push(format!("{} told {body:?}", self.now));
         let server = self.server.as_mut().ok_or("it is down")?;
@@ -256,7 +256,7 @@ impl Hours {
             ..crate::stage::limit(security, Side::Buy, "10", "1")
         };
         let expected = if self.is_expired(security) { Reason::ExpiredSecurity } else { Reason::None };
-        self.tell(shard_of(security, SHARDS), Told::Submit { id, terms })?;
+        self.tell(shard_of(security, SHARDS), CommandKind::Submit { id, terms })?;
         let (status, reason) = *self.status.get(&id).ok_or("nothing was said of an order")?;
         if (status == Status::Rejected, reason) != (expected != Reason::None, expected) {
             return Err(format!("{id} {security:?}: {status:?} {reason:?}, expected {expected:?}"));
@@ -287,8 +287,8 @@ impl Hours {
         };
         let trade = Trade { price: world::price(LAST), size: world::qty("10"), at: self.now };
         let shard = shard_of(security, SHARDS);
-        self.tell(shard, Told::Trade { security, trade })?;
-        self.tell(shard, Told::Transaction(movement))?;
+        self.tell(shard, CommandKind::Trade { security, trade })?;
+        self.tell(shard, CommandKind::Transaction(movement))?;
         *self.bought.entry(security).or_default() += movement.qty.raw();
         Ok(())
     }
@@ -375,8 +375,8 @@ fn note(
         status.insert(report.id, (report.status, report.reason));
     }
     match &event.body {
-        Body::Order(order) => _ = status.insert(order.id, (order.status, order.reason)),
-        Body::Booked(booking) if booking.kind == MovementKind::Expiration => {
+        EventKind::Order(order) => _ = status.insert(order.id, (order.status, order.reason)),
+        EventKind::Booked(booking) if booking.kind == MovementKind::Expiration => {
             let security = booking.security.expect("an expiration has a security");
             let expected = if security == FUTURES[1] { SETTLED_AT } else { LAST };
             assert_eq!(booking.price, world::price(expected), "settled at another price");

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use pitlane_engine::command::{Body as Told, Command, Watch};
-use pitlane_engine::event::{Body, Event, What};
+use pitlane_engine::command::{CommandKind, Command, Watch};
+use pitlane_engine::event::{EventKind, Event, What};
 use pitlane_engine::id::{OrderHandle, PortId, SecurityId, ShardId};
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::refdata::{RefData, Rows};
@@ -50,8 +50,8 @@ impl Life {
 
     /// Ports say again what they want to hear, and the outside venue is there.
     fn listen(&mut self) -> Result<(), String> {
-        self.tell(Told::Watch { port: PortId(0), what: Watch::Everything, on: true })?;
-        self.tell(Told::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: true })
+        self.tell(CommandKind::Watch { port: PortId(0), what: Watch::Everything, on: true })?;
+        self.tell(CommandKind::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: true })
     }
 
     pub fn step(&mut self, deed: &Deed) -> Result<(), String> {
@@ -59,9 +59,9 @@ impl Life {
         let body = match *deed {
             Deed::Wait(ns) => return self.wait(ns),
             Deed::Plain(body) => body,
-            Deed::Modify { nth, id, changes } => Told::Modify { order: handle(nth), id, changes },
-            Deed::Cancel { nth, id } => Told::Cancel { order: handle(nth), id },
-            Deed::Report { nth, report } => Told::Report { order: handle(nth), report },
+            Deed::Modify { nth, id, changes } => CommandKind::Modify { order: handle(nth), id, changes },
+            Deed::Cancel { nth, id } => CommandKind::Cancel { order: handle(nth), id },
+            Deed::Report { nth, report } => CommandKind::Report { order: handle(nth), report },
         };
         self.tell(body)
     }
@@ -69,7 +69,7 @@ impl Life {
     fn wait(&mut self, ns: u64) -> Result<(), String> {
         self.now = self.now.plus(ns);
         if self.shard.deadline().is_some_and(|deadline| deadline <= self.now) {
-            self.tell(Told::Timer)?;
+            self.tell(CommandKind::Timer)?;
         }
         Ok(())
     }
@@ -78,14 +78,14 @@ impl Life {
         self.now
     }
 
-    fn tell(&mut self, body: Told) -> Result<(), String> {
+    fn tell(&mut self, body: CommandKind) -> Result<(), String> {
         let command = Command::new(world::source(0, 1), 1, body);
         self.journal.push(Entry::Told(self.now, command));
         self.shard.apply(self.now, &command, &mut self.out);
         let events = self.hear()?;
-        if matches!(body, Told::Submit { .. } | Told::Close { .. }) {
+        if matches!(body, CommandKind::Submit { .. } | CommandKind::Close { .. }) {
             let entered = events.iter().find_map(|event| match &event.body {
-                Body::Order(o) if matches!(o.what, What::Entered | What::Rejected) => Some(o.order),
+                EventKind::Order(o) if matches!(o.what, What::Entered | What::Rejected) => Some(o.order),
                 _ => None,
             });
             self.handles.push(entered.unwrap_or(OrderHandle::NONE));

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use pitlane_engine::command::{Body, Command, ExecRef, Report, VenueState};
-use pitlane_engine::event::{Ask, Body as Said, Event, Instruction};
+use pitlane_engine::command::{CommandKind, Command, ExecRef, Report, VenueState};
+use pitlane_engine::event::{Ask, EventKind, Event, Instruction};
 use pitlane_engine::id::{OrderHandle, PortId, Source};
 use pitlane_engine::mesh::{Broadcast, PortEnd};
 use pitlane_engine::number::{Notional, Price, Qty};
@@ -97,7 +97,7 @@ impl Outside {
         let patience = if self.chaos { self.dice.below(4) as usize } else { usize::MAX };
         while work < patience {
             let Some(command) = self.mail.front() else { break };
-            let Body::Report { order, .. } = command.body else { break };
+            let CommandKind::Report { order, .. } = command.body else { break };
             if port.send(order.shard(), *command).is_err() {
                 return work;
             }
@@ -120,20 +120,20 @@ impl Outside {
             // what follows it in its order, is told until it is heard: the shard does not ask for an order that has ended.
             let mut owed = BTreeSet::new();
             self.mail.retain(|command| match command.body {
-                Body::Report { order, report: Report::Amended { .. } } => {
+                CommandKind::Report { order, report: Report::Amended { .. } } => {
                     owed.insert(order);
                     true
                 }
-                Body::Report { order, .. } => owed.contains(&order),
+                CommandKind::Report { order, .. } => owed.contains(&order),
                 _ => false,
             });
         }
-        let body = Body::Adapter { adapter: world::OUTSIDE_ADAPTER, connected };
+        let body = CommandKind::Adapter { adapter: world::OUTSIDE_ADAPTER, connected };
         self.news = Some(Broadcast::new(Command::new(source(), 0, body)));
     }
 
     fn hear(&mut self, event: &Event) {
-        let Said::ToVenue(instruction) = event.body else { return };
+        let EventKind::ToVenue(instruction) = event.body else { return };
         if !self.connected {
             // Sent into a dead connection; half of it arrives all the same, but no answer comes back.
             if self.dice.percent(50) {
@@ -284,7 +284,7 @@ impl Outside {
     /// Whether a fill that was taken back is still to be told of.
     fn is_owed(&self, order: OrderHandle) -> bool {
         self.mail.iter().any(|command| match command.body {
-            Body::Report { order: other, report: Report::Amended { .. } } => other == order,
+            CommandKind::Report { order: other, report: Report::Amended { .. } } => other == order,
             _ => false,
         })
     }
@@ -292,7 +292,7 @@ impl Outside {
     fn say(&mut self, order: OrderHandle, report: Report) {
         // Into a dead connection nothing is said that would not be told later.
         if self.connected || matches!(report, Report::Amended { .. }) || self.is_owed(order) {
-            self.mail.push_back(Command::new(source(), 0, Body::Report { order, report }));
+            self.mail.push_back(Command::new(source(), 0, CommandKind::Report { order, report }));
         }
     }
 

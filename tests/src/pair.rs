@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pitlane_engine::command::{Body as Told, Command, Watch};
-use pitlane_engine::event::{Body, Depth, EVENTS_PER_COMMAND_MAX, Event, What};
+use pitlane_engine::command::{CommandKind, Command, Watch};
+use pitlane_engine::event::{EventKind, Depth, EVENTS_PER_COMMAND_MAX, Event, What};
 use pitlane_engine::id::{OrderHandle, PortId, SecurityId, ShardId, Source, StrategyId};
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::refdata::RefData;
@@ -57,7 +57,7 @@ impl Pair {
             hash: 0,
             depths: BTreeMap::new(),
         };
-        let watch = Told::Watch { port: READER, what: Watch::Everything, on: true };
+        let watch = CommandKind::Watch { port: READER, what: Watch::Everything, on: true };
         pair.play(&Command::new(source(), 0, watch));
         pair.watch_depths();
         pair
@@ -66,7 +66,7 @@ impl Pair {
     fn watch_depths(&mut self) {
         let reference = self.shard.reference().clone();
         for row in reference.securities() {
-            let watch = Told::Watch { port: READER, what: Watch::Depth(row.id), on: true };
+            let watch = CommandKind::Watch { port: READER, what: Watch::Depth(row.id), on: true };
             let events = self.play(&Command::new(source(), 0, watch));
             self.see_depths(&events);
         }
@@ -77,9 +77,9 @@ impl Pair {
         let body = match *deed {
             Deed::Wait(ns) => return self.wait(ns),
             Deed::Plain(body) => body,
-            Deed::Modify { nth, id, changes } => Told::Modify { order: self.handle(nth), id, changes },
-            Deed::Cancel { nth, id } => Told::Cancel { order: self.handle(nth), id },
-            Deed::Report { nth, report } => Told::Report { order: self.handle(nth), report },
+            Deed::Modify { nth, id, changes } => CommandKind::Modify { order: self.handle(nth), id, changes },
+            Deed::Cancel { nth, id } => CommandKind::Cancel { order: self.handle(nth), id },
+            Deed::Report { nth, report } => CommandKind::Report { order: self.handle(nth), report },
         };
         self.tell(body)
     }
@@ -93,7 +93,7 @@ impl Pair {
         let end = self.now.plus(ns);
         while let Some(deadline) = self.shard.deadline().filter(|&deadline| deadline <= end) {
             self.now = self.now.max(deadline);
-            self.tell(Told::Timer)?;
+            self.tell(CommandKind::Timer)?;
             if self.shard.deadline().is_some_and(|next| next <= deadline) {
                 return Err(format!("the timer of {deadline} has not gone away"));
             }
@@ -102,7 +102,7 @@ impl Pair {
         Ok(())
     }
 
-    fn tell(&mut self, body: Told) -> Result<(), String> {
+    fn tell(&mut self, body: CommandKind) -> Result<(), String> {
         self.token += 1;
         let command = Command::new(source(), self.token, body);
         let orders_before = self.twin.orders.len();
@@ -122,7 +122,7 @@ impl Pair {
         compare(&expected, &told)?;
         self.check_credit()?;
         for event in &events {
-            if let Body::Forgotten { order, .. } = event.body {
+            if let EventKind::Forgotten { order, .. } = event.body {
                 let forgotten = self.twin.forget(order).ok_or("forgotten, but never known")?;
                 if !self.twin.orders[forgotten].is_over() {
                     return Err(format!("forgotten while open: {order:?}"));
@@ -153,7 +153,7 @@ impl Pair {
 
     fn see_depths(&mut self, events: &[Event]) {
         for event in events {
-            if let Body::Depth(depth) = event.body {
+            if let EventKind::Depth(depth) = event.body {
                 self.depths.insert((depth.security, depth.side), depth);
             }
         }
@@ -168,7 +168,7 @@ impl Pair {
             let events = take(&mut self.out);
             self.see_depths(&events);
             told.extend(events.iter().filter_map(|event| match &event.body {
-                Body::Depth(depth) => Some(depth.security),
+                EventKind::Depth(depth) => Some(depth.security),
                 _ => None,
             }));
         }
@@ -215,15 +215,15 @@ impl Pair {
     }
 
     /// Learns under which handles the shard keeps new orders: those of the command, and of a close that has waited.
-    fn bind(&mut self, body: &Told, order: usize, events: &[Event]) {
+    fn bind(&mut self, body: &CommandKind, order: usize, events: &[Event]) {
         let entered: Vec<OrderHandle> = events
             .iter()
             .filter_map(|event| match &event.body {
-                Body::Order(o) if matches!(o.what, What::Entered | What::Rejected) => Some(o.order),
+                EventKind::Order(o) if matches!(o.what, What::Entered | What::Rejected) => Some(o.order),
                 _ => None,
             })
             .collect();
-        if matches!(body, Told::Submit { .. } | Told::Close { .. }) {
+        if matches!(body, CommandKind::Submit { .. } | CommandKind::Close { .. }) {
             self.handles.push(entered.first().copied().unwrap_or(OrderHandle::NONE));
         }
         let handles = entered.into_iter().filter(|handle| *handle != OrderHandle::NONE);
@@ -233,12 +233,12 @@ impl Pair {
     }
 
     /// An event in the twin's words; None for what the twin does not speak of.
-    fn said(&self, body: &Body) -> Option<Said> {
+    fn said(&self, body: &EventKind) -> Option<Said> {
         match body {
-            // Told again for readers who may have put the order away.
-            Body::Order(order) if matches!(order.what, What::Replaced | What::Image) => None,
-            Body::Order(order) if order.order == OrderHandle::NONE => Some(Said::Unrecorded(order.reason)),
-            Body::Order(_) | Body::Status(_) => {
+            // CommandKind again for readers who may have put the order away.
+            EventKind::Order(order) if matches!(order.what, What::Replaced | What::Image) => None,
+            EventKind::Order(order) if order.order == OrderHandle::NONE => Some(Said::Unrecorded(order.reason)),
+            EventKind::Order(_) | EventKind::Status(_) => {
                 let event = Event { seq: 1, at: self.now, body: *body };
                 let r = event.report().expect("an order event has a report");
                 Some(Said::Report(Report {
@@ -256,14 +256,14 @@ impl Pair {
                     in_doubt: r.in_doubt,
                 }))
             }
-            Body::Refused(r) => Some(Said::Refused(Refused {
+            EventKind::Refused(r) => Some(Said::Refused(Refused {
                 order: self.twin.order(r.order),
                 request_id: r.request_id,
                 request: r.request,
                 status: r.status,
                 reason: r.reason,
             })),
-            Body::Booked(b) => Some(Said::Booked(Booked {
+            EventKind::Booked(b) => Some(Said::Booked(Booked {
                 order: self.twin.order(b.order),
                 transaction: Transaction {
                     kind: b.kind,
@@ -283,29 +283,29 @@ impl Pair {
                 },
                 cash: b.cash,
             })),
-            Body::Alert { alert, .. } => Some(Said::Alert(*alert)),
-            Body::Done { reason, .. } => Some(Said::Done(*reason)),
-            Body::Forgotten { .. }
-            | Body::Adjusted { .. }
-            | Body::Tick(_)
-            | Body::Depth(_)
-            | Body::Subscription { .. }
-            | Body::Session { .. }
-            | Body::Halt { .. }
-            | Body::TradingDay { .. }
-            | Body::Phase { .. }
-            | Body::Adapter { .. }
-            | Body::Limits { .. }
-            | Body::Restrict { .. }
-            | Body::Kill { .. }
-            | Body::Directed { .. }
-            | Body::Sender { .. }
-            | Body::Sent { .. }
-            | Body::ToVenue(_)
-            | Body::Budget(_)
-            | Body::SnapshotBegin { .. }
-            | Body::SnapshotEnd { .. }
-            | Body::UsedIds(_) => None,
+            EventKind::Alert { alert, .. } => Some(Said::Alert(*alert)),
+            EventKind::Done { reason, .. } => Some(Said::Done(*reason)),
+            EventKind::Forgotten { .. }
+            | EventKind::Adjusted { .. }
+            | EventKind::Tick(_)
+            | EventKind::Depth(_)
+            | EventKind::Subscription { .. }
+            | EventKind::Session { .. }
+            | EventKind::Halt { .. }
+            | EventKind::TradingDay { .. }
+            | EventKind::Phase { .. }
+            | EventKind::Adapter { .. }
+            | EventKind::Limits { .. }
+            | EventKind::Restrict { .. }
+            | EventKind::Kill { .. }
+            | EventKind::Directed { .. }
+            | EventKind::Sender { .. }
+            | EventKind::Sent { .. }
+            | EventKind::ToVenue(_)
+            | EventKind::Budget(_)
+            | EventKind::SnapshotBegin { .. }
+            | EventKind::SnapshotEnd { .. }
+            | EventKind::UsedIds(_) => None,
         }
     }
 }

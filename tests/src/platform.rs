@@ -8,7 +8,7 @@ mod settling;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use pitlane_engine::command::{Body as Told, Command, Limits, Scope, Watch};
+use pitlane_engine::command::{CommandKind, Command, Limits, Scope, Watch};
 use pitlane_engine::feed::{Feed, FeedSettings};
 use pitlane_engine::id::{Origin, PortId, ShardId, Source, StrategyId};
 use pitlane_engine::mesh::{Broadcast, Depths, PortClass, PortEnd, mesh};
@@ -178,19 +178,19 @@ impl Platform {
             (CONTROL, Watch::Budgets),
         ];
         for (port, what) in watches {
-            self.errand_all(Told::Watch { port, what, on: true });
+            self.errand_all(CommandKind::Watch { port, what, on: true });
         }
-        self.errand_all(Told::Snapshot { port: VIEW });
+        self.errand_all(CommandKind::Snapshot { port: VIEW });
         for deed in Workload::opening() {
             // The outside venue itself says when it is connected.
-            if let Deed::Plain(body @ Told::Phase { .. }) = deed {
+            if let Deed::Plain(body @ CommandKind::Phase { .. }) = deed {
                 self.errand_all(body);
             }
         }
         let limits = self.limits.map(|limits| (Scope::Strategy(StrategyId(1)), limits));
         let credit = self.credit.map(|credit| (Scope::Account(world::HOME_ACCOUNTS[0]), credit));
         for (scope, limits) in limits.into_iter().chain(credit) {
-            self.errand_all(Told::Limits { scope, limits });
+            self.errand_all(CommandKind::Limits { scope, limits });
             let control = &mut self.control;
             self.treasury.set_limits(scope, &limits, |shard, command| {
                 control.push_back(Errand::One(shard, command));
@@ -208,7 +208,7 @@ impl Platform {
         self.outside.chaos = true;
     }
 
-    fn errand_all(&mut self, body: Told) {
+    fn errand_all(&mut self, body: CommandKind) {
         let command = Command::new(source(CONTROL, Origin::Server), 1, body);
         self.control.push_back(Errand::All(Broadcast::new(command)));
     }

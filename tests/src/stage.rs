@@ -1,8 +1,8 @@
 //! One real shard on a stage: tests tell it commands and look at what it says.
 
-use pitlane_engine::command::{Body as Told, BudgetAct, BudgetKind, Command, ExecRef, Phase, Report, Watch};
+use pitlane_engine::command::{CommandKind, BudgetAct, BudgetKind, Command, ExecRef, Phase, Report, Watch};
 use pitlane_engine::command::{Budget, Quote, Scope, Trade};
-use pitlane_engine::event::{Body, Event, OrderReport, Refusal, What};
+use pitlane_engine::event::{EventKind, Event, OrderReport, Refusal, What};
 use pitlane_engine::id::{IntId, OrderHandle, PortId, SecurityId, ShardId, StrategyId};
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::reason::Reason;
@@ -32,9 +32,9 @@ impl Stage {
     pub fn new(settings: ShardSettings) -> Stage {
         let mut stage = Stage::bare(settings);
         for strategy in world::STRATEGIES {
-            stage.tell(Told::Phase { strategy, phase: Phase::Running });
+            stage.tell(CommandKind::Phase { strategy, phase: Phase::Running });
         }
-        stage.tell(Told::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: true });
+        stage.tell(CommandKind::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: true });
         stage
     }
 
@@ -50,13 +50,13 @@ impl Stage {
             ids: 0,
         };
         for what in [Watch::Everything, Watch::Venue(world::OUTSIDE_ADAPTER), Watch::Budgets] {
-            stage.tell(Told::Watch { port: PortId(0), what, on: true });
+            stage.tell(CommandKind::Watch { port: PortId(0), what, on: true });
         }
         stage
     }
 
     /// Tells one command and gives everything said to it. The rules of [`Checker`] hold throughout.
-    pub fn tell(&mut self, body: Told) -> Vec<Event> {
+    pub fn tell(&mut self, body: CommandKind) -> Vec<Event> {
         self.token += 1;
         let command = Command::new(world::source(0, 1), self.token, body);
         self.shard.apply(self.now, &command, &mut self.out);
@@ -93,23 +93,23 @@ impl Stage {
     /// Submits, and gives the handle with what was said.
     pub fn submit(&mut self, terms: Terms) -> (OrderHandle, Vec<Event>) {
         let id = self.id();
-        let events = self.tell(Told::Submit { id, terms });
+        let events = self.tell(CommandKind::Submit { id, terms });
         let handle = reports(&events).first().map_or(OrderHandle::NONE, |report| report.order);
         (handle, events)
     }
 
     pub fn modify(&mut self, order: OrderHandle, changes: Changes) -> Vec<Event> {
         let id = self.id();
-        self.tell(Told::Modify { order, id, changes })
+        self.tell(CommandKind::Modify { order, id, changes })
     }
 
     pub fn cancel(&mut self, order: OrderHandle) -> Vec<Event> {
         let id = self.id();
-        self.tell(Told::Cancel { order, id })
+        self.tell(CommandKind::Cancel { order, id })
     }
 
     pub fn report(&mut self, order: OrderHandle, report: Report) -> Vec<Event> {
-        self.tell(Told::Report { order, report })
+        self.tell(CommandKind::Report { order, report })
     }
 
     pub fn fill(&mut self, order: OrderHandle, exec: u128, qty: &str, price: &str) -> Vec<Event> {
@@ -125,17 +125,17 @@ impl Stage {
             ask_size: world::qty(ask.1),
             at: self.now,
         };
-        self.tell(Told::Quote { security, quote })
+        self.tell(CommandKind::Quote { security, quote })
     }
 
     pub fn trade(&mut self, security: SecurityId, price: &str, size: &str) -> Vec<Event> {
         let trade = Trade { price: world::price(price), size: world::qty(size), at: self.now };
-        self.tell(Told::Trade { security, trade })
+        self.tell(CommandKind::Trade { security, trade })
     }
 
     /// The whole of a limit that spans securities, as a treasury would give it to the only shard.
     pub fn budget(&mut self, scope: Scope, kind: BudgetKind, share: i64) {
-        self.tell(Told::Budget(Budget { scope, kind, act: BudgetAct::Set(share) }));
+        self.tell(CommandKind::Budget(Budget { scope, kind, act: BudgetAct::Set(share) }));
     }
 }
 
@@ -159,13 +159,13 @@ pub fn limit(security: SecurityId, side: Side, qty: &str, price: &str) -> Terms 
 
 /// The reports among events; the telling of changed terms, which has no quantities of its own, is left out.
 pub fn reports(events: &[Event]) -> Vec<OrderReport> {
-    let whole = |event: &&Event| !matches!(&event.body, Body::Order(order) if order.what == What::Replaced);
+    let whole = |event: &&Event| !matches!(&event.body, EventKind::Order(order) if order.what == What::Replaced);
     events.iter().filter(whole).filter_map(Event::report).collect()
 }
 
 pub fn refusals(events: &[Event]) -> Vec<Refusal> {
     let refusal = |event: &Event| match event.body {
-        Body::Refused(refusal) => Some(refusal),
+        EventKind::Refused(refusal) => Some(refusal),
         _ => None,
     };
     events.iter().filter_map(refusal).collect()
@@ -174,7 +174,7 @@ pub fn refusals(events: &[Event]) -> Vec<Refusal> {
 /// How the command ended.
 pub fn done(events: &[Event]) -> Reason {
     let done = |event: &Event| match event.body {
-        Body::Done { reason, .. } => Some(reason),
+        EventKind::Done { reason, .. } => Some(reason),
         _ => None,
     };
     events.iter().find_map(done).unwrap_or(Reason::None)
@@ -185,8 +185,8 @@ pub fn reasons(events: &[Event]) -> Vec<Reason> {
     let mut reasons: Vec<Reason> = events
         .iter()
         .filter_map(|event| match &event.body {
-            Body::Refused(refusal) => Some(refusal.reason),
-            Body::Done { reason, .. } | Body::Alert { reason, .. } => Some(*reason),
+            EventKind::Refused(refusal) => Some(refusal.reason),
+            EventKind::Done { reason, .. } | EventKind::Alert { reason, .. } => Some(*reason),
             _ => event.report().map(|report| report.reason),
         })
         .filter(|&reason| reason != Reason::None)

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pitlane_engine::command::{Body as Told, Command, Phase, Trade, Watch};
-use pitlane_engine::event::{Alert, Ask, Body, Event, OrderReport, Refusal, Tick};
+use pitlane_engine::command::{CommandKind, Command, Phase, Trade, Watch};
+use pitlane_engine::event::{Alert, Ask, EventKind, Event, OrderReport, Refusal, Tick};
 use pitlane_engine::id::{IntId, OrderHandle, Origin, PortId, SecurityId, ShardId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
 use pitlane_engine::number::Qty;
@@ -96,10 +96,10 @@ impl Stage {
             ticks: BTreeMap::new(),
         };
         stage
-            .tell(CONTROL, Told::Watch { port: VENUE, what: Watch::Venue(world::OUTSIDE_ADAPTER), on: true });
-        stage.tell(CONTROL, Told::Watch { port: CLIENT, what: Watch::Everything, on: true });
+            .tell(CONTROL, CommandKind::Watch { port: VENUE, what: Watch::Venue(world::OUTSIDE_ADAPTER), on: true });
+        stage.tell(CONTROL, CommandKind::Watch { port: CLIENT, what: Watch::Everything, on: true });
         for strategy in world::STRATEGIES {
-            stage.tell(CONTROL, Told::Phase { strategy, phase: Phase::Running });
+            stage.tell(CONTROL, CommandKind::Phase { strategy, phase: Phase::Running });
         }
         stage
     }
@@ -112,7 +112,7 @@ impl Stage {
         self.session.reject_never_sent();
         (self.hears, self.stores, self.told_touches) = (true, true, None);
         self.wire.clear();
-        self.tell(VENUE, Told::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: false });
+        self.tell(VENUE, CommandKind::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: false });
     }
 
     pub fn connect(&mut self) -> bool {
@@ -158,7 +158,7 @@ impl Stage {
             tif: Tif::Gtc,
             ..Terms::default()
         };
-        self.tell(CLIENT, Told::Submit { id: int_id(id), terms });
+        self.tell(CLIENT, CommandKind::Submit { id: int_id(id), terms });
     }
 
     /// A stop, good for `until_ns` nanoseconds or until it is cancelled.
@@ -176,25 +176,25 @@ impl Stage {
             tif_date: until_ns.map_or(Timestamp::ZERO, |ns| self.now.plus(ns)),
             ..Terms::default()
         };
-        self.tell(CLIENT, Told::Submit { id: int_id(id), terms });
+        self.tell(CLIENT, CommandKind::Submit { id: int_id(id), terms });
     }
 
     /// The market of the security trades at this price.
     pub fn trade(&mut self, price: &str) {
         let trade = Trade { price: world::price(price), size: world::qty("1"), at: self.now };
-        self.tell(CONTROL, Told::Trade { security: SecurityId(8), trade });
+        self.tell(CONTROL, CommandKind::Trade { security: SecurityId(8), trade });
     }
 
     pub fn cancel(&mut self, id: &str, order: &str) {
         let order = self.handle(order);
-        self.tell(CLIENT, Told::Cancel { order, id: int_id(id) });
+        self.tell(CLIENT, CommandKind::Cancel { order, id: int_id(id) });
     }
 
     /// Closes the whole position that orders of this stage make.
     pub fn close(&mut self, id: &str) {
         self.tell(
             CLIENT,
-            Told::Close {
+            CommandKind::Close {
                 id: int_id(id),
                 strategy: world::STRATEGIES[1],
                 account: world::OUTSIDE_ACCOUNT,
@@ -207,7 +207,7 @@ impl Stage {
     pub fn replace(&mut self, id: &str, order: &str, qty: &str) {
         let order = self.handle(order);
         let changes = Changes::default().with_qty(world::qty(qty));
-        self.tell(CLIENT, Told::Modify { order, id: int_id(id), changes });
+        self.tell(CLIENT, CommandKind::Modify { order, id: int_id(id), changes });
     }
 
     /// What the client knows of the order that began with this id.
@@ -219,7 +219,7 @@ impl Stage {
         self.orders.get(id).map_or(OrderHandle::NONE, |known| known.last.order)
     }
 
-    fn tell(&mut self, port: PortId, body: Told) {
+    fn tell(&mut self, port: PortId, body: CommandKind) {
         let origin = if port == CLIENT { Origin::Fix } else { Origin::Server };
         let command = Command::new(Source { origin, port, session: 1 }, 1, body);
         self.ports[port.0 as usize].send(ShardId(0), command).expect("the lane is empty");
@@ -259,7 +259,7 @@ impl Stage {
         let mut work = 0;
         while let Some((shard, event)) = self.ports[VENUE.0 as usize].poll_event() {
             work += 1;
-            let Body::ToVenue(instruction) = &event.body else { continue };
+            let EventKind::ToVenue(instruction) = &event.body else { continue };
             if self.hears {
                 self.session.handle_instruction(self.now, shard, event.seq, instruction);
             } else if instruction.ask == Ask::New {
@@ -278,9 +278,9 @@ impl Stage {
 
     fn note(&mut self, event: &Event) {
         match &event.body {
-            Body::Alert { alert, .. } => self.alerts.push(*alert),
-            Body::Tick(tick) => _ = self.ticks.insert(tick.security, *tick),
-            Body::Refused(refusal) => {
+            EventKind::Alert { alert, .. } => self.alerts.push(*alert),
+            EventKind::Tick(tick) => _ = self.ticks.insert(tick.security, *tick),
+            EventKind::Refused(refusal) => {
                 self.refusals.push(*refusal);
                 let known = self.orders.values_mut().find(|known| known.last.order == refusal.order);
                 known.into_iter().for_each(|known| known.last.status = refusal.status);
@@ -314,7 +314,7 @@ impl Stage {
                 continue;
             }
             let source = self.settings.source;
-            let body = Told::Report { order: told.order, report: told.report };
+            let body = CommandKind::Report { order: told.order, report: told.report };
             let sent = self.ports[VENUE.0 as usize].send(ShardId(0), Command::new(source, 0, body));
             sent.expect("the lane has room");
             self.worker.poll(self.now);
@@ -326,7 +326,7 @@ impl Stage {
             let states =
                 if was_connected && touches.is_some() { &[false, true][..] } else { &[touches.is_some()] };
             for &connected in states {
-                let body = Told::Adapter { adapter: world::OUTSIDE_ADAPTER, connected };
+                let body = CommandKind::Adapter { adapter: world::OUTSIDE_ADAPTER, connected };
                 let command = Command::new(self.settings.source, 0, body);
                 self.ports[VENUE.0 as usize].send(ShardId(0), command).expect("the lane has room");
                 work += 1;

@@ -4,7 +4,7 @@
 //! on any number of shards.
 
 use pitlane_engine::command::{
-    Body, Budget, BudgetAct, BudgetKind, ExecRef, Limits, Movement, MovementKind, Phase, Quote, Report,
+    CommandKind, Budget, BudgetAct, BudgetKind, ExecRef, Limits, Movement, MovementKind, Phase, Quote, Report,
     Scope, Session, Trade, VenueState,
 };
 use pitlane_engine::directive::{Directive, Version};
@@ -20,7 +20,7 @@ use crate::world;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deed {
     /// A command that names no order, or enters one.
-    Plain(Body),
+    Plain(CommandKind),
     Modify {
         nth: usize,
         id: IntId,
@@ -135,27 +135,27 @@ impl Workload {
         let deeds = |account| {
             let scope = Scope::Account(account);
             let budget = Budget { scope, kind: BudgetKind::Credit, act };
-            [Deed::Plain(Body::Limits { scope, limits }), Deed::Plain(Body::Budget(budget))]
+            [Deed::Plain(CommandKind::Limits { scope, limits }), Deed::Plain(CommandKind::Budget(budget))]
         };
         CREDITED.into_iter().flat_map(deeds).collect()
     }
 
     /// Another credit for one of them, in another currency, or none.
-    fn another_credit(&mut self) -> Body {
+    fn another_credit(&mut self) -> CommandKind {
         let scope = Scope::Account(self.dice.pick(&CREDITED));
         let credit = Money::whole(self.dice.pick(&[0, 500, 3_000, 50_000])).expect("a small number");
         let credit_currency = world::currency(self.dice.pick(&["USD", "USD", "USD", "EUR"]));
-        Body::Limits { scope, limits: Limits { credit, credit_currency, ..Limits::default() } }
+        CommandKind::Limits { scope, limits: Limits { credit, credit_currency, ..Limits::default() } }
     }
 
     /// What every run begins with, so that there is something to do.
     pub fn opening() -> Vec<Deed> {
         let running = world::STRATEGIES
             .iter()
-            .map(|&strategy| Deed::Plain(Body::Phase { strategy, phase: Phase::Running }));
-        let connected = Deed::Plain(Body::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: true });
+            .map(|&strategy| Deed::Plain(CommandKind::Phase { strategy, phase: Phase::Running }));
+        let connected = Deed::Plain(CommandKind::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: true });
         let subscribe =
-            |&security| Deed::Plain(Body::Subscribe { strategy: world::STRATEGIES[0], security, on: true });
+            |&security| Deed::Plain(CommandKind::Subscribe { strategy: world::STRATEGIES[0], security, on: true });
         running.chain([connected]).chain(world::SHARES.iter().chain(&world::FUTURES).map(subscribe)).collect()
     }
 
@@ -270,7 +270,7 @@ impl Workload {
             self.spoil(&mut terms, now);
         }
         self.submitted += 1;
-        Deed::Plain(Body::Submit { id: self.id(), terms })
+        Deed::Plain(CommandKind::Submit { id: self.id(), terms })
     }
 
     /// Makes one thing wrong.
@@ -333,16 +333,16 @@ impl Workload {
         self.submitted += 1;
         let id = self.id();
         let strategy = self.dice.pick(&world::STRATEGIES);
-        Deed::Plain(Body::Close { id, strategy, account: self.account(security), security, qty })
+        Deed::Plain(CommandKind::Close { id, strategy, account: self.account(security), security, qty })
     }
 
     fn feed(&mut self, now: Timestamp) -> Deed {
         let security = self.security();
         let (quote, trade) = (self.quote(security, now), self.trade(security, now));
         Deed::Plain(match self.dice.below(5) {
-            0 | 1 => Body::Quote { security, quote },
-            2 | 3 => Body::Trade { security, trade },
-            _ => Body::Tick { security, quote, trade },
+            0 | 1 => CommandKind::Quote { security, quote },
+            2 | 3 => CommandKind::Trade { security, trade },
+            _ => CommandKind::Tick { security, quote, trade },
         })
     }
 
@@ -428,7 +428,7 @@ impl Workload {
 
     fn session(&mut self, now: Timestamp) -> Deed {
         if self.dice.percent(30) {
-            return Deed::Plain(Body::Halt { security: self.security(), on: self.dice.percent(50) });
+            return Deed::Plain(CommandKind::Halt { security: self.security(), on: self.dice.percent(50) });
         }
         let exchange = self.dice.pick(&[world::AUCTIONS, world::AUCTIONS, world::PLAIN, world::OUTSIDE]);
         let session = self.dice.pick(&[
@@ -441,9 +441,9 @@ impl Workload {
         if self.dice.percent(40) {
             let has_hours = self.dice.percent(80);
             let since = if has_hours { now } else { Timestamp::ZERO };
-            return Deed::Plain(Body::Schedule { exchange, session, since, has_hours });
+            return Deed::Plain(CommandKind::Schedule { exchange, session, since, has_hours });
         }
-        Deed::Plain(Body::Session { exchange, session })
+        Deed::Plain(CommandKind::Session { exchange, session })
     }
 
     fn scope(&mut self) -> Scope {
@@ -473,40 +473,40 @@ impl Workload {
                 // Versions come in any order: the newest stands.
                 let version = Version(1 + self.dice.below(self.directed + 4));
                 self.directed += 1;
-                Body::Direct { version, directive: self.directive(security) }
+                CommandKind::Direct { version, directive: self.directive(security) }
             }
-            0 => Body::Kill { scope: self.scope(), on: self.dice.percent(30) },
-            1 => Body::Restrict { scope: self.scope(), security, on: self.dice.percent(30) },
-            2 => Body::Phase {
+            0 => CommandKind::Kill { scope: self.scope(), on: self.dice.percent(30) },
+            1 => CommandKind::Restrict { scope: self.scope(), security, on: self.dice.percent(30) },
+            2 => CommandKind::Phase {
                 strategy,
                 phase: self.dice.pick(&[Phase::Running, Phase::Running, Phase::Stop]),
             },
-            3 => Body::Transaction(self.movement()),
+            3 => CommandKind::Transaction(self.movement()),
             4 if self.dice.percent(50) => {
                 let day = Day(world::START_DAY + self.dice.between(-1, 2) as i32);
-                Body::Expiry { exchange: self.dice.pick(&world::EXCHANGES), day }
+                CommandKind::Expiry { exchange: self.dice.pick(&world::EXCHANGES), day }
             }
-            4 => Body::Expire { security, price: self.price(security) },
-            5 => Body::ResetPositions,
-            6 => Body::ResetCash,
-            7 => Body::TradingDay { day: Day(now.day().0) },
-            8 => Body::Subscribe { strategy, security, on: self.dice.percent(60) },
-            9 => Body::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: self.dice.percent(60) },
+            4 => CommandKind::Expire { security, price: self.price(security) },
+            5 => CommandKind::ResetPositions,
+            6 => CommandKind::ResetCash,
+            7 => CommandKind::TradingDay { day: Day(now.day().0) },
+            8 => CommandKind::Subscribe { strategy, security, on: self.dice.percent(60) },
+            9 => CommandKind::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: self.dice.percent(60) },
             10 if self.profile.limits => {
                 let scope = self.scope();
                 let kind = self.dice.pick(&[BudgetKind::OpenOrders, BudgetKind::OrdersPerSecond]);
-                Body::Budget(Budget { scope, kind, act: BudgetAct::Set(self.dice.between(0, 9)) })
+                CommandKind::Budget(Budget { scope, kind, act: BudgetAct::Set(self.dice.between(0, 9)) })
             }
             10 if self.profile.credit.is_some() && self.dice.percent(50) => {
                 let scope = Scope::Account(self.dice.pick(&CREDITED));
                 let act =
                     BudgetAct::Set(Money::whole(self.dice.between(0, 9_000)).expect("a small number").raw());
-                Body::Budget(Budget { scope, kind: BudgetKind::Credit, act })
+                CommandKind::Budget(Budget { scope, kind: BudgetKind::Credit, act })
             }
             10 if self.profile.credit.is_some() => self.another_credit(),
-            11 if self.profile.credit.is_some() => Body::Transaction(self.movement()),
-            _ if self.profile.limits => Body::Limits { scope: self.scope(), limits: self.limits() },
-            _ => Body::ResetCash,
+            11 if self.profile.credit.is_some() => CommandKind::Transaction(self.movement()),
+            _ if self.profile.limits => CommandKind::Limits { scope: self.scope(), limits: self.limits() },
+            _ => CommandKind::ResetCash,
         })
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pitlane_engine::command::{Body as Told, Command, Phase, Quote, Watch};
+use pitlane_engine::command::{CommandKind, Command, Phase, Quote, Watch};
 use pitlane_engine::event::OrderReport;
 use pitlane_engine::id::{OrderHandle, Origin, PortId, SecurityId, ShardId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
@@ -39,8 +39,8 @@ impl SimVenue {
             now: world::start(),
             orders: BTreeMap::new(),
         };
-        rig.tell(Told::Watch { port: PortId(0), what: Watch::Everything, on: true });
-        rig.tell(Told::Phase { strategy: world::STRATEGIES[1], phase: Phase::Running });
+        rig.tell(CommandKind::Watch { port: PortId(0), what: Watch::Everything, on: true });
+        rig.tell(CommandKind::Phase { strategy: world::STRATEGIES[1], phase: Phase::Running });
         rig.quote("110", 0);
         rig
     }
@@ -54,10 +54,10 @@ impl SimVenue {
             ask_size: world::qty(&size.to_string()),
             at: self.now,
         };
-        self.tell(Told::Quote { security: SECURITY, quote });
+        self.tell(CommandKind::Quote { security: SECURITY, quote });
     }
 
-    fn tell(&mut self, body: Told) {
+    fn tell(&mut self, body: CommandKind) {
         let source = Source { origin: Origin::Fix, port: PortId(0), session: 1 };
         self.port.send(ShardId(0), Command::new(source, 1, body)).expect("the lane has room");
         self.now = self.now.plus(1_000);
@@ -93,18 +93,18 @@ impl Rig for SimVenue {
             tif: Tif::Gtc,
             ..Terms::default()
         };
-        self.tell(Told::Submit { id: int_id(id), terms });
+        self.tell(CommandKind::Submit { id: int_id(id), terms });
     }
 
     fn cancel(&mut self, id: &str, order: &str) {
         let order = self.handle(order);
-        self.tell(Told::Cancel { order, id: int_id(id) });
+        self.tell(CommandKind::Cancel { order, id: int_id(id) });
     }
 
     fn replace(&mut self, id: &str, order: &str, qty: u32) {
         let (order, changes) =
             (self.handle(order), Changes::default().with_qty(world::qty(&qty.to_string())));
-        self.tell(Told::Modify { order, id: int_id(id), changes });
+        self.tell(CommandKind::Modify { order, id: int_id(id), changes });
     }
 
     fn act(&mut self, order: &str, act: Act) -> bool {

@@ -3,8 +3,8 @@
 use super::names::NIL;
 use super::roster::{Entry, Stage};
 use super::{Desk, FORGET_PER_POLL_MAX, Ids};
-use crate::command::{Body as Told, Command};
-use crate::event::{Body, Event, OrderReport, OrderTerms, Refusal, Request, What};
+use crate::command::{CommandKind, Command};
+use crate::event::{EventKind, Event, OrderReport, OrderTerms, Refusal, Request, What};
 use crate::id::{IntId, OrderHandle, Source};
 use crate::mesh::PortEnd;
 use crate::reason::Reason;
@@ -42,45 +42,45 @@ impl Desk {
     /// order never was, gives the refusal, to be told as if a shard had said it.
     pub fn handle_event(&mut self, event: &Event) -> Option<Refusal> {
         match &event.body {
-            Body::Order(order) => self.handle_report(&Heard::of_order(order)),
-            Body::Status(report) => self.handle_report(&Heard::of_status(report)),
-            Body::Refused(refusal) => {
+            EventKind::Order(order) => self.handle_report(&Heard::of_order(order)),
+            EventKind::Status(report) => self.handle_report(&Heard::of_status(report)),
+            EventKind::Refused(refusal) => {
                 self.handle_refusal(refusal);
                 None
             }
-            Body::Forgotten { order, source, id } => {
+            EventKind::Forgotten { order, source, id } => {
                 self.handle_forgotten(*order, *source, id);
                 None
             }
-            Body::Done { source, token, reason } => self.handle_done(*source, *token, *reason),
-            Body::TradingDay { day } => {
+            EventKind::Done { source, token, reason } => self.handle_done(*source, *token, *reason),
+            EventKind::TradingDay { day } => {
                 self.handle_day(*day);
                 None
             }
-            Body::UsedIds(used) => {
+            EventKind::UsedIds(used) => {
                 self.handle_used(used);
                 None
             }
-            Body::Booked(_)
-            | Body::Adjusted { .. }
-            | Body::Tick(_)
-            | Body::Depth(_)
-            | Body::Subscription { .. }
-            | Body::Session { .. }
-            | Body::Halt { .. }
-            | Body::Phase { .. }
-            | Body::Adapter { .. }
-            | Body::Limits { .. }
-            | Body::Restrict { .. }
-            | Body::Kill { .. }
-            | Body::Directed { .. }
-            | Body::Alert { .. }
-            | Body::ToVenue(_)
-            | Body::Budget(_)
-            | Body::SnapshotBegin { .. }
-            | Body::SnapshotEnd { .. }
-            | Body::Sender { .. }
-            | Body::Sent { .. } => None,
+            EventKind::Booked(_)
+            | EventKind::Adjusted { .. }
+            | EventKind::Tick(_)
+            | EventKind::Depth(_)
+            | EventKind::Subscription { .. }
+            | EventKind::Session { .. }
+            | EventKind::Halt { .. }
+            | EventKind::Phase { .. }
+            | EventKind::Adapter { .. }
+            | EventKind::Limits { .. }
+            | EventKind::Restrict { .. }
+            | EventKind::Kill { .. }
+            | EventKind::Directed { .. }
+            | EventKind::Alert { .. }
+            | EventKind::ToVenue(_)
+            | EventKind::Budget(_)
+            | EventKind::SnapshotBegin { .. }
+            | EventKind::SnapshotEnd { .. }
+            | EventKind::Sender { .. }
+            | EventKind::Sent { .. } => None,
         }
     }
 
@@ -209,7 +209,7 @@ impl Desk {
         let Entry { handle: order, source, held_token: token, held_sender: sender, .. } = *entry;
         let id = self.names.at(held).id;
         if order != OrderHandle::NONE {
-            let command = Command { source, token, sender, body: Told::Cancel { order, id } };
+            let command = Command { source, token, sender, body: CommandKind::Cancel { order, id } };
             self.ready.push_back((order.shard(), command));
             return None;
         }

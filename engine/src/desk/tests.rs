@@ -1,7 +1,7 @@
 //! A desk, a port, and shards played by the test.
 
 use super::*;
-use crate::event::{Body, Event, OrderTerms, Refusal, Request, What};
+use crate::event::{EventKind, Event, OrderTerms, Refusal, Request, What};
 use crate::id::Origin;
 use crate::mesh::{Depths, PortClass, ShardEnd, mesh};
 use crate::time::Timestamp;
@@ -73,10 +73,10 @@ fn report(order: OrderHandle, ids: (&str, &str), what: What, status: Status) -> 
         tif: Default::default(),
         in_doubt: false,
     };
-    event(Body::Status(report))
+    event(EventKind::Status(report))
 }
 
-fn event(body: Body) -> Event {
+fn event(body: EventKind) -> Event {
     Event { seq: 1, at: Timestamp(1), body }
 }
 
@@ -103,7 +103,7 @@ impl Table {
         self.desk.cancel(&mut self.port, ticket, &id(order)).map(|id| id.to_string())
     }
 
-    fn told(&mut self) -> Vec<Told> {
+    fn told(&mut self) -> Vec<CommandKind> {
         let shards = self.shards.iter_mut();
         shards.flat_map(|shard| std::iter::from_fn(|| shard.poll_command())).map(|c| c.body).collect()
     }
@@ -127,7 +127,7 @@ impl Table {
             sender: Default::default(),
             terms: Terms::default(),
         };
-        assert_eq!(self.desk.handle_event(&event(Body::Order(terms))), None);
+        assert_eq!(self.desk.handle_event(&event(EventKind::Order(terms))), None);
         order
     }
 
@@ -150,7 +150,7 @@ impl Table {
             status,
             reason: Reason::VenueRejected,
         };
-        assert_eq!(self.desk.handle_event(&event(Body::Refused(refusal))), None);
+        assert_eq!(self.desk.handle_event(&event(EventKind::Refused(refusal))), None);
     }
 
     fn known(&self, text: &str) -> Option<(String, String, Status, bool)> {
@@ -171,7 +171,7 @@ fn an_order_goes_to_the_shard_of_its_security_under_the_id_given() {
     assert_eq!(table.desk.submit(&mut table.port, ticket, terms), Ok(id("A")));
     let command = table.shards[1].poll_command().unwrap();
     assert_eq!((command.source, command.token), (source(3), 9));
-    assert_eq!(command.body, Told::Submit { id: id("A"), terms });
+    assert_eq!(command.body, CommandKind::Submit { id: id("A"), terms });
     let known = table.desk.order(3, &id("A")).unwrap();
     assert_eq!((known.order, known.status, known.finished), (OrderHandle::NONE, Status::PendingNew, false));
     assert_eq!(table.desk.order(0, &id("A")), None, "another session, another id");
@@ -184,7 +184,7 @@ fn a_closing_order_is_an_order() {
     let ticket = table.ticket("");
     let closing = Closing { security: SecurityId(2), qty: Qty::from_raw(5), ..Closing::default() };
     let sent = table.desk.close(&mut table.port, ticket, closing).unwrap();
-    let [Told::Close { id, security, qty, .. }] = table.told()[..] else { panic!() };
+    let [CommandKind::Close { id, security, qty, .. }] = table.told()[..] else { panic!() };
     assert_eq!((id, security, qty), (sent, closing.security, closing.qty));
     assert!(table.known("n1").is_some());
 }
@@ -214,7 +214,7 @@ fn a_declined_request_leaves_no_trace() {
     assert_eq!((table.known("X"), table.desk.len()), (None, 2));
     assert_eq!(table.told().len(), 1);
     assert_eq!(table.modify("A", "X").as_deref(), Ok("X"));
-    assert_eq!(table.told(), [Told::Modify { order, id: id("X"), changes: Changes::default() }]);
+    assert_eq!(table.told(), [CommandKind::Modify { order, id: id("X"), changes: Changes::default() }]);
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn every_id_of_the_chain_finds_the_order_and_the_newest_is_told() {
     }
     table.told();
     assert_eq!(table.cancel("A", "D").as_deref(), Ok("D"));
-    assert_eq!(table.told(), [Told::Cancel { order, id: id("D") }]);
+    assert_eq!(table.told(), [CommandKind::Cancel { order, id: id("D") }]);
     table.hear(order, ("D", "C"), What::CancelPending, Status::PendingCancel);
     assert_eq!(table.known("D"), None, "a cancel gives the order no name");
     table.hear(order, ("D", "C"), What::Canceled, Status::Canceled);
@@ -281,7 +281,7 @@ fn an_order_in_flight_holds_one_cancel_and_no_modification() {
     assert_eq!((table.desk.poll(&mut table.port), table.told()), (0, vec![]));
     let order = table.enter("A");
     assert_eq!(table.desk.poll(&mut table.port), 1);
-    assert_eq!(table.told(), [Told::Cancel { order, id: id("C") }]);
+    assert_eq!(table.told(), [CommandKind::Cancel { order, id: id("C") }]);
     assert_eq!(table.desk.poll(&mut table.port), 0);
 }
 
@@ -314,7 +314,7 @@ fn a_held_cancel_is_answered_even_if_there_never_is_an_order() {
     table.submit("D").unwrap();
     let token = table.token;
     table.cancel("D", "E").unwrap();
-    let done = |token, reason| event(Body::Done { source: source(0), token, reason });
+    let done = |token, reason| event(EventKind::Done { source: source(0), token, reason });
     assert_eq!(table.desk.handle_event(&done(token, Reason::None)), None);
     let refusal = table.desk.handle_event(&done(token, Reason::PositionFlat)).unwrap();
     assert_eq!((refusal.id, refusal.request_id), (id("D"), id("E")));
@@ -386,9 +386,9 @@ fn the_oldest_finished_orders_are_forgotten_first() {
     assert_eq!(table.known("A"), None);
     assert!(table.known("B").is_some() && table.known("C").is_some());
     assert_eq!(table.submit("A"), Err(Reason::DuplicateId), "its id stays used today");
-    table.desk.handle_event(&event(Body::TradingDay { day: Day(1) }));
+    table.desk.handle_event(&event(EventKind::TradingDay { day: Day(1) }));
     assert_eq!(table.submit("A"), Err(Reason::DuplicateId), "the day of a start ends nothing");
-    table.desk.handle_event(&event(Body::TradingDay { day: Day(2) }));
+    table.desk.handle_event(&event(EventKind::TradingDay { day: Day(2) }));
     assert!(table.submit("A").is_ok(), "tomorrow it may be used again");
 }
 
@@ -397,11 +397,11 @@ fn a_late_word_about_a_former_owner_of_the_id_is_not_taken_for_the_new_one() {
     let mut table = table_with(DeskSettings { finished_max: 0, ..settings() }, 16);
     let old = table.working("A");
     table.hear(old, ("A", ""), What::Filled, Status::Filled);
-    (1..3).for_each(|day| _ = table.desk.handle_event(&event(Body::TradingDay { day: Day(day) })));
+    (1..3).for_each(|day| _ = table.desk.handle_event(&event(EventKind::TradingDay { day: Day(day) })));
     table.submit("A").unwrap();
     table.hear(old, ("A", ""), What::Corrected, Status::Filled);
     assert_eq!(table.known("A").unwrap().2, Status::PendingNew);
-    let forgotten = Body::Forgotten { order: old, source: source(0), id: id("A") };
+    let forgotten = EventKind::Forgotten { order: old, source: source(0), id: id("A") };
     table.desk.handle_event(&event(forgotten));
     let new = table.enter("A");
     assert_eq!(table.desk.order(0, &id("A")).unwrap().order, new);
@@ -450,7 +450,7 @@ fn cancels_held_have_a_maximum() {
 fn a_new_day_forgets_finished_orders_a_few_at_a_time() {
     let many = DeskSettings { orders_max: 300, ids_max: 600, finished_max: 200, ..settings() };
     let mut table = table_with(many, 16);
-    let day = |day| event(Body::TradingDay { day: Day(day) });
+    let day = |day| event(EventKind::TradingDay { day: Day(day) });
     table.desk.handle_event(&day(1));
     table.working("open");
     for n in 0..100 {
@@ -477,7 +477,7 @@ fn what_a_shard_forgot_stays_used_and_finished() {
     let order = table.working("A");
     let forgotten = |port| {
         let source = Source { port, ..source(0) };
-        event(Body::Forgotten { order, source, id: id("A") })
+        event(EventKind::Forgotten { order, source, id: id("A") })
     };
     table.hear(order, ("A", ""), What::Canceled, Status::Canceled);
     table.desk.handle_event(&forgotten(PortId(0)));
@@ -505,7 +505,7 @@ fn a_snapshot_brings_the_orders_back() {
     table.hear(handle(1), ("A", ""), What::Image, Status::PartiallyFilled);
     table.hear(handle(2), ("B.1", "B"), What::Image, Status::New);
     table.hear(handle(3), ("C", ""), What::Image, Status::Filled);
-    // Told twice, kept once.
+    // CommandKind twice, kept once.
     table.hear(handle(2), ("B.1", "B"), What::Image, Status::New);
     table.hear(handle(9), ("D", ""), What::Filled, Status::Filled);
     assert_eq!(table.desk.len(), 3);
@@ -513,7 +513,7 @@ fn a_snapshot_brings_the_orders_back() {
     assert!(table.known("C").unwrap().3);
     assert_eq!(table.submit("B.1"), Err(Reason::DuplicateId));
     assert_eq!(table.modify("B.1", "").as_deref(), Ok("B.2"));
-    assert_eq!(table.told(), [Told::Modify { order: handle(2), id: id("B.2"), changes: Changes::default() }]);
+    assert_eq!(table.told(), [CommandKind::Modify { order: handle(2), id: id("B.2"), changes: Changes::default() }]);
     // An order under an id that another has: it cannot be found, and is counted.
     table.hear(handle(4), ("A", ""), What::Image, Status::New);
     table.hear(handle(2), ("A", "B.1"), What::Replaced, Status::New);
@@ -528,7 +528,7 @@ fn ids_of_before_a_restart_stay_used_whatever_became_of_their_orders() {
     log.push(source(1), &id("C"));
     let mut table = table();
     for port in [PORT, PortId(0)] {
-        table.desk.handle_event(&event(Body::UsedIds(log.batch(0, port).0)));
+        table.desk.handle_event(&event(EventKind::UsedIds(log.batch(0, port).0)));
     }
     assert_eq!(table.submit("A"), Err(Reason::DuplicateId));
     assert_eq!(table.known("A"), None);
@@ -559,7 +559,7 @@ fn a_report_tells_which_order_it_is_about() {
     let mut table = table();
     let order = table.working("A");
     table.cancel("A", "C").unwrap();
-    let Body::Status(pending) = report(order, ("C", "A"), What::CancelPending, Status::PendingCancel).body
+    let EventKind::Status(pending) = report(order, ("C", "A"), What::CancelPending, Status::PendingCancel).body
     else {
         panic!()
     };
@@ -572,9 +572,9 @@ fn a_report_tells_which_order_it_is_about() {
 fn events_of_others_are_not_ours() {
     let mut table = table();
     let order = table.working("A");
-    let Body::Status(ours) = report(order, ("A", ""), What::Filled, Status::Filled).body else { panic!() };
+    let EventKind::Status(ours) = report(order, ("A", ""), What::Filled, Status::Filled).body else { panic!() };
     let theirs = OrderReport { source: Source { port: PortId(0), ..ours.source }, ..ours };
-    table.desk.handle_event(&event(Body::Status(theirs)));
+    table.desk.handle_event(&event(EventKind::Status(theirs)));
     let refusal = Refusal {
         order,
         id: id("A"),
@@ -584,8 +584,8 @@ fn events_of_others_are_not_ours() {
         status: Status::Filled,
         reason: Reason::None,
     };
-    table.desk.handle_event(&event(Body::Refused(refusal)));
-    let halt = Body::Halt { security: SecurityId(1), on: true };
+    table.desk.handle_event(&event(EventKind::Refused(refusal)));
+    let halt = EventKind::Halt { security: SecurityId(1), on: true };
     table.desk.handle_event(&event(halt));
     assert_eq!(table.known("A").unwrap().2, Status::New);
     assert!(!table.desk.is_empty());

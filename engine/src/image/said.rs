@@ -3,7 +3,7 @@
 use super::words::{SENDER_FLAG, decode_flagged, decode_sender};
 use super::{Damage, Image, Problem, Reader, Sink, image};
 use crate::event::{
-    Adjustment, Alert, Body, BudgetUse, DEPTH_LEVELS_MAX, Depth, Event, Instruction, Level, OrderReport,
+    Adjustment, Alert, EventKind, BudgetUse, DEPTH_LEVELS_MAX, Depth, Event, Instruction, Level, OrderReport,
     OrderTerms, Refusal, Request, What,
 };
 use crate::sender::SenderId;
@@ -11,7 +11,7 @@ use crate::terms::Status;
 use crate::used_ids::UsedIds;
 
 image!(Event { seq, at, body });
-image!(enum Body {
+image!(enum EventKind {
     0 = Order(order),
     1 = Status(report),
     2 = Refused(refusal),
@@ -238,7 +238,7 @@ mod tests {
     use crate::terms::{Side, Terms};
     use crate::time::Timestamp;
 
-    fn bodies() -> Vec<Body> {
+    fn bodies() -> Vec<EventKind> {
         let id = IntId::parse(b"s42").unwrap();
         let order = OrderHandle::new(crate::id::ShardId(1), 3, 7);
         let source = Source { port: PortId(1), session: 2, ..Source::default() };
@@ -253,7 +253,7 @@ mod tests {
             sender: SenderId(0x300_0123),
             terms: Terms { qty: Qty::from_raw(5), ..Terms::default() },
         };
-        let report = Event { seq: 1, at: Timestamp(1), body: Body::Order(terms) }.report().unwrap();
+        let report = Event { seq: 1, at: Timestamp(1), body: EventKind::Order(terms) }.report().unwrap();
         let plain = OrderTerms { sender: SenderId::NONE, ..terms };
         let mut levels = [Level::default(); DEPTH_LEVELS_MAX];
         levels[0] = Level { price: Price::from_raw(1), qty: Qty::from_raw(2) };
@@ -267,19 +267,19 @@ mod tests {
             reason: Reason::OrderFinished,
         };
         vec![
-            Body::Order(terms),
-            Body::Order(plain),
-            Body::Status(report),
-            Body::Status(OrderReport { sender: SenderId::NONE, ..report }),
-            Body::Sender { id: SenderId(77), sender: Sender::default() },
-            Body::Sent { order, sent: SentBy { submitted: SenderId(77), ..SentBy::default() } },
-            Body::Refused(refusal),
-            Body::Forgotten { order, source, id },
-            Body::Depth(Depth { levels, security: SecurityId(4), side: Side::Sell, count: 1 }),
-            Body::Subscription { strategy: StrategyId(1), security: SecurityId(4), on: true, subscribers: 2 },
-            Body::Done { source, token: 9, reason: Reason::PositionFlat },
-            Body::UsedIds(UsedIds { hashes: std::array::from_fn(|n| n as u64), source, count: 19 }),
-            Body::Directed {
+            EventKind::Order(terms),
+            EventKind::Order(plain),
+            EventKind::Status(report),
+            EventKind::Status(OrderReport { sender: SenderId::NONE, ..report }),
+            EventKind::Sender { id: SenderId(77), sender: Sender::default() },
+            EventKind::Sent { order, sent: SentBy { submitted: SenderId(77), ..SentBy::default() } },
+            EventKind::Refused(refusal),
+            EventKind::Forgotten { order, source, id },
+            EventKind::Depth(Depth { levels, security: SecurityId(4), side: Side::Sell, count: 1 }),
+            EventKind::Subscription { strategy: StrategyId(1), security: SecurityId(4), on: true, subscribers: 2 },
+            EventKind::Done { source, token: 9, reason: Reason::PositionFlat },
+            EventKind::UsedIds(UsedIds { hashes: std::array::from_fn(|n| n as u64), source, count: 19 }),
+            EventKind::Directed {
                 version: Version(9),
                 directive: Directive::Kill { scope: Scope::Strategy(StrategyId(1)), on: true },
             },

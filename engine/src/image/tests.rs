@@ -1,6 +1,6 @@
 use super::*;
 use crate::command::{
-    AuditAnchor, Body, Budget, BudgetAct, BudgetKind, ExecRef, Limits, Movement, MovementKind, Phase, Quote,
+    AuditAnchor, CommandKind, Budget, BudgetAct, BudgetKind, ExecRef, Limits, Movement, MovementKind, Phase, Quote,
     Report, Scope, Session, Trade, Watch,
 };
 use crate::directive::{Directive, Version};
@@ -66,42 +66,42 @@ fn longest() -> Vec<Command> {
     let scope = Scope::Security(security);
     let (exec, on, port) = (ExecRef(1 << 100), true, PortId(31));
     let bodies = [
-        Body::Submit { id, terms },
-        Body::Modify { order, id, changes: changes.with_tif_date(at) },
-        Body::Cancel { order, id },
-        Body::Close { id, strategy, account, security, qty },
-        Body::Subscribe { strategy, security, on },
-        Body::Quote { security, quote },
-        Body::Trade { security, trade },
-        Body::Tick { security, quote, trade },
-        Body::Report { order, report: Report::Filled { exec, qty, price } },
-        Body::Adapter { adapter: AdapterId(255), connected: true },
-        Body::Transaction(movement),
-        Body::Expire { security, price },
-        Body::ResetPositions,
-        Body::ResetCash,
-        Body::Limits { scope, limits },
-        Body::Restrict { scope, security, on },
-        Body::Kill { scope, on },
-        Body::Phase { strategy, phase: Phase::Exit },
-        Body::Halt { security, on },
-        Body::Budget(Budget { scope, kind: BudgetKind::Credit, act: BudgetAct::Recall(i64::MIN) }),
-        Body::Session { exchange: ExchangeId(65_535), session: Session::ClosingAuction },
-        Body::TradingDay { day: Day(-2) },
-        Body::Timer,
-        Body::Watch { port, what: Watch::Ticks(security), on },
-        Body::Snapshot { port },
-        Body::Reference { name: u64::MAX },
-        Body::Validate { terms },
-        Body::Direct { version: Version::MAX, directive: Directive::Limits { scope, limits } },
-        Body::Schedule {
+        CommandKind::Submit { id, terms },
+        CommandKind::Modify { order, id, changes: changes.with_tif_date(at) },
+        CommandKind::Cancel { order, id },
+        CommandKind::Close { id, strategy, account, security, qty },
+        CommandKind::Subscribe { strategy, security, on },
+        CommandKind::Quote { security, quote },
+        CommandKind::Trade { security, trade },
+        CommandKind::Tick { security, quote, trade },
+        CommandKind::Report { order, report: Report::Filled { exec, qty, price } },
+        CommandKind::Adapter { adapter: AdapterId(255), connected: true },
+        CommandKind::Transaction(movement),
+        CommandKind::Expire { security, price },
+        CommandKind::ResetPositions,
+        CommandKind::ResetCash,
+        CommandKind::Limits { scope, limits },
+        CommandKind::Restrict { scope, security, on },
+        CommandKind::Kill { scope, on },
+        CommandKind::Phase { strategy, phase: Phase::Exit },
+        CommandKind::Halt { security, on },
+        CommandKind::Budget(Budget { scope, kind: BudgetKind::Credit, act: BudgetAct::Recall(i64::MIN) }),
+        CommandKind::Session { exchange: ExchangeId(65_535), session: Session::ClosingAuction },
+        CommandKind::TradingDay { day: Day(-2) },
+        CommandKind::Timer,
+        CommandKind::Watch { port, what: Watch::Ticks(security), on },
+        CommandKind::Snapshot { port },
+        CommandKind::Reference { name: u64::MAX },
+        CommandKind::Validate { terms },
+        CommandKind::Direct { version: Version::MAX, directive: Directive::Limits { scope, limits } },
+        CommandKind::Schedule {
             exchange: ExchangeId(7),
             session: Session::ClosingAuction,
             since: Timestamp(5),
             has_hours: true,
         },
-        Body::Expiry { exchange: ExchangeId(7), day: Day(20_000) },
-        Body::Sender {
+        CommandKind::Expiry { exchange: ExchangeId(7), day: Day(20_000) },
+        CommandKind::Sender {
             id: SenderId(u32::MAX),
             part: SenderPart::Login {
                 protocol: Protocol::Strategy,
@@ -109,8 +109,8 @@ fn longest() -> Vec<Command> {
                 login: SenderText::new(&"x".repeat(64)),
             },
         },
-        Body::AuditAnchor(AuditAnchor { log: u64::MAX, line: 7, hash: [9; 32] }),
-        Body::Sender { id: SenderId(77), part: SenderPart::Session(SenderText::new("S")) },
+        CommandKind::AuditAnchor(AuditAnchor { log: u64::MAX, line: 7, hash: [9; 32] }),
+        CommandKind::Sender { id: SenderId(77), part: SenderPart::Session(SenderText::new("S")) },
     ];
     let source = Source { origin: Origin::Strategy, port, session: 65_535 };
     let plain = bodies.iter().map(|body| Command::new(source, u32::MAX, *body));

@@ -2,7 +2,7 @@
 
 use super::{Damage, Image, Problem, Reader, Sink, image};
 use crate::command::{
-    AuditAnchor, Body, Budget, BudgetAct, BudgetKind, Command, ExecRef, Limits, Movement, MovementKind,
+    AuditAnchor, CommandKind, Budget, BudgetAct, BudgetKind, Command, ExecRef, Limits, Movement, MovementKind,
     Phase, Quote, Report, Scope, Session, Trade, VenueState, Watch,
 };
 use crate::event::{Ask, Booking, PositionState, Tick};
@@ -121,7 +121,7 @@ pub(super) fn decode_sender(has_sender: bool, from: &mut Reader<'_>) -> Result<S
     Ok(sender)
 }
 
-image!(enum Body {
+image!(enum CommandKind {
     0 = Submit { id, terms },
     1 = Modify { order, id, changes },
     2 = Cancel { order, id },

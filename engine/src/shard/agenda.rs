@@ -4,7 +4,7 @@
 use super::Shard;
 use super::closing::Closing;
 use crate::command::{Quote, Session};
-use crate::event::{Adjustment, Ask, Body as Said};
+use crate::event::{Adjustment, Ask, EventKind};
 use crate::id::{AccountId, AdapterId, IntId, PortMask, Source, StrategyId};
 use crate::number::Price;
 use crate::order::{NIL, Order};
@@ -266,7 +266,7 @@ impl Shard {
         if !self.agenda.has_work()
             && let Some((source, token, reason)) = self.agenda.done.take()
         {
-            out.say(PortMask::one(source.port), self.now, Said::Done { source, token, reason });
+            out.say(PortMask::one(source.port), self.now, EventKind::Done { source, token, reason });
         }
     }
 
@@ -358,7 +358,7 @@ impl Shard {
                 // Readers put away what has ended when the day is another.
                 self.era = self.era.wrapping_add(self.told_day.is_some_and(|told| told != day) as u8);
                 self.told_day = Some(day);
-                self.say(Said::TradingDay { day }, out);
+                self.say(EventKind::TradingDay { day }, out);
                 return None;
             }
         }
@@ -377,7 +377,7 @@ impl Shard {
                 let strategy = self.ledger.position(local, at).strategy;
                 let security = self.directory.locals[local as usize].instrument.security;
                 let what = Adjustment::Position { security, before, after };
-                self.say(Said::Adjusted { strategy, what }, out);
+                self.say(EventKind::Adjusted { strategy, what }, out);
             }
             at += 1;
         }
@@ -390,7 +390,7 @@ impl Shard {
             if let Some((before, after)) = self.ledger.adjust_cash(at) {
                 let cash = self.ledger.cash()[at];
                 let what = Adjustment::Cash { currency: cash.currency, before, after };
-                self.say(Said::Adjusted { strategy: cash.strategy, what }, out);
+                self.say(EventKind::Adjusted { strategy: cash.strategy, what }, out);
             }
         }
         (end < self.ledger.cash().len()).then_some(Sweep::Cash { at: end })

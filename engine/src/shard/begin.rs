@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{Audience, Shard};
-use crate::event::Body as Said;
+use crate::event::EventKind;
 use crate::id::{AdapterId, PortMask};
 use crate::order::Base;
 use crate::outbox::Outbox;
@@ -99,7 +99,7 @@ impl Shard {
         for at in 1..self.adapters.len() {
             self.trust(AdapterId(at as u8));
             if std::mem::take(&mut self.adapters[at].connected) {
-                self.say(Said::Adapter { adapter: AdapterId(at as u8), connected: false }, out);
+                self.say(EventKind::Adapter { adapter: AdapterId(at as u8), connected: false }, out);
             }
         }
     }

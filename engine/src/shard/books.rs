@@ -2,7 +2,7 @@
 
 use super::{Shard, shard_of_cash};
 use crate::command::{ExecRef, Movement, MovementKind};
-use crate::event::Body as Said;
+use crate::event::EventKind;
 use crate::id::{Currency, IntId, OrderHandle, SecurityId, Source, Uuid};
 use crate::ledger::{Deal, NO_ACCOUNT};
 use crate::number::{Money, Price};
@@ -31,7 +31,7 @@ impl Shard {
         if named {
             self.ledger.remember(movement.uuid, booking.id);
         }
-        out.say(self.hearers(source), self.now, Said::Booked(booking));
+        out.say(self.hearers(source), self.now, EventKind::Booked(booking));
         Ok(())
     }
 
@@ -124,7 +124,7 @@ impl Shard {
             exec: ExecRef(0),
         };
         match self.book(local, at, &deal, out) {
-            Some(()) => self.say(Said::Booked(*self.ledger.last_booked()), out),
+            Some(()) => self.say(EventKind::Booked(*self.ledger.last_booked()), out),
             None => self.agenda.refuse(Reason::Overflow),
         }
     }

@@ -1,12 +1,12 @@
 //! The operator, the clock and the threads: everything that is about no single order. Each such command is answered
-//! with [`Said::Done`] when all of it is done.
+//! with [`EventKind::Done`] when all of it is done.
 
 use super::Shard;
 use super::agenda::Which;
-use crate::command::{Body, Budget, BudgetAct, Command, Limits, Phase, Scope, Session, Watch};
+use crate::command::{CommandKind, Budget, BudgetAct, Command, Limits, Phase, Scope, Session, Watch};
 use crate::directive::{Directive, Version};
 use crate::directory::Place;
-use crate::event::Body as Said;
+use crate::event::EventKind;
 use crate::id::{AdapterId, ExchangeId, PortId, PortMask, SecurityId, StrategyId};
 use crate::outbox::Outbox;
 use crate::reason::Reason;
@@ -26,43 +26,43 @@ impl Shard {
     pub(super) fn administer(&mut self, command: &Command, out: &mut Outbox) {
         self.agenda.tell_when_done(command.source, command.token);
         let done = match &command.body {
-            Body::Subscribe { strategy, security, on } => self.subscribe(*strategy, *security, *on, out),
-            Body::Adapter { adapter, connected } => self.adapter(*adapter, *connected, out),
-            Body::Transaction(movement) => self.movement(command.source, movement, out),
-            Body::Expire { security, price } => self.expire_security(*security, *price),
-            Body::ResetPositions => self.reset_positions(),
-            Body::ResetCash => self.reset_cash(),
-            Body::Limits { scope, limits } => self.limits(*scope, limits, out),
-            Body::Restrict { scope, security, on } => self.restrict(*scope, *security, *on, out),
-            Body::Kill { scope, on } => self.kill(*scope, *on, out),
-            Body::Direct { version, directive } => self.direct(*version, directive, out),
-            Body::Phase { strategy, phase } => self.phase(*strategy, *phase, out),
-            Body::Halt { security, on } => self.halt(*security, *on, out),
-            Body::Budget(budget) => self.budget(budget, out),
-            Body::Session { exchange, session } => self.session(*exchange, *session, out),
-            Body::TradingDay { day } => self.trading_day(*day),
-            Body::Watch { port, what, on } => self.watch(*port, *what, *on, out),
-            Body::Snapshot { port } => self.snapshots.request(*port),
-            Body::Reference { name } => self.change_reference(*name),
-            Body::Validate { terms } => self.validate(terms, out),
-            Body::Schedule { exchange, session, since, has_hours } => {
+            CommandKind::Subscribe { strategy, security, on } => self.subscribe(*strategy, *security, *on, out),
+            CommandKind::Adapter { adapter, connected } => self.adapter(*adapter, *connected, out),
+            CommandKind::Transaction(movement) => self.movement(command.source, movement, out),
+            CommandKind::Expire { security, price } => self.expire_security(*security, *price),
+            CommandKind::ResetPositions => self.reset_positions(),
+            CommandKind::ResetCash => self.reset_cash(),
+            CommandKind::Limits { scope, limits } => self.limits(*scope, limits, out),
+            CommandKind::Restrict { scope, security, on } => self.restrict(*scope, *security, *on, out),
+            CommandKind::Kill { scope, on } => self.kill(*scope, *on, out),
+            CommandKind::Direct { version, directive } => self.direct(*version, directive, out),
+            CommandKind::Phase { strategy, phase } => self.phase(*strategy, *phase, out),
+            CommandKind::Halt { security, on } => self.halt(*security, *on, out),
+            CommandKind::Budget(budget) => self.budget(budget, out),
+            CommandKind::Session { exchange, session } => self.session(*exchange, *session, out),
+            CommandKind::TradingDay { day } => self.trading_day(*day),
+            CommandKind::Watch { port, what, on } => self.watch(*port, *what, *on, out),
+            CommandKind::Snapshot { port } => self.snapshots.request(*port),
+            CommandKind::Reference { name } => self.change_reference(*name),
+            CommandKind::Validate { terms } => self.validate(terms, out),
+            CommandKind::Schedule { exchange, session, since, has_hours } => {
                 self.schedule(*exchange, *session, *since, *has_hours, out)
             }
-            Body::Expiry { exchange, day } => self.expiry(*exchange, *day),
-            Body::AuditAnchor(anchor) => {
+            CommandKind::Expiry { exchange, day } => self.expiry(*exchange, *day),
+            CommandKind::AuditAnchor(anchor) => {
                 self.audit_anchor = Some(*anchor);
                 Ok(())
             }
-            Body::Submit { .. }
-            | Body::Modify { .. }
-            | Body::Cancel { .. }
-            | Body::Close { .. }
-            | Body::Quote { .. }
-            | Body::Trade { .. }
-            | Body::Tick { .. }
-            | Body::Report { .. }
-            | Body::Sender { .. }
-            | Body::Timer => unreachable!("these are dispatched in `apply`"),
+            CommandKind::Submit { .. }
+            | CommandKind::Modify { .. }
+            | CommandKind::Cancel { .. }
+            | CommandKind::Close { .. }
+            | CommandKind::Quote { .. }
+            | CommandKind::Trade { .. }
+            | CommandKind::Tick { .. }
+            | CommandKind::Report { .. }
+            | CommandKind::Sender { .. }
+            | CommandKind::Timer => unreachable!("these are dispatched in `apply`"),
         };
         if let Err(reason) = done {
             self.agenda.refuse(reason);
@@ -98,7 +98,7 @@ impl Shard {
         // The first begins to see its book, the last sees it no more.
         self.venue.touch(local);
         let to = self.audience.everything.with(self.audience.orders).with(self.audience.budgets);
-        out.say(to, self.now, Said::Subscription { strategy, security, on, subscribers });
+        out.say(to, self.now, EventKind::Subscription { strategy, security, on, subscribers });
         Ok(())
     }
 
@@ -110,7 +110,7 @@ impl Shard {
         let state = &mut self.adapters[adapter.0 as usize];
         if state.connected != connected {
             state.connected = connected;
-            self.say(Said::Adapter { adapter, connected }, out);
+            self.say(EventKind::Adapter { adapter, connected }, out);
             self.agenda.begin_adapter(adapter, connected);
             self.agenda.look_at_closings();
         } else if connected && was_suspect {
@@ -130,7 +130,7 @@ impl Shard {
             Directive::Restrict { scope, security, on } => self.restrict(*scope, *security, *on, out)?,
         }
         self.directives.note(*directive, version);
-        self.say(Said::Directed { version, directive: *directive }, out);
+        self.say(EventKind::Directed { version, directive: *directive }, out);
         Ok(())
     }
 
@@ -146,7 +146,7 @@ impl Shard {
         }
         // The treasury gives out parts of it.
         let to = self.audience.everything.with(self.audience.orders).with(self.audience.budgets);
-        out.say(to, self.now, Said::Limits { scope, limits: *limits });
+        out.say(to, self.now, EventKind::Limits { scope, limits: *limits });
         Ok(())
     }
 
@@ -160,7 +160,7 @@ impl Shard {
         self.directory.reference.security(security).ok_or(Reason::UnknownSecurity)?;
         let guard = self.directory.guard_mut(scope).ok_or(Reason::UnknownScope)?;
         guard.restrict(security, on);
-        self.say(Said::Restrict { scope, security, on }, out);
+        self.say(EventKind::Restrict { scope, security, on }, out);
         Ok(())
     }
 
@@ -191,7 +191,7 @@ impl Shard {
                 Some(Which::Adapter(id))
             }
         };
-        self.say(Said::Kill { scope, on }, out);
+        self.say(EventKind::Kill { scope, on }, out);
         if on && let Some(which) = which {
             self.agenda.begin_cancel(which, Reason::KillSwitch);
         }
@@ -201,7 +201,7 @@ impl Shard {
     fn phase(&mut self, strategy: StrategyId, phase: Phase, out: &mut Outbox) -> Result<(), Reason> {
         let at = self.directory.strategy(strategy).ok_or(Reason::UnknownStrategy)?;
         self.directory.strategies[at as usize].phase = phase;
-        self.say(Said::Phase { strategy, phase }, out);
+        self.say(EventKind::Phase { strategy, phase }, out);
         Ok(())
     }
 
@@ -230,7 +230,7 @@ impl Shard {
         place.since = self.now;
         if place.session != session {
             place.session = session;
-            self.say(Said::Session { exchange, session }, out);
+            self.say(EventKind::Session { exchange, session }, out);
             self.agenda.begin_session(at, session);
         }
         Ok(())
@@ -285,7 +285,7 @@ impl Shard {
                 let tick = self.picture(local);
                 let is_followed = !self.directory.locals[local as usize].subscribers.is_empty();
                 if on && is_followed && tick.at > Timestamp::ZERO {
-                    out.show(one, self.now, Said::Tick(tick));
+                    out.show(one, self.now, EventKind::Tick(tick));
                 }
                 &mut self.directory.locals[local as usize].watchers
             }

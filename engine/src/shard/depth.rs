@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::Shard;
-use crate::event::{Body as Said, Depth};
+use crate::event::{EventKind, Depth};
 use crate::id::{PortId, PortMask, SecurityId};
 use crate::outbox::Outbox;
 use crate::reason::Reason;
@@ -96,7 +96,7 @@ impl Shard {
 
     fn show_depth(&self, to: PortMask, depth: [Depth; 2], out: &mut Outbox) {
         for side in depth {
-            out.show(to, self.now, Said::Depth(side));
+            out.show(to, self.now, EventKind::Depth(side));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Shard;
 use super::gate::Passed;
-use crate::event::{Ask, Body as Said, Instruction, OrderTerms, What};
+use crate::event::{Ask, EventKind, Instruction, OrderTerms, What};
 use crate::id::{IntId, OrderHandle, Source};
 use crate::number::{Grid, Notional, Qty};
 use crate::order::{Base, NIL, Order};
@@ -222,7 +222,7 @@ impl Shard {
             request_id: request_id.unwrap_or_default(),
             terms,
         };
-        out.say(self.adapters[adapter.0 as usize].ports, self.now, Said::ToVenue(instruction));
+        out.say(self.adapters[adapter.0 as usize].ports, self.now, EventKind::ToVenue(instruction));
     }
 
     /// An order that failed a check is an order all the same: it is told, and can be read until it is forgotten.
@@ -272,7 +272,7 @@ impl Shard {
         };
         let (id, orig_id, terms, sender) = (*id, IntId::NONE, *terms, self.sender);
         let body =
-            Said::Order(OrderTerms { order, id, orig_id, source, what, status, reason, sender, terms });
+            EventKind::Order(OrderTerms { order, id, orig_id, source, what, status, reason, sender, terms });
         out.say(self.hearers(source), self.now, body);
     }
 
@@ -315,7 +315,7 @@ impl Shard {
             return false;
         };
         let Order { source, id, .. } = *self.orders.get(slot);
-        let body = Said::Forgotten { order: self.orders.handle(slot), source, id };
+        let body = EventKind::Forgotten { order: self.orders.handle(slot), source, id };
         out.say(self.hearers(source), self.now, body);
         self.orders.forget_oldest(outside);
         // The next order gets its slot, and its place in line.

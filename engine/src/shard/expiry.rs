@@ -12,7 +12,7 @@
 use super::Shard;
 use super::agenda::{ROWS_PER_STEP, Sweep};
 use crate::command::Session;
-use crate::event::{Alert, Ask, Body as Said};
+use crate::event::{Alert, Ask, EventKind};
 use crate::id::{ExchangeId, OrderHandle};
 use crate::number::Price;
 use crate::order::Step;
@@ -49,7 +49,7 @@ impl Shard {
         let security = self.directory.locals[local as usize].instrument.security;
         let to = self.audience.everything.with(self.audience.orders).with(self.audience.budgets);
         let (alert, order, reason) = (Alert::Unsettled, OrderHandle::NONE, Reason::ExpiredSecurity);
-        out.say(to, self.now, Said::Alert { alert, order, security, reason });
+        out.say(to, self.now, EventKind::Alert { alert, order, security, reason });
     }
 
     /// What was on its way to the simulated venue arrives. An order for a security that expired meanwhile ends at its door.

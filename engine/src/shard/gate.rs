@@ -3,7 +3,7 @@
 use super::Shard;
 use super::credit::CreditAsked;
 use crate::command::{BudgetKind, Phase, Session};
-use crate::event::{Body as Said, BudgetUse};
+use crate::event::{EventKind, BudgetUse};
 use crate::id::{AdapterId, StrategyId};
 use crate::number::{Grid, Money, Notional, Price, Qty};
 use crate::outbox::Outbox;
@@ -310,7 +310,7 @@ impl Shard {
 
     pub(super) fn say_budget(&self, usage: Option<BudgetUse>, out: &mut Outbox) {
         if let Some(usage) = usage {
-            out.say(self.audience.budgets, self.now, Said::Budget(usage));
+            out.say(self.audience.budgets, self.now, EventKind::Budget(usage));
         }
     }
 

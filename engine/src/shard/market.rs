@@ -2,7 +2,7 @@
 
 use super::Shard;
 use crate::command::{Quote, Session, Trade};
-use crate::event::{Body as Said, Tick};
+use crate::event::{EventKind, Tick};
 use crate::id::{PortMask, SecurityId};
 use crate::outbox::Outbox;
 use crate::timers::Timed;
@@ -37,7 +37,7 @@ impl Shard {
         let id = security.instrument.security;
         self.venue.halt(local, on);
         self.agenda.busy_with(local);
-        self.say(Said::Halt { security: id, on }, out);
+        self.say(EventKind::Halt { security: id, on }, out);
     }
 
     /// One security of an exchange enters a session.
@@ -68,13 +68,13 @@ impl Shard {
         if to.is_empty() {
             return out.skip();
         }
-        out.say(to, self.now, Said::Tick(self.picture(local)));
+        out.say(to, self.now, EventKind::Tick(self.picture(local)));
     }
 
     /// A picture whose delay is over.
     pub(super) fn say_shown(&mut self, tick: Tick, out: &mut Outbox) {
         if let Some(local) = self.directory.local(tick.security) {
-            out.say(self.onlookers(local), self.now, Said::Tick(tick));
+            out.say(self.onlookers(local), self.now, EventKind::Tick(tick));
         }
     }
 

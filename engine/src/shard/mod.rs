@@ -33,10 +33,10 @@ mod tests;
 
 use std::sync::Arc;
 
-use crate::command::{AuditAnchor, Body, Command};
+use crate::command::{AuditAnchor, CommandKind, Command};
 use crate::directive::Directives;
 use crate::directory::Directory;
-use crate::event::{Body as Said, EVENTS_PER_COMMAND_MAX, OrderReport, OrderTerms, What};
+use crate::event::{EventKind, EVENTS_PER_COMMAND_MAX, OrderReport, OrderTerms, What};
 use crate::id::{AdapterId, IntId, PortMask, SecurityId, ShardId, Source, StrategyId};
 use crate::ledger::Ledger;
 use crate::number::{Price, Qty};
@@ -78,42 +78,42 @@ pub enum Route {
 }
 
 /// Where a command goes when there are so many shards.
-pub fn route(body: &Body, shards: u8) -> Route {
+pub fn route(body: &CommandKind, shards: u8) -> Route {
     match body {
-        Body::Submit { terms, .. } | Body::Validate { terms } => Route::One(shard_of(terms.security, shards)),
-        Body::Modify { order, .. } | Body::Cancel { order, .. } | Body::Report { order, .. } => {
+        CommandKind::Submit { terms, .. } | CommandKind::Validate { terms } => Route::One(shard_of(terms.security, shards)),
+        CommandKind::Modify { order, .. } | CommandKind::Cancel { order, .. } | CommandKind::Report { order, .. } => {
             Route::One(order.shard())
         }
-        Body::Close { security, .. }
-        | Body::Subscribe { security, .. }
-        | Body::Quote { security, .. }
-        | Body::Trade { security, .. }
-        | Body::Tick { security, .. }
-        | Body::Expire { security, .. }
-        | Body::Halt { security, .. } => Route::One(shard_of(*security, shards)),
-        Body::Transaction(movement) => Route::One(match movement.security {
+        CommandKind::Close { security, .. }
+        | CommandKind::Subscribe { security, .. }
+        | CommandKind::Quote { security, .. }
+        | CommandKind::Trade { security, .. }
+        | CommandKind::Tick { security, .. }
+        | CommandKind::Expire { security, .. }
+        | CommandKind::Halt { security, .. } => Route::One(shard_of(*security, shards)),
+        CommandKind::Transaction(movement) => Route::One(match movement.security {
             Some(security) => shard_of(security, shards),
             None => shard_of_cash(movement.strategy, shards),
         }),
-        Body::Adapter { .. }
-        | Body::ResetPositions
-        | Body::ResetCash
-        | Body::Limits { .. }
-        | Body::Restrict { .. }
-        | Body::Kill { .. }
-        | Body::Direct { .. }
-        | Body::Phase { .. }
-        | Body::Budget(_)
-        | Body::Session { .. }
-        | Body::TradingDay { .. }
-        | Body::Schedule { .. }
-        | Body::Expiry { .. }
-        | Body::Timer
-        | Body::Watch { .. }
-        | Body::Snapshot { .. }
-        | Body::Reference { .. }
-        | Body::Sender { .. }
-        | Body::AuditAnchor(_) => Route::All,
+        CommandKind::Adapter { .. }
+        | CommandKind::ResetPositions
+        | CommandKind::ResetCash
+        | CommandKind::Limits { .. }
+        | CommandKind::Restrict { .. }
+        | CommandKind::Kill { .. }
+        | CommandKind::Direct { .. }
+        | CommandKind::Phase { .. }
+        | CommandKind::Budget(_)
+        | CommandKind::Session { .. }
+        | CommandKind::TradingDay { .. }
+        | CommandKind::Schedule { .. }
+        | CommandKind::Expiry { .. }
+        | CommandKind::Timer
+        | CommandKind::Watch { .. }
+        | CommandKind::Snapshot { .. }
+        | CommandKind::Reference { .. }
+        | CommandKind::Sender { .. }
+        | CommandKind::AuditAnchor(_) => Route::All,
     }
 }
 
@@ -153,7 +153,7 @@ pub struct Shard {
     closings: Vec<Closing>,
     snapshots: Snapshots,
     depths: Depths,
-    /// Reference data that the next [`Body::Reference`] is about; no part of the state.
+    /// Reference data that the next [`CommandKind::Reference`] is about; no part of the state.
     staged: Option<(u64, Arc<RefData>)>,
     used_ids: UsedIdLog,
     /// Where the audit log had come to, as far as this shard was told.
@@ -250,7 +250,7 @@ impl Shard {
     }
 
     /// Lays reference data ready, fit to follow those in force (see [`RefData::succeed`]), under the name by which
-    /// [`Body::Reference`] will ask for them. The journal keeps them under it, so that a replay does the same.
+    /// [`CommandKind::Reference`] will ask for them. The journal keeps them under it, so that a replay does the same.
     pub fn stage(&mut self, name: u64, reference: Arc<RefData>) {
         self.staged = Some((name, reference));
     }
@@ -279,57 +279,57 @@ impl Shard {
         let source = command.source;
         self.sender = SenderId::INTERNAL;
         match &command.body {
-            Body::Submit { id, terms } => {
+            CommandKind::Submit { id, terms } => {
                 self.sender = command.sender;
                 self.used_ids.push(source, id);
                 self.submit(source, id, terms, out)
             }
-            Body::Modify { order, id, changes } => {
+            CommandKind::Modify { order, id, changes } => {
                 self.sender = command.sender;
                 self.used_ids.push(source, id);
                 self.modify(source, *order, id, changes, out)
             }
-            Body::Cancel { order, id } => {
+            CommandKind::Cancel { order, id } => {
                 self.sender = command.sender;
                 self.used_ids.push(source, id);
                 self.cancel(source, *order, id, out)
             }
-            Body::Close { id, strategy, account, security, qty } => {
+            CommandKind::Close { id, strategy, account, security, qty } => {
                 self.sender = command.sender;
                 self.used_ids.push(source, id);
                 self.close(source, id, *strategy, *account, *security, *qty, out)
             }
-            Body::Quote { security, quote } => self.tick(*security, Some(quote), None),
-            Body::Trade { security, trade } => self.tick(*security, None, Some(trade)),
-            Body::Tick { security, quote, trade } => self.tick(*security, Some(quote), Some(trade)),
-            Body::Report { order, report } => self.venue_report(*order, report, out),
-            Body::Timer => self.agenda.begin_timers(),
-            Body::Sender { id, part } => {
+            CommandKind::Quote { security, quote } => self.tick(*security, Some(quote), None),
+            CommandKind::Trade { security, trade } => self.tick(*security, None, Some(trade)),
+            CommandKind::Tick { security, quote, trade } => self.tick(*security, Some(quote), Some(trade)),
+            CommandKind::Report { order, report } => self.venue_report(*order, report, out),
+            CommandKind::Timer => self.agenda.begin_timers(),
+            CommandKind::Sender { id, part } => {
                 let sender = self.senders.tell(*id, *part);
-                self.say(Said::Sender { id: *id, sender }, out);
+                self.say(EventKind::Sender { id: *id, sender }, out);
             }
-            Body::Subscribe { .. }
-            | Body::Adapter { .. }
-            | Body::Transaction(_)
-            | Body::Expire { .. }
-            | Body::ResetPositions
-            | Body::ResetCash
-            | Body::Limits { .. }
-            | Body::Restrict { .. }
-            | Body::Kill { .. }
-            | Body::Direct { .. }
-            | Body::Phase { .. }
-            | Body::Halt { .. }
-            | Body::Budget(_)
-            | Body::Session { .. }
-            | Body::TradingDay { .. }
-            | Body::Watch { .. }
-            | Body::Snapshot { .. }
-            | Body::Reference { .. }
-            | Body::Validate { .. }
-            | Body::AuditAnchor(_)
-            | Body::Schedule { .. }
-            | Body::Expiry { .. } => self.administer(command, out),
+            CommandKind::Subscribe { .. }
+            | CommandKind::Adapter { .. }
+            | CommandKind::Transaction(_)
+            | CommandKind::Expire { .. }
+            | CommandKind::ResetPositions
+            | CommandKind::ResetCash
+            | CommandKind::Limits { .. }
+            | CommandKind::Restrict { .. }
+            | CommandKind::Kill { .. }
+            | CommandKind::Direct { .. }
+            | CommandKind::Phase { .. }
+            | CommandKind::Halt { .. }
+            | CommandKind::Budget(_)
+            | CommandKind::Session { .. }
+            | CommandKind::TradingDay { .. }
+            | CommandKind::Watch { .. }
+            | CommandKind::Snapshot { .. }
+            | CommandKind::Reference { .. }
+            | CommandKind::Validate { .. }
+            | CommandKind::AuditAnchor(_)
+            | CommandKind::Schedule { .. }
+            | CommandKind::Expiry { .. } => self.administer(command, out),
         }
         self.end_step(before, out);
     }
@@ -339,11 +339,11 @@ impl Shard {
     pub fn foresee(&self, command: &Command) {
         // The rest is rare, or needs what is near anyway.
         match &command.body {
-            Body::Modify { order, .. } | Body::Cancel { order, .. } => {
+            CommandKind::Modify { order, .. } | CommandKind::Cancel { order, .. } => {
                 self.orders.fetch(order.slot());
                 self.venue.nodes().fetch(order.slot());
             }
-            Body::Submit { terms, .. } if terms.kind.has_limit() => {
+            CommandKind::Submit { terms, .. } if terms.kind.has_limit() => {
                 if let Some(local) = self.directory.local(terms.security)
                     && let Some(ticks) = self.directory.locals[local as usize].ticks.steps(terms.limit.raw())
                 {
@@ -358,13 +358,13 @@ impl Shard {
     #[inline]
     pub fn approach(&self, command: &Command) {
         match &command.body {
-            Body::Modify { order, .. } | Body::Cancel { order, .. } => {
+            CommandKind::Modify { order, .. } | CommandKind::Cancel { order, .. } => {
                 self.venue.approach(order.slot());
                 if let Some(order) = self.orders.at(order.slot()) {
                     self.ledger.fetch(order.local);
                 }
             }
-            Body::Submit { terms, .. } => {
+            CommandKind::Submit { terms, .. } => {
                 self.venue.nodes().fetch(self.orders.fetch_free());
                 if let Some(local) = self.directory.local(terms.security) {
                     self.directory.fetch(local);
@@ -400,7 +400,7 @@ impl Shard {
         self.end_step(before, out);
     }
 
-    /// When a [`Body::Timer`] is due.
+    /// When a [`CommandKind::Timer`] is due.
     pub fn deadline(&self) -> Option<Timestamp> {
         self.timers.deadline()
     }
@@ -464,7 +464,7 @@ impl Shard {
     }
 
     /// Tells the whole platform something that belongs to no order.
-    fn say(&self, body: Said, out: &mut Outbox) {
+    fn say(&self, body: EventKind, out: &mut Outbox) {
         out.say(self.audience.everything.with(self.audience.orders), self.now, body);
     }
 
@@ -479,7 +479,7 @@ impl Shard {
     fn say_terms(&mut self, slot: u32, what: What, reason: Reason, out: &mut Outbox) {
         self.orders.note(slot, self.now, reason);
         let source = self.orders.get(slot).source;
-        out.say(self.hearers(source), self.now, Said::Order(self.terms_image(slot, what, reason)));
+        out.say(self.hearers(source), self.now, EventKind::Order(self.terms_image(slot, what, reason)));
     }
 
     /// Tells a finished order again before something is told of it that comes late: readers put it away with its day.
@@ -495,10 +495,10 @@ impl Shard {
     fn say_image(&mut self, slot: u32, out: &mut Outbox) {
         let (source, submitted) = (self.orders.get(slot).source, self.orders.get(slot).submitted);
         let image = self.terms_image(slot, What::Image, Reason::None);
-        out.say(self.hearers(source), submitted, Said::Order(image));
+        out.say(self.hearers(source), submitted, EventKind::Order(image));
         let sent = *self.orders.sent(slot);
         if !sent.is_empty() {
-            out.say(self.hearers(source), submitted, Said::Sent { order: self.orders.handle(slot), sent });
+            out.say(self.hearers(source), submitted, EventKind::Sent { order: self.orders.handle(slot), sent });
         }
     }
 
@@ -531,7 +531,7 @@ impl Shard {
         let order = self.orders.get(slot);
         let told = (what, self.orders.status(slot), reason);
         let report = self.image(slot, told, &order.id, self.orders.orig_id(slot), last);
-        out.say(self.hearers(order.source), self.now, Said::Status(report));
+        out.say(self.hearers(order.source), self.now, EventKind::Status(report));
     }
 
     /// Tells what happened to an order by a request: under the request's id if it has one, with the order's own behind.
@@ -576,7 +576,7 @@ impl Shard {
         }
         let order = self.orders.get(slot);
         let to = self.hearers(order.source).with(PortMask::one(asker.port));
-        out.say(to, self.now, Said::Status(report));
+        out.say(to, self.now, EventKind::Status(report));
     }
 
     #[inline(always)]

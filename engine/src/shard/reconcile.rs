@@ -8,7 +8,7 @@
 
 use super::Shard;
 use crate::command::{ExecRef, Report, VenueState};
-use crate::event::{Alert, Ask, Body as Said, What};
+use crate::event::{Alert, Ask, EventKind, What};
 use crate::ledger::Deal;
 use crate::number::{Notional, Price, Qty};
 use crate::order::{Base, Order, Step};
@@ -117,7 +117,7 @@ impl Shard {
         if self.book(order.local, order.position, &deal, out).is_none() {
             return false;
         }
-        out.say(self.hearers(order.source), self.now, Said::Booked(*self.ledger.last_booked()));
+        out.say(self.hearers(order.source), self.now, EventKind::Booked(*self.ledger.last_booked()));
         let place = self.orders.get_mut(slot);
         (place.cum, place.notional) = (cum, notional);
         if !order.base.is_finished() {
@@ -137,7 +137,7 @@ impl Shard {
         if self.book(order.local, order.position, &deal, out).is_none() {
             return false;
         }
-        out.say(self.hearers(order.source), self.now, Said::Booked(*self.ledger.last_booked()));
+        out.say(self.hearers(order.source), self.now, EventKind::Booked(*self.ledger.last_booked()));
         let taken = qty.min(left);
         self.take_open(slot, taken);
         self.release_share(slot, taken, left);

@@ -3,7 +3,7 @@
 use super::Shard;
 use super::reconcile::Amendment;
 use crate::command::{ExecRef, MovementKind, Report};
-use crate::event::{Alert, Body as Said, Request, What};
+use crate::event::{Alert, EventKind, Request, What};
 use crate::id::{OrderHandle, SecurityId};
 use crate::ledger::Deal;
 use crate::number::{Money, Notional, Price, Qty};
@@ -189,7 +189,7 @@ impl Shard {
         };
         self.say_report(slot, What::Filled, reason, (qty, price), out);
         if booked.is_some() {
-            out.say(self.hearers(source), self.now, Said::Booked(*self.ledger.last_booked()));
+            out.say(self.hearers(source), self.now, EventKind::Booked(*self.ledger.last_booked()));
         } else {
             // The order has traded all the same, and goes on with what is left of it at its venue.
             self.cannot_count(slot, exec, out);
@@ -440,7 +440,7 @@ impl Shard {
         reason: Reason,
         out: &mut Outbox,
     ) {
-        self.say(Said::Alert { alert, order, security, reason }, out);
+        self.say(EventKind::Alert { alert, order, security, reason }, out);
     }
 }
 

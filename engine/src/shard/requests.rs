@@ -3,7 +3,7 @@
 use super::Shard;
 use super::credit::CreditAsked;
 use super::entry::limit_ticks;
-use crate::event::{Ask, Body as Said, Refusal, Request, What};
+use crate::event::{Ask, EventKind, Refusal, Request, What};
 use crate::id::{IntId, OrderHandle, Origin, PortMask, Source};
 use crate::number::{Money, Qty};
 use crate::order::{Base, CancelRequest, NIL, Order, Replace, Step};
@@ -348,7 +348,7 @@ impl Shard {
             reason,
         };
         let to = self.hearers(source).with(PortMask::one(self.orders.get(slot).source.port));
-        out.say(to, self.now, Said::Refused(refusal));
+        out.say(to, self.now, EventKind::Refused(refusal));
     }
 
     /// How a request would be refused now, for whoever refuses it in the shard's place.
@@ -384,6 +384,6 @@ impl Shard {
             status: Status::Rejected,
             reason: Reason::UnknownOrder,
         };
-        out.say(self.hearers(source), self.now, Said::Refused(refusal));
+        out.say(self.hearers(source), self.now, EventKind::Refused(refusal));
     }
 }

@@ -3,7 +3,7 @@
 
 use super::Shard;
 use crate::command::Scope;
-use crate::event::{Adjustment, Body as Said, Booking, OrderTerms, What};
+use crate::event::{Adjustment, EventKind, Booking, OrderTerms, What};
 use crate::id::{AdapterId, PortId, PortMask};
 use crate::ledger::Cash;
 use crate::outbox::Outbox;
@@ -53,11 +53,11 @@ struct Teller<'a> {
 }
 
 impl Teller<'_> {
-    fn say(&mut self, body: Said) {
+    fn say(&mut self, body: EventKind) {
         self.say_at(self.now, body);
     }
 
-    fn say_at(&mut self, at: Timestamp, body: Said) {
+    fn say_at(&mut self, at: Timestamp, body: EventKind) {
         self.out.show_image(self.to, at, body);
     }
 }
@@ -106,12 +106,12 @@ impl Shard {
     fn tell(&self, stage: Stage, port: PortId, teller: &mut Teller<'_>) -> Option<Stage> {
         match stage {
             Stage::Begin => {
-                teller.say(Said::SnapshotBegin { port });
+                teller.say(EventKind::SnapshotBegin { port });
                 if let Some(day) = self.day {
-                    teller.say(Said::TradingDay { day });
+                    teller.say(EventKind::TradingDay { day });
                 }
                 if self.killed {
-                    teller.say(Said::Kill { scope: Scope::Global, on: true });
+                    teller.say(EventKind::Kill { scope: Scope::Global, on: true });
                 }
                 Some(Stage::Senders(0))
             }
@@ -128,7 +128,7 @@ impl Shard {
             Stage::Cash(at) => Some(self.tell_cash(at, teller)),
             Stage::UsedIds(at) => Some(self.tell_used_ids(at, port, teller)),
             Stage::End => {
-                teller.say(Said::SnapshotEnd { port });
+                teller.say(EventKind::SnapshotEnd { port });
                 None
             }
         }
@@ -139,7 +139,7 @@ impl Shard {
         let Some((id, sender)) = self.senders.at(at) else {
             return Stage::Directives(0);
         };
-        teller.say(Said::Sender { id, sender: *sender });
+        teller.say(EventKind::Sender { id, sender: *sender });
         Stage::Senders(at + 1)
     }
 
@@ -147,7 +147,7 @@ impl Shard {
         let Some((directive, version)) = self.directives.get(at) else {
             return Stage::Places(0);
         };
-        teller.say(Said::Directed { version, directive });
+        teller.say(EventKind::Directed { version, directive });
         Stage::Directives(at + 1)
     }
 
@@ -155,7 +155,7 @@ impl Shard {
         let Some(place) = self.directory.places.get(at) else {
             return Stage::Adapters(1);
         };
-        teller.say(Said::Session { exchange: place.id, session: place.session });
+        teller.say(EventKind::Session { exchange: place.id, session: place.session });
         Stage::Places(at + 1)
     }
 
@@ -165,10 +165,10 @@ impl Shard {
         };
         let adapter = AdapterId(at as u8);
         if state.connected {
-            teller.say(Said::Adapter { adapter, connected: true });
+            teller.say(EventKind::Adapter { adapter, connected: true });
         }
         if state.killed {
-            teller.say(Said::Kill { scope: Scope::Adapter(adapter), on: true });
+            teller.say(EventKind::Kill { scope: Scope::Adapter(adapter), on: true });
         }
         Stage::Adapters(at + 1)
     }
@@ -189,11 +189,11 @@ impl Shard {
             return Stage::Securities(0, 0);
         };
         if let Some(entry) = self.directory.strategies.get(at) {
-            teller.say(Said::Phase { strategy: entry.id, phase: entry.phase });
+            teller.say(EventKind::Phase { strategy: entry.id, phase: entry.phase });
         }
-        teller.say(Said::Limits { scope, limits: guard.limits });
+        teller.say(EventKind::Limits { scope, limits: guard.limits });
         if guard.killed {
-            teller.say(Said::Kill { scope, on: true });
+            teller.say(EventKind::Kill { scope, on: true });
         }
         Stage::Restrictions(at, 0)
     }
@@ -204,7 +204,7 @@ impl Shard {
         let Some((scope, security)) = restriction else {
             return Stage::Guards(at + 1);
         };
-        teller.say(Said::Restrict { scope, security, on: true });
+        teller.say(EventKind::Restrict { scope, security, on: true });
         Stage::Restrictions(at, row + 1)
     }
 
@@ -214,19 +214,19 @@ impl Shard {
         };
         let security = local.instrument.security;
         if row == 0 {
-            teller.say(Said::Tick(self.picture(at as u32)));
+            teller.say(EventKind::Tick(self.picture(at as u32)));
             if local.halted {
-                teller.say(Said::Halt { security, on: true });
+                teller.say(EventKind::Halt { security, on: true });
             }
             if local.killed {
-                teller.say(Said::Kill { scope: Scope::Security(security), on: true });
+                teller.say(EventKind::Kill { scope: Scope::Security(security), on: true });
             }
         }
         let Some(&strategy) = local.subscribers.get(row) else {
             return Stage::Securities(at + 1, 0);
         };
         let subscribers = local.subscribers.len() as u32;
-        teller.say(Said::Subscription { strategy, security, on: true, subscribers });
+        teller.say(EventKind::Subscription { strategy, security, on: true, subscribers });
         Stage::Securities(at, row + 1)
     }
 
@@ -237,7 +237,7 @@ impl Shard {
         }
         let (batch, next) = self.used_ids.batch(at, port);
         if batch.count > 0 {
-            teller.say(Said::UsedIds(batch));
+            teller.say(EventKind::UsedIds(batch));
         }
         Stage::UsedIds(next)
     }
@@ -257,9 +257,9 @@ impl Shard {
             let first = self.orders.first_id(slot);
             if !terms.orig_id.is_none() && terms.orig_id != *first {
                 let earlier = OrderTerms { id: terms.orig_id, orig_id: *first, ..terms };
-                teller.say_at(order.submitted, Said::Order(earlier));
+                teller.say_at(order.submitted, EventKind::Order(earlier));
             }
-            teller.say_at(order.submitted, Said::Order(terms));
+            teller.say_at(order.submitted, EventKind::Order(terms));
             let report = self.image(
                 slot,
                 (What::Image, self.orders.status(slot), order.reason),
@@ -267,10 +267,10 @@ impl Shard {
                 self.orders.orig_id(slot),
                 (fill.qty, fill.price),
             );
-            teller.say_at(order.updated, Said::Status(report));
+            teller.say_at(order.updated, EventKind::Status(report));
             let sent = *self.orders.sent(slot);
             if !sent.is_empty() {
-                teller.say_at(order.submitted, Said::Sent { order: self.orders.handle(slot), sent });
+                teller.say_at(order.submitted, EventKind::Sent { order: self.orders.handle(slot), sent });
             }
         }
         Stage::Orders(slot + 1)
@@ -282,7 +282,7 @@ impl Shard {
         let Some((at, booking)) = self.ledger.transaction((number - self.ledger.folded()) as usize) else {
             return Stage::Positions(0, 0);
         };
-        teller.say_at(at, Said::Booked(self.as_of_now(booking)));
+        teller.say_at(at, EventKind::Booked(self.as_of_now(booking)));
         Stage::Transactions(number + 1)
     }
 
@@ -312,7 +312,7 @@ impl Shard {
         if held.traded {
             let security = self.directory.locals[local as usize].instrument.security;
             let what = Adjustment::Position { security, before: held.state, after: held.state };
-            teller.say(Said::Adjusted { strategy: held.strategy, what });
+            teller.say(EventKind::Adjusted { strategy: held.strategy, what });
         }
         Stage::Positions(local, at + 1)
     }
@@ -323,7 +323,7 @@ impl Shard {
         };
         if cash.moved {
             let what = Adjustment::Cash { currency: cash.currency, before: cash.amount, after: cash.amount };
-            teller.say(Said::Adjusted { strategy: cash.strategy, what });
+            teller.say(EventKind::Adjusted { strategy: cash.strategy, what });
         }
         Stage::Cash(at + 1)
     }

@@ -113,14 +113,14 @@ impl Bench {
         let reference = Arc::new(RefData::check(rows()).unwrap());
         let shard = Shard::new(ShardId(0), 1, reference, settings);
         let mut bench = Bench { shard, out: Outbox::new(0), now: 0, ids: 0 };
-        bench.send(Body::Watch { port: PortId(0), what: Watch::Everything, on: true });
-        bench.send(Body::Watch { port: PortId(0), what: Watch::Venue(ADAPTER), on: true });
-        bench.send(Body::Watch { port: PortId(0), what: Watch::Budgets, on: true });
-        bench.send(Body::Adapter { adapter: ADAPTER, connected: true });
+        bench.send(CommandKind::Watch { port: PortId(0), what: Watch::Everything, on: true });
+        bench.send(CommandKind::Watch { port: PortId(0), what: Watch::Venue(ADAPTER), on: true });
+        bench.send(CommandKind::Watch { port: PortId(0), what: Watch::Budgets, on: true });
+        bench.send(CommandKind::Adapter { adapter: ADAPTER, connected: true });
         bench
     }
 
-    fn send(&mut self, body: Body) -> Vec<Said> {
+    fn send(&mut self, body: CommandKind) -> Vec<EventKind> {
         self.now += 1;
         let mut said = Vec::new();
         self.shard.apply(Timestamp(self.now), &Command::new(CLIENT, 5, body), &mut self.out);
@@ -141,28 +141,28 @@ impl Bench {
         IntId::numbered(b'o', self.ids)
     }
 
-    fn submit(&mut self, terms: Terms) -> (OrderHandle, Vec<Said>) {
+    fn submit(&mut self, terms: Terms) -> (OrderHandle, Vec<EventKind>) {
         let id = self.id();
-        let said = self.send(Body::Submit { id, terms });
+        let said = self.send(CommandKind::Submit { id, terms });
         let order = said.iter().find_map(|body| match body {
-            Said::Order(order) if order.id == id => Some(order.order),
+            EventKind::Order(order) if order.id == id => Some(order.order),
             _ => None,
         });
         (order.unwrap(), said)
     }
 
-    fn modify(&mut self, order: OrderHandle, changes: Changes) -> Vec<Said> {
+    fn modify(&mut self, order: OrderHandle, changes: Changes) -> Vec<EventKind> {
         let id = self.id();
-        self.send(Body::Modify { order, id, changes })
+        self.send(CommandKind::Modify { order, id, changes })
     }
 
-    fn cancel(&mut self, order: OrderHandle) -> Vec<Said> {
+    fn cancel(&mut self, order: OrderHandle) -> Vec<EventKind> {
         let id = self.id();
-        self.send(Body::Cancel { order, id })
+        self.send(CommandKind::Cancel { order, id })
     }
 
-    fn report(&mut self, order: OrderHandle, report: Report) -> Vec<Said> {
-        self.send(Body::Report { order, report })
+    fn report(&mut self, order: OrderHandle, report: Report) -> Vec<EventKind> {
+        self.send(CommandKind::Report { order, report })
     }
 }
 
@@ -184,18 +184,18 @@ fn outside(q: &str) -> Terms {
 }
 
 /// What was reported of orders: what happened, status, filled.
-fn story(said: &[Said]) -> Vec<(What, Status, Qty)> {
+fn story(said: &[EventKind]) -> Vec<(What, Status, Qty)> {
     let reports =
         said.iter().filter_map(|&body| crate::event::Event { seq: 0, at: Timestamp(0), body }.report());
     reports.map(|OrderReport { what, status, cum_qty, .. }| (what, status, cum_qty)).collect()
 }
 
-fn reason(said: &[Said]) -> Reason {
+fn reason(said: &[EventKind]) -> Reason {
     said.iter()
         .find_map(|body| match body {
-            Said::Order(order) => Some(order.reason),
-            Said::Refused(refusal) => Some(refusal.reason),
-            Said::Done { reason, .. } => Some(*reason),
+            EventKind::Order(order) => Some(order.reason),
+            EventKind::Refused(refusal) => Some(refusal.reason),
+            EventKind::Done { reason, .. } => Some(*reason),
             _ => None,
         })
         .unwrap()
@@ -218,7 +218,7 @@ fn two_orders_meet_and_everybody_is_told() {
     ];
     assert_eq!(story(&said), expected);
     let booked: Vec<_> =
-        said.iter().filter_map(|body| if let Said::Booked(b) = body { Some(b) } else { None }).collect();
+        said.iter().filter_map(|body| if let EventKind::Booked(b) = body { Some(b) } else { None }).collect();
     assert_eq!(booked.len(), 2);
     assert_eq!((booked[0].qty, booked[0].price, booked[0].cash), (qty("3"), price("10"), money("-30.003")));
     // The same strategy on both sides: flat again, poorer by two commissions.
@@ -257,12 +257,12 @@ fn a_stop_waits_with_us_and_trades_when_its_price_is_reached() {
     };
     let (_, said) = bench.submit(stop);
     assert_eq!(story(&said).last(), Some(&(What::Accepted, Status::New, Qty::ZERO)));
-    bench.send(Body::Quote {
+    bench.send(CommandKind::Quote {
         security: SIM_STOCK,
         quote: Quote { ask: price("11.5"), ask_size: qty("100"), ..Quote::default() },
     });
     let trade = Trade { price: price("11"), size: qty("1"), at: Timestamp(1) };
-    let said = bench.send(Body::Trade { security: SIM_STOCK, trade });
+    let said = bench.send(CommandKind::Trade { security: SIM_STOCK, trade });
     assert_eq!(
         story(&said),
         [(What::Triggered, Status::New, Qty::ZERO), (What::Filled, Status::Filled, qty("5"))]
@@ -283,7 +283,7 @@ fn a_large_order_takes_several_steps_and_loses_nothing() {
 fn an_outside_venue_is_asked_and_heard() {
     let mut bench = Bench::new();
     let (order, said) = bench.submit(outside("10"));
-    assert!(said.iter().any(|body| matches!(body, Said::ToVenue(ask) if ask.ask == Ask::New)));
+    assert!(said.iter().any(|body| matches!(body, EventKind::ToVenue(ask) if ask.ask == Ask::New)));
     assert_eq!(reason(&bench.modify(order, Changes::default())), Reason::NotAcknowledged);
     bench.report(order, Report::Accepted);
     let exec = |n| crate::command::ExecRef(n);
@@ -292,12 +292,12 @@ fn an_outside_venue_is_asked_and_heard() {
     let again = bench.report(order, Report::Filled { exec: exec(1), qty: qty("4"), price: price("10") });
     assert_eq!(story(&again), []);
     let said = bench.modify(order, Changes::default().with_qty(qty("12")));
-    assert!(said.iter().any(|body| matches!(body, Said::ToVenue(ask) if ask.ask == Ask::Replace)));
+    assert!(said.iter().any(|body| matches!(body, EventKind::ToVenue(ask) if ask.ask == Ask::Replace)));
     let said = bench.cancel(order);
     assert_eq!(story(&said), [(What::CancelPending, Status::PendingCancel, qty("4"))]);
-    assert!(!said.iter().any(|body| matches!(body, Said::ToVenue(_))), "a cancel waits behind a replace");
+    assert!(!said.iter().any(|body| matches!(body, EventKind::ToVenue(_))), "a cancel waits behind a replace");
     let said = bench.report(order, Report::Replaced);
-    assert!(said.iter().any(|body| matches!(body, Said::ToVenue(ask) if ask.ask == Ask::Cancel)));
+    assert!(said.iter().any(|body| matches!(body, EventKind::ToVenue(ask) if ask.ask == Ask::Cancel)));
     let said = bench.report(order, Report::Canceled(Reason::Requested));
     assert_eq!(story(&said), [(What::Canceled, Status::Canceled, qty("4"))]);
     let said = bench.report(order, Report::Filled { exec: exec(2), qty: qty("8"), price: price("10") });
@@ -305,7 +305,7 @@ fn an_outside_venue_is_asked_and_heard() {
     let said = bench.report(order, Report::Busted { exec: exec(2) });
     assert_eq!(story(&said), [(What::Corrected, Status::Filled, qty("4"))]);
     let said = bench.report(order, Report::Corrected { exec: exec(1), qty: qty("3"), price: price("9") });
-    let last = said.iter().rev().find_map(|body| if let Said::Booked(b) = body { Some(b) } else { None });
+    let last = said.iter().rev().find_map(|body| if let EventKind::Booked(b) = body { Some(b) } else { None });
     assert_eq!(last.unwrap().position.qty, qty("3"));
 }
 
@@ -313,21 +313,21 @@ fn an_outside_venue_is_asked_and_heard() {
 fn what_was_under_way_when_the_connection_broke_is_in_doubt_until_the_venue_has_spoken() {
     let mut bench = Bench::new();
     let (order, _) = bench.submit(outside("10"));
-    let in_doubt = |said: &[Said]| {
+    let in_doubt = |said: &[EventKind]| {
         said.iter()
-            .find_map(|body| if let Said::Status(report) = body { Some(report.in_doubt) } else { None })
+            .find_map(|body| if let EventKind::Status(report) = body { Some(report.in_doubt) } else { None })
     };
-    let said = bench.send(Body::Adapter { adapter: ADAPTER, connected: false });
+    let said = bench.send(CommandKind::Adapter { adapter: ADAPTER, connected: false });
     assert_eq!(in_doubt(&said), Some(true));
     assert_eq!(reason(&bench.submit(outside("1")).1), Reason::VenueUnavailable);
     let said = bench.cancel(order);
     assert_eq!(story(&said)[0].1, Status::PendingCancel);
-    let said = bench.send(Body::Adapter { adapter: ADAPTER, connected: true });
-    assert!(said.iter().any(|body| matches!(body, Said::ToVenue(ask) if ask.ask == Ask::Query)));
+    let said = bench.send(CommandKind::Adapter { adapter: ADAPTER, connected: true });
+    assert!(said.iter().any(|body| matches!(body, EventKind::ToVenue(ask) if ask.ask == Ask::Query)));
     bench.report(order, Report::Accepted);
     let said = bench.report(order, Report::Reconciled);
     assert_eq!(in_doubt(&said), Some(false));
-    assert!(said.iter().any(|body| matches!(body, Said::ToVenue(ask) if ask.ask == Ask::Cancel)));
+    assert!(said.iter().any(|body| matches!(body, EventKind::ToVenue(ask) if ask.ask == Ask::Cancel)));
 }
 
 #[test]
@@ -343,12 +343,12 @@ fn the_kill_switch_cancels_and_refuses_until_it_is_lifted() {
         for _ in 0..20 {
             bench.submit(limit(Side::Sell, 1, "1", "10"));
         }
-        let said = bench.send(Body::Kill { scope, on: true });
+        let said = bench.send(CommandKind::Kill { scope, on: true });
         let ended = story(&said).iter().filter(|(_, status, _)| *status == Status::Canceled).count();
         assert_eq!(ended, 20, "{scope:?}");
         assert_eq!(bench.shard.open_orders(Scope::Global), 0);
         assert_eq!(reason(&bench.submit(limit(Side::Sell, 1, "1", "10")).1), Reason::KillSwitch);
-        bench.send(Body::Kill { scope, on: false });
+        bench.send(CommandKind::Kill { scope, on: false });
         assert_eq!(reason(&bench.submit(limit(Side::Sell, 1, "1", "10")).1), Reason::None);
     }
 }
@@ -359,17 +359,17 @@ fn the_day_ends_what_lives_for_the_day() {
     bench.submit(limit(Side::Sell, 1, "1", "10"));
     bench.submit(Terms { tif: Tif::Gtc, ..limit(Side::Sell, 1, "1", "10") });
     bench.submit(Terms { tif: Tif::Gtd, tif_date: Timestamp(1_000), ..limit(Side::Sell, 1, "1", "10") });
-    let said = bench.send(Body::Session { exchange: ExchangeId(1), session: Session::Closed });
+    let said = bench.send(CommandKind::Session { exchange: ExchangeId(1), session: Session::Closed });
     assert_eq!(story(&said), [(What::Expired, Status::Expired, Qty::ZERO)]);
     assert_eq!(bench.shard.open_orders(Scope::Global), 2);
     assert_eq!(bench.shard.deadline(), Some(Timestamp(1_000)));
     bench.now = 2_000;
-    let said = bench.send(Body::Timer);
+    let said = bench.send(CommandKind::Timer);
     assert_eq!(story(&said), [(What::Expired, Status::Expired, Qty::ZERO)]);
-    let said = bench.send(Body::TradingDay { day: Day(3) });
-    let forgotten = said.iter().filter(|body| matches!(body, Said::Forgotten { .. })).count();
+    let said = bench.send(CommandKind::TradingDay { day: Day(3) });
+    let forgotten = said.iter().filter(|body| matches!(body, EventKind::Forgotten { .. })).count();
     assert_eq!(forgotten, 2);
-    assert!(said.contains(&Said::TradingDay { day: Day(3) }));
+    assert!(said.contains(&EventKind::TradingDay { day: Day(3) }));
 }
 
 #[test]
@@ -387,11 +387,11 @@ fn a_position_is_closed_by_a_reduce_only_order_after_its_others_are_gone() {
         uuid: Uuid(77),
     };
     for _ in 0..2 {
-        bench.send(Body::Transaction(movement));
+        bench.send(CommandKind::Transaction(movement));
     }
     bench.submit(limit(Side::Sell, 1, "4", "12"));
     let id = bench.id();
-    let close = |id, q| Body::Close {
+    let close = |id, q| CommandKind::Close {
         id,
         strategy: StrategyId(0),
         account: AccountId(1),
@@ -406,7 +406,7 @@ fn a_position_is_closed_by_a_reduce_only_order_after_its_others_are_gone() {
     let id = bench.id();
     assert_eq!(reason(&bench.send(close(id, "1"))), Reason::PositionTooSmall);
     let quote = Quote { bid: price("10"), bid_size: qty("100"), ..Quote::default() };
-    let said = bench.send(Body::Quote { security: SIM_STOCK, quote });
+    let said = bench.send(CommandKind::Quote { security: SIM_STOCK, quote });
     assert_eq!(story(&said), [(What::Filled, Status::Filled, qty("10"))]);
     let id = bench.id();
     assert_eq!(reason(&bench.send(close(id, "0"))), Reason::PositionFlat);
@@ -417,7 +417,7 @@ fn an_expired_security_leaves_neither_orders_nor_positions() {
     let mut bench = Bench::new();
     let (_, _) = bench.submit(limit(Side::Sell, 1, "4", "12"));
     bench.submit(limit(Side::Buy, 2, "3", "12"));
-    let said = bench.send(Body::Expire { security: SIM_STOCK, price: price("11") });
+    let said = bench.send(CommandKind::Expire { security: SIM_STOCK, price: price("11") });
     assert!(story(&said).contains(&(What::Expired, Status::Expired, qty("3"))));
     assert_eq!(reason(&bench.submit(limit(Side::Buy, 2, "3", "12")).1), Reason::ExpiredSecurity);
 }
@@ -427,9 +427,9 @@ fn resets_find_nothing_to_change_and_say_so() {
     let mut bench = Bench::new();
     bench.submit(limit(Side::Sell, 1, "4", "12"));
     bench.submit(limit(Side::Buy, 2, "3", "12"));
-    for body in [Body::ResetPositions, Body::ResetCash] {
+    for body in [CommandKind::ResetPositions, CommandKind::ResetCash] {
         let said = bench.send(body);
-        assert_eq!(said, [Said::Done { source: CLIENT, token: 5, reason: Reason::None }]);
+        assert_eq!(said, [EventKind::Done { source: CLIENT, token: 5, reason: Reason::None }]);
     }
 }
 
@@ -438,17 +438,17 @@ fn a_snapshot_tells_everything_and_moves_no_number() {
     let mut bench = Bench::new();
     bench.submit(limit(Side::Sell, 1, "4", "12"));
     bench.submit(limit(Side::Buy, 2, "3", "12"));
-    bench.send(Body::Limits { scope: Scope::Account(AccountId(1)), limits: Limits::default() });
-    bench.send(Body::Subscribe { strategy: StrategyId(0), security: SIM_STOCK, on: true });
+    bench.send(CommandKind::Limits { scope: Scope::Account(AccountId(1)), limits: Limits::default() });
+    bench.send(CommandKind::Subscribe { strategy: StrategyId(0), security: SIM_STOCK, on: true });
     let seq = bench.out.seq();
-    let said = bench.send(Body::Snapshot { port: PortId(0) });
+    let said = bench.send(CommandKind::Snapshot { port: PortId(0) });
     // One for the answer that the snapshot has begun.
     assert_eq!(bench.out.seq(), seq + 1);
-    let count = |is: fn(&Said) -> bool| said.iter().filter(|body| is(body)).count();
-    assert_eq!(count(|body| matches!(body, Said::Order(_))), 2);
-    assert_eq!(count(|body| matches!(body, Said::Booked(_))), 2);
-    assert_eq!(count(|body| matches!(body, Said::Subscription { .. })), 1);
-    assert_eq!(said.last(), Some(&Said::SnapshotEnd { port: PortId(0) }));
+    let count = |is: fn(&EventKind) -> bool| said.iter().filter(|body| is(body)).count();
+    assert_eq!(count(|body| matches!(body, EventKind::Order(_))), 2);
+    assert_eq!(count(|body| matches!(body, EventKind::Booked(_))), 2);
+    assert_eq!(count(|body| matches!(body, EventKind::Subscription { .. })), 1);
+    assert_eq!(said.last(), Some(&EventKind::SnapshotEnd { port: PortId(0) }));
 }
 
 #[test]
@@ -464,7 +464,7 @@ fn delays_keep_the_order_of_things() {
     let mut told = Vec::new();
     while let Some(deadline) = bench.shard.deadline() {
         bench.now = deadline.0;
-        told.extend(story(&bench.send(Body::Timer)));
+        told.extend(story(&bench.send(CommandKind::Timer)));
     }
     assert_eq!(
         told,
@@ -477,7 +477,7 @@ fn delays_keep_the_order_of_things() {
 fn credit_is_set_aside_spent_and_given_back() {
     let mut bench = Bench::new();
     let limits = Limits { credit: money("100"), credit_currency: usd(), ..Limits::default() };
-    bench.send(Body::Limits { scope: Scope::Account(AccountId(2)), limits });
+    bench.send(CommandKind::Limits { scope: Scope::Account(AccountId(2)), limits });
     let (first, _) = bench.submit(limit(Side::Buy, 2, "9", "10"));
     assert_eq!(reason(&bench.submit(limit(Side::Buy, 2, "1", "10")).1), Reason::InsufficientFunds);
     let said = bench.modify(first, Changes::default().with_qty(qty("10")));
@@ -492,9 +492,9 @@ fn credit_is_set_aside_spent_and_given_back() {
 
 #[test]
 fn routes_lead_to_the_owner() {
-    let body = Body::Halt { security: SecurityId(9), on: true };
+    let body = CommandKind::Halt { security: SecurityId(9), on: true };
     assert_eq!(route(&body, 4), Route::One(ShardId(1)));
-    assert_eq!(route(&Body::Timer, 4), Route::All);
+    assert_eq!(route(&CommandKind::Timer, 4), Route::All);
     let order = OrderHandle::new(ShardId(3), 0, 0);
-    assert_eq!(route(&Body::Cancel { order, id: IntId::NONE }, 4), Route::One(ShardId(3)));
+    assert_eq!(route(&CommandKind::Cancel { order, id: IntId::NONE }, 4), Route::One(ShardId(3)));
 }

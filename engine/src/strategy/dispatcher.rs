@@ -4,7 +4,7 @@
 use std::fmt;
 
 use crate::command::Phase;
-use crate::event::{Adjustment, Body, Booking, Depth, Event, OrderReport, OrderTerms, PositionState, Tick};
+use crate::event::{Adjustment, EventKind, Booking, Depth, Event, OrderReport, OrderTerms, PositionState, Tick};
 use crate::id::{AdapterId, Currency, SecurityId, ShardId, StrategyId};
 use crate::number::Money;
 use crate::time::Timestamp;
@@ -184,17 +184,17 @@ impl Dispatcher {
         }
         let now = event.at;
         if let Some(report) = event.report() {
-            if let Body::Order(terms) = &event.body {
+            if let EventKind::Order(terms) = &event.body {
                 self.dispatch(now, &Message::Order(terms));
             }
             return self.dispatch(now, &Message::OrderStatus(&report));
         }
         match &event.body {
-            Body::Tick(tick) => self.dispatch(now, &Message::Tick(tick)),
-            Body::Depth(depth) => self.dispatch(now, &Message::Depth(depth)),
-            Body::Order(terms) => self.dispatch(now, &Message::Order(terms)),
-            Body::Booked(booking) => self.dispatch_booking(now, shard, booking),
-            Body::Adjusted { strategy, what } => {
+            EventKind::Tick(tick) => self.dispatch(now, &Message::Tick(tick)),
+            EventKind::Depth(depth) => self.dispatch(now, &Message::Depth(depth)),
+            EventKind::Order(terms) => self.dispatch(now, &Message::Order(terms)),
+            EventKind::Booked(booking) => self.dispatch_booking(now, shard, booking),
+            EventKind::Adjusted { strategy, what } => {
                 let strategy = *strategy;
                 match what {
                     Adjustment::Position { security, after, .. } => {
@@ -207,34 +207,34 @@ impl Dispatcher {
                     }
                 }
             }
-            Body::Phase { strategy, phase } => {
+            EventKind::Phase { strategy, phase } => {
                 let (strategy, phase) = (*strategy, *phase);
                 self.dispatch(now, &Message::LifeCycle { strategy, phase, reason: None });
             }
-            Body::Adapter { adapter, connected } => {
+            EventKind::Adapter { adapter, connected } => {
                 let (peer, connected) = (Peer::Adapter(*adapter), *connected);
                 self.dispatch(now, &Message::ExternalSession { peer, connected });
             }
-            Body::Status(_)
-            | Body::Refused(_)
-            | Body::Forgotten { .. }
-            | Body::Subscription { .. }
-            | Body::Session { .. }
-            | Body::Halt { .. }
-            | Body::TradingDay { .. }
-            | Body::Limits { .. }
-            | Body::Restrict { .. }
-            | Body::Kill { .. }
-            | Body::Directed { .. }
-            | Body::Sender { .. }
-            | Body::Sent { .. }
-            | Body::Alert { .. }
-            | Body::ToVenue(_)
-            | Body::Budget(_)
-            | Body::Done { .. }
-            | Body::SnapshotBegin { .. }
-            | Body::SnapshotEnd { .. }
-            | Body::UsedIds(_) => {}
+            EventKind::Status(_)
+            | EventKind::Refused(_)
+            | EventKind::Forgotten { .. }
+            | EventKind::Subscription { .. }
+            | EventKind::Session { .. }
+            | EventKind::Halt { .. }
+            | EventKind::TradingDay { .. }
+            | EventKind::Limits { .. }
+            | EventKind::Restrict { .. }
+            | EventKind::Kill { .. }
+            | EventKind::Directed { .. }
+            | EventKind::Sender { .. }
+            | EventKind::Sent { .. }
+            | EventKind::Alert { .. }
+            | EventKind::ToVenue(_)
+            | EventKind::Budget(_)
+            | EventKind::Done { .. }
+            | EventKind::SnapshotBegin { .. }
+            | EventKind::SnapshotEnd { .. }
+            | EventKind::UsedIds(_) => {}
         }
     }
 

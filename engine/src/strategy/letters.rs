@@ -17,7 +17,7 @@
 use std::fmt;
 
 use crate::command::Command;
-use crate::event::{Body, Event, Tick, What};
+use crate::event::{EventKind, Event, Tick, What};
 use crate::id::{IntId, Origin, PortId, SecurityId, ShardId, Source, StrategyId};
 use crate::image::{Damage, Image, decode_whole, image};
 use crate::reason::Reason;
@@ -86,7 +86,7 @@ pub enum Reply {
         tick: Option<Tick>,
     },
     /// It was taken; what came of it is among the events.
-    Told,
+    CommandKind,
     /// Nothing was done, and nothing will be told of it.
     Declined {
         reason: Reason,
@@ -190,7 +190,7 @@ image!(enum Reply {
     5 = Missed { events, more },
     6 = Gone,
     7 = Follows { tick },
-    8 = Told,
+    8 = CommandKind,
     9 = Declined { reason },
     10 = Busy,
 });
@@ -279,41 +279,41 @@ pub fn source(port: PortId, strategy: StrategyId) -> Source {
 pub fn concerns(strategy: Source, event: &Event) -> bool {
     let id = StrategyId(strategy.session);
     match &event.body {
-        Body::Order(order) => order.source == strategy && order.what != What::Image,
-        Body::Status(report) => report.source == strategy && report.what != What::Image,
-        Body::Refused(refusal) => refusal.source == strategy,
-        Body::Forgotten { source, .. } => *source == strategy,
-        Body::Booked(booking) => booking.strategy == id,
-        Body::Adjusted { strategy, .. } | Body::Phase { strategy, .. } => *strategy == id,
+        EventKind::Order(order) => order.source == strategy && order.what != What::Image,
+        EventKind::Status(report) => report.source == strategy && report.what != What::Image,
+        EventKind::Refused(refusal) => refusal.source == strategy,
+        EventKind::Forgotten { source, .. } => *source == strategy,
+        EventKind::Booked(booking) => booking.strategy == id,
+        EventKind::Adjusted { strategy, .. } | EventKind::Phase { strategy, .. } => *strategy == id,
         // A new day is told to shards before anybody listens, and a strategy's desk forgets by number as well.
-        Body::TradingDay { .. }
-        | Body::Tick(_)
-        | Body::Depth(_)
-        | Body::Subscription { .. }
-        | Body::Session { .. }
-        | Body::Halt { .. }
-        | Body::Adapter { .. }
-        | Body::Limits { .. }
-        | Body::Restrict { .. }
-        | Body::Kill { .. }
-        | Body::Directed { .. }
-        | Body::Sender { .. }
-        | Body::Sent { .. }
-        | Body::Alert { .. }
-        | Body::ToVenue(_)
-        | Body::Budget(_)
-        | Body::Done { .. }
-        | Body::SnapshotBegin { .. }
-        | Body::SnapshotEnd { .. }
-        | Body::UsedIds(_) => false,
+        EventKind::TradingDay { .. }
+        | EventKind::Tick(_)
+        | EventKind::Depth(_)
+        | EventKind::Subscription { .. }
+        | EventKind::Session { .. }
+        | EventKind::Halt { .. }
+        | EventKind::Adapter { .. }
+        | EventKind::Limits { .. }
+        | EventKind::Restrict { .. }
+        | EventKind::Kill { .. }
+        | EventKind::Directed { .. }
+        | EventKind::Sender { .. }
+        | EventKind::Sent { .. }
+        | EventKind::Alert { .. }
+        | EventKind::ToVenue(_)
+        | EventKind::Budget(_)
+        | EventKind::Done { .. }
+        | EventKind::SnapshotBegin { .. }
+        | EventKind::SnapshotEnd { .. }
+        | EventKind::UsedIds(_) => false,
     }
 }
 
 /// The id of the request that an event answers: an order was entered or rejected, a request about one was taken or refused.
 pub fn answers(event: &Event) -> Option<IntId> {
     match &event.body {
-        Body::Order(told) if matches!(told.what, What::Entered | What::Rejected) => Some(told.id),
-        Body::Status(report) => match report.what {
+        EventKind::Order(told) if matches!(told.what, What::Entered | What::Rejected) => Some(told.id),
+        EventKind::Status(report) => match report.what {
             What::CancelPending | What::Canceled | What::ReplacePending | What::Replaced => Some(report.id),
             What::Entered
             | What::Rejected
@@ -324,7 +324,7 @@ pub fn answers(event: &Event) -> Option<IntId> {
             | What::Corrected
             | What::Image => None,
         },
-        Body::Refused(refusal) => Some(refusal.request_id),
+        EventKind::Refused(refusal) => Some(refusal.request_id),
         _ => None,
     }
 }
@@ -332,10 +332,10 @@ pub fn answers(event: &Event) -> Option<IntId> {
 /// Whether an event is about an order or a command of a strategy, here or elsewhere.
 pub fn is_of_strategy(event: &Event) -> bool {
     let source = match &event.body {
-        Body::Order(order) => order.source,
-        Body::Status(report) => report.source,
-        Body::Refused(refusal) => refusal.source,
-        Body::Forgotten { source, .. } | Body::Done { source, .. } => *source,
+        EventKind::Order(order) => order.source,
+        EventKind::Status(report) => report.source,
+        EventKind::Refused(refusal) => refusal.source,
+        EventKind::Forgotten { source, .. } | EventKind::Done { source, .. } => *source,
         _ => return false,
     };
     source.origin == Origin::Strategy
@@ -344,11 +344,11 @@ pub fn is_of_strategy(event: &Event) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::{Body as Told, Phase};
+    use crate::command::{CommandKind, Phase};
     use crate::time::Timestamp;
 
     fn letters() -> Vec<Letter> {
-        let body = Told::Phase { strategy: StrategyId(2), phase: Phase::Start };
+        let body = CommandKind::Phase { strategy: StrategyId(2), phase: Phase::Start };
         vec![
             Letter::Hello { life: 9, host: "here".into(), heard: vec![1, 2] },
             Letter::Resume { life: 9, heard: Vec::new() },
@@ -385,12 +385,12 @@ mod tests {
     fn a_strategy_hears_of_its_own_only() {
         let own = source(PortId(1), StrategyId(3));
         let event = |body| Event { seq: 1, at: Timestamp(1), body };
-        let phase = |id| event(Body::Phase { strategy: StrategyId(id), phase: Phase::Stop });
+        let phase = |id| event(EventKind::Phase { strategy: StrategyId(id), phase: Phase::Stop });
         assert!(concerns(own, &phase(3)) && !concerns(own, &phase(2)));
-        assert!(!concerns(own, &event(Body::TradingDay { day: crate::time::Day(1) })));
-        assert!(!concerns(own, &event(Body::Tick(Tick::default()))));
+        assert!(!concerns(own, &event(EventKind::TradingDay { day: crate::time::Day(1) })));
+        assert!(!concerns(own, &event(EventKind::Tick(Tick::default()))));
         let gone =
-            Body::Forgotten { order: crate::id::OrderHandle::NONE, source: own, id: crate::id::IntId::NONE };
+            EventKind::Forgotten { order: crate::id::OrderHandle::NONE, source: own, id: crate::id::IntId::NONE };
         assert!(concerns(own, &event(gone)) && is_of_strategy(&event(gone)));
         assert!(!concerns(source(PortId(2), StrategyId(3)), &event(gone)));
     }

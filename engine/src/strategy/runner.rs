@@ -18,10 +18,10 @@ use super::host::{Guard, Host, HostSettings, World};
 use super::life;
 use super::market::Market;
 use super::orders::{Refused, Request};
-use crate::command::{Body as Told, Phase, Watch};
+use crate::command::{CommandKind, Phase, Watch};
 use crate::desk::{Declined, Desk, DeskSettings, IdBlock, Ticket};
 use crate::errands::Errands;
-use crate::event::{Body, Event, OrderReport, OrderTerms, Refusal, Request as Requested};
+use crate::event::{EventKind, Event, OrderReport, OrderTerms, Refusal, Request as Requested};
 use crate::id::{IntId, Origin, PortId, ShardId, Source, StrategyId};
 use crate::mesh::{PortEnd, ShardMask};
 use crate::pages::LargePages;
@@ -113,8 +113,8 @@ impl Runner {
     ) -> Runner {
         let (id, shards) = (port.id(), port.shards());
         let mut errands = Errands::new(Source { origin: Origin::Strategy, port: id, session: 0 });
-        errands.tell_all(Told::Watch { port: id, what: Watch::Orders, on: true });
-        errands.tell_all(Told::Snapshot { port: id });
+        errands.tell_all(CommandKind::Watch { port: id, what: Watch::Orders, on: true });
+        errands.tell_all(CommandKind::Snapshot { port: id });
         let RunnerSettings { operation, guard, orders_max, finished_max, numbers, seed, pages } = settings;
         let desk = DeskSettings {
             port: id,
@@ -207,7 +207,7 @@ impl Runner {
 
     #[inline]
     fn handle(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
-        if let Body::Tick(tick) = &event.body {
+        if let EventKind::Tick(tick) = &event.body {
             let Some(place) = self.scene.market.put(tick) else { return };
             let mut at = 0;
             while let Some(follower) = self.scene.market.follower(place, at) {
@@ -225,50 +225,50 @@ impl Runner {
             self.handle_refusal(now, &refusal);
         }
         match &event.body {
-            Body::Order(told) if self.is_ours(told.source) => self.handle_terms(now, told, event),
-            Body::Status(report) if self.is_ours(report.source) => {
+            EventKind::Order(told) if self.is_ours(told.source) => self.handle_terms(now, told, event),
+            EventKind::Status(report) if self.is_ours(report.source) => {
                 let root = self.root_of(report);
                 self.tell_status(now, &root, report);
             }
-            Body::Refused(refusal) if self.is_ours(refusal.source) => self.handle_refusal(now, refusal),
-            Body::Booked(booking) => {
+            EventKind::Refused(refusal) if self.is_ours(refusal.source) => self.handle_refusal(now, refusal),
+            EventKind::Booked(booking) => {
                 if let Some(at) = self.place(booking.strategy) {
                     self.hosts[at].handle_booking(&mut self.scene.world(now), shard, booking);
                 }
             }
-            Body::Adjusted { strategy, what } => {
+            EventKind::Adjusted { strategy, what } => {
                 if let Some(at) = self.place(*strategy) {
                     self.hosts[at].handle_adjustment(shard, what);
                 }
             }
-            Body::Phase { strategy, phase } => self.handle_phase(now, shard, *strategy, *phase),
-            Body::SnapshotEnd { port } if *port == self.port.id() => {
+            EventKind::Phase { strategy, phase } => self.handle_phase(now, shard, *strategy, *phase),
+            EventKind::SnapshotEnd { port } if *port == self.port.id() => {
                 self.untold = self.untold.saturating_sub(1);
             }
-            Body::Order(_)
-            | Body::Status(_)
-            | Body::Refused(_)
-            | Body::Forgotten { .. }
-            | Body::Tick(_)
-            | Body::Depth(_)
-            | Body::Subscription { .. }
-            | Body::Session { .. }
-            | Body::Halt { .. }
-            | Body::TradingDay { .. }
-            | Body::Adapter { .. }
-            | Body::Limits { .. }
-            | Body::Restrict { .. }
-            | Body::Kill { .. }
-            | Body::Directed { .. }
-            | Body::Sender { .. }
-            | Body::Sent { .. }
-            | Body::Alert { .. }
-            | Body::ToVenue(_)
-            | Body::Budget(_)
-            | Body::Done { .. }
-            | Body::SnapshotBegin { .. }
-            | Body::SnapshotEnd { .. }
-            | Body::UsedIds(_) => {}
+            EventKind::Order(_)
+            | EventKind::Status(_)
+            | EventKind::Refused(_)
+            | EventKind::Forgotten { .. }
+            | EventKind::Tick(_)
+            | EventKind::Depth(_)
+            | EventKind::Subscription { .. }
+            | EventKind::Session { .. }
+            | EventKind::Halt { .. }
+            | EventKind::TradingDay { .. }
+            | EventKind::Adapter { .. }
+            | EventKind::Limits { .. }
+            | EventKind::Restrict { .. }
+            | EventKind::Kill { .. }
+            | EventKind::Directed { .. }
+            | EventKind::Sender { .. }
+            | EventKind::Sent { .. }
+            | EventKind::Alert { .. }
+            | EventKind::ToVenue(_)
+            | EventKind::Budget(_)
+            | EventKind::Done { .. }
+            | EventKind::SnapshotBegin { .. }
+            | EventKind::SnapshotEnd { .. }
+            | EventKind::UsedIds(_) => {}
         }
     }
 
@@ -361,7 +361,7 @@ impl Runner {
     fn tell_way(&mut self, at: usize, from: Phase, to: Phase) {
         let strategy = self.hosts[at].id();
         for phase in life::way(from, to).unwrap_or_default() {
-            self.errands.tell_all(Told::Phase { strategy, phase });
+            self.errands.tell_all(CommandKind::Phase { strategy, phase });
         }
     }
 
@@ -396,7 +396,7 @@ impl Runner {
             let Some(reason) = self.hosts[at].take_failure() else { continue };
             self.stopping[at] = true;
             let (strategy, name) = (self.hosts[at].id(), Arc::from(self.hosts[at].name()));
-            self.errands.tell_all(Told::Phase { strategy, phase: Phase::Stop });
+            self.errands.tell_all(CommandKind::Phase { strategy, phase: Phase::Stop });
             let told = Message::LifeCycle { strategy, phase: Phase::Stop, reason: Some(&reason) };
             self.dispatcher.dispatch(now, &told);
             self.notify(Notice::Failed { strategy, name, reason });
@@ -471,10 +471,10 @@ impl Runner {
             Ask::Subscribe { security, on } => {
                 let (security, on) = (*security, *on);
                 let shard = shard_of(security, self.port.shards());
-                self.errands.tell(shard, Told::Subscribe { strategy, security, on });
+                self.errands.tell(shard, CommandKind::Subscribe { strategy, security, on });
                 if self.scene.market.follow(security, at as u16, on) {
                     let port: PortId = self.port.id();
-                    self.errands.tell(shard, Told::Watch { port, what: Watch::Ticks(security), on });
+                    self.errands.tell(shard, CommandKind::Watch { port, what: Watch::Ticks(security), on });
                 }
                 return Ok(());
             }

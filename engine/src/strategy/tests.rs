@@ -11,7 +11,7 @@ use super::parameters::Parameters;
 use super::runner::{Notice, Runner, RunnerSettings};
 use super::*;
 use crate::chance::Chance;
-use crate::command::{Body as Told, Command, Quote, Trade};
+use crate::command::{CommandKind, Command, Quote, Trade};
 use crate::desk::IdBlock;
 use crate::event::What;
 use crate::id::{SecurityId, ShardId, Source, StrategyId};
@@ -101,7 +101,7 @@ impl Rig {
         }
     }
 
-    fn tell(&mut self, security: SecurityId, body: Told) {
+    fn tell(&mut self, security: SecurityId, body: CommandKind) {
         let command = Command::new(Source { port: self.feed.id(), ..Source::default() }, 0, body);
         self.feed.send(shard_of(security, 2), command).unwrap();
         self.pump();
@@ -111,7 +111,7 @@ impl Rig {
         self.now = self.now.plus(NS_PER_S);
         let (size, at) = (qty(100), self.now);
         let quote = Quote { bid: price(bid), bid_size: size, ask: price(ask), ask_size: size, at };
-        self.tell(security, Told::Quote { security, quote });
+        self.tell(security, CommandKind::Quote { security, quote });
     }
 
     fn trade(&mut self, security: SecurityId, at_price: Price) {
@@ -120,7 +120,7 @@ impl Rig {
         let (tick, size) = (price("0.01"), qty(100));
         let around = |ticks: i64| Price::from_raw(at_price.raw() + ticks * tick.raw());
         let quote = Quote { bid: around(-1), bid_size: size, ask: around(1), ask_size: size, at: self.now };
-        self.tell(security, Told::Tick { security, quote, trade });
+        self.tell(security, CommandKind::Tick { security, quote, trade });
     }
 
     fn lead(&mut self, strategy: StrategyId, phase: Phase) {

@@ -28,10 +28,10 @@ impl Naive {
         let (granted, used) = (self.granted, self.used);
         let kind = BudgetKind::OpenOrders;
         let usage = BudgetUse { scope: SCOPE, kind, granted, used, returned, wanting };
-        self.push(Body::Budget(usage));
+        self.push(EventKind::Budget(usage));
     }
 
-    fn push(&mut self, body: Body) {
+    fn push(&mut self, body: EventKind) {
         self.events.push_back(Event { seq: 0, at: Timestamp::ZERO, body });
     }
 
@@ -52,7 +52,7 @@ impl Naive {
 
     fn step(&mut self) {
         let Some(Command { source, token, body, .. }) = self.commands.pop_front() else { return };
-        let Told::Budget(budget) = body else { panic!("{body:?}") };
+        let CommandKind::Budget(budget) = body else { panic!("{body:?}") };
         match budget.act {
             BudgetAct::Lift => (self.limited, self.granted) = (false, 0),
             BudgetAct::Set(granted) => (self.limited, self.granted) = (true, granted),
@@ -63,7 +63,7 @@ impl Naive {
                 self.say(returned, 0);
             }
         }
-        self.push(Body::Done { source, token, reason: Reason::None });
+        self.push(EventKind::Done { source, token, reason: Reason::None });
     }
 }
 
@@ -146,8 +146,8 @@ impl Bank {
     fn granted(&self) -> i64 {
         let coming = |shard: &Naive| {
             shard.commands.iter().fold(shard.granted, |sum, command| match command.body {
-                Told::Budget(Budget { act: BudgetAct::Set(to), .. }) => to,
-                Told::Budget(Budget { act: BudgetAct::Grant(more), .. }) => sum + more,
+                CommandKind::Budget(Budget { act: BudgetAct::Set(to), .. }) => to,
+                CommandKind::Budget(Budget { act: BudgetAct::Grant(more), .. }) => sum + more,
                 _ => sum,
             })
         };
@@ -179,7 +179,7 @@ fn every_kind_of_limit_has_its_own_purse() {
     let mut sent = |scope: Scope, limits: &Limits| {
         let mut sent = Vec::new();
         treasury.set_limits(scope, limits, |shard, command| {
-            let Told::Budget(budget) = command.body else { panic!("{command:?}") };
+            let CommandKind::Budget(budget) = command.body else { panic!("{command:?}") };
             assert_eq!((shard, command.source, budget.scope), (ShardId(0), SOURCE, scope));
             sent.push((budget.kind, budget.act));
         });
@@ -341,7 +341,7 @@ fn after_a_restart_the_shards_keep_what_they_had() {
     }
     let shards = &mut bank.shards;
     bank.treasury.ask(SCOPE, |shard, command| {
-        if matches!(command.body, Told::Budget(Budget { kind: BudgetKind::OpenOrders, .. })) {
+        if matches!(command.body, CommandKind::Budget(Budget { kind: BudgetKind::OpenOrders, .. })) {
             shards[shard.0 as usize].commands.push_back(command);
         }
     });
@@ -377,7 +377,7 @@ fn words_of_others_are_not_ours() {
         let event = Event { seq: 1, at: Timestamp(1), body };
         treasury.handle_event(ShardId(0), &event, |_, command| panic!("{command:?}"));
     };
-    hear(Body::Done { source: SOURCE, token: 0, reason: Reason::None });
-    hear(Body::Done { source: Source::default(), token: 0, reason: Reason::None });
-    hear(Body::Halt { security: SecurityId(1), on: true });
+    hear(EventKind::Done { source: SOURCE, token: 0, reason: Reason::None });
+    hear(EventKind::Done { source: Source::default(), token: 0, reason: Reason::None });
+    hear(EventKind::Halt { security: SecurityId(1), on: true });
 }

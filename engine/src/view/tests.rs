@@ -41,22 +41,22 @@ impl Desk {
         Desk { view: View::new(shards, settings), seq: 0 }
     }
 
-    fn say_at(&mut self, at: u64, shard: u8, body: Body) {
+    fn say_at(&mut self, at: u64, shard: u8, body: EventKind) {
         self.seq += 3;
         self.view.apply(ShardId(shard), &Event { seq: self.seq, at: Timestamp(at), body });
     }
 
-    fn say(&mut self, shard: u8, body: Body) {
+    fn say(&mut self, shard: u8, body: EventKind) {
         self.say_at(self.seq + 100, shard, body);
     }
 
     fn enter(&mut self, order: OrderHandle, text: &str) {
-        self.say(order.shard().0, Body::Order(entered(order, text)));
+        self.say(order.shard().0, EventKind::Order(entered(order, text)));
     }
 
     fn report(&mut self, order: OrderHandle, what: What, status: Status) {
         let report = OrderReport { what, status, ..report_of(&entered(order, "unused")) };
-        self.say(order.shard().0, Body::Status(report));
+        self.say(order.shard().0, EventKind::Status(report));
     }
 
     fn open(&self) -> Vec<OrderHandle> {
@@ -68,11 +68,11 @@ impl Desk {
     }
 
     fn begin(&mut self, shard: u8) {
-        self.say(shard, Body::SnapshotBegin { port: PortId(1) });
+        self.say(shard, EventKind::SnapshotBegin { port: PortId(1) });
     }
 
     fn end(&mut self, shard: u8) {
-        self.say(shard, Body::SnapshotEnd { port: PortId(1) });
+        self.say(shard, EventKind::SnapshotEnd { port: PortId(1) });
     }
 }
 
@@ -127,13 +127,13 @@ fn entered(order: OrderHandle, text: &str) -> OrderTerms {
 
 /// The status that goes with an order's terms.
 fn report_of(order: &OrderTerms) -> OrderReport {
-    let body = Body::Order(OrderTerms { what: What::Entered, ..*order });
+    let body = EventKind::Order(OrderTerms { what: What::Entered, ..*order });
     let report = Event { seq: 1, at: Timestamp::ZERO, body }.report().unwrap();
     OrderReport { what: order.what, ..report }
 }
 
-fn booked(security: u32, number: u32, part: &str) -> Body {
-    Body::Booked(booking(security, number, part))
+fn booked(security: u32, number: u32, part: &str) -> EventKind {
+    EventKind::Booked(booking(security, number, part))
 }
 
 /// A buy of 10 at 12.5 by the strategy with the number of the security.

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::command::{Budget, BudgetAct, BudgetKind, Scope, Watch};
-use crate::event::Body as Said;
+use crate::event::EventKind;
 use crate::id::{ShardId, Uuid};
 use crate::mesh::{Depths, PortClass, PortEnd, mesh};
 use crate::outbox::EVENTS_WAITING_MAX;
@@ -27,7 +27,7 @@ fn depths(commands: usize, events: usize) -> Depths {
 fn command(port: u8, token: u32) -> Command {
     let port = PortId(port);
     let source = Source { port, ..Source::default() };
-    Command::new(source, token, Body::Watch { port, what: Watch::Budgets, on: false })
+    Command::new(source, token, CommandKind::Watch { port, what: Watch::Budgets, on: false })
 }
 
 fn send(port: &mut PortEnd, tokens: std::ops::Range<u32>) {
@@ -40,7 +40,7 @@ fn send(port: &mut PortEnd, tokens: std::ops::Range<u32>) {
 fn done(port: &mut PortEnd) -> Vec<(u32, u64, u64)> {
     let said = std::iter::from_fn(|| port.poll_event());
     said.filter_map(|(_, event)| match event.body {
-        Said::Done { token, .. } => Some((token, event.seq, event.at.0)),
+        EventKind::Done { token, .. } => Some((token, event.seq, event.at.0)),
         _ => None,
     })
     .collect()
@@ -100,7 +100,7 @@ fn a_full_lane_stops_the_shard_and_loses_nothing() {
 #[test]
 fn a_port_with_room_does_not_wait_for_one_without_but_for_the_order() {
     let (mut ports, mut worker) = platform(2, depths(4, 1));
-    let day = Said::TradingDay { day: crate::time::Day(1) };
+    let day = EventKind::TradingDay { day: crate::time::Day(1) };
     let both = PortMask::one(PortId(0)).with(PortMask::one(PortId(1)));
     worker.outbox.say(PortMask::one(PortId(0)), Timestamp(1), day);
     worker.outbox.say(both, Timestamp(1), day);
@@ -174,7 +174,7 @@ fn a_worker_that_waits_too_long_takes_no_more() {
     assert_eq!(done(&mut ports[0]).len(), token as usize);
 }
 
-fn told(port: u8, token: u32, body: Body) -> Command {
+fn told(port: u8, token: u32, body: CommandKind) -> Command {
     Command::new(Source { port: PortId(port), ..Source::default() }, token, body)
 }
 
@@ -193,13 +193,13 @@ fn a_shut_journal_refuses_without_touching_the_shard() {
     let (order, changes) = (OrderHandle::from_raw(7), Default::default());
     let (strategy, account, security) = Default::default();
     let bodies = [
-        Body::Submit { id, terms: Terms::default() },
-        Body::Close { id, strategy, account, security, qty: Default::default() },
-        Body::Modify { order, id, changes },
-        Body::Cancel { order, id },
-        Body::ResetCash,
-        Body::Quote { security, quote: Default::default() },
-        Body::Timer,
+        CommandKind::Submit { id, terms: Terms::default() },
+        CommandKind::Close { id, strategy, account, security, qty: Default::default() },
+        CommandKind::Modify { order, id, changes },
+        CommandKind::Cancel { order, id },
+        CommandKind::ResetCash,
+        CommandKind::Quote { security, quote: Default::default() },
+        CommandKind::Timer,
     ];
     for (token, body) in bodies.into_iter().enumerate() {
         ports[0].send(ShardId(0), told(0, token as u32, body)).unwrap();
@@ -215,9 +215,9 @@ fn a_shut_journal_refuses_without_touching_the_shard() {
     assert!(answers.iter().all(|event| event.seq == seq && event.at == Timestamp(2)));
     let failed = Reason::StorageFailed;
     let refused = |event: &Event| match &event.body {
-        Said::Order(order) => (order.order, order.id) == (OrderHandle::NONE, id) && order.reason == failed,
-        Said::Refused(refusal) => refusal.request_id == id && refusal.reason == failed,
-        Said::Done { reason, .. } => *reason == failed,
+        EventKind::Order(order) => (order.order, order.id) == (OrderHandle::NONE, id) && order.reason == failed,
+        EventKind::Refused(refusal) => refusal.request_id == id && refusal.reason == failed,
+        EventKind::Done { reason, .. } => *reason == failed,
         _ => false,
     };
     assert_eq!(answers.iter().filter(|event| refused(event)).count(), 6, "all but the price: {answers:?}");
@@ -234,13 +234,13 @@ fn a_shut_journal_refuses_without_touching_the_shard() {
 #[test]
 fn what_cannot_be_refused_is_kept_while_the_journal_is_shut() {
     let (mut ports, mut worker) = platform(2, depths(16, 16));
-    let adapter = |connected| Body::Adapter { adapter: crate::id::AdapterId(1), connected };
+    let adapter = |connected| CommandKind::Adapter { adapter: crate::id::AdapterId(1), connected };
     for token in 0..3 {
         ports[1].send(ShardId(0), told(1, token, adapter(token % 2 == 0))).unwrap();
     }
     // What the treasury has taken from one shard and gives to another must arrive.
     let budget = Budget { scope: Scope::Global, kind: BudgetKind::OpenOrders, act: BudgetAct::Grant(1) };
-    ports[1].send(ShardId(0), told(1, 3, Body::Budget(budget))).unwrap();
+    ports[1].send(ShardId(0), told(1, 3, CommandKind::Budget(budget))).unwrap();
     let mut offered = 0;
     let mut shut = |worker: &mut Worker| {
         worker.poll_with(Timestamp(1), ALL_STORED, |_, _, _, _| {
@@ -286,14 +286,14 @@ fn a_refusal_waits_only_for_what_it_tells() {
     send(&mut ports[0], 0..1);
     worker.poll_with(Timestamp(1), 0, |_, _, _, _| Taken::Yes);
     let (order, id) = (OrderHandle::from_raw(7), IntId::numbered(b'o', 1));
-    ports[0].send(ShardId(0), told(0, 1, Body::Cancel { order, id })).unwrap();
-    ports[0].send(ShardId(0), told(0, 2, Body::ResetCash)).unwrap();
+    ports[0].send(ShardId(0), told(0, 1, CommandKind::Cancel { order, id })).unwrap();
+    ports[0].send(ShardId(0), told(0, 2, CommandKind::ResetCash)).unwrap();
     worker.poll_with(Timestamp(1), 0, |_, _, _, _| Taken::No);
     let heard = said(&mut ports[0]);
-    assert!(matches!(heard[..], [Event { body: Said::Done { token: 2, .. }, .. }]), "{heard:?}");
+    assert!(matches!(heard[..], [Event { body: EventKind::Done { token: 2, .. }, .. }]), "{heard:?}");
     worker.poll_with(Timestamp(1), 1, |_, _, _, _| Taken::No);
     let heard = said(&mut ports[0]);
-    let [Event { body: Said::Done { token: 0, .. }, .. }, Event { body: Said::Refused(_), .. }] = heard[..]
+    let [Event { body: EventKind::Done { token: 0, .. }, .. }, Event { body: EventKind::Refused(_), .. }] = heard[..]
     else {
         panic!("{heard:?}");
     };
@@ -302,7 +302,7 @@ fn a_refusal_waits_only_for_what_it_tells() {
 #[test]
 fn a_port_that_is_no_more_hears_nothing() {
     let (mut ports, mut worker) = platform(1, Depths::default());
-    let day = Said::TradingDay { day: crate::time::Day(1) };
+    let day = EventKind::TradingDay { day: crate::time::Day(1) };
     let both = PortMask::one(PortId(0)).with(PortMask::one(PortId(9)));
     worker.outbox.say(both, Timestamp(1), day);
     worker.outbox.say(PortMask::one(PortId(31)), Timestamp(1), day);

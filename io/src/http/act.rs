@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use hyper::StatusCode;
 use hyper::http::request::Parts as Head;
-use pitlane_engine::command::{AuditAnchor, Body};
+use pitlane_engine::command::{AuditAnchor, CommandKind};
 use pitlane_engine::id::ShardId;
 use tokio::sync::oneshot;
 
@@ -118,7 +118,7 @@ impl Acts {
     pub fn anchor(&self, floor: &Floor, shard: ShardId) {
         let Some(Anchor { log, line, hash }) = self.anchor.get() else { return };
         let anchor = AuditAnchor { log, line, hash: hash.0 };
-        if floor.tell(shard, Body::AuditAnchor(anchor)).is_ok() {
+        if floor.tell(shard, CommandKind::AuditAnchor(anchor)).is_ok() {
             self.anchor.set(None);
         }
     }

@@ -3,7 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use pitlane_engine::command::Body;
+use pitlane_engine::command::CommandKind;
 use rtrb::{Consumer, Producer};
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -128,11 +128,11 @@ pub async fn clear_all(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answ
     let _ready_again = ReadyAgain(&cache.is_busy);
     let reread = cache.read_again(house).await?;
     if reread.name != house.shelf().name {
-        house.do_it(Body::Reference { name: reread.name }).await?;
+        house.do_it(CommandKind::Reference { name: reread.name }).await?;
         house.adopt(reread.reference.clone());
         cache.hand_on(&reread);
     }
-    house.do_it(Body::Snapshot { port: house.floor.port() }).await
+    house.do_it(CommandKind::Snapshot { port: house.floor.port() }).await
 }
 
 /// Whether it ends well or not, the next may ask.

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use async_nats::Subject;
 use bytes::Bytes;
 use pitlane_engine::cluster::{Call, Card, Letter, MemberId};
-use pitlane_engine::command::Body as Told;
+use pitlane_engine::command::CommandKind;
 use pitlane_engine::directive::Version;
 use pitlane_engine::id::{IntId, PortMask, ShardId, StrategyId};
 use pitlane_engine::mesh::ShardMask;
@@ -493,8 +493,8 @@ fn lose(peer: &mut Peer, why: &str) {
 
 fn id_of(asked: &Asked) -> Option<IntId> {
     match asked.command.body {
-        Told::Submit { id, .. } | Told::Close { id, .. } => Some(id),
-        Told::Modify { id, .. } | Told::Cancel { id, .. } => Some(id),
+        CommandKind::Submit { id, .. } | CommandKind::Close { id, .. } => Some(id),
+        CommandKind::Modify { id, .. } | CommandKind::Cancel { id, .. } => Some(id),
         _ => None,
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hyper::header::HeaderValue;
-use pitlane_engine::command::Body;
+use pitlane_engine::command::CommandKind;
 use pitlane_engine::desk::Declined;
 use pitlane_engine::event::What;
 use pitlane_engine::id::{AccountId, IntId, OrderHandle, SecurityId, StrategyId};
@@ -125,7 +125,7 @@ pub async fn validate(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answe
     if !id.is_none() && house.floor.knows(terms.strategy, &id) {
         return Err(Problem::refused(Reason::DuplicateId));
     }
-    house.do_it(Body::Validate { terms }).await
+    house.do_it(CommandKind::Validate { terms }).await
 }
 
 /// `POST /next-order-id`: an id that nobody else will ever be given.

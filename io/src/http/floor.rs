@@ -21,9 +21,9 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use pitlane_engine::command::{Body, Command, Watch};
+use pitlane_engine::command::{CommandKind, Command, Watch};
 use pitlane_engine::desk::{Desk, DeskSettings};
-use pitlane_engine::event::{Adjustment, Body as Said};
+use pitlane_engine::event::{Adjustment, EventKind};
 use pitlane_engine::id::{Origin, PortId, ShardId, Source, StrategyId};
 use pitlane_engine::mesh::{Broadcast, PortEnd};
 use pitlane_engine::refdata::RefData;
@@ -108,7 +108,7 @@ impl Floor {
         let id = port.id();
         let source = Source { origin: Origin::Server, port: id, session: 0 };
         let opening =
-            [Body::Watch { port: id, what: Watch::Everything, on: true }, Body::Snapshot { port: id }];
+            [CommandKind::Watch { port: id, what: Watch::Everything, on: true }, CommandKind::Snapshot { port: id }];
         let opening = opening.map(|body| Broadcast::new(Command::new(source, waiting::NOBODY, body)));
         let desk = DeskSettings {
             port: id,
@@ -205,7 +205,7 @@ impl Floor {
 
     /// Sends a command to its shard, or to all if it is for all, and gives what will be the answer. The whole command is
     /// sent or nothing.
-    pub fn send(&self, session: u16, body: Body) -> Result<Pending, Busy> {
+    pub fn send(&self, session: u16, body: CommandKind) -> Result<Pending, Busy> {
         let mut port = self.port.borrow_mut();
         let source = Source { origin: Origin::Rest, port: port.id(), session };
         let shards = self.shards();
@@ -263,11 +263,11 @@ impl Floor {
                 hall.hear(now, shard, &event);
             }
             heard.count(&event);
-            changes += u64::from(!matches!(event.body, Said::Tick(_)));
+            changes += u64::from(!matches!(event.body, EventKind::Tick(_)));
             if let Some(report) = report.as_mut() {
                 report.hear(&view, &reference, &event);
             }
-            if let Said::Adjusted { strategy, what } = &event.body {
+            if let EventKind::Adjusted { strategy, what } = &event.body {
                 warn_of_adjustment(*strategy, what);
             }
             work += 1;
@@ -338,40 +338,40 @@ fn warn_of_adjustment(strategy: StrategyId, what: &Adjustment) {
 }
 
 /// How the answer to a request about an order is known. All else is answered by its token.
-fn awaited_order(session: u16, body: &Body) -> Option<Awaited> {
+fn awaited_order(session: u16, body: &CommandKind) -> Option<Awaited> {
     match body {
-        Body::Submit { id, .. } | Body::Close { id, .. } => Some(Awaited::Order { session, id: *id }),
-        Body::Modify { id, order, .. } | Body::Cancel { id, order } => {
+        CommandKind::Submit { id, .. } | CommandKind::Close { id, .. } => Some(Awaited::Order { session, id: *id }),
+        CommandKind::Modify { id, order, .. } | CommandKind::Cancel { id, order } => {
             Some(Awaited::Request { order: *order, id: *id, to_its_end: false })
         }
-        Body::Subscribe { .. }
-        | Body::Adapter { .. }
-        | Body::Transaction(_)
-        | Body::Expire { .. }
-        | Body::ResetPositions
-        | Body::ResetCash
-        | Body::Limits { .. }
-        | Body::Restrict { .. }
-        | Body::Kill { .. }
-        | Body::Direct { .. }
-        | Body::Phase { .. }
-        | Body::Halt { .. }
-        | Body::Budget(_)
-        | Body::Session { .. }
-        | Body::TradingDay { .. }
-        | Body::Watch { .. }
-        | Body::Snapshot { .. }
-        | Body::Reference { .. }
-        | Body::AuditAnchor(_)
-        | Body::Schedule { .. }
-        | Body::Expiry { .. }
-        | Body::Validate { .. } => None,
-        Body::Quote { .. }
-        | Body::Trade { .. }
-        | Body::Tick { .. }
-        | Body::Report { .. }
-        | Body::Timer
-        | Body::Sender { .. } => {
+        CommandKind::Subscribe { .. }
+        | CommandKind::Adapter { .. }
+        | CommandKind::Transaction(_)
+        | CommandKind::Expire { .. }
+        | CommandKind::ResetPositions
+        | CommandKind::ResetCash
+        | CommandKind::Limits { .. }
+        | CommandKind::Restrict { .. }
+        | CommandKind::Kill { .. }
+        | CommandKind::Direct { .. }
+        | CommandKind::Phase { .. }
+        | CommandKind::Halt { .. }
+        | CommandKind::Budget(_)
+        | CommandKind::Session { .. }
+        | CommandKind::TradingDay { .. }
+        | CommandKind::Watch { .. }
+        | CommandKind::Snapshot { .. }
+        | CommandKind::Reference { .. }
+        | CommandKind::AuditAnchor(_)
+        | CommandKind::Schedule { .. }
+        | CommandKind::Expiry { .. }
+        | CommandKind::Validate { .. } => None,
+        CommandKind::Quote { .. }
+        | CommandKind::Trade { .. }
+        | CommandKind::Tick { .. }
+        | CommandKind::Report { .. }
+        | CommandKind::Timer
+        | CommandKind::Sender { .. } => {
             unreachable!(
                 "prices, reports, the clock and senders are never answered, and no handler sends them"
             )

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::header::HeaderValue;
-use pitlane_engine::command::Body;
+use pitlane_engine::command::CommandKind;
 use pitlane_engine::directive::Directive;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
@@ -278,7 +278,7 @@ impl House {
     }
 
     /// Sends a command and waits for what comes of it. When this returns, the view shows it.
-    pub async fn ask(&self, body: Body) -> Result<Outcome, Problem> {
+    pub async fn ask(&self, body: CommandKind) -> Result<Outcome, Problem> {
         self.is_open()?;
         let pending = self.floor.send(SESSION, body).map_err(|_busy| Problem::busy())?;
         self.hear(pending).await
@@ -290,7 +290,7 @@ impl House {
     }
 
     /// Sends a command that is about no order, and answers when all shards have done it.
-    pub async fn do_it(&self, body: Body) -> Result<Answer, Problem> {
+    pub async fn do_it(&self, body: CommandKind) -> Result<Answer, Problem> {
         match self.ask(body).await? {
             Outcome::Done(Reason::None) => Ok(Answer::empty()),
             Outcome::Done(reason) => Err(Problem::refused(reason)),
@@ -308,7 +308,7 @@ impl House {
         };
         let version = cluster.next_version(self.now(), &self.floor.view());
         // One that does not answer in time may still be reached: it is named as one that was not.
-        let outcome = match self.ask(Body::Direct { version, directive }).await {
+        let outcome = match self.ask(CommandKind::Direct { version, directive }).await {
             Ok(Outcome::Done(reason)) => Ok(reason),
             Ok(Outcome::Order(_) | Outcome::Refused(_)) => unreachable!("it is about no order"),
             Err(problem) => Err(problem),
@@ -334,10 +334,10 @@ impl House {
 }
 
 /// The command of one server alone, which needs no versions.
-fn plain_body(directive: &Directive) -> Body {
+fn plain_body(directive: &Directive) -> CommandKind {
     match *directive {
-        Directive::Kill { scope, on } => Body::Kill { scope, on },
-        Directive::Limits { scope, limits } => Body::Limits { scope, limits },
-        Directive::Restrict { scope, security, on } => Body::Restrict { scope, security, on },
+        Directive::Kill { scope, on } => CommandKind::Kill { scope, on },
+        Directive::Limits { scope, limits } => CommandKind::Limits { scope, limits },
+        Directive::Restrict { scope, security, on } => CommandKind::Restrict { scope, security, on },
     }
 }

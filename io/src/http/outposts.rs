@@ -36,7 +36,7 @@ use async_nats::Subject;
 use bytes::Bytes;
 use pitlane_engine::command::Phase;
 use pitlane_engine::desk::IdBlock;
-use pitlane_engine::event::{Body, Event};
+use pitlane_engine::event::{EventKind, Event};
 use pitlane_engine::id::{IntId, PortId, ShardId, StrategyId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
@@ -235,7 +235,7 @@ impl Outposts {
     /// An event of a shard, after the view has taken it in.
     pub fn hear(&self, shard: ShardId, event: &Event) {
         let mut inner = self.inner.borrow_mut();
-        if let Body::Tick(tick) = &event.body {
+        if let EventKind::Tick(tick) = &event.body {
             inner.note_seen(shard, event);
             inner.row = inner.row.max(tick.at.0);
             if self.up.get() && inner.board.hear(tick) {
@@ -384,7 +384,7 @@ impl Inner {
 
     /// Whether there is something to go out.
     fn hear(&mut self, shard: ShardId, event: &Event) -> bool {
-        if let Body::Done { source, token, reason } = &event.body
+        if let EventKind::Done { source, token, reason } = &event.body
             && source.port == self.port
             && said::is_of_strategy(event)
         {
@@ -392,12 +392,12 @@ impl Inner {
             return self.is_done(*token, *reason);
         }
         // What was not stored has no number, and is answered to whoever asked.
-        if let Body::Order(told) = &event.body
+        if let EventKind::Order(told) = &event.body
             && told.reason == Reason::StorageFailed
         {
             return self.decline(told.source, &told.id, told.reason);
         }
-        if let Body::Refused(told) = &event.body
+        if let EventKind::Refused(told) = &event.body
             && told.reason == Reason::StorageFailed
         {
             return self.decline(told.source, &told.request_id, told.reason);
@@ -418,7 +418,7 @@ impl Inner {
                 self.answer(reply, &Reply::Told);
             }
         }
-        if let Body::Phase { strategy, phase } = event.body
+        if let EventKind::Phase { strategy, phase } = event.body
             && shard == ShardId(0)
         {
             self.seats

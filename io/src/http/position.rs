@@ -1,6 +1,6 @@
 //! Positions: read, closed, reduced, counted again.
 
-use pitlane_engine::command::Body;
+use pitlane_engine::command::CommandKind;
 use pitlane_engine::desk::Closing;
 use pitlane_engine::id::{AccountId, PositionId};
 use pitlane_engine::number::Qty;
@@ -49,7 +49,7 @@ pub async fn reset(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer, 
     ask.no_query()?;
     body::read_nothing(house, body).await?;
     ask.sight(&house.floor.reference()).touch_all()?;
-    house.do_it(Body::ResetPositions).await
+    house.do_it(CommandKind::ResetPositions).await
 }
 
 async fn send(house: &House, ask: &Ask<'_>, account: Option<AccountId>, qty: Qty) -> Result<Answer, Problem> {

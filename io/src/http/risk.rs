@@ -1,6 +1,6 @@
 //! Limits before the venue, and the lives of strategies: what an operator turns.
 
-use pitlane_engine::command::{Body, Scope};
+use pitlane_engine::command::{CommandKind, Scope};
 use pitlane_engine::directive::Directive;
 use pitlane_engine::id::StrategyId;
 use pitlane_engine::reason::Reason;
@@ -74,7 +74,7 @@ pub async fn phase(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer, 
     }
     let now = house.floor.view().phase(strategy).unwrap_or_default();
     for phase in life::way(now, phase.0).map_err(no_way)? {
-        house.do_it(Body::Phase { strategy, phase }).await?;
+        house.do_it(CommandKind::Phase { strategy, phase }).await?;
     }
     Ok(Answer::empty())
 }

@@ -1,6 +1,6 @@
 //! Market data: which feeds there are, and who wants what of them.
 
-use pitlane_engine::command::Body;
+use pitlane_engine::command::CommandKind;
 use pitlane_engine::id::SecurityId;
 use pitlane_protocols::rest::{self, MarketDataSubscriptionVO};
 
@@ -34,5 +34,5 @@ pub async fn subscribe(house: &House, ask: &Ask<'_>, on: bool, body: Input) -> R
     if reference.security(security).is_none() {
         return Err(Problem::refused(pitlane_engine::reason::Reason::UnknownSecurity));
     }
-    house.do_it(Body::Subscribe { strategy, security, on }).await
+    house.do_it(CommandKind::Subscribe { strategy, security, on }).await
 }

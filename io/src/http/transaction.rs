@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use hyper::header::HeaderValue;
-use pitlane_engine::command::{Body, Movement, MovementKind};
+use pitlane_engine::command::{CommandKind, Movement, MovementKind};
 use pitlane_engine::id::{AccountId, Currency, SecurityId, StrategyId, TransactionId, Uuid};
 use pitlane_engine::number::Qty;
 use pitlane_engine::refdata::RefData;
@@ -78,7 +78,7 @@ pub async fn record(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer,
     if let Some(answer) = recorded(house, &movement)? {
         return Ok(answer);
     }
-    let answer = house.do_it(Body::Transaction(movement)).await?;
+    let answer = house.do_it(CommandKind::Transaction(movement)).await?;
     Ok(recorded(house, &movement)?.unwrap_or(answer))
 }
 
@@ -110,7 +110,7 @@ pub async fn reset_cash(house: &House, ask: &Ask<'_>, body: Input) -> Result<Ans
     ask.no_query()?;
     body::read_nothing(house, body).await?;
     ask.sight(&house.floor.reference()).touch_all()?;
-    house.do_it(Body::ResetCash).await
+    house.do_it(CommandKind::ResetCash).await
 }
 
 fn location_of(id: TransactionId) -> HeaderValue {

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use pitlane_engine::command::{AuditAnchor, Body};
+use pitlane_engine::command::{AuditAnchor, CommandKind};
 use pitlane_engine::image;
 
 use super::Folders;
@@ -54,7 +54,7 @@ impl Hear for Found {
     fn record(&mut self, _piece: &Piece, _offset: usize, record: &Record<'_>) -> Result<(), Fault> {
         if record.kind == kind::COMMAND
             && let Ok(command) = image::decode_command(record.payload)
-            && let Body::AuditAnchor(anchor) = command.body
+            && let CommandKind::AuditAnchor(anchor) = command.body
         {
             self.0.push(anchor);
         }

@@ -1,6 +1,6 @@
 //! Commands on their way into the journal.
 
-use pitlane_engine::command::{Body, Command};
+use pitlane_engine::command::{CommandKind, Command};
 use pitlane_engine::image::{COMMAND_BYTES_MAX, encode_command};
 use pitlane_engine::shard::Shard;
 use pitlane_engine::time::Timestamp;
@@ -12,40 +12,40 @@ use super::writer::{Class, NotTaken, Writer};
 
 /// Who is refused first when the disk does not go along. Orders and changes of orders make new obligations, and prices come
 /// by the thousand: what is left of the journal is for whatever ends or settles something.
-pub fn class_of(body: &Body) -> Class {
+pub fn class_of(body: &CommandKind) -> Class {
     match body {
-        Body::Submit { .. }
-        | Body::Modify { .. }
-        | Body::Close { .. }
-        | Body::Quote { .. }
-        | Body::Trade { .. }
-        | Body::Tick { .. } => Class::Entry,
-        Body::Cancel { .. }
-        | Body::Subscribe { .. }
-        | Body::Report { .. }
-        | Body::Adapter { .. }
-        | Body::Transaction(_)
-        | Body::Expire { .. }
-        | Body::ResetPositions
-        | Body::ResetCash
-        | Body::Limits { .. }
-        | Body::Restrict { .. }
-        | Body::Kill { .. }
-        | Body::Direct { .. }
-        | Body::Phase { .. }
-        | Body::Halt { .. }
-        | Body::Budget(_)
-        | Body::Session { .. }
-        | Body::TradingDay { .. }
-        | Body::Timer
-        | Body::Watch { .. }
-        | Body::Snapshot { .. }
-        | Body::Reference { .. }
-        | Body::Schedule { .. }
-        | Body::Expiry { .. }
-        | Body::Sender { .. }
-        | Body::AuditAnchor(_)
-        | Body::Validate { .. } => Class::Needed,
+        CommandKind::Submit { .. }
+        | CommandKind::Modify { .. }
+        | CommandKind::Close { .. }
+        | CommandKind::Quote { .. }
+        | CommandKind::Trade { .. }
+        | CommandKind::Tick { .. } => Class::Entry,
+        CommandKind::Cancel { .. }
+        | CommandKind::Subscribe { .. }
+        | CommandKind::Report { .. }
+        | CommandKind::Adapter { .. }
+        | CommandKind::Transaction(_)
+        | CommandKind::Expire { .. }
+        | CommandKind::ResetPositions
+        | CommandKind::ResetCash
+        | CommandKind::Limits { .. }
+        | CommandKind::Restrict { .. }
+        | CommandKind::Kill { .. }
+        | CommandKind::Direct { .. }
+        | CommandKind::Phase { .. }
+        | CommandKind::Halt { .. }
+        | CommandKind::Budget(_)
+        | CommandKind::Session { .. }
+        | CommandKind::TradingDay { .. }
+        | CommandKind::Timer
+        | CommandKind::Watch { .. }
+        | CommandKind::Snapshot { .. }
+        | CommandKind::Reference { .. }
+        | CommandKind::Schedule { .. }
+        | CommandKind::Expiry { .. }
+        | CommandKind::Sender { .. }
+        | CommandKind::AuditAnchor(_)
+        | CommandKind::Validate { .. } => Class::Needed,
     }
 }
 
@@ -77,7 +77,7 @@ impl Writer {
     pub fn offer(&mut self, now: Timestamp, command: &Command, shard: &Shard) -> Result<u64, NotTaken> {
         let mut payload = [0; COMMAND_BYTES_MAX];
         let length = encode_command(command, &mut payload);
-        if let Body::Reference { name } = command.body {
+        if let CommandKind::Reference { name } = command.body {
             self.turn_to(name, now.0, || shard.digest())?;
         }
         self.append(now.0, kind::COMMAND, &payload[..length], class_of(&command.body), || shard.digest())

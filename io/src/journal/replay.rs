@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pitlane_engine::cluster;
-use pitlane_engine::command::Body as Told;
-use pitlane_engine::event::{Body, Event};
+use pitlane_engine::command::CommandKind;
+use pitlane_engine::event::{EventKind, Event};
 use pitlane_engine::id::{AdapterId, ShardId, Source};
 use pitlane_engine::image;
 use pitlane_engine::outbox::Outbox;
@@ -104,10 +104,10 @@ impl std::fmt::Debug for Heard {
 impl Unheard {
     fn wants(&mut self, shard: ShardId, event: &Event) -> bool {
         let heard = match &event.body {
-            Body::Order(order) => self.sources.get(order.source),
-            Body::Status(report) => self.sources.get(report.source),
-            Body::Refused(refusal) => self.sources.get(refusal.source),
-            Body::ToVenue(instruction) => self.venues.get(&instruction.adapter),
+            EventKind::Order(order) => self.sources.get(order.source),
+            EventKind::Status(report) => self.sources.get(report.source),
+            EventKind::Refused(refusal) => self.sources.get(refusal.source),
+            EventKind::ToVenue(instruction) => self.venues.get(&instruction.adapter),
             _ => None,
         };
         heard.is_some_and(|heard| event.seq > heard.get(shard.0 as usize).copied().unwrap_or(0))
@@ -399,7 +399,7 @@ impl Hear for Replay {
             (kind::COMMAND, Some(state)) => {
                 let command = image::decode_command(record.payload);
                 let command = command.map_err(|_| fault(What::CommandUnknown { seq }))?;
-                if let Told::Reference { name } = command.body {
+                if let CommandKind::Reference { name } = command.body {
                     state.shard.stage(name, reference::read(&self.disk, &self.references, name)?);
                     state.reference = name;
                 }
@@ -446,7 +446,7 @@ mod tests {
             let (order, id) = (OrderHandle::NONE, IntId::NONE);
             let (ask, terms) = (Ask::New, Terms::default());
             let instruction = Instruction { adapter, order, ask, id, request_id: id, terms };
-            outbox.say(PortMask::one(PortId(1)), Timestamp(1), Body::ToVenue(instruction));
+            outbox.say(PortMask::one(PortId(1)), Timestamp(1), EventKind::ToVenue(instruction));
             echo.hear(ShardId(0), &outbox);
             outbox.clear();
         };

@@ -7,7 +7,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use pitlane_engine::command::{Body, Command};
+use pitlane_engine::command::{CommandKind, Command};
 use pitlane_engine::id::{IntId, OrderHandle};
 use pitlane_engine::image;
 use pitlane_engine::sender::{SenderId, SenderTable};
@@ -113,7 +113,7 @@ impl<W: Write> Hear for Walk<'_, W> {
             return Ok(());
         }
         let Ok(command) = image::decode_command(record.payload) else { return Ok(()) };
-        if let Body::Sender { id, part } = command.body {
+        if let CommandKind::Sender { id, part } = command.body {
             self.senders.tell(id, part);
             return Ok(());
         }
@@ -151,15 +151,15 @@ impl<W: Write> Walk<'_, W> {
                 .flatten(),
         };
         let line = match &command.body {
-            Body::Submit { id, terms } => Line {
+            CommandKind::Submit { id, terms } => Line {
                 strategy_id: Some(terms.strategy.0),
                 account_id: Some(terms.account.0),
                 security_id: Some(terms.security.0),
                 ..plain("submit", id, None)
             },
-            Body::Modify { order, id, .. } => plain("modify", id, Some(*order)),
-            Body::Cancel { order, id } => plain("cancel", id, Some(*order)),
-            Body::Close { id, strategy, account, security, .. } => Line {
+            CommandKind::Modify { order, id, .. } => plain("modify", id, Some(*order)),
+            CommandKind::Cancel { order, id } => plain("cancel", id, Some(*order)),
+            CommandKind::Close { id, strategy, account, security, .. } => Line {
                 strategy_id: Some(strategy.0),
                 account_id: Some(account.0),
                 security_id: Some(security.0),

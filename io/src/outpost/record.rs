@@ -15,7 +15,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use pitlane_engine::event::{Body, Event};
+use pitlane_engine::event::{EventKind, Event};
 use pitlane_engine::id::{IntId, ShardId};
 use pitlane_engine::strategy::letters::Numbered;
 
@@ -103,21 +103,21 @@ fn heard_of(text: &str) -> Vec<u64> {
 pub fn write_event(line: &mut String, shard: ShardId, event: &Event) {
     let _ = write!(line, "E {} {} ", shard.0, event.seq);
     let _ = match &event.body {
-        Body::Order(told) => {
+        EventKind::Order(told) => {
             write!(line, "order {} {:?} {:?} {}", told.id, told.what, told.status, told.terms.qty)
         }
-        Body::Status(told) => write!(
+        EventKind::Status(told) => write!(
             line,
             "status {} {:?} {:?} {} {} {}",
             told.id, told.what, told.status, told.cum_qty, told.last_qty, told.last_price
         ),
-        Body::Refused(told) => write!(line, "refused {} {}", told.request_id, told.reason.code()),
-        Body::Booked(told) => {
+        EventKind::Refused(told) => write!(line, "refused {} {}", told.request_id, told.reason.code()),
+        EventKind::Booked(told) => {
             write!(line, "booked {} {} {} {}", told.id.0, told.order_id, told.qty, told.price)
         }
-        Body::Forgotten { id, .. } => write!(line, "forgotten {id}"),
-        Body::Phase { phase, .. } => write!(line, "phase {phase:?}"),
-        Body::Adjusted { .. } => write!(line, "adjusted"),
+        EventKind::Forgotten { id, .. } => write!(line, "forgotten {id}"),
+        EventKind::Phase { phase, .. } => write!(line, "phase {phase:?}"),
+        EventKind::Adjusted { .. } => write!(line, "adjusted"),
         _ => write!(line, "other"),
     };
     line.push('\n');

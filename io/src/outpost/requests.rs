@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use pitlane_engine::command::{Body as Told, Command};
-use pitlane_engine::event::{Body, Event, OrderTerms, Refusal, Request, What};
+use pitlane_engine::command::{CommandKind, Command};
+use pitlane_engine::event::{EventKind, Event, OrderTerms, Refusal, Request, What};
 use pitlane_engine::id::{IntId, OrderHandle, ShardId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::shard::{Route, route};
@@ -152,26 +152,26 @@ impl Requests {
     /// Which id an order has.
     pub fn note(&mut self, event: &Event) {
         match &event.body {
-            Body::Order(told) => _ = self.ids.insert(told.order, told.id),
-            Body::Status(report) if report.status.is_finished() => _ = self.ids.remove(&report.order),
-            Body::Status(report) if matches!(report.what, What::Replaced | What::Image) => {
+            EventKind::Order(told) => _ = self.ids.insert(told.order, told.id),
+            EventKind::Status(report) if report.status.is_finished() => _ = self.ids.remove(&report.order),
+            EventKind::Status(report) if matches!(report.what, What::Replaced | What::Image) => {
                 self.ids.insert(report.order, report.id);
             }
-            Body::Forgotten { order, .. } => _ = self.ids.remove(order),
+            EventKind::Forgotten { order, .. } => _ = self.ids.remove(order),
             _ => {}
         }
     }
 
     /// What a shard would say of a request that it did not take.
-    pub fn refusal(&self, command: &Command, reason: Reason, shards: u8) -> Option<(ShardId, Body)> {
+    pub fn refusal(&self, command: &Command, reason: Reason, shards: u8) -> Option<(ShardId, EventKind)> {
         let Route::One(shard) = route(&command.body, shards) else { return None };
         let source = command.source;
         let refused = |order, request_id, request| {
             let id = self.ids.get(&order).copied().unwrap_or_default();
-            Body::Refused(Refusal { order, id, request_id, source, request, status: Status::New, reason })
+            EventKind::Refused(Refusal { order, id, request_id, source, request, status: Status::New, reason })
         };
         let body = match command.body {
-            Told::Submit { id, terms } => Body::Order(OrderTerms {
+            CommandKind::Submit { id, terms } => EventKind::Order(OrderTerms {
                 order: OrderHandle::NONE,
                 id,
                 orig_id: IntId::NONE,
@@ -182,8 +182,8 @@ impl Requests {
                 sender: command.sender,
                 terms,
             }),
-            Told::Modify { order, id, .. } => refused(order, id, Request::Replace),
-            Told::Cancel { order, id } => refused(order, id, Request::Cancel),
+            CommandKind::Modify { order, id, .. } => refused(order, id, Request::Replace),
+            CommandKind::Cancel { order, id } => refused(order, id, Request::Cancel),
             _ => return None,
         };
         Some((shard, body))
@@ -192,7 +192,7 @@ impl Requests {
 
 fn id_of(command: &Command) -> Option<IntId> {
     match command.body {
-        Told::Submit { id, .. } | Told::Modify { id, .. } | Told::Cancel { id, .. } => Some(id),
+        CommandKind::Submit { id, .. } | CommandKind::Modify { id, .. } | CommandKind::Cancel { id, .. } => Some(id),
         _ => None,
     }
 }
@@ -205,7 +205,7 @@ mod tests {
     fn requests(count: u64) -> Requests {
         let mut requests = Requests::default();
         for n in 0..count {
-            let body = Told::Cancel { order: OrderHandle::NONE, id: IntId::numbered(b'c', n) };
+            let body = CommandKind::Cancel { order: OrderHandle::NONE, id: IntId::numbered(b'c', n) };
             requests.order(1, Command::new(Default::default(), 0, body));
         }
         requests

@@ -1,4 +1,4 @@
-//! The stage of one strategy: its runner as everywhere, with somebody who stands in for the shards and speaks with a server far away. Told the
+//! The stage of one strategy: its runner as everywhere, with somebody who stands in for the shards and speaks with a server far away. CommandKind the
 //! time, without a socket.
 //!
 //! ```text
@@ -22,9 +22,9 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
-use pitlane_engine::command::{Body as Told, Command, Watch};
+use pitlane_engine::command::{CommandKind, Command, Watch};
 use pitlane_engine::desk::IdBlock;
-use pitlane_engine::event::{Body, Event, Tick};
+use pitlane_engine::event::{EventKind, Event, Tick};
 use pitlane_engine::id::{PortId, SecurityId, ShardId};
 use pitlane_engine::mesh::{Depths, PortClass, ShardEnd, mesh};
 use pitlane_engine::reason::Reason;
@@ -321,7 +321,7 @@ impl Stage {
         }
         let shard = pitlane_engine::shard::shard_of(tick.security, self.ends.len() as u8);
         let seq = self.heard[shard.0 as usize];
-        self.tell(now, shard, Event { seq, at: tick.at, body: Body::Tick(*tick) });
+        self.tell(now, shard, Event { seq, at: tick.at, body: EventKind::Tick(*tick) });
         self.runner.hear(now, EVENTS_PER_POLL_MAX);
     }
 
@@ -461,14 +461,14 @@ impl Stage {
     fn handle_command(&mut self, now: Timestamp, shard: ShardId, command: Command) {
         let life = self.life;
         match command.body {
-            Told::Snapshot { port } => {
+            CommandKind::Snapshot { port } => {
                 for event in std::mem::take(&mut self.state[shard.0 as usize]) {
                     self.tell(now, shard, event);
                 }
                 let seq = self.heard[shard.0 as usize];
-                self.tell(now, shard, Event { seq, at: now, body: Body::SnapshotEnd { port } });
+                self.tell(now, shard, Event { seq, at: now, body: EventKind::SnapshotEnd { port } });
             }
-            Told::Watch { what: Watch::Ticks(security), on, .. } => {
+            CommandKind::Watch { what: Watch::Ticks(security), on, .. } => {
                 self.follows.retain(|followed| *followed != security);
                 if on {
                     self.follows.push(security);
@@ -476,16 +476,16 @@ impl Stage {
                 self.requests.ask(Letter::Follow { life, security, on });
             }
             // The server tells all shards.
-            Told::Phase { .. } if shard == ShardId(0) => self.requests.ask(Letter::Command { life, command }),
-            Told::Subscribe { .. } => self.requests.ask(Letter::Command { life, command }),
-            Told::Submit { .. } | Told::Modify { .. } if !self.is_up() => {
+            CommandKind::Phase { .. } if shard == ShardId(0) => self.requests.ask(Letter::Command { life, command }),
+            CommandKind::Subscribe { .. } => self.requests.ask(Letter::Command { life, command }),
+            CommandKind::Submit { .. } | CommandKind::Modify { .. } if !self.is_up() => {
                 self.decline(now, &command, Reason::BrokerLost);
             }
-            Told::Submit { id, .. } => {
+            CommandKind::Submit { id, .. } => {
                 self.keep_record(|record| record.asked(&id));
                 self.requests.order(life, command);
             }
-            Told::Modify { .. } | Told::Cancel { .. } => self.requests.order(life, command),
+            CommandKind::Modify { .. } | CommandKind::Cancel { .. } => self.requests.order(life, command),
             _ => {}
         }
     }

@@ -12,9 +12,9 @@ mod settlement;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pitlane_engine::command::{Body, Limits, Phase, Scope, Session, Watch};
+use pitlane_engine::command::{CommandKind, Limits, Phase, Scope, Session, Watch};
 use pitlane_engine::errands::Errands;
-use pitlane_engine::event::{Alert, Body as Said, Event};
+use pitlane_engine::event::{Alert, EventKind, Event};
 use pitlane_engine::id::{ExchangeId, Origin, SecurityId, ShardId, Source, StrategyId};
 use pitlane_engine::mesh::{PortEnd, ShardMask};
 use pitlane_engine::number::Price;
@@ -152,8 +152,8 @@ impl Control {
         let id = port.id();
         let source = |session| Source { origin: Origin::Server, port: id, session };
         let mut errands = Errands::new(source(0));
-        errands.tell_all(Body::Watch { port: id, what: Watch::Budgets, on: true });
-        errands.tell_all(Body::Snapshot { port: id });
+        errands.tell_all(CommandKind::Watch { port: id, what: Watch::Budgets, on: true });
+        errands.tell_all(CommandKind::Snapshot { port: id });
         let shards = port.shards();
         let known = (0..shards).map(|_| Known::default()).collect();
         Control {
@@ -187,19 +187,19 @@ impl Control {
         let errands = &mut self.errands;
         let had = |scope: &Scope| old.limits.iter().any(|(other, _)| other == scope);
         for (scope, limits) in limits.iter().filter(|(scope, _)| !had(scope)) {
-            errands.tell_all(Body::Limits { scope: *scope, limits: *limits });
+            errands.tell_all(CommandKind::Limits { scope: *scope, limits: *limits });
             self.treasury.set_limits(*scope, limits, |shard, command| errands.send(shard, command));
         }
         for (scope, security) in restrictions.iter().filter(|row| !old.restrictions.contains(row)) {
-            errands.tell_all(Body::Restrict { scope: *scope, security: *security, on: true });
+            errands.tell_all(CommandKind::Restrict { scope: *scope, security: *security, on: true });
         }
         for &strategy in running.iter().filter(|id| !old.running.contains(id)) {
             for phase in [Phase::Init, Phase::Prefeed, Phase::Start, Phase::Running] {
-                errands.tell_all(Body::Phase { strategy, phase });
+                errands.tell_all(CommandKind::Phase { strategy, phase });
             }
         }
         for &security in followed.iter().filter(|id| !old.followed.contains(id)) {
-            let body = Body::Subscribe { strategy: StrategyId::SERVER, security, on: true };
+            let body = CommandKind::Subscribe { strategy: StrategyId::SERVER, security, on: true };
             errands.tell(shard_of(security, shards), body);
         }
         // New exchanges may have hours; and what is new may have expired.
@@ -234,19 +234,19 @@ impl Control {
     pub fn hear(&mut self, mut follow: impl FnMut(SecurityId, bool)) -> usize {
         for heard in 0..EVENTS_PER_POLL_MAX {
             let Some((shard, event)) = self.port.poll_event() else { return heard };
-            if let Said::Subscription { security, subscribers, .. } = event.body {
+            if let EventKind::Subscription { security, subscribers, .. } = event.body {
                 follow(security, subscribers > 0);
             }
             self.learn(shard, &event);
             self.note_answer(&event);
             match &event.body {
-                Said::Limits { scope, limits } => self.note_limits(*scope, *limits),
-                Said::Alert { alert: Alert::Unsettled, security, .. } => self.settle(*security),
-                Said::Tick(tick) => {
+                EventKind::Limits { scope, limits } => self.note_limits(*scope, *limits),
+                EventKind::Alert { alert: Alert::Unsettled, security, .. } => self.settle(*security),
+                EventKind::Tick(tick) => {
                     let settled = self.awaited.settle(tick, &self.briefing.settlement);
                     if !settled.is_empty() {
                         let what = Watch::Ticks(tick.security);
-                        self.errands.tell(shard, Body::Watch { port: self.port.id(), what, on: false });
+                        self.errands.tell(shard, CommandKind::Watch { port: self.port.id(), what, on: false });
                     }
                     settled.into_iter().for_each(|(security, price)| self.expire(security, price));
                 }
@@ -300,7 +300,7 @@ impl Control {
         // Hours that reference data have taken away.
         for (&exchange, _) in self.sessions.iter().filter(|(id, _)| !schedule.calendar.has_hours(**id)) {
             let (session, since) = (Session::Continuous, Timestamp::ZERO);
-            told.push(Body::Schedule { exchange, session, since, has_hours: false });
+            told.push(CommandKind::Schedule { exchange, session, since, has_hours: false });
             self.shown.remove(&exchange);
             enter(exchange, session);
         }
@@ -309,7 +309,7 @@ impl Control {
     }
 
     /// Tells every shard that is here and knows the rest already; the others are told all at once when they are briefed.
-    fn tell_briefed(&mut self, body: Body) {
+    fn tell_briefed(&mut self, body: CommandKind) {
         for &shard in self.standings.keys().filter(|shard| self.known[shard.0 as usize].briefed) {
             self.errands.tell(shard, body);
         }
@@ -320,7 +320,7 @@ impl Control {
         let over: Vec<_> = self.briefing.schedule.over(self.rung, self.day).collect();
         for (exchange, day) in over {
             self.over.insert(exchange, day);
-            self.tell_briefed(Body::Expiry { exchange, day });
+            self.tell_briefed(CommandKind::Expiry { exchange, day });
         }
     }
 
@@ -341,7 +341,7 @@ impl Control {
 
     fn expire(&mut self, security: SecurityId, price: Price) {
         tracing::info!(security = security.0, %price, "it has expired: its positions are closed at this price");
-        self.errands.tell(shard_of(security, self.port.shards()), Body::Expire { security, price });
+        self.errands.tell(shard_of(security, self.port.shards()), CommandKind::Expire { security, price });
     }
 
     fn turn_over(&mut self, now: Timestamp) {
@@ -350,7 +350,7 @@ impl Control {
         // A clock that was set back does not bring yesterday back.
         if today > self.day {
             self.day = today;
-            self.errands.tell_all(Body::TradingDay { day: today });
+            self.errands.tell_all(CommandKind::TradingDay { day: today });
             self.rung = self.rung.max(now);
             self.tell_over();
         }
@@ -368,37 +368,37 @@ impl Control {
             return;
         }
         match event.body {
-            Said::TradingDay { day } => known.day = Some(day),
-            Said::Limits { scope, limits } => _ = known.limits.insert(scope, limits),
-            Said::Restrict { scope, security, on: true } => _ = known.restricted.insert((scope, security)),
-            Said::Phase { strategy, phase } => _ = known.phases.insert(strategy, phase),
-            Said::Subscription { strategy: StrategyId::SERVER, security, on: true, .. } => {
+            EventKind::TradingDay { day } => known.day = Some(day),
+            EventKind::Limits { scope, limits } => _ = known.limits.insert(scope, limits),
+            EventKind::Restrict { scope, security, on: true } => _ = known.restricted.insert((scope, security)),
+            EventKind::Phase { strategy, phase } => _ = known.phases.insert(strategy, phase),
+            EventKind::Subscription { strategy: StrategyId::SERVER, security, on: true, .. } => {
                 known.followed.insert(security);
             }
-            Said::SnapshotEnd { .. } => self.brief(shard),
-            Said::Restrict { on: false, .. }
-            | Said::Subscription { .. }
-            | Said::Order(_)
-            | Said::Status(_)
-            | Said::Refused(_)
-            | Said::Forgotten { .. }
-            | Said::UsedIds(_)
-            | Said::Booked(_)
-            | Said::Adjusted { .. }
-            | Said::Tick(_)
-            | Said::Depth(_)
-            | Said::Session { .. }
-            | Said::Halt { .. }
-            | Said::Adapter { .. }
-            | Said::Kill { .. }
-            | Said::Directed { .. }
-            | Said::Sender { .. }
-            | Said::Sent { .. }
-            | Said::Alert { .. }
-            | Said::ToVenue(_)
-            | Said::Budget(_)
-            | Said::Done { .. }
-            | Said::SnapshotBegin { .. } => {}
+            EventKind::SnapshotEnd { .. } => self.brief(shard),
+            EventKind::Restrict { on: false, .. }
+            | EventKind::Subscription { .. }
+            | EventKind::Order(_)
+            | EventKind::Status(_)
+            | EventKind::Refused(_)
+            | EventKind::Forgotten { .. }
+            | EventKind::UsedIds(_)
+            | EventKind::Booked(_)
+            | EventKind::Adjusted { .. }
+            | EventKind::Tick(_)
+            | EventKind::Depth(_)
+            | EventKind::Session { .. }
+            | EventKind::Halt { .. }
+            | EventKind::Adapter { .. }
+            | EventKind::Kill { .. }
+            | EventKind::Directed { .. }
+            | EventKind::Sender { .. }
+            | EventKind::Sent { .. }
+            | EventKind::Alert { .. }
+            | EventKind::ToVenue(_)
+            | EventKind::Budget(_)
+            | EventKind::Done { .. }
+            | EventKind::SnapshotBegin { .. } => {}
         }
     }
 
@@ -419,7 +419,7 @@ impl Control {
             (self.day, self.tomorrow) = (day, self.briefing.tomorrow(day));
         }
         if known.day.is_none_or(|day| day < self.day) {
-            errands.tell(shard, Body::TradingDay { day: self.day });
+            errands.tell(shard, CommandKind::TradingDay { day: self.day });
         }
         for standing in standings {
             let (exchange, mut over) = (standing.exchange, None);
@@ -433,23 +433,23 @@ impl Control {
         }
         let own = !standings.is_empty();
         for (exchange, day) in schedule.over(self.rung, self.day).filter(|_| own) {
-            errands.tell(shard, Body::Expiry { exchange, day });
+            errands.tell(shard, CommandKind::Expiry { exchange, day });
         }
         for (scope, limits) in limits.iter().filter(|(scope, limits)| known.limits.get(scope) != Some(limits))
         {
-            errands.tell(shard, Body::Limits { scope: *scope, limits: *limits });
+            errands.tell(shard, CommandKind::Limits { scope: *scope, limits: *limits });
         }
         for (scope, security) in restrictions.iter().filter(|row| !known.restricted.contains(row)) {
-            errands.tell(shard, Body::Restrict { scope: *scope, security: *security, on: true });
+            errands.tell(shard, CommandKind::Restrict { scope: *scope, security: *security, on: true });
         }
         for &strategy in running.iter().filter(|id| known.phases.get(id) != Some(&Phase::Running)) {
             for phase in [Phase::Init, Phase::Prefeed, Phase::Start, Phase::Running] {
-                errands.tell(shard, Body::Phase { strategy, phase });
+                errands.tell(shard, CommandKind::Phase { strategy, phase });
             }
         }
         let own = followed.iter().filter(|security| shard_of(**security, shards) == shard);
         for &security in own.filter(|security| !known.followed.contains(security)) {
-            errands.tell(shard, Body::Subscribe { strategy: StrategyId::SERVER, security, on: true });
+            errands.tell(shard, CommandKind::Subscribe { strategy: StrategyId::SERVER, security, on: true });
         }
         self.known[shard.0 as usize] = Known { briefed: true, ..Known::default() };
         if self.known.iter().all(|known| known.briefed) {
@@ -462,7 +462,7 @@ impl Control {
 
     /// Counts the answers to what the treasury asked at the start.
     fn note_answer(&mut self, event: &Event) {
-        if let Said::Done { source, .. } = event.body
+        if let EventKind::Done { source, .. } = event.body
             && source == self.treasurer
             && !self.limits_set
         {

@@ -17,9 +17,9 @@ pub mod venue;
 
 use std::sync::Arc;
 
-use pitlane_engine::command::{Body, Watch};
+use pitlane_engine::command::{CommandKind, Watch};
 use pitlane_engine::errands::Errands;
-use pitlane_engine::event::{Body as Said, Event};
+use pitlane_engine::event::{EventKind, Event};
 use pitlane_engine::id::{Origin, ShardId, Source};
 use pitlane_engine::mesh::{PortEnd, ShardMask};
 use pitlane_engine::time::{NS_PER_S, Timestamp};
@@ -131,9 +131,9 @@ impl Gateway {
             let port = self.port.id();
             // What its own sessions have sent is told to it anyway.
             if self.stomp.is_some() {
-                self.errands.tell_all(Body::Watch { port, what: Watch::Orders, on: true });
+                self.errands.tell_all(CommandKind::Watch { port, what: Watch::Orders, on: true });
             }
-            self.errands.tell_all(Body::Snapshot { port });
+            self.errands.tell_all(CommandKind::Snapshot { port });
             self.untold = (0..self.port.shards()).map(ShardId).collect();
         }
     }
@@ -142,7 +142,7 @@ impl Gateway {
     pub fn employ(&mut self, venue: VenueRoom) {
         let port = self.port.id();
         for adapter in venue.adapters() {
-            self.errands.tell_all(Body::Watch { port, what: Watch::Venue(adapter), on: true });
+            self.errands.tell_all(CommandKind::Watch { port, what: Watch::Venue(adapter), on: true });
         }
         self.venue = Some(Box::new(venue));
         // They are listed also while nobody is connected.
@@ -190,7 +190,7 @@ impl Gateway {
             if let Some(venue) = venue {
                 venue.hear(now, shard, event);
             }
-            if let Said::SnapshotEnd { port } = event.body
+            if let EventKind::SnapshotEnd { port } = event.body
                 && port == own
             {
                 // Another server that was away tells its state once more.

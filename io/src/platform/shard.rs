@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pitlane_engine::command::Body;
+use pitlane_engine::command::CommandKind;
 use pitlane_engine::id::PortMask;
 use pitlane_engine::time::Timestamp;
 use pitlane_engine::worker::{ALL_STORED, Taken, Worker};
@@ -102,7 +102,7 @@ impl Keeping {
         let mut applying = None;
         let mut work = worker.poll_with(now, stored, |number, now, command, shard| {
             // They were sent before it, so they are here in the next round.
-            if matches!(command.body, Body::Reference { name } if !shard.has_staged(name)) {
+            if matches!(command.body, CommandKind::Reference { name } if !shard.has_staged(name)) {
                 return Taken::Wait;
             }
             let mut timed = None;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pitlane_engine::command::{Body, Watch};
+use pitlane_engine::command::{CommandKind, Watch};
 use pitlane_engine::desk::{Desk, DeskSettings, IdBlock};
 use pitlane_engine::errands::Errands;
 use pitlane_engine::id::{IntId, Origin, ShardId, Source, StrategyId};
@@ -43,8 +43,8 @@ impl Trader {
     ) -> Trader {
         let (id, shards) = (port.id(), port.shards());
         let mut errands = Errands::new(Source { origin: Origin::Strategy, port: id, session: 0 });
-        errands.tell_all(Body::Watch { port: id, what: Watch::Everything, on: true });
-        errands.tell_all(Body::Snapshot { port: id });
+        errands.tell_all(CommandKind::Watch { port: id, what: Watch::Everything, on: true });
+        errands.tell_all(CommandKind::Snapshot { port: id });
         let desk = DeskSettings {
             port: id,
             shards,
@@ -156,7 +156,7 @@ mod tests {
             while feed.poll_event().is_some() {}
         };
         for strategy in strategies {
-            tell(now, &mut worker, Body::Phase { strategy, phase: Phase::Running });
+            tell(now, &mut worker, CommandKind::Phase { strategy, phase: Phase::Running });
         }
         let (mut open_most, mut finished_most) = (0, 0);
         for turn in 0..40_000_i64 {
@@ -167,7 +167,7 @@ mod tests {
                 let ask = Price::from_raw(bid.raw() + 100_000_000);
                 let size = Qty::whole(1_000).unwrap();
                 let quote = Quote { bid, bid_size: size, ask, ask_size: size, at: now };
-                tell(now, &mut worker, Body::Quote { security: SecurityId(1), quote });
+                tell(now, &mut worker, CommandKind::Quote { security: SecurityId(1), quote });
             }
             trader.poll(now, true, None);
             worker.poll(now);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pitlane_engine::event::Body;
+use pitlane_engine::event::EventKind;
 use pitlane_engine::id::{AdapterId, PortId};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
@@ -65,7 +65,7 @@ impl Venues {
 
     /// An event of the last life; instructions are kept in mind.
     pub fn miss(&mut self, missed: &Unreported) {
-        if let Body::ToVenue(_) = missed.event.body {
+        if let EventKind::ToVenue(_) = missed.event.body {
             self.missed.push(*missed);
         }
     }

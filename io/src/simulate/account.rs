@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pitlane_engine::command::Body;
-use pitlane_engine::event::{Body as Said, Booking, Event, What};
+use pitlane_engine::command::CommandKind;
+use pitlane_engine::event::{EventKind, Booking, Event, What};
 use pitlane_engine::id::{Currency, PositionId, SecurityId, ShardId, StrategyId};
 use pitlane_engine::number::{Money, Price, Qty};
 use pitlane_engine::refdata::RefData;
@@ -153,9 +153,9 @@ impl Account {
     pub fn see(&mut self, row: &Row) {
         let Some(tick) = self.market.tick_mut(row.security) else { return };
         let (quote, trade) = match &row.body {
-            Body::Quote { quote, .. } => (Some(quote), None),
-            Body::Trade { trade, .. } => (None, Some(trade)),
-            Body::Tick { quote, trade, .. } => (Some(quote), Some(trade)),
+            CommandKind::Quote { quote, .. } => (Some(quote), None),
+            CommandKind::Trade { trade, .. } => (None, Some(trade)),
+            CommandKind::Tick { quote, trade, .. } => (Some(quote), Some(trade)),
             _ => (None, None),
         };
         if let Some(quote) = quote {
@@ -193,7 +193,7 @@ impl Account {
                 | What::Image => {}
             }
         }
-        if let Said::Booked(booking) = &event.body
+        if let EventKind::Booked(booking) = &event.body
             && let Some(security) = booking.security
         {
             self.book(event.at, security, booking);
@@ -233,7 +233,7 @@ impl Account {
         for tick in self.market.ticks() {
             let shard = shard_of(tick.security, self.shards);
             // It tells nothing new, so it has the number of the last event.
-            let event = Event { seq: self.view.seq(shard), at: now, body: Said::Tick(*tick) };
+            let event = Event { seq: self.view.seq(shard), at: now, body: EventKind::Tick(*tick) };
             self.view.apply(shard, &event);
         }
         self.missing.clear();

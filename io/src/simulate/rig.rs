@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pitlane_engine::command::{Body, Command, Movement, MovementKind, Phase, Watch};
+use pitlane_engine::command::{CommandKind, Command, Movement, MovementKind, Phase, Watch};
 use pitlane_engine::desk::IdBlock;
 use pitlane_engine::errands::Errands;
 use pitlane_engine::id::{AccountId, Origin, PortId, Source, StrategyId};
@@ -64,8 +64,8 @@ impl Rig {
         let hosts = strategies::hosts(&config.strategies, reference);
         let run = strategies::runner_settings(Operation::Simulation, numbers, settings.seed);
         let mut errands = Errands::new(Source { origin: Origin::Server, port: READER, session: 0 });
-        errands.tell_all(Body::Watch { port: READER, what: Watch::Orders, on: true });
-        errands.tell_all(Body::Snapshot { port: READER });
+        errands.tell_all(CommandKind::Watch { port: READER, what: Watch::Orders, on: true });
+        errands.tell_all(CommandKind::Snapshot { port: READER });
         let mut rig = Rig {
             workers,
             control: Control::new(control, now, settings.briefing, standings),
@@ -94,7 +94,7 @@ impl Rig {
         let ids: Vec<_> = self.runner.hosts().iter().map(|host| host.id()).collect();
         for strategy in ids {
             let movement = credit(strategy, account, cash, config);
-            let body = Body::Transaction(movement);
+            let body = CommandKind::Transaction(movement);
             match route(&body, self.workers.len() as u8) {
                 Route::One(shard) => self.errands.tell(shard, body),
                 Route::All => self.errands.tell_all(body),

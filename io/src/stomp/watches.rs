@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pitlane_engine::command::{Body, Command, Watch};
+use pitlane_engine::command::{CommandKind, Command, Watch};
 use pitlane_engine::id::{Origin, SecurityId, Source};
 use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::refdata::RefData;
@@ -95,7 +95,7 @@ impl Watches {
                     Sight::Ticks => Watch::Ticks(security),
                     Sight::Depth => Watch::Depth(security),
                 };
-                let body = Body::Watch { port: port.id(), what, on };
+                let body = CommandKind::Watch { port: port.id(), what, on };
                 let command = Command::new(source, 0, body);
                 if port.send(shard_of(security, port.shards()), command).is_err() {
                     return sent;
@@ -142,13 +142,13 @@ mod tests {
             told.extend(shards[0].poll_command().map(|command| command.body));
         }
         let (port, what) = (ports[0].id(), Watch::Ticks(security));
-        assert_eq!(told, [Body::Watch { port, what, on: true }]);
+        assert_eq!(told, [CommandKind::Watch { port, what, on: true }]);
         watches.set(Interest::Ticks(security), false);
         watches.poll(&mut ports[0]);
         assert_eq!(shards[0].id(), ShardId(0));
         assert_eq!(
             shards[0].poll_command().map(|command| command.body),
-            Some(Body::Watch { port, what, on: false })
+            Some(CommandKind::Watch { port, what, on: false })
         );
         assert!(!watches.is_waiting());
     }

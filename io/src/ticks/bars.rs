@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pitlane_engine::command::{Body, Quote, Trade};
+use pitlane_engine::command::{CommandKind, Quote, Trade};
 use pitlane_engine::id::SecurityId;
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::refdata::RefData;
@@ -58,7 +58,7 @@ impl BarPath {
             let around = |side: i64| Price::from_raw(price.raw().saturating_add(side * tick.raw()));
             let quote = Quote { bid: around(-1), bid_size: size, ask: around(1), ask_size: size, at };
             let trade = Trade { price, size, at };
-            Row { at, security: bar.security, body: Body::Tick { security: bar.security, quote, trade } }
+            Row { at, security: bar.security, body: CommandKind::Tick { security: bar.security, quote, trade } }
         })
     }
 
@@ -142,14 +142,14 @@ mod tests {
         };
         let rows = path.rows(&bar, Price::from_raw(5), Qty::from_raw(10));
         let told = rows.map(|row| {
-            let Body::Tick { quote, trade, .. } = row.body else { panic!("{row:?}") };
+            let CommandKind::Tick { quote, trade, .. } = row.body else { panic!("{row:?}") };
             assert_eq!((quote.bid.raw(), quote.ask.raw()), (trade.price.raw() - 5, trade.price.raw() + 5));
             (row.at.0, trade.price.raw(), trade.size.raw())
         });
         assert_eq!(told, [(1_000, 100, 100), (1_100, 95, 100), (1_200, 110, 100), (1_300, 105, 100)]);
         let high_first = BarRow { high: Price::from_raw(101), ..bar };
         let rows = path.rows(&high_first, Price::from_raw(5), Qty::from_raw(1_000_000));
-        let Body::Tick { trade, .. } = rows[1].body else { panic!() };
+        let CommandKind::Tick { trade, .. } = rows[1].body else { panic!() };
         assert_eq!((trade.price.raw(), trade.size.raw()), (101, 1_000_000), "one lot at least");
     }
 }

@@ -251,7 +251,7 @@ impl<'a> Cells<'a> {
 mod tests {
     use std::sync::Arc;
 
-    use pitlane_engine::command::{Body, Quote, Trade};
+    use pitlane_engine::command::{CommandKind, Quote, Trade};
     use pitlane_engine::id::SecurityId;
     use pitlane_engine::number::{Price, Qty};
 
@@ -310,11 +310,11 @@ mod tests {
             ask_size: qty("200"),
             at,
         };
-        assert_eq!(rows[0], Row { at, security, body: Body::Quote { security, quote } });
+        assert_eq!(rows[0], Row { at, security, body: CommandKind::Quote { security, quote } });
         let at = Timestamp(1_794_648_600_000_000_000);
         let trade = Trade { price: price("232.505"), size: qty("7"), at };
-        assert_eq!(rows[1], Row { at, security, body: Body::Trade { security, trade } });
-        let Body::Tick { quote, trade, .. } = rows[2].body else { panic!("{:?}", rows[2]) };
+        assert_eq!(rows[1], Row { at, security, body: CommandKind::Trade { security, trade } });
+        let CommandKind::Tick { quote, trade, .. } = rows[2].body else { panic!("{:?}", rows[2]) };
         assert_eq!((quote.ask_size, trade.size, rows[2].security), (Qty::ZERO, Qty::ZERO, SecurityId(2)));
     }
 

@@ -1,6 +1,6 @@
 //! What a line of a file says, whatever the file's format, and what it comes to.
 
-use pitlane_engine::command::{Body, Quote, Trade};
+use pitlane_engine::command::{CommandKind, Quote, Trade};
 use pitlane_engine::id::SecurityId;
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::time::Timestamp;
@@ -53,9 +53,9 @@ impl TickCells {
         let trade = |price| Trade { price: Price::from_raw(price), size: Qty::from_raw(last_size), at };
         let is_quoted = bid_size.is_positive() || ask_size.is_positive();
         let body = match (is_quoted, self.last) {
-            (true, Some(last)) => Body::Tick { security, quote, trade: trade(last) },
-            (true, None) => Body::Quote { security, quote },
-            (false, Some(last)) => Body::Trade { security, trade: trade(last) },
+            (true, Some(last)) => CommandKind::Tick { security, quote, trade: trade(last) },
+            (true, None) => CommandKind::Quote { security, quote },
+            (false, Some(last)) => CommandKind::Trade { security, trade: trade(last) },
             (false, None) => return Err("there is neither a quote nor a trade".to_string()),
         };
         Ok(Row { at, security, body })

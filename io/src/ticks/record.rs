@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use pitlane_engine::event::{Body, Event, Tick};
+use pitlane_engine::event::{EventKind, Event, Tick};
 use pitlane_engine::id::SecurityId;
 use pitlane_engine::time::Timestamp;
 
@@ -90,7 +90,7 @@ impl Paper {
 
 impl Recorder {
     pub fn hear(&mut self, event: &Event) {
-        let Body::Tick(tick) = &event.body else { return };
+        let EventKind::Tick(tick) = &event.body else { return };
         // Shards are heard in turn, so their times may cross by a little; a file goes forward only.
         self.last = self.last.max(tick.at);
         let tick = Tick { at: self.last, ..*tick };
@@ -187,7 +187,7 @@ mod tests {
                 let (bid, bid_size) = (Price::from_raw(number), Qty::whole(1).unwrap());
                 let at = Timestamp(number as u64);
                 let tick = Tick { security: SecurityId(7), bid, bid_size, at, ..Tick::default() };
-                recorder.hear(&Event { seq: 1, at, body: Body::Tick(tick) });
+                recorder.hear(&Event { seq: 1, at, body: EventKind::Tick(tick) });
                 if recorder.rows.is_empty() {
                     return rows;
                 }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use pitlane_engine::command::Body;
+use pitlane_engine::command::CommandKind;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 
@@ -68,9 +68,9 @@ impl Replay {
 fn restamped(mut row: Row, at: Timestamp) -> Row {
     row.at = at;
     match &mut row.body {
-        Body::Quote { quote, .. } => quote.at = at,
-        Body::Trade { trade, .. } => trade.at = at,
-        Body::Tick { quote, trade, .. } => (quote.at, trade.at) = (at, at),
+        CommandKind::Quote { quote, .. } => quote.at = at,
+        CommandKind::Trade { trade, .. } => trade.at = at,
+        CommandKind::Tick { quote, trade, .. } => (quote.at, trade.at) = (at, at),
         _ => unreachable!("a file of prices has nothing else"),
     }
     row

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use pitlane::http::{HttpSettings, Journaling, News, Phase};
-use pitlane_engine::command::{Body, Command, Phase as StrategyPhase};
-use pitlane_engine::event::{Body as Said, What};
+use pitlane_engine::command::{CommandKind, Command, Phase as StrategyPhase};
+use pitlane_engine::event::{EventKind, What};
 use pitlane_engine::id::{IntId, Origin, PortId, SecurityId, Source, StrategyId};
 use pitlane_engine::mesh::{Broadcast, Depths};
 use pitlane_engine::number::{Price, Qty};
@@ -93,7 +93,7 @@ fn accounts_are_there_for_every_page() {
     assert_eq!(first["broker"], first["adapterType"]);
 }
 
-fn command(body: Body) -> Command {
+fn command(body: CommandKind) -> Command {
     Command::new(Source { origin: Origin::Fix, port: PortId(1), session: 0 }, 0, body)
 }
 
@@ -110,11 +110,11 @@ fn submit(server: &mut Server, id: &str) -> What {
     };
     let id = IntId::parse(id.as_bytes()).unwrap();
     let shard = shard_of(SecurityId(1), SHARDS);
-    server.trader.send(shard, command(Body::Submit { id, terms })).unwrap();
+    server.trader.send(shard, command(CommandKind::Submit { id, terms })).unwrap();
     server.shard_bell.wake();
     loop {
         if let Some((_, event)) = server.trader.poll_event()
-            && let Said::Order(order) = event.body
+            && let EventKind::Order(order) = event.body
             && order.id == id
         {
             return order.what;
@@ -127,7 +127,7 @@ fn submit(server: &mut Server, id: &str) -> What {
 fn the_kill_switch_cancels_all_and_refuses_new_and_can_be_lifted() {
     let mut server = Server::start();
     for phase in [StrategyPhase::Init, StrategyPhase::Prefeed, StrategyPhase::Start, StrategyPhase::Running] {
-        let body = Body::Phase { strategy: StrategyId::SERVER, phase };
+        let body = CommandKind::Phase { strategy: StrategyId::SERVER, phase };
         assert!(server.trader.send_all(&mut Broadcast::new(command(body))));
     }
     assert_eq!(submit(&mut server, "a"), What::Entered);

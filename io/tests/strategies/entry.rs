@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use pitlane_engine::command::{Body, Command, Phase};
+use pitlane_engine::command::{CommandKind, Command, Phase};
 use pitlane_engine::id::{IntId, PortId, SecurityId, Source, StrategyId};
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::reason::Reason;
@@ -95,7 +95,7 @@ impl Wire {
     }
 }
 
-fn command(body: Body) -> Command {
+fn command(body: CommandKind) -> Command {
     Command::new(Source::default(), 0, body)
 }
 
@@ -110,7 +110,7 @@ fn order(number: u64, qty: i64, strategy: StrategyId) -> Command {
         strategy,
         ..Terms::default()
     };
-    command(Body::Submit { id: IntId::numbered(b's', number), terms })
+    command(CommandKind::Submit { id: IntId::numbered(b's', number), terms })
 }
 
 fn orders(service: &Service) -> usize {
@@ -138,7 +138,7 @@ fn the_same_order_again_gets_the_same_answer_after_a_restart_too() {
     assert_eq!(ask(first), Reply::Told);
     assert_eq!(orders(&service), 0);
     for phase in [Phase::Init, Phase::Prefeed, Phase::Start, Phase::Running] {
-        assert_eq!(ask(command(Body::Phase { strategy: welcome.strategy, phase })), Reply::Told);
+        assert_eq!(ask(command(CommandKind::Phase { strategy: welcome.strategy, phase })), Reply::Told);
     }
     assert_eq!(strategy(&service, "MOMENTUM")["phase"], "RUNNING");
     assert_eq!((ask(first), orders(&service)), (Reply::Told, 0), "what was refused stays refused");
@@ -149,9 +149,9 @@ fn the_same_order_again_gets_the_same_answer_after_a_restart_too() {
     let declined = |reason| Reply::Declined { reason };
     assert_eq!(ask(order(2, 6, welcome.strategy)), declined(Reason::DuplicateId));
     assert_eq!(ask(order(3, 5, StrategyId(2))), declined(Reason::UnknownStrategy));
-    assert_eq!(ask(command(Body::ResetPositions)), declined(Reason::UnknownScope));
+    assert_eq!(ask(command(CommandKind::ResetPositions)), declined(Reason::UnknownScope));
     let strange = pitlane_engine::id::OrderHandle::new(pitlane_engine::id::ShardId(99), 0, 3);
-    let cancel = |order| command(Body::Cancel { order, id: IntId::numbered(b'q', 1) });
+    let cancel = |order| command(CommandKind::Cancel { order, id: IntId::numbered(b'q', 1) });
     assert_eq!(ask(cancel(strange)), declined(Reason::UnknownOrder));
 
     service.signal("KILL");

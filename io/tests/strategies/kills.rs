@@ -17,7 +17,7 @@ use pitlane::outpost::record::write_event;
 use pitlane::platform::{HTTP, PlatformSettings};
 use pitlane::refdata;
 use pitlane_engine::chance::Chance;
-use pitlane_engine::event::{Body, What};
+use pitlane_engine::event::{EventKind, What};
 use pitlane_engine::id::ShardId;
 use pitlane_engine::strategy::letters;
 use pitlane_engine::time::Timestamp;
@@ -285,7 +285,7 @@ fn journal_of(place: &Folder, settings: &[String]) -> Vec<(&'static str, Lines)>
                 write_event(&mut line, ShardId(shard as u8), event);
                 lines.push((shard as u8, event.seq, line));
                 // A rejected order has no second word.
-                if let Body::Order(told) = &event.body {
+                if let EventKind::Order(told) = &event.body {
                     assert_ne!(told.what, What::Image);
                 }
             }

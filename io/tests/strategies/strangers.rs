@@ -5,7 +5,7 @@ use std::process;
 
 use async_nats::HeaderMap;
 use futures_util::StreamExt;
-use pitlane_engine::command::{Body, Command, Phase, Scope};
+use pitlane_engine::command::{CommandKind, Command, Phase, Scope};
 use pitlane_engine::id::{IntId, OrderHandle, Source, StrategyId};
 use pitlane_engine::strategy::letters::{Letter, Parcel, Reply};
 use pitlane_engine::terms::Terms;
@@ -99,10 +99,10 @@ fn forged() -> Vec<Vec<u8>> {
         Letter::Beat { life, prices: u64::MAX, heard: vec![0; 50_000], idle: true },
         Letter::Failed { life, reason: "it\nERROR forged".repeat(1_000) },
         Letter::Bye { life },
-        command(Body::Submit { id: IntId::NONE, terms }),
-        command(Body::Cancel { order: OrderHandle::NONE, id: IntId::numbered(b'x', 1) }),
-        command(Body::Phase { strategy: StrategyId(1), phase: Phase::Exit }),
-        command(Body::Kill { scope: Scope::Global, on: true }),
+        command(CommandKind::Submit { id: IntId::NONE, terms }),
+        command(CommandKind::Cancel { order: OrderHandle::NONE, id: IntId::numbered(b'x', 1) }),
+        command(CommandKind::Phase { strategy: StrategyId(1), phase: Phase::Exit }),
+        command(CommandKind::Kill { scope: Scope::Global, on: true }),
     ];
     let mut bytes: Vec<Vec<u8>> = letters.iter().map(Letter::encode).collect();
     // Lengths that promise more than there is, another version, and nothing at all.

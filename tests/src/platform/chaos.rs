@@ -1,9 +1,9 @@
 //! Chaos: one move of somebody, as the dice will.
 
-use pitlane_engine::command::{Body as Told, Command};
+use pitlane_engine::command::{CommandKind, Command};
 use pitlane_engine::desk::Closing;
 use pitlane_engine::directive::Directive;
-use pitlane_engine::event::{Body, Event, What};
+use pitlane_engine::event::{EventKind, Event, What};
 use pitlane_engine::id::{IntId, Origin, StrategyId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::shard::{Route, route};
@@ -87,7 +87,7 @@ impl Platform {
             // Cancels and switches have a reserve, as the journal's writer has it.
             let spares = matches!(
                 command.body,
-                Told::Cancel { .. } | Told::Kill { .. } | Told::Direct { .. } | Told::Sender { .. }
+                CommandKind::Cancel { .. } | CommandKind::Kill { .. } | CommandKind::Direct { .. } | CommandKind::Sender { .. }
             );
             if journal.shut && !spares {
                 return Taken::No;
@@ -118,7 +118,7 @@ impl Platform {
 
     /// A limit that spans shards is never exceeded, whoever holds its parts.
     fn check_budget(&self, event: &Event) -> Finding {
-        let (Some(limits), Body::Order(order)) = (&self.limits, &event.body) else { return Ok(()) };
+        let (Some(limits), EventKind::Order(order)) = (&self.limits, &event.body) else { return Ok(()) };
         let strategy = order.terms.strategy;
         if strategy != StrategyId(1) || order.what != What::Entered || limits.max_open_orders == 0 {
             return Ok(());
@@ -149,7 +149,7 @@ impl Platform {
         let nth =
             |nth: usize, clients: &[Client]| clients[at].sent.range(..=nth).next_back().map(|(_, &id)| id);
         let declined = match *deed {
-            Deed::Plain(Told::Submit { id, terms }) => {
+            Deed::Plain(CommandKind::Submit { id, terms }) => {
                 let number = self.submitted;
                 self.submitted += 1;
                 // At times an id that was used before.
@@ -161,7 +161,7 @@ impl Platform {
                     client.sent.insert(number, id);
                 })
             }
-            Deed::Plain(Told::Close { id, strategy, account, security, qty }) => {
+            Deed::Plain(CommandKind::Close { id, strategy, account, security, qty }) => {
                 let number = self.submitted;
                 self.submitted += 1;
                 let client = &mut self.clients[at];
@@ -211,11 +211,11 @@ impl Platform {
     }
 
     /// What an operator or a feed says goes to the shard of its security, or to all.
-    fn route(&mut self, body: Told) {
+    fn route(&mut self, body: CommandKind) {
         match body {
             // The treasury is the one who gives budgets, and the outside venue knows its own connection.
-            Told::Budget(_) | Told::Adapter { .. } => return,
-            Told::Limits { .. } | Told::Direct { directive: Directive::Limits { .. }, .. }
+            CommandKind::Budget(_) | CommandKind::Adapter { .. } => return,
+            CommandKind::Limits { .. } | CommandKind::Direct { directive: Directive::Limits { .. }, .. }
                 if self.limits.is_some() || self.credit.is_some() =>
             {
                 return;

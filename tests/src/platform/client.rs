@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use pitlane_engine::command::{Body as Told, Command};
+use pitlane_engine::command::{CommandKind, Command};
 use pitlane_engine::desk::{Desk, DeskSettings, IdBlock, Ticket};
-use pitlane_engine::event::Body;
+use pitlane_engine::event::EventKind;
 use pitlane_engine::id::{IntId, OrderHandle, Origin, PortId};
 use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::pages::LargePages;
@@ -39,7 +39,7 @@ impl Client {
     pub(super) fn restart(&mut self, shards: u8) -> Command {
         self.desk = new_desk(self.port, shards);
         self.snapshots = 0;
-        let body = Told::Snapshot { port: self.port };
+        let body = CommandKind::Snapshot { port: self.port };
         Command::new(source(self.port, self.origin), u32::MAX, body)
     }
 
@@ -74,7 +74,7 @@ impl Client {
         while work < most {
             let Some((_, event)) = port.poll_event() else { break };
             self.heard += 1;
-            self.snapshots += u8::from(event.body == Body::SnapshotEnd { port: self.port });
+            self.snapshots += u8::from(event.body == EventKind::SnapshotEnd { port: self.port });
             work += 1;
             self.desk.handle_event(&event);
         }

@@ -20,8 +20,8 @@
 //! Everything the broker says must be expected before the next thing happens. A dialogue is about any transport unless it says
 //! `ws` (what only WebSocket has) or `tcp` (what WebSocket has not).
 
-use pitlane_engine::command::{Body as Told, Phase, Report};
-use pitlane_engine::event::{Body as Said, DEPTH_LEVELS_MAX, Depth, Event, Level, Tick};
+use pitlane_engine::command::{CommandKind, Phase, Report};
+use pitlane_engine::event::{EventKind, DEPTH_LEVELS_MAX, Depth, Event, Level, Tick};
 use pitlane_engine::id::{OrderHandle, SecurityId, ShardId, StrategyId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::settings::ShardSettings;
@@ -239,18 +239,18 @@ impl Scene<'_> {
                 let (bid, size) = (world::price(bid), world::qty("1"));
                 let security = security(of);
                 let tick = Tick { security, bid, bid_size: size, volume: size, at: now, ..Tick::default() };
-                return Ok(vec![self.price(Said::Tick(tick))]);
+                return Ok(vec![self.price(EventKind::Tick(tick))]);
             }
             ("trade", [of, last, volume]) => {
                 let (security, last, volume) = (security(of), world::price(last), world::qty(volume));
                 let tick = Tick { security, last, volume, traded: true, at: now, ..Tick::default() };
-                return Ok(vec![self.price(Said::Tick(tick))]);
+                return Ok(vec![self.price(EventKind::Tick(tick))]);
             }
             ("book", [of, bid, ask]) => {
                 let sides = [(bid, Side::Buy), (ask, Side::Sell)].map(|(price, side)| {
                     let mut levels = [Level::default(); DEPTH_LEVELS_MAX];
                     levels[..2].fill(Level { price: world::price(price), qty: world::qty("2") });
-                    Said::Depth(Depth { levels, security: security(of), side, count: 2 })
+                    EventKind::Depth(Depth { levels, security: security(of), side, count: 2 })
                 });
                 return Ok(sides.map(|side| self.price(side)).to_vec());
             }
@@ -297,24 +297,24 @@ impl Scene<'_> {
             ("subscribe", [strategy, of, on]) => {
                 let strategy = StrategyId(strategy.parse().map_err(|_| "a strategy is a number")?);
                 let (security, on) = (security(of), *on == "on");
-                self.stage.tell(Told::Subscribe { strategy, security, on })
+                self.stage.tell(CommandKind::Subscribe { strategy, security, on })
             }
             ("phase", [strategy]) => {
                 let strategy = StrategyId(strategy.parse().map_err(|_| "a strategy is a number")?);
-                self.stage.tell(Told::Phase { strategy, phase: Phase::Stop })
+                self.stage.tell(CommandKind::Phase { strategy, phase: Phase::Stop })
             }
             ("adapter", [state]) => {
                 let connected = *state == "up";
-                self.stage.tell(Told::Adapter { adapter: world::OUTSIDE_ADAPTER, connected })
+                self.stage.tell(CommandKind::Adapter { adapter: world::OUTSIDE_ADAPTER, connected })
             }
             _ => return Err("this is no line of a dialogue".to_string()),
         };
         Ok(events.into_iter().map(|event| News::Said(ORDERS, event)).collect())
     }
 
-    fn price(&mut self, body: Said) -> News {
+    fn price(&mut self, body: EventKind) -> News {
         // Both sides of a book have one number.
-        let is_behind = matches!(body, Said::Depth(Depth { side: Side::Sell, .. }));
+        let is_behind = matches!(body, EventKind::Depth(Depth { side: Side::Sell, .. }));
         self.seq += u64::from(!is_behind);
         News::Said(PRICES, Event { seq: self.seq, at: self.now, body })
     }

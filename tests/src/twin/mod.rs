@@ -23,7 +23,7 @@ mod venue;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pitlane_engine::command::{Body, BudgetKind, Command, ExecRef, Limits, Phase, Scope, Session};
+use pitlane_engine::command::{CommandKind, BudgetKind, Command, ExecRef, Limits, Phase, Scope, Session};
 use pitlane_engine::directive::{DirectiveKey, Version};
 use pitlane_engine::event::{Alert, Request, What};
 use pitlane_engine::id::{AdapterId, ExchangeId, IntId, OrderHandle, SecurityId, Source, StrategyId, Uuid};
@@ -187,38 +187,38 @@ impl Twin {
     pub fn apply(&mut self, now: Timestamp, command: &Command) -> Vec<Said> {
         self.now = now;
         match command.body {
-            Body::Submit { id, terms } => self.submit(command.source, id, terms),
-            Body::Modify { order, id, changes } => self.modify(command.source, order, id, &changes),
-            Body::Cancel { order, id } => self.cancel(command.source, order, id),
-            Body::Close { id, strategy, account, security, qty } => {
+            CommandKind::Submit { id, terms } => self.submit(command.source, id, terms),
+            CommandKind::Modify { order, id, changes } => self.modify(command.source, order, id, &changes),
+            CommandKind::Cancel { order, id } => self.cancel(command.source, order, id),
+            CommandKind::Close { id, strategy, account, security, qty } => {
                 self.close(command.source, id, strategy, account, security, qty);
             }
-            Body::Subscribe { strategy, security, on } => self.subscribe(strategy, security, on),
-            Body::Quote { security, quote } => self.feed(security, Some(quote), None),
-            Body::Trade { security, trade } => self.feed(security, None, Some(trade)),
-            Body::Tick { security, quote, trade } => self.feed(security, Some(quote), Some(trade)),
-            Body::Report { order, report } => self.venue_report(order, report),
-            Body::Adapter { adapter, connected } => self.adapter(adapter, connected),
-            Body::Transaction(movement) => self.movement(&movement),
-            Body::Expire { security, price } => self.expire_security(security, price),
-            Body::ResetPositions | Body::ResetCash => self.done(Reason::None),
-            Body::Limits { scope, limits } => self.set_limits(scope, limits),
-            Body::Restrict { scope, security, on } => self.restrict(scope, security, on),
-            Body::Kill { scope, on } => self.kill(scope, on),
-            Body::Direct { version, directive } => self.direct(version, directive),
-            Body::Phase { strategy, phase } => self.phase(strategy, phase),
-            Body::Halt { security, on } => self.halt(security, on),
-            Body::Budget(budget) => self.budget(&budget),
-            Body::Session { exchange, session } => self.session(exchange, session),
-            Body::TradingDay { .. } => self.trading_day(),
-            Body::Schedule { exchange, session, has_hours, .. } => {
+            CommandKind::Subscribe { strategy, security, on } => self.subscribe(strategy, security, on),
+            CommandKind::Quote { security, quote } => self.feed(security, Some(quote), None),
+            CommandKind::Trade { security, trade } => self.feed(security, None, Some(trade)),
+            CommandKind::Tick { security, quote, trade } => self.feed(security, Some(quote), Some(trade)),
+            CommandKind::Report { order, report } => self.venue_report(order, report),
+            CommandKind::Adapter { adapter, connected } => self.adapter(adapter, connected),
+            CommandKind::Transaction(movement) => self.movement(&movement),
+            CommandKind::Expire { security, price } => self.expire_security(security, price),
+            CommandKind::ResetPositions | CommandKind::ResetCash => self.done(Reason::None),
+            CommandKind::Limits { scope, limits } => self.set_limits(scope, limits),
+            CommandKind::Restrict { scope, security, on } => self.restrict(scope, security, on),
+            CommandKind::Kill { scope, on } => self.kill(scope, on),
+            CommandKind::Direct { version, directive } => self.direct(version, directive),
+            CommandKind::Phase { strategy, phase } => self.phase(strategy, phase),
+            CommandKind::Halt { security, on } => self.halt(security, on),
+            CommandKind::Budget(budget) => self.budget(&budget),
+            CommandKind::Session { exchange, session } => self.session(exchange, session),
+            CommandKind::TradingDay { .. } => self.trading_day(),
+            CommandKind::Schedule { exchange, session, has_hours, .. } => {
                 self.schedule(exchange, session, has_hours);
             }
-            Body::Expiry { exchange, day } => self.expiry(exchange, day),
-            Body::Timer => self.timer(),
+            CommandKind::Expiry { exchange, day } => self.expiry(exchange, day),
+            CommandKind::Timer => self.timer(),
             // The workload asks for none of these two: they change nothing, or need files.
-            Body::Reference { .. } | Body::Validate { .. } | Body::AuditAnchor(_) => {}
-            Body::Watch { .. } | Body::Snapshot { .. } | Body::Sender { .. } => {}
+            CommandKind::Reference { .. } | CommandKind::Validate { .. } | CommandKind::AuditAnchor(_) => {}
+            CommandKind::Watch { .. } | CommandKind::Snapshot { .. } | CommandKind::Sender { .. } => {}
         }
         self.settle_closings();
         std::mem::take(&mut self.said)
@@ -311,7 +311,7 @@ mod tests {
                 let deed = workload.next(now);
                 if let Deed::Wait(ns) = deed {
                     now = now.plus(ns);
-                    tell(&mut twin, now, Deed::Plain(Body::Timer));
+                    tell(&mut twin, now, Deed::Plain(CommandKind::Timer));
                 } else {
                     let said = tell(&mut twin, now, deed);
                     fills += said.iter().filter(|said| matches!(said, Said::Booked(_))).count();
@@ -326,10 +326,10 @@ mod tests {
         let handle = |nth: usize| OrderHandle::new(ShardId(0), 0, nth as u32);
         let body = match deed {
             Deed::Plain(body) => body,
-            Deed::Modify { nth, id, changes } => Body::Modify { order: handle(nth), id, changes },
-            Deed::Cancel { nth, id } => Body::Cancel { order: handle(nth), id },
-            Deed::Report { nth, report } => Body::Report { order: handle(nth), report },
-            Deed::Wait(_) => Body::Timer,
+            Deed::Modify { nth, id, changes } => CommandKind::Modify { order: handle(nth), id, changes },
+            Deed::Cancel { nth, id } => CommandKind::Cancel { order: handle(nth), id },
+            Deed::Report { nth, report } => CommandKind::Report { order: handle(nth), report },
+            Deed::Wait(_) => CommandKind::Timer,
         };
         let said = twin.apply(now, &Command::new(pair::source(), 1, body));
         for order in 0..twin.orders.len() {

@@ -5,14 +5,14 @@ use crate::event::Alert;
 
 const EXCHANGE: ExchangeId = ExchangeId(1);
 
-fn schedule(session: Session, since: u64, has_hours: bool) -> Body {
-    Body::Schedule { exchange: EXCHANGE, session, since: Timestamp(since), has_hours }
+fn schedule(session: Session, since: u64, has_hours: bool) -> CommandKind {
+    CommandKind::Schedule { exchange: EXCHANGE, session, since: Timestamp(since), has_hours }
 }
 
-fn ended(said: &[Said]) -> Vec<Reason> {
+fn ended(said: &[EventKind]) -> Vec<Reason> {
     let reasons = said.iter().filter_map(|body| match body {
-        Said::Status(report) if report.what == What::Expired => Some(report.reason),
-        Said::Order(order) if order.what == What::Expired => Some(order.reason),
+        EventKind::Status(report) if report.what == What::Expired => Some(report.reason),
+        EventKind::Order(order) if order.what == What::Expired => Some(order.reason),
         _ => None,
     });
     reasons.collect()
@@ -28,7 +28,7 @@ fn an_exchange_with_hours_keeps_its_day_orders_over_the_rollover() {
     bench.send(schedule(Session::Continuous, 5, true));
     bench.submit(limit(Side::Sell, 1, "1", "10"));
     bench.submit(Terms { limit: Price::ZERO, limit_given: false, ..stop(Side::Buy, 1, "12") });
-    let said = bench.send(Body::TradingDay { day: Day(3) });
+    let said = bench.send(CommandKind::TradingDay { day: Day(3) });
     assert_eq!(ended(&said), []);
     assert_eq!(bench.shard.open_orders(Scope::Global), 2);
     let said = bench.send(schedule(Session::Closed, 9, true));
@@ -40,7 +40,7 @@ fn an_order_of_the_evening_waits_for_the_next_session() {
     let mut bench = Bench::new();
     bench.send(schedule(Session::Closed, 5, true));
     bench.submit(limit(Side::Sell, 1, "1", "10"));
-    assert_eq!(ended(&bench.send(Body::TradingDay { day: Day(3) })), []);
+    assert_eq!(ended(&bench.send(CommandKind::TradingDay { day: Day(3) })), []);
     assert_eq!(ended(&bench.send(schedule(Session::Continuous, 6, true))), []);
     assert_eq!(ended(&bench.send(schedule(Session::Closed, 7, true))), [Reason::ExpiredDay]);
 }
@@ -51,7 +51,7 @@ fn an_exchange_that_loses_its_hours_ends_its_day_orders_with_the_day() {
     bench.send(schedule(Session::Continuous, 5, true));
     bench.submit(limit(Side::Sell, 1, "1", "10"));
     bench.send(schedule(Session::Continuous, 0, false));
-    assert_eq!(ended(&bench.send(Body::TradingDay { day: Day(3) })), [Reason::ExpiredDay]);
+    assert_eq!(ended(&bench.send(CommandKind::TradingDay { day: Day(3) })), [Reason::ExpiredDay]);
 }
 
 #[test]
@@ -87,13 +87,13 @@ fn dated(day: i32) -> Rows {
     rows
 }
 
-fn unsettled(said: &[Said]) -> usize {
-    let is_unsettled = |body: &&Said| matches!(body, Said::Alert { alert: Alert::Unsettled, .. });
+fn unsettled(said: &[EventKind]) -> usize {
+    let is_unsettled = |body: &&EventKind| matches!(body, EventKind::Alert { alert: Alert::Unsettled, .. });
     said.iter().filter(is_unsettled).count()
 }
 
-fn expiry(day: i32) -> Body {
-    Body::Expiry { exchange: EXCHANGE, day: Day(day) }
+fn expiry(day: i32) -> CommandKind {
+    CommandKind::Expiry { exchange: EXCHANGE, day: Day(day) }
 }
 
 #[test]
@@ -119,10 +119,10 @@ fn on_its_date_a_security_ends_and_its_positions_wait_for_their_price() {
         currency: Currency::default(),
         uuid: Uuid(78),
     };
-    bench.send(Body::Transaction(movement));
+    bench.send(CommandKind::Transaction(movement));
     assert_eq!(unsettled(&bench.send(expiry(11))), 1, "a position that came late");
-    let booked = |said: &[Said]| said.iter().filter(|body| matches!(body, Said::Booked(_))).count();
-    let settle = Body::Expire { security: SIM_STOCK, price: price("13") };
+    let booked = |said: &[EventKind]| said.iter().filter(|body| matches!(body, EventKind::Booked(_))).count();
+    let settle = CommandKind::Expire { security: SIM_STOCK, price: price("13") };
     assert_eq!(booked(&bench.send(settle)), 1);
     assert_eq!(booked(&bench.send(settle)), 0, "exactly once");
     assert_eq!(unsettled(&bench.send(expiry(12))), 0);
@@ -167,6 +167,6 @@ fn an_order_on_its_way_ends_when_it_finds_its_security_expired() {
     bench.submit(limit(Side::Sell, 1, "4", "12"));
     assert_eq!(ended(&bench.send(expiry(10))), []);
     bench.now = 10_000;
-    assert_eq!(ended(&bench.send(Body::Timer)), [Reason::SecurityExpired]);
+    assert_eq!(ended(&bench.send(CommandKind::Timer)), [Reason::SecurityExpired]);
     assert_eq!(bench.shard.open_orders(Scope::Global), 0);
 }

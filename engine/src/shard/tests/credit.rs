@@ -12,7 +12,7 @@ fn used(bench: &Bench) -> Money {
 
 fn set_credit(bench: &mut Bench, credit: &str) {
     let limits = Limits { credit: money(credit), credit_currency: usd(), ..Limits::default() };
-    bench.send(Body::Limits { scope: Scope::Account(ME), limits });
+    bench.send(CommandKind::Limits { scope: Scope::Account(ME), limits });
 }
 
 /// A bench whose first account has a credit, in a market that last traded at 100.
@@ -25,7 +25,7 @@ fn credited(credit: &str) -> Bench {
 
 fn set_last(bench: &mut Bench, last: &str) {
     let trade = Trade { price: price(last), size: qty("1"), at: Timestamp(1) };
-    bench.send(Body::Trade { security: SIM_STOCK, trade });
+    bench.send(CommandKind::Trade { security: SIM_STOCK, trade });
 }
 
 /// Trades of the first account with the second one.
@@ -36,8 +36,8 @@ fn trade(bench: &mut Bench, side: Side, q: &str, p: &str) {
     assert!(story(&said).iter().any(|(what, ..)| *what == What::Filled), "{side:?} {q} at {p}: {said:?}");
 }
 
-fn by_hand(bench: &mut Bench, kind: MovementKind, q: &str, p: &str) -> Vec<Said> {
-    bench.send(Body::Transaction(Movement {
+fn by_hand(bench: &mut Bench, kind: MovementKind, q: &str, p: &str) -> Vec<EventKind> {
+    bench.send(CommandKind::Transaction(Movement {
         kind,
         strategy: StrategyId(0),
         account: ME,
@@ -153,7 +153,7 @@ fn trades_by_hand_and_rebalances_count_and_are_never_refused() {
 fn passing_half_by_hand_is_told_to_the_treasury() {
     let mut bench = credited("1000");
     let said = by_hand(&mut bench, MovementKind::Buy, "6", "100");
-    let told = said.iter().find_map(|body| if let Said::Budget(usage) = body { Some(*usage) } else { None });
+    let told = said.iter().find_map(|body| if let EventKind::Budget(usage) = body { Some(*usage) } else { None });
     let raw = |text: &str| money(text).raw();
     assert!(
         matches!(told, Some(BudgetUse { granted, used, .. }) if (granted, used) == (raw("1000"), raw("600")))
@@ -165,8 +165,8 @@ fn an_expiry_closes_what_every_account_holds() {
     let mut bench = credited("1000");
     trade(&mut bench, Side::Buy, "5", "100");
     // The strategy is flat, since both accounts are its own: there is nothing to book.
-    let said = bench.send(Body::Expire { security: SIM_STOCK, price: price("80") });
-    assert!(!said.iter().any(|body| matches!(body, Said::Booked(_))));
+    let said = bench.send(CommandKind::Expire { security: SIM_STOCK, price: price("80") });
+    assert!(!said.iter().any(|body| matches!(body, EventKind::Booked(_))));
     assert_eq!(used(&bench), money("100.005"), "the loss, and the commission");
     assert!(bench.shard.ledger.exposures(0).iter().all(|held| held.net.is_zero() && held.cost.is_zero()));
 }
@@ -175,7 +175,7 @@ fn an_expiry_closes_what_every_account_holds() {
 fn a_bust_and_a_correction_count() {
     let mut bench = Bench::new();
     let limits = Limits { credit: money("1000"), credit_currency: usd(), ..Limits::default() };
-    bench.send(Body::Limits { scope: Scope::Account(AccountId(3)), limits });
+    bench.send(CommandKind::Limits { scope: Scope::Account(AccountId(3)), limits });
     let used = |bench: &Bench| Money::from_raw(bench.shard.credit_used(AccountId(3)).unwrap() as i64);
     let (order, _) = bench.submit(outside("10"));
     assert_eq!(used(&bench), money("100.01"));
@@ -209,7 +209,7 @@ fn a_credit_that_is_set_later_counts_what_is_there() {
     // Another currency counts other securities, and none of these.
     let eur = Currency::parse(b"EUR").unwrap();
     let limits = Limits { credit: money("5000"), credit_currency: eur, ..Limits::default() };
-    late.send(Body::Limits { scope: Scope::Account(ME), limits });
+    late.send(CommandKind::Limits { scope: Scope::Account(ME), limits });
     assert_eq!(used(&late), Money::ZERO);
     set_credit(&mut late, "5000");
     assert_eq!(used(&late), used(&early));

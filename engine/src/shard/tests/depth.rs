@@ -7,22 +7,22 @@ use crate::worker::Worker;
 
 const VIEWER: PortId = PortId(0);
 
-fn watch(security: SecurityId, on: bool) -> Body {
-    Body::Watch { port: VIEWER, what: Watch::Depth(security), on }
+fn watch(security: SecurityId, on: bool) -> CommandKind {
+    CommandKind::Watch { port: VIEWER, what: Watch::Depth(security), on }
 }
 
-fn subscribe(security: SecurityId, on: bool) -> Body {
-    Body::Subscribe { strategy: StrategyId(0), security, on }
+fn subscribe(security: SecurityId, on: bool) -> CommandKind {
+    CommandKind::Subscribe { strategy: StrategyId(0), security, on }
 }
 
 /// Bids and asks of a picture, as text.
-fn shown(said: &[Said]) -> Vec<String> {
+fn shown(said: &[EventKind]) -> Vec<String> {
     let side = |depth: &Depth| {
         let levels = depth.levels().iter().map(|level| format!("{}x{}", level.qty, level.price));
         format!("{:?} {}", depth.side, levels.collect::<Vec<_>>().join(" ")).trim_end().to_string()
     };
     said.iter()
-        .filter_map(|body| if let Said::Depth(depth) = body { Some(side(depth)) } else { None })
+        .filter_map(|body| if let EventKind::Depth(depth) = body { Some(side(depth)) } else { None })
         .collect()
 }
 
@@ -31,7 +31,7 @@ impl Bench {
     fn depths(&mut self) -> Vec<String> {
         let seq = self.out.seq();
         self.shard.tell_depths(&mut self.out);
-        let said: Vec<Said> = self.out.waiting().iter().map(|(_, event)| event.body).collect();
+        let said: Vec<EventKind> = self.out.waiting().iter().map(|(_, event)| event.body).collect();
         self.out.clear();
         assert_eq!(self.out.seq(), seq, "a picture has no number of its own");
         assert!(!self.shard.has_depths());
@@ -77,7 +77,7 @@ fn the_feed_stands_in_the_book_with_the_clients() {
         ask_size: qty("1"),
         at: Timestamp(7),
     };
-    bench.send(Body::Quote { security: SIM_STOCK, quote });
+    bench.send(CommandKind::Quote { security: SIM_STOCK, quote });
     let [bids, asks] = bench.depths().try_into().unwrap();
     // Each further portion of the quote is a tick away; at the second the client stands too.
     assert!(bids.starts_with("Buy 2x9.99 5x9.98 2x9.97"), "{bids}");
@@ -116,12 +116,12 @@ fn a_worker_shows_a_book_once_in_a_poll_however_many_orders_came() {
     send(watch(SIM_STOCK, true));
     for number in 1..=20 {
         let id = IntId::numbered(b'o', number);
-        send(Body::Submit { id, terms: limit(Side::Buy, 1, "1", "10") });
+        send(CommandKind::Submit { id, terms: limit(Side::Buy, 1, "1", "10") });
     }
     worker.poll(Timestamp(100));
     assert!(!worker.has_work());
-    let said: Vec<Said> = std::iter::from_fn(|| ports[0].poll_event()).map(|(_, event)| event.body).collect();
+    let said: Vec<EventKind> = std::iter::from_fn(|| ports[0].poll_event()).map(|(_, event)| event.body).collect();
     assert_eq!(shown(&said), ["Buy", "Sell", "Buy 20x10", "Sell"]);
-    assert!(matches!(said.last(), Some(Said::Depth(_))), "after all that led to it");
+    assert!(matches!(said.last(), Some(EventKind::Depth(_))), "after all that led to it");
     assert_eq!(worker.poll(Timestamp(101)), 0);
 }

@@ -5,11 +5,11 @@ use crate::command::ExecRef;
 use crate::event::Request;
 
 /// Runs everything that is on its way to its end.
-fn run_out(bench: &mut Bench) -> Vec<Said> {
+fn run_out(bench: &mut Bench) -> Vec<EventKind> {
     let mut said = Vec::new();
     while let Some(deadline) = bench.shard.deadline() {
         bench.now = bench.now.max(deadline.0);
-        said.extend(bench.send(Body::Timer));
+        said.extend(bench.send(CommandKind::Timer));
     }
     said
 }
@@ -26,7 +26,7 @@ fn the_kill_switch_reaches_several_securities_in_one_step() {
     let mut bench = Bench::new();
     bench.submit(limit(Side::Sell, 1, "1", "10"));
     bench.submit(Terms { security: SIM_OTHER, ..limit(Side::Sell, 1, "1", "10") });
-    bench.send(Body::Kill { scope: Scope::Global, on: true });
+    bench.send(CommandKind::Kill { scope: Scope::Global, on: true });
     assert_eq!(bench.shard.open_orders(Scope::Global), 0);
 }
 
@@ -42,7 +42,7 @@ fn a_triggered_stop_on_its_way_is_changed_at_the_venue() {
     };
     let (order, _) = bench.submit(stop);
     let trade = Trade { price: price("11"), size: qty("1"), at: Timestamp(1) };
-    bench.send(Body::Trade { security: SIM_STOCK, trade });
+    bench.send(CommandKind::Trade { security: SIM_STOCK, trade });
     bench.modify(order, Changes::default().with_qty(qty("4")));
     let said = run_out(&mut bench);
     assert_eq!(story(&said).last(), Some(&(What::Replaced, Status::New, Qty::ZERO)));
@@ -70,7 +70,7 @@ fn closing_a_flat_position_cancels_nothing() {
     let mut bench = Bench::new();
     bench.submit(limit(Side::Sell, 1, "4", "12"));
     let id = bench.id();
-    let close = Body::Close {
+    let close = CommandKind::Close {
         id,
         strategy: StrategyId(0),
         account: AccountId(1),
@@ -87,7 +87,7 @@ fn a_cancel_nobody_named_is_told_when_it_fails() {
     let mut bench = Bench::new();
     let (order, _) = bench.submit(outside("10"));
     bench.report(order, Report::Accepted);
-    bench.send(Body::Kill { scope: Scope::Global, on: true });
+    bench.send(CommandKind::Kill { scope: Scope::Global, on: true });
     let said = bench.report(order, Report::CancelRefused(Reason::VenueRejected));
     assert_eq!(story(&said), [(What::Image, Status::New, Qty::ZERO)]);
 }
@@ -105,7 +105,7 @@ fn a_refusal_answers_what_the_venue_was_asked() {
     let said = bench.report(order, Report::CancelRefused(Reason::VenueRejected));
     let refused = said
         .iter()
-        .find_map(|body| if let Said::Refused(refusal) = body { Some(refusal.request) } else { None });
+        .find_map(|body| if let EventKind::Refused(refusal) = body { Some(refusal.request) } else { None });
     assert_eq!(refused, Some(Request::Replace));
     let said = bench.report(order, Report::Canceled(Reason::Requested));
     assert_eq!(story(&said), [(What::Canceled, Status::Canceled, qty("4"))]);
@@ -116,11 +116,11 @@ fn a_refusal_answers_what_the_venue_was_asked() {
 fn doubt_ends_with_the_order() {
     let mut bench = Bench::new();
     let (order, _) = bench.submit(outside("10"));
-    bench.send(Body::Adapter { adapter: ADAPTER, connected: false });
-    bench.send(Body::Adapter { adapter: ADAPTER, connected: true });
+    bench.send(CommandKind::Adapter { adapter: ADAPTER, connected: false });
+    bench.send(CommandKind::Adapter { adapter: ADAPTER, connected: true });
     let said = bench.report(order, Report::Rejected(Reason::VenueRejected));
     let report =
-        said.iter().find_map(|body| if let Said::Status(report) = body { Some(*report) } else { None });
+        said.iter().find_map(|body| if let EventKind::Status(report) = body { Some(*report) } else { None });
     assert_eq!(report.map(|report| (report.status, report.in_doubt)), Some((Status::Rejected, false)));
 }
 
@@ -133,7 +133,7 @@ fn a_correction_gives_the_average_of_what_stands() {
     bench.report(order, Report::Filled { exec, qty: qty("10"), price: price("10") });
     let said = bench.report(order, Report::Corrected { exec, qty: qty("10"), price: price("9") });
     let report =
-        said.iter().find_map(|body| if let Said::Status(report) = body { Some(*report) } else { None });
+        said.iter().find_map(|body| if let EventKind::Status(report) = body { Some(*report) } else { None });
     assert_eq!(report.map(|report| report.avg_price), Some(price("9")));
 }
 
@@ -144,7 +144,7 @@ fn a_smaller_order_needs_no_price() {
     let market = Terms { kind: OrderKind::Market, limit_given: false, ..limit(Side::Buy, 1, "5", "0") };
     let (order, _) = bench.submit(market);
     let limits = Limits { max_order_value: money("1"), price_collar_bp: 10, ..Limits::default() };
-    bench.send(Body::Limits { scope: Scope::Account(AccountId(1)), limits });
+    bench.send(CommandKind::Limits { scope: Scope::Account(AccountId(1)), limits });
     let said = bench.modify(order, Changes::default().with_qty(qty("4")));
     assert_eq!(story(&said).last(), Some(&(What::Replaced, Status::New, Qty::ZERO)));
 }
@@ -154,8 +154,8 @@ fn a_smaller_order_needs_no_price() {
 fn the_first_rule_that_fails_gives_its_reason() {
     let mut bench = Bench::new();
     let off = Limits { trading_enabled: false, ..Limits::default() };
-    bench.send(Body::Restrict { scope: Scope::Strategy(StrategyId(0)), security: SIM_STOCK, on: true });
-    bench.send(Body::Limits { scope: Scope::Account(AccountId(1)), limits: off });
+    bench.send(CommandKind::Restrict { scope: Scope::Strategy(StrategyId(0)), security: SIM_STOCK, on: true });
+    bench.send(CommandKind::Limits { scope: Scope::Account(AccountId(1)), limits: off });
     assert_eq!(reason(&bench.submit(limit(Side::Buy, 1, "1", "10")).1), Reason::TradingDisabled);
 }
 
@@ -165,7 +165,7 @@ fn the_market_moves_when_the_venue_trades() {
     let mut bench = slow(0, 100);
     bench.submit(limit(Side::Sell, 1, "4", "10"));
     let (_, said) = bench.submit(limit(Side::Buy, 2, "4", "10"));
-    let last = said.iter().find_map(|body| if let Said::Tick(tick) = body { Some(tick.last) } else { None });
+    let last = said.iter().find_map(|body| if let EventKind::Tick(tick) = body { Some(tick.last) } else { None });
     assert_eq!(last, Some(price("10")));
 }
 
@@ -177,9 +177,9 @@ fn fill_or_kill_looks_at_both_edges_of_the_band() {
     let mut bench = Bench::with(settings);
     bench.submit(limit(Side::Sell, 1, "1", "90"));
     let trade = Trade { price: price("100"), size: qty("1"), at: Timestamp(1) };
-    bench.send(Body::Halt { security: SIM_STOCK, on: true });
-    bench.send(Body::Trade { security: SIM_STOCK, trade });
-    bench.send(Body::Halt { security: SIM_STOCK, on: false });
+    bench.send(CommandKind::Halt { security: SIM_STOCK, on: true });
+    bench.send(CommandKind::Trade { security: SIM_STOCK, trade });
+    bench.send(CommandKind::Halt { security: SIM_STOCK, on: false });
     bench.submit(limit(Side::Sell, 1, "5", "100"));
     let (_, said) = bench.submit(Terms { tif: Tif::Fok, ..limit(Side::Buy, 2, "6", "101") });
     assert_eq!(story(&said).last(), Some(&(What::Canceled, Status::Canceled, Qty::ZERO)));

@@ -7,7 +7,7 @@ use crate::image::Problem;
 use crate::settings::{SelfTrade, VenueSettings};
 
 impl Bench {
-    fn begin(&mut self, settings: ShardSettings) -> Vec<Said> {
+    fn begin(&mut self, settings: ShardSettings) -> Vec<EventKind> {
         let reference = self.shard.reference().clone();
         self.now += 1;
         let mut said = Vec::new();
@@ -64,14 +64,14 @@ fn busy() -> Bench {
     bench.modify(order, Changes::default().with_qty(qty("7")));
     bench.submit(outside("1"));
     bench.submit(limit(Side::Buy, 1, "1", "0.001"));
-    bench.send(Body::Quote {
+    bench.send(CommandKind::Quote {
         security: SIM_OTHER,
         quote: Quote { bid: price("9"), bid_size: qty("5"), ..Quote::default() },
     });
     let limits = Limits { max_open_orders: 50, duplicate_window_ms: 9, ..Limits::default() };
-    bench.send(Body::Limits { scope: Scope::Account(AccountId(1)), limits });
+    bench.send(CommandKind::Limits { scope: Scope::Account(AccountId(1)), limits });
     bench.submit(limit(Side::Buy, 1, "2", "7"));
-    bench.send(Body::Kill { scope: Scope::Security(SIM_OTHER), on: true });
+    bench.send(CommandKind::Kill { scope: Scope::Security(SIM_OTHER), on: true });
     bench
 }
 
@@ -134,23 +134,23 @@ fn every_cut_and_every_changed_byte_is_survived() {
 #[test]
 fn a_new_start_forgets_ports_and_doubts_what_is_under_way() {
     let mut bench = busy();
-    let subscribe = Body::Subscribe { strategy: StrategyId::SERVER, security: SIM_STOCK, on: true };
+    let subscribe = CommandKind::Subscribe { strategy: StrategyId::SERVER, security: SIM_STOCK, on: true };
     bench.send(subscribe);
     let told = bench.shard.applied();
     let said = bench.begin(ShardSettings::default());
     assert_eq!(bench.shard.applied(), told + 1);
-    let in_doubt = said.iter().filter(|body| matches!(body, Said::Status(report) if report.in_doubt));
+    let in_doubt = said.iter().filter(|body| matches!(body, EventKind::Status(report) if report.in_doubt));
     assert_eq!(in_doubt.count(), 2, "one was never acknowledged, one is being changed: {said:?}");
-    assert!(!said.iter().any(|body| matches!(body, Said::Alert { .. })), "nobody watches: {said:?}");
+    assert!(!said.iter().any(|body| matches!(body, EventKind::Alert { .. })), "nobody watches: {said:?}");
     // Nobody is shown a market any more, and nothing goes to a venue that is not there.
     let trade = Trade { price: price("10"), size: qty("1"), at: Timestamp(1) };
-    assert_eq!(bench.send(Body::Trade { security: SIM_OTHER, trade }), []);
+    assert_eq!(bench.send(CommandKind::Trade { security: SIM_OTHER, trade }), []);
     assert_eq!(reason(&bench.submit(outside("1")).1), Reason::VenueUnavailable);
     // What is with us goes on.
     assert_eq!(story(&bench.submit(limit(Side::Sell, 2, "1", "9")).1).last().unwrap().0, What::Filled);
-    bench.send(Body::Watch { port: PortId(0), what: Watch::Ticks(SIM_STOCK), on: true });
-    let said = bench.send(Body::Trade { security: SIM_STOCK, trade });
-    assert!(said.iter().any(|body| matches!(body, Said::Tick(_))), "a strategy is still subscribed");
+    bench.send(CommandKind::Watch { port: PortId(0), what: Watch::Ticks(SIM_STOCK), on: true });
+    let said = bench.send(CommandKind::Trade { security: SIM_STOCK, trade });
+    assert!(said.iter().any(|body| matches!(body, EventKind::Tick(_))), "a strategy is still subscribed");
 }
 
 #[test]
@@ -160,13 +160,13 @@ fn smaller_bounds_drop_nothing_and_let_nothing_in() {
     bench.begin(ShardSettings { orders_max: 3, transactions_max: 1, ..ShardSettings::default() });
     assert_eq!(bench.shard.open_orders(Scope::Global), 5);
     let id = bench.id();
-    let said = bench.send(Body::Submit { id, terms: limit(Side::Buy, 1, "1", "9") });
+    let said = bench.send(CommandKind::Submit { id, terms: limit(Side::Buy, 1, "1", "9") });
     assert_eq!(reason(&said), Reason::ShardFull);
     // An order that could be forgotten makes no room while there are still too many.
     for order in &orders[..2] {
         bench.cancel(*order);
-        let said = bench.send(Body::Submit { id, terms: limit(Side::Buy, 1, "1", "9") });
-        assert_eq!(said.last().map(|body| matches!(body, Said::Order(_))), Some(true));
+        let said = bench.send(CommandKind::Submit { id, terms: limit(Side::Buy, 1, "1", "9") });
+        assert_eq!(said.last().map(|body| matches!(body, EventKind::Order(_))), Some(true));
         assert_eq!(reason(&said), Reason::ShardFull);
     }
     bench.cancel(orders[2]);
@@ -184,7 +184,7 @@ fn what_was_on_its_way_arrives_when_delays_change() {
     bench.submit(limit(Side::Sell, 1, "4", "10"));
     bench.now += 200;
     // The first order is there, and its acknowledgement is on its way; the second is on its way itself.
-    bench.send(Body::Timer);
+    bench.send(CommandKind::Timer);
     bench.submit(limit(Side::Buy, 2, "3", "10"));
     let said = bench.begin(ShardSettings::default());
     let told: Vec<_> = story(&said).into_iter().map(|(what, status, _)| (what, status)).collect();
@@ -211,15 +211,15 @@ fn books_go_on_under_their_new_settings() {
 }
 
 /// Ids told to a port after a restart.
-fn used_ids(said: &[Said]) -> usize {
-    let told = said.iter().map(|body| if let Said::UsedIds(used) = body { used.hashes().len() } else { 0 });
+fn used_ids(said: &[EventKind]) -> usize {
+    let told = said.iter().map(|body| if let EventKind::UsedIds(used) = body { used.hashes().len() } else { 0 });
     told.sum()
 }
 
 #[test]
 fn the_ids_of_the_day_and_the_first_id_of_each_order_are_told_after_a_restart() {
     let mut bench = Bench::with(ShardSettings { finished_max: 2, ..ShardSettings::default() });
-    bench.send(Body::TradingDay { day: Day(1) });
+    bench.send(CommandKind::TradingDay { day: Day(1) });
     let (order, _) = bench.submit(limit(Side::Buy, 1, "3", "9"));
     for p in ["8", "7", "6"] {
         bench.modify(order, Changes::default().with_limit(price(p)));
@@ -230,20 +230,20 @@ fn the_ids_of_the_day_and_the_first_id_of_each_order_are_told_after_a_restart() 
     }
     bench.shard = bench.load(&bench.image()).unwrap();
     bench.begin(bench.shard.settings().clone());
-    let said = bench.send(Body::Snapshot { port: PortId(0) });
+    let said = bench.send(CommandKind::Snapshot { port: PortId(0) });
     assert_eq!(used_ids(&said), 104, "an order, three modifications, fifty orders with their cancels");
     let ids: Vec<(String, String)> = said
         .iter()
         .filter_map(|body| match body {
-            Said::Order(told) if told.order == order => Some((told.id.to_string(), told.orig_id.to_string())),
+            EventKind::Order(told) if told.order == order => Some((told.id.to_string(), told.orig_id.to_string())),
             _ => None,
         })
         .collect();
     assert_eq!(ids, [("o3".into(), "o1".into()), ("o4".into(), "o3".into())]);
-    assert_eq!(used_ids(&bench.send(Body::Snapshot { port: PortId(3) })), 0, "nobody there has used one");
+    assert_eq!(used_ids(&bench.send(CommandKind::Snapshot { port: PortId(3) })), 0, "nobody there has used one");
     // The same day again ends nothing, the next one does.
-    bench.send(Body::TradingDay { day: Day(1) });
-    assert_eq!(used_ids(&bench.send(Body::Snapshot { port: PortId(0) })), 104);
-    bench.send(Body::TradingDay { day: Day(2) });
-    assert_eq!(used_ids(&bench.send(Body::Snapshot { port: PortId(0) })), 0);
+    bench.send(CommandKind::TradingDay { day: Day(1) });
+    assert_eq!(used_ids(&bench.send(CommandKind::Snapshot { port: PortId(0) })), 104);
+    bench.send(CommandKind::TradingDay { day: Day(2) });
+    assert_eq!(used_ids(&bench.send(CommandKind::Snapshot { port: PortId(0) })), 0);
 }

@@ -11,13 +11,13 @@ fn three_large_sales(bench: &mut Bench) -> OrderHandle {
     orders[2]
 }
 
-fn print(bench: &mut Bench, size: &str) -> Vec<Said> {
+fn print(bench: &mut Bench, size: &str) -> Vec<EventKind> {
     let trade = Trade { price: price("4501"), size: qty(size), at: Timestamp(1) };
-    bench.send(Body::Trade { security: SIM_STOCK, trade })
+    bench.send(CommandKind::Trade { security: SIM_STOCK, trade })
 }
 
-fn is_overflow(body: &&Said) -> bool {
-    matches!(body, Said::Alert { alert: Alert::BookingOverflow, .. })
+fn is_overflow(body: &&EventKind) -> bool {
+    matches!(body, EventKind::Alert { alert: Alert::BookingOverflow, .. })
 }
 
 /// The order used to keep its old quantity, while the venue had traded a part of it.
@@ -27,9 +27,9 @@ fn a_fill_that_money_cannot_count_is_told_and_the_order_goes_on_with_what_is_lef
     let last = three_large_sales(&mut bench);
     let said = print(&mut bench, "29000000");
     assert_eq!(said.iter().filter(is_overflow).count(), 1);
-    assert_eq!(said.iter().filter(|body| matches!(body, Said::Booked(_))).count(), 2);
-    assert!(said.iter().any(|body| matches!(body, Said::Halt { on: true, .. })));
-    let told = said.iter().rev().find_map(|body| if let Said::Status(r) = body { Some(r) } else { None });
+    assert_eq!(said.iter().filter(|body| matches!(body, EventKind::Booked(_))).count(), 2);
+    assert!(said.iter().any(|body| matches!(body, EventKind::Halt { on: true, .. })));
+    let told = said.iter().rev().find_map(|body| if let EventKind::Status(r) = body { Some(r) } else { None });
     let told = told.unwrap();
     assert_eq!((told.order, told.what, told.reason), (last, What::Filled, Reason::Overflow));
     assert_eq!((told.status, told.cum_qty), (Status::PartiallyFilled, qty("9000000")));
@@ -61,11 +61,11 @@ fn credit_that_a_modification_sets_free_is_free_at_once() {
         settings.venue.delays.response_ns = response_ns;
         let mut bench = Bench::with(settings);
         let limits = Limits { credit: money("1000"), credit_currency: usd(), ..Limits::default() };
-        bench.send(Body::Limits { scope: Scope::Account(AccountId(1)), limits });
+        bench.send(CommandKind::Limits { scope: Scope::Account(AccountId(1)), limits });
         let (order, _) = bench.submit(limit(Side::Buy, 1, "10", "90"));
         let wait = |bench: &mut Bench| {
             bench.now += 10;
-            bench.send(Body::Timer);
+            bench.send(CommandKind::Timer);
         };
         wait(&mut bench);
         assert_eq!(used(&bench), money("900.01"));

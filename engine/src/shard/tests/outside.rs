@@ -21,21 +21,21 @@ fn credit_used(bench: &Bench) -> Money {
     Money::from_raw(guard.share(BudgetKind::Credit).used)
 }
 
-fn alerts(said: &[Said]) -> Vec<Alert> {
+fn alerts(said: &[EventKind]) -> Vec<Alert> {
     said.iter()
-        .filter_map(|body| if let Said::Alert { alert, .. } = body { Some(*alert) } else { None })
+        .filter_map(|body| if let EventKind::Alert { alert, .. } = body { Some(*alert) } else { None })
         .collect()
 }
 
-fn asked(said: &[Said]) -> Vec<Instruction> {
-    said.iter().filter_map(|body| if let Said::ToVenue(asked) = body { Some(*asked) } else { None }).collect()
+fn asked(said: &[EventKind]) -> Vec<Instruction> {
+    said.iter().filter_map(|body| if let EventKind::ToVenue(asked) = body { Some(*asked) } else { None }).collect()
 }
 
 #[test]
 fn a_bust_gives_credit_back_and_sets_it_aside_for_what_is_left_again() {
     let mut bench = Bench::new();
     let limits = Limits { credit: money("1000"), credit_currency: usd(), ..Limits::default() };
-    bench.send(Body::Limits { scope: Scope::Account(AccountId(3)), limits });
+    bench.send(CommandKind::Limits { scope: Scope::Account(AccountId(3)), limits });
     let (order, _) = bench.submit(outside("10"));
     let whole = credit_used(&bench);
     assert_eq!(whole, money("100.01"));
@@ -66,28 +66,28 @@ fn a_bust_of_a_finished_order_that_does_not_work_on_leaves_it_finished() {
 #[test]
 fn a_fill_after_the_rollover_is_booked_for_as_many_days_as_orders_are_kept() {
     let mut bench = Bench::new();
-    bench.send(Body::TradingDay { day: Day(1) });
+    bench.send(CommandKind::TradingDay { day: Day(1) });
     let (order, _) = bench.submit(outside("10"));
     bench.report(order, Report::Canceled(Reason::VenueCancelled));
     bench.now += NS_PER_DAY;
-    bench.send(Body::TradingDay { day: Day(2) });
+    bench.send(CommandKind::TradingDay { day: Day(2) });
     let said = bench.report(order, filled(1, "4", "9"));
-    assert!(said.iter().any(|body| matches!(body, Said::Booked(_))), "{said:?}");
+    assert!(said.iter().any(|body| matches!(body, EventKind::Booked(_))), "{said:?}");
     assert!(
-        matches!(said[0], Said::Order(told) if told.what == What::Image),
+        matches!(said[0], EventKind::Order(told) if told.what == What::Image),
         "readers have put it away: {said:?}"
     );
     assert_eq!(alerts(&said), [Alert::LateFill]);
     bench.now += FINISHED_OUTSIDE_DAYS * NS_PER_DAY + 10;
-    bench.send(Body::TradingDay { day: Day(9) });
+    bench.send(CommandKind::TradingDay { day: Day(9) });
     let said = bench.report(order, filled(2, "6", "9"));
     assert_eq!(alerts(&said), [Alert::UnknownReport]);
 }
 
-fn close(bench: &mut Bench) -> Vec<Said> {
+fn close(bench: &mut Bench) -> Vec<EventKind> {
     let id = bench.id();
     let (strategy, account) = (StrategyId(0), AccountId(3));
-    bench.send(Body::Close { id, strategy, account, security: OUTSIDE, qty: Qty::ZERO })
+    bench.send(CommandKind::Close { id, strategy, account, security: OUTSIDE, qty: Qty::ZERO })
 }
 
 /// A position of ten, and an order to sell six.
@@ -122,13 +122,13 @@ fn a_close_whose_cancel_is_refused_or_whose_venue_is_lost_is_refused() {
     close(&mut bench);
     let said = bench.report(sale, Report::CancelRefused(Reason::VenueRejected));
     assert!(
-        said.iter().any(|body| matches!(body, Said::Order(o) if o.reason == Reason::VenueRejected)),
+        said.iter().any(|body| matches!(body, EventKind::Order(o) if o.reason == Reason::VenueRejected)),
         "{said:?}"
     );
     close(&mut bench);
-    let said = bench.send(Body::Adapter { adapter: ADAPTER, connected: false });
+    let said = bench.send(CommandKind::Adapter { adapter: ADAPTER, connected: false });
     assert!(
-        said.iter().any(|body| matches!(body, Said::Order(o) if o.reason == Reason::VenueUnavailable)),
+        said.iter().any(|body| matches!(body, EventKind::Order(o) if o.reason == Reason::VenueUnavailable)),
         "{said:?}"
     );
 }
@@ -143,7 +143,7 @@ fn a_close_whose_position_was_sold_by_the_other_order_is_refused_as_flat() {
     close(&mut bench);
     let said = bench.report(sale, filled(2, "6", "12"));
     assert!(
-        said.iter().any(|body| matches!(body, Said::Order(o) if o.reason == Reason::PositionFlat)),
+        said.iter().any(|body| matches!(body, EventKind::Order(o) if o.reason == Reason::PositionFlat)),
         "{said:?}"
     );
 }
@@ -154,7 +154,7 @@ fn a_reduce_only_order_is_cancelled_when_others_fill_first() {
     let sale = position_and_order(&mut bench);
     let id = bench.id();
     let (strategy, account) = (StrategyId(0), AccountId(3));
-    let said = bench.send(Body::Close { id, strategy, account, security: OUTSIDE, qty: qty("8") });
+    let said = bench.send(CommandKind::Close { id, strategy, account, security: OUTSIDE, qty: qty("8") });
     assert_eq!(asked(&said).len(), 1);
     let said = bench.report(sale, filled(2, "2", "12"));
     assert!(asked(&said).is_empty(), "eight are left: {said:?}");
@@ -169,11 +169,11 @@ fn a_missed_fill_has_the_price_that_makes_the_average_right() {
     bench.report(order, filled(1, "2", "8"));
     let state = VenueState::Open;
     let said = bench.report(order, Report::Standing { cum: qty("6"), average: price("9"), state });
-    let fill = said.iter().find_map(|body| if let Said::Booked(b) = body { Some(*b) } else { None }).unwrap();
+    let fill = said.iter().find_map(|body| if let EventKind::Booked(b) = body { Some(*b) } else { None }).unwrap();
     assert_eq!((fill.qty, fill.price), (qty("4"), price("9.5")));
     // What is beyond the limit cannot be: then the average is taken.
     let said = bench.report(order, Report::Standing { cum: qty("7"), average: price("9.9"), state });
-    let fill = said.iter().find_map(|body| if let Said::Booked(b) = body { Some(*b) } else { None }).unwrap();
+    let fill = said.iter().find_map(|body| if let EventKind::Booked(b) = body { Some(*b) } else { None }).unwrap();
     assert_eq!((fill.qty, fill.price), (qty("1"), price("9.9")));
     // A bust that was never told takes back what was presumed.
     let said = bench.report(order, Report::Standing { cum: qty("6"), average: price("9"), state });
@@ -201,12 +201,12 @@ fn so_many_positions_wait_to_be_closed_and_the_next_close_is_refused() {
 fn a_stop_is_sent_once_however_many_answers_say_that_the_venue_does_not_know_it() {
     let mut bench = Bench::new();
     let trade = Trade { price: price("10"), size: qty("1"), at: Timestamp(1) };
-    bench.send(Body::Trade { security: OUTSIDE, trade });
+    bench.send(CommandKind::Trade { security: OUTSIDE, trade });
     let stop = Terms { kind: OrderKind::Stop, stop: price("10"), stop_given: true, ..outside("5") };
     let (order, said) = bench.submit(Terms { limit: Price::ZERO, limit_given: false, ..stop });
     assert_eq!(asks(&said), [Ask::New]);
     for connected in [false, true, false, true] {
-        bench.send(Body::Adapter { adapter: ADAPTER, connected });
+        bench.send(CommandKind::Adapter { adapter: ADAPTER, connected });
     }
     let state = VenueState::Rejected(Reason::UnknownOrder);
     let unknown = Report::Standing { cum: Qty::ZERO, average: Price::ZERO, state };
@@ -219,6 +219,6 @@ fn a_stop_is_sent_once_however_many_answers_say_that_the_venue_does_not_know_it(
     assert_eq!(asks(&bench.report(order, unknown)), [Ask::New], "it is the answer to the later one");
 }
 
-fn asks(said: &[Said]) -> Vec<Ask> {
+fn asks(said: &[EventKind]) -> Vec<Ask> {
     asked(said).iter().map(|asked| asked.ask).collect()
 }

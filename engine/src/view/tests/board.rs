@@ -5,17 +5,17 @@ fn the_lowest_shard_that_knows_has_the_word() {
     let mut desk = Desk::new(3);
     let exchange = ExchangeId(1);
     assert_eq!(desk.view.session(exchange), None);
-    desk.say(2, Body::Session { exchange, session: Session::Continuous });
+    desk.say(2, EventKind::Session { exchange, session: Session::Continuous });
     assert_eq!(desk.view.session(exchange), Some(Session::Continuous));
-    desk.say(1, Body::Session { exchange, session: Session::Closed });
+    desk.say(1, EventKind::Session { exchange, session: Session::Closed });
     assert_eq!(desk.view.session(exchange), Some(Session::Closed));
     assert_eq!(desk.view.session(ExchangeId(0)), None);
     let strategy = StrategyId(4);
-    desk.say(1, Body::Phase { strategy, phase: Phase::Start });
+    desk.say(1, EventKind::Phase { strategy, phase: Phase::Start });
     assert_eq!((desk.view.phase(strategy), desk.view.phase(StrategyId(3))), (Some(Phase::Start), None));
     let limits = Limits { max_open_orders: 5, ..Limits::default() };
     for shard in [0, 1] {
-        desk.say(shard, Body::Limits { scope: Scope::Global, limits });
+        desk.say(shard, EventKind::Limits { scope: Scope::Global, limits });
     }
     assert_eq!(desk.view.limits(Scope::Global), Some(&limits));
     assert_eq!(desk.view.all_limits().collect::<Vec<_>>(), [(Scope::Global, &limits)]);
@@ -27,18 +27,18 @@ fn a_switch_is_on_if_it_is_on_anywhere_an_adapter_is_connected_if_it_is_everywhe
     let scope = Scope::Account(AccountId(1));
     let adapter = AdapterId(1);
     for shard in [0, 1] {
-        desk.say(shard, Body::Kill { scope, on: true });
-        desk.say(shard, Body::Restrict { scope, security: SecurityId(5), on: true });
-        desk.say(shard, Body::Adapter { adapter, connected: true });
+        desk.say(shard, EventKind::Kill { scope, on: true });
+        desk.say(shard, EventKind::Restrict { scope, security: SecurityId(5), on: true });
+        desk.say(shard, EventKind::Adapter { adapter, connected: true });
     }
     assert_eq!(desk.view.adapter(adapter), Some(true));
-    desk.say(0, Body::Kill { scope, on: false });
-    desk.say(0, Body::Restrict { scope, security: SecurityId(5), on: false });
-    desk.say(1, Body::Adapter { adapter, connected: false });
+    desk.say(0, EventKind::Kill { scope, on: false });
+    desk.say(0, EventKind::Restrict { scope, security: SecurityId(5), on: false });
+    desk.say(1, EventKind::Adapter { adapter, connected: false });
     assert_eq!(desk.view.kills().collect::<Vec<_>>(), [scope]);
     assert_eq!(desk.view.restrictions().collect::<Vec<_>>(), [(scope, SecurityId(5))]);
     assert_eq!((desk.view.adapter(adapter), desk.view.adapter(AdapterId(0))), (Some(false), None));
-    desk.say(1, Body::Kill { scope, on: false });
+    desk.say(1, EventKind::Kill { scope, on: false });
     assert_eq!(desk.view.kills().count(), 0);
 }
 
@@ -47,7 +47,7 @@ fn the_last_alerts_are_kept() {
     let mut desk = Desk::with(1, ViewSettings { alerts_max: 2, ..ViewSettings::default() });
     for (slot, alert) in [Alert::Overfill, Alert::InDoubt, Alert::LateFill].into_iter().enumerate() {
         let order = handle(0, 0, slot as u32);
-        desk.say(0, Body::Alert { alert, order, security: SecurityId(1), reason: Reason::Overfill });
+        desk.say(0, EventKind::Alert { alert, order, security: SecurityId(1), reason: Reason::Overfill });
     }
     let alerts: Vec<_> = desk.view.alerts().map(|record| record.alert).collect();
     assert_eq!(alerts, [Alert::LateFill, Alert::InDoubt]);
@@ -57,10 +57,10 @@ fn the_last_alerts_are_kept() {
 #[test]
 fn what_is_for_others_changes_nothing_but_the_number() {
     let mut desk = Desk::new(1);
-    desk.say(0, Body::Done { source: Source::default(), token: 1, reason: Reason::None });
+    desk.say(0, EventKind::Done { source: Source::default(), token: 1, reason: Reason::None });
     desk.say(
         0,
-        Body::ToVenue(Instruction {
+        EventKind::ToVenue(Instruction {
             adapter: AdapterId(1),
             order: handle(0, 0, 0),
             ask: Ask::New,
@@ -71,7 +71,7 @@ fn what_is_for_others_changes_nothing_but_the_number() {
     );
     desk.say(
         0,
-        Body::Budget(BudgetUse {
+        EventKind::Budget(BudgetUse {
             scope: Scope::Global,
             kind: crate::command::BudgetKind::Credit,
             granted: 0,

@@ -63,7 +63,7 @@ fn quote(desk: &mut Desk, security: u32, bid: &str, ask: &str, last: &str) {
     let number = |text: &str| if text.is_empty() { Price::ZERO } else { price(text) };
     desk.say(
         0,
-        Body::Tick(Tick {
+        EventKind::Tick(Tick {
             security: SecurityId(security),
             bid: number(bid),
             bid_size: size(bid),
@@ -79,12 +79,12 @@ fn quote(desk: &mut Desk, security: u32, bid: &str, ask: &str, last: &str) {
 fn hold(desk: &mut Desk, strategy: u16, security: u32, qty: Qty, cost: Money, realized: Money) {
     let after = PositionState { qty, cost, realized };
     let what = Adjustment::Position { security: SecurityId(security), before: after, after };
-    desk.say(0, Body::Adjusted { strategy: StrategyId(strategy), what });
+    desk.say(0, EventKind::Adjusted { strategy: StrategyId(strategy), what });
 }
 
 fn pay(desk: &mut Desk, strategy: u16, code: &str, after: Money) {
     let what = Adjustment::Cash { currency: currency(code), before: after, after };
-    desk.say(0, Body::Adjusted { strategy: StrategyId(strategy), what });
+    desk.say(0, EventKind::Adjusted { strategy: StrategyId(strategy), what });
 }
 
 fn valued(desk: &Desk, security: u32) -> Option<Valuation> {

@@ -21,7 +21,7 @@ fn a_booking_sets_position_and_cash_and_is_a_transaction() {
         security: None,
         ..booking(4, 0, "1000")
     };
-    desk.say(0, Body::Booked(credit));
+    desk.say(0, EventKind::Booked(credit));
     assert_eq!(desk.view.positions().count(), 1);
     assert_eq!(desk.view.cash(StrategyId(4), currency("USD")).unwrap().amount, Some(money("1000")));
     assert_eq!(desk.view.cash(StrategyId(4), currency("EUR")), None);
@@ -32,9 +32,9 @@ fn an_adjustment_sets_what_is() {
     let mut desk = Desk::new(1);
     let after = PositionState { qty: qty("-3"), cost: money("-30"), realized: Money::ZERO };
     let what = Adjustment::Position { security: SecurityId(8), before: PositionState::default(), after };
-    desk.say(0, Body::Adjusted { strategy: StrategyId(1), what });
+    desk.say(0, EventKind::Adjusted { strategy: StrategyId(1), what });
     let what = Adjustment::Cash { currency: currency("EUR"), before: Money::ZERO, after: money("9") };
-    desk.say(0, Body::Adjusted { strategy: StrategyId(1), what });
+    desk.say(0, EventKind::Adjusted { strategy: StrategyId(1), what });
     assert_eq!(desk.view.positions().next().unwrap().state, after);
     assert_eq!(desk.view.cash_balances().next().unwrap().amount, Some(money("9")));
 }
@@ -42,7 +42,7 @@ fn an_adjustment_sets_what_is() {
 #[test]
 fn cash_is_the_sum_of_the_shards_parts_or_absent() {
     let mut desk = Desk::new(2);
-    let cash = |currency, after| Body::Adjusted {
+    let cash = |currency, after| EventKind::Adjusted {
         strategy: StrategyId(1),
         what: Adjustment::Cash { currency, before: Money::ZERO, after },
     };
@@ -86,10 +86,10 @@ fn of_too_many_transactions_the_oldest_go_and_are_counted() {
 fn a_new_day_begins_without_transactions() {
     let mut desk = Desk::new(2);
     for shard in [0, 1] {
-        desk.say(shard, Body::TradingDay { day: Day(1) });
+        desk.say(shard, EventKind::TradingDay { day: Day(1) });
         desk.say(shard, booked(shard as u32, 1, "5"));
     }
-    desk.say(1, Body::TradingDay { day: Day(2) });
+    desk.say(1, EventKind::TradingDay { day: Day(2) });
     let left: Vec<_> = desk.view.transactions(None).map(|t| t.shard).collect();
     assert_eq!(left, [ShardId(0)]);
     assert_eq!(desk.view.transaction(TransactionId::of_security(SecurityId(1), 1)), None);

@@ -5,7 +5,7 @@ const A: fn() -> OrderHandle = || handle(0, 1, 5);
 #[test]
 fn an_order_is_what_was_last_said_of_it() {
     let mut desk = Desk::new(1);
-    desk.say_at(1_000, 0, Body::Order(entered(A(), "a")));
+    desk.say_at(1_000, 0, EventKind::Order(entered(A(), "a")));
     let fill = OrderReport {
         what: What::Filled,
         status: Status::PartiallyFilled,
@@ -16,7 +16,7 @@ fn an_order_is_what_was_last_said_of_it() {
         in_doubt: true,
         ..report_of(&entered(A(), "a"))
     };
-    desk.say_at(2_000, 0, Body::Status(fill));
+    desk.say_at(2_000, 0, EventKind::Status(fill));
     let order = desk.view.order(A()).unwrap();
     assert_eq!((order.id, order.orig_id, order.first_id), (id("a"), IntId::NONE, id("a")));
     assert_eq!(order.terms, entered(A(), "a").terms);
@@ -36,7 +36,7 @@ fn an_order_is_what_was_last_said_of_it() {
         reason: Reason::Requested,
         ..fill
     };
-    desk.say_at(3_000, 0, Body::Status(cancelled));
+    desk.say_at(3_000, 0, EventKind::Status(cancelled));
     let order = desk.view.order(A()).unwrap();
     assert_eq!((order.last_qty, order.leaves_qty()), (qty("40"), Qty::ZERO));
     assert_eq!((order.id, order.reason), (id("a"), Reason::Requested));
@@ -66,9 +66,9 @@ fn every_id_of_a_modified_order_finds_its_newest_version() {
             status: Status::PartiallyFilled,
             ..entered(A(), new)
         };
-        desk.say(0, Body::Order(terms));
+        desk.say(0, EventKind::Order(terms));
         let replaced = OrderReport { cum_qty: qty("1"), ..report_of(&terms) };
-        desk.say(0, Body::Status(replaced));
+        desk.say(0, EventKind::Status(replaced));
     }
     for text in ["a", "b", "c"] {
         let found = desk.view.orders_with_id(&id(text));
@@ -78,7 +78,7 @@ fn every_id_of_a_modified_order_finds_its_newest_version() {
     }
     // A status alone brings the new id too.
     let replaced = OrderReport { what: What::Replaced, id: id("d"), ..report_of(&entered(A(), "d")) };
-    desk.say(0, Body::Status(replaced));
+    desk.say(0, EventKind::Status(replaced));
     assert_eq!(desk.view.order(A()).unwrap().id, id("d"));
 }
 
@@ -87,7 +87,7 @@ fn a_much_modified_order_keeps_its_first_and_its_newest_ids() {
     let mut desk = Desk::with(1, ViewSettings { versions_max: 3, ..ViewSettings::default() });
     desk.enter(A(), "v0");
     for version in 1..10 {
-        desk.say(0, Body::Order(entered(A(), &format!("v{version}"))));
+        desk.say(0, EventKind::Order(entered(A(), &format!("v{version}"))));
     }
     let known: Vec<u32> =
         (0..10).filter(|n| !desk.view.orders_with_id(&id(&format!("v{n}"))).is_empty()).collect();
@@ -117,17 +117,17 @@ fn a_refused_request_is_no_longer_shown_as_pending() {
         status: Status::New,
         reason: Reason::VenueRejected,
     };
-    desk.say(0, Body::Refused(refusal));
+    desk.say(0, EventKind::Refused(refusal));
     assert_eq!(desk.view.order(A()).unwrap().status, Status::New);
     // To a stranger it is unknown, and its status is none of his business.
     let stranger =
         Refusal { id: IntId::NONE, status: Status::Rejected, reason: Reason::UnknownOrder, ..refusal };
-    desk.say(0, Body::Refused(stranger));
-    desk.say(0, Body::Refused(Refusal { order: handle(0, 9, 9), ..refusal }));
+    desk.say(0, EventKind::Refused(stranger));
+    desk.say(0, EventKind::Refused(Refusal { order: handle(0, 9, 9), ..refusal }));
     assert_eq!(desk.view.order(A()).unwrap().status, Status::New);
     // A venue may not know it either, and then it is the order's own status that is told.
     desk.report(A(), What::CancelPending, Status::PendingCancel);
-    desk.say(0, Body::Refused(Refusal { reason: Reason::UnknownOrder, ..refusal }));
+    desk.say(0, EventKind::Refused(Refusal { reason: Reason::UnknownOrder, ..refusal }));
     assert_eq!(desk.view.order(A()).unwrap().status, Status::New);
 }
 
@@ -136,7 +136,7 @@ fn open_orders_come_by_time_then_handle_whatever_their_shard() {
     let mut desk = Desk::new(3);
     let plan = [(10, 2, 0), (10, 0, 7), (11, 0, 3), (11, 2, 1), (12, 1, 0), (9, 1, 1)];
     for (at, shard, slot) in plan.iter().filter(|(at, ..)| *at != 9) {
-        desk.say_at(*at, *shard, Body::Order(entered(handle(*shard, 0, *slot), "x")));
+        desk.say_at(*at, *shard, EventKind::Order(entered(handle(*shard, 0, *slot), "x")));
     }
     let order = |shard, slot| handle(shard, 0, slot);
     assert_eq!(desk.open(), [order(0, 7), order(2, 0), order(0, 3), order(2, 1), order(1, 0)]);
@@ -154,7 +154,7 @@ fn a_forgotten_order_stays_readable_when_its_slot_is_used_again() {
     let mut desk = Desk::new(1);
     desk.enter(A(), "old");
     desk.report(A(), What::Filled, Status::Filled);
-    desk.say(0, Body::Forgotten { order: A(), source: Source::default(), id: id("old") });
+    desk.say(0, EventKind::Forgotten { order: A(), source: Source::default(), id: id("old") });
     assert_eq!(desk.view.order(A()), None);
     let next = handle(0, 2, 5);
     desk.enter(next, "new");
@@ -164,9 +164,9 @@ fn a_forgotten_order_stays_readable_when_its_slot_is_used_again() {
     assert_eq!(desk.view.order(next).unwrap().id, id("new"));
     assert_eq!((desk.open(), desk.finished()), (vec![next], vec![A()]));
     // One that is forgotten while open is gone.
-    desk.say(0, Body::Forgotten { order: next, source: Source::default(), id: id("new") });
+    desk.say(0, EventKind::Forgotten { order: next, source: Source::default(), id: id("new") });
     assert_eq!(desk.view.orders_with_id(&id("new")), []);
-    desk.say(0, Body::Forgotten { order: next, source: Source::default(), id: id("new") });
+    desk.say(0, EventKind::Forgotten { order: next, source: Source::default(), id: id("new") });
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn a_view_may_keep_no_finished_orders_at_all() {
     desk.enter(A(), "a");
     desk.report(A(), What::Filled, Status::Filled);
     let refused = OrderTerms { status: Status::Rejected, ..entered(A(), "b") };
-    desk.say(0, Body::Order(refused));
+    desk.say(0, EventKind::Order(refused));
     assert_eq!((desk.open(), desk.finished()), (vec![], vec![]));
     assert_eq!(desk.view.order(A()), None);
 }
@@ -218,14 +218,14 @@ fn a_corrected_fill_brings_an_order_back() {
 fn finished_orders_end_with_the_trading_day_of_their_shard() {
     let mut desk = Desk::new(2);
     for shard in [0, 1] {
-        desk.say(shard, Body::TradingDay { day: Day(5) });
+        desk.say(shard, EventKind::TradingDay { day: Day(5) });
         desk.enter(handle(shard, 0, 0), "done");
         desk.report(handle(shard, 0, 0), What::Filled, Status::Filled);
         desk.enter(handle(shard, 0, 1), "open");
     }
-    desk.say(0, Body::TradingDay { day: Day(5) });
+    desk.say(0, EventKind::TradingDay { day: Day(5) });
     assert_eq!(desk.finished().len(), 2);
-    desk.say(0, Body::TradingDay { day: Day(6) });
+    desk.say(0, EventKind::TradingDay { day: Day(6) });
     assert_eq!(desk.finished(), [handle(1, 0, 0)]);
     assert_eq!(desk.open().len(), 2);
     assert_eq!(desk.view.trading_day(), Some(Day(6)));
@@ -235,7 +235,7 @@ fn finished_orders_end_with_the_trading_day_of_their_shard() {
 fn an_order_that_never_had_a_place_is_not_kept() {
     let mut desk = Desk::new(1);
     let refused = OrderTerms { status: Status::Rejected, ..entered(OrderHandle::NONE, "full") };
-    desk.say(0, Body::Order(refused));
+    desk.say(0, EventKind::Order(refused));
     assert_eq!(desk.view.orders_with_id(&id("full")), []);
 }
 
@@ -243,7 +243,7 @@ fn an_order_that_never_had_a_place_is_not_kept() {
 #[should_panic(expected = "a shard tells of its own orders")]
 fn a_shard_does_not_tell_of_the_orders_of_another() {
     let mut desk = Desk::new(2);
-    desk.say(1, Body::Order(entered(A(), "a")));
+    desk.say(1, EventKind::Order(entered(A(), "a")));
 }
 
 /// A naive copy beside the real one, fed with random lives of orders.
@@ -263,7 +263,7 @@ fn the_view_agrees_with_a_naive_twin() {
         let ended = known || finished.contains(&order);
         match chance.below(4) {
             0 if !ended => {
-                desk.say_at(step, shard, Body::Order(entered(order, &format!("o{}", step % 97))));
+                desk.say_at(step, shard, EventKind::Order(entered(order, &format!("o{}", step % 97))));
                 open.push((step, order));
             }
             1 if known => {
@@ -276,7 +276,7 @@ fn the_view_agrees_with_a_naive_twin() {
             }
             2 if known => desk.report(order, What::Accepted, Status::New),
             3 if !known => {
-                let body = Body::Forgotten { order, source: Source::default(), id: id("x") };
+                let body = EventKind::Forgotten { order, source: Source::default(), id: id("x") };
                 desk.say(shard, body);
                 *generation += 1;
             }
@@ -297,7 +297,7 @@ fn a_walk_sees_each_order_that_stays_once_whatever_else_comes_and_goes() {
     let mut desk = Desk::new(2);
     let all: Vec<_> = (0..40).map(|n| handle(n % 2, 1, n as u32)).collect();
     for (at, order) in all.iter().enumerate() {
-        desk.say_at(1_000 + at as u64, order.shard().0, Body::Order(entered(*order, &format!("o{at}"))));
+        desk.say_at(1_000 + at as u64, order.shard().0, EventKind::Order(entered(*order, &format!("o{at}"))));
     }
     let walk = desk.view.walk_open(Timestamp(1_039)).unwrap();
     let mut seen = Vec::new();
@@ -309,7 +309,7 @@ fn a_walk_sees_each_order_that_stays_once_whatever_else_comes_and_goes() {
             for gone in [order.handle, all[(step + 1).min(39)]] {
                 desk.report(gone, What::Canceled, Status::Canceled);
             }
-            desk.say_at(2_000, 0, Body::Order(entered(handle(0, 1, 100 + step as u32), &format!("n{step}"))));
+            desk.say_at(2_000, 0, EventKind::Order(entered(handle(0, 1, 100 + step as u32), &format!("n{step}"))));
         }
     }
     desk.view.walk_end(walk);

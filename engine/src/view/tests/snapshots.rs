@@ -6,7 +6,7 @@ fn an_order_that_was_modified_twice_is_found_by_each_id_and_listed_once() {
     let image = |orig: &str, now: &str| {
         let told =
             OrderTerms { what: What::Image, id: id(now), orig_id: id(orig), ..entered(handle(0, 0, 2), now) };
-        Body::Order(told)
+        EventKind::Order(told)
     };
     // The same snapshot again changes nothing.
     for _ in 0..2 {
@@ -40,17 +40,17 @@ fn images_and_live_events_make_one_picture() {
     let (old, new, late) = (handle(0, 0, 2), handle(0, 0, 1), handle(0, 0, 3));
     desk.begin(0);
     desk.report(old, What::Filled, Status::PartiallyFilled);
-    desk.say_at(900, 0, Body::Order(OrderTerms { what: What::Image, ..entered(new, "new") }));
-    desk.say_at(950, 0, Body::Order(entered(late, "late")));
+    desk.say_at(900, 0, EventKind::Order(OrderTerms { what: What::Image, ..entered(new, "new") }));
+    desk.say_at(950, 0, EventKind::Order(entered(late, "late")));
     let image = OrderTerms {
         what: What::Image,
         status: Status::PendingCancel,
         orig_id: id("first"),
         ..entered(old, "old")
     };
-    desk.say_at(100, 0, Body::Order(image));
+    desk.say_at(100, 0, EventKind::Order(image));
     let status = OrderReport { cum_qty: qty("7"), ..report_of(&image) };
-    desk.say_at(800, 0, Body::Status(status));
+    desk.say_at(800, 0, EventKind::Status(status));
     desk.end(0);
     assert_eq!(desk.open(), [old, new, late]);
     let order = desk.view.order(old).unwrap();
@@ -96,7 +96,7 @@ fn a_forgotten_order_is_history_that_no_snapshot_takes_away() {
         desk.enter(order, "x");
         desk.report(order, What::Filled, Status::Filled);
     }
-    desk.say(0, Body::Forgotten { order: forgotten, source: Source::default(), id: id("x") });
+    desk.say(0, EventKind::Forgotten { order: forgotten, source: Source::default(), id: id("x") });
     desk.say(0, booked(1, 5, "1"));
     desk.begin(0);
     desk.end(0);
@@ -127,15 +127,15 @@ fn fill_everything(desk: &mut Desk, shard: u8) {
     let scope = Scope::Strategy(strategy);
     desk.enter(handle(shard, 0, 0), "mine");
     desk.say(shard, booked(shard as u32, 5, "10"));
-    desk.say(shard, Body::Tick(Tick { security, ..Tick::default() }));
-    desk.say(shard, Body::Subscription { strategy, security, on: true, subscribers: 1 });
-    desk.say(shard, Body::Halt { security, on: true });
-    desk.say(shard, Body::Session { exchange: ExchangeId(shard as u16), session: Session::Closed });
-    desk.say(shard, Body::Phase { strategy, phase: Phase::Running });
-    desk.say(shard, Body::Adapter { adapter: AdapterId(shard), connected: true });
-    desk.say(shard, Body::Limits { scope, limits: Limits::default() });
-    desk.say(shard, Body::Restrict { scope, security, on: true });
-    desk.say(shard, Body::Kill { scope, on: true });
+    desk.say(shard, EventKind::Tick(Tick { security, ..Tick::default() }));
+    desk.say(shard, EventKind::Subscription { strategy, security, on: true, subscribers: 1 });
+    desk.say(shard, EventKind::Halt { security, on: true });
+    desk.say(shard, EventKind::Session { exchange: ExchangeId(shard as u16), session: Session::Closed });
+    desk.say(shard, EventKind::Phase { strategy, phase: Phase::Running });
+    desk.say(shard, EventKind::Adapter { adapter: AdapterId(shard), connected: true });
+    desk.say(shard, EventKind::Limits { scope, limits: Limits::default() });
+    desk.say(shard, EventKind::Restrict { scope, security, on: true });
+    desk.say(shard, EventKind::Kill { scope, on: true });
 }
 
 fn picture(view: &View) -> Vec<(&'static str, usize)> {

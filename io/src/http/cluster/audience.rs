@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pitlane_engine::cluster::source_of;
 use pitlane_engine::command::Watch;
-use pitlane_engine::event::{Body, Event};
+use pitlane_engine::event::{EventKind, Event};
 use pitlane_engine::id::{PortId, PortMask, SecurityId};
 
 #[derive(Debug, Default)]
@@ -53,35 +53,35 @@ impl Audience {
         let own = source.filter(|port| *port < PortId::LINK).map_or(PortMask::NONE, PortMask::one);
         let all = self.everything.with(self.orders);
         match &event.body {
-            Body::Tick(tick) => {
+            EventKind::Tick(tick) => {
                 self.everything.with(self.ticks.get(&tick.security).copied().unwrap_or_default())
             }
-            Body::Depth(depth) => self.depths.get(&depth.security).copied().unwrap_or_default(),
-            Body::Done { .. } => own,
-            Body::ToVenue(_)
-            | Body::Budget(_)
-            | Body::SnapshotBegin { .. }
-            | Body::SnapshotEnd { .. }
-            | Body::UsedIds(_) => PortMask::NONE,
-            Body::Order(_)
-            | Body::Status(_)
-            | Body::Refused(_)
-            | Body::Forgotten { .. }
-            | Body::Booked(_)
-            | Body::Adjusted { .. }
-            | Body::Subscription { .. }
-            | Body::Session { .. }
-            | Body::Halt { .. }
-            | Body::TradingDay { .. }
-            | Body::Phase { .. }
-            | Body::Adapter { .. }
-            | Body::Limits { .. }
-            | Body::Restrict { .. }
-            | Body::Kill { .. }
-            | Body::Directed { .. }
-            | Body::Sender { .. }
-            | Body::Sent { .. }
-            | Body::Alert { .. } => all.with(own),
+            EventKind::Depth(depth) => self.depths.get(&depth.security).copied().unwrap_or_default(),
+            EventKind::Done { .. } => own,
+            EventKind::ToVenue(_)
+            | EventKind::Budget(_)
+            | EventKind::SnapshotBegin { .. }
+            | EventKind::SnapshotEnd { .. }
+            | EventKind::UsedIds(_) => PortMask::NONE,
+            EventKind::Order(_)
+            | EventKind::Status(_)
+            | EventKind::Refused(_)
+            | EventKind::Forgotten { .. }
+            | EventKind::Booked(_)
+            | EventKind::Adjusted { .. }
+            | EventKind::Subscription { .. }
+            | EventKind::Session { .. }
+            | EventKind::Halt { .. }
+            | EventKind::TradingDay { .. }
+            | EventKind::Phase { .. }
+            | EventKind::Adapter { .. }
+            | EventKind::Limits { .. }
+            | EventKind::Restrict { .. }
+            | EventKind::Kill { .. }
+            | EventKind::Directed { .. }
+            | EventKind::Sender { .. }
+            | EventKind::Sent { .. }
+            | EventKind::Alert { .. } => all.with(own),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use pitlane_engine::cluster::{Item, Reader};
 use pitlane_engine::command::Command;
-use pitlane_engine::event::{Body, Event};
+use pitlane_engine::event::{EventKind, Event};
 use pitlane_engine::id::{Origin, PortId, SecurityId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, ShardEnd, link, mesh};
 use pitlane_engine::time::Day;
@@ -42,7 +42,7 @@ fn cluster() -> (Cluster, ShardEnd) {
 fn say(cluster: &Cluster, posts: u64) {
     let window = &mut cluster.inner.borrow_mut().owner.window;
     for seq in 1..=posts {
-        let event = Event { seq, at: Timestamp(1), body: Body::TradingDay { day: Day(1) } };
+        let event = Event { seq, at: Timestamp(1), body: EventKind::TradingDay { day: Day(1) } };
         window.add(Item { shard: ShardId(0), to: Reader::All, event });
         window.close();
     }
@@ -97,7 +97,7 @@ fn so_many_commands_of_a_member_wait_and_the_next_is_not_acknowledged() {
     const INBOX: u64 = 4_096;
     let (cluster, mut shard) = cluster();
     let source = Source { origin: Origin::Rest, port: PortId(1), session: 0 };
-    let body = Told::Halt { security: SecurityId(2), on: true };
+    let body = CommandKind::Halt { security: SecurityId(2), on: true };
     let send = |first: u64, count: u64| {
         let command = |number| (ShardId(0), Command::new(source, number as u32, body));
         let commands = (first..first + count).map(command).collect();
@@ -115,7 +115,7 @@ fn so_many_commands_of_a_member_wait_and_the_next_is_not_acknowledged() {
     while tokens.len() < INBOX as usize + 64 {
         cluster.inner.borrow_mut().owner.poll();
         while let Some(command) = shard.poll_command() {
-            if matches!(command.body, Told::Halt { .. }) {
+            if matches!(command.body, CommandKind::Halt { .. }) {
                 tokens.push(command.token);
             }
         }

@@ -6,7 +6,7 @@
 //! and since the shards store what they apply, it does not matter which server the operator spoke to, nor
 //! whether that one has been started again since.
 
-use pitlane_engine::command::Body as Told;
+use pitlane_engine::command::CommandKind;
 use pitlane_engine::directive::Version;
 use pitlane_engine::id::ShardId;
 use pitlane_engine::mesh::ShardMask;
@@ -40,7 +40,7 @@ impl CatchUp {
     }
 
     /// What our shards are to be told, as far as something has changed since the last look, or was still lacking then.
-    pub fn missed(&mut self, now: Timestamp, view: &View) -> Vec<(ShardId, Told)> {
+    pub fn missed(&mut self, now: Timestamp, view: &View) -> Vec<(ShardId, CommandKind)> {
         let is_due = now >= self.compared_at.plus(AGAIN_NS) || now < self.compared_at;
         let is_changed = view.directives_seen() != self.seen;
         // What was lacking is on its way: a look at every change meanwhile would only send it again.
@@ -54,7 +54,7 @@ impl CatchUp {
             let lacking = view.unconfirmed(directive.key());
             // Before its first snapshot has ended it is not known what a shard lacks.
             let lacking = lacking.filter(|shard| self.own.contains(*shard) && view.is_complete(*shard));
-            missed.extend(lacking.map(|shard| (shard, Told::Direct { version, directive })));
+            missed.extend(lacking.map(|shard| (shard, CommandKind::Direct { version, directive })));
         }
         self.is_lacking = !missed.is_empty();
         missed
@@ -65,7 +65,7 @@ impl CatchUp {
 mod tests {
     use pitlane_engine::command::Scope;
     use pitlane_engine::directive::Directive;
-    use pitlane_engine::event::{Body, Event};
+    use pitlane_engine::event::{EventKind, Event};
     use pitlane_engine::id::PortId;
     use pitlane_engine::view::ViewSettings;
 
@@ -78,7 +78,7 @@ mod tests {
         Directive::Kill { scope: Scope::Global, on }
     }
 
-    fn tell(view: &mut View, shard: ShardId, body: Body) {
+    fn tell(view: &mut View, shard: ShardId, body: EventKind) {
         let seq = view.seq(shard) + 1;
         view.apply(shard, &Event { seq, at: Timestamp(1), body });
     }
@@ -88,22 +88,22 @@ mod tests {
         let mut view = View::new(2, ViewSettings::default());
         let mut catch_up = CatchUp::new([OWN].into_iter().collect());
         let newest = Version(80);
-        tell(&mut view, OTHER, Body::Directed { version: newest, directive: kill(true) });
+        tell(&mut view, OTHER, EventKind::Directed { version: newest, directive: kill(true) });
         assert_eq!(catch_up.missed(Timestamp(1), &view), [], "it is not known yet what it lacks");
         let port = PortId(0);
-        tell(&mut view, OWN, Body::SnapshotBegin { port });
-        tell(&mut view, OWN, Body::SnapshotEnd { port });
-        let missed = [(OWN, Told::Direct { version: newest, directive: kill(true) })];
+        tell(&mut view, OWN, EventKind::SnapshotBegin { port });
+        tell(&mut view, OWN, EventKind::SnapshotEnd { port });
+        let missed = [(OWN, CommandKind::Direct { version: newest, directive: kill(true) })];
         assert_eq!(catch_up.missed(Timestamp(2), &view), missed);
         assert_eq!(catch_up.missed(Timestamp(3), &view), [], "it is on its way");
         let late = Timestamp(3 + AGAIN_NS);
         assert_eq!(catch_up.missed(late, &view), missed, "and was lost");
-        tell(&mut view, OWN, Body::Directed { version: newest, directive: kill(true) });
+        tell(&mut view, OWN, EventKind::Directed { version: newest, directive: kill(true) });
         assert_eq!(catch_up.missed(late.plus(AGAIN_NS), &view), []);
         // What we give is newer, and what others lack is their business.
         let version = catch_up.next_version(Timestamp(5), 0, &view);
         assert!(version > newest && catch_up.next_version(Timestamp(5), 0, &view) > version);
-        tell(&mut view, OWN, Body::Directed { version, directive: kill(false) });
+        tell(&mut view, OWN, EventKind::Directed { version, directive: kill(false) });
         assert_eq!(catch_up.missed(late.plus(3 * AGAIN_NS), &view), []);
     }
 }

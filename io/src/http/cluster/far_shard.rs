@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use pitlane_engine::cluster::{Item, MemberId, Reader, is_sound, seen_here, source_of, translate_senders};
-use pitlane_engine::command::{Body as Told, Command};
-use pitlane_engine::event::{Body, Event};
+use pitlane_engine::command::{CommandKind, Command};
+use pitlane_engine::event::{EventKind, Event};
 use pitlane_engine::id::{Origin, PortId, PortMask, ShardId};
 use pitlane_engine::mesh::ShardEnd;
 use pitlane_engine::reason::Reason;
@@ -158,7 +158,7 @@ impl FarShard {
         translate_senders(&mut event, |port| seen_here(port, from, own));
         // Prices come their own way, and may be newer than what comes on the other; and who speaks in the owner's place has no numbers: they
         // have no say in them.
-        let is_price = item.to == Reader::All && matches!(event.body, Body::Tick(_) | Body::Depth(_));
+        let is_price = item.to == Reader::All && matches!(event.body, EventKind::Tick(_) | EventKind::Depth(_));
         let is_numbered = !is_price && !event.is_in_its_place();
         if !is_numbered {
             event.seq = self.seq;
@@ -214,7 +214,7 @@ impl FarShard {
 
     fn tell_image(&mut self, event: Event) {
         match event.body {
-            Body::SnapshotBegin { .. } => {
+            EventKind::SnapshotBegin { .. } => {
                 // One that was broken off ends before the next begins.
                 self.end_snapshot(event);
                 self.is_begun = true;
@@ -222,18 +222,18 @@ impl FarShard {
                 let waiting = std::mem::take(&mut self.audience.waiting);
                 self.telling = if self.is_anew { self.audience.readers } else { waiting };
                 for port in self.telling.ports() {
-                    self.say(PortMask::one(port), Event { body: Body::SnapshotBegin { port }, ..event });
+                    self.say(PortMask::one(port), Event { body: EventKind::SnapshotBegin { port }, ..event });
                 }
             }
             _ if !self.is_begun => {}
-            Body::SnapshotEnd { .. } => {
+            EventKind::SnapshotEnd { .. } => {
                 // Before the end, since what happened meanwhile waits for it.
                 self.tell_early();
                 self.tell_standing();
                 self.end_snapshot(event);
                 (self.is_complete, self.is_anew, self.is_begun) = (true, false, false);
             }
-            Body::Booked(_) if !self.is_news(&event) => self.say(self.telling.without(self.told), event),
+            EventKind::Booked(_) if !self.is_news(&event) => self.say(self.telling.without(self.told), event),
             _ => {
                 self.gather_standing(&event);
                 self.say(self.telling, event);
@@ -244,7 +244,7 @@ impl FarShard {
     /// Keeps the image of an order whose FIX client may have missed something: one that is open, or has ended since the last event
     /// that was told.
     fn gather_standing(&mut self, event: &Event) {
-        let (Some(standing), Body::Status(report)) = (&mut self.standing, &event.body) else { return };
+        let (Some(standing), EventKind::Status(report)) = (&mut self.standing, &event.body) else { return };
         let is_fix = report.source.origin == Origin::Fix && report.source.port < PortId::LINK;
         let is_wanted = !report.status.is_finished() || event.at > self.told_at;
         if is_fix && is_wanted && standing.len() < self.orders_max as usize {
@@ -265,7 +265,7 @@ impl FarShard {
 
     /// Whether a transaction was not told before; all else is.
     fn is_news(&mut self, event: &Event) -> bool {
-        let Body::Booked(booking) = &event.body else { return true };
+        let EventKind::Booked(booking) = &event.body else { return true };
         let (ledger, number) = (booking.id.0 >> 32, booking.id.0.saturating_add(1));
         let last = self.booked.entry(ledger).or_default();
         let is_news = number > *last;
@@ -275,7 +275,7 @@ impl FarShard {
 
     fn end_snapshot(&mut self, event: Event) {
         for port in std::mem::take(&mut self.telling).ports() {
-            self.say(PortMask::one(port), Event { body: Body::SnapshotEnd { port }, ..event });
+            self.say(PortMask::one(port), Event { body: EventKind::SnapshotEnd { port }, ..event });
             self.told = self.told.with(PortMask::one(port));
         }
     }
@@ -285,14 +285,14 @@ impl FarShard {
         let first = self.audience.waiting.without(self.told);
         self.audience.waiting = self.audience.waiting.without(first);
         for port in first.ports() {
-            for body in [Body::SnapshotBegin { port }, Body::SnapshotEnd { port }] {
+            for body in [EventKind::SnapshotBegin { port }, EventKind::SnapshotEnd { port }] {
                 self.say(PortMask::one(port), Event { seq: self.seq, at: now, body });
             }
         }
     }
 
     /// Answers one of our ports in the owner's place.
-    pub fn answer(&mut self, port: PortId, at: Timestamp, body: Body) {
+    pub fn answer(&mut self, port: PortId, at: Timestamp, body: EventKind) {
         self.say(PortMask::one(port), Event { seq: self.seq, at, body });
     }
 
@@ -301,30 +301,30 @@ impl FarShard {
     pub fn handle_here(&mut self, now: Timestamp, command: Command) -> (Option<Command>, bool) {
         let mut wants = false;
         match command.body {
-            Told::Watch { port, what, on } => wants = self.audience.watch(port, what, on),
-            Told::Snapshot { port } => self.audience.ask(port),
+            CommandKind::Watch { port, what, on } => wants = self.audience.watch(port, what, on),
+            CommandKind::Snapshot { port } => self.audience.ask(port),
             // Nobody waits for an answer to a price or a report.
-            Told::Quote { .. }
-            | Told::Trade { .. }
-            | Told::Tick { .. }
-            | Told::Report { .. }
-            | Told::Timer => {
+            CommandKind::Quote { .. }
+            | CommandKind::Trade { .. }
+            | CommandKind::Tick { .. }
+            | CommandKind::Report { .. }
+            | CommandKind::Timer => {
                 return (None, false);
             }
             // Each server has its own clock, venues, parts of limits and reference data.
-            Told::Adapter { .. }
-            | Told::Budget(_)
-            | Told::Session { .. }
-            | Told::TradingDay { .. }
-            | Told::Schedule { .. }
-            | Told::Expiry { .. }
-            | Told::AuditAnchor(_)
-            | Told::Reference { .. } => {}
+            CommandKind::Adapter { .. }
+            | CommandKind::Budget(_)
+            | CommandKind::Session { .. }
+            | CommandKind::TradingDay { .. }
+            | CommandKind::Schedule { .. }
+            | CommandKind::Expiry { .. }
+            | CommandKind::AuditAnchor(_)
+            | CommandKind::Reference { .. } => {}
             _ if command.source.port == CONTROL => {}
             _ => return (Some(command), false),
         }
         let (source, token, reason) = (command.source, command.token, Reason::None);
-        self.answer(source.port, now, Body::Done { source, token, reason });
+        self.answer(source.port, now, EventKind::Done { source, token, reason });
         (None, wants)
     }
 
@@ -347,7 +347,7 @@ fn asker(event: &mut Event) -> PortMask {
 
 /// Whether sessions make a report of it.
 fn is_report(event: &Event) -> bool {
-    matches!(event.body, Body::Order(_) | Body::Status(_) | Body::Refused(_))
+    matches!(event.body, EventKind::Order(_) | EventKind::Status(_) | EventKind::Refused(_))
 }
 
 #[cfg(test)]
@@ -364,7 +364,7 @@ mod tests {
         let mut shard = FarShard::new(ends.remove(0), 10);
         let command = |number: usize| {
             let part = SenderPart::Session(SenderText::EMPTY);
-            Command::new(Source::default(), 0, Told::Sender { id: SenderId(number as u32), part })
+            Command::new(Source::default(), 0, CommandKind::Sender { id: SenderId(number as u32), part })
         };
         (0..SENDERS_TOLD_MAX + 3).for_each(|number| shard.keep_sender(command(number)));
         for _ in 0..2 {

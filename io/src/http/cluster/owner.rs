@@ -15,8 +15,8 @@ use bytes::Bytes;
 use pitlane_engine::cluster::{
     Card, Item, Letter, MemberId, Reader, home_of, is_abroad, send_abroad, source_of,
 };
-use pitlane_engine::command::{Body as Told, Command, Watch};
-use pitlane_engine::event::{Body, Event};
+use pitlane_engine::command::{CommandKind, Command, Watch};
+use pitlane_engine::event::{EventKind, Event};
 use pitlane_engine::id::{IntId, Origin, PortId, SecurityId, ShardId, Source, StrategyId};
 use pitlane_engine::mesh::{PortEnd, ShardMask};
 use pitlane_engine::reason::Reason;
@@ -45,7 +45,7 @@ pub struct Owner {
     /// By member; nothing of ourselves.
     followers: Vec<Follower>,
     /// What shards are to be told by us, as far as there was no room yet.
-    errands: VecDeque<(ShardId, Told)>,
+    errands: VecDeque<(ShardId, CommandKind)>,
     /// By shard.
     snapshots: Vec<Snapshot>,
     depths: BTreeSet<SecurityId>,
@@ -84,7 +84,7 @@ impl Owner {
     ) -> Owner {
         let shards = link.shards();
         let everything =
-            |shard| (shard, Told::Watch { port: PortId::LINK, what: Watch::Everything, on: true });
+            |shard| (shard, CommandKind::Watch { port: PortId::LINK, what: Watch::Everything, on: true });
         let follower = |_| Follower { from: vec![0; shards as usize], ..Follower::default() };
         Owner {
             card,
@@ -124,15 +124,15 @@ impl Owner {
     fn hear(&mut self, shard: ShardId, mut event: Event) {
         if event.seq & Event::IMAGE != 0 {
             event.seq &= !Event::IMAGE;
-            if matches!(event.body, Body::SnapshotEnd { .. }) {
+            if matches!(event.body, EventKind::SnapshotEnd { .. }) {
                 self.end_snapshot(shard);
             }
             return self.window.add(Item { shard, to: Reader::Joining, event });
         }
         match &event.body {
-            Body::Tick(_) | Body::Depth(_) => _ = self.prices.hear(shard, &event),
+            EventKind::Tick(_) | EventKind::Depth(_) => _ = self.prices.hear(shard, &event),
             // An answer to one of us is for nobody else.
-            Body::Done { source, .. } if home_of(source.port).is_none() => {}
+            EventKind::Done { source, .. } if home_of(source.port).is_none() => {}
             _ => {
                 self.note(shard, &event);
                 self.window.add(Item { shard, to: Reader::All, event });
@@ -170,7 +170,7 @@ impl Owner {
             snapshot.again = true;
             return;
         }
-        self.errands.push_back((shard, Told::Snapshot { port: PortId::LINK }));
+        self.errands.push_back((shard, CommandKind::Snapshot { port: PortId::LINK }));
     }
 
     fn run_errands(&mut self) -> usize {
@@ -311,7 +311,7 @@ impl Owner {
             let (what, on) = (Watch::Depth(security), depths.contains(&security));
             let shard = shard_of(security, self.shards);
             if self.own.contains(shard) {
-                self.errands.push_back((shard, Told::Watch { port: PortId::LINK, what, on }));
+                self.errands.push_back((shard, CommandKind::Watch { port: PortId::LINK, what, on }));
             }
         }
         self.depths = depths;
@@ -321,7 +321,7 @@ impl Owner {
 /// The id that a REST client has given its order, and the strategy within which it is one.
 fn rest_id(command: &Command) -> Option<(StrategyId, IntId)> {
     match command.body {
-        Told::Submit { id, terms } if command.source.origin == Origin::Rest => Some((terms.strategy, id)),
+        CommandKind::Submit { id, terms } if command.source.origin == Origin::Rest => Some((terms.strategy, id)),
         _ => None,
     }
 }
@@ -331,39 +331,39 @@ fn own_of(list: Vec<SecurityId>) -> BTreeSet<SecurityId> {
 }
 
 /// What a client of another server may ask for; prices, venues, limits' parts and the clock are each server's own.
-pub fn may_come(body: &Told) -> bool {
+pub fn may_come(body: &CommandKind) -> bool {
     match body {
-        Told::Submit { .. }
-        | Told::Modify { .. }
-        | Told::Cancel { .. }
-        | Told::Close { .. }
-        | Told::Subscribe { .. }
-        | Told::Transaction(_)
-        | Told::Expire { .. }
-        | Told::ResetPositions
-        | Told::ResetCash
-        | Told::Limits { .. }
-        | Told::Restrict { .. }
-        | Told::Kill { .. }
-        | Told::Direct { .. }
-        | Told::Phase { .. }
-        | Told::Halt { .. }
-        | Told::Validate { .. }
-        | Told::Sender { .. } => true,
-        Told::Quote { .. }
-        | Told::Trade { .. }
-        | Told::Tick { .. }
-        | Told::Report { .. }
-        | Told::Adapter { .. }
-        | Told::Budget(_)
-        | Told::Session { .. }
-        | Told::TradingDay { .. }
-        | Told::Schedule { .. }
-        | Told::Expiry { .. }
-        | Told::Timer
-        | Told::Watch { .. }
-        | Told::Snapshot { .. }
-        | Told::AuditAnchor(_)
-        | Told::Reference { .. } => false,
+        CommandKind::Submit { .. }
+        | CommandKind::Modify { .. }
+        | CommandKind::Cancel { .. }
+        | CommandKind::Close { .. }
+        | CommandKind::Subscribe { .. }
+        | CommandKind::Transaction(_)
+        | CommandKind::Expire { .. }
+        | CommandKind::ResetPositions
+        | CommandKind::ResetCash
+        | CommandKind::Limits { .. }
+        | CommandKind::Restrict { .. }
+        | CommandKind::Kill { .. }
+        | CommandKind::Direct { .. }
+        | CommandKind::Phase { .. }
+        | CommandKind::Halt { .. }
+        | CommandKind::Validate { .. }
+        | CommandKind::Sender { .. } => true,
+        CommandKind::Quote { .. }
+        | CommandKind::Trade { .. }
+        | CommandKind::Tick { .. }
+        | CommandKind::Report { .. }
+        | CommandKind::Adapter { .. }
+        | CommandKind::Budget(_)
+        | CommandKind::Session { .. }
+        | CommandKind::TradingDay { .. }
+        | CommandKind::Schedule { .. }
+        | CommandKind::Expiry { .. }
+        | CommandKind::Timer
+        | CommandKind::Watch { .. }
+        | CommandKind::Snapshot { .. }
+        | CommandKind::AuditAnchor(_)
+        | CommandKind::Reference { .. } => false,
     }
 }

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use pitlane_engine::chance::Chance;
-use pitlane_engine::command::{Body as Told, Limits, Scope};
+use pitlane_engine::command::{CommandKind, Limits, Scope};
 use pitlane_engine::directive::{Directive, DirectiveKey, Directives, Version};
-use pitlane_engine::event::{Body, Event};
+use pitlane_engine::event::{EventKind, Event};
 use pitlane_engine::id::{PortId, SecurityId, ShardId, StrategyId};
 use pitlane_engine::time::{NS_PER_MS, NS_PER_S, Timestamp};
 use pitlane_engine::view::{View, ViewSettings};
@@ -37,19 +37,19 @@ impl Shard {
         self.directives.note(directive, version);
         self.switches.insert(directive.key(), directive);
         self.seq += 1;
-        Some(event(self.seq, Body::Directed { version, directive }))
+        Some(event(self.seq, EventKind::Directed { version, directive }))
     }
 
     fn snapshot(&self) -> Vec<Event> {
         let rows = (0..).map_while(|at| self.directives.get(at));
-        let rows = rows.map(|(directive, version)| Body::Directed { version, directive });
-        let begin = [Body::SnapshotBegin { port: PORT }].into_iter();
-        let all = begin.chain(rows).chain([Body::SnapshotEnd { port: PORT }]);
+        let rows = rows.map(|(directive, version)| EventKind::Directed { version, directive });
+        let begin = [EventKind::SnapshotBegin { port: PORT }].into_iter();
+        let all = begin.chain(rows).chain([EventKind::SnapshotEnd { port: PORT }]);
         all.map(|body| event(self.seq, body)).collect()
     }
 }
 
-fn event(seq: u64, body: Body) -> Event {
+fn event(seq: u64, body: EventKind) -> Event {
     Event { seq, at: Timestamp(1), body }
 }
 
@@ -114,7 +114,7 @@ impl World {
                 member.heard[other].clear();
                 // One that was broken off ends before the next begins.
                 if member.is_open[other] {
-                    member.heard[other].push_back(event(0, Body::SnapshotEnd { port: PORT }));
+                    member.heard[other].push_back(event(0, EventKind::SnapshotEnd { port: PORT }));
                 }
                 member.heard[other].extend(snapshot);
             }
@@ -200,8 +200,8 @@ impl World {
                     // Numbers never go back, as `far_shard.rs` has it.
                     let seq = event.seq.max(member.view.seq(id));
                     match event.body {
-                        Body::SnapshotBegin { .. } => member.is_open[shard] = true,
-                        Body::SnapshotEnd { .. } => member.is_open[shard] = false,
+                        EventKind::SnapshotBegin { .. } => member.is_open[shard] = true,
+                        EventKind::SnapshotEnd { .. } => member.is_open[shard] = false,
                         _ => {}
                     }
                     member.view.apply(id, &Event { seq, ..event });
@@ -221,7 +221,7 @@ impl World {
             let now = Timestamp(self.now + member.skew_ns);
             for (shard, body) in member.catch_up.missed(now, &member.view) {
                 assert_eq!(shard.0 as usize, at, "each server tells its own");
-                let Told::Direct { version, directive } = body else { panic!("{body:?}") };
+                let CommandKind::Direct { version, directive } = body else { panic!("{body:?}") };
                 if self.dice.below(4) > 0 {
                     self.apply(at, version, directive);
                 }

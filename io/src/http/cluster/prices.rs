@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pitlane_engine::cluster::{Item, Reader};
-use pitlane_engine::event::{Body, Event};
+use pitlane_engine::event::{EventKind, Event};
 use pitlane_engine::id::{SecurityId, ShardId};
 use pitlane_engine::terms::Side;
 
@@ -37,9 +37,9 @@ impl Prices {
     /// Takes a tick or one side of a book. Whether it is to go out now.
     pub fn hear(&mut self, shard: ShardId, event: &Event) -> bool {
         let (security, kind) = match &event.body {
-            Body::Tick(tick) => (tick.security, Kind::Tick),
-            Body::Depth(depth) if depth.side == Side::Buy => (depth.security, Kind::Bids),
-            Body::Depth(depth) => (depth.security, Kind::Asks),
+            EventKind::Tick(tick) => (tick.security, Kind::Tick),
+            EventKind::Depth(depth) if depth.side == Side::Buy => (depth.security, Kind::Bids),
+            EventKind::Depth(depth) => (depth.security, Kind::Asks),
             _ => return false,
         };
         let item = Item { shard, to: Reader::All, event: *event };
@@ -80,7 +80,7 @@ mod tests {
 
     fn tick(security: u32, seq: u64) -> Event {
         let tick = Tick { security: SecurityId(security), ..Tick::default() };
-        Event { seq, at: Timestamp(seq), body: Body::Tick(tick) }
+        Event { seq, at: Timestamp(seq), body: EventKind::Tick(tick) }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Commands of our ports for the shards of another server: passed on, or answered in its place while it is away.
 
-use pitlane_engine::command::{Body as Told, Command};
-use pitlane_engine::event::{Body, OrderTerms, Refusal, Request, What};
+use pitlane_engine::command::{CommandKind, Command};
+use pitlane_engine::event::{EventKind, OrderTerms, Refusal, Request, What};
 use pitlane_engine::id::{IntId, OrderHandle, ShardId, Source};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::Status;
@@ -29,7 +29,7 @@ pub fn take_commands(now: Timestamp, peer: &mut Peer, floor: &Floor) -> usize {
             let id = shard.id();
             let Some(command) = shard.poll_command() else { break };
             taken += 1;
-            if matches!(command.body, Told::Sender { .. }) {
+            if matches!(command.body, CommandKind::Sender { .. }) {
                 shard.keep_sender(command);
                 if is_here {
                     peer.tell_senders();
@@ -54,8 +54,8 @@ fn refuse(now: Timestamp, peer: &mut Peer, shard: ShardId, command: &Command, vi
     let reason = Reason::OwnerAway;
     let source = command.source;
     let body = match command.body {
-        Told::Modify { order, id, .. } => refused(order, id, Request::Replace, source, view),
-        Told::Cancel { order, id } => refused(order, id, Request::Cancel, source, view),
+        CommandKind::Modify { order, id, .. } => refused(order, id, Request::Replace, source, view),
+        CommandKind::Cancel { order, id } => refused(order, id, Request::Cancel, source, view),
         _ => refusal(command, reason),
     };
     peer.counts.refused += 1;
@@ -64,10 +64,10 @@ fn refuse(now: Timestamp, peer: &mut Peer, shard: ShardId, command: &Command, vi
     }
 }
 
-fn refused(order: OrderHandle, request_id: IntId, request: Request, source: Source, view: &View) -> Body {
+fn refused(order: OrderHandle, request_id: IntId, request: Request, source: Source, view: &View) -> EventKind {
     let known = view.order(order);
     let (id, status) = known.map_or((IntId::NONE, Status::Rejected), |known| (known.id, known.status));
-    Body::Refused(Refusal { order, id, request_id, source, request, status, reason: Reason::OwnerAway })
+    EventKind::Refused(Refusal { order, id, request_id, source, request, status, reason: Reason::OwnerAway })
 }
 
 /// The owner is here, and has told all he has. What an earlier life of his was asked and he says nothing of never came to anything.
@@ -78,7 +78,7 @@ pub fn settle(now: Timestamp, peer: &mut Peer, view: &View) {
     peer.heard_before = None;
     for Asked { shard, command, .. } in peer.take_lost() {
         let order = match command.body {
-            Told::Submit { id, .. } | Told::Close { id, .. } => {
+            CommandKind::Submit { id, .. } | CommandKind::Close { id, .. } => {
                 view.orders_with_id(&id).into_iter().find(|order| order.source == command.source)
             }
             _ => None,
@@ -89,7 +89,7 @@ pub fn settle(now: Timestamp, peer: &mut Peer, view: &View) {
                 let entered =
                     OrderTerms { reason: Reason::ReportLost, ..outposts::terms_of(&order, What::Entered) };
                 if let Some(shard) = peer.shard_mut(shard) {
-                    shard.answer(command.source.port, now, Body::Order(entered));
+                    shard.answer(command.source.port, now, EventKind::Order(entered));
                 }
             }
             None => refuse(now, peer, shard, &command, view),

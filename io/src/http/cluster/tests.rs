@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use pitlane_engine::chance::Chance;
 use pitlane_engine::cluster::{Call, Card, Letter, abroad};
-use pitlane_engine::command::{Body as Told, Command, Watch};
-use pitlane_engine::event::{Body, Event, Refusal, Request};
+use pitlane_engine::command::{CommandKind, Command, Watch};
+use pitlane_engine::event::{EventKind, Event, Refusal, Request};
 use pitlane_engine::id::{IntId, OrderHandle, Origin, PortId, PortMask, SecurityId, ShardId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, ShardEnd, link, mesh};
 use pitlane_engine::reason::Reason;
@@ -28,12 +28,12 @@ struct Shard {
 }
 
 impl Shard {
-    fn say(&mut self, to: PortMask, body: Body) {
+    fn say(&mut self, to: PortMask, body: EventKind) {
         self.seq += 1;
         self.waiting.push_back((to, Event { seq: self.seq, at: Timestamp(self.seq), body }));
     }
 
-    fn show(&mut self, body: Body) {
+    fn show(&mut self, body: EventKind) {
         let seq = self.seq | Event::IMAGE;
         self.waiting.push_back((PortMask::one(PortId::LINK), Event { seq, at: Timestamp(1), body }));
     }
@@ -47,17 +47,17 @@ impl Shard {
         }
         let Some(Command { source, token, body, .. }) = self.end.poll_command() else { return };
         match body {
-            Told::Snapshot { port } => {
-                self.show(Body::SnapshotBegin { port });
-                self.show(Body::TradingDay { day: Day(self.seq as i32) });
-                self.show(Body::SnapshotEnd { port });
+            CommandKind::Snapshot { port } => {
+                self.show(EventKind::SnapshotBegin { port });
+                self.show(EventKind::TradingDay { day: Day(self.seq as i32) });
+                self.show(EventKind::SnapshotEnd { port });
             }
-            Told::Watch { .. } => {}
+            CommandKind::Watch { .. } => {}
             _ => {
                 self.applied.push(token);
                 let link = PortMask::one(PortId::LINK);
-                self.say(link, Body::TradingDay { day: Day(token as i32) });
-                self.say(PortMask::one(source.port), Body::Done { source, token, reason: Reason::None });
+                self.say(link, EventKind::TradingDay { day: Day(token as i32) });
+                self.say(PortMask::one(source.port), EventKind::Done { source, token, reason: Reason::None });
             }
         }
     }
@@ -69,7 +69,7 @@ fn member(card: Card) -> (Peer, PortEnd) {
     let peer = Peer::new("b".to_string(), 1, card, vec![ends.remove(1)], (1_000, 1_500 * NS_PER_MS));
     let mut asker = ports.remove(1);
     let port = asker.id();
-    for body in [Told::Watch { port, what: Watch::Everything, on: true }, Told::Snapshot { port }] {
+    for body in [CommandKind::Watch { port, what: Watch::Everything, on: true }, CommandKind::Snapshot { port }] {
         asker.send(SHARD, Command::new(ASKER, u32::MAX, body)).expect("there is room");
     }
     (peer, asker)
@@ -139,7 +139,7 @@ impl World {
         let (order, id) = (OrderHandle::NONE, IntId::NONE);
         let (request, status, reason) = (Request::Cancel, Status::Rejected, Reason::None);
         let refusal = Refusal { order, id, request_id: id, source, request, status, reason };
-        self.shard.say(PortMask::one(PortId::LINK), Body::Refused(refusal));
+        self.shard.say(PortMask::one(PortId::LINK), EventKind::Refused(refusal));
     }
 
     /// How often a message arrives.
@@ -205,7 +205,7 @@ impl World {
 
     fn listen(&mut self) {
         while let Some((_, Event { seq, body, .. })) = self.asker.poll_event() {
-            if let Body::Refused(_) = body {
+            if let EventKind::Refused(_) = body {
                 let (is_missed, seq) = (seq & Event::IMAGE != 0, seq & !Event::IMAGE);
                 // As a session does: what was missed before a restart is told unless something behind it was.
                 if !is_missed || self.reported.last().is_none_or(|last| seq > *last) {
@@ -215,9 +215,9 @@ impl World {
             }
             assert!(self.heard.last().is_none_or(|last| seq >= *last), "numbers never go back");
             match body {
-                Body::Done { token: u32::MAX, .. } => {}
-                Body::Done { token, .. } => self.done.push(token),
-                Body::SnapshotEnd { .. } => self.snapshots += 1,
+                EventKind::Done { token: u32::MAX, .. } => {}
+                EventKind::Done { token, .. } => self.done.push(token),
+                EventKind::SnapshotEnd { .. } => self.snapshots += 1,
                 _ => {}
             }
             self.heard.push(seq);
@@ -225,7 +225,7 @@ impl World {
     }
 
     fn ask(&mut self, token: u32) {
-        let body = Told::Halt { security: SecurityId(1), on: true };
+        let body = CommandKind::Halt { security: SecurityId(1), on: true };
         if self.peer.is_here() && self.asker.has_room(SHARD) {
             self.asker.send(SHARD, Command::new(ASKER, token, body)).expect("there is room");
         }
@@ -289,7 +289,7 @@ fn what_is_no_longer_kept_is_made_up_for_by_a_snapshot() {
     // Nobody hears it for a while.
     world.loss = 100;
     for seq in 0..50 {
-        world.shard.say(PortMask::one(PortId::LINK), Body::TradingDay { day: Day(seq) });
+        world.shard.say(PortMask::one(PortId::LINK), EventKind::TradingDay { day: Day(seq) });
         world.step();
         world.calls.clear();
     }

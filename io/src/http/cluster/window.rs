@@ -80,14 +80,14 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use pitlane_engine::cluster::Reader;
-    use pitlane_engine::event::{Body, Event};
+    use pitlane_engine::event::{EventKind, Event};
     use pitlane_engine::id::ShardId;
     use pitlane_engine::time::{Day, Timestamp};
 
     use super::*;
 
     fn item(seq: u64) -> Item {
-        let event = Event { seq, at: Timestamp(1), body: Body::TradingDay { day: Day(1) } };
+        let event = Event { seq, at: Timestamp(1), body: EventKind::TradingDay { day: Day(1) } };
         Item { shard: ShardId(0), to: Reader::All, event }
     }
 

@@ -2,7 +2,7 @@
 //! source's. Nothing here waits; each gives what will be the answer.
 
 use pitlane_engine::cluster::home_of;
-use pitlane_engine::command::{Body, Command};
+use pitlane_engine::command::{CommandKind, Command};
 use pitlane_engine::desk::{Closing, Declined, Ticket};
 use pitlane_engine::id::{AdapterId, IntId, Origin, ShardId, Source, StrategyId};
 use pitlane_engine::reason::Reason;
@@ -70,7 +70,7 @@ impl Floor {
                 let port = &mut self.port.borrow_mut();
                 self.desk.borrow_mut().modify(port, ticket, &order.id, changes)?
             }
-            false => self.request(order, ticket, |id| Body::Modify { order: order.handle, id, changes })?,
+            false => self.request(order, ticket, |id| CommandKind::Modify { order: order.handle, id, changes })?,
         };
         self.expect_request(&pending, order, made, self.is_simulated(order));
         if !id.is_none() {
@@ -86,14 +86,14 @@ impl Floor {
         let ticket = self.ticket(&pending, self.session_for(order), IntId::NONE, sender);
         let made = match self.is_ours(order) {
             true => self.desk.borrow_mut().cancel(&mut self.port.borrow_mut(), ticket, &order.id)?,
-            false => self.request(order, ticket, |id| Body::Cancel { order: order.handle, id })?,
+            false => self.request(order, ticket, |id| CommandKind::Cancel { order: order.handle, id })?,
         };
         self.expect_request(&pending, order, made, false);
         Ok(pending)
     }
 
     /// Tells one shard something whose answer is not awaited.
-    pub fn tell(&self, shard: ShardId, body: Body) -> Result<(), Busy> {
+    pub fn tell(&self, shard: ShardId, body: CommandKind) -> Result<(), Busy> {
         let source = Source { origin: Origin::Server, port: self.port.borrow().id(), session: SESSION };
         let command = Command::new(source, NOBODY, body);
         self.port.borrow_mut().send(shard, command).map_err(|_full| Busy)?;
@@ -208,7 +208,7 @@ impl Floor {
         &self,
         order: &Order,
         ticket: Ticket,
-        body: impl FnOnce(IntId) -> Body,
+        body: impl FnOnce(IntId) -> CommandKind,
     ) -> Result<IntId, Declined> {
         let Ticket { source, token, id, sender } = ticket;
         let id = match id.is_none() {

@@ -56,7 +56,7 @@ impl House {
     }
 
     /// The answer, once everything has settled.
-    fn ask(&mut self, body: Body) -> Outcome {
+    fn ask(&mut self, body: CommandKind) -> Outcome {
         let mut pending = pin!(self.floor.send(0, body).unwrap());
         assert_eq!(look(pending.as_mut()), None, "nobody has been asked yet");
         self.settle();
@@ -75,7 +75,7 @@ fn id(text: &str) -> IntId {
     IntId::parse(text.as_bytes()).unwrap()
 }
 
-const KILL: Body = Body::Kill { scope: Scope::Global, on: true };
+const KILL: CommandKind = CommandKind::Kill { scope: Scope::Global, on: true };
 
 #[test]
 fn the_view_is_complete_when_every_shard_has_told_its_state_however_narrow_the_lanes() {
@@ -103,7 +103,7 @@ fn an_answer_comes_when_every_shard_has_answered_and_the_view_knows() {
 #[test]
 fn a_refusal_by_any_shard_is_the_answer() {
     let mut house = House::opened(Depths::default());
-    let unknown = Body::Kill { scope: Scope::Strategy(StrategyId(999)), on: true };
+    let unknown = CommandKind::Kill { scope: Scope::Strategy(StrategyId(999)), on: true };
     assert_eq!(house.ask(unknown), Outcome::Done(Reason::UnknownScope));
     assert_eq!(house.floor.waiting_len(), 0);
 }
@@ -112,7 +112,7 @@ fn a_refusal_by_any_shard_is_the_answer() {
 fn an_order_is_answered_by_what_is_first_said_of_its_id() {
     let mut house = House::opened(Depths::default());
     for phase in [Phase::Init, Phase::Prefeed, Phase::Start, Phase::Running] {
-        house.ask(Body::Phase { strategy: StrategyId::SERVER, phase });
+        house.ask(CommandKind::Phase { strategy: StrategyId::SERVER, phase });
     }
     let reference = house.floor.reference().clone();
     let stock = reference.security(SecurityId(1)).unwrap();
@@ -126,20 +126,20 @@ fn an_order_is_answered_by_what_is_first_said_of_its_id() {
         limit_given: true,
         ..Terms::default()
     };
-    let Outcome::Order(entered) = house.ask(Body::Submit { id: id("a"), terms }) else { panic!() };
+    let Outcome::Order(entered) = house.ask(CommandKind::Submit { id: id("a"), terms }) else { panic!() };
     assert_eq!((entered.id, entered.what, entered.reason), (id("a"), What::Entered, Reason::None));
     assert_eq!(house.floor.view().orders_with_id(&id("a")).len(), 1, "whoever was answered reads it");
 
     let bad = Terms { account: AccountId(999), ..terms };
-    let Outcome::Order(rejected) = house.ask(Body::Submit { id: id("b"), terms: bad }) else { panic!() };
+    let Outcome::Order(rejected) = house.ask(CommandKind::Submit { id: id("b"), terms: bad }) else { panic!() };
     assert_eq!((rejected.what, rejected.reason), (What::Rejected, Reason::UnknownAccount));
 
-    let Outcome::Order(report) = house.ask(Body::Cancel { order: entered.order, id: id("c") }) else {
+    let Outcome::Order(report) = house.ask(CommandKind::Cancel { order: entered.order, id: id("c") }) else {
         panic!()
     };
     assert_eq!(report.id, id("c"));
     assert_eq!(house.floor.view().open_orders_len(), 0);
-    let Outcome::Refused(refusal) = house.ask(Body::Cancel { order: entered.order, id: id("d") }) else {
+    let Outcome::Refused(refusal) = house.ask(CommandKind::Cancel { order: entered.order, id: id("d") }) else {
         panic!()
     };
     assert_eq!((refusal.request_id, refusal.reason), (id("d"), Reason::OrderFinished));
@@ -150,7 +150,7 @@ fn an_order_is_answered_by_what_is_first_said_of_its_id() {
 #[test]
 fn a_full_lane_sends_nothing_at_all() {
     let mut house = House::opened(Depths { commands: 1, events: 64 });
-    let halt = Body::Halt { security: SecurityId(1), on: true };
+    let halt = CommandKind::Halt { security: SecurityId(1), on: true };
     let first = house.floor.send(0, halt).unwrap();
     assert_eq!(house.floor.send(0, KILL).unwrap_err(), Busy);
     assert_eq!(house.floor.waiting_len(), 1);
@@ -173,7 +173,7 @@ fn only_so_many_answers_are_awaited() {
 #[test]
 fn an_answer_whose_asker_has_gone_is_not_given_to_the_next() {
     let mut house = House::opened(Depths::default());
-    drop(house.floor.send(0, Body::Kill { scope: Scope::Strategy(StrategyId(999)), on: true }).unwrap());
+    drop(house.floor.send(0, CommandKind::Kill { scope: Scope::Strategy(StrategyId(999)), on: true }).unwrap());
     // The same slot, another generation: the refusal above must not reach it.
     assert_eq!(house.ask(KILL), Outcome::Done(Reason::None));
     assert_eq!(house.floor.waiting_len(), 0);

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use pitlane_engine::event::{Body, Event, OrderReport, Refusal, What};
+use pitlane_engine::event::{EventKind, Event, OrderReport, Refusal, What};
 use pitlane_engine::id::{IntId, OrderHandle, PortId};
 use pitlane_engine::reason::Reason;
 
@@ -126,9 +126,9 @@ impl Waiting {
     /// Gives an answer to whoever waited for this event; `port` is ours.
     pub fn handle_event(&mut self, port: PortId, event: &Event) {
         match &event.body {
-            Body::Done { source, token, reason } if source.port == port => self.done(*token, *reason),
-            Body::Refused(refusal) if refusal.source.port == port => self.handle_refusal(refusal),
-            Body::Order(_) | Body::Status(_) if !self.orders.is_empty() => {
+            EventKind::Done { source, token, reason } if source.port == port => self.done(*token, *reason),
+            EventKind::Refused(refusal) if refusal.source.port == port => self.handle_refusal(refusal),
+            EventKind::Order(_) | EventKind::Status(_) if !self.orders.is_empty() => {
                 let Some(report) = event.report() else { return };
                 match report.what {
                     What::Entered | What::Rejected if report.source.port == port => {
@@ -150,33 +150,33 @@ impl Waiting {
                     | What::Image => {}
                 }
             }
-            Body::Done { .. }
-            | Body::Refused(_)
-            | Body::Order(_)
-            | Body::Status(_)
-            | Body::Forgotten { .. }
-            | Body::Booked(_)
-            | Body::Adjusted { .. }
-            | Body::Tick(_)
-            | Body::Depth(_)
-            | Body::Subscription { .. }
-            | Body::Session { .. }
-            | Body::Halt { .. }
-            | Body::TradingDay { .. }
-            | Body::Phase { .. }
-            | Body::Adapter { .. }
-            | Body::Limits { .. }
-            | Body::Restrict { .. }
-            | Body::Kill { .. }
-            | Body::Directed { .. }
-            | Body::Sender { .. }
-            | Body::Sent { .. }
-            | Body::Alert { .. }
-            | Body::ToVenue(_)
-            | Body::Budget(_)
-            | Body::SnapshotBegin { .. }
-            | Body::SnapshotEnd { .. }
-            | Body::UsedIds(_) => {}
+            EventKind::Done { .. }
+            | EventKind::Refused(_)
+            | EventKind::Order(_)
+            | EventKind::Status(_)
+            | EventKind::Forgotten { .. }
+            | EventKind::Booked(_)
+            | EventKind::Adjusted { .. }
+            | EventKind::Tick(_)
+            | EventKind::Depth(_)
+            | EventKind::Subscription { .. }
+            | EventKind::Session { .. }
+            | EventKind::Halt { .. }
+            | EventKind::TradingDay { .. }
+            | EventKind::Phase { .. }
+            | EventKind::Adapter { .. }
+            | EventKind::Limits { .. }
+            | EventKind::Restrict { .. }
+            | EventKind::Kill { .. }
+            | EventKind::Directed { .. }
+            | EventKind::Sender { .. }
+            | EventKind::Sent { .. }
+            | EventKind::Alert { .. }
+            | EventKind::ToVenue(_)
+            | EventKind::Budget(_)
+            | EventKind::SnapshotBegin { .. }
+            | EventKind::SnapshotEnd { .. }
+            | EventKind::UsedIds(_) => {}
         }
     }
 

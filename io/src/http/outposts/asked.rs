@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use async_nats::Subject;
-use pitlane_engine::command::Body as Told;
-use pitlane_engine::event::{Body, Event};
+use pitlane_engine::command::CommandKind;
+use pitlane_engine::event::{EventKind, Event};
 use pitlane_engine::id::{IntId, OrderHandle};
 use pitlane_engine::strategy::letters;
 use pitlane_engine::terms::Terms;
@@ -25,10 +25,10 @@ pub enum Request {
 
 impl Request {
     /// What is asked, and under which id. None if it is about no order.
-    pub fn of(body: &Told) -> Option<(IntId, Request)> {
+    pub fn of(body: &CommandKind) -> Option<(IntId, Request)> {
         match *body {
-            Told::Submit { id, terms } => Some((id, Request::Submit(core_of(&terms)))),
-            Told::Modify { order, id, .. } | Told::Cancel { order, id } => Some((id, Request::About(order))),
+            CommandKind::Submit { id, terms } => Some((id, Request::Submit(core_of(&terms)))),
+            CommandKind::Modify { order, id, .. } | CommandKind::Cancel { order, id } => Some((id, Request::About(order))),
             _ => None,
         }
     }
@@ -37,9 +37,9 @@ impl Request {
     fn answered(event: &Event) -> Option<(IntId, Request)> {
         let id = letters::answers(event)?;
         match &event.body {
-            Body::Order(told) => Some((id, Request::Submit(core_of(&told.terms)))),
-            Body::Status(report) => Some((id, Request::About(report.order))),
-            Body::Refused(refusal) => Some((id, Request::About(refusal.order))),
+            EventKind::Order(told) => Some((id, Request::Submit(core_of(&told.terms)))),
+            EventKind::Status(report) => Some((id, Request::About(report.order))),
+            EventKind::Refused(refusal) => Some((id, Request::About(refusal.order))),
             _ => None,
         }
     }
@@ -145,7 +145,7 @@ mod tests {
             sender: Default::default(),
             terms,
         };
-        Event { seq: 1, at: Timestamp(1), body: Body::Order(order) }
+        Event { seq: 1, at: Timestamp(1), body: EventKind::Order(order) }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Letters of strategies, one by one: judged, carried out, answered.
 
 use async_nats::Subject;
-use pitlane_engine::command::{Body, Command};
+use pitlane_engine::command::{CommandKind, Command};
 use pitlane_engine::id::IntId;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::sender::{Protocol, Sender, SenderText};
@@ -260,16 +260,16 @@ impl Inner {
         let (source, strategy) = (seat.source, seat.strategy());
         let declined = |reason| Some(Reply::Declined { reason });
         match command.body {
-            Body::Phase { strategy: meant, .. } | Body::Subscribe { strategy: meant, .. } => {
+            CommandKind::Phase { strategy: meant, .. } | CommandKind::Subscribe { strategy: meant, .. } => {
                 if meant != strategy {
                     return declined(Reason::UnknownStrategy);
                 }
                 return self.administer(Command { source, ..command }, reply, floor);
             }
-            Body::Submit { terms, .. } if terms.strategy != strategy => {
+            CommandKind::Submit { terms, .. } if terms.strategy != strategy => {
                 return declined(Reason::UnknownStrategy);
             }
-            Body::Submit { .. } | Body::Modify { .. } | Body::Cancel { .. } => {}
+            CommandKind::Submit { .. } | CommandKind::Modify { .. } | CommandKind::Cancel { .. } => {}
             _ => return declined(Reason::UnknownScope),
         }
         let (id, request) = Request::of(&command.body)?;
@@ -310,7 +310,7 @@ impl Inner {
 
     /// Phases and subscriptions: answered when every shard has done it.
     fn administer(&mut self, command: Command, reply: Option<&Subject>, floor: &Floor) -> Option<Reply> {
-        if let Body::Subscribe { security, .. } = command.body
+        if let CommandKind::Subscribe { security, .. } = command.body
             && floor.reference().security(security).is_none()
         {
             return Some(Reply::Declined { reason: Reason::UnknownSecurity });

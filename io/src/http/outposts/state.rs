@@ -1,6 +1,6 @@
 //! A strategy's state as its process begins with it: open orders, positions and cash out of the view, as events that show what is.
 
-use pitlane_engine::event::{Adjustment, Body, Event, OrderReport, OrderTerms, What};
+use pitlane_engine::event::{Adjustment, EventKind, Event, OrderReport, OrderTerms, What};
 use pitlane_engine::id::{ShardId, Source, StrategyId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::sender::SenderId;
@@ -12,11 +12,11 @@ use pitlane_engine::view::{Order, View};
 pub fn state_of(view: &View, strategy: Source, shards: u8) -> Vec<Placed> {
     let id = StrategyId(strategy.session);
     let mut state = Vec::new();
-    let mut place = |shard: ShardId, at: Timestamp, body: Body| {
+    let mut place = |shard: ShardId, at: Timestamp, body: EventKind| {
         state.push(Placed { shard, event: Event { seq: view.seq(shard), at, body } });
     };
     if let Some(day) = view.trading_day() {
-        (0..shards).for_each(|shard| place(ShardId(shard), Timestamp::ZERO, Body::TradingDay { day }));
+        (0..shards).for_each(|shard| place(ShardId(shard), Timestamp::ZERO, EventKind::TradingDay { day }));
     }
     for order in view.open_orders().filter(|order| order.source == strategy) {
         let shard = order.handle.shard();
@@ -24,19 +24,19 @@ pub fn state_of(view: &View, strategy: Source, shards: u8) -> Vec<Placed> {
         // As a shard does: the order is first shown under its earlier ids, so that the first finds it.
         if !order.orig_id.is_none() && order.orig_id != order.first_id {
             let earlier = OrderTerms { id: order.orig_id, orig_id: order.first_id, ..terms };
-            place(shard, order.submitted, Body::Order(earlier));
+            place(shard, order.submitted, EventKind::Order(earlier));
         }
-        place(shard, order.submitted, Body::Order(terms));
-        place(shard, order.updated, Body::Status(report_of(&order)));
+        place(shard, order.submitted, EventKind::Order(terms));
+        place(shard, order.updated, EventKind::Status(report_of(&order)));
     }
     for position in view.positions().filter(|position| position.id.strategy() == id) {
         let (security, after) = (position.id.security(), position.state);
         let what = Adjustment::Position { security, before: after, after };
-        place(shard_of(security, shards), position.updated, Body::Adjusted { strategy: id, what });
+        place(shard_of(security, shards), position.updated, EventKind::Adjusted { strategy: id, what });
     }
     for (currency, shard, after) in view.cash_parts(id) {
         let what = Adjustment::Cash { currency, before: after, after };
-        place(shard, Timestamp::ZERO, Body::Adjusted { strategy: id, what });
+        place(shard, Timestamp::ZERO, EventKind::Adjusted { strategy: id, what });
     }
     state
 }

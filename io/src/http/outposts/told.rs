@@ -83,13 +83,13 @@ impl Told {
 
 #[cfg(test)]
 mod tests {
-    use pitlane_engine::event::Body;
+    use pitlane_engine::event::EventKind;
     use pitlane_engine::time::{Day, Timestamp};
 
     use super::*;
 
     fn event(seq: u64) -> Event {
-        Event { seq, at: Timestamp(1), body: Body::TradingDay { day: Day(1) } }
+        Event { seq, at: Timestamp(1), body: EventKind::TradingDay { day: Day(1) } }
     }
 
     fn told() -> Told {

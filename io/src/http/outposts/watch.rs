@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use pitlane_engine::command::{Body, Command, Phase};
+use pitlane_engine::command::{CommandKind, Command, Phase};
 use pitlane_engine::id::{Source, StrategyId};
 use pitlane_engine::strategy::life;
 use pitlane_engine::time::Timestamp;
@@ -69,7 +69,7 @@ impl Outposts {
         if matches!(phase, Phase::Init | Phase::Stop | Phase::Exit) {
             return None;
         }
-        let body = Body::Phase { strategy, phase: Phase::Stop };
+        let body = CommandKind::Phase { strategy, phase: Phase::Stop };
         floor.forward(Command::new(source, 0, body)).ok()?;
         self.inner.borrow_mut().seats[at].begin_stop();
         if cancels {
@@ -102,7 +102,7 @@ impl Outposts {
         let orders: Vec<_> = floor.view().open_orders().filter(|order| order.source == source).collect();
         for order in orders {
             let Some(id) = self.inner.borrow_mut().new_id() else { return };
-            let body = Body::Cancel { order: order.handle, id };
+            let body = CommandKind::Cancel { order: order.handle, id };
             if floor.forward(Command::new(source, 0, body)).is_err() {
                 tracing::warn!(order = %order.id, "an order of a silent strategy could not be cancelled");
             }
@@ -116,7 +116,7 @@ fn start(source: Source, floor: &Floor) -> bool {
     let strategy = StrategyId(source.session);
     let phases = life::way(Phase::Stop, Phase::Running).unwrap_or_default();
     phases.into_iter().all(|phase| {
-        let body = Body::Phase { strategy, phase };
+        let body = CommandKind::Phase { strategy, phase };
         floor.forward(Command::new(source, 0, body)).is_ok()
     })
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_nats::jetstream::Context;
 use async_nats::{Client, Message, Subject, Subscriber};
 use futures_util::StreamExt;
-use pitlane_engine::command::{Body, Watch};
+use pitlane_engine::command::{CommandKind, Watch};
 use pitlane_engine::reason::Reason;
 use pitlane_protocols::stomp::payload::system::Link;
 use tokio::task::spawn_local;
@@ -206,7 +206,7 @@ async fn hear_strangers(house: Rc<House>, outposts: Rc<Outposts>) {
 /// when all is calm the shards are asked something that changes nothing: whoever has answered has said everything before, and if none
 /// of it was news, it is calm indeed.
 async fn keep_pace(house: Rc<House>, outposts: Rc<Outposts>) {
-    let question = Body::Watch { port: house.floor.port(), what: Watch::Everything, on: true };
+    let question = CommandKind::Watch { port: house.floor.port(), what: Watch::Everything, on: true };
     let mut last = None;
     loop {
         outposts.stirred.notified().await;

@@ -10,7 +10,7 @@
 
 use std::collections::BTreeSet;
 
-use pitlane_engine::command::{Body, Session};
+use pitlane_engine::command::{CommandKind, Session};
 use pitlane_engine::id::ExchangeId;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::shard::SessionState;
@@ -36,19 +36,19 @@ impl Schedule {
     }
 
     /// What a shard must know before its trading day turns, so that it knows which orders end with the day.
-    pub fn regime(&self, standing: &SessionState) -> Option<Body> {
+    pub fn regime(&self, standing: &SessionState) -> Option<CommandKind> {
         let SessionState { exchange, session, since, has_hours } = *standing;
         match self.calendar.has_hours(exchange) {
             // Without hours it is open, whatever was before.
             false => {
                 let is_plain = session == Session::Continuous && since == Timestamp::ZERO && !has_hours;
                 let (session, since) = (Session::Continuous, Timestamp::ZERO);
-                (!is_plain).then_some(Body::Schedule { exchange, session, since, has_hours: false })
+                (!is_plain).then_some(CommandKind::Schedule { exchange, session, since, has_hours: false })
             }
             // A version that did not tell hours has told its sessions.
             true => {
                 let is_late = !has_hours && since > Timestamp::ZERO;
-                is_late.then_some(Body::Schedule { exchange, session, since, has_hours: true })
+                is_late.then_some(CommandKind::Schedule { exchange, session, since, has_hours: true })
             }
         }
     }
@@ -70,11 +70,11 @@ impl Schedule {
 
     /// The same as commands, with the dates that are over in between: after a close, and before anything opens. `over` is the last
     /// date told so far.
-    pub fn commands(&self, exchange: ExchangeId, changes: &[Change], over: &mut Option<Day>) -> Vec<Body> {
+    pub fn commands(&self, exchange: ExchangeId, changes: &[Change], over: &mut Option<Day>) -> Vec<CommandKind> {
         let mut commands = Vec::new();
         for &Change { at, session } in changes {
             let expiry = self.calendar.over(exchange, at).and_then(|day| self.expiry(exchange, day, over));
-            let schedule = Body::Schedule { exchange, session, since: at, has_hours: true };
+            let schedule = CommandKind::Schedule { exchange, session, since: at, has_hours: true };
             match session {
                 Session::Closed => commands.extend([Some(schedule), expiry].into_iter().flatten()),
                 Session::OpeningAuction | Session::Continuous | Session::ClosingAuction => {
@@ -86,12 +86,12 @@ impl Schedule {
     }
 
     /// That a date is over, if something expires there and it was not told yet.
-    fn expiry(&self, exchange: ExchangeId, day: Day, over: &mut Option<Day>) -> Option<Body> {
+    fn expiry(&self, exchange: ExchangeId, day: Day, over: &mut Option<Day>) -> Option<CommandKind> {
         if !self.expiring.contains(&exchange) || over.is_some_and(|over| over >= day) {
             return None;
         }
         *over = Some(day);
-        Some(Body::Expiry { exchange, day })
+        Some(CommandKind::Expiry { exchange, day })
     }
 
     /// The dates that are over now, by exchange, where something expires. Without hours a date ends with the trading day.

@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use pitlane_engine::command::{Body, Watch};
+use pitlane_engine::command::{CommandKind, Watch};
 use pitlane_engine::event::Tick;
 use pitlane_engine::id::{PortId, SecurityId};
 use pitlane_engine::number::Price;
@@ -106,12 +106,12 @@ pub struct PendingSettlements {
 impl PendingSettlements {
     /// A security waits for a market; the command by which it is shown. A market that is watched already is asked again, because its
     /// first answer may have had no price.
-    pub fn wait(&mut self, port: PortId, security: SecurityId, market: SecurityId) -> Body {
+    pub fn wait(&mut self, port: PortId, security: SecurityId, market: SecurityId) -> CommandKind {
         let waiting = self.by_market.entry(market).or_default();
         if !waiting.contains(&security) {
             waiting.push(security);
         }
-        Body::Watch { port, what: Watch::Ticks(market), on: true }
+        CommandKind::Watch { port, what: Watch::Ticks(market), on: true }
     }
 
     /// A market was shown: the securities that it settles, and at which price. It need not be watched any more.

@@ -14,7 +14,7 @@ mod stored;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pitlane_engine::event::{Ask, Body, Event};
+use pitlane_engine::event::{Ask, EventKind, Event};
 use pitlane_engine::id::{AdapterId, OrderHandle, Origin, PortId, ShardId, Source};
 use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::refdata::RefData;
@@ -116,13 +116,13 @@ impl VenueRoom {
     /// What a shard says: instructions, and that something is stored.
     pub fn hear(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
         match &event.body {
-            Body::ToVenue(instruction) => {
+            EventKind::ToVenue(instruction) => {
                 if let Some(link) = self.links.iter_mut().find(|link| link.caller.id == instruction.adapter) {
                     link.awake = true;
                     link.session.handle_instruction(now, shard, event.seq, instruction);
                 }
             }
-            Body::Done { source, token, reason } if source.session >= FIRST_SESSION => {
+            EventKind::Done { source, token, reason } if source.session >= FIRST_SESSION => {
                 if let Some(link) = self.links.iter_mut().find(|link| link.source == *source) {
                     link.awake = true;
                     link.handle_done(now, shard, *token, *reason);
@@ -210,7 +210,7 @@ fn source_of(port: PortId, adapter: AdapterId) -> Source {
 /// New orders that never left.
 fn never_sent(missed: &[Unreported], adapter: AdapterId) -> BTreeSet<OrderHandle> {
     let news = missed.iter().filter_map(|missed| match &missed.event.body {
-        Body::ToVenue(told) if told.adapter == adapter && told.ask == Ask::New => Some(told.order),
+        EventKind::ToVenue(told) if told.adapter == adapter && told.ask == Ask::New => Some(told.order),
         _ => None,
     });
     news.collect()

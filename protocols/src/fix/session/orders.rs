@@ -1,7 +1,7 @@
 //! The orders of a session: requests go out to the desk, events come back as reports.
 
 use pitlane_engine::desk::{Declined, Desk, Ticket};
-use pitlane_engine::event::{Body, Event, OrderReport, Refusal, Request as Asked, What};
+use pitlane_engine::event::{EventKind, Event, OrderReport, Refusal, Request as Asked, What};
 use pitlane_engine::id::{IntId, OrderHandle, ShardId, Uuid};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::{Status, Terms};
@@ -280,13 +280,13 @@ impl Session {
     }
 
     fn report_event(&mut self, now: Timestamp, shard: ShardId, event: &Event, desk: &Desk, missed: bool) {
-        if let Body::Refused(refusal) = &event.body {
+        if let EventKind::Refused(refusal) = &event.body {
             if missed && refusal.source == self.settings.source {
                 self.flight.recall(refusal.request_id);
             }
             return self.handle_refusal(now, refusal, desk);
         }
-        if let Body::Order(told) = &event.body
+        if let EventKind::Order(told) = &event.body
             && told.source == self.settings.source
         {
             match told.what {
@@ -314,7 +314,7 @@ impl Session {
             // Told and not recorded: it is rejected, and lives on in no table.
             return self.report_untracked(now, shard, event);
         };
-        if let Body::Order(terms) = &event.body
+        if let EventKind::Order(terms) = &event.body
             && self.book.get(&key).is_none()
         {
             self.book.recall(order_of(terms, key.root, event.at));
@@ -462,7 +462,7 @@ impl Session {
     }
 
     fn report_untracked(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
-        let (Body::Order(told), Some(heard)) = (&event.body, event.report()) else { return };
+        let (EventKind::Order(told), Some(heard)) = (&event.body, event.report()) else { return };
         let exec_id = event.exec_id(self.settings.instance, shard);
         let mut order = order_of(told, told.id, event.at);
         let report = Report::of_event(&heard, event.at, exec_id, &mut order);
@@ -520,8 +520,8 @@ impl Session {
 /// Whether an event has a number of its own: what is answered in a shard's place has none.
 fn has_number(event: &Event) -> bool {
     match &event.body {
-        Body::Order(_) | Body::Refused(_) => !event.is_in_its_place(),
-        Body::Status(told) => told.what != What::Image,
+        EventKind::Order(_) | EventKind::Refused(_) => !event.is_in_its_place(),
+        EventKind::Status(told) => told.what != What::Image,
         _ => false,
     }
 }

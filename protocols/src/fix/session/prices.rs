@@ -1,6 +1,6 @@
 //! Market data of a session with a venue: asked for when both sides are in touch, handed on as it comes.
 
-use pitlane_engine::command::Body;
+use pitlane_engine::command::CommandKind;
 use pitlane_engine::time::Timestamp;
 
 use super::{OUTPUT_BYTES_ENOUGH, Session};
@@ -11,7 +11,7 @@ const REQUESTS_PER_STEP: usize = 64;
 
 impl Session {
     /// The next price for the shard of its security: a quote or a trade.
-    pub fn poll_price(&mut self) -> Option<Body> {
+    pub fn poll_price(&mut self) -> Option<CommandKind> {
         let initiator = self.initiator.as_mut()?;
         let price = initiator.prices.as_mut()?.poll()?;
         initiator.counts.prices += 1;

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use pitlane_engine::command::{Body, Quote, Trade};
+use pitlane_engine::command::{CommandKind, Quote, Trade};
 use pitlane_engine::id::{AdapterId, SecurityId};
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::refdata::{RefData, Security};
@@ -32,7 +32,7 @@ pub struct Prices {
     /// Best prices as far as they were told.
     board: BTreeMap<SecurityId, Quote>,
     /// For the shards. Bounded by the fields of one message: no other is read while something waits here.
-    heard: VecDeque<Body>,
+    heard: VecDeque<CommandKind>,
 }
 
 /// MDEntryType, and the MDUpdateAction that takes an entry away.
@@ -133,7 +133,7 @@ impl Prices {
     }
 
     /// The next price for a shard.
-    pub fn poll(&mut self) -> Option<Body> {
+    pub fn poll(&mut self) -> Option<CommandKind> {
         self.heard.pop_front()
     }
 
@@ -196,7 +196,7 @@ impl Prices {
         if kind == TRADE {
             let price = entry.price.ok_or(Incomplete)?;
             let trade = Trade { price, size: entry.size.unwrap_or(Qty::ZERO), at };
-            self.heard.push_back(Body::Trade { security, trade });
+            self.heard.push_back(CommandKind::Trade { security, trade });
             return Ok(false);
         }
         if !is_best || (kind != BID && kind != OFFER) {
@@ -219,7 +219,7 @@ impl Prices {
         if let Some(security) = security
             && let Some(&quote) = self.board.get(&security)
         {
-            self.heard.push_back(Body::Quote { security, quote });
+            self.heard.push_back(CommandKind::Quote { security, quote });
         }
     }
 

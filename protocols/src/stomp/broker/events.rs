@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pitlane_engine::command::Phase;
-use pitlane_engine::event::{Adjustment, Body, Booking, Event, OrderReport, OrderTerms, PositionState, What};
+use pitlane_engine::event::{Adjustment, EventKind, Booking, Event, OrderReport, OrderTerms, PositionState, What};
 use pitlane_engine::id::{AdapterId, Currency, IntId, OrderHandle, Origin, SecurityId, ShardId, StrategyId};
 use pitlane_engine::number::Money;
 use pitlane_engine::time::Timestamp;
@@ -19,9 +19,9 @@ impl Broker {
     pub fn handle_event(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
         let stamp = Stamp { seq: event.seq, at: event.at };
         match &event.body {
-            Body::Tick(tick) => self.publish_tick(now, event.seq, event.at, tick),
-            Body::Depth(depth) => self.tell_depth(now, shard, stamp, depth),
-            Body::Order(told) => match event.report() {
+            EventKind::Tick(tick) => self.publish_tick(now, event.seq, event.at, tick),
+            EventKind::Depth(depth) => self.tell_depth(now, shard, stamp, depth),
+            EventKind::Order(told) => match event.report() {
                 Some(report) => {
                     self.pasts.begin(told.order, event.at);
                     self.tell_order(now, stamp, told, &report);
@@ -29,14 +29,14 @@ impl Broker {
                 }
                 None => self.terms_are(shard, stamp, told),
             },
-            Body::Status(report) => {
+            EventKind::Status(report) => {
                 self.pasts.note(report);
                 self.tell_change(now, shard, report);
                 self.tell_status(now, stamp, report);
             }
-            Body::Booked(booking) => self.tell_booking(now, shard, stamp, booking),
-            Body::Adjusted { strategy, what } => self.tell_adjustment(now, shard, stamp, *strategy, what),
-            Body::Subscription { strategy, security, on, subscribers } => {
+            EventKind::Booked(booking) => self.tell_booking(now, shard, stamp, booking),
+            EventKind::Adjusted { strategy, what } => self.tell_adjustment(now, shard, stamp, *strategy, what),
+            EventKind::Subscription { strategy, security, on, subscribers } => {
                 let reference = self.reference.clone();
                 let Some(row) = reference.strategy(*strategy) else { return };
                 let topic = Topic::Subscription { strategy: &row.name, security: *security };
@@ -44,29 +44,29 @@ impl Broker {
                     system::subscription(out, stamp, (*strategy, *security), *on, *subscribers, &reference)
                 });
             }
-            Body::Phase { strategy, phase } => self.tell_phase(now, stamp, *strategy, *phase),
-            Body::Adapter { adapter, connected } => {
+            EventKind::Phase { strategy, phase } => self.tell_phase(now, stamp, *strategy, *phase),
+            EventKind::Adapter { adapter, connected } => {
                 self.tell_adapter(now, shard, stamp, *adapter, *connected)
             }
-            Body::Forgotten { order, .. } => self.own_ids.forget(*order),
+            EventKind::Forgotten { order, .. } => self.own_ids.forget(*order),
             // Nothing of these has a topic: refusals of requests are the requester's, the rest is ours.
-            Body::Refused(_)
-            | Body::Session { .. }
-            | Body::Halt { .. }
-            | Body::TradingDay { .. }
-            | Body::Limits { .. }
-            | Body::Restrict { .. }
-            | Body::Kill { .. }
-            | Body::Directed { .. }
-            | Body::Sender { .. }
-            | Body::Sent { .. }
-            | Body::Alert { .. }
-            | Body::ToVenue(_)
-            | Body::Budget(_)
-            | Body::Done { .. }
-            | Body::SnapshotBegin { .. }
-            | Body::SnapshotEnd { .. }
-            | Body::UsedIds(_) => {}
+            EventKind::Refused(_)
+            | EventKind::Session { .. }
+            | EventKind::Halt { .. }
+            | EventKind::TradingDay { .. }
+            | EventKind::Limits { .. }
+            | EventKind::Restrict { .. }
+            | EventKind::Kill { .. }
+            | EventKind::Directed { .. }
+            | EventKind::Sender { .. }
+            | EventKind::Sent { .. }
+            | EventKind::Alert { .. }
+            | EventKind::ToVenue(_)
+            | EventKind::Budget(_)
+            | EventKind::Done { .. }
+            | EventKind::SnapshotBegin { .. }
+            | EventKind::SnapshotEnd { .. }
+            | EventKind::UsedIds(_) => {}
         }
     }
 

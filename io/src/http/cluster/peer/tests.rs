@@ -1,5 +1,5 @@
-use pitlane_engine::command::{Body as Told, Watch};
-use pitlane_engine::event::{Body, Event};
+use pitlane_engine::command::{CommandKind, Watch};
+use pitlane_engine::event::{EventKind, Event};
 use pitlane_engine::id::{Origin, PortId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
 use pitlane_engine::time::Day;
@@ -25,7 +25,7 @@ fn joined() -> (Peer, PortEnd) {
 /// The post of this number, with one event for all of so many.
 fn post(number: u64, count: u64) -> Call {
     let item = |at| {
-        let body = Body::TradingDay { day: Day(number as i32) };
+        let body = EventKind::TradingDay { day: Day(number as i32) };
         let event = Event { seq: (number - 1) * count + at, at: NOW, body };
         Item { shard: SHARD, to: Reader::All, event }
     };
@@ -34,7 +34,7 @@ fn post(number: u64, count: u64) -> Call {
 
 fn command(token: u32) -> Command {
     let source = Source { origin: Origin::Rest, port: PortId(1), session: 0 };
-    Command::new(source, token, Told::Halt { security: SecurityId(1), on: true })
+    Command::new(source, token, CommandKind::Halt { security: SecurityId(1), on: true })
 }
 
 /// Everything that can be heard is, and gives the numbers.
@@ -103,7 +103,7 @@ fn so_many_commands_are_on_their_way_and_so_many_answers_awaited() {
     // An answer makes room.
     let (source, reason) = (command(0).source, pitlane_engine::reason::Reason::None);
     let source = Source { port: pitlane_engine::cluster::abroad(OWN.member, source.port), ..source };
-    let event = Event { seq: 1, at: NOW, body: Body::Done { source, token: 0, reason } };
+    let event = Event { seq: 1, at: NOW, body: EventKind::Done { source, token: 0, reason } };
     let items = vec![Item { shard: SHARD, to: Reader::All, event }];
     peer.handle_call(NOW, Call::Post(Post { card: THEIRS, number: 1, items }));
     peer.poll(&mut PortMask::default());

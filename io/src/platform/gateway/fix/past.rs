@@ -77,11 +77,11 @@ impl Past {
 }
 
 fn source_port(event: &Event) -> Option<PortId> {
-    use pitlane_engine::event::Body;
+    use pitlane_engine::event::EventKind;
     match &event.body {
-        Body::Order(order) => Some(order.source.port),
-        Body::Status(report) => Some(report.source.port),
-        Body::Refused(refusal) => Some(refusal.source.port),
+        EventKind::Order(order) => Some(order.source.port),
+        EventKind::Status(report) => Some(report.source.port),
+        EventKind::Refused(refusal) => Some(refusal.source.port),
         _ => None,
     }
 }

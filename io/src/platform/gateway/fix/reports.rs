@@ -1,6 +1,6 @@
 //! What shards say of orders, on its way to the sessions that sent them.
 
-use pitlane_engine::event::{Body, Event, OrderReport, Refusal, What};
+use pitlane_engine::event::{EventKind, Event, OrderReport, Refusal, What};
 use pitlane_engine::id::{Origin, ShardId};
 use pitlane_engine::time::Timestamp;
 
@@ -12,11 +12,11 @@ impl FixRoom {
     /// What a shard says: the desk hears it first, then the session of its source.
     pub fn hear(&mut self, now: Timestamp, shard: ShardId, event: &Event, recorder: Option<&mut Recorder>) {
         let source = match &event.body {
-            Body::Order(order) => Some(order.source),
-            Body::Status(report) => Some(report.source),
-            Body::Refused(refusal) => Some(refusal.source),
-            Body::Forgotten { source, .. } | Body::Done { source, .. } => Some(*source),
-            Body::TradingDay { .. } | Body::UsedIds(_) => None,
+            EventKind::Order(order) => Some(order.source),
+            EventKind::Status(report) => Some(report.source),
+            EventKind::Refused(refusal) => Some(refusal.source),
+            EventKind::Forgotten { source, .. } | EventKind::Done { source, .. } => Some(*source),
+            EventKind::TradingDay { .. } | EventKind::UsedIds(_) => None,
             _ => return,
         };
         if source.is_some_and(|source| source.port != self.port || source.origin != Origin::Fix) {
@@ -41,7 +41,7 @@ impl FixRoom {
         number: u16,
         mut recorder: Option<&mut Recorder>,
     ) {
-        if matches!(&event.body, Body::Order(_) | Body::Status(_) | Body::Refused(_)) {
+        if matches!(&event.body, EventKind::Order(_) | EventKind::Status(_) | EventKind::Refused(_)) {
             self.open(now, number);
         }
         let FixRoom { clients, desk, watch, .. } = self;
@@ -59,7 +59,7 @@ impl FixRoom {
     pub fn hear_missed(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
         let event = Event { seq: event.seq & !Event::IMAGE, ..*event };
         match &event.body {
-            Body::Status(report) if report.what == What::Image => self.report_standing(now, report),
+            EventKind::Status(report) if report.what == What::Image => self.report_standing(now, report),
             _ => self.report_missed(now, shard, &event),
         }
     }
@@ -87,9 +87,9 @@ impl FixRoom {
 
     fn report_missed(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
         let source = match &event.body {
-            Body::Order(order) => order.source,
-            Body::Status(report) => report.source,
-            Body::Refused(refusal) => refusal.source,
+            EventKind::Order(order) => order.source,
+            EventKind::Status(report) => report.source,
+            EventKind::Refused(refusal) => refusal.source,
             _ => return,
         };
         self.open(now, source.session);
@@ -104,9 +104,9 @@ impl FixRoom {
 /// Whether it tells how something stands, and not that it has happened.
 fn is_image(event: &Event) -> bool {
     match &event.body {
-        Body::Order(order) => order.what == What::Image,
-        Body::Status(report) => report.what == What::Image,
-        Body::Refused(_) => false,
+        EventKind::Order(order) => order.what == What::Image,
+        EventKind::Status(report) => report.what == What::Image,
+        EventKind::Refused(_) => false,
         _ => true,
     }
 }

@@ -1,6 +1,6 @@
 //! One venue: its session, its connection if there is one, and what waits for the shards.
 
-use pitlane_engine::command::{Body, Command};
+use pitlane_engine::command::{CommandKind, Command};
 use pitlane_engine::errands::Errands;
 use pitlane_engine::id::{ShardId, Source};
 use pitlane_engine::mesh::PortEnd;
@@ -268,14 +268,14 @@ impl Link {
             let venue = self.caller.name();
             if was_connected && connected {
                 // It was away for a moment: what was sent into it was refused, and the shards must ask again.
-                self.errands.tell_all(Body::Adapter { adapter: self.caller.id, connected: false });
+                self.errands.tell_all(CommandKind::Adapter { adapter: self.caller.id, connected: false });
             }
             match connected {
                 true => tracing::info!(venue, "in touch with the venue"),
                 false => tracing::warn!(venue, "the venue is away: orders for it are refused"),
             }
             self.was_refused &= !connected;
-            self.errands.tell_all(Body::Adapter { adapter: self.caller.id, connected });
+            self.errands.tell_all(CommandKind::Adapter { adapter: self.caller.id, connected });
             work += self.errands.poll(port);
             self.awake = true;
         }
@@ -299,16 +299,16 @@ impl Link {
         if token != 0 {
             stored.note(token);
         }
-        self.send(shard, Body::Report { order, report }, port);
+        self.send(shard, CommandKind::Report { order, report }, port);
     }
 
     /// A price to the shard of its security. It may not be lost either: a stop may wait for it.
-    fn send_price(&mut self, price: Body, port: &mut PortEnd) {
-        let (Body::Quote { security, .. } | Body::Trade { security, .. }) = price else { return };
+    fn send_price(&mut self, price: CommandKind, port: &mut PortEnd) {
+        let (CommandKind::Quote { security, .. } | CommandKind::Trade { security, .. }) = price else { return };
         self.send(shard_of(security, port.shards()), price, port);
     }
 
-    fn send(&mut self, shard: ShardId, body: Body, port: &mut PortEnd) {
+    fn send(&mut self, shard: ShardId, body: CommandKind, port: &mut PortEnd) {
         let command = Command::new(self.source, 0, body);
         if port.send(shard, command).is_err() {
             self.errands.send(shard, command);

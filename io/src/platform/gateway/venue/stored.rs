@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use pitlane_engine::command::{Body, Command, Watch};
+use pitlane_engine::command::{CommandKind, Command, Watch};
 use pitlane_engine::id::{AdapterId, ShardId, Source};
 use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::reason::Reason;
@@ -48,7 +48,7 @@ impl Stored {
         }
         let token = self.token.wrapping_add(1);
         // It is watched already.
-        let body = Body::Watch { port: source.port, what: Watch::Venue(adapter), on: true };
+        let body = CommandKind::Watch { port: source.port, what: Watch::Venue(adapter), on: true };
         if port.send(shard, Command::new(source, token, body)).is_err() {
             return false;
         }
